@@ -37,6 +37,7 @@
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/shell/local_workers.h"
 #include "coordinator/shell/open_files.h"
+#include "coordinator/shell/placed_folder.h"
 
 namespace proctor::cli {
 namespace {
@@ -277,6 +278,23 @@ int exit_code_of(const Coordinator::Outcome& outcome, const StatusSnapshot& last
   return kInfrastructure;
 }
 
+// It stopped when it saw that, and its folder is not where its report would be written.
+int tell_moved(const PlacedFolder& place, const RunOptions& options) {
+  RunOptions there = options;
+  there.folder = place.now_at().string();
+  if (there.folder.empty())
+    std::fprintf(stderr,
+                 "proctor: %s was removed while the campaign ran, so it stopped. With a copy of "
+                 "all of it at that place: %s\n",
+                 options.folder.c_str(), how_to_go_on(options).c_str());
+  else
+    std::fprintf(stderr,
+                 "proctor: %s was moved to %s while the campaign ran, so it stopped.\n"
+                 "Nothing that was acknowledged is lost; go on with: %s\n",
+                 options.folder.c_str(), there.folder.c_str(), how_to_go_on(there).c_str());
+  return kInfrastructure;
+}
+
 Result<int> run_it(const RunOptions& options) {
   const std::optional<UniqueFd> mark = mark_start(StateFolder{options.folder});
   PROCTOR_TRY(const Campaign campaign, load_checked(options.folder, Outside::kSkip));
@@ -340,6 +358,7 @@ Result<int> run_frozen(const RunOptions& options, const FrozenCampaign& frozen) 
   PROCTOR_CHECK_OK(check_beginning(options, frozen));
   PROCTOR_CHECK_OK(make_private_dirs(frozen.folder.state()));
   PROCTOR_TRY(const std::string local, local_endpoint(frozen.folder));
+  PROCTOR_TRY(const PlacedFolder place, PlacedFolder::open(frozen.folder.campaign));
   PROCTOR_TRY(CoordinatorOptions coordinator_setup, coordinator_options(options, frozen, local));
   std::optional<PrivateRedis> redis;
   coordinator_setup.open_ledger = [&] { return ledger_store(frozen, redis); };
@@ -386,6 +405,8 @@ Result<int> run_frozen(const RunOptions& options, const FrozenCampaign& frozen) 
   const Coordinator::Outcome outcome = coordinator->run();
   display.end();
   workers->stop();
+  if (outcome.end == Coordinator::End::kFailed && !place.is_in_place())
+    return tell_moved(place, options);
   std::error_code ec;
   fs::remove(local.substr(kIpc.size()), ec);  // a socket nobody answers at
   int code = exit_code_of(outcome, last, options);

@@ -1,9 +1,7 @@
 #include "coordinator/cli/shared_envelope.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <array>
 #include <cstdio>
 #include <map>
 
@@ -19,17 +17,13 @@
 #include "coordinator/cli/verify_shared.h"
 #include "coordinator/core/shared_note.h"
 #include "coordinator/journal/journal.h"
+#include "coordinator/journal/owner_lock.h"
 #include "coordinator/shell/behind.h"
 
 namespace proctor::cli {
 namespace {
 
 using Ordered = nlohmann::ordered_json;
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
-}
 
 Result<SharedView> look(const FrozenCampaign& frozen) {
   PROCTOR_TRY(RedisLedger ledger,

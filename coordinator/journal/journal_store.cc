@@ -1,26 +1,20 @@
 #include "coordinator/journal/journal_store.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <chrono>
 #include <limits>
-#include <thread>
 #include <tuple>
 
 #include "common/base/overload.h"
-#include "common/base/own_file.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/journal/journal_names.h"
 #include "coordinator/journal/journal_schema.h"
 #include "coordinator/journal/journal_wal.h"
+#include "coordinator/journal/owner_lock.h"
 #include "coordinator/journal/review_seal.h"
 
 namespace proctor {
@@ -29,52 +23,17 @@ namespace {
 
 using journal::name_of;
 
-std::string host_name() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) return "unknown host";
-  return name.data();
-}
-
 fs::path lock_of(fs::path journal) {
   journal += ".lock";
   return journal;
 }
 
-// What the one that took the lock wrote into it.
-std::string owner_in(int fd) {
-  std::array<char, 400> owner{};
-  const ssize_t n = ::pread(fd, owner.data(), owner.size(), 0);
-  std::string_view text(owner.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
-  text = text.substr(0, text.find('\n'));
-  return text.empty() ? "another coordinator" : printable(text);
-}
-
-// Like flock(2) with LOCK_NB, but patient with one who is about to let go.
-bool lock_within(int fd, int operation, std::chrono::milliseconds patience) {
-  const auto until = std::chrono::steady_clock::now() + patience;
-  for (;;) {
-    if (::flock(fd, operation | LOCK_NB) == 0) return true;
-    if (errno != EINTR && errno != EWOULDBLOCK) return false;
-    if (errno == EWOULDBLOCK && until <= std::chrono::steady_clock::now()) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-}
-
 // One coordinator per campaign.  The file stays when it ends: removing it would race with the next.
 Result<UniqueFd> take_lock(const fs::path& file) {
-  PROCTOR_TRY(UniqueFd fd, open_own_file(file, O_RDWR | O_CREAT));
-  if (!lock_within(fd.get(), LOCK_EX, kJournalPatience)) {
-    if (errno != EWOULDBLOCK) return errno_error("lock " + file.string(), errno);
-    return Error{Errc::kConflict,
-                 "campaign journal in use by " + owner_in(fd.get()) + " (" + file.string() + ")"};
-  }
-  const std::string me = "process " + std::to_string(::getpid()) + " on " + host_name() +
-                         " since " + to_rfc3339(wall_now()) + "\n";
-  if (::ftruncate(fd.get(), 0) != 0 ||
-      ::pwrite(fd.get(), me.data(), me.size(), 0) != static_cast<ssize_t>(me.size())) {
-    return errno_error("write " + file.string(), errno);
-  }
-  return fd;
+  Result<UniqueFd> lock = take_owner_lock(file, own_name(), kJournalPatience);
+  if (lock.ok() || lock.error().code != Errc::kConflict) return lock;
+  return Error{Errc::kConflict,
+               "campaign journal in use by " + lock.error().detail + " (" + file.string() + ")"};
 }
 
 // Counters come from workers as 64 bits without sign; SQLite's integers have one.
@@ -212,10 +171,7 @@ constexpr const char* kScope =
 }  // namespace
 
 std::optional<std::string> journal_owner(const fs::path& file, std::chrono::milliseconds patience) {
-  const Result<UniqueFd> fd = open_own_file(lock_of(file), O_RDONLY);
-  if (!fd.ok() || lock_within(fd->get(), LOCK_SH, patience) || errno != EWOULDBLOCK)
-    return std::nullopt;
-  return owner_in(fd->get());
+  return lock_owner(lock_of(file), patience);
 }
 
 Result<std::unique_ptr<JournalStore>> JournalStore::open(const fs::path& file) {

@@ -238,7 +238,8 @@ Status Database::is_in_place() const {
   if (asked != SQLITE_OK || moved == 0) return ok_status();
   return Error{Errc::kUnavailable, filename() +
                                        " was removed or renamed while it was written: nothing more "
-                                       "is written; put it back, or see proctor journal recover"};
+                                       "is written; put it back (if its folder was moved: go on "
+                                       "there), or see proctor journal recover"};
 }
 
 Result<Transaction> Transaction::begin(Database& db, const char* sql) {

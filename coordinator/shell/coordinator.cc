@@ -15,6 +15,7 @@
 #include "coordinator/core/sync_pace.h"
 #include "coordinator/journal/begun_list.h"
 #include "coordinator/journal/journal_reader.h"
+#include "coordinator/journal/owner_lock.h"
 #include "coordinator/shell/behind.h"
 #include "coordinator/shell/kept_list.h"
 #include "coordinator/shell/open_files.h"
@@ -29,11 +30,6 @@ constexpr std::size_t kArchiveLanes = 8;
 
 Time now() {
   return {mono_now(), wall_now()};
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
 }  // namespace
@@ -66,6 +62,7 @@ Status Coordinator::begin() {
   fs::permissions(options_.folder.state(), fs::perms::owner_all, ec);
   if (ec) return errno_error("chmod " + options_.folder.state().string(), ec.value());
   PROCTOR_TRY(journal_, Journal::open(options_.folder.journal()));
+  PROCTOR_CHECK_OK(mark_living());
   if (options_.open_ledger) {
     PROCTOR_TRY(options_.ledger, options_.open_ledger());
   }
@@ -89,6 +86,7 @@ Status Coordinator::begin() {
     first.push_back(ScopeDefined{ScopeId(i), ledger.scopes[i].name, ledger.scopes[i].cap});
   first.push_back(EpochBegun{epoch_, host_name(), ::getpid(), std::string(kVersion), wall_now()});
   PROCTOR_CHECK_OK(journal_->append_and_wait(std::move(first)));
+  PROCTOR_CHECK_OK(mark_living());  // of a first life
   // A list that cannot be written costs no run.
   if (const Status s = remember_begun(options_.campaign); !s.ok())
     log::warn("the list of campaigns that have begun here: " + s.error().detail);
@@ -100,6 +98,13 @@ Status Coordinator::begin() {
                                     on_control(line, std::move(reply));
                                   }));
   return bind_ports();
+}
+
+Status Coordinator::mark_living() {
+  if (living_) return ok_status();
+  PROCTOR_TRY(living_, LivingMark::take(options_.campaign, options_.folder.campaign,
+                                        options_.folder.journal()));
+  return ok_status();
 }
 
 // All of it, if nothing around it knows more.  What is around is read first: were another
@@ -261,7 +266,9 @@ Coordinator::Outcome Coordinator::run() {
     if (const Status cleared = archives_.clear(); !cleared.ok()) log::warn(cleared.error().detail);
   }
   if (options_.on_status) options_.on_status(snapshot());
-  (void)write_file(options_.folder.status(), to_json(snapshot()), Durability::kLazy);
+  std::error_code ec;
+  if (fs::exists(options_.folder.journal(), ec))  // else it was moved away
+    (void)write_file(options_.folder.status(), to_json(snapshot()), Durability::kLazy);
   if (!outcome_) outcome_ = Outcome{End::kFailed, "the loop ended by itself"};
   return *outcome_;
 }
@@ -349,12 +356,6 @@ void Coordinator::perform(const Forget& c) {
 void Coordinator::on_ledger(std::vector<LedgerThread::Answered> answers) {
   const bool under_way = !ledger_said_.empty();
   std::move(answers.begin(), answers.end(), std::back_inserter(ledger_said_));
-  if (!under_way) hear_ledger();
-}
-
-void Coordinator::on_elsewhere(Elsewhere held) {
-  const bool under_way = !ledger_said_.empty();
-  ledger_said_.emplace_back(held);
   if (!under_way) hear_ledger();
 }
 
@@ -446,10 +447,6 @@ void Coordinator::perform(const Alert& c) {
   if (c.noted) return;
   journal_->append({Note{wall_now(), "alert", {}, {}, c.text}}, [](Status) {});
 }
-void Coordinator::perform(const RaiseCaps& c) {
-  ledger_->raise(c.scopes, c.reviewed);
-}
-
 void Coordinator::perform(const CampaignEnded& c) {
   if (outcome_) return;
   outcome_ = Outcome{c.complete ? End::kComplete : c.at_gate ? End::kAtGate : End::kStopped, ""};

@@ -19,6 +19,7 @@
 #include "common/wire/zmq_port.h"
 #include "coordinator/core/scheduler.h"
 #include "coordinator/journal/journal.h"
+#include "coordinator/journal/living_mark.h"
 #include "coordinator/shell/allow_files.h"
 #include "coordinator/shell/archive_store.h"
 #include "coordinator/shell/bundles.h"
@@ -95,6 +96,7 @@ class Coordinator {
 
   explicit Coordinator(CoordinatorOptions options);
   Status begin();
+  Status mark_living();
   Result<RestoredState> load_journal();
   Status restore(const RestoredState& state, LedgerStart& ledger);
   Status start_ledger(LedgerStart start);
@@ -174,6 +176,7 @@ class Coordinator {
   Epoch epoch_;
   Bundles bundles_;
   std::unique_ptr<Journal> journal_;
+  std::optional<LivingMark> living_;
   std::unique_ptr<Scheduler> core_;
   std::unique_ptr<LedgerThread> ledger_;
   bool shares_ = false;  // an envelope, with other campaigns

@@ -31,6 +31,16 @@ std::string described(const SharedFact& fact) {
 
 // Two arithmetics that disagree cannot both be trusted with money: what runs is paid for as the
 // rules say, and nothing new starts until a person has looked.
+void Coordinator::perform(const RaiseCaps& c) {
+  ledger_->raise(c.scopes, c.reviewed);
+}
+
+void Coordinator::on_elsewhere(Elsewhere held) {
+  const bool under_way = !ledger_said_.empty();
+  ledger_said_.emplace_back(held);
+  if (!under_way) hear_ledger();
+}
+
 void Coordinator::on_ledger_differs(const std::string& what) {
   if (outcome_) return;
   log::error("the ledger contradicts its rules: " + what +

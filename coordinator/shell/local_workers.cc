@@ -30,11 +30,20 @@ std::string worker_program() {
   return "proctor-worker";
 }
 
+// That process was started with `option` and that value.
+bool was_told(pid_t pid, const std::string& option, const std::string& value) {
+  const Result<std::string> line =
+      read_file("/proc/" + std::to_string(pid) + "/cmdline", std::size_t{1} << 20);
+  const char end = '\0';
+  return line.ok() && line->find(end + option + end + value + end) != std::string::npos;
+}
+
 }  // namespace
 
 Result<LocalWorkers> LocalWorkers::start(const LocalWorkersSpec& spec) {
   LocalWorkers out;
   out.folder_ = spec.folder;
+  PROCTOR_TRY(out.place_, PlacedFolder::open(spec.folder.campaign));
   PROCTOR_CHECK_OK(make_private_dirs(spec.folder.logs()));
   for (std::uint32_t i = 1; i <= spec.workers; ++i) {
     const std::string name = "local-" + std::to_string(i);
@@ -53,6 +62,7 @@ Result<LocalWorkers> LocalWorkers::start(const LocalWorkersSpec& spec) {
     command.argv.insert(command.argv.end(), spec.extra.begin(), spec.extra.end());
     out.workers_.push_back({name, std::move(command), std::nullopt, Clock::now(), spec.backoff});
     Local& w = out.workers_.back();
+    out.end_stray(w);
     if (out.orphan_works(w)) {
       log::info("worker " + name + " still works, started by an earlier coordinator: it goes on");
     } else {
@@ -81,6 +91,7 @@ bool LocalWorkers::orphan_works() const {
 }
 
 void LocalWorkers::tend() {
+  if (has_moved()) return;  // they would make its folders anew
   for (Local& w : workers_) {
     if (w.given_up || Clock::now() < w.next) continue;
     if (w.child) {
@@ -119,20 +130,30 @@ bool LocalWorkers::all_given_up() const {
 // campaign ended before it came back, and ours of that name could not start beside it.
 void LocalWorkers::end_orphan(const Local& w, const std::vector<int>& signals) const {
   constexpr std::chrono::seconds kWithin(10);
-  const std::string root = folder_.worker_root().string();
   for (const int signal : signals) {
     if (!orphan_works(w)) return;
     const std::optional<pid_t> pid = HostLock::last_holder(lock_of(w));
     if (!pid) return;
-    const Result<std::string> line =
-        read_file("/proc/" + std::to_string(*pid) + "/cmdline", std::size_t{1} << 20);
     // A pid may have been given to somebody else since.
-    if (!line.ok() || line->find(root) == std::string::npos) return;
+    if (!was_told(*pid, "--name", w.name)) return;
     ::kill(*pid, signal);
     const auto until = Clock::now() + kWithin;
     while (orphan_works(w) && Clock::now() < until)
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
+}
+
+bool LocalWorkers::has_moved() const {
+  return place_ && !place_->is_in_place();
+}
+
+// An orphan that was started where the folder was before knocks there, for ten minutes.
+void LocalWorkers::end_stray(const Local& w) const {
+  if (!orphan_works(w)) return;
+  const std::optional<pid_t> pid = HostLock::last_holder(lock_of(w));
+  if (!pid || was_told(*pid, "--root", folder_.worker_root().string())) return;
+  log::info("worker " + w.name + " still works where this folder was before: it is ended");
+  end_orphan(w, {SIGTERM, SIGKILL});
 }
 
 // It was killed and nobody starts it any more: what it left would stay.
@@ -190,8 +211,11 @@ void LocalWorkers::end_children() {
 void LocalWorkers::stop() {
   constexpr std::chrono::milliseconds kOrphanLeaves(5'000);
   end_children();
+  const bool moved = has_moved();  // then they have looked for what they made where it was
+  if (moved) folder_.campaign = place_->now_at();
+  if (folder_.campaign.empty()) return workers_.clear();
   for (Local& w : workers_) {
-    if (w.child && w.child->poll() == 0) continue;
+    if (w.child && w.child->poll() == 0 && !moved) continue;
     // An orphan was told to drain as well, and leaves like the others.
     if (orphan_works(w))
       log::info("waiting since " + to_rfc3339(wall_now()) + " for worker " + w.name +

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/base/subprocess.h"
+#include "coordinator/shell/placed_folder.h"
 #include "coordinator/shell/state_folder.h"
 
 namespace proctor {
@@ -64,12 +65,15 @@ class LocalWorkers {
   std::vector<std::string> wait_for_all(std::chrono::milliseconds time);
   void end_children();
   void end_orphan(const Local& local, const std::vector<int>& signals) const;
+  void end_stray(const Local& local) const;
+  bool has_moved() const;
   void clean_up_after(const Local& local) const;
   fs::path lock_of(const Local& local) const {
     return folder_.worker_root() / "workers" / local.name / "lock";
   }
   fs::path log_of(const Local& local) const { return folder_.worker_log(local.name); }
   StateFolder folder_;
+  std::optional<PlacedFolder> place_;  // none: folders of one that was killed
   std::vector<Local> workers_;
 };
 

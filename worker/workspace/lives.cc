@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <string_view>
 
 #include "worker/workspace/bounded_disk.h"
 #include "worker/workspace/overlay.h"
@@ -19,6 +20,35 @@ Status bury(const fs::path& dir) {
     PROCTOR_CHECK_OK(unmount_bounded(entry.path()));
   }
   return remove_tree(dir);
+}
+
+// Those of an owner but for `mine`; the names of the ones that somebody holds.
+Result<std::vector<std::string>> bury_lives(const fs::path& owner_dir, const fs::path& mine) {
+  PROCTOR_TRY(const FileLock owner, FileLock::acquire(owner_dir / kLock));
+  std::vector<std::string> living;
+  std::vector<fs::path> others;
+  std::error_code ec;
+  for (const auto& entry : fs::directory_iterator(owner_dir, ec)) {
+    if (entry.is_directory()) others.push_back(entry.path());
+  }
+  if (ec) return errno_error("list " + owner_dir.string(), ec.value());
+  for (const fs::path& dir : others) {
+    if (dir == mine || !FileLock::try_acquire(dir / kLock).ok()) {
+      living.push_back(dir.filename().string());
+      continue;
+    }
+    PROCTOR_CHECK_OK(bury(dir));
+  }
+  return living;
+}
+
+// The owner's name without what its root's place adds to it; empty: nothing is added.
+std::string_view placeless(std::string_view owner) {
+  constexpr std::size_t kHash = 12;
+  const std::size_t dash = owner.rfind('-');
+  const bool hashed = dash != std::string_view::npos && owner.size() - dash - 1 == kHash &&
+                      owner.find_first_not_of("0123456789abcdef", dash + 1) == owner.npos;
+  return hashed ? owner.substr(0, dash) : std::string_view();
 }
 
 }  // namespace
@@ -57,22 +87,20 @@ Result<fs::path> Life::take_over(const fs::path& dir) const {
 
 Result<std::vector<std::string>> Life::bury_the_dead() const {
   const fs::path owner_dir = dir_.parent_path();
-  PROCTOR_TRY(const FileLock owner, FileLock::acquire(owner_dir / kLock));
-  std::vector<std::string> living;
-  std::vector<fs::path> others;
+  const std::string own = owner_dir.filename().string();
+  std::vector<fs::path> before;
   std::error_code ec;
-  for (const auto& entry : fs::directory_iterator(owner_dir, ec)) {
-    if (entry.is_directory()) others.push_back(entry.path());
+  for (const auto& entry : fs::directory_iterator(owner_dir.parent_path(), ec)) {
+    const std::string other = entry.path().filename().string();
+    if (entry.is_directory() && other != own && !placeless(own).empty() &&
+        placeless(other) == placeless(own))
+      before.push_back(entry.path());
   }
-  if (ec) return errno_error("list " + owner_dir.string(), ec.value());
-  for (const fs::path& dir : others) {
-    if (dir == dir_ || !FileLock::try_acquire(dir / kLock).ok()) {
-      living.push_back(dir.filename().string());
-      continue;
-    }
-    PROCTOR_CHECK_OK(bury(dir));
+  for (const fs::path& dir : before) {
+    PROCTOR_TRY(const std::vector<std::string> living, bury_lives(dir, {}));
+    if (living.empty()) PROCTOR_CHECK_OK(remove_tree(dir));
   }
-  return living;
+  return bury_lives(owner_dir, dir_);
 }
 
 }  // namespace proctor

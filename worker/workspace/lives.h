@@ -23,8 +23,9 @@ class Life {
   // Makes a folder of a life that is over, with what is mounted below it, ours; its new place.
   // kNotFound: no such folder of a dead life of this owner.
   Result<fs::path> take_over(const fs::path& dir) const;
-  // Unmounts and removes the folders of lives that are over; the names of those that are not,
-  // ours included.
+  // Unmounts and removes the folders of lives that are over, also those of this owner's name
+  // before the root was moved (an owner is named NAME-HASH, by where its root is); the names of
+  // those of this owner that are not, ours included.
   Result<std::vector<std::string>> bury_the_dead() const;
 
  private:

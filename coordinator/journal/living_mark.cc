@@ -46,20 +46,23 @@ Result<fs::path> file_of(std::string_view campaign, const EpochBegun& first) {
 
 }  // namespace
 
-Result<std::optional<LivingMark>> LivingMark::take(std::string_view campaign,
-                                                   const fs::path& folder,
-                                                   const fs::path& journal) {
+Result<std::unique_ptr<LivingMark>> LivingMark::take(std::string_view campaign,
+                                                     const fs::path& folder,
+                                                     const fs::path& journal) {
   PROCTOR_TRY(JournalReader reader, JournalReader::open(journal));
   PROCTOR_TRY(const std::vector<EpochBegun> lives, reader.epochs());
-  if (lives.empty()) return std::optional<LivingMark>();
-  const auto take_it = [&]() -> Result<LivingMark> {
+  if (lives.empty()) return std::unique_ptr<LivingMark>();
+  const auto take_it = [&]() -> Result<std::unique_ptr<LivingMark>> {
     PROCTOR_TRY(fs::path file, file_of(campaign, lives.front()));
     PROCTOR_TRY(UniqueFd lock, take_lock(file, folder));
-    return LivingMark(std::move(file), std::move(lock));
+    return std::unique_ptr<LivingMark>(new LivingMark(std::move(file), std::move(lock)));
   };
-  Result<LivingMark> mark = take_it();
-  if (mark.ok()) return std::optional<LivingMark>(std::move(mark).value());
-  if (mark.error().code == Errc::kConflict)
+  Result<std::unique_ptr<LivingMark>> mark = take_it();
+  if (mark.ok()) return mark;
+  if (mark.error().code == Errc::kConflict) {
+    // In this folder too, where somebody removed the lock beside the journal.
+    if (mark.error().detail.ends_with(", in " + folder.string()))
+      return Error{Errc::kConflict, "this campaign is running: " + mark.error().detail};
     return Error{
         Errc::kConflict,
         fmt::format("this campaign is running, in another folder: {}.\n{} is a copy of "
@@ -68,15 +71,16 @@ Result<std::optional<LivingMark>> LivingMark::take(std::string_view campaign,
                     "two folders from then on\n"
                     "  To run the same tasks as a campaign of its own: proctor copy {} NEW",
                     mark.error().detail, folder.string(), folder.string())};
+  }
   log::warn(
       "no mark that this campaign runs on this host, so that a copy of its folder could run "
       "beside it: " +
       mark.error().detail);
-  return std::optional<LivingMark>();
+  return std::unique_ptr<LivingMark>();
 }
 
 LivingMark::~LivingMark() {
-  if (lock_.valid()) ::unlink(file_.c_str());
+  ::unlink(file_.c_str());
 }
 
 }  // namespace proctor

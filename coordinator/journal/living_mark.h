@@ -3,7 +3,7 @@
 // knows that the same journal is gone on with twice must lie elsewhere.  One file for each campaign
 // that is running on this host, in $XDG_STATE_HOME/proctor/living, locked by its coordinator and
 // named after the journal's first life, which every copy has.  Adapter (file system); any thread.
-#include <optional>
+#include <memory>
 #include <string_view>
 
 #include "common/base/files.h"
@@ -14,13 +14,13 @@ namespace proctor {
 
 class LivingMark {
  public:
-  // Nothing: no life of the journal has begun yet, so that nobody can have a copy; or there is no
+  // Null: no life of the journal has begun yet, so that nobody can have a copy; or there is no
   // place for marks here, which costs no run and is logged.  kConflict, with who, where and what to
   // type: another process has it, in a folder of its own.
-  static Result<std::optional<LivingMark>> take(std::string_view campaign, const fs::path& folder,
-                                                const fs::path& journal);
-  LivingMark(LivingMark&&) = default;
-  LivingMark& operator=(LivingMark&&) = delete;
+  static Result<std::unique_ptr<LivingMark>> take(std::string_view campaign, const fs::path& folder,
+                                                  const fs::path& journal);
+  LivingMark(const LivingMark&) = delete;
+  LivingMark& operator=(const LivingMark&) = delete;
   ~LivingMark();  // the file goes first, then its lock
 
  private:

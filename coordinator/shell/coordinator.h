@@ -176,7 +176,7 @@ class Coordinator {
   Epoch epoch_;
   Bundles bundles_;
   std::unique_ptr<Journal> journal_;
-  std::optional<LivingMark> living_;
+  std::unique_ptr<LivingMark> living_;
   std::unique_ptr<Scheduler> core_;
   std::unique_ptr<LedgerThread> ledger_;
   bool shares_ = false;  // an envelope, with other campaigns

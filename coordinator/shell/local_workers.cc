@@ -30,12 +30,14 @@ std::string worker_program() {
   return "proctor-worker";
 }
 
-// That process was started with `option` and that value.
-bool was_told(pid_t pid, const std::string& option, const std::string& value) {
+// The value behind an option that a process was started with; empty: none, or no such process.
+std::string told_to(pid_t pid, std::string_view option) {
   const Result<std::string> line =
       read_file("/proc/" + std::to_string(pid) + "/cmdline", std::size_t{1} << 20);
-  const char end = '\0';
-  return line.ok() && line->find(end + option + end + value + end) != std::string::npos;
+  const std::string begin = std::string(1, '\0').append(option) + '\0';
+  const std::size_t at = line.ok() ? line->find(begin) : std::string::npos;
+  if (at == std::string::npos) return "";
+  return line->substr(at + begin.size(), line->find('\0', at + begin.size()) - at - begin.size());
 }
 
 }  // namespace
@@ -135,7 +137,7 @@ void LocalWorkers::end_orphan(const Local& w, const std::vector<int>& signals) c
     const std::optional<pid_t> pid = HostLock::last_holder(lock_of(w));
     if (!pid) return;
     // A pid may have been given to somebody else since.
-    if (!was_told(*pid, "--name", w.name)) return;
+    if (told_to(*pid, "--name") != w.name) return;
     ::kill(*pid, signal);
     const auto until = Clock::now() + kWithin;
     while (orphan_works(w) && Clock::now() < until)
@@ -151,7 +153,8 @@ bool LocalWorkers::has_moved() const {
 void LocalWorkers::end_stray(const Local& w) const {
   if (!orphan_works(w)) return;
   const std::optional<pid_t> pid = HostLock::last_holder(lock_of(w));
-  if (!pid || was_told(*pid, "--root", folder_.worker_root().string())) return;
+  std::error_code ec;
+  if (!pid || fs::equivalent(told_to(*pid, "--root"), folder_.worker_root(), ec)) return;
   log::info("worker " + w.name + " still works where this folder was before: it is ended");
   end_orphan(w, {SIGTERM, SIGKILL});
 }

@@ -16,7 +16,7 @@ TEST_SUITE("campaign") {
         {"resume", copy.string()}, {"serve", "--resume-or-begin", copy.string()}};
     for (const auto& command : goes_on) {
       CAPTURE(command.front());
-      const CommandOutcome refused = proctor(command);
+      const CommandOutcome refused = proctor::testing::proctor(command);
       CHECK(refused.exit_code == 2);
       CHECK_MESSAGE(contains(refused.err, "this campaign is running, in another folder: process " +
                                               std::to_string(run.pid())),
@@ -26,7 +26,7 @@ TEST_SUITE("campaign") {
     scene.open_gate();
     CHECK(run.wait(180s) == 0);
     // The one that ran has ended, and its copy is what somebody has.
-    const CommandOutcome gone_on = proctor({"resume", copy.string()});
+    const CommandOutcome gone_on = proctor::testing::proctor({"resume", copy.string()});
     CHECK_MESSAGE(gone_on.exit_code == 0, gone_on.err);
   }
 
@@ -44,8 +44,8 @@ TEST_SUITE("campaign") {
     CHECK_FALSE(fs::exists(scene.state() / "status.json"));
     const std::string mounts = must(read_file("/proc/self/mountinfo", std::size_t{16} << 20));
     CHECK_FALSE(contains(mounts, scene.temp().string()));
-    const CommandOutcome resumed = proctor({"resume", moved.string()});
+    const CommandOutcome resumed = proctor::testing::proctor({"resume", moved.string()});
     CHECK_MESSAGE(resumed.exit_code == 0, resumed.err);
-    CHECK(proctor({"verify", moved.string()}).exit_code == 0);
+    CHECK(proctor::testing::proctor({"verify", moved.string()}).exit_code == 0);
   }
 }

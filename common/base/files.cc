@@ -28,7 +28,6 @@ Errc errc_of(int error_number) {
     case EMFILE:
     case ENFILE:
       return Errc::kExhausted;
-    case EROFS:
     case EACCES:
     case EPERM:
     case EINVAL:

@@ -11,9 +11,14 @@ namespace proctor::cli {
 // What a coordinator of this campaign gives its scheduler.
 SchedulerSettings scheduler_settings(const FrozenCampaign& frozen);
 
+// All that a resume would read.  kCorrupt, as a coordinator refuses it: it knows less than runs/ or
+// than its coordinator's last word (behind.h), and what a command would say or write by it is of
+// an older state.
+Result<RestoredState> load_whole(const FrozenCampaign& frozen, JournalReader& journal);
+
 // Not begun, so nothing is decided anew.  kCorrupt: the journal does not fit the plan.
 Result<CampaignView> view_of(const FrozenCampaign& frozen, RestoredState state);
-// Reads all that a resume would read.
+// By load_whole().
 Result<CampaignView> view_of(const FrozenCampaign& frozen, JournalReader& journal);
 
 }  // namespace proctor::cli

@@ -141,8 +141,11 @@ Status check_beginning(const RunOptions& options, const FrozenCampaign& frozen) 
     if (reader) {
       PROCTOR_TRY(lives, reader->epochs());
     }
-    if (lives.empty()) return not_begun(options.folder);
-    return ok_status();
+    if (!lives.empty()) return ok_status();
+    if (reader) {
+      PROCTOR_TRY([[maybe_unused]] const RestoredState nothing, load_whole(frozen, *reader));
+    }
+    return not_begun(options.folder);
   }
   if (options.begin == RunOptions::Begin::kEither) {  // but not beside results without a journal
     PROCTOR_CHECK_OK(begun_journal(frozen.folder));

@@ -98,7 +98,7 @@ void add_metered(const FrozenCampaign& frozen, MoneyInput& out) {
 
 Result<RestoredState> read_journal(const FrozenCampaign& frozen) {
   PROCTOR_TRY(JournalReader journal, open_journal(frozen.folder));
-  return journal.load();
+  return load_whole(frozen, journal);
 }
 
 Result<MoneyInput> read_money(const FrozenCampaign& frozen) {

@@ -2,8 +2,10 @@
 #include <cstdio>
 
 #include "common/base/system_clock.h"
+#include "coordinator/cli/campaign_core.h"
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/open_journal.h"
 #include "coordinator/cli/verify_removals.h"
 #include "coordinator/journal/journal.h"
 
@@ -14,6 +16,11 @@ Status remove_task(const std::string& folder, const std::string& task, const std
   PROCTOR_TRY(FrozenCampaign frozen, load_registered(folder));
   PROCTOR_CHECK_OK(add_removal(frozen.registration, task, reason, wall_now()));
   PROCTOR_CHECK_OK(make_private_dirs(frozen.folder.state()));
+  PROCTOR_TRY(std::optional<JournalReader> begun, begun_journal(frozen.folder));
+  if (begun) {
+    PROCTOR_TRY([[maybe_unused]] const RestoredState whole, load_whole(frozen, *begun));
+    begun.reset();
+  }
   // The journal's lock also keeps this from happening under a running campaign.
   auto opened = Journal::open(frozen.folder.journal());
   if (!opened.ok() && opened.error().code == Errc::kConflict)

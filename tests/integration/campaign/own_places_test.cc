@@ -2,6 +2,7 @@
 // device in their place is somebody else's thing, and nothing waits for it.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/support/campaign_scene.h"
 
@@ -131,5 +132,30 @@ TEST_SUITE("campaign") {
       if (was) fs::rename(away, file);
     }
     CHECK(scene.run("verify").exit_code == 0);
+  }
+
+  TEST_CASE("a campaign on a read-only file system is the host's fault, not its author's") {
+    if (::geteuid() != 0) return;  // who may not mount has no such file system here
+    const CampaignScene scene(small());
+    REQUIRE(scene.run("run").exit_code == 0);
+    const std::string folder = scene.folder().string();
+    const std::vector<std::vector<std::string>> acts{
+        {"resume", folder}, {"budget", "raise", folder, "global", "61", "--reason", "more"}};
+    for (const std::vector<std::string>& act : acts) {
+      CAPTURE(act[0]);
+      CommandSpec spec;
+      spec.argv = {"unshare",
+                   "--mount",
+                   "--kill-child",
+                   "sh",
+                   "-c",
+                   "mount --bind \"$0\" \"$0\" && mount -o remount,ro,bind \"$0\" && exec \"$@\"",
+                   folder,
+                   proctor_program().string()};
+      spec.argv.insert(spec.argv.end(), act.begin(), act.end());
+      const CommandOutcome out = must(run_command(spec));
+      CHECK(out.exit_code == 4);
+      CHECK_MESSAGE(contains(out.err, "Read-only file system"), out.err);
+    }
   }
 }

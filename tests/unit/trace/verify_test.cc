@@ -200,6 +200,12 @@ TEST_SUITE("trace") {
     CHECK_FALSE(wrong_times(kNow - kDay - 1, kNow, at, at).empty());
     CHECK_FALSE(wrong_times(kNow, kNow + kDay + 1, at, at).empty());
     CHECK(wrong_times(1, kNow + kDay + 1).empty());  // nobody knows the bounds
+    // The coordinator's clock was set back by years while it ran: the journal itself says so.
+    const WallTime before(kNow - 3'000 * kDay);
+    CHECK(wrong_times(kNow, kNow, at, before).empty());
+    CHECK(wrong_times(before.raw(), kNow, at, before).empty());
+    CHECK_FALSE(wrong_times(kNow, kNow + kDay + 1, at, before).empty());
+    CHECK_FALSE(wrong_times(before.raw() - kDay - 1, kNow, at, before).empty());
   }
 
   TEST_CASE("each check's event is held against the report") {

@@ -101,7 +101,7 @@ Result<CvdpDemand> demand_of(const std::string& file, const std::vector<CvdpPart
   out.touched.resize(parts.size());
   PROCTOR_TRY(const LastLines last, last_lines(file, selection));
   std::map<std::uint32_t, std::vector<std::string>> have;  // samples there are -> problems
-  PROCTOR_TRY([[maybe_unused]] const cvdp::DatasetSummary summary,
+  PROCTOR_TRY(const cvdp::DatasetSummary summary,
               read_dataset(
                   file,
                   [&](const cvdp::Record& record) {
@@ -116,6 +116,7 @@ Result<CvdpDemand> demand_of(const std::string& file, const std::vector<CvdpPart
                     return ok_status();
                   },
                   Findings::kKnown));
+  out.broken = summary.errors;
   for (auto& [there, ids] : have) {
     if (there == samples) continue;
     CvdpPart part;

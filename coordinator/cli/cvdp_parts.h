@@ -37,6 +37,7 @@ Status write_asked(const fs::path& prefix, const CvdpAsked& asked);
 struct CvdpDemand {
   std::vector<CvdpPart> missing;  // what is to be imported
   std::vector<bool> touched;      // of the parts there are: does this demand speak of it?
+  std::uint64_t broken = 0;       // records of the file that are none, and are in no count
 };
 // What `parts` lack until each problem of `file` that the selection holds has samples 1 to
 // `samples`.  Nothing that a part has is asked for again.

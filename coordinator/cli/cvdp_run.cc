@@ -27,11 +27,17 @@ Result<int> run_plan(const CvdpFlags& flags, CvdpPlan plan) {
   plan.modes.push_back(std::move(mode));
   const std::string name = plan.modes.front().name;
   PROCTOR_TRY(const CvdpOutcome outcome, run_cvdp(std::move(plan)));
+  std::size_t judged = 0, unjudged = 0;
   for (const auto& samples : outcome.samples)
-    for (std::size_t i = 0; i < samples.size(); ++i)
+    for (std::size_t i = 0; i < samples.size(); ++i) {
       tell_sample(samples[i],
                   samples.size() == 1 ? name : name + ", sample " + std::to_string(i + 1));
-  return outcome.exit_code;
+      judged += samples[i].passed.size();
+      unjudged += samples[i].no_verdict.size();
+    }
+  if (outcome.exit_code != kOk || 0 < judged || unjudged == 0) return outcome.exit_code;
+  std::fputs("No problem came to a verdict, so nothing was measured: exit code 1.\n", stderr);
+  return kJobFailed;
 }
 
 Result<int> run_problems(const CvdpFlags& flags) {
@@ -54,7 +60,8 @@ void add_cvdp_run(CLI::App& cvdp, int& exit_code) {
       "Writes raw_result.json, report.json and report.txt into the prefix, with several samples "
       "into its sample_1,\nsample_2, ... and the composite report. Interrupted, the same command "
       "goes on; so does proctor resume\nPREFIX/campaign. Exit code 0 when every run ended, "
-      "whatever its verdict; 1 stopped, 2 bad input, 4 infrastructure.");
+      "whatever its verdict; 1 stopped, or no problem\ncame to a verdict; 2 bad input, also some "
+      "records of FILE; 4 infrastructure.");
   auto flags = std::make_shared<CvdpFlags>();
   add_cvdp_common_flags(*command, *flags);
   add_cvdp_upstream_flags(*command, *flags);

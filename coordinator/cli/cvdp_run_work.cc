@@ -127,10 +127,22 @@ class CvdpWork {
     for (std::size_t i = 0; i < asked_.parts.size(); ++i)
       if (touched_[i] && !run_part(asked_.parts[i], out)) return out;
     PROCTOR_CHECK_OK(report(out));
+    tell_broken(demand.broken, out);
     return out;
   }
 
  private:
+  // Their problems are in none of the counts, so that what was counted is not the dataset.
+  void tell_broken(std::uint64_t records, CvdpOutcome& out) const {
+    if (records == 0) return;
+    const std::string& file = plan_.dataset.file;
+    std::fprintf(stderr, "%s of %s, in no count of this run: proctor cvdp check %s\n",
+                 records == 1 ? "1 record is wrong"
+                              : (std::to_string(records) + " records are wrong").c_str(),
+                 file.c_str(), file.c_str());
+    if (out.exit_code == kOk) out.exit_code = kBadInput;
+  }
+
   RunOptions how_to_run() const {
     return {.folder = {},
             .workers = plan_.workers,

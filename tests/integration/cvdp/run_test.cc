@@ -297,5 +297,12 @@ TEST_SUITE("cvdp run") {
     CHECK(run_proctor({"cvdp", "run", "-f", "'" + file.string() + "'", "-p",
                        (dir.path() / "empty").string(), "--no-llm", "-t", "2", "-e"})
               .exit_code == 0);
+    // What was cut is in no count, and the counts are no dataset's.
+    const fs::path cut = dir.path() / "cut.jsonl";
+    must(write_file(cut, "{\"id\": \"cvdp_cop"));
+    const CommandOutcome part =
+        run_proctor({"cvdp", "run", cut.string(), "-d", "-p", (dir.path() / "cut").string()});
+    CHECK(part.exit_code == 2);
+    CHECK_MESSAGE(contains(part.err, "1 record is wrong of " + cut.string()), part.err);
   }
 }

@@ -196,7 +196,7 @@ Result<Campaign> load_checked(const fs::path& folder, Outside outside) {
           "git is not on this host's PATH, and repositories are looked at with it: apt-get "
           "install git (or scripts/setup)"};
     std::vector<std::string> unasked;
-    check_outside(*campaign, *make_outside_probe(unasked), diagnostics);
+    check_outside(*campaign, *make_outside_probe(unasked, campaign->contracts.size()), diagnostics);
     // Nothing is wrong with the campaign then: it is the machine that lacks something.
     if (!unasked.empty() && diagnostics.count() == unasked.size())
       return Error{Errc::kUnavailable, unasked.back() + ", and " + std::to_string(unasked.size()) +

@@ -6,10 +6,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <cstdio>
 #include <map>
 #include <set>
 #include <thread>
 
+#include "common/base/digest.h"
 #include "common/base/files.h"
 #include "common/base/subprocess.h"
 #include "common/base/unique_fd.h"
@@ -93,9 +96,40 @@ class Scratch {
   TempDir dir_;  // goes first
 };
 
+// A line that moves on a terminal, once it takes longer than anybody waits without asking.
+class Progress {
+ public:
+  explicit Progress(std::size_t all) : all_(all) {}
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  ~Progress() {
+    if (shown_) std::fputs("\r\x1b[K", stderr);
+  }
+  void one_more() {
+    constexpr std::chrono::milliseconds kSilent(1'000), kEvery(200);
+    ++done_;
+    const auto now = std::chrono::steady_clock::now();
+    if (!terminal_ || now - begun_ < kSilent || now - last_ < kEvery) return;
+    last_ = now;
+    shown_ = true;
+    std::fprintf(stderr, "\r\x1b[Klooking at reference patches: %zu of %zu", done_, all_);
+    std::fflush(stderr);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  const bool terminal_ = ::isatty(STDERR_FILENO) == 1;
+  const std::size_t all_;
+  const Clock::time_point begun_ = Clock::now();
+  Clock::time_point last_{};
+  std::size_t done_ = 0;
+  bool shown_ = false;
+};
+
 class RealProbe : public OutsideProbe {
  public:
-  explicit RealProbe(std::vector<std::string>& unasked) : unasked_(unasked) {}
+  RealProbe(std::vector<std::string>& unasked, std::size_t patches)
+      : unasked_(unasked), progress_(patches) {}
   Status commit_exists(const std::string& source, const fs::path& base,
                        const std::string& commit) const override {
     PROCTOR_TRY(const fs::path found, repository(source, base, commit));
@@ -122,47 +156,82 @@ class RealProbe : public OutsideProbe {
   }
   Result<bool> patch_applies(const std::string& source, const fs::path& base,
                              const std::string& commit, const std::string& patch) const override {
+    progress_.one_more();
     PROCTOR_TRY(const fs::path repo, repository(source, base, commit));
     if (patch.empty()) return true;  // changes nothing
-    PROCTOR_TRY(const Scratch scratch, Scratch::create());
-    const std::string index = (scratch.path() / "index").string();
-    const auto with_index = [&](std::vector<std::string> args) {
-      args.insert(args.begin(), {"--git-dir", repo.string()});
+    const auto [known, is_new] =
+        applied_.try_emplace({repo.string() + '\n' + commit, sha256(patch)}, false);
+    if (is_new) known->second = look_whether(repo, commit, patch);
+    return known->second;
+  }
+
+ private:
+  // One tree as an index, that patches are held against without changing it, and room for what a
+  // merge makes, which is written there and not into the repository.
+  struct Tree {
+    Scratch scratch;
+    fs::path repository;
+    std::string index() const { return (scratch.path() / "index").string(); }
+    CommandSpec git_with(const std::string& index, std::vector<std::string> args) const {
+      args.insert(args.begin(), {"--git-dir", repository.string()});
       CommandSpec spec = git(std::move(args));
       spec.argv.insert(spec.argv.begin(), {"env", "GIT_INDEX_FILE=" + index});
       return spec;
-    };
-    // What a merge makes is written to the scratch folder, and nothing into the repository.
-    const std::string made = (scratch.path() / "objects").string();
-    PROCTOR_CHECK_OK(make_dirs(made));
-    // The rungs by which a worker applies it (worker/workspace/apply.h).
-    for (std::vector<std::string> rung : {std::vector<std::string>{"apply", "--cached", "--check"},
-                                          {"apply", "--cached", "--check", "--ignore-whitespace"},
-                                          {"apply", "--cached", "--3way"}}) {
-      PROCTOR_TRY(const std::string ignored, run_for_output(with_index({"read-tree", commit})));
-      const bool merges = rung.back() == "--3way";
-      rung.emplace_back("-");
-      CommandSpec apply = with_index(std::move(rung));
-      if (merges)
-        apply.argv.insert(apply.argv.begin() + 1,
-                          {"GIT_OBJECT_DIRECTORY=" + made,
-                           "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + (repo / "objects").string()});
+    }
+  };
+
+  // Made once for all contracts of a commit: a process and a folder less for each of thousands.
+  Result<const Tree*> tree(const fs::path& repo, const std::string& commit) const {
+    const auto key = std::pair(repo.string(), commit);
+    if (const auto known = trees_.find(key); known != trees_.end()) return &known->second;
+    PROCTOR_TRY(Scratch scratch, Scratch::create());
+    Tree made{std::move(scratch), repo};
+    PROCTOR_TRY(const std::string ignored,
+                run_for_output(made.git_with(made.index(), {"read-tree", commit})));
+    return &trees_.emplace(key, std::move(made)).first->second;
+  }
+
+  // By the rungs by which a worker applies it (worker/workspace/apply.h).
+  Result<bool> look_whether(const fs::path& repo, const std::string& commit,
+                            const std::string& patch) const {
+    PROCTOR_TRY(const Tree* const at, tree(repo, commit));
+    for (const std::vector<std::string>& rung :
+         {std::vector<std::string>{"apply", "--cached", "--check", "-"},
+          {"apply", "--cached", "--check", "--ignore-whitespace", "-"}}) {
+      CommandSpec apply = at->git_with(at->index(), rung);
       apply.stdin_bytes = patch;
       PROCTOR_TRY(const CommandOutcome outcome, run_command(apply));
       if (outcome.success()) return true;
     }
-    return false;
+    return merges(*at, patch);
   }
 
- private:
+  static Result<bool> merges(const Tree& at, const std::string& patch) {
+    const std::string made = (at.scratch.path() / "objects").string();
+    const std::string index = at.index() + ".merged";
+    PROCTOR_CHECK_OK(make_dirs(made));
+    std::error_code ec;
+    fs::copy_file(at.index(), index, fs::copy_options::overwrite_existing, ec);
+    if (ec) return errno_error("copy " + at.index(), ec.value());
+    CommandSpec apply = at.git_with(index, {"apply", "--cached", "--3way", "-"});
+    apply.argv.insert(apply.argv.begin() + 1,
+                      {"GIT_OBJECT_DIRECTORY=" + made,
+                       "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + (at.repository / "objects").string()});
+    apply.stdin_bytes = patch;
+    PROCTOR_TRY(const CommandOutcome outcome, run_command(apply));
+    return outcome.success();
+  }
+
   // A git directory on this machine that holds the commit.  URLs and bundles are fetched into a
   // scratch repository, once.
   Result<fs::path> repository(const std::string& source, const fs::path& base,
                               const std::string& commit) const {
-    const auto known = found_.find({source, commit});
+    const std::pair key{is_url(source) ? source : (base / source).lexically_normal().string(),
+                        commit};
+    const auto known = found_.find(key);
     if (known != found_.end()) return known->second;
     Result<fs::path> found = look(source, base, commit);
-    found_.emplace(std::pair{source, commit}, found);
+    found_.emplace(key, found);
     return found;
   }
 
@@ -207,12 +276,16 @@ class RealProbe : public OutsideProbe {
   // Answers of this one check; it is used by one thread.
   mutable std::map<std::pair<std::string, std::string>, Result<fs::path>> found_;
   mutable std::vector<Scratch> scratches_;
+  mutable std::map<std::pair<std::string, std::string>, Tree> trees_;
+  mutable std::map<std::pair<std::string, Digest>, Result<bool>> applied_;
+  mutable Progress progress_;
 };
 
 }  // namespace
 
-std::unique_ptr<OutsideProbe> make_outside_probe(std::vector<std::string>& unasked) {
-  return std::make_unique<RealProbe>(unasked);
+std::unique_ptr<OutsideProbe> make_outside_probe(std::vector<std::string>& unasked,
+                                                 std::size_t patches) {
+  return std::make_unique<RealProbe>(unasked, patches);
 }
 
 }  // namespace proctor::cli

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
+#include <utility>
 
 #include "common/base/text.h"
 #include "coordinator/aggregate/format.h"
@@ -14,6 +16,7 @@ using namespace aggregate;
 using Baseline = RunRecord::Baseline;
 
 constexpr std::size_t kShown = 10, kWhyBytes = 1'000;
+constexpr std::uint64_t kEarlyMs = 2'000;
 
 // Times of day and durations differ between two runs that end for one cause.
 std::string without_times(const std::string& why) {
@@ -99,6 +102,44 @@ std::vector<std::string> broken_tasks(const CampaignReport& report) {
                   " (" + s.first->name + "): " + broken_task_word(*s.first));
   }
   return out;
+}
+
+std::vector<EarlyEnd> early_ends(const std::vector<RunRecord>& runs) {
+  std::map<std::string, std::optional<EarlyEnd>> by_method;  // nothing: one of them is not so
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const RunRecord& run = runs[i];
+    if (!is_ended(run) || run.outcome == RunOutcome::kInvalid || run.baseline != Baseline::kNone)
+      continue;
+    const bool early = run.outcome != RunOutcome::kSuccess && run.agent_exit.value_or(0) != 0 &&
+                       run.agent_ms < kEarlyMs;
+    const auto [it, is_first] =
+        by_method.try_emplace(run.method, EarlyEnd{run.method, 0, run.agent_exit.value_or(0), i});
+    std::optional<EarlyEnd>& all = it->second;
+    if (!early || (all && all->exit_code != *run.agent_exit)) all.reset();
+    if (all) ++all->runs;
+  }
+  std::vector<EarlyEnd> out;
+  for (auto& [method, early] : by_method)
+    if (early) out.push_back(*std::move(early));
+  return out;
+}
+
+std::string early_end_text(const EarlyEnd& early, const std::vector<RunRecord>& runs) {
+  const RunRecord& first = runs[early.first];
+  return of_runs(early.runs, early.runs) + " of " + early.method + " ended within " +
+         std::to_string(kEarlyMs / 1'000) + " s with exit code " + std::to_string(early.exit_code) +
+         ", and none succeeded" +
+         (first.last_words.empty() ? " (" : ": " + first.last_words + " (") + first.name + ")";
+}
+
+void append_early_ends(std::string& out, const CampaignReport& report) {
+  const std::vector<EarlyEnd> methods = early_ends(report.runs);
+  if (methods.empty()) return;
+  out += "\nAgents that ended as soon as they had begun (is that what was to be measured?)\n\n";
+  for (std::size_t i = 0; i < std::min(kShown, methods.size()); ++i)
+    append_wrapped(out, "  ", printable(early_end_text(methods[i], report.runs), kWhyBytes));
+  if (kShown < methods.size())
+    out += "  and " + std::to_string(methods.size() - kShown) + " more methods\n";
 }
 
 void append_end_causes(std::string& out, const CampaignReport& report) {

@@ -28,8 +28,21 @@ std::vector<std::string> broken_tasks(const CampaignReport& report);
 // Of one run; empty: it does not show that.
 std::string broken_task_word(const RunRecord& run);
 
-// Both as sections of the report; nothing where there is nothing to say.
+// A method all of whose judged runs ended as soon as they had begun, with one exit code that is not
+// 0, and none of which succeeded: an agent that never did anything, in numbers as any other.
+struct EarlyEnd {
+  std::string method;
+  std::uint64_t runs = 0;  // all that were judged
+  int exit_code = 0;
+  std::size_t first = 0;  // position of one of them
+};
+std::vector<EarlyEnd> early_ends(const std::vector<RunRecord>& runs);
+// "4 of 4 runs of py-agent ended within 2 s with exit code 1, and none succeeded: ...".
+std::string early_end_text(const EarlyEnd& early, const std::vector<RunRecord>& runs);
+
+// All as sections of the report; nothing where there is nothing to say.
 void append_end_causes(std::string& out, const CampaignReport& report);
 void append_broken_tasks(std::string& out, const CampaignReport& report);
+void append_early_ends(std::string& out, const CampaignReport& report);
 
 }  // namespace proctor

@@ -278,6 +278,7 @@ std::string render_tables(const CampaignReport& report) {
   preface(out, report);
   common_levels(out, report);
   append_broken_tasks(out, report);
+  append_early_ends(out, report);
   append_analysis(out, *report.analysis);
   outcomes(out, report);
   rates(out, report);

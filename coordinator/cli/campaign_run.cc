@@ -4,10 +4,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
 
 #include "common/base/limits.h"
@@ -24,6 +26,7 @@
 #include "coordinator/cli/campaign_core.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/end_summary.h"
+#include "coordinator/cli/method_notes.h"
 #include "coordinator/cli/model_check.h"
 #include "coordinator/cli/open_journal.h"
 #include "coordinator/cli/parked_advice.h"
@@ -312,7 +315,9 @@ Result<int> run_it(const RunOptions& options) {
     PROCTOR_CHECK_OK(check_never_began(StateFolder{campaign.folder}));
     return not_begun(options.folder);
   }
-  for (const std::string& note : price_notes(campaign))
+  std::vector<std::string> notes = price_notes(campaign);
+  std::ranges::move(method_notes(campaign), std::back_inserter(notes));
+  for (const std::string& note : notes)
     std::fprintf(stderr, "note: %s\n", printable(note, limits::kDetailBytes).c_str());
   for (const std::string& note : trust_notes(distrusted_tasks(campaign)))
     std::fprintf(stderr, "note: %s\n", note.c_str());

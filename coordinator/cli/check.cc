@@ -11,6 +11,7 @@
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/campaign_run.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/method_notes.h"
 #include "coordinator/cli/model_check.h"
 #include "coordinator/cli/stage_text.h"
 #include "coordinator/cli/task_trust.h"
@@ -149,6 +150,8 @@ int check(const std::string& folder, bool offline, bool effective, const std::st
   for (const std::string& note : model_notes(*campaign, models))
     std::printf("note: %s\n", printable(note, limits::kDetailBytes).c_str());
   for (const std::string& lack : missing_here(options, *campaign))
+  for (const std::string& note : method_notes(*campaign))
+    std::printf("note: %s\n", printable(note, limits::kDetailBytes).c_str());
     std::printf("note: %s before proctor run\n", printable(lack, limits::kDetailBytes).c_str());
   std::puts("no errors");
   return kOk;

@@ -6,6 +6,7 @@
 
 #include "common/contract/campaign_parser.h"
 #include "common/contract/cost_model_parser.h"
+#include "common/contract/models_file.h"
 #include "common/contract/money_word.h"
 #include "common/contract/scalar.h"
 #include "common/cvdp/single_shot.h"
@@ -143,14 +144,58 @@ void check_network(const Campaign& campaign, const Method& m, const Contract& co
            "network: false, or {allow: [...]} with the places that the agent needs", ""});
 }
 
+// Of a token, in picodollars: 10,000 USD for a million of them.
+constexpr std::uint64_t kPlausibleToken = 10'000'000'000;
+
 // A call that asks for as much as a program that names no limit, after a prompt of the size of a
 // coding agent's first.
 constexpr std::uint64_t kFirstInput = 90'000, kUnlimitedOutput = 32'000;
 
+// The least that one call of its model reserves, as the worker does it (worker/gateway/ceiling.h):
+// what a provider puts around a request, and the lowest limit of output.
+Quantities least_call(const Method& m, const ModelAccess& access) {
+  const std::uint64_t output = std::min(
+      {access.output_floor, access.max_output, m.gateway->output_max.value_or(access.max_output)});
+  return {1, std::min(access.hidden_input, access.max_input), output, 0};
+}
+
+// A cap that no call fits into: each would be refused, and each run be the agent's failure.
+void note_caps_of_no_call(const Campaign& campaign, const Method& m, const Tariff& tariff,
+                          const ModelAccess& access, std::vector<std::string>& out) {
+  const Quantities least = least_call(m, access);
+  const std::uint64_t tokens = least.input_tokens + least.output_tokens;
+  const MicroUsd call = worst_price(tariff, least, CacheUse::kNone);
+  const std::string unit = " " + std::string(money_word(campaign.cost_model));
+  const CapRules rules = campaign.cap_rules();
+  for (const Contract& contract : campaign.contracts)
+    for (const Stage& stage : campaign.stages) {
+      const Caps caps = effective_caps(rules, stage.name, contract).caps;
+      const std::string where = "the method " + m.name + ": no call of its model fits into ";
+      const std::string then =
+          " (task " + contract.id + "), so that each is refused and every run fails: ";
+      if (const auto cap = cap_value(caps, Cap::kTokens); cap && *cap < tokens)
+        return out.push_back(
+            where + "the cap on tokens, " + std::to_string(*cap) + then + "one reserves " +
+            std::to_string(tokens) + " at least (" + std::to_string(least.input_tokens) +
+            " that a provider may put around a request, hidden_input_tokens, and " +
+            std::to_string(least.output_tokens) + " of output): raise caps.tokens well above that");
+      if (*caps.usd < call)
+        return out.push_back(where + "the cap of a run, " + format_usd(*caps.usd) + unit + then +
+                             "one reserves " + format_usd(call) + unit +
+                             " at least; look at its prices, or raise budget.run (or caps.usd)");
+    }
+}
+
 // What a run of this method may spend at most, and on one call: before anything starts.
-void gateway_notes(const Campaign& campaign, const Method& m, std::vector<std::string>& out) {
+void gateway_notes(const Campaign& campaign, const Method& m, const ModelsFile& models,
+                   std::vector<std::string>& out) {
   const Result<Tariff> tariff = find_tariff(campaign.cost_model, action_of(m));
   if (!tariff.ok()) return;
+  const auto access = models.find(m.gateway->model);
+  const std::size_t before = out.size();
+  note_caps_of_no_call(campaign, m, *tariff,
+                       access == models.end() ? ModelAccess{} : access->second, out);
+  const bool holds_none = before < out.size();
   const std::string unit = " " + std::string(money_word(campaign.cost_model));
   const std::uint64_t output =
       std::min(kUnlimitedOutput, m.gateway->output_max.value_or(kUnlimitedOutput));
@@ -164,7 +209,7 @@ void gateway_notes(const Campaign& campaign, const Method& m, std::vector<std::s
   out.push_back(who + " may spend at most " + format_usd(cap) + unit +
                 " in a run, and reserves up to " + format_usd(call) + unit +
                 " for a call of 90,000 bytes and " + std::to_string(output) + " tokens of output");
-  if (cap < MicroUsd::from_micros(call.micros() * 4))
+  if (!holds_none && cap < MicroUsd::from_micros(call.micros() * 4))
     out.push_back(who +
                   ": the cap of a run holds fewer than four such calls: raise budget.run (or "
                   "caps.usd), or lower " +
@@ -238,6 +283,11 @@ std::vector<std::string> price_notes(const Campaign& campaign) {
       out.push_back(who + " has no price row of its own and is priced by " + by + ": " +
                     decimal(tariff->input_token) + " for a token of input, " +
                     decimal(tariff->output_token) + " of output");
+    const std::uint64_t dearest = std::max(tariff->input_token, tariff->output_token);
+    if (!table.abstract() && kPlausibleToken < dearest)
+      out.push_back(who + " costs " + decimal(dearest) +
+                    " USD for one token, as the price table has it: if that is a price for a "
+                    "million, write it divided by 1,000,000");
     if (tariff->input_token == 0 || tariff->output_token == 0)
       out.push_back(who + " costs nothing for tokens of " +
                     (tariff->input_token == 0
@@ -297,12 +347,14 @@ Status refuse_model_calls(const Campaign& campaign) {
 std::vector<std::string> model_notes(const Campaign& campaign, const std::string& models) {
   std::vector<std::string> out = price_notes(campaign);
   const std::string caps = caps_of_method(campaign);
+  const Result<ModelsFile> known =
+      models.empty() ? Result<ModelsFile>(ModelsFile{}) : load_models(models);
   std::set<std::string> asked;
   for (const Method& m : campaign.methods) {
     if (asks_a_model(m)) asked.insert(m.call.model);
     if (m.gateway) {
       asked.insert(m.gateway->model);
-      gateway_notes(campaign, m, out);
+      gateway_notes(campaign, m, known.ok() ? *known : ModelsFile{}, out);
       continue;
     }
     if (m.kind != Method::Kind::kCommand || caps.empty() || names_the_meter(m)) continue;

@@ -10,7 +10,9 @@
 #include "common/score/violation_end.h"
 #include "coordinator/aggregate/analysis.h"
 #include "coordinator/aggregate/details.h"
+#include "coordinator/aggregate/end_causes.h"
 #include "coordinator/cli/campaign_core.h"
+#include "coordinator/cli/check_words.h"
 #include "coordinator/cli/model_check.h"
 #include "coordinator/cli/money_files.h"
 #include "coordinator/cli/open_journal.h"
@@ -181,6 +183,14 @@ void add_fault(RunRecord& run, const Scheduler& core) {
   }
 }
 
+// From the evidence: no row of the journal has them.
+void add_last_words(const FrozenCampaign& frozen, RunRecord& run) {
+  const fs::path attempt = frozen.folder.attempt(run.name, AttemptNo(run.attempts));
+  std::string lines = last_lines_of(attempt / "agent" / "stderr", "");
+  while (lines.ends_with('\n')) lines.pop_back();
+  run.last_words = lines.substr(lines.rfind('\n') + 1);
+}
+
 // Nothing: nobody has run anything yet.  What it says stays as it is now, so that money, runs and
 // head of one report are of one moment, though a coordinator goes on writing.
 Result<std::optional<JournalReader>> held_journal(const FrozenCampaign& frozen) {
@@ -284,6 +294,8 @@ Result<ReportInput> input_of(const FrozenCampaign& frozen, const std::optional<S
     record.ended_before_removal = record.state == RunRecord::State::kEnded;
     if (record.state == RunRecord::State::kEnded) record.state = RunRecord::State::kRemoved;
   }
+  for (const EarlyEnd& early : early_ends(input.runs))
+    add_last_words(frozen, input.runs[early.first]);
   if (money != nullptr && frozen.campaign.cost_inputs)
     input.projection =
         comparison(projection_input(frozen.campaign, frozen.plan, &frozen.registration), *money);

@@ -180,6 +180,8 @@ Markup unknowns(Context& c) {
   Markup out = table.finish(), items;
   for (const std::string& task : broken_tasks(c.report))
     items << element("li", text(task, 1'000)) << line_end();
+  for (const EarlyEnd& early : early_ends(c.report.runs))
+    items << element("li", text(early_end_text(early, c.report.runs), 1'000)) << line_end();
   for (const std::string& m : unmetered_methods(c.report))
     items << element("li", text(m, 1'000)) << line_end();
   for (const std::uint32_t at : c.methods) {

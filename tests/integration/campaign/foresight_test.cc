@@ -212,4 +212,104 @@ TEST_SUITE("campaign") {
       CHECK(contains(scene.read(scene.folder() / file), "self_reported_usd"));
     CHECK(scene.run("verify").exit_code == 0);
   }
+
+  TEST_CASE("a price for a million tokens, and caps that hold no call, are told by check") {
+    CampaignShape shape;
+    shape.methods = {"{name: gw, kind: command, command: 'true', gateway: {model: m, as: openai}}"};
+    const CampaignScene scene(shape);
+    set_prices(scene, "llm_request,input_token,4,,,m\nllm_request,output_token,15,,,m\n");
+    const CommandOutcome dear = scene.run("check");
+    CHECK_MESSAGE(contains(dear.out, "the model m costs 15 USD for one token"), dear.out);
+    CHECK_MESSAGE(contains(dear.out, "no call of its model fits into the cap of a run, 0.50 USD"),
+                  dear.out);
+    CHECK_MESSAGE(!contains(dear.out, "fewer than four such calls"), dear.out);
+
+    set_prices(scene,
+               "llm_request,input_token,0.000004,,,m\nllm_request,output_token,0.000015,,,m\n");
+    const fs::path yaml = scene.folder() / "campaign.yaml";
+    scene.edit(yaml, "strata: [language, type]", "caps: {tokens: 3071}\nstrata: [language, type]");
+    const CommandOutcome small = scene.run("check");
+    CHECK_MESSAGE(!contains(small.out, "for one token"), small.out);
+    CHECK_MESSAGE(contains(small.out, "no call of its model fits into the cap on tokens, 3071"),
+                  small.out);
+    scene.edit(yaml, "tokens: 3071", "tokens: 3072");
+    const CommandOutcome fits = scene.run("check");
+    CHECK_MESSAGE(!contains(fits.out, "no call of its model fits"), fits.out);
+  }
+
+  TEST_CASE("a script that is for no shell, and a file that no method brings, are told by check") {
+    CampaignShape shape;
+    shape.methods = {"{name: snake, kind: command, script: agent.py}",
+                     "{name: bare, kind: command, command: python3 $PROCTOR_METHOD/agent.py}",
+                     "{name: lost, kind: command, command: 'python3 \"$PROCTOR_METHOD/x.py\"', "
+                     "files: [agent.py]}",
+                     "{name: good, kind: command, command: 'python3 \"${PROCTOR_METHOD}/agent.py\" "
+                     "$PROCTOR_METHODS', files: [agent.py]}"};
+    const CampaignScene scene(shape);
+    scene.write(scene.folder() / "agent.py", "# an agent\nimport os\n");
+    const CommandOutcome told = scene.run("check");
+    CHECK_MESSAGE(told.exit_code == 0, told.err);
+    for (const char* note :
+         {"note: the method snake: agent.py looks like a program for python3",
+          "note: the method bare: its commands name $PROCTOR_METHOD, which is not set",
+          "note: the method lost: its commands name $PROCTOR_METHOD/x.py, which its files do not"})
+      CHECK_MESSAGE(contains(told.out, note), told.out);
+    CHECK_MESSAGE(!contains(told.out, "method good"), told.out);
+    scene.write(scene.folder() / "agent.py", "#!/usr/bin/env python3\nimport os\n");
+    CHECK(!contains(scene.run("check").out, "looks like a program"));
+  }
+
+  TEST_CASE("an agent that dies as soon as it begins, in every run, is told as that") {
+    CampaignShape shape;
+    shape.methods = {"{name: dies, kind: command, command: 'echo no module openai >&2; exit 3'}"};
+    shape.ledger = "journal";
+    const CampaignScene scene(shape);
+    const CommandOutcome ran = scene.run("run");
+    REQUIRE_MESSAGE(ran.exit_code == 0, ran.err);
+    if (0 < scene.number("SELECT count(*) FROM attempts WHERE agent_ms >= 2000")) return;
+    const std::string said =
+        "2 of 2 runs of dies ended within 2 s with exit code 3, and none succeeded: no module "
+        "openai";
+    CHECK_MESSAGE(contains(ran.err, said), ran.err);
+    CHECK_MESSAGE(contains(ran.out, "2 of 2 runs of dies ended within 2 s"), ran.out);
+    CHECK(contains(scene.read(scene.folder() / "reports/report.html"), said));
+    CHECK(scene.run("verify").exit_code == 0);
+  }
+
+  TEST_CASE("check holds every reference patch against a commit that it has read once") {
+    CampaignShape shape;
+    shape.tasks = {"add", "sum", "plus", "total", "more"};
+    const CampaignScene scene(shape);
+    const std::string patch = scene.read(scene.folder() / "contracts/fix.patch");
+    for (const char* task : {"sum", "plus", "total"}) {  // two have one and the same
+      const std::string name = std::string(task) + ".patch";
+      scene.write(scene.folder() / "contracts" / name,
+                  std::string(patch).insert(patch.size() - 1, std::string(" # ") + task));
+      scene.edit(scene.contract(task), "fix.patch", name);
+    }
+    const fs::path tools = scene.temp() / "tools", log = scene.temp() / "git.log";
+    REQUIRE(make_dirs(tools).ok());
+    const std::string git = output_of({"sh", "-c", "command -v git"});
+    scene.write(tools / "git", "#!/bin/sh\necho \"$*\" >>" + log.string() + "\nexec " +
+                                   git.substr(0, git.find('\n')) + " \"$@\"\n");
+    fs::permissions(tools / "git", fs::perms::owner_all);
+    CommandSpec spec;
+    spec.argv = {"sh",
+                 "-c",
+                 "PATH=\"$0:$PATH\" exec \"$@\"",
+                 tools.string(),
+                 proctor_program().string(),
+                 "check",
+                 scene.folder().string()};
+    const CommandOutcome checked = must(run_command(spec));
+    REQUIRE_MESSAGE(checked.exit_code == 0, checked.err);
+    const std::string ran = scene.read(log);
+    const auto times = [&ran](std::string_view word) {
+      std::size_t n = 0;
+      for (std::size_t at = ran.find(word); at != ran.npos; at = ran.find(word, at + 1)) ++n;
+      return n;
+    };
+    CHECK_MESSAGE(times("read-tree") == 1, ran);
+    CHECK_MESSAGE(times(" apply ") == 4, ran);
+  }
 }

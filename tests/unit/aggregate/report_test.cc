@@ -197,4 +197,31 @@ TEST_SUITE("aggregate") {
     CHECK(text.find("1 acceptance_error of a: a check could not be completed") !=
           std::string::npos);
   }
+
+  TEST_CASE("a method that ended at once in every judged run is named, and no other") {
+    Runs runs;
+    const auto ended = [&](const std::string& method, RunOutcome outcome, std::optional<int> exit,
+                           std::uint64_t agent_ms) -> RunRecord& {
+      RunRecord& run = runs.ended("lib", "go", method, outcome);
+      run.agent_exit = exit;
+      run.agent_ms = agent_ms;
+      return run;
+    };
+    ended("dead", RunOutcome::kFailure, 1, 50).last_words = "no module";
+    ended("dead", RunOutcome::kAcceptanceError, 1, 1'999);
+    ended("dead", RunOutcome::kInvalid, std::nullopt, 9'000);  // the host's: says nothing of it
+    ended("once", RunOutcome::kFailure, 1, 50);
+    ended("once", RunOutcome::kSuccess, 0, 50);
+    ended("slow", RunOutcome::kFailure, 1, 2'000);
+    ended("torn", RunOutcome::kFailure, 1, 50);
+    ended("torn", RunOutcome::kFailure, 2, 50);
+    ended("torn", RunOutcome::kFailure, 2, 50);
+    ended("mild", RunOutcome::kFailure, 0, 50);
+    ended("noop", RunOutcome::kFailure, 1, 50).baseline = RunRecord::Baseline::kNoop;
+    const std::vector<EarlyEnd> early = early_ends(runs.records);
+    REQUIRE(early.size() == 1);
+    CHECK(early_end_text(early[0], runs.records) ==
+          "2 of 2 runs of dead ended within 2 s with exit code 1, and none succeeded: no module "
+          "(lib/dead/r1)");
+  }
 }

@@ -1,7 +1,5 @@
 #include "worker/agent/briefing.h"
 
-#include <string_view>
-
 #include "common/base/assert.h"
 
 namespace proctor {
@@ -33,7 +31,8 @@ void list(std::string& out, std::string_view title, const std::vector<std::strin
 }  // namespace
 
 std::string briefing_text(const Contract& contract, const NetworkAccess& network,
-                          std::chrono::milliseconds wall, const Caps& caps) {
+                          std::chrono::milliseconds wall, const Caps& caps,
+                          std::string_view model_at) {
   std::string out = "# Task\n\n";
   if (!contract.title.empty()) out += contract.title + "\n\n";
   out += contract.briefing;
@@ -54,9 +53,13 @@ std::string briefing_text(const Contract& contract, const NetworkAccess& network
   }
   out += "- network: ";
   if (network.filtered())
-    out += "only " + describe(network) + ", through the proxy in $https_proxy and $http_proxy\n";
+    out += "only " + describe(network) + ", through the proxy in $https_proxy and $http_proxy";
   else
-    out += network.open ? "available\n" : "none\n";
+    out += network.open ? "available" : "none";
+  if (!model_at.empty())
+    out += std::string(network.any() ? ", and" : ", but for") + " the model at $" +
+           std::string(model_at);
+  out += "\n";
   return out;
 }
 

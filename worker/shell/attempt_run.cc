@@ -37,6 +37,13 @@ int overload_exit(const Method& method) {
   return asks ? kModelBusyExit : method.overload_exit;
 }
 
+// By which its program finds its model, as programs of its kind do; empty: it has none.
+std::string_view model_variable(const Method& method) {
+  if (!method.gateway || method.kind != Method::Kind::kCommand) return {};
+  return method.gateway->as == MethodGateway::As::kAnthropic ? "ANTHROPIC_BASE_URL"
+                                                             : "OPENAI_BASE_URL";
+}
+
 }  // namespace
 
 Error as_host_error(Error e) {
@@ -370,7 +377,8 @@ AttemptRun::Answer AttemptRun::perform(const GiveBriefing&) {
     if (Status kept = keep_setup_home(); !kept.ok()) return StepFailed{std::move(kept).error(), 0};
   }
   if (!contract().setup.empty()) (void)::clock_gettime(CLOCK_REALTIME, &setup_over_);
-  briefing_ = briefing_text(contract(), agent_network(), agent_wall(), caps_.caps);
+  briefing_ = briefing_text(contract(), agent_network(), agent_wall(), caps_.caps,
+                            model_variable(*input_.method));
   note("briefing", Actor::kHarness, Json{{"text", as_utf8(briefing_)}});  // verbatim, R068
   return done_or_failed(recorder_->flush());
 }

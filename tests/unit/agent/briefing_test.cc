@@ -57,5 +57,10 @@ TEST_SUITE("agent") {
     CHECK(text.find("packages.example:443") != std::string::npos);
     CHECK(briefing_text(contract, {.open = true, .allow = {}}, std::chrono::minutes(5))
               .ends_with("- network: available\n"));
+    // A gateway is a way out of no network, and who is told "none" would not take it.
+    CHECK(briefing_text(contract, {}, std::chrono::minutes(5), {}, "OPENAI_BASE_URL")
+              .ends_with("- network: none, but for the model at $OPENAI_BASE_URL\n"));
+    CHECK(briefing_text(contract, own, std::chrono::minutes(5), {}, "OPENAI_BASE_URL")
+              .ends_with("$http_proxy, and the model at $OPENAI_BASE_URL\n"));
   }
 }

@@ -116,6 +116,9 @@ Result<KeyPair> load_key(const fs::path& path) {
   std::string secret;
   PROCTOR_CHECK_OK(each_line(
       path, text, [&](std::size_t line, std::string_view what, std::string_view key) -> Status {
+        if (is_z85_key(what))
+          return at_line(path, line,
+                         "this is a public key, where the file with its secret belongs (NAME.key)");
         if (what != "public" && what != "secret")
           return at_line(path, line, "expected `public KEY` or `secret KEY`");
         // The text itself is never shown: it may be a secret with a typing error.
@@ -157,6 +160,9 @@ Result<std::string> load_public_key(const fs::path& path) {
   std::string found;
   PROCTOR_CHECK_OK(each_line(
       path, text, [&](std::size_t line, std::string_view key, std::string_view) -> Status {
+        if (key == "public" || key == "secret")
+          return at_line(path, line,
+                         "this is a secret key's file, where a public key belongs (NAME.pub)");
         if (!is_z85_key(key)) return at_line(path, line, "not a key of 40 characters of Z85");
         if (found.empty()) found = key;
         return ok_status();

@@ -194,7 +194,7 @@ Result<Campaign> load_checked(const fs::path& folder, Outside outside) {
       return Error{
           Errc::kUnavailable,
           "git is not on this host's PATH, and repositories are looked at with it: apt-get "
-          "install git (or scripts/setup)"};
+          "install git"};
     std::vector<std::string> unasked;
     check_outside(*campaign, *make_outside_probe(unasked, campaign->contracts.size()), diagnostics);
     // Nothing is wrong with the campaign then: it is the machine that lacks something.

@@ -145,13 +145,13 @@ int check(const std::string& folder, bool offline, bool effective, const std::st
   for (const std::string& note : trust_notes(distrusted_tasks(*campaign)))
     std::printf("note: %s\n", note.c_str());
   print_unnamed(*campaign);
+  for (const std::string& note : method_notes(*campaign))
+    std::printf("note: %s\n", printable(note, limits::kDetailBytes).c_str());
   for (const std::string& missing : missing_programs({}, *campaign))
     std::printf("note: %s\n", missing.c_str());
   for (const std::string& note : model_notes(*campaign, models))
     std::printf("note: %s\n", printable(note, limits::kDetailBytes).c_str());
   for (const std::string& lack : missing_here(options, *campaign))
-  for (const std::string& note : method_notes(*campaign))
-    std::printf("note: %s\n", printable(note, limits::kDetailBytes).c_str());
     std::printf("note: %s before proctor run\n", printable(lack, limits::kDetailBytes).c_str());
   std::puts("no errors");
   return kOk;

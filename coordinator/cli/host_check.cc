@@ -104,7 +104,8 @@ Status check_programs(const RunOptions& options, const Campaign& campaign) {
   if (missing.empty()) return ok_status();
   std::string text;
   for (const std::string& one : missing) text += (text.empty() ? "" : "\n") + one;
-  return Error{Errc::kUnavailable, text + "\n(scripts/setup installs all that Proctor needs.)"};
+  return Error{Errc::kUnavailable,
+               text + "\n(With Proctor's sources: scripts/setup installs all that it needs.)"};
 }
 
 }  // namespace proctor::cli

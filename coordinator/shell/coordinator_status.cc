@@ -163,7 +163,7 @@ StatusSnapshot Coordinator::snapshot() const {
     s.state += "; " + waiting;
   // Runs that were parked are asked for once more, which takes a worker: they wait like the rest.
   const std::uint64_t wanted = s.queued - (s.gate ? s.gate->behind : 0);
-  if (!outcome_ && core_->roster().slots() == 0 && 0 < wanted &&
+  if (!outcome_ && !core_->draining() && core_->roster().slots() == 0 && 0 < wanted &&
       begun_.raw() + kFirstWorkerMs <= s.at.raw())
     s.state += "; " + std::to_string(wanted) + (wanted == 1 ? " run waits" : " runs wait") +
                " for a worker, and none is here: start a proctor-worker that connects to " +

@@ -173,8 +173,8 @@ void CoordinatorLink::tell_silence(Instant now) {
   }
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - last_word_).count();
   log::warn("no coordinator has answered at " + where() + " for " + std::to_string(seconds) +
-            " s: is it running there (proctor status), and does it know this worker's key? Tried "
-            "again until it answers" +
+            " s: is it running there (proctor status), does it know this worker's key, and is "
+            "--server-key its own coordinator.pub? Tried again until it answers" +
             (parts_.options.give_up_after
                  ? " or for " + std::to_string(parts_.options.give_up_after->count()) + " s"
                  : ""));

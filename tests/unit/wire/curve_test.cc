@@ -82,6 +82,7 @@ TEST_SUITE("wire") {
         {pub + "secret " + a.secret_z85.reveal() + " more\n", ":2: more than two words"},
         {pub + "secret " + b.secret_z85.reveal() + "\n", "not that of the secret key"},
         {std::string(5000, '#'), "too large for a key"},
+        {a.public_z85 + " w1\n", ":1: this is a public key"},
     };
     for (const auto& row : rows) {
       CAPTURE(row.expected);
@@ -97,6 +98,9 @@ TEST_SUITE("wire") {
     CHECK(load_key(folder.dir.path()).error().code == Errc::kInvalid);
     write(folder / "k", "# a comment\n\n" + sec + "\t" + pub);
     CHECK(load_key(folder / "k").ok());
+    const Result<std::string> swapped = load_public_key(folder / "k");
+    REQUIRE_FALSE(swapped.ok());
+    CHECK(swapped.error().detail.find(":3: this is a secret key's file") != std::string::npos);
   }
 
   TEST_CASE("public files make an allow list when they are put together") {

@@ -230,7 +230,7 @@ Result<std::string> what_must_come_first(const std::string& folder, const Frozen
 
 // Since when, and what to type.
 std::string no_coordinator(const FrozenCampaign& frozen, bool begun) {
-  std::string out = "it waits for a coordinator: none runs";
+  std::string out = "none runs";
   constexpr std::size_t kStatusBytes = std::size_t{64} << 20;
   if (const Result<std::string> bytes = read_file(frozen.folder.status(), kStatusBytes); bytes.ok())
     if (const Result<StatusSnapshot> last = parse_status(*bytes); last.ok())
@@ -264,9 +264,13 @@ Result<Why> why_of(const FrozenCampaign& frozen, RunId run) {
     PROCTOR_TRY(JournalReader journal, open_journal(frozen.folder));
     PROCTOR_TRY(const std::vector<EpochBegun> lives, journal.epochs());
     said = {{"code", "coordinator"},
-            {"text", no_coordinator(frozen, !lives.empty())},
+            {"text", "it waits for a coordinator: " + no_coordinator(frozen, !lives.empty())},
             {"facts", Json::object()}};
   }
+  // A worker may go on with it, and nobody hears of that.
+  if (code == "running")
+    said["text"] = said.value("text", std::string()) +
+                   ", as the last coordinator knew: " + no_coordinator(frozen, true);
   return Why{std::move(said), false};
 }
 

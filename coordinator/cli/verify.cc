@@ -74,7 +74,7 @@ Result<Tally> verify_campaign(const VerifyArgs& args) {
   const Result<Json> spelled = parse_json(written, {limits::kConfigFileBytes * 16, 8});
   if (!spelled.ok() || written != spelled->dump(2) + "\n")
     tally.problem(registered.string(), "not as it was written: it has other bytes");
-  MoneyAudit money(view, frozen.campaign.cost_model, state, tell);
+  MoneyAudit money(view, frozen.plan, frozen.campaign.cost_model, state, tell);
   tally.runs = state.ended.size();
   EvidenceAudit evidence(
       frozen, [&](const Usage& usage) { return price(frozen.campaign.cost_model, usage); }, tell);

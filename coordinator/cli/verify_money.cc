@@ -19,9 +19,15 @@ bool holds_money(const RestoredAttempt& a) {
 
 }  // namespace
 
-MoneyAudit::MoneyAudit(const PlanView& view, const CostModel& prices, const RestoredState& state,
-                       Problem problem)
+std::string MoneyAudit::place_of(const std::string& what, RunId run) const {
+  return "journal: " + what +
+         (run.raw() < plan_.size() ? " (" + plan_.run_name(run) + ")" : std::string());
+}
+
+MoneyAudit::MoneyAudit(const PlanView& view, const Plan& plan, const CostModel& prices,
+                       const RestoredState& state, Problem problem)
     : view_(view),
+      plan_(plan),
       prices_(prices),
       state_(state),
       problem_(std::move(problem)),
@@ -74,7 +80,7 @@ void MoneyAudit::compare_scopes() {
 
 void MoneyAudit::add(const AttemptRecord& a, const std::optional<RunReport>& report) {
   const RestoredAttempt& c = a.core;
-  const std::string name = "journal: attempt " + to_string(c.attempt);
+  const std::string name = place_of("attempt " + to_string(c.attempt), c.attempt.run);
   if (view_.runs.size() <= c.attempt.run.raw()) return problem_(name, "the plan has no such run");
   check_order(a, name);
   const bool entered = c.state == AttemptState::kLost && a.reason == kEntryLost;
@@ -210,7 +216,7 @@ void MoneyAudit::check_report(const AttemptRecord& a, const RunReport& report,
 }
 
 void MoneyAudit::check_parked(const ParkedRun& p) {
-  const std::string name = "journal: parked run " + std::to_string(p.run.raw());
+  const std::string name = place_of("parked run " + std::to_string(p.run.raw()), p.run);
   if (view_.runs.size() <= p.run.raw()) return problem_(name, "the plan has no such run");
   const std::vector<ScopeId> path = view_.path(p.run);
   if (std::ranges::find(path, p.scope) == path.end())
@@ -271,7 +277,7 @@ void MoneyAudit::finish() {
     problem_("journal", "spend of stages, tasks and the campaign differ");
   for (const auto& [run, e] : ended_)
     if (!outcome_of_.contains(run))
-      problem_("journal: run " + std::to_string(run.raw()),
+      problem_(place_of("run " + std::to_string(run.raw()), run),
                "it ended with attempt " + std::to_string(e.attempt.raw()) + ", which is missing");
   for (const ParkedRun& p : state_.parked) check_parked(p);
 }

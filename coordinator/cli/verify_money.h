@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/contract/campaign.h"
+#include "common/plan/plan.h"
 #include "common/trace/run_report.h"
 #include "coordinator/core/records.h"
 #include "coordinator/core/run_queue.h"
@@ -19,9 +20,9 @@ namespace proctor::cli {
 class MoneyAudit {
  public:
   using Problem = std::function<void(const std::string& where, const std::string& what)>;
-  // `view` is the campaign's, raises applied; all three outlive the audit.
-  MoneyAudit(const PlanView& view, const CostModel& prices, const RestoredState& state,
-             Problem problem);
+  // `view` is the campaign's, raises applied; `plan` names its runs; all four outlive the audit.
+  MoneyAudit(const PlanView& view, const Plan& plan, const CostModel& prices,
+             const RestoredState& state, Problem problem);
 
   // Attempts by run, then number.  `report`: of its run directory, if it has one.
   void add(const AttemptRecord& attempt, const std::optional<RunReport>& report);
@@ -34,6 +35,8 @@ class MoneyAudit {
   const std::vector<MicroUsd>& reserved() const { return reserved_; }
 
  private:
+  // "journal: attempt 11.1 (mod-1/careful/r1)", as the journal counts and as people do.
+  std::string place_of(const std::string& what, RunId run) const;
   void check_order(const AttemptRecord& a, const std::string& name);
   void check_state(const AttemptRecord& a, const std::string& name);
   void check_settlement(const AttemptRecord& a, const std::string& name);
@@ -46,6 +49,7 @@ class MoneyAudit {
   void check_alert(const BudgetWatch& watch, const BudgetAlert& alert);
 
   const PlanView& view_;
+  const Plan& plan_;
   const CostModel& prices_;
   const RestoredState& state_;
   Problem problem_;

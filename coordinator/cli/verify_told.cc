@@ -53,7 +53,7 @@ void MoneyAudit::check_told(const BudgetWatch& watch) {
   }
   std::set<AttemptId> dominant;
   for (const RunDominates& d : state_.dominant) {
-    const std::string where = "journal: attempt " + to_string(d.attempt);
+    const std::string where = place_of("attempt " + to_string(d.attempt), d.attempt.run);
     if (!dominant.insert(d.attempt).second) problem_(where, "that it dominates was told twice");
     if (view_.runs.size() <= d.attempt.run.raw()) {
       problem_(where, "the plan has no such run");

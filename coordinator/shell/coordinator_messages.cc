@@ -273,9 +273,16 @@ void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from,
   const WorkerId* worker = worker_of(port, from.peer);
   if (worker == nullptr || epoch_ < m.epoch) return;
   // Nothing touches the disk for an attempt that is not this worker's, or has its result already.
-  if (!core_->awaits(*worker, m.attempt))
+  if (!core_->awaits(*worker, m.attempt)) {
+    // Its worker asked what becomes of it while its result was being recorded, and was told to send
+    // it again: the two crossed, and all of it is here.
+    std::error_code ec;
+    if (m.attempt.run.raw() < options_.plan->size() &&
+        fs::exists(options_.folder.attempt(run_name(m.attempt.run), m.attempt.no), ec))
+      return;
     return warn(fmt::format("worker {} sent an archive of attempt {}, which nobody awaits of it",
                             worker->raw(), to_string(m.attempt)));
+  }
   feed(EvidenceHeard{*worker, m.attempt});
   if (kFilesWaitingMax < files_->waiting()) return;
   const std::uint64_t run = m.attempt.run.raw();

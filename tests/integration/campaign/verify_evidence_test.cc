@@ -62,6 +62,9 @@ TEST_SUITE("campaign") {
     scene.sql("UPDATE attempts SET archive = NULL, archive_bytes = 0, report = NULL" + where);
     finds(scene, "the journal says " + row[0]["outcome"].get<std::string>() +
                      ", and names no evidence for it");
+    // By the name that people know the run by, beside the journal's number.
+    scene.sql("UPDATE attempts SET ask = ask + 1" + where);
+    finds(scene, "journal: attempt 0.1 (add/");
   }
 
   TEST_CASE("verify finds an archive that was changed, cut or replaced") {

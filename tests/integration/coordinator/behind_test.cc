@@ -114,6 +114,10 @@ TEST_SUITE("coordinator") {
     Child run = scene.start("run");
     REQUIRE_MESSAGE(eventually([&] { return scene.agents_run(1); }), scene.said());
     kill_now(run);
+    std::string told;  // of the one that is under way
+    for (const char* name : {"add/gated/r1", "add/gated/r2", "add/gated/r3"})
+      told += scene.run("explain", {name}).out;
+    CHECK_MESSAGE(contains(told, ", as the last coordinator knew: none runs since "), told);
     keep_the_file_alone(scene);
     refused(scene, "Redis was filled under epoch 1");
     recovers_to_the_end(scene, 3);

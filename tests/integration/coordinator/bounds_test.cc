@@ -213,6 +213,45 @@ TEST_SUITE("coordinator") {
     check_books(at.scene, {.runs = 1});
   }
 
+  TEST_CASE("a piece of evidence that is here already is no news to anybody") {
+    Serving at;
+    RawNetwork network;
+    RawWorker worker(network, at.endpoint);
+    REQUIRE(network.until([&] { return worker.connected; }));
+    wire::Sync ready = RawWorker::sync("twice");
+    ready.slots = 1;
+    REQUIRE(worker.say(ready));
+    REQUIRE(network.until([&] { return worker.assigned.size() == 1; }));
+    const wire::Assignment mine = worker.assigned[0].runs[0];
+    wire::ResultMessage result;
+    result.epoch = Epoch(1);
+    result.attempt = mine.attempt;
+    result.termination = Termination::kInfrastructure;
+    result.infrastructure = true;
+    REQUIRE(worker.say(result));
+    const wire::ArchiveChunk again{Epoch(1), mine.attempt, Digest(), 0, 4, "late"};
+    const auto say_it = [&] {
+      const std::size_t replies = worker.replies.size();
+      REQUIRE(worker.say(again));
+      REQUIRE(worker.say(RawWorker::sync("twice")));  // read after it
+      REQUIRE(network.until([&] { return worker.replies.size() == replies + 1; }));
+      CHECK(worker.chunk_acks.empty());
+    };
+    const fs::path kept = at.scene.folder() / "runs" / mine.run_name / "attempt-1";
+    REQUIRE(make_private_dirs(kept).ok());
+    say_it();
+    CHECK_FALSE(contains(at.scene.said(), "which nobody awaits of it"));
+    REQUIRE(remove_tree(kept).ok());
+    say_it();
+    CHECK(eventually([&] { return contains(at.scene.said(), "which nobody awaits of it"); }));
+    wire::Leave leave;
+    leave.worker = WorkerId("twice");
+    leave.boot = BootId(1);
+    REQUIRE(worker.say(leave));
+    REQUIRE(network.until([] { return true; }));
+    at.ends_well(Expected::Attempts::kAny);
+  }
+
   TEST_CASE("no more workers than a coordinator has room for") {
     Serving at;
     RawNetwork network;

@@ -7,18 +7,6 @@
 #include "coordinator/shell/behind.h"
 
 namespace proctor::cli {
-namespace {
-
-std::vector<std::string> unknown_to(const FrozenCampaign& frozen,
-                                    const std::vector<Evidence>& around,
-                                    const RestoredState& state) {
-  std::vector<std::string> out = unknown_evidence(around, state);
-  const std::string begun = state.last_epoch == Epoch(0) ? begun_by_status(frozen.folder) : "";
-  if (!begun.empty()) out.push_back(begun);
-  return out;
-}
-
-}  // namespace
 
 SchedulerSettings scheduler_settings(const FrozenCampaign& frozen) {
   SchedulerSettings out;
@@ -39,11 +27,15 @@ Result<RestoredState> load_whole(const FrozenCampaign& frozen, JournalReader& jo
   const std::vector<Evidence> around =
       evidence_of(frozen.folder, frozen.plan, last ? last->raw() - kSlackMs : 0);
   PROCTOR_TRY(RestoredState state, journal.load());
-  if (unknown_to(frozen, around, state).empty()) return state;
+  if (state.last_epoch == Epoch(0)) {  // a Redis and the last coordinator's word may know of lives
+    PROCTOR_TRY(const Around all, look_around(frozen));
+    if (!all.problems.empty()) return behind_error(frozen.folder, all.problems);
+  }
+  if (unknown_evidence(around, state).empty()) return state;
   // This reader may hold what was before a coordinator's last words.
   PROCTOR_TRY(JournalReader now, JournalReader::open(frozen.folder.journal()));
   PROCTOR_TRY(const RestoredState newest, now.load());
-  const std::vector<std::string> behind = unknown_to(frozen, around, newest);
+  const std::vector<std::string> behind = unknown_evidence(around, newest);
   if (!behind.empty()) return behind_error(frozen.folder, behind);
   return state;
 }

@@ -30,9 +30,7 @@ void refused(const CampaignScene& scene, const std::string& why) {
     CAPTURE(command);
     const CommandOutcome ran = scene.run(command);
     CHECK(ran.exit_code == 4);
-    // Who never asks its Redis goes by what its coordinator said last.
-    if (std::string(command) != "resume" || !contains(why, "Redis"))
-      CHECK_MESSAGE(contains(ran.err, why), ran.err);
+    CHECK_MESSAGE(contains(ran.err, why), ran.err);
     CHECK_MESSAGE(contains(ran.err, "proctor journal recover " + scene.folder().string()), ran.err);
   }
   for (const std::vector<std::string>& act :

@@ -294,9 +294,12 @@ TEST_SUITE("cvdp run") {
     says({}, "FILE or -f FILE");
     says({file.string(), "-d", "--golden"}, "exclude each other");
     says({file.string(), "-r"}, "nothing has run here yet");
-    CHECK(run_proctor({"cvdp", "run", "-f", "'" + file.string() + "'", "-p",
-                       (dir.path() / "empty").string(), "--no-llm", "-t", "2", "-e"})
-              .exit_code == 0);
+    // They are taken, and the run comes to its end: of a file without a problem.
+    const CommandOutcome taken =
+        run_proctor({"cvdp", "run", "-f", "'" + file.string() + "'", "-p",
+                     (dir.path() / "empty").string(), "--no-llm", "-t", "2", "-e"});
+    CHECK(taken.exit_code == 2);
+    CHECK_MESSAGE(contains(taken.err, "in no count of this run: proctor cvdp check"), taken.err);
     // What was cut is in no count, and the counts are no dataset's.
     const fs::path cut = dir.path() / "cut.jsonl";
     must(write_file(cut, "{\"id\": \"cvdp_cop"));

@@ -12,8 +12,6 @@ class Kind {
   virtual std::string image() const = 0;
   // Are pipes and the like that are made inside seen in the tree from outside?
   virtual bool special_files() const { return true; }
-  // Does setup of the candidate's tree run before acceptance files are there?
-  virtual bool acceptance_comes_last() const { return true; }
   // How many times as much time programs are given in it as elsewhere.
   virtual int patience() const { return 1; }
 };

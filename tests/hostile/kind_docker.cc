@@ -9,7 +9,6 @@ namespace {
 struct Docker final : Kind {
   std::string id;
   std::string image() const override { return id; }
-  bool acceptance_comes_last() const override { return false; }
 };
 
 }  // namespace

@@ -193,10 +193,6 @@ TEST_SUITE("hostile") {
   TEST_CASE("setup of what an agent left sees no acceptance file and copies none of its answers") {
     const auto kind = make_kind();
     if (!kind) return;
-    if (!kind->acceptance_comes_last()) {
-      MESSAGE("not run: acceptance files lie there before setup in this kind (docs/sandbox.md)");
-      return;
-    }
     const std::vector<HostileAgent> copier = {
         {"copier", "printf 'cp tests/expected.txt out.txt\\n' >build.sh", "failure", "", "[]"},
         {"honest", "echo the answer >out.txt", "success", "", "[]"},

@@ -388,8 +388,7 @@ AttemptRun::Answer AttemptRun::perform(const PlaceAcceptanceFiles&) {
   // comes next: behind a setup they come with what is put back before the first check.
   FolderUse to_come;
   Status placed = ok_status();
-  // Not so in a volume of Docker, where what is placed behind a container is not seen by the next.
-  if (contract().setup.empty() || engine_->kind() == SandboxKind::kDocker) {
+  if (contract().setup.empty()) {
     placed = place_acceptance_files();
   } else {
     for (const auto& [place, file] : acceptance_by_place()) {

@@ -39,7 +39,8 @@ class FakeWorkspace final : public Workspace {
                                                 const std::map<std::string, PlacedFile>&) override {
     return std::vector<std::string>{};
   }
-  Result<std::vector<std::string>> restore_git(const MadeUnder&) override {
+  Result<std::vector<std::string>> restore_git(const MadeUnder&,
+                                               const std::vector<SeenAt>&) override {
     return std::vector<std::string>{};
   }
   Result<MadeUnder> made_under(const std::vector<std::string>&, const fs::path&) override {

@@ -316,6 +316,7 @@ Result<int> run_it(const RunOptions& options) {
     return not_begun(options.folder);
   }
   std::vector<std::string> notes = price_notes(campaign);
+  std::ranges::move(no_call_notes(campaign, options.models), std::back_inserter(notes));
   std::ranges::move(method_notes(campaign), std::back_inserter(notes));
   for (const std::string& note : notes)
     std::fprintf(stderr, "note: %s\n", printable(note, limits::kDetailBytes).c_str());

@@ -40,9 +40,10 @@ void tell_end(const FrozenCampaign& frozen, const CampaignReport& report,
   if (kShown < broken.size())
     say("and " + std::to_string(broken.size() - kShown) + " more broken tasks, in the report");
   if (!broken.empty()) say("To look at one: proctor logs " + folder + " RUN --phase checks");
-  for (const EarlyEnd& early : early_ends(report.runs))
-    say(early_end_text(early, report.runs) + "\nWhat it said: proctor logs " + folder + " " +
-        report.runs[early.first].name);
+  for (const EarlyEnd& early : early_ends(report.runs)) {
+    say(early_end_text(early, report.runs));
+    say("What it said: proctor logs " + folder + " " + report.runs[early.first].name);
+  }
   const std::vector<EndCause> causes = end_causes(report);
   if (causes.empty()) return;
   const std::uint64_t runs = report.total.invalid + report.total.acceptance_error;

@@ -344,6 +344,21 @@ Status refuse_model_calls(const Campaign& campaign) {
                                    campaign.folder.string()};
 }
 
+std::vector<std::string> no_call_notes(const Campaign& campaign, const std::string& models) {
+  std::vector<std::string> out;
+  const Result<ModelsFile> known =
+      models.empty() ? Result<ModelsFile>(ModelsFile{}) : load_models(models);
+  for (const Method& m : campaign.methods) {
+    if (!m.gateway) continue;
+    const Result<Tariff> tariff = find_tariff(campaign.cost_model, action_of(m));
+    const ModelAccess* access =
+        known.ok() && known->contains(m.gateway->model) ? &known->at(m.gateway->model) : nullptr;
+    if (tariff.ok())
+      note_caps_of_no_call(campaign, m, *tariff, access != nullptr ? *access : ModelAccess{}, out);
+  }
+  return out;
+}
+
 std::vector<std::string> model_notes(const Campaign& campaign, const std::string& models) {
   std::vector<std::string> out = price_notes(campaign);
   const std::string caps = caps_of_method(campaign);

@@ -25,6 +25,10 @@ Status refuse_model_calls(const Campaign& campaign);
 // priced instead, or that something of them is free.  One sentence each.
 std::vector<std::string> price_notes(const Campaign& campaign);
 
+// Caps that no call of a method's model fits into, so that each is refused and every run fails: who
+// runs is told as who checks.
+std::vector<std::string> no_call_notes(const Campaign& campaign, const std::string& models);
+
 // Sentences that are no errors: the above, caps that hold only what an agent tells, models that
 // local workers have to be told of.  `models`: the models file, empty: none was named.
 std::vector<std::string> model_notes(const Campaign& campaign, const std::string& models);

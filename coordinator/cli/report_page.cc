@@ -44,11 +44,24 @@ std::string stages_of(const FrozenCampaign& frozen) {
   return out;
 }
 
+// "2", or "1 of feasibility, 2 of full" where stages have their own.
+std::string replicates_of(const FrozenCampaign& frozen) {
+  const std::vector<PlanStage>& stages = frozen.plan.shape().stages;
+  const auto as_all = [&](const PlanStage& s) {
+    return s.replicates == frozen.registration.replicates;
+  };
+  if (std::ranges::all_of(stages, as_all)) return std::to_string(frozen.registration.replicates);
+  std::string out;
+  for (const PlanStage& stage : stages)
+    out += (out.empty() ? "" : ", ") + std::to_string(stage.replicates) + " of " + stage.name;
+  return out;
+}
+
 std::vector<PageFacts::Fact> asked_of(const FrozenCampaign& frozen) {
   const Registration& r = frozen.registration;
   return {{"campaign", r.campaign},
           {"tasks", std::to_string(r.contracts.size())},
-          {"replicates of each stage", std::to_string(r.replicates)},
+          {"replicates of each stage", replicates_of(frozen)},
           {"stages", stages_of(frozen)},
           {"planned runs", std::to_string(frozen.plan.size())},
           {"reported by strata", joined(r.strata)},

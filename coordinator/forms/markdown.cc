@@ -91,8 +91,10 @@ void append_contrasts(std::string& out, const Analysis& analysis) {
     const Estimate& d = c.difference.estimate;
     out += "- " + code(c.a) + " less " + code(c.b) + ": **" + std::string(words(c.verdict)) + "**";
     if (d.value) out += ", " + md_points(*d.value);
-    if (d.interval)
-      out += fmt::format(" [{}, {}]", md_points(d.interval->low), md_points(d.interval->high));
+    if (d.interval) {
+      const Interval shown = aggregate::shown_difference(*d.interval);
+      out += fmt::format(" [{}, {}]", md_points(shown.low), md_points(shown.high));
+    }
     if (c.adjusted) out += ", p " + md_p(*c.adjusted);
     out += fmt::format(", {} tasks ({} better, {} worse)\n", c.tasks, c.a_better, c.b_better);
     if (c.loss_p && *c.loss_p < analysis.plan.alpha.real())

@@ -271,6 +271,7 @@ TEST_SUITE("campaign") {
         "2 of 2 runs of dies ended within 2 s with exit code 3, and none succeeded: no module "
         "openai";
     CHECK_MESSAGE(contains(ran.err, said), ran.err);
+    CHECK_MESSAGE(contains(ran.err, "\nWhat it said: proctor logs "), ran.err);
     CHECK_MESSAGE(contains(ran.out, "2 of 2 runs of dies ended within 2 s"), ran.out);
     CHECK(contains(scene.read(scene.folder() / "reports/report.html"), said));
     CHECK(scene.run("verify").exit_code == 0);

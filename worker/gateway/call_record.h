@@ -61,6 +61,7 @@ struct CallRecord {
   std::string answer_stored_digest;  // likewise
   bool streamed = false;             // it came as a stream
   std::vector<ToolTold> tool_calls;
+  bool begun = false;          // a stream that said something
   std::uint64_t replayed = 0;  // the recorded call that answered; 0: a provider did
   std::uint64_t first_byte_us = 0, wall_us = 0;
   std::uint32_t tries = 0;

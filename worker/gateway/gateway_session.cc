@@ -164,6 +164,12 @@ bool GatewaySession::Shared::answered() const {
   return watch_.answered();
 }
 
+void GatewaySession::Shared::begun(CallRecord& stream) {
+  stream.begun = true;
+  const std::lock_guard lock(mutex_);
+  watch_.begun();
+}
+
 ModelLack GatewaySession::Shared::lack() const {
   const std::lock_guard lock(mutex_);
   return watch_.lack();

@@ -18,15 +18,17 @@ bool is_the_operators(int status) {
 }  // namespace
 
 void ModelWatch::take(const CallRecord& call, bool cut, std::uint64_t evidence) {
+  if (call.begun) --streams_;
   if (call.unasked) return refused(call.why, evidence);
   const std::string status = "its provider answers " + std::to_string(call.status);
   const std::string no_key = status + ": it does not take the operator's key or account";
   // After an answer it is about what was asked: whoever chooses that would choose how his run ends.
-  if (call.key_refused || (call.status == kDenied && !answered_)) return refused(no_key, evidence);
+  if (call.key_refused || (call.status == kDenied && !answered())) return refused(no_key, evidence);
   // It costs nothing and not every endpoint has it: nobody's failure.
   if (call.api == ModelApi::kCountTokens) return;
   const bool ok = kOk <= call.status && call.status < kMultiple;
-  if (ok && (call.overrun || call.why.empty())) {
+  // Who has read what it said and leaves it was answered: nobody chooses by that how his run ends.
+  if (ok && (call.overrun || call.why.empty() || (call.begun && cut))) {
     answered_ = true;
     return;
   }
@@ -51,7 +53,7 @@ void ModelWatch::failed(std::string why, bool busy, std::uint64_t evidence) {
 
 ModelLack ModelWatch::lack() const {
   if (!refused_.why.empty()) return refused_;
-  return answered_ ? ModelLack{} : failed_;
+  return answered() ? ModelLack{} : failed_;
 }
 
 }  // namespace proctor

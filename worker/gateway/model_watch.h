@@ -2,6 +2,7 @@
 // Whether the model of a run could be had at all, by how its calls ended: what the operator or a
 // provider did wrong is never the agent's failure (docs/gateway.md, "When a model cannot be had").
 // Pure; one thread.
+#include <cstdint>
 #include <utility>
 
 #include "common/score/model_lack.h"
@@ -14,6 +15,8 @@ class ModelWatch {
   // `earlier`: an earlier life of this worker served the run, and nobody knows what was answered.
   explicit ModelWatch(bool earlier) : answered_(earlier) {}
 
+  // A stream has begun to say something, and its agent reads it: `take` says how it ends.
+  void begun() { ++streams_; }
   // A call has ended.  `cut`: by us, for its agent had ended.  `evidence`: its event, 0: none.
   void take(const CallRecord& call, bool cut, std::uint64_t evidence);
   // No call can be made any more, whatever the agent does: a key, a book.
@@ -22,13 +25,14 @@ class ModelWatch {
   void away(std::string why) { failed(std::move(why), false, failed_.evidence); }
 
   // Was a call answered, as far as anybody knows?
-  bool answered() const { return answered_; }
+  bool answered() const { return answered_ || 0 < streams_; }
   // Empty `why`: it was had, or nobody asked for it.
   ModelLack lack() const;
 
  private:
   void failed(std::string why, bool busy, std::uint64_t evidence);
   bool answered_;
+  std::uint64_t streams_ = 0;  // under way, and begun
   ModelLack refused_, failed_;
 };
 

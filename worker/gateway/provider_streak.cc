@@ -21,14 +21,17 @@ void ProviderStreak::ended(Run run, End end, bool probe, const std::string& why,
     failures_ = 0;
     open_ = several_ = false;
     only_ = tried_ = nullptr;
+    tried_once_.clear();
     return;
   }
   why_ = why;
-  const bool held = holds(run);
+  // It began before, or is a run's first: neither says more than is known.
+  const bool known = holds(run) || (open_ && several_);
   if (failures_ == 0) only_ = run;
   ++failures_;
   several_ = several_ || run != only_;
-  if (held && !probe) return;  // it began before
+  if (tried_once_.size() < kRunsKnown) tried_once_.insert(run);
+  if (known && !probe) return;
   if (failures_ < rule_.failures) return;
   pause_ = probe ? std::min(pause_ * 2, rule_.most) : rule_.first;
   tried_ = probe ? run : nullptr;

@@ -6,6 +6,7 @@
 // Pure; one thread.
 #include <chrono>
 #include <cstdint>
+#include <set>
 #include <string>
 
 namespace proctor {
@@ -38,12 +39,18 @@ class ProviderStreak {
   const std::string& why() const { return why_; }  // of the last failure
 
  private:
-  // Do calls of this run wait?
-  bool holds(Run run) const { return open_ && (several_ || run == only_); }
+  static constexpr std::size_t kRunsKnown = 10'000;
+  // Do calls of this run wait?  Not those of one that has not failed yet: others may have asked for
+  // what fails, and at a real failure of the provider it costs one call of each run.
+  bool holds(Run run) const {
+    return open_ && (several_ ? tried_once_.contains(run) || kRunsKnown <= tried_once_.size()
+                              : run == only_);
+  }
   const Rule rule_;
   std::uint64_t failures_ = 0;
-  Run only_ = nullptr;    // whose calls failed in this row
-  bool several_ = false;  // ... and those of others
+  Run only_ = nullptr;        // whose calls failed in this row
+  bool several_ = false;      // ... and those of others
+  std::set<Run> tried_once_;  // all of them, as many as kRunsKnown
   bool open_ = false, probing_ = false;
   Run tried_ = nullptr;  // the last, in vain
   Millis pause_{0};

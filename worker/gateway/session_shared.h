@@ -66,6 +66,7 @@ struct GatewaySession::Shared {
   // Was a call of this run?  Then 401 and 403 are of one request, unless the key is refused to us,
   // too: its agent may ask for something else.
   bool answered() const;
+  void begun(CallRecord& stream);
   // As often as it may be asked for one run.
   bool may_ask_about_key() { return key_questions_.fetch_add(1) < kKeyQuestions; }
   ModelLack lack() const;

@@ -54,8 +54,15 @@ std::optional<Where> place_of(const Names& names, const std::vector<SeenAt>& pla
   return std::nullopt;
 }
 
-// As a command would come there; none: nowhere, or out of all places.
-std::optional<Where> resolved(const std::string& path, const std::vector<SeenAt>& places) {
+// The kernel's own folders lead back to anywhere: /proc/self/root, /proc/self/cwd, /dev/fd.
+bool is_kernels(const std::string& top) {
+  return top == "proc" || top == "dev" || top == "sys";
+}
+
+// As a command would come there; none: nowhere, or out of all places.  `astray`: through a folder
+// of the kernel's, where nobody can say what a command would find.
+std::optional<Where> resolved(const std::string& path, const std::vector<SeenAt>& places,
+                              bool& astray) {
   Names left = names_of(path), done;
   int links = 0;
   while (!left.empty()) {
@@ -66,6 +73,10 @@ std::optional<Where> resolved(const std::string& path, const std::vector<SeenAt>
       continue;
     }
     done.push_back(name);
+    if (done.size() == 1 && is_kernels(name)) {
+      astray = true;
+      return std::nullopt;
+    }
     const std::optional<Where> here = place_of(done, places);
     if (!here || here->path.empty()) continue;
     const fs::path file = places[here->place].dir / here->path;
@@ -124,7 +135,9 @@ Result<std::vector<std::vector<std::string>>> linked_git(const std::vector<std::
     std::vector<std::string> folders;
     PROCTOR_CHECK_OK(folders_of(at.get(), link, folders));
     for (const std::string& folder : folders) {
-      std::optional<Where> where = resolved(places.front().at + '/' + folder, places);
+      bool astray = false;
+      const auto where = resolved(places.front().at + '/' + folder, places, astray);
+      if (astray) found.front().insert(link);
       if (!where) continue;
       // Git goes up from there; the top of the workspace has its own, which is put back.
       const SeenAt& place = places[where->place];

@@ -147,6 +147,18 @@ TEST_SUITE("workspace") {
       fs::create_symlink("/proctor/home/x", dir / "src");
       CHECK(led() == std::vector<std::string>{"~/.git", "~/x/.git"});
       CHECK(fs::exists(home / "y/.git/config"));
+      // By the kernel's folders every place is to be reached again: the link itself goes.
+      put(dir / "cand/.git/config", kEvil);
+      for (const char* target : {"/proc/self/root/workspace/cand", "/dev/fd/../cwd/cand",
+                                 "../proc/self/cwd/cand", "through"}) {
+        CAPTURE(std::string(target));
+        fs::remove(dir / "src");
+        fs::remove(dir / "through");
+        fs::create_symlink("/proc/self/root/proctor/home/y", dir / "through");
+        fs::create_symlink(target, dir / "src");
+        CHECK(led() == std::vector<std::string>{"src"});
+        CHECK_FALSE(fs::is_symlink(dir / "src"));
+      }
       // To nowhere, to itself, out of everything.
       for (const char* target : {"nowhere", "src", "/etc", "/workspace/..", "../../..", "calc"}) {
         CAPTURE(std::string(target));

@@ -78,15 +78,27 @@ TEST_SUITE("gateway streak") {
     CHECK(streak.may_begin(&kOne, kBegin).wait == 0ms);
   }
 
-  TEST_CASE("where calls of two runs fail in a row, all wait") {
+  TEST_CASE("where calls of two runs fail in a row, both wait, and a third makes its first call") {
     ProviderStreak streak = after_failures(3);
     streak.ended(&kOther, End::kFailed, false, "too", kBegin + 2s);
     const int third = 3;
-    CHECK(streak.may_begin(&third, kBegin + 2s).wait == 10s);
     CHECK(streak.may_begin(&kOther, kBegin + 2s).wait == 10s);
+    CHECK(streak.may_begin(&kOne, kBegin + 2s).wait == 10s);
+    // Two bad methods must not keep it from a provider that would answer it.
+    CHECK(streak.may_begin(&third, kBegin + 2s).wait == 0ms);
+    CHECK_FALSE(streak.may_begin(&third, kBegin + 2s).probe);
+    // Where it fails, too, it waits as they do, and they no longer.
+    streak.ended(&third, End::kFailed, false, "all", kBegin + 4s);
+    CHECK(streak.may_begin(&third, kBegin + 4s).wait == 8s);
+    CHECK(streak.may_begin(&kOne, kBegin + 4s).wait == 8s);
+    const int fourth = 4;
+    REQUIRE(streak.may_begin(&fourth, kBegin + 4s).wait == 0ms);
+    streak.ended(&fourth, End::kAnswered, false, "", kBegin + 5s);
+    CHECK(streak.may_begin(&kOne, kBegin + 5s).wait == 0ms);
     ProviderStreak mixed = after_failures(2);
     mixed.ended(&kOther, End::kFailed, false, "too", kBegin);
-    CHECK(mixed.may_begin(&third, kBegin).wait == 10s);
+    CHECK(mixed.may_begin(&kOther, kBegin).wait == 10s);
+    CHECK(mixed.may_begin(&kOne, kBegin).wait == 10s);
   }
 
   TEST_CASE("who tried in vain lets the others try before it") {

@@ -90,6 +90,32 @@ TEST_SUITE("gateway watch") {
     CHECK(after({call(401), call(401)}).evidence == 10);
   }
 
+  TEST_CASE("who has read of a stream was answered, unless its provider breaks it") {
+    CallRecord stream = call(200);
+    stream.begun = true;
+    for (const int provoked : {401, 403, 429, 500}) {
+      CAPTURE(provoked);
+      ModelWatch leaves(false);
+      leaves.begun();
+      CHECK(leaves.answered());
+      leaves.take(call(provoked), false, 1);
+      leaves.take(stream, true, 2);
+      CHECK(leaves.lack().why.empty());
+      ModelWatch first(false);
+      if (provoked != 401) first.take(call(provoked), false, 1);
+      first.begun();
+      first.take(stream, true, 2);
+      CHECK(first.lack().why.empty());
+    }
+    CallRecord broken = call(200, "the stream ended before its last event");
+    broken.begun = true;
+    ModelWatch watch(false);
+    watch.begun();
+    watch.take(broken, false, 1);
+    CHECK_FALSE(watch.answered());
+    CHECK(watch.lack().why == "the stream ended before its last event");
+  }
+
   TEST_CASE("what was cut with its agent, and what an earlier life heard, is held against nobody") {
     ModelWatch watch(false);
     watch.take(call(0, "stopped"), true, 1);

@@ -208,7 +208,8 @@ Decision decision_of(const MethodComparison& method, double margin, double alpha
 }
 
 Decision decision_of(const CampaignComparison& comparison) {
-  Decision out = comparison.methods.empty() ? Decision::kUndecided : Decision::kNotWorse;
+  const bool is_open = comparison.methods.empty() || !comparison.lost_agents.empty();
+  Decision out = is_open ? Decision::kUndecided : Decision::kNotWorse;
   const bool has_agent =
       std::ranges::any_of(comparison.methods, std::logical_not<>(), &MethodComparison::is_control);
   for (const MethodComparison& m : comparison.methods) {
@@ -232,16 +233,24 @@ CampaignComparison compare_campaigns(const ComparedCampaign& older, const Compar
   tell_open(older.report, "older", out.differences);
   tell_open(newer.report, "newer", out.differences);
   sort_tasks(older, newer, out);
+  std::set<std::string> counterparts;
   for (const auto& [old_name, digest] : older.registration.methods) {
     const auto renamed = names.find(old_name);
     const std::string new_name = renamed == names.end() ? old_name : renamed->second;
     const auto found = newer.registration.methods.find(new_name);
-    if (found == newer.registration.methods.end()) continue;
+    if (found == newer.registration.methods.end()) {
+      out.methods_only_older.push_back(old_name);
+      if (!is_control(older.report, old_name)) out.lost_agents.push_back(old_name);
+      continue;
+    }
+    counterparts.insert(new_name);
     MethodComparison one = compare_method(older, newer, old_name, new_name, out);
     one.is_control = is_control(older.report, old_name) && is_control(newer.report, new_name);
     tell_turned(one, out.differences);
     out.methods.push_back(std::move(one));
   }
+  for (const auto& [name, digest] : newer.registration.methods)
+    if (counterparts.count(name) == 0) out.methods_only_newer.push_back(name);
   return out;
 }
 

@@ -43,12 +43,15 @@ struct CampaignComparison {
   std::vector<std::string> common, only_older, only_newer;  // tasks; common: by equal contracts
   std::vector<std::string> changed;  // tasks of the same name whose contracts differ: not compared
   std::vector<MethodComparison> methods;
+  // Methods without a counterpart: no row tells how they did.  lost_agents: those of only the older
+  // that are neither noop nor reference, so nobody knows whether they are worse.
+  std::vector<std::string> methods_only_older, methods_only_newer, lost_agents;
   double margin = 0.05;
   double alpha = 0.05;
 };
 
 // `names`: of methods, older to newer, where they are called otherwise.  A method without a
-// counterpart is left out.
+// counterpart is named, and has no row.
 CampaignComparison compare_campaigns(const ComparedCampaign& older, const ComparedCampaign& newer,
                                      const std::map<std::string, std::string>& names,
                                      double margin);
@@ -57,8 +60,8 @@ CampaignComparison compare_campaigns(const ComparedCampaign& older, const Compar
 // Where all tasks differ alike there is no interval: not worse where so many tasks bound the share
 // of those that would do worse below the margin, worse where the exact test says so.
 Decision decision_of(const MethodComparison& method, double margin, double alpha);
-// Of all methods together: worse where one is, else undecided where one is.  Controls are left out
-// where there is another method.
+// Of all methods together: worse where one is, else undecided where one is or an agent was lost.
+// Controls are left out where there is another method.
 Decision decision_of(const CampaignComparison& comparison);
 
 std::string render_comparison_text(const CampaignComparison& comparison);

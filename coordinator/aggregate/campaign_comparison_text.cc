@@ -15,12 +15,32 @@ using namespace aggregate;
 
 constexpr std::size_t kNamesShown = 8;
 
-void names(std::string& out, const char* what, const std::vector<std::string>& tasks) {
-  if (tasks.empty()) return;
-  out += fmt::format("  {} {}:", tasks.size(), what);
-  for (std::size_t i = 0; i < std::min(kNamesShown, tasks.size()); ++i)
-    out += " " + printable(tasks[i]);
-  out += kNamesShown < tasks.size() ? " ...\n" : "\n";
+void names(std::string& out, const char* what, const std::vector<std::string>& all) {
+  if (all.empty()) return;
+  out += fmt::format("  {} {}:", all.size(), what);
+  for (std::size_t i = 0; i < std::min(kNamesShown, all.size()); ++i)
+    out += " " + printable(all[i]);
+  out += kNamesShown < all.size() ? " ...\n" : "\n";
+}
+
+// Methods that no row tells of, by the side that has them.
+void one_sided_methods(std::string& out, const CampaignComparison& c) {
+  if (c.methods_only_older.empty() && c.methods_only_newer.empty()) return;
+  out += "\nMethods that are not compared\n";
+  names(out, "only in the older", c.methods_only_older);
+  names(out, "only in the newer", c.methods_only_newer);
+}
+
+// Why no exit code says that nothing is worse; empty: nothing is missing.
+std::string lost_words(const CampaignComparison& c) {
+  if (c.lost_agents.empty()) return "";
+  std::string all;
+  for (const std::string& name : c.lost_agents) all += (all.empty() ? "" : ", ") + printable(name);
+  return fmt::format(
+      "  * {} of the older {} not in the newer, so nothing says that {} not worse: --map OLD=NEW "
+      "names one that is called otherwise, --method one that is asked about alone\n",
+      all, c.lost_agents.size() == 1 ? "is" : "are",
+      c.lost_agents.size() == 1 ? "it is" : "they are");
 }
 
 std::string times(const std::optional<double>& ratio) {
@@ -44,6 +64,7 @@ std::string render_comparison_text(const CampaignComparison& c) {
   names(out, "of the same name with other contracts, not compared", c.changed);
   names(out, "only in the older", c.only_older);
   names(out, "only in the newer", c.only_newer);
+  one_sided_methods(out, c);
   if (c.methods.empty()) {
     out += "\nNo method of the older campaign is in the newer: name them with --map OLD=NEW\n";
     return out;
@@ -77,7 +98,7 @@ std::string render_comparison_text(const CampaignComparison& c) {
   out +=
       fmt::format("\nTogether: {}{}\n", words(decision_of(c)),
                   are_left_out ? " (noop and reference measure the tasks and decide nothing)" : "");
-  return out;
+  return out + lost_words(c);
 }
 
 std::string render_comparison_json(const CampaignComparison& c) {
@@ -104,7 +125,10 @@ std::string render_comparison_json(const CampaignComparison& c) {
                        {"changed", c.changed},
                        {"only_older", c.only_older},
                        {"only_newer", c.only_newer},
-                       {"methods", std::move(methods)}};
+                       {"methods", std::move(methods)},
+                       {"methods_only_older", c.methods_only_older},
+                       {"methods_only_newer", c.methods_only_newer},
+                       {"lost_agents", c.lost_agents}};
   return dumped(out) + "\n";
 }
 

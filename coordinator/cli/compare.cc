@@ -59,8 +59,10 @@ Result<int> compare(const CompareArgs& args) {
   PROCTOR_TRY(const CampaignReport now, read_report(newer));
   CampaignComparison c = compare_campaigns({older.registration, before}, {newer.registration, now},
                                            names, args.margin);
-  if (!args.method.empty())
+  if (!args.method.empty()) {
     std::erase_if(c.methods, [&](const MethodComparison& m) { return m.new_name != args.method; });
+    if (!c.methods.empty()) c.lost_agents.clear();  // the others are not asked about
+  }
   if (args.strict && !c.differences.empty())
     return Error{Errc::kConflict, "they may not be compared (--strict): " + c.differences.front()};
   std::fputs((args.json ? render_comparison_json(c) : render_comparison_text(c)).c_str(), stdout);
@@ -83,7 +85,7 @@ void add_compare(CLI::App& app, int& exit_code) {
   command->footer(
       "Exit code: 0 no method is worse at the margin, 1 one is, 5 the data leave it open, 2 wrong "
       "input.\nnoop and reference measure the tasks: they decide only where nothing else is "
-      "compared.\n"
+      "compared. An\nagent of the older campaign that the newer has not: never 0.\n"
       "Example:\n  proctor compare last-week this-week\n"
       "  proctor compare --map agent-1=agent-2 --margin 0.1 old new");
   auto args = std::make_shared<CompareArgs>();

@@ -192,6 +192,37 @@ TEST_SUITE("aggregate") {
     CHECK(render_comparison_text(c).find("agent-1 -> agent-2") != std::string::npos);
   }
 
+  TEST_CASE("methods of one side are named, and an agent that is gone decides against not worse") {
+    const Side older("agent", 30, 100'000, 60);
+    Side newer("agent", 30, 100'000, 60);
+    newer.registration.methods.emplace("added", sha256("added"));
+    const CampaignComparison more = compared(older, newer);
+    CHECK(decision_of(more) == Decision::kNotWorse);
+    CHECK(more.methods_only_newer == std::vector<std::string>{"added"});
+    CHECK(render_comparison_text(more).find("  1 only in the newer: added\n") != std::string::npos);
+
+    const CampaignComparison less = compared(newer, older);
+    CHECK(less.lost_agents == std::vector<std::string>{"added"});
+    CHECK(decision_of(less) == Decision::kUndecided);
+    const std::string text = render_comparison_text(less);
+    CHECK(text.find("  1 only in the older: added\n") != std::string::npos);
+    CHECK(text.find("Together: undecided\n  * added of the older is not in the newer, so nothing "
+                    "says that it is not worse") != std::string::npos);
+    CHECK(render_comparison_json(less).find("\"lost_agents\":[\"added\"]") != std::string::npos);
+
+    // noop measures the tasks: that it is gone loses no agent.
+    Side controlled = older;
+    Runs runs;
+    runs.records = controlled.report.runs;
+    runs.ended("task-10", "c", "noop", RunOutcome::kFailure).baseline = RunRecord::Baseline::kNoop;
+    controlled.report.runs = runs.records;
+    controlled.registration.methods.emplace("noop", sha256("noop"));
+    const CampaignComparison gone = compared(controlled, older);
+    CHECK(gone.methods_only_older == std::vector<std::string>{"noop"});
+    CHECK(gone.lost_agents.empty());
+    CHECK(decision_of(gone) == Decision::kNotWorse);
+  }
+
   TEST_CASE("reasons why runs ended invalid that were not there before are told") {
     Side older("agent", 6), newer("agent", 6);
     RunRecord& broken = newer.report.runs.front();

@@ -161,8 +161,10 @@ MethodComparison compare_method(const ComparedCampaign& older, const ComparedCam
   out.p_turned = mcnemar_exact({0, out.contrast.a_better, out.contrast.b_better, 0});
   const Means now = means_of(newer.report, new_name, all.common);
   const Means before = means_of(older.report, old_name, all.common);
-  out.cost_ratio = ratio(now.cost, before.cost);
-  out.time_ratio = ratio(now.time, before.time);
+  if (0 < out.contrast.tasks) {
+    out.cost_ratio = ratio(now.cost, before.cost);
+    out.time_ratio = ratio(now.time, before.time);
+  }
   for (const auto& [why, n] : now.invalid)
     if (before.invalid.count(why) == 0) out.new_invalid.emplace(why, n);
   return out;
@@ -227,6 +229,8 @@ CampaignComparison compare_campaigns(const ComparedCampaign& older, const Compar
   CampaignComparison out;
   out.older = older.report.campaign;
   out.newer = newer.report.campaign;
+  if (out.older == out.newer && older.report.journal_head == newer.report.journal_head)
+    out.one_campaign = "both are one campaign: the same registration with the same journal";
   out.margin = margin;
   out.alpha = newer.registration.analysis_plan.value_or(AnalysisPlan{}).alpha.real();
   tell_differences(older, newer, out.differences);

@@ -26,7 +26,7 @@ struct MethodComparison {
   bool is_control = false;
   Contrast contrast;  // newer less older
   // Mean cost and time of an ended run on the common tasks, newer over older; nothing where the
-  // older one's is 0.
+  // older one's is 0, or where no task is paired.
   std::optional<double> cost_ratio, time_ratio;
   // Tasks that turned, and how probable it is that so many of them turned one way by chance.
   double p_turned = 1;
@@ -39,6 +39,7 @@ std::string_view words(Decision decision);
 
 struct CampaignComparison {
   std::string older, newer;              // ids
+  std::string one_campaign;              // why both are one, a sentence; empty: they are two
   std::vector<std::string> differences;  // that make the result provisional, a sentence each
   std::vector<std::string> common, only_older, only_newer;  // tasks; common: by equal contracts
   std::vector<std::string> changed;  // tasks of the same name whose contracts differ: not compared

@@ -56,6 +56,7 @@ std::string shown(const std::optional<double>& p) {
 std::string render_comparison_text(const CampaignComparison& c) {
   std::string out =
       fmt::format("{} (newer) less {} (older)\n", printable(c.newer), printable(c.older));
+  if (!c.one_campaign.empty()) out = "Note: " + c.one_campaign + "\n" + out;
   if (!c.differences.empty()) {
     out += "\nProvisional, because\n";
     for (const std::string& d : c.differences) out += "  * " + d + "\n";
@@ -117,6 +118,7 @@ std::string render_comparison_json(const CampaignComparison& c) {
   }
   const Ordered out = {{"older", c.older},
                        {"newer", c.newer},
+                       {"one_campaign", c.one_campaign},
                        {"margin", c.margin},
                        {"alpha", c.alpha},
                        {"decision", words(decision_of(c))},

@@ -51,6 +51,10 @@ TEST_SUITE("aggregate") {
     CHECK(*c.methods[0].cost_ratio == 1);
     CHECK(c.methods[0].p_turned == 1);
     CHECK(decision_of(c) == Decision::kUndecided);
+    CHECK(render_comparison_text(c).find("Note: both are one campaign: the same registration") == 0);
+    Side again = same;
+    again.report.journal_head = "another life";
+    CHECK(compared(same, again).one_campaign.empty());
     const Side many("agent", 30, 100'000, 60);
     const CampaignComparison sure = compared(many, many);
     CHECK(decision_of(sure) == Decision::kNotWorse);
@@ -190,6 +194,21 @@ TEST_SUITE("aggregate") {
     CHECK(c.methods[0].old_name == "agent-1");
     CHECK(decision_of(c) == Decision::kUndecided);
     CHECK(render_comparison_text(c).find("agent-1 -> agent-2") != std::string::npos);
+  }
+
+  TEST_CASE("where no task has runs on both sides there is no ratio of costs") {
+    const Side older("agent", 6);
+    Side untouched("agent", 6);
+    for (RunRecord& run : untouched.report.runs) {
+      run.state = RunRecord::State::kPlanned;
+      run.cost = {};
+    }
+    const CampaignComparison c = compared(older, untouched);
+    REQUIRE(c.methods.size() == 1);
+    CHECK(c.methods[0].contrast.tasks == 0);
+    CHECK_FALSE(c.methods[0].cost_ratio);
+    CHECK_FALSE(c.methods[0].time_ratio);
+    CHECK(render_comparison_text(c).find("x0.00") == std::string::npos);
   }
 
   TEST_CASE("methods of one side are named, and an agent that is gone decides against not worse") {

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
+#include <map>
 #include <memory>
 
 #include "common/base/limits.h"
@@ -21,6 +22,7 @@
 #include "common/ledger/journal_ledger.h"
 #include "common/ledger/private_redis.h"
 #include "common/ledger/redis_ledger.h"
+#include "common/trace/cassette.h"
 #include "common/wire/endpoint.h"
 #include "coordinator/aggregate/end_causes.h"
 #include "coordinator/cli/campaign_core.h"
@@ -338,6 +340,7 @@ Status check_models(const RunOptions& options, const Campaign& campaign) {
   if (!options.models.empty()) {
     PROCTOR_TRY(known, load_models(options.models));
   }
+  std::map<std::string, std::string> recordings;  // files, and a model of each
   for (const Method& m : campaign.methods) {
     const std::string& model = m.gateway ? m.gateway->model : m.call.model;
     if (model.empty()) continue;
@@ -358,7 +361,13 @@ Status check_models(const RunOptions& options, const Campaign& campaign) {
     if (const std::string why = m.gateway ? unspoken(*m.gateway, access) : ""; !why.empty())
       return Error{Errc::kInvalid, "method " + m.name + " has a gateway to the model " + model +
                                        ", which in " + options.models + " " + why};
+    if (!access.cassette.empty()) recordings.emplace(access.cassette, model);
   }
+  // A worker would find that out run by run, with the money of each run held.
+  for (const auto& [file, model] : recordings)
+    if (const auto calls = load_cassette(file); !calls.ok())
+      return Error{Errc::kInvalid, "the recording of the model " + model + " in " + options.models +
+                                       " cannot be played: " + calls.error().detail};
   return ok_status();
 }
 

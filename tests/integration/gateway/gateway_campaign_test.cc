@@ -239,6 +239,26 @@ TEST_SUITE("gateway campaign") {
     CHECK(report_of(again)["termination"]["code"] == "agent_unavailable");
   }
 
+  TEST_CASE("a recording that is missing or cut is refused by its name before anything starts") {
+    const GatewayScene g(shape_of("1 500 plain", "0.50"),
+                         [](const auto&, std::size_t) { return ProviderSays{}; });
+    const std::string calls = (g.scene.temp() / "calls.jsonl").string();
+    g.scene.write(g.models(), "models: {big: {cassette: \"" + calls + "\", api: [chat]}}\n");
+    const auto refused = [&](const std::string& why) {
+      for (const char* command : {"check", "run"}) {
+        const CommandOutcome said = g.scene.run(command, {"--models", g.models().string()});
+        INFO(command << said.out << said.err);
+        CHECK(said.exit_code == 2);
+        CHECK(contains(said.err, calls));
+        CHECK(contains(said.err, why));
+      }
+    };
+    refused("No such file");
+    g.scene.write(calls, "{\"calls\":2,\"proctor_cassette\":1}\n");
+    refused("holds 0 calls where its first line says 2");
+    CHECK_FALSE(fs::exists(g.scene.folder() / "registration.json"));
+  }
+
   TEST_CASE("a campaign whose model nobody can price or reach is refused before anything starts") {
     const GatewayScene g(shape_of("1 500 plain", "0.50"),
                          [](const auto&, std::size_t) { return ProviderSays{}; });

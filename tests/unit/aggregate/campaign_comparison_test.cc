@@ -51,7 +51,8 @@ TEST_SUITE("aggregate") {
     CHECK(*c.methods[0].cost_ratio == 1);
     CHECK(c.methods[0].p_turned == 1);
     CHECK(decision_of(c) == Decision::kUndecided);
-    CHECK(render_comparison_text(c).find("Note: both are one campaign: the same registration") == 0);
+    CHECK(render_comparison_text(c).find("Note: both are one campaign: the same registration") ==
+          0);
     Side again = same;
     again.report.journal_head = "another life";
     CHECK(compared(same, again).one_campaign.empty());

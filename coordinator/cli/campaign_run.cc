@@ -226,8 +226,10 @@ std::string how_to_go_on(const RunOptions& options) {
 
 // Once for each task or method, whatever it is worth to the others.
 void tell_faults(const StatusSnapshot& last, const RunOptions& options) {
-  std::fprintf(stderr, "%llu runs are parked because their task or their method is broken:\n",
-               static_cast<unsigned long long>(last.faulty));
+  std::fprintf(stderr, "%llu %s parked because %s task or %s method is broken:\n",
+               static_cast<unsigned long long>(last.faulty),
+               last.faulty == 1 ? "run is" : "runs are", last.faulty == 1 ? "its" : "their",
+               last.faulty == 1 ? "its" : "their");
   for (const std::string& fault : last.faults) {
     std::fprintf(stderr, "  %s\n", printable(fault, limits::kDetailBytes).c_str());
     // "TASK/METHOD/rN: its method is parked: ...", as the scheduler has it.
@@ -247,7 +249,8 @@ void tell_gate(const StatusSnapshot& last, const RunOptions& options) {
   if (!last.gate) return;
   std::fprintf(
       stderr, "stage %s %s\n", printable(last.gate->stage).c_str(),
-      printable(told_gate(last.gate->text, options.folder), 4 * limits::kDetailBytes).c_str());
+      printable(told_with_folder(last.gate->text, options.folder), 4 * limits::kDetailBytes)
+          .c_str());
   std::fprintf(stderr, "What they came to: proctor pilot status %s; to go on then: %s\n",
                options.folder.c_str(), how_to_go_on(options).c_str());
 }
@@ -260,17 +263,18 @@ int exit_code_of(const Coordinator::Outcome& outcome, const StatusSnapshot& last
       if (0 < last.faulty) tell_faults(last, options);
       if (last.parked == last.faulty) return kJobFailed;
       if (!options.go_on.empty()) {
-        std::fprintf(stderr, "%llu runs were not made, for their money is spent; with more: %s\n",
+        std::fprintf(stderr, "%llu %s not made, for the money is spent; with more: %s\n",
                      static_cast<unsigned long long>(last.parked - last.faulty),
+                     last.parked - last.faulty == 1 ? "run was" : "runs were",
                      options.go_on.c_str());
         return kBudgetExhausted;
       }
-      std::fprintf(
-          stderr,
-          "%llu runs are parked: an envelope ran out of money. proctor budget %s says which;\n"
-          "proctor budget raise %s ENVELOPE AMOUNT --reason WHY gives it more, then: %s\n",
-          static_cast<unsigned long long>(last.parked - last.faulty), options.folder.c_str(),
-          options.folder.c_str(), how_to_go_on(options).c_str());
+      std::fprintf(stderr,
+                   "%llu %s parked: an envelope ran out of money. proctor budget %s says which;\n"
+                   "proctor budget raise %s ENVELOPE AMOUNT --reason WHY gives it more, then: %s\n",
+                   static_cast<unsigned long long>(last.parked - last.faulty),
+                   last.parked - last.faulty == 1 ? "run is" : "runs are", options.folder.c_str(),
+                   options.folder.c_str(), how_to_go_on(options).c_str());
       return kBudgetExhausted;
     case Coordinator::End::kAtGate:
       tell_gate(last, options);

@@ -18,6 +18,7 @@
 #include "coordinator/cli/offline_act.h"
 #include "coordinator/cli/open_journal.h"
 #include "coordinator/cli/parked_advice.h"
+#include "coordinator/cli/pilot_commands.h"
 #include "coordinator/cli/report_files.h"
 #include "coordinator/cli/shared_envelope.h"
 #include "coordinator/cli/try_files.h"
@@ -274,6 +275,13 @@ Result<Why> why_of(const FrozenCampaign& frozen, RunId run) {
   return Why{std::move(said), false};
 }
 
+// As `folder` is typed here, which no scheduler knows.
+Why with_folder(Why why, const std::string& folder) {
+  if (why.said.is_object() && why.said.contains("text") && why.said["text"].is_string())
+    why.said["text"] = told_with_folder(why.said["text"].get<std::string>(), folder);
+  return why;
+}
+
 std::string text_of(const Why& why) {
   if (!why.said.is_object() || !why.said.contains("text") || !why.said["text"].is_string())
     return "";
@@ -311,11 +319,12 @@ Json attempt_json(const AttemptRecord& a) {
   return out;
 }
 
-Result<int> explain_json(const AskedRun& asked, bool calls) {
+Result<int> explain_json(const std::string& folder, const AskedRun& asked, bool calls) {
   const auto& [frozen, run] = asked;
   PROCTOR_TRY(const CampaignReport report, read_report(frozen));
   const RunRecord& r = report.runs[run.raw()];
-  PROCTOR_TRY(const Why why, why_of(frozen, run));
+  PROCTOR_TRY(Why said, why_of(frozen, run));
+  const Why why = with_folder(std::move(said), folder);
   Json out = {{"run", r.name},    {"number", run.raw()}, {"state", std::string(to_string(r.state))},
               {"live", why.live}, {"why", why.said},     {"attempts", Json::array()}};
   if (r.state == RunRecord::State::kEnded) out["outcome"] = std::string(to_string(r.outcome));
@@ -349,7 +358,8 @@ Result<std::string> explain(const std::string& folder, const AskedRun& asked, bo
   out += "\n";
   const bool for_money = r.state == RunRecord::State::kParked && r.parked_why.empty();
   if (r.state != RunRecord::State::kEnded && !for_money) {
-    PROCTOR_TRY(const Why why, why_of(frozen, run));
+    PROCTOR_TRY(Why said, why_of(frozen, run));
+    const Why why = with_folder(std::move(said), folder);
     if (const std::string text = text_of(why); !text.empty()) out += "  " + text + "\n";
     if (const std::string fault = fault_of(why); !fault.empty())
       out += mends_for(folder, r.name, fault == "method" ? Broken::kMethod : Broken::kTask,
@@ -394,7 +404,7 @@ struct ExplainArgs {
 Result<int> explain_to(const ExplainArgs& args) {
   PROCTOR_TRY(const AskedRun asked,
               find_asked(args.folder, args.run, args.tried ? Whose::kTry : Whose::kCampaign));
-  if (args.json) return explain_json(asked, args.calls);
+  if (args.json) return explain_json(args.folder, asked, args.calls);
   PROCTOR_TRY(const std::string text, args.call == 0
                                           ? explain(args.folder, asked, args.calls)
                                           : explain_call(asked.frozen, asked.run, args.call));

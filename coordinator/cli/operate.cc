@@ -12,6 +12,7 @@
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/control_client.h"
 #include "coordinator/cli/offline_act.h"
+#include "coordinator/cli/pilot_commands.h"
 #include "coordinator/cli/report_files.h"
 
 namespace proctor::cli {
@@ -159,9 +160,14 @@ void add_command(CLI::App& app, int& exit_code, const ActCommand& c) {
 Result<Acted> act_on(const std::string& folder, const ControlRequest& request) {
   PROCTOR_TRY(const StateFolder state, campaign_folder(folder));
   PROCTOR_TRY(auto live, ask_coordinator(state, request));
-  if (live) return Acted{std::move(*live), true};
-  PROCTOR_TRY(ControlAnswer written, act_offline(folder, request));
-  return Acted{std::move(written), false};
+  Acted out{{}, live.has_value()};
+  if (live) {
+    out.answer = std::move(*live);
+  } else {
+    PROCTOR_TRY(out.answer, act_offline(folder, request));
+  }
+  out.answer.text = told_with_folder(std::move(out.answer.text), folder);
+  return out;
 }
 
 int tell(const ControlRequest& request, const Acted& acted, bool json) {

@@ -17,6 +17,10 @@
 namespace proctor::cli {
 namespace {
 
+bool is_break(char c) {
+  return c == ' ' || c == ',' || c == ';' || c == ')';
+}
+
 // As PILOTS names them; those that no fact of the journal tells apart are one.
 std::string state_of(const Scheduler& core, std::uint16_t stage, const StageFacts& facts) {
   const GateBook::Gate* next = core.gates().next();
@@ -34,9 +38,11 @@ Json list_json(const std::vector<StageAnswer>& answers) {
   return out;
 }
 
-Json gate_json(const GateView& g) {
-  return {{"stage", g.stage},   {"waits_for", g.waits_for}, {"text", g.text},  {"digest", g.digest},
-          {"people", g.people}, {"approved", g.approved},   {"runs", g.behind}};
+Json gate_json(const GateView& g, const std::string& folder) {
+  return {
+      {"stage", g.stage},   {"waits_for", g.waits_for}, {"text", told_with_folder(g.text, folder)},
+      {"digest", g.digest}, {"people", g.people},       {"approved", g.approved},
+      {"runs", g.behind}};
 }
 
 Json stage_json(const Scheduler& core, std::uint16_t s, const StageFacts& f) {
@@ -94,7 +100,7 @@ void print_status(const Scheduler& core, const std::string& folder) {
   const std::optional<GateView> gate = core.gate();
   if (!gate) return;
   std::printf("\nstage %s %s\n", gate->stage.c_str(),
-              printable(told_gate(gate->text, folder), 4 * limits::kDetailBytes).c_str());
+              printable(told_with_folder(gate->text, folder), 4 * limits::kDetailBytes).c_str());
   if (gate->waits_for == "approval")
     std::printf(
         "What is approved has the digest %s:\n  proctor pilot approve %s %s --digest %s "
@@ -116,7 +122,7 @@ Result<int> show(const std::string& folder, bool json) {
     Json out{{"campaign", frozen.id}, {"stages", Json::array()}, {"gate", Json()}};
     for (std::uint16_t s = 0; s < plan.stages.size(); ++s)
       out["stages"].push_back(stage_json(core, s, core.facts_of(s)));
-    if (const std::optional<GateView> gate = core.gate()) out["gate"] = gate_json(*gate);
+    if (const std::optional<GateView> gate = core.gate()) out["gate"] = gate_json(*gate, folder);
     std::printf("%s\n", out.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
     return kOk;
   }
@@ -179,10 +185,21 @@ void add_pilot_approve(CLI::App& pilot, int& exit_code) {
 
 }  // namespace
 
-std::string told_gate(std::string text, const std::string& folder) {
-  constexpr std::string_view kPlace = " CAMPAIGN ";
-  const std::size_t at = text.find(kPlace);
-  if (at != std::string::npos) text.replace(at + 1, kPlace.size() - 2, folder);
+std::string told_with_folder(std::string text, const std::string& folder) {
+  constexpr std::string_view kProgram = "proctor ", kPlace = "CAMPAIGN";
+  std::size_t at = 0;
+  while ((at = text.find(kPlace, at)) != std::string::npos) {
+    // Nothing but the names of a command stands between the program and the place for its folder.
+    const std::size_t program = text.rfind(kProgram, at);
+    const std::size_t end = at + kPlace.size();
+    const bool is_command =
+        program != std::string::npos && (end == text.size() || is_break(text[end])) &&
+        std::all_of(text.begin() + static_cast<std::ptrdiff_t>(program),
+                    text.begin() + static_cast<std::ptrdiff_t>(at),
+                    [](char c) { return c == ' ' || c == '-' || ('a' <= c && c <= 'z'); });
+    if (is_command) text.replace(at, kPlace.size(), folder);
+    at = is_command ? at + folder.size() : end;
+  }
   return text;
 }
 

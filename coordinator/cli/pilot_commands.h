@@ -8,9 +8,10 @@ namespace proctor::cli {
 // Exit code of run, resume and wait where nothing goes on before a person has decided.
 inline constexpr int kWaitsForPerson = 5;
 
-// What a gate waits for, with the campaign's folder where its scheduler, which knows none, says
-// CAMPAIGN.
-std::string told_gate(std::string text, const std::string& folder);
+// A sentence of a scheduler, which knows no folder, with the campaign's where a command in it says
+// CAMPAIGN ("proctor pilot approve CAMPAIGN full ...").  Whoever shows one to people or programs
+// asks this.
+std::string told_with_folder(std::string text, const std::string& folder);
 
 void add_pilot(CLI::App& app, int& exit_code);
 void add_power(CLI::App& app, int& exit_code);

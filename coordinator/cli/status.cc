@@ -3,12 +3,14 @@
 
 #include <cstdio>
 #include <thread>
+#include <utility>
 
 #include "common/base/limits.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "common/contract/scalar.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/pilot_commands.h"
 #include "coordinator/cli/report_files.h"
 #include "coordinator/cli/status_file.h"
 
@@ -58,11 +60,23 @@ std::string with_rows(const StatusSnapshot& status, const Result<CampaignReport>
   return text + ",\n \"groups\": " + rows + "\n}\n";
 }
 
+// Advice that can be typed as it stands.
+void name_folder(StatusSnapshot& s, const std::string& folder) {
+  const auto tell = [&](std::string& text) { text = told_with_folder(std::move(text), folder); };
+  tell(s.state);
+  tell(s.eta_waits);
+  if (s.gate) tell(s.gate->text);
+  for (std::string& fault : s.faults) tell(fault);
+  for (auto& alert : s.alerts) tell(alert.text);
+  for (auto& worker : s.workers) tell(worker.state);
+}
+
 int show(const std::string& folder, bool watch, bool json) {
   StatusReader reader(folder);
   for (;;) {
-    const Result<SeenStatus> seen = read_status(reader, folder);
+    Result<SeenStatus> seen = read_status(reader, folder);
     if (!seen.ok()) return complain(seen.error());
+    name_folder(seen->status, folder);
     const std::string text = with_rows(seen->status, rows_of(reader, *seen), json);
     if (watch && !json) std::fputs("\x1b[H\x1b[2J", stdout);
     std::fputs(text.c_str(), stdout);

@@ -42,8 +42,13 @@ struct Answer {
 };
 
 std::string counts_of(const StatusSnapshot& s) {
-  return std::to_string(s.done()) + " of " + std::to_string(s.planned) + " runs ended, " +
-         std::to_string(s.parked + s.held) + " wait";
+  const std::uint64_t waiting = s.parked + s.held;
+  const std::string out =
+      std::to_string(s.done()) + " of " + std::to_string(s.planned) + " runs ended, ";
+  if (!s.is_at_gate()) return out + std::to_string(waiting) + " wait";
+  return out + (waiting == 0 ? std::string() : std::to_string(waiting) + " wait, ") +
+         std::to_string(s.gate->behind) + (s.gate->behind == 1 ? " is" : " are") +
+         " behind the gate";
 }
 
 // Nothing goes on until somebody decides, whoever coordinates.
@@ -55,7 +60,7 @@ Answer waits_for_person(const StatusSnapshot& s, const std::string& folder) {
 }
 
 Answer waits_at_gate(const StatusSnapshot& s, const std::string& folder) {
-  return {kWaitsForPerson, "stage " + s.gate->stage + " " + told_gate(s.gate->text, folder) +
+  return {kWaitsForPerson, "stage " + s.gate->stage + " " + told_with_folder(s.gate->text, folder) +
                                "; proctor pilot status " + folder + " says what that is; " +
                                counts_of(s)};
 }

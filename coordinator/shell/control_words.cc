@@ -69,7 +69,9 @@ Status check_text(std::string_view what, const std::string& text, std::size_t by
 Status check_words(const ControlRequest& r, const ActRule& rule) {
   PROCTOR_CHECK_OK(check_text("reason", r.reason, limits::kDetailBytes));
   PROCTOR_CHECK_OK(check_text("by", r.by, kOperatorNameBytes));
-  const std::string act(word_of(rule.kind));
+  // As it is typed.
+  const std::string act(rule.kind == OperatorActKind::kApproveStage ? "pilot approve"
+                                                                    : word_of(rule.kind));
   if (is_blank(r.by)) return invalid(act + ": who asks? by: expected a name");
   if (rule.needs_reason && is_blank(r.reason))
     return invalid(act + " needs a reason: --reason TEXT");

@@ -63,10 +63,20 @@ TEST_SUITE("gates") {
     CHECK(notes(scene, "stage_checked") == 1);
     const CommandOutcome wait = scene.run("wait");
     CHECK_MESSAGE(wait.exit_code == 5, wait.err);
+    CHECK_MESSAGE(contains(wait.err, "2 of 4 runs ended, 2 are behind the gate"), wait.err);
     const CommandOutcome explained = scene.run("explain", {"add/noop/r2"});
     CHECK_MESSAGE(contains(explained.out, "its stage is not open yet"), explained.out);
     const CommandOutcome told = scene.run("status");
     CHECK_MESSAGE(contains(told.out, "2 runs are behind that gate"), told.out);
+    // Whoever prints the advice prints what can be typed.
+    const std::string typed =
+        "proctor pilot approve " + scene.folder().string() + " full --by NAME";
+    for (const CommandOutcome& out :
+         {explained, told, scene.run("status", {"--json"}),
+          scene.run("explain", {"add/noop/r2", "--json"}), pilot(scene, {"status", "--json"})}) {
+      CHECK_MESSAGE(contains(out.out, typed), out.out);
+      CHECK_MESSAGE(!contains(out.out, "CAMPAIGN"), out.out);
+    }
 
     const Json before = status_of(scene);
     CHECK(before.at("gate").at("waits_for") == "approval");
@@ -82,7 +92,11 @@ TEST_SUITE("gates") {
         pilot(scene, {"approve", "half", "--by", "Ada", "--reason", "as planned"});
     CHECK(nowhere.exit_code == 2);
     CHECK_MESSAGE(contains(nowhere.err, "there are first, full"), nowhere.err);
-    CHECK(approve(scene, "Ada").exit_code == 0);
+    const CommandOutcome unsaid = pilot(scene, {"approve", "full", "--by", "Ada", "--reason", " "});
+    CHECK_MESSAGE(contains(unsaid.err, "pilot approve needs a reason"), unsaid.err);
+    const CommandOutcome first = approve(scene, "Ada");
+    CHECK(first.exit_code == 0);
+    CHECK_MESSAGE(contains(first.out, typed), first.out);
     const CommandOutcome again = approve(scene, "Ada ");
     CHECK(again.exit_code == 0);
     CHECK_MESSAGE(contains(again.out, "has approved this already"), again.out);

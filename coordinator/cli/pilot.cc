@@ -8,11 +8,13 @@
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "common/contract/money_word.h"
+#include "coordinator/aggregate/end_causes.h"
 #include "coordinator/cli/campaign_core.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/open_journal.h"
 #include "coordinator/cli/operate.h"
 #include "coordinator/cli/pilot_commands.h"
+#include "coordinator/cli/report_files.h"
 
 namespace proctor::cli {
 namespace {
@@ -29,7 +31,12 @@ std::string state_of(const Scheduler& core, std::uint16_t stage, const StageFact
     if (stage != next->index || gate->waits_for == "runs") return "planned";
     return gate->waits_for == "approval" ? "waiting" : "refused";
   }
-  return facts.open == 0 ? "closed" : "open";
+  if (0 < facts.open) return "open";
+  // What its exit asks for is part of being closed, as the next gate asks it.
+  const std::vector<StageAnswer> exit = check_exit(facts);
+  const bool holds = std::ranges::all_of(
+      exit, [](const StageAnswer& a) { return a.value == StageAnswer::Value::kYes; });
+  return holds ? "closed" : "over";
 }
 
 Json list_json(const std::vector<StageAnswer>& answers) {
@@ -99,6 +106,11 @@ void print_status(const Scheduler& core, const std::string& folder) {
   }
   const std::optional<GateView> gate = core.gate();
   if (!gate) return;
+  if (gate->waits_for == "approval" && gate->behind == 0) {
+    std::printf("\nstage %s has no run left that could begin: there is nothing to approve\n",
+                gate->stage.c_str());
+    return;
+  }
   std::printf("\nstage %s %s\n", gate->stage.c_str(),
               printable(told_with_folder(gate->text, folder), 4 * limits::kDetailBytes).c_str());
   if (gate->waits_for == "approval")
@@ -107,6 +119,14 @@ void print_status(const Scheduler& core, const std::string& folder) {
         "--by NAME --reason WHY\n",
         gate->digest.c_str(), folder.c_str(), gate->stage.c_str(),
         gate->digest.substr(0, 12).c_str());
+}
+
+// Numbers of an agent that never did anything are approved as any other: said beside them.
+void print_early_ends(const CampaignReport& report, const std::string& folder) {
+  for (const EarlyEnd& early : early_ends(report.runs))
+    std::printf("\nWarning: %s\nWhat it said: proctor logs %s %s\n",
+                printable(early_end_text(early, report.runs), limits::kDetailBytes).c_str(),
+                folder.c_str(), report.runs[early.first].name.c_str());
 }
 
 Result<int> show(const std::string& folder, bool json) {
@@ -133,6 +153,8 @@ Result<int> show(const std::string& folder, bool json) {
         printable(folder, limits::kDetailBytes).c_str());
   else
     print_status(core, printable(folder, limits::kDetailBytes));
+  PROCTOR_TRY(const CampaignReport report, read_report(frozen, *journal, view));
+  print_early_ends(report, printable(folder, limits::kDetailBytes));
   return kOk;
 }
 

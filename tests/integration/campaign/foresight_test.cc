@@ -274,6 +274,9 @@ TEST_SUITE("campaign") {
     CHECK_MESSAGE(contains(ran.err, "\nWhat it said: proctor logs "), ran.err);
     CHECK_MESSAGE(contains(ran.out, "2 of 2 runs of dies ended within 2 s"), ran.out);
     CHECK(contains(scene.read(scene.folder() / "reports/report.html"), said));
+    const CommandOutcome stages =
+        proctor::testing::proctor({"pilot", "status", scene.folder().string()});
+    CHECK_MESSAGE(contains(stages.out, "Warning: " + said), stages.out);
     CHECK(scene.run("verify").exit_code == 0);
   }
 

@@ -85,6 +85,14 @@ TEST_SUITE("gates") {
     const CommandOutcome shown = pilot(scene, {"status"});
     CHECK_MESSAGE(contains(shown.out, "invalid: noop 0 of 1, reference 0 of 1"), shown.out);
 
+    // With no run left behind it, nobody is asked to open it.
+    CHECK(scene.run("cancel", {"add/noop/r2", "--reason", "later"}).exit_code == 0);
+    CHECK(scene.run("cancel", {"add/reference/r2", "--reason", "later"}).exit_code == 0);
+    const CommandOutcome empty = pilot(scene, {"status"});
+    CHECK_MESSAGE(contains(empty.out, "stage full has no run left that could begin"), empty.out);
+    CHECK_MESSAGE(!contains(empty.out, "pilot approve"), empty.out);
+    CHECK(scene.run("requeue", {"all"}).exit_code == 0);
+
     const CommandOutcome other = approve(scene, "Ada", "0123456789ab");
     CHECK_MESSAGE(other.exit_code == 2, other.out);
     CHECK_MESSAGE(contains(other.err, "is another by now"), other.err);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "common/base/limits.h"
 #include "common/base/text.h"
 
 namespace proctor::cli {
@@ -38,14 +39,18 @@ std::string size_text(const Campaign& campaign) {
 }
 
 std::string stages_text(const Campaign& campaign) {
-  if (campaign.stages.size() < 2 && are_alike(campaign)) return "";
+  const bool asks =
+      std::ranges::any_of(campaign.stages, [](const Stage& s) { return !s.rules.empty(); });
+  if (campaign.stages.size() < 2 && are_alike(campaign) && !asks) return "";
   std::string out;
-  for (const Stage& s : campaign.stages)
+  for (const Stage& s : campaign.stages) {
     out += fmt::format(
         "  stage {:<22} {} x {} x {} = {}{}\n", printable(s.name), tasks_text(campaign, s),
         counted(campaign.methods.size(), "method"), counted(campaign.replicates_of(s), "replicate"),
         counted(campaign.tasks_of(s) * campaign.replicates_of(s) * campaign.methods.size(), "run"),
         s.draw.order == StageOrder::kTasks ? ", task by task" : "");
+    if (!s.rules.empty()) out += "    " + printable(describe(s.rules), limits::kDetailBytes) + "\n";
+  }
   return out;
 }
 

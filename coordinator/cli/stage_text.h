@@ -8,7 +8,8 @@ namespace proctor::cli {
 
 // "3 tasks x 2 methods x 4 replicates", and what several stages make of it.
 std::string size_text(const Campaign& campaign);
-// A line for each stage; empty where there is one, which has all of it.
+// A line for each stage, and one for what opens and closes it; empty where there is one stage,
+// which has all of it and asks for nothing.
 std::string stages_text(const Campaign& campaign);
 
 }  // namespace proctor::cli

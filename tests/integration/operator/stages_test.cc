@@ -14,7 +14,8 @@ TEST_SUITE("stages") {
     scene.edit(yaml, "replicates: 1\n",
                "replicates: 1\nstages:\n"
                "  - {name: pilot, tasks: [mul]}\n"
-               "  - {name: full, replicates: 2}\n");
+               "  - {name: full, replicates: 2, entry: [{invalid_share: \"0.05\"}],\n"
+               "     approval: {people: 2}}\n");
     const CommandOutcome check = scene.run("check");
     REQUIRE_MESSAGE(check.exit_code == 0, check.err);
     CHECK_MESSAGE(contains(check.out, "3 tasks x 2 methods, 2 stages, 14 runs"), check.out);
@@ -24,6 +25,9 @@ TEST_SUITE("stages") {
     REQUIRE_MESSAGE(plan.exit_code == 0, plan.err);
     CHECK_MESSAGE(contains(plan.out, "14 runs, seed"), plan.out);
     CHECK_MESSAGE(contains(plan.out, "stage pilot"), plan.out);
+    for (const CommandOutcome& told : {check, plan})
+      CHECK_MESSAGE(contains(told.out, "    entry invalid_share 0.05; exit none; approval of 2\n"),
+                    told.out);
 
     const CommandOutcome list = scene.run("list", {"--where", "stage = \"pilot\""});
     CHECK_MESSAGE(list.exit_code == 0, list.err);
@@ -50,7 +54,7 @@ TEST_SUITE("stages") {
     CHECK(scene.run("report", {"--stage", "pilot", "--form", "inspect"}).exit_code == 2);
 
     // They are registered: another order is another campaign.
-    scene.edit(yaml, "full, replicates: 2", "full, replicates: 2, order: tasks");
+    scene.edit(yaml, "full, replicates: 2", "full, order: tasks, replicates: 2");
     const CommandOutcome changed = scene.run("plan", {"--freeze"});
     CHECK(changed.exit_code == 2);
     CHECK_MESSAGE(contains(changed.err, "tasks of stage full"), changed.err);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <pugixml.hpp>
 #include <string>
 
@@ -204,7 +205,9 @@ TEST_SUITE("forms") {
     const std::string done = render_markdown(built(input));
     CHECK(done.find("- `alpha` less `beta`: **") != std::string::npos);
     CampaignReport wide = built(input);
-    wide.analysis->contrasts.at(0).difference.estimate.interval = Interval{-0.742, 1.742};
+    Analysis analysis = *wide.analysis;
+    analysis.contrasts.at(0).difference.estimate.interval = {-0.742, 1.742};
+    wide.analysis = std::make_shared<const Analysis>(analysis);
     CHECK(render_markdown(wide).find(" [-74.2, +100.0]") != std::string::npos);
     CHECK(render_markdown(built({"empty", "USD", {}, {}, 0.05})) ==
           "### Campaign `empty`\n\nIt has no runs.\n");

@@ -455,7 +455,7 @@ class Call {
     StreamRelay stream(in_.api, {usage_asked_, peek_.caches_for_hours, in_.head.last,
                                  bounds_.silence, access_.idle, total, in_.number});
     const bool whole = stream.run(answer, [this, &stream](std::string_view bytes) {
-      if (!r_.begun && stream.facts().begun()) shared_.begun(r_);
+      if (!r_.begun && stream.says_something()) shared_.begun(r_);
       if (r_.client_gone) return;
       if (!say(bytes)) machine_->client_gone();  // what comes still counts
     });

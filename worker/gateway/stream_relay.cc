@@ -22,6 +22,7 @@ bool StreamRelay::take(std::string_view bytes, const Say& say) {
   if (bytes_.size() < kKept) bytes_ += bytes.substr(0, kKept - bytes_.size());
   const auto events = scan_.feed(bytes);
   if (!events.ok()) return false;
+  said_ = said_ || !events->empty();
   std::string on;
   for (const SseEvent& e : *events) {
     if (options_.hides_usage && !StreamFacts::is_bare_usage(e)) on += e.bytes;

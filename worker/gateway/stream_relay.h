@@ -32,6 +32,8 @@ class StreamRelay {
   bool end(const Say& say) const;
 
   const StreamFacts& facts() const { return facts_; }
+  // Has its agent an event of it that is no failure?
+  bool says_something() const { return said_ && !facts_.failed(); }
   const StreamToolCalls& tools() const { return tools_; }
   const std::string& bytes() const { return bytes_; }  // as they came, to 16 MiB
 
@@ -43,6 +45,7 @@ class StreamRelay {
   StreamFacts facts_;
   StreamToolCalls tools_;
   std::string bytes_;
+  bool said_ = false;
 };
 
 }  // namespace proctor

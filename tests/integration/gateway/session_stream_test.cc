@@ -72,6 +72,30 @@ TEST_SUITE("gateway session") {
     scene.provider().release();
   }
 
+  TEST_CASE("who reads a stream was answered, whatever it provokes beside it") {
+    SessionScene scene({}, [](const auto&, std::size_t call) {
+      ProviderSays says = chat_stream("h", 9, 2);
+      says.pieces.resize(1);
+      says.then = Then::kHang;
+      if (call == 1) says = {.status = 401, .body = "{}"};
+      if (call == 2) says = {.status = 400, .body = "{}"};  // the worker's own question
+      return says;
+    });
+    const UniqueFd fd = scene.connect();
+    SessionScene::say(fd.get(), SessionScene::request(kChat, streamed()));
+    std::string got;
+    REQUIRE(SessionScene::eventually([&] {
+      char buffer[4096];
+      const ssize_t n = ::recv(fd.get(), buffer, sizeof buffer, MSG_DONTWAIT);
+      if (0 < n) got.append(buffer, static_cast<std::size_t>(n));
+      return got.find("\"content\":\"h\"") != std::string::npos;
+    }));
+    CHECK(scene.ask(kChat, chat(10)).status == 401);
+    CHECK(scene.provider().heard().size() == 3);
+    CHECK(scene.lack().why.empty());
+    scene.provider().release();
+  }
+
   TEST_CASE("a client that leaves its stream pays for all of it") {
     SessionScene scene({}, [](const auto&, std::size_t) {
       ProviderSays says = chat_stream(std::string(2'000, 'x'), 9, 50);

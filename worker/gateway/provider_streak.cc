@@ -7,7 +7,7 @@ namespace proctor {
 ProviderStreak::May ProviderStreak::may_begin(Run run, Time now) {
   if (!holds(run)) return {};
   // Others that wait come at `until_`: behind them, who tried in vain does not keep them from it.
-  const Time from = several_ && run == tried_ ? until_ + 2 * rule_.look_again : until_;
+  const Time from = several() && run == tried_ ? until_ + 2 * rule_.look_again : until_;
   if (now < from) return {std::chrono::ceil<Millis>(from - now), false};
   if (probing_) return {rule_.look_again, false};
   probing_ = true;
@@ -19,18 +19,16 @@ void ProviderStreak::ended(Run run, End end, bool probe, const std::string& why,
   if (end == End::kUnknown) return;  // of a probe: the next call is one
   if (end == End::kAnswered) {
     failures_ = 0;
-    open_ = several_ = false;
-    only_ = tried_ = nullptr;
-    tried_once_.clear();
+    open_ = false;
+    tried_ = nullptr;
+    failed_.clear();
     return;
   }
   why_ = why;
   // It began before, or is a run's first: neither says more than is known.
-  const bool known = holds(run) || (open_ && several_);
-  if (failures_ == 0) only_ = run;
+  const bool known = holds(run) || (open_ && several());
   ++failures_;
-  several_ = several_ || run != only_;
-  if (tried_once_.size() < kRunsKnown) tried_once_.insert(run);
+  if (failed_.size() < kRunsKnown) failed_.insert(run);
   if (known && !probe) return;
   if (failures_ < rule_.failures) return;
   pause_ = probe ? std::min(pause_ * 2, rule_.most) : rule_.first;

@@ -43,14 +43,12 @@ class ProviderStreak {
   // Do calls of this run wait?  Not those of one that has not failed yet: others may have asked for
   // what fails, and at a real failure of the provider it costs one call of each run.
   bool holds(Run run) const {
-    return open_ && (several_ ? tried_once_.contains(run) || kRunsKnown <= tried_once_.size()
-                              : run == only_);
+    return open_ && (failed_.contains(run) || kRunsKnown <= failed_.size());
   }
+  bool several() const { return 1 < failed_.size(); }
   const Rule rule_;
   std::uint64_t failures_ = 0;
-  Run only_ = nullptr;        // whose calls failed in this row
-  bool several_ = false;      // ... and those of others
-  std::set<Run> tried_once_;  // all of them, as many as kRunsKnown
+  std::set<Run> failed_;  // whose calls failed in this row, as many as kRunsKnown
   bool open_ = false, probing_ = false;
   Run tried_ = nullptr;  // the last, in vain
   Millis pause_{0};

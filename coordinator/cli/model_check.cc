@@ -159,12 +159,21 @@ Quantities least_call(const Method& m, const ModelAccess& access) {
   return {1, std::min(access.hidden_input, access.max_input), output, 0};
 }
 
+// Of a file that is not named or not to be read nothing is told; that it is so is said elsewhere.
+ModelsFile models_told(const std::string& file) {
+  Result<ModelsFile> known = file.empty() ? Result<ModelsFile>(ModelsFile{}) : load_models(file);
+  return known.ok() ? std::move(known).value() : ModelsFile{};
+}
+
 // A cap that no call fits into: each would be refused, and each run be the agent's failure.
-void note_caps_of_no_call(const Campaign& campaign, const Method& m, const Tariff& tariff,
-                          const ModelAccess& access, std::vector<std::string>& out) {
-  const Quantities least = least_call(m, access);
+void note_caps_of_no_call(const Campaign& campaign, const Method& m, const ModelsFile& models,
+                          std::vector<std::string>& out) {
+  const Result<Tariff> tariff = find_tariff(campaign.cost_model, action_of(m));
+  if (!tariff.ok()) return;
+  const auto access = models.find(m.gateway->model);
+  const Quantities least = least_call(m, access == models.end() ? ModelAccess{} : access->second);
   const std::uint64_t tokens = least.input_tokens + least.output_tokens;
-  const MicroUsd call = worst_price(tariff, least, CacheUse::kNone);
+  const MicroUsd call = worst_price(*tariff, least, CacheUse::kNone);
   const std::string unit = " " + std::string(money_word(campaign.cost_model));
   const CapRules rules = campaign.cap_rules();
   for (const Contract& contract : campaign.contracts)
@@ -191,10 +200,8 @@ void gateway_notes(const Campaign& campaign, const Method& m, const ModelsFile& 
                    std::vector<std::string>& out) {
   const Result<Tariff> tariff = find_tariff(campaign.cost_model, action_of(m));
   if (!tariff.ok()) return;
-  const auto access = models.find(m.gateway->model);
   const std::size_t before = out.size();
-  note_caps_of_no_call(campaign, m, *tariff,
-                       access == models.end() ? ModelAccess{} : access->second, out);
+  note_caps_of_no_call(campaign, m, models, out);
   const bool holds_none = before < out.size();
   const std::string unit = " " + std::string(money_word(campaign.cost_model));
   const std::uint64_t output =
@@ -346,30 +353,22 @@ Status refuse_model_calls(const Campaign& campaign) {
 
 std::vector<std::string> no_call_notes(const Campaign& campaign, const std::string& models) {
   std::vector<std::string> out;
-  const Result<ModelsFile> known =
-      models.empty() ? Result<ModelsFile>(ModelsFile{}) : load_models(models);
-  for (const Method& m : campaign.methods) {
-    if (!m.gateway) continue;
-    const Result<Tariff> tariff = find_tariff(campaign.cost_model, action_of(m));
-    const ModelAccess* access =
-        known.ok() && known->contains(m.gateway->model) ? &known->at(m.gateway->model) : nullptr;
-    if (tariff.ok())
-      note_caps_of_no_call(campaign, m, *tariff, access != nullptr ? *access : ModelAccess{}, out);
-  }
+  const ModelsFile known = models_told(models);
+  for (const Method& m : campaign.methods)
+    if (m.gateway) note_caps_of_no_call(campaign, m, known, out);
   return out;
 }
 
 std::vector<std::string> model_notes(const Campaign& campaign, const std::string& models) {
   std::vector<std::string> out = price_notes(campaign);
   const std::string caps = caps_of_method(campaign);
-  const Result<ModelsFile> known =
-      models.empty() ? Result<ModelsFile>(ModelsFile{}) : load_models(models);
+  const ModelsFile known = models_told(models);
   std::set<std::string> asked;
   for (const Method& m : campaign.methods) {
     if (asks_a_model(m)) asked.insert(m.call.model);
     if (m.gateway) {
       asked.insert(m.gateway->model);
-      gateway_notes(campaign, m, known.ok() ? *known : ModelsFile{}, out);
+      gateway_notes(campaign, m, known, out);
       continue;
     }
     if (m.kind != Method::Kind::kCommand || caps.empty() || names_the_meter(m)) continue;

@@ -95,10 +95,10 @@ TEST_SUITE("hostile") {
       std::uint64_t took = 0;
       for (std::string line; std::getline(events, line);) {
         const Json event = must(parse_json(line));
-        if (event["type"] == "mutation") took = event["payload"]["wall_ms"];
+        if (event["type"] == "mutation") took = event["payload"]["wall_ms"].get<std::uint64_t>();
       }
       const Json own = must(parse_json(scene->read(dir / "report.json")));
-      const std::string name = run["method"];
+      const std::string name = run["method"].string();
       MESSAGE(name << ": " << took << " ms");
       CHECK(0 < took);
       CHECK(took <= own["usage"]["acceptance_ms"].get<std::uint64_t>());

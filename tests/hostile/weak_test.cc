@@ -81,7 +81,7 @@ TEST_SUITE("weakened") {
       bool seen = false;
       for (const Json& attack : told["cases"]) {
         CAPTURE(attack.dump());
-        const std::string name = attack["name"];
+        const std::string name = attack["name"].string();
         if (name == "isolation") {
           seen = attack["verdict"] == "ESCAPED" &&
                  contains(attack["detail"].get<std::string>(), weak.seen);

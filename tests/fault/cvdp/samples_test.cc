@@ -67,7 +67,7 @@ Json composite(const fs::path& prefix) {
   out["metadata"].erase("sample_prefixes");
   for (Json& sample : out["samples"]) {
     sample["metadata"].erase("timestamp");
-    for (auto& [key, value] : sample.items())
+    for (Json& value : sample)
       if (value.is_object() && value.contains("logs"))
         for (Json& log : value["logs"]) log.erase("log");
     for (const char* list : {"failing_tests", "passing_tests"})

@@ -76,14 +76,14 @@ class NetworkScene {
       const Json event = must(parse_json(log.substr(from, end - from)));
       from = end + 1;
       const Json& p = event["payload"];
-      const std::string type = event["type"];
+      const std::string type = event["type"].string();
       if (type == "network.request") {
         CHECK(p["verdict"] == "allowed");
         CHECK(0 < p["received"].get<int>());
         ++seen[p["phase"].get<std::string>() + " " + p["method"].get<std::string>()];
       } else if (type == "monitor.alert") {
         CHECK(event["actor"] == "monitor");
-        alert = event["seq"];
+        alert = event["seq"].get<std::uint64_t>();
         ++seen[p["stage"].get<std::string>() + " " + p["code"].get<std::string>()];
       } else if (type == "monitor.intervention") {
         CHECK(p["alert"] == alert);

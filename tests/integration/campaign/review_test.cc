@@ -152,11 +152,11 @@ TEST_SUITE("money") {
     REQUIRE(scene.ended() == 3);
     const Json ended = scene.sql("SELECT run FROM runs WHERE state = 'ended' LIMIT 1");
     const Json plan = json_of(scene.run("report", {"--json"}));
-    const std::string run = plan["runs"][ended[0]["run"].get<std::size_t>()]["run"];
+    const std::string run = plan["runs"][ended[0]["run"].get<std::size_t>()]["run"].string();
     REQUIRE(review(scene, "0.5", run).exit_code == 0);  // 0.40
     CHECK(scene.number("SELECT count(*) FROM runs WHERE short_by = 400500") == 3);
     CHECK(scene.run("verify").exit_code == 0);
-    CHECK(contains(review(scene, "0.5", plan["runs"][5]["run"]).err, "has not ended"));
+    CHECK(contains(review(scene, "0.5", plan["runs"][5]["run"].string()).err, "has not ended"));
     // 0.403 are spent: with 0.904 the runs of 0.903 and 0.904 start, that of 0.905 does not.
     REQUIRE(proctor::testing::proctor({"budget", "raise", scene.folder().string(), "task:add",
                                        "0.904", "--reason", "room for two"})
@@ -173,7 +173,7 @@ TEST_SUITE("money") {
     Child run = scene.start("run");
     REQUIRE_MESSAGE(eventually([&] { return scene.agents_run(1); }), scene.said());
     const std::string name =
-        must(parse_json(scene.run("report", {"--json"}).out))["runs"][0]["run"];
+        must(parse_json(scene.run("report", {"--json"}).out))["runs"][0]["run"].string();
     CHECK(contains(review(scene, "1", name).err,
                    "the price table (the built-in fallback-1) has no row human,minute, so a review "
                    "has no price.\nPrices are registered with a campaign"));

@@ -36,7 +36,7 @@ std::string text_of(const fs::path& file) {
 // Everything of raw_result.json but times and places, and what the harnesses said.
 Json verdicts(const fs::path& prefix) {
   Json raw = must(parse_json(text_of(prefix / "raw_result.json")));
-  for (auto& [id, item] : raw.items())
+  for (Json& item : raw)
     for (Json& test : item["tests"]) {
       test.erase("execution");
       if (test["log"].is_string()) {
@@ -103,7 +103,7 @@ class Comparison {
 // Results of one problem's services.
 std::vector<int> results_of(const Json& verdicts, const char* id) {
   std::vector<int> out;
-  for (const Json& test : verdicts.at(id).at("tests")) out.push_back(test.at("result"));
+  for (const Json& test : verdicts.at(id).at("tests")) out.push_back(test.at("result").get<int>());
   return out;
 }
 

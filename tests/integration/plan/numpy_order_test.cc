@@ -72,7 +72,7 @@ std::string draws_of(const PlanShape& shape) {
     if (!stage.tasks.empty()) draw["tasks"] = stage.tasks;
     if (!stage.has_every_task() || stage.order != StageOrder::kRounds) out[stage.name] = draw;
   }
-  return "json.loads(r'" + out.dump(-1, ' ', true) + "')";
+  return "json.loads(r'" + out.dump(-1, Json::Utf8::kStrict, true) + "')";
 }
 
 }  // namespace

@@ -116,7 +116,8 @@ void of_two_methods(const std::vector<Cluster>& a, const std::vector<Cluster>& b
   const auto repository = data["repository"].get<std::vector<std::uint32_t>>();
   for (std::size_t i = 0; i < a.size(); ++i) {
     pairs.push_back({a[i], b[i]});
-    const std::uint64_t lost_a = data["lost"][i][0], lost_b = data["lost"][i][1];
+    const std::uint64_t lost_a = data["lost"][i][0].get<std::uint64_t>(),
+ lost_b = data["lost"][i][1].get<std::uint64_t>();
     known.push_back({{a[i].runs + lost_a, a[i].successes, lost_a},
                      {b[i].runs + lost_b, b[i].successes, lost_b}});
     const auto rate = [](const Cluster& c) {
@@ -195,7 +196,7 @@ void of_runs(const Json& data, Answers& out) {
   out.put("quantile", real_quantile(all, 0.9));
   if (2 <= samples.size()) out.put("median", quantile_over_tasks(samples, 0.5).estimate);
   std::vector<std::int16_t> weights(samples.size());
-  const std::uint64_t replicate = data["replicate"];
+  const std::uint64_t replicate = data["replicate"].get<std::uint64_t>();
   draw_weights(weights, replicate);
   for (std::size_t i = 0; i < weights.size(); ++i)
     out.put("weight." + std::to_string(i), static_cast<double>(weights[i]));

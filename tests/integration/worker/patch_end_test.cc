@@ -187,7 +187,7 @@ TEST_SUITE("worker") {
     const wire::ResultMessage& result = coordinator.results.at(id(0));
     const fs::path dir = unpacked(scene, coordinator, id(0));
     const std::vector<Event> events = events_of(dir, report_of(dir, result.report));
-    const std::string kind = find(events, "workspace.opened")->payload.at("kind");
+    const std::string kind = find(events, "workspace.opened")->payload.at("kind").string();
     if (kind == "copy" || kind == "reflink") {
       MESSAGE("left out: workspaces are copies here, and nothing lies below them");
       return;

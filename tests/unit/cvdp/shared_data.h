@@ -9,6 +9,7 @@
 
 #include "common/base/files.h"
 #include "common/cvdp/json_reader.h"
+#include "tests/support/json_tools.h"
 
 namespace proctor::cvdp::testing {
 

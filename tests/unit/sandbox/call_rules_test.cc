@@ -146,7 +146,7 @@ std::string program_of(const Json& profile, std::uint32_t also) {
                             : SCMP_ACT_ERRNO(rule["errnoRet"].get<std::uint16_t>());
     std::vector<scmp_arg_cmp> tests;
     for (const Json& a : rule.value("args", Json::array()))
-      tests.push_back({a["index"].get<unsigned>(), words.at(a["op"]),
+      tests.push_back({a["index"].get<unsigned>(), words.at(a["op"].string()),
                        a["value"].get<std::uint64_t>(), a.value("valueTwo", std::uint64_t{0})});
     for (const Json& name : rule["names"]) {
       const int call = seccomp_syscall_resolve_name(name.get<std::string>().c_str());

@@ -148,7 +148,7 @@ void declare(CLI::App& app, Options& o) {
                  "seconds that a worker which is leaving waits for the coordinator to take its "
                  "results (default: until it has them)");
   app.add_option("--workspaces", o.workspaces,
-                 "kind of workspaces: overlay (root), user-overlay, fuse-overlay, reflink or copy; "
+                 "kind of workspaces: overlay (root), user-overlay, reflink or copy; "
                  "auto: the first of them that works here")
       ->envname("PROCTOR_WORKSPACES")
       ->capture_default_str();
@@ -452,10 +452,9 @@ int run(int argc, char** argv) {
   if (o.no_overlay) o.workspaces = to_string(WorkspaceKind::kCopy);
   o.kind = parse_workspace_kind(o.workspaces);
   if (!o.kind && o.workspaces != "auto") {
-    return fail(
-        {Errc::kInvalid, "--workspaces " + o.workspaces +
-                             ": auto, overlay, user-overlay, fuse-overlay, reflink or copy"},
-        kBadInput);
+    return fail({Errc::kInvalid,
+                 "--workspaces " + o.workspaces + ": auto, overlay, user-overlay, reflink or copy"},
+                kBadInput);
   }
   // Before any thread.  Without it there are other kinds.
   Status own_mounts = ok_status();

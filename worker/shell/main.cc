@@ -127,12 +127,10 @@ void declare(CLI::App& app, Options& o) {
                  "folder of the unpacked images that oci runs (see proctor images)")
       ->envname(kImageStoreVariable)
       ->capture_default_str();
-  app.add_option(
-         "--oci-runtime", o.oci_runtime,
-         "runc, crun (1.15, and control groups of version 2 alone) or runsc (a kernel in user "
-         "space); default: runc, and crun where there is none")
+  app.add_option("--oci-runtime", o.oci_runtime,
+                 "runc or runsc (a kernel in user space); default: runc")
       ->envname("PROCTOR_OCI_RUNTIME")
-      ->check(CLI::IsMember({"runc", "crun", "runsc"}));
+      ->check(CLI::IsMember({"runc", "runsc"}));
   app.add_option("--cache-max", o.cache_max,
                  "what mirrors, trees and kept setups of the root may take (20GiB); the least "
                  "recently used go when a new one is made; 0: all there is")

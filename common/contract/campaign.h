@@ -206,11 +206,8 @@ struct Campaign {
   // What a run of this task may spend at most, in the stage that allows most: what is reserved for
   // it before it starts.
   MicroUsd run_cap(const Contract& contract) const;
-  // The envelope of a task or stage, the global one where it has none of its own.
+  // The envelope of a task, the global one where it has none of its own.
   MicroUsd task_envelope(const std::string& contract_id) const;
-  MicroUsd stage_envelope(const std::string& stage) const;
-  // All caps of a run of this task, without a stage's own (caps.h).
-  Caps run_caps(const Contract& contract) const;
   // What a run of this contract has: the stronger of its own and the campaign's.
   Isolation isolation_of(const Contract& contract) const {
     return stronger(isolation, contract.policy.isolation);

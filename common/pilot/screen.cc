@@ -240,11 +240,6 @@ double chance_to_spoil(double rate, std::uint64_t verdicts) {
   return -std::expm1(static_cast<double>(verdicts) * std::log1p(-rate));
 }
 
-double adjudicated_success(double p, double rate, std::uint64_t passes) {
-  PROCTOR_ASSERT(0 <= p && p <= 1 && 0 <= rate && rate < 1);
-  return p * std::exp(static_cast<double>(passes) * std::log1p(-rate));
-}
-
 FlakyShare flaky_share(const std::vector<ScreenTask>& tasks) {
   FlakyShare out;
   for (const ScreenTask& task : tasks) {

@@ -30,7 +30,7 @@ std::string all_but(const char* name) {
 
 WeakKind weak_kind() {
   const std::string drop_two = " shift; take 1 ;;\n";
-  WeakKind kind{"bubblewrap", "bwrap", "runc crun runsc"};
+  WeakKind kind{"bubblewrap", "bwrap", "runc runsc"};
   kind.script = kScript;
   kind.weaknesses = {
       // One's own /proc is mounted for one's own pid namespace only.

@@ -38,9 +38,9 @@ endfunction()
 # One that says "not run: why" is counted as skipped, never as passed.  UNPRIVILEGED: once more, as a user without any
 # rights.  SERIAL: beside no other test.  TIMEOUT: seconds that it may need here; slower machines have three times as many.
 # FULL: all cases have the label full too; without it those of the doctest suite "full" have it.
-# DEFINES: for these files.  ENVIRONMENT: VARIABLE=value for these cases; a file may be in several tests that differ in it.
+# ENVIRONMENT: VARIABLE=value for these cases; a file may be in several tests that differ in it.
 function(proctor_test name)
-  cmake_parse_arguments(TEST "UNPRIVILEGED;SERIAL;FULL" "TIMEOUT" "LABELS;SOURCES;LINK;DEFINES;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(TEST "UNPRIVILEGED;SERIAL;FULL" "TIMEOUT" "LABELS;SOURCES;LINK;ENVIRONMENT" ${ARGN})
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 600)
   endif()
@@ -50,7 +50,6 @@ function(proctor_test name)
   foreach(source IN LISTS TEST_SOURCES)
     cmake_path(ABSOLUTE_PATH source NORMALIZE)
     target_sources(${program} PRIVATE ${source})
-    set_property(SOURCE ${source} TARGET_DIRECTORY ${program} APPEND PROPERTY COMPILE_DEFINITIONS ${TEST_DEFINES})
     cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
     list(APPEND files ${source})
   endforeach()

@@ -48,7 +48,7 @@ def main():
             sys.exit(f"{program}: {test['name']} has no test case")
         for case, file in mine:
             claimed.add((case["filename"], case["name"]))
-            properties = settings(test, case["testsuite"])
+            properties = settings(test, case.get("testsuite"))
             command = [program, "--source-file=" + file, "--test-case=" + escaped(case["name"])]
             serial = {"RUN_SERIAL": "TRUE"} if test["serial"] == "TRUE" else {}
             script.append(add(f"{test['name']}: {case['name']}", command, properties | serial))

@@ -28,7 +28,8 @@ function(proctor_test_program program)
   add_custom_command(TARGET ${program} POST_BUILD BYPRODUCTS ${listed}
     COMMAND ${Python3_EXECUTABLE} ${discover} $<TARGET_FILE:${program}> ${tests} ${listed} VERBATIM)
   file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/${program}_include.cmake
-    "if(EXISTS \"${listed}\")\n  include(\"${listed}\")\nelse()\n  add_test(${program}_NOT_BUILT ${program}_NOT_BUILT)\nendif()\n")
+    "if(EXISTS \"${listed}\")\n  include(\"${listed}\")\nelse()\n"
+    "  add_test(${program}_NOT_BUILT ${program}_NOT_BUILT)\nendif()\n")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${CMAKE_CURRENT_BINARY_DIR}/${program}_include.cmake)
 endfunction()
 
@@ -57,7 +58,9 @@ function(proctor_test name)
   list(JOIN files ",*" files)
   list(JOIN TEST_LABELS "," labels)
   list(JOIN TEST_ENVIRONMENT "," environment)
-  set_property(TARGET ${program} APPEND PROPERTY PROCTOR_TESTS "name=${name}|files=*${files}|labels=${labels}|timeout=${TEST_TIMEOUT}|serial=${TEST_SERIAL}|unprivileged=${TEST_UNPRIVILEGED}|full=${TEST_FULL}|environment=${environment}|folder=${CMAKE_CURRENT_BINARY_DIR}")
+  string(JOIN "|" test name=${name} files=*${files} labels=${labels} timeout=${TEST_TIMEOUT} serial=${TEST_SERIAL}
+    unprivileged=${TEST_UNPRIVILEGED} full=${TEST_FULL} "environment=${environment}" "folder=${CMAKE_CURRENT_BINARY_DIR}")
+  set_property(TARGET ${program} APPEND PROPERTY PROCTOR_TESTS "${test}")
   foreach(label IN LISTS TEST_LABELS)
     add_dependencies(test_programs_${label} ${program})
   endforeach()

@@ -65,7 +65,8 @@ function(proctor_test name)
     add_dependencies(test_programs_${label} ${program})
   endforeach()
   if(NOT name STREQUAL program)
-    add_custom_target(${name} DEPENDS ${program})
+    add_custom_target(${name})
+    add_dependencies(${name} ${program})
     list(JOIN TEST_ENVIRONMENT " " environment)
     file(GENERATE OUTPUT ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${name}
       CONTENT "#!/bin/sh\n# The cases of ${name}.\n${environment} exec '$<TARGET_FILE:${program}>' '--source-file=*${files}' \"$@\"\n"

@@ -16,7 +16,7 @@ namespace proctor::cvdp::testing {
 inline fs::path shared_data() {
   const char* named = std::getenv("PROCTOR_CVDP_DATA");
   return named != nullptr ? fs::path(named)
-                          : testing::source_dir().parent_path() / "shared/data/cvdp";
+                          : ::proctor::testing::source_dir().parent_path() / "shared/data/cvdp";
 }
 
 inline bool have_shared_data(const char* test) {

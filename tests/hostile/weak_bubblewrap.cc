@@ -28,7 +28,7 @@ std::string all_but(const char* name) {
 
 }  // namespace
 
-WeakKind weak_kind() {
+WeakKind weak_bubblewrap() {
   const std::string drop_two = " shift; take 1 ;;\n";
   WeakKind kind{"bubblewrap", "bwrap", "runc runsc"};
   kind.script = kScript;

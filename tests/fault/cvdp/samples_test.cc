@@ -8,6 +8,7 @@
 
 #include "tests/integration/cvdp/run_cases.h"
 #include "tests/support/leftovers.h"
+#include "tests/support/paths.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -33,9 +34,8 @@ void import_program(const fs::path& dir, const std::string& name, const std::str
 // The published examples that a simulator can run; none where they are not beside this clone.
 std::string examples() {
   const char* named = std::getenv("PROCTOR_CVDP_DATA");
-  const fs::path data = named != nullptr
-                            ? fs::path(named)
-                            : fs::path(PROCTOR_SOURCE_DIR).parent_path() / "shared/data/cvdp";
+  const fs::path data =
+      named != nullptr ? fs::path(named) : source_dir().parent_path() / "shared/data/cvdp";
   std::string out;
   std::error_code ec;
   for (const auto& entry : fs::directory_iterator(data / "datasets", ec)) {

@@ -19,6 +19,7 @@
 
 #include "tests/fault/ledger/torture_journal.h"
 #include "tests/fault/ledger/torture_redis.h"
+#include "tests/support/paths.h"
 
 using namespace proctor;
 using namespace proctor::torture;
@@ -359,7 +360,8 @@ TEST_SUITE("ledger") {
     run_torture(folder, seed, operations);
 
     CommandSpec audit;
-    audit.argv = {PROCTOR_PYTHON, PROCTOR_AUDIT, folder.string()};
+    audit.argv = {PROCTOR_PYTHON, (testing::source_dir() / "tests/audit/audit_ledger").string(),
+                  folder.string()};
     audit.timeout = std::chrono::hours(1);
     const auto outcome = run_command(audit);
     REQUIRE(outcome.ok());

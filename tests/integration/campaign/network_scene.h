@@ -5,6 +5,7 @@
 
 #include "tests/support/books.h"
 #include "tests/support/local_server.h"
+#include "tests/support/paths.h"
 
 namespace proctor::testing {
 
@@ -12,7 +13,7 @@ class NetworkScene {
  public:
   // `environment`: lines for the contract's environment, each ended.
   explicit NetworkScene(const std::string& environment) : scene_(shape()) {
-    fs::copy_file(PROCTOR_NET_PROBE, scene_.temp() / "gate/net_probe");
+    fs::copy_file(build_dir() / "net_probe", scene_.temp() / "gate/net_probe");
     scene_.edit(scene_.contract(), "environment:\n", "environment:\n" + environment);
     scene_.edit(scene_.contract(), "checks:\n",
                 "setup:\n  - command: /opt/gate/net_probe tunnel " + packages_.at() +
@@ -118,7 +119,7 @@ inline void run_killed(const std::string& environment) {
   shape.replicates = 1;
   shape.workers = 1;
   const CampaignScene scene(shape);
-  fs::copy_file(PROCTOR_NET_PROBE, scene.temp() / "gate/net_probe");
+  fs::copy_file(build_dir() / "net_probe", scene.temp() / "gate/net_probe");
   scene.write(scene.temp() / "gate/ask",
               "/opt/gate/net_probe tunnel " + before.at() +
                   " raw GET & until [ -s /opt/gate/open ]; do sleep 0.05; done; "

@@ -3,6 +3,7 @@
 
 #include "tests/support/books.h"
 #include "tests/support/campaign_scene.h"
+#include "tests/support/paths.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -94,7 +95,9 @@ TEST_SUITE("money") {
             0);  // 9.604: the last level, and the first of 20.00 not
     CHECK(scene.number("SELECT count(*) FROM notes WHERE kind = 'budget_alert'") == 3);
     CHECK(scene.run("verify").exit_code == 0);
-    CHECK(contains(output_of({"python3", PROCTOR_AUDIT, scene.folder().string()}), ": 0 problems"));
+    CHECK(contains(output_of({"python3", (source_dir() / "tests/audit/audit").string(),
+                              scene.folder().string()}),
+                   ": 0 problems"));
   }
 
   TEST_CASE("what is no review is refused and changes nothing") {
@@ -231,8 +234,9 @@ TEST_SUITE("money") {
       CHECK(scene.number("SELECT spent FROM balance") == 2 * 1'000 + 2 * 9'600'000);
       const CommandOutcome verified = scene.run("verify");
       CHECK_MESSAGE(verified.exit_code == 0, verified.out);
-      CHECK(
-          contains(output_of({"python3", PROCTOR_AUDIT, scene.folder().string()}), ": 0 problems"));
+      CHECK(contains(output_of({"python3", (source_dir() / "tests/audit/audit").string(),
+                                scene.folder().string()}),
+                     ": 0 problems"));
       CHECK_FALSE(contains(scene.said(), "warning: ledger"));
     }
   }

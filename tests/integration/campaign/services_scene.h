@@ -8,6 +8,7 @@
 #include "tests/support/campaign_scene.h"
 #include "tests/support/leftovers.h"
 #include "tests/support/local_server.h"
+#include "tests/support/paths.h"
 
 namespace proctor::testing {
 
@@ -34,7 +35,7 @@ inline constexpr const char* kCalcService =
 // `environment`: lines for the contract's environment; `before`: what the check does first.
 inline void give_service(const CampaignScene& scene, const std::string& environment,
                          const std::string& before = "") {
-  fs::copy_file(PROCTOR_NET_PROBE, scene.temp() / "gate/net_probe");
+  fs::copy_file(build_dir() / "net_probe", scene.temp() / "gate/net_probe");
   std::string services = kCalcService;
   services.replace(services.find("@BEFORE@"), std::string("@BEFORE@").size(), before);
   scene.edit(scene.contract(), "environment:\n", "environment:\n" + environment);

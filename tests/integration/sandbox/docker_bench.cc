@@ -61,7 +61,7 @@ class DockerBench final : public Bench {
 
 }  // namespace
 
-std::unique_ptr<Bench> make_bench() {
+std::unique_ptr<Bench> make_docker_bench() {
   if (!docker_answers(docker_socket())) {
     MESSAGE("not run: no Docker Engine answers at " << docker_socket());
     return nullptr;

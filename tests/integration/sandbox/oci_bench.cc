@@ -67,7 +67,7 @@ class OciBench final : public Bench {
 
 }  // namespace
 
-std::unique_ptr<Bench> make_bench() {
+std::unique_ptr<Bench> make_oci_bench() {
   SandboxOptions options;
   options.oci_runtime = oci_runtime_under_test();
   const auto runtime = find_oci_runtime(options.oci_runtime);

@@ -134,9 +134,9 @@ TEST_SUITE("worker") {
     for (const bool kept : {false, true}) {
       Scene scene;
       scene.write(".gitignore", "*.out\n");
-      git(scene.repository, {"add", "-A"});
-      git(scene.repository, {"commit", "-qm", "ignores"});
-      scene.contract.repository.commit = git(scene.repository, {"rev-parse", "HEAD"});
+      run_git(scene.repository, {"add", "-A"});
+      run_git(scene.repository, {"commit", "-qm", "ignores"});
+      scene.contract.repository.commit = run_git(scene.repository, {"rev-parse", "HEAD"});
       scene.contract.checks = {scene.check("there", "test -e made/a.out && ! test -e made/b.out")};
       if (kept) scene.contract.policy.ignored = {"made/a.*"};
       const Ended run = run_of(scene, scene.method("maker", Method::Kind::kCommand,

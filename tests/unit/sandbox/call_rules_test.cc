@@ -22,6 +22,7 @@
 #include "common/base/files.h"
 #include "common/base/owned.h"
 #include "common/base/unique_fd.h"
+#include "tests/support/paths.h"
 #include "tests/unit/sandbox/bpf_machine.h"
 #include "worker/sandbox/seccomp_filter.h"
 
@@ -230,7 +231,7 @@ TEST_SUITE("seccomp") {
   }
 
   TEST_CASE("what is published of the profile is the profile") {
-    const auto published = read_file(fs::path(PROCTOR_OPS_DIR) / "seccomp.json", 1 << 20);
+    const auto published = read_file(testing::source_dir() / "ops/seccomp.json", 1 << 20);
     REQUIRE(published.ok());
     // `proctor-worker seccomp-profile > ops/seccomp.json` writes it.
     CHECK(*published == seccomp_profile().dump(2) + "\n");

@@ -347,7 +347,8 @@ void run_torture(const fs::path& folder, std::uint64_t seed, std::uint64_t opera
 }  // namespace
 
 TEST_SUITE("ledger") {
-  TEST_CASE("64 clients and a redis that is killed again and again overspend nothing") {
+  TEST_CASE("64 clients and a redis that is killed again and again overspend nothing" *
+            doctest::test_suite("full")) {
     const std::uint64_t seed = setting("PROCTOR_TORTURE_SEED", std::random_device{}());
     const std::uint64_t operations = setting("PROCTOR_TORTURE_OPS", 1'500);
     MESSAGE("PROCTOR_TORTURE_SEED=" << seed << " PROCTOR_TORTURE_OPS=" << operations);

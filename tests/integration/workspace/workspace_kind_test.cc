@@ -48,7 +48,7 @@ TEST_SUITE("workspace kinds") {
     }
   }
 
-  TEST_CASE("copies that share blocks take none of their own") {
+  TEST_CASE("copies that share blocks take none of their own" * doctest::test_suite("full")) {
     const TempDir temp = temp_dir();
     const XfsDisk xfs(temp.path());
     if (!xfs) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """bench_says_why.py SCRIPTS: a figure that scripts/bench could not measure is a line of its table, with the reason.
-What a change costs its author is a script's, and measured when it is asked for.  What makes very many files has a file system of its own where that of the temporary files would take long over it, or it is
+Figures of a script are measured when they are asked for.  What makes very many files has a file system of its own where that of the temporary files would take long over it, or it is
 said why not."""
 import contextlib
 import importlib.machinery

@@ -3,7 +3,7 @@
 // that shares no code with us (tests/audit/audit_ledger) reads what Redis appended at each instant,
 // what each client was told and what is left, and must find nothing.
 //
-//   PROCTOR_TORTURE_OPS=100000 build/dev/ledger_fault_tests
+//   PROCTOR_TORTURE_OPS=100000 build/release/ledger_fault_tests
 //                              the long form: 64 x 100,000 operations
 //   PROCTOR_TORTURE_SEED=7     the same choices again
 //   PROCTOR_TORTURE_KEEP=DIR   leaves the record there

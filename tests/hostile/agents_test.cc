@@ -83,7 +83,8 @@ const std::vector<HostileAgent> kLarge = {
 }  // namespace
 
 TEST_SUITE("hostile") {
-  TEST_CASE("what a large tree takes is bounded and in the books of its run") {
+  TEST_CASE("what a large tree takes is bounded and in the books of its run" *
+            doctest::test_suite("full")) {
     const auto kind = make_kind();
     if (!kind) return;
     const auto scene = hostile_scene(*kind, kLarge, {}, large_contract_of(*kind));
@@ -105,7 +106,8 @@ TEST_SUITE("hostile") {
     }
   }
 
-  TEST_CASE("each hostile agent ends by its own code and its tree is judged or refused") {
+  TEST_CASE("each hostile agent ends by its own code and its tree is judged or refused" *
+            doctest::test_suite("full")) {
     const auto kind = make_kind();
     if (!kind) return;
     std::vector<HostileAgent> agents = kAgents;

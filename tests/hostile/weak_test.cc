@@ -65,7 +65,8 @@ const Json& kind_of(const Json& report, const std::string& kind) {
 }  // namespace
 
 TEST_SUITE("weakened") {
-  TEST_CASE("each weakened sandbox is found by name and nothing that harms is tried in it") {
+  TEST_CASE("each weakened sandbox is found by name and nothing that harms is tried in it" *
+            doctest::test_suite("full")) {
     const WeakKind kind = weak_kind();
     if (!may_weaken(kind)) return;
     for (const Weakness& weak : kind.weaknesses) {

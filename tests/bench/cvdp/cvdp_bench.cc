@@ -13,7 +13,6 @@
 #include "common/cvdp/json_writer.h"
 #include "common/cvdp/text_metrics.h"
 #include "common/cvdp/transform.h"
-#include "tests/support/json_tools.h"
 
 using namespace proctor;
 using namespace proctor::cvdp;

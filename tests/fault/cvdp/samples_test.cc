@@ -88,8 +88,8 @@ std::size_t ended_runs(const fs::path& prefix) {
 }  // namespace
 
 TEST_SUITE("cvdp samples") {
-  TEST_CASE(
-      "five samples of an agent on two workers survive kill -9 to the same composite report") {
+  TEST_CASE("five samples of an agent on two workers survive kill -9 to the same composite report" *
+            doctest::test_suite("full")) {
     if (!have_oci("five samples of an agent")) return;
     const RunScene scene(Runner::kOci);
     const TempDir images = must(TempDir::create("proctor-cvdp-images"));

@@ -154,7 +154,8 @@ ShellProblem mixed() {
 }  // namespace
 
 TEST_SUITE("cvdp compose") {
-  TEST_CASE("problems of our own end the same by the Engine API, by OCI and by docker compose") {
+  TEST_CASE("problems of our own end the same by the Engine API, by OCI and by docker compose" *
+            doctest::test_suite("full")) {
     if (!can_compare("problems of our own by every engine")) return;
     // The one that never ends is killed alike.
     const Comparison compare(toggle_problem() + line_of(served()) + line_of(mixed()));
@@ -167,7 +168,8 @@ TEST_SUITE("cvdp compose") {
     }
   }
 
-  TEST_CASE("the benchmark's runnable examples end the same by every engine") {
+  TEST_CASE("the benchmark's runnable examples end the same by every engine" *
+            doctest::test_suite("full")) {
     constexpr const char* kTest = "the benchmark's examples by every engine";
     if (!cvdp::testing::have_shared_data(kTest) || !can_compare(kTest)) return;
     const Json golden =
@@ -175,7 +177,8 @@ TEST_SUITE("cvdp compose") {
     for (const auto& [id, item] : golden.items()) CHECK(item.at("errors") == 0);
   }
 
-  TEST_CASE("what compose alone can run goes to it, and is named where it cannot") {
+  TEST_CASE("what compose alone can run goes to it, and is named where it cannot" *
+            doctest::test_suite("full")) {
     if (!can_compare("what compose alone can run")) return;
     ShellProblem beyond;
     beyond.id = "cvdp_agentic_beyond_0003";

@@ -26,7 +26,7 @@ TEST_SUITE("workspace kinds") {
     CHECK(parse_workspace_kind("auto") == std::nullopt);
   }
 
-  TEST_CASE("copies that share blocks take none of their own") {
+  TEST_CASE("copies that share blocks take none of their own" * doctest::test_suite("full")) {
     const TempDir temp = temp_dir();
     const XfsDisk xfs(temp.path());
     if (!xfs) {

@@ -2,7 +2,6 @@
 
 #include "common/cvdp/json_reader.h"
 #include "common/cvdp/json_writer.h"
-#include "tests/support/json_tools.h"
 #include "tests/unit/cvdp/shared_data.h"
 
 using namespace proctor;

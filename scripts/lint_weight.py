@@ -12,6 +12,7 @@ import subprocess
 PRODUCT = ("common/", "coordinator/", "worker/")
 RATCHET, BUDGET = "scripts/lint-ratchet", "scripts/lint-budget"
 SHORT = 60
+WORDS = "Of|What|Who|Whoever|Whom|Likewise|Nothing|Nobody"
 # Rule: the limit where no row says another, what is counted, what to do.
 RULES = {
     "lines": (0, "lines in one file", "split it by what it decides, not by length"),
@@ -21,22 +22,22 @@ RULES = {
     "one-user": (0, "headers that one file includes", "put it where it is used"),
     "units": (0, "units that include this by any way", "forward-declare it, include it in the .cc"),
     "to_string": (0, "times std::to_string(", "fmt::format"),
-    "comments": (0, "comments that begin with such a word", "subject, verb, object"),
+    "comments": (0, "comments that begin with " + WORDS.replace("|", ", "), "subject, verb, object"),
     "uncalled": (0, "functions that no file of the product calls", "delete them and their tests, or a row here says who will call them"),
-    "code": (0, "lines of code in one room", "delete as much, or raise the budget here and say why in the body of the same commit"),
+    "code": (0, "lines of code", "delete as much, or raise the budget here and say why in the body of the same commit"),
 }
 LINES = {".cc": 1000, ".h": 400}
 TOTAL = ("code", "total")  # the row of the budget that holds the sum of the others
 PLACES = 3
 
-WORDS = "Of|What|Who|Whoever|Whom|Likewise|Nothing|Nobody"
 COMMENT = re.compile(rf"(?<![:\"'\w/])// ?(?:{WORDS})\b", re.I)
 # Commits before this day have long titles, and history is not rewritten.
 TITLES_SINCE, TITLES, TITLE_MAX = 1795824000, 50, 72  # 2026-11-28, by the author's clock
 TITLE = re.compile(rf"(?:[^:]*: )?(?:{WORDS})\b", re.I)
 
 INCLUDE = re.compile(r"^[ \t]*#include [\"<]([^\">]+)[\">]", re.M)
-THIRD = {"json": re.compile(r"nlohmann/(?!json_fwd)|boost/json(?!/fwd|_fwd)|common/base/json\.h$"), "asio": re.compile("boost/asio"), "CLI11": re.compile("CLI/")}
+THIRD = {"json": re.compile(r"nlohmann/(?!json_fwd)|boost/json(?!/fwd|_fwd)|common/base/json\.h$"),
+         "asio": re.compile("boost/asio"), "CLI11": re.compile("CLI/")}
 
 CLASS = re.compile(r"\b(?:class|struct)\s+((?:\w+::)*\w+)(?:\s+final)?\s*(?::[^;{()]*)?\{")
 # clang-format indents all but namespaces' own declarations, so these begin in the first column.

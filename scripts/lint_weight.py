@@ -170,7 +170,7 @@ def begun(text):
         line = text.rfind("\n", 0, match.start()) + 1
         before = text[line:match.start()]
         above = text[text.rfind("\n", 0, max(line - 1, 0)) + 1:line]
-        if "//" not in (before if before.strip() else above):
+        if "//" not in before if before.strip() else not above.startswith("//", len(before)):
             yield text.count("\n", 0, line) + 1
 
 

@@ -13,6 +13,7 @@
 
 #include "common/base/limits.h"
 #include "common/base/system_clock.h"
+#include "common/wire/asio.h"
 #include "common/wire/codec.h"
 #include "tests/bench/bench_support.h"
 

@@ -1,6 +1,7 @@
 // proctor cvdp ...: datasets of the CVDP benchmark.
 #include "coordinator/cli/cvdp.h"
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>

@@ -1,4 +1,5 @@
 // proctor cvdp prepare FILE --prefix DIR: upstream's folders and files, nothing run.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <map>

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 #include <utility>
+#include <zmq.hpp>
 
 #include "common/base/text.h"
 #include "common/wire/asio.h"

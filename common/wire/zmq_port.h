@@ -20,7 +20,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <zmq.hpp>
 
 #include "common/base/limits.h"
 #include "common/base/result.h"
@@ -30,6 +29,12 @@
 namespace boost::asio {
 class io_context;
 }
+
+namespace zmq {
+class context_t;
+class message_t;
+class socket_t;
+}  // namespace zmq
 
 namespace proctor::wire {
 

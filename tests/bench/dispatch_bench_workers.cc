@@ -10,6 +10,7 @@
 #include <memory>
 #include <set>
 #include <utility>
+#include <zmq.hpp>
 
 #include "common/base/limits.h"
 #include "common/base/system_clock.h"

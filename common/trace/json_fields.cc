@@ -1,5 +1,7 @@
 #include "common/trace/json_fields.h"
 
+#include <algorithm>
+
 #include "common/base/text.h"
 
 namespace proctor {

@@ -1,6 +1,5 @@
 #pragma once
 // A `proctor` command: one file each, registered in main.cc.
-#include <functional>
 #include <string>
 
 #include "common/base/result.h"

@@ -1,5 +1,6 @@
 // `proctor cvdp run` with single-shot models: real programs, a provider of our own, and containers
 // of this machine's shell as harness.
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdlib>

@@ -1,6 +1,7 @@
 // `proctor cvdp run` and `selfcheck` on problems of our own: the image is this machine's shell.
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "tests/integration/cvdp/run_cases.h"

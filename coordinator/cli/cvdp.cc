@@ -7,6 +7,7 @@
 #include <fstream>
 #include <memory>
 
+#include "common/base/files.h"
 #include "common/cvdp/dotenv.h"
 
 namespace proctor::cli {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 
+#include "common/base/files.h"
 #include "common/base/text.h"
 #include "common/cvdp/json_writer.h"
 #include "common/cvdp/prepare.h"

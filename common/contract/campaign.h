@@ -21,8 +21,6 @@
 
 namespace proctor {
 
-inline constexpr std::uint32_t kPlannedSeed = 20260307;  // R071, R165
-
 // Of a method that asks a model once and writes what it answers (docs/single-shot.md).
 struct ModelCall {
   std::string model;     // as the worker's models file has it; empty: answers are in the contract

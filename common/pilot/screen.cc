@@ -9,6 +9,7 @@
 
 #include "common/base/assert.h"
 #include "common/base/text.h"
+#include "common/contract/contract.h"
 #include "common/stats/binomial.h"
 #include "common/stats/screen.h"
 

@@ -10,9 +10,10 @@
 #include <vector>
 
 #include "common/base/digest.h"
-#include "common/contract/contract.h"
 
 namespace proctor {
+
+struct Contract;
 
 inline constexpr std::uint32_t kScreenRepeatsMax = 10'000;
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdlib>
 
+#include "common/contract/contract.h"
 #include "common/stats/screen.h"
 #include "common/trace/json_fields.h"
 

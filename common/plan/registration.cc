@@ -7,6 +7,7 @@
 #include "common/base/limits.h"
 #include "common/base/text.h"
 #include "common/base/version.h"
+#include "common/contract/campaign.h"
 
 namespace proctor {
 namespace {

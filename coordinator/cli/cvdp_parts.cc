@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "common/base/files.h"
 #include "common/base/text.h"
 
 namespace proctor::cli {

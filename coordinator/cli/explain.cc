@@ -1,5 +1,6 @@
 // proctor explain CAMPAIGN RUN: why a run waits, ran where it ran, stopped or failed.  The
 // coordinator that runs says why; when none does, its scheduler is made again from the journal.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 

@@ -1,4 +1,5 @@
 // proctor journal export: every fact, as JSON lines.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 

@@ -1,6 +1,7 @@
 // proctor pause, unpause, drain, cancel, requeue, approve, quarantine, release, kick.
 #include "coordinator/cli/operate.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cstdio>

@@ -1,4 +1,5 @@
 // proctor pilot status, approve: the gates between the stages of a campaign (docs/pilots.md).
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <memory>

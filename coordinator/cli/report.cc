@@ -1,4 +1,6 @@
 // proctor report CAMPAIGN [--json|--csv|--form FORM]
+#include <CLI/CLI.hpp>
+
 #include "coordinator/aggregate/report.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
 // proctor story CAMPAIGN [RUN]: what happened, in order, each with its cause.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 #include <optional>

@@ -10,6 +10,7 @@
 #include <doctest/doctest.h>
 #include <signal.h>
 
+#include <array>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>

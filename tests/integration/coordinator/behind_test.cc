@@ -1,4 +1,5 @@
 // A journal that was put back or lost its end: whole in itself, and refused for what is around it.
+#include <algorithm>
 #include <csignal>
 
 #include "tests/support/books.h"

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "common/base/json.h"
+#include "common/contract/campaign.h"
 #include "common/plan/registration.h"
 #include "tests/support/json_schema.h"
 

@@ -1,5 +1,6 @@
 // How a candidate patch fits, what reaches acceptance, and what is said of checks that never ran or
 // that lost the tree below them: by a real worker, read from its run directories.
+#include <algorithm>
 #include <fstream>
 
 #include "common/trace/verify.h"

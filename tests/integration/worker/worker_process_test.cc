@@ -1,4 +1,6 @@
 // A real proctor-worker with real git and bubblewrap, and a coordinator that the test plays.
+#include <algorithm>
+
 #include "common/trace/manifest.h"
 #include "tests/integration/worker/small_disk.h"
 #include "tests/integration/worker/travelled.h"

@@ -1,4 +1,5 @@
 #include "common/pilot/screen.h"
+#include "common/contract/contract.h"
 
 #include <doctest/doctest.h>
 

@@ -11,14 +11,23 @@ function(proctor_room name)
   target_link_libraries(${name} PUBLIC proctor_flags ${ROOM_LINK} PRIVATE ${ROOM_PRIVATE_LINK})
 endfunction()
 
+# proctor_program(PROGRAM)
+# What users install is stripped; PROGRAM.debug beside it holds the debug information, where gdb finds it.
+function(proctor_program program)
+  if(CMAKE_BUILD_TYPE STREQUAL RelWithDebInfo AND NOT PROCTOR_SANITIZE)
+    add_custom_command(TARGET ${program} POST_BUILD VERBATIM
+      COMMAND ${CMAKE_OBJCOPY} --only-keep-debug --compress-debug-sections $<TARGET_FILE:${program}> $<TARGET_FILE:${program}>.debug
+      COMMAND ${CMAKE_OBJCOPY} --strip-all --add-gnu-debuglink=$<TARGET_FILE:${program}>.debug $<TARGET_FILE:${program}>)
+  endif()
+endfunction()
+
 # proctor_test_program(PROGRAM)
 # A doctest program that many folders fill by proctor_test; after each link cmake/discover_tests.py lists its cases.
 function(proctor_test_program program)
   add_executable(${program})
   target_link_libraries(${program} PRIVATE proctor_test_main)
-  if(COMMAND proctor_precompiled)
-    proctor_precompiled(${program} tests)
-  endif()
+  # A test's own code is small and compiled often; what it tests is optimized.
+  target_compile_options(${program} PRIVATE -O0)
   add_dependencies(test_programs ${program})
   set(tests ${CMAKE_CURRENT_BINARY_DIR}/${program}.tests)
   set(listed ${CMAKE_CURRENT_BINARY_DIR}/${program}_tests.cmake)

@@ -125,10 +125,6 @@ Result<int> raise(const RaiseArgs& args) {
   return kOk;
 }
 
-int code_of(const Result<int>& result) {
-  return result.ok() ? *result : complain(result.error());
-}
-
 void add_raise(Command budget, int& exit_code) {
   const Command command = budget.add_subcommand(
       "raise", "give an envelope more money: a declared deviation from the registration");

@@ -131,10 +131,7 @@ void add_cassette(Command app, int& exit_code) {
       "A run of a method with a gateway keeps what was said; docs/cassettes.md has the rest.");
   auto args = std::make_shared<CassetteArgs>();
   const auto run = [&exit_code, args](Result<int> (*what)(const CassetteArgs&)) {
-    return [&exit_code, args, what] {
-      const Result<int> code = what(*args);
-      exit_code = code.ok() ? *code : complain(code.error());
-    };
+    return [&exit_code, args, what] { exit_code = code_of(what(*args)); };
   };
   const Command recorded = command.add_subcommand("record", "make one of what runs said");
   recorded.footer(

@@ -49,5 +49,8 @@ void add_completion(Command app, int& exit_code);  // and what its scripts ask
 
 // Prints "proctor: DETAIL" and gives the exit code its Errc stands for: wrong input 2, the rest 4.
 int complain(const Error& error);
+// The exit code of a command that came to this; an error is printed.
+int code_of(const Result<int>& done);
+int code_of(const Status& done);
 
 }  // namespace proctor::cli

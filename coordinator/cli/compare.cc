@@ -120,10 +120,7 @@ void add_compare(Command app, int& exit_code) {
       .capture_default_str();
   command.add_flag("--strict", args->strict, "refuse campaigns that differ in more than methods");
   command.add_flag("--json", args->json, "everything, for programs");
-  command.callback([=, &exit_code] {
-    const Result<int> code = compare(*args);
-    exit_code = code.ok() ? *code : complain(code.error());
-  });
+  command.callback([=, &exit_code] { exit_code = code_of(compare(*args)); });
 }
 
 }  // namespace proctor::cli

@@ -74,10 +74,8 @@ void add_copy(Command app, int& exit_code) {
   auto args = std::make_shared<Args>();
   command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
   command.add_option("NEW", args->name, "the folder to make").required();
-  command.callback([=, &exit_code] {
-    const Status done = copy_campaign(args->folder, args->name);
-    exit_code = done.ok() ? kOk : complain(done.error());
-  });
+  command.callback(
+      [=, &exit_code] { exit_code = code_of(copy_campaign(args->folder, args->name)); });
 }
 
 }  // namespace proctor::cli

@@ -107,10 +107,7 @@ void add_cvdp_report(Command cvdp, int& exit_code) {
   command.add_option("-k,--k-threshold", options->k, "k of pass@k (the file's own, else 1)")
       .positive();
   add_metadata_options(command, *options);
-  command.callback([=, &exit_code] {
-    const Status done = run_report(*options);
-    exit_code = done.ok() ? kOk : complain(done.error());
-  });
+  command.callback([=, &exit_code] { exit_code = code_of(run_report(*options)); });
 }
 
 }  // namespace proctor::cli

@@ -43,8 +43,7 @@ Result<int> run_plan(const CvdpFlags& flags, CvdpPlan plan) {
 Result<int> run_problems(const CvdpFlags& flags) {
   PROCTOR_TRY(CvdpPlan plan, plan_of(flags));
   PROCTOR_TRY([[maybe_unused]] const auto log, RunLog::open(plan.prefix / "run.log"));
-  const Result<int> done = run_plan(flags, std::move(plan));
-  return done.ok() ? *done : complain(done.error());  // while the log still hears it
+  return code_of(run_plan(flags, std::move(plan)));  // while the log still hears it
 }
 
 }  // namespace
@@ -66,10 +65,7 @@ void add_cvdp_run(Command cvdp, int& exit_code) {
   add_cvdp_common_flags(command, *flags);
   add_cvdp_upstream_flags(command, *flags);
   add_model_flags(command, flags->model);
-  command.callback([=, &exit_code] {
-    const Result<int> done = run_problems(*flags);
-    exit_code = done.ok() ? *done : complain(done.error());
-  });
+  command.callback([=, &exit_code] { exit_code = code_of(run_problems(*flags)); });
 }
 
 }  // namespace proctor::cli

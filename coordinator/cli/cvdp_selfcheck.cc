@@ -69,10 +69,7 @@ void add_cvdp_selfcheck(Command cvdp, int& exit_code) {
   flags->plan.samples = 3;
   flags->prefix = "selfcheck";
   add_cvdp_common_flags(command, *flags);
-  command.callback([=, &exit_code] {
-    const Result<int> done = selfcheck(*flags);
-    exit_code = done.ok() ? *done : complain(done.error());
-  });
+  command.callback([=, &exit_code] { exit_code = code_of(selfcheck(*flags)); });
 }
 
 }  // namespace proctor::cli

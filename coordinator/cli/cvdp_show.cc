@@ -138,10 +138,7 @@ void add_cvdp_yaml(Command cvdp, int& exit_code) {
   auto out = std::make_shared<std::string>();
   command.add_option("FILE", *file, "the dataset").required();
   command.add_option("-o,--output", *out, "file to write (standard output)");
-  command.callback([=, &exit_code] {
-    const Result<int> done = run_yaml(*file, *out);
-    exit_code = done.ok() ? *done : complain(done.error());
-  });
+  command.callback([=, &exit_code] { exit_code = code_of(run_yaml(*file, *out)); });
 }
 
 void add_cvdp_show(Command cvdp, int& exit_code) {
@@ -155,10 +152,7 @@ void add_cvdp_show(Command cvdp, int& exit_code) {
   command.add_option("--part", o->parts, "only this; may be given again")
       .one_of({"system", "prompt", "context", "solution", "harness"});
   add_selection(command, o->selection);
-  command.callback([=, &exit_code] {
-    const Result<int> done = run_show(*o);
-    exit_code = done.ok() ? *done : complain(done.error());
-  });
+  command.callback([=, &exit_code] { exit_code = code_of(run_show(*o)); });
 }
 
 }  // namespace proctor::cli

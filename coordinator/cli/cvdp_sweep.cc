@@ -78,8 +78,7 @@ class Sweep {
     int code = kOk;
     for (const std::string& file : flags_.files)
       for (const auto& [name, is_agent] : contenders) {
-        const Result<int> done = one(file, name, is_agent);
-        const int one_code = done.ok() ? *done : complain(done.error());
+        const int one_code = code_of(one(file, name, is_agent));
         code = std::max(code, one_code);
         if (one_code == kJobFailed) return code;  // stopped by hand: the rest is not begun
       }
@@ -150,10 +149,7 @@ void add_cvdp_sweep(Command cvdp, int& exit_code) {
   command.add_option("FILE", flags->files, "datasets").required();
   command.add_option("-m,--model", flags->models, "a model; may be given again");
   command.add_option("-g,--agent", flags->agents, "an agent's image; may be given again");
-  command.callback([=, &exit_code] {
-    const Result<int> done = Sweep(*flags).run();
-    exit_code = done.ok() ? *done : complain(done.error());
-  });
+  command.callback([=, &exit_code] { exit_code = code_of(Sweep(*flags).run()); });
 }
 
 }  // namespace proctor::cli

@@ -178,14 +178,6 @@ Result<int> run_refine(const std::string& file, const std::string& replies_file,
   return verdict(s);
 }
 
-template <class Run>
-void on(Command command, int& exit_code, Run run) {
-  command.callback([run, &exit_code] {
-    const Result<int> done = run();
-    exit_code = done.ok() ? *done : complain(done.error());
-  });
-}
-
 }  // namespace
 
 void add_cvdp_merge(Command cvdp, int& exit_code) {
@@ -196,7 +188,7 @@ void add_cvdp_merge(Command cvdp, int& exit_code) {
   auto out = std::make_shared<std::string>();
   command.add_option("FILE", *files, "datasets").required();
   command.add_option("-o,--output", *out, "file to write (standard output)");
-  on(command, exit_code, [=] { return run_merge(*files, *out); });
+  command.callback([=, &exit_code] { exit_code = code_of(run_merge(*files, *out)); });
 }
 
 void add_cvdp_split(Command cvdp, int& exit_code) {
@@ -210,7 +202,7 @@ void add_cvdp_split(Command cvdp, int& exit_code) {
       .one_of({"category", "difficulty", "kind"});
   command.add_option("-o,--output", o->out, "folder (with --by) or file to write").required();
   add_selection(command, o->selection);
-  on(command, exit_code, [=] { return run_split(*o); });
+  command.callback([=, &exit_code] { exit_code = code_of(run_split(*o)); });
 }
 
 void add_cvdp_stats(Command cvdp, int& exit_code) {
@@ -221,7 +213,7 @@ void add_cvdp_stats(Command cvdp, int& exit_code) {
   auto json = std::make_shared<bool>(false);
   command.add_option("FILE", *file, "the dataset").required();
   command.add_flag("--json", *json, "for scripts");
-  on(command, exit_code, [=] { return run_stats(*file, *json); });
+  command.callback([=, &exit_code] { exit_code = code_of(run_stats(*file, *json)); });
 }
 
 void add_cvdp_refine(Command cvdp, int& exit_code) {
@@ -237,7 +229,7 @@ void add_cvdp_refine(Command cvdp, int& exit_code) {
   command.add_option("FILE", *file, "the dataset").required();
   command.add_option("REPLIES", *replies, "what the model answered").required();
   command.add_option("-o,--output", *out, "file to write (standard output)");
-  on(command, exit_code, [=] { return run_refine(*file, *replies, *out); });
+  command.callback([=, &exit_code] { exit_code = code_of(run_refine(*file, *replies, *out)); });
 }
 
 }  // namespace proctor::cli

@@ -118,10 +118,7 @@ void add_cvdp_transform(Command cvdp, int& exit_code) {
   command.add_option("-o,--output", options->out, "file or folder to write");
   command.add_flag("--report-losses", options->report_losses,
                    "list what a round trip would not bring back");
-  command.callback([=, &exit_code] {
-    const Result<int> done = run_transform(*options);
-    exit_code = done.ok() ? *done : complain(done.error());
-  });
+  command.callback([=, &exit_code] { exit_code = code_of(run_transform(*options)); });
 }
 
 }  // namespace proctor::cli

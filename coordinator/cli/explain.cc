@@ -433,10 +433,7 @@ void add_explain(Command app, int& exit_code) {
   command.add_flag("--calls", args->calls, "with each call of a model through the gateway");
   command.add_option("--call", args->call, "what was asked and answered in this one of them")
       .positive();
-  command.callback([=, &exit_code] {
-    const Result<int> code = explain_to(*args);
-    exit_code = code.ok() ? *code : complain(code.error());
-  });
+  command.callback([=, &exit_code] { exit_code = code_of(explain_to(*args)); });
 }
 
 }  // namespace proctor::cli

@@ -134,10 +134,7 @@ Command add(Command images, const char* name, const char* what, const char* exam
   command.add_option("--store", args->store, "the host's image store")
       .envname(kImageStoreVariable)
       .capture_default_str();
-  command.callback([=, &exit_code] {
-    const Status done = act(*args);
-    exit_code = done.ok() ? kOk : complain(done.error());
-  });
+  command.callback([=, &exit_code] { exit_code = code_of(act(*args)); });
   return command;
 }
 

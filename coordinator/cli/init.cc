@@ -65,10 +65,7 @@ void add_init(Command app, int& exit_code) {
   auto dir = std::make_shared<std::string>();
   command.add_option("DIR", *dir, "a new or empty folder; its name becomes the campaign's")
       .required();
-  command.callback([=, &exit_code] {
-    const Status done = init(*dir);
-    exit_code = done.ok() ? kOk : complain(done.error());
-  });
+  command.callback([=, &exit_code] { exit_code = code_of(init(*dir)); });
 }
 
 }  // namespace proctor::cli

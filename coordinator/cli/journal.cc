@@ -69,8 +69,7 @@ int head(const std::string& folder) {
 }
 
 int recover(const std::string& folder, bool behind) {
-  const Result<int> code = recover_journal(folder, behind);
-  return code.ok() ? *code : complain(code.error());
+  return code_of(recover_journal(folder, behind));
 }
 
 }  // namespace

@@ -43,10 +43,7 @@ void add_journal_export(Command journal, int& exit_code) {
       "coordinator it is the state of one instant.");
   auto folder = std::make_shared<std::string>();
   command.add_option("CAMPAIGN", *folder, "the campaign's folder").required();
-  command.callback([=, &exit_code] {
-    const Result<int> code = export_lines(*folder);
-    exit_code = code.ok() ? *code : complain(code.error());
-  });
+  command.callback([=, &exit_code] { exit_code = code_of(export_lines(*folder)); });
 }
 
 }  // namespace proctor::cli

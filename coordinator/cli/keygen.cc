@@ -63,10 +63,7 @@ void add_keygen(Command app, int& exit_code) {
   auto args = std::make_shared<Args>();
   command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
   command.add_option("--worker", args->workers, "make a key for this worker and let it in");
-  command.callback([=, &exit_code] {
-    const Status done = keygen(args->folder, args->workers);
-    exit_code = done.ok() ? kOk : complain(done.error());
-  });
+  command.callback([=, &exit_code] { exit_code = code_of(keygen(args->folder, args->workers)); });
 }
 
 }  // namespace proctor::cli

@@ -101,10 +101,7 @@ void add_leaderboard(Command app, int& exit_code) {
   command.add_option("--out", args->out, "write leaderboard.html, .json and .csv into this folder")
       .type_name("FOLDER");
   command.add_flag("--json", args->json, "everything, for programs");
-  command.callback([=, &exit_code] {
-    const Status done = leaderboard(*args);
-    exit_code = done.ok() ? kOk : complain(done.error());
-  });
+  command.callback([=, &exit_code] { exit_code = code_of(leaderboard(*args)); });
 }
 
 }  // namespace proctor::cli

@@ -94,10 +94,7 @@ void add_list(Command app, int& exit_code) {
   command.add_flag("--count", args->count, "only how many").excludes(csv);
   command.add_option("--expect", args->expect, "exit code 1 unless this is the digest of the set")
       .type_name("DIGEST");
-  command.callback([=, &exit_code] {
-    const Result<int> code = list(*args);
-    exit_code = code.ok() ? *code : complain(code.error());
-  });
+  command.callback([=, &exit_code] { exit_code = code_of(list(*args)); });
 }
 
 }  // namespace proctor::cli

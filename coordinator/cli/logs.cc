@@ -322,10 +322,7 @@ void add_logs(Command app, int& exit_code) {
   logs.add_option("--phase", args->phase, "only this: setup, agent or checks")
       .one_of({"setup", "agent", "checks"});
   logs.add_flag("--follow", args->follow, "go on until the attempt has ended");
-  logs.callback([=, &exit_code] {
-    const Result<int> code = show_logs(*args);
-    exit_code = code.ok() ? *code : complain(code.error());
-  });
+  logs.callback([=, &exit_code] { exit_code = code_of(show_logs(*args)); });
 }
 
 void add_diff(Command app, int& exit_code) {
@@ -334,10 +331,7 @@ void add_diff(Command app, int& exit_code) {
   diff.footer(
       "Example:\n  proctor diff my-campaign json-lib/my-agent/r1 --raw | git apply --check\n"
       "  proctor diff my-campaign json-lib/my-agent --try");
-  diff.callback([=, &exit_code] {
-    const Result<int> code = show_diff(*args);
-    exit_code = code.ok() ? *code : complain(code.error());
-  });
+  diff.callback([=, &exit_code] { exit_code = code_of(show_diff(*args)); });
 }
 
 }  // namespace proctor::cli

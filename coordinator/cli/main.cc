@@ -53,6 +53,14 @@ int complain(const Error& error) {
   return kInfrastructure;
 }
 
+int code_of(const Result<int>& done) {
+  return done.ok() ? *done : complain(done.error());
+}
+
+int code_of(const Status& done) {
+  return done.ok() ? kOk : complain(done.error());
+}
+
 }  // namespace proctor::cli
 
 namespace {

@@ -169,10 +169,7 @@ void add_pilot_status(Command pilot, int& exit_code) {
   auto args = std::make_shared<Args>();
   command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
   command.add_flag("--json", args->json, "for scripts");
-  command.callback([=, &exit_code] {
-    const Result<int> code = show(args->folder, args->json);
-    exit_code = code.ok() ? *code : complain(code.error());
-  });
+  command.callback([=, &exit_code] { exit_code = code_of(show(args->folder, args->json)); });
 }
 
 void add_pilot_approve(Command pilot, int& exit_code) {

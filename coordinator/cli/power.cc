@@ -225,10 +225,7 @@ void add_power(Command app, int& exit_code) {
          "FOLDER");
   command.add_flag("--exact", a->exact, "exact power also where it takes long");
   command.add_flag("--json", a->json, "for programs: power_analysis.json");
-  command.callback([=, &exit_code] {
-    const Result<int> code = power(*a);
-    exit_code = code.ok() ? *code : complain(code.error());
-  });
+  command.callback([=, &exit_code] { exit_code = code_of(power(*a)); });
 }
 
 }  // namespace proctor::cli

@@ -58,8 +58,7 @@ void add_remove_task(Command app, int& exit_code) {
                   "why: only what makes the task itself invalid, never how runs came out")
       .required();
   command.callback([=, &exit_code] {
-    const Status done = remove_task(args->folder, args->task, args->reason);
-    exit_code = done.ok() ? kOk : complain(done.error());
+    exit_code = code_of(remove_task(args->folder, args->task, args->reason));
   });
 }
 

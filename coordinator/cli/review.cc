@@ -220,10 +220,7 @@ void add_review(Command app, int& exit_code) {
   command.add_option("--minutes", args->minutes, "how long it took, as in 12 or 7.5").required();
   command.add_option("--by", args->by, "who did it").required();
   command.add_option("--note", args->note, "what was found");
-  command.callback([=, &exit_code] {
-    const Result<int> code = review(*args);
-    exit_code = code.ok() ? *code : complain(code.error());
-  });
+  command.callback([=, &exit_code] { exit_code = code_of(review(*args)); });
 }
 
 }  // namespace proctor::cli

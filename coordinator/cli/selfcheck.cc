@@ -209,10 +209,7 @@ void add_selfcheck(Command app, int& exit_code) {
       .in_range(std::size_t{1}, limits::kWorkerSlotsMax);
   command.add_flag("--again", args->again, "check also what is known from before");
   command.add_flag("--json", args->json, "the results as they are kept");
-  command.callback([=, &exit_code] {
-    const Result<int> code = selfcheck(*args);
-    exit_code = code.ok() ? *code : complain(code.error());
-  });
+  command.callback([=, &exit_code] { exit_code = code_of(selfcheck(*args)); });
 }
 
 }  // namespace proctor::cli

@@ -94,10 +94,7 @@ void add_story(Command app, int& exit_code) {
   command.add_option("--since", args->since,
                      "a time as 2026-11-22T10:58:42Z, or how long ago: 90s, 15m, 2h, 3d");
   command.add_flag("--json", args->json, "for scripts");
-  command.callback([=, &exit_code] {
-    const Result<int> code = tell_story(*args);
-    exit_code = code.ok() ? *code : complain(code.error());
-  });
+  command.callback([=, &exit_code] { exit_code = code_of(tell_story(*args)); });
 }
 
 }  // namespace proctor::cli

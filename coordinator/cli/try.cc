@@ -122,10 +122,7 @@ void add_try(Command app, int& exit_code) {
       .add_option("--models", args->options.models,
                   "file that says how the worker reaches single-shot models")
       .envname("PROCTOR_MODELS");
-  command.callback([=, &exit_code] {
-    const Result<int> code = try_one(*args);
-    exit_code = code.ok() ? *code : complain(code.error());
-  });
+  command.callback([=, &exit_code] { exit_code = code_of(try_one(*args)); });
 }
 
 }  // namespace proctor::cli

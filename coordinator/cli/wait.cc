@@ -205,10 +205,7 @@ void add_wait(Command app, int& exit_code) {
       .type_name("DURATION")
       .capture_default_str();
   command.add_flag("--quiet", args->quiet, "say nothing on standard error");
-  command.callback([=, &exit_code] {
-    const Result<int> code = wait_for(*args);
-    exit_code = code.ok() ? *code : complain(code.error());
-  });
+  command.callback([=, &exit_code] { exit_code = code_of(wait_for(*args)); });
 }
 
 }  // namespace proctor::cli

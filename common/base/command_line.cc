@@ -1,6 +1,7 @@
 #include "common/base/command_line.h"
 
 #include <CLI/CLI.hpp>
+#include <map>
 
 namespace proctor::cli {
 
@@ -38,9 +39,6 @@ Option Option::envname(Text name) const {
 Option Option::type_name(Text name) const {
   return Option(option_->type_name(std::string(name)));
 }
-Option Option::option_text(Text text) const {
-  return Option(option_->option_text(std::string(text)));
-}
 Option Option::group(Text name) const {
   return Option(option_->group(std::string(name)));
 }
@@ -63,8 +61,10 @@ bool Option::empty() const {
   return option_->empty();
 }
 
-Command Command::add_subcommand(Text name, Text what) const {
-  return Command(app_->add_subcommand(std::string(name), std::string(what)));
+Command Command::add_subcommand(Text name, Text what, Text footer) const {
+  CLI::App* command = app_->add_subcommand(std::string(name), std::string(what));
+  if (!footer.empty()) command->footer(std::string(footer));
+  return Command(command);
 }
 void Command::require_subcommand(int count) const {
   app_->require_subcommand(count);
@@ -107,11 +107,14 @@ Option Command::add_flag(Text name, std::function<void()> take, Text help) const
       std::string(name), [take = std::move(take)](std::int64_t) { take(); }, std::string(help)));
 }
 Option Command::add_numbered(Text name, std::function<void(int)> take, Text help,
-                             std::map<std::string, int> words) const {
-  return Option(
-      app_->add_option_function<int>(std::string(name), std::move(take), std::string(help))
-          ->type_name("ENUM")
-          ->transform(CLI::CheckedTransformer(std::move(words))));
+                             const Numbered& words) const {
+  std::string shown;
+  for (const auto& [word, number] : words) shown += (shown.empty() ? "" : "|") + word;
+  return Option(app_->add_option_function<int>(std::string(name), take, std::string(help))
+                    ->type_name("ENUM")
+                    ->transform(CLI::CheckedTransformer(
+                        std::map<std::string, int>(words.begin(), words.end())))
+                    ->option_text(shown));
 }
 void Command::remove_option(Text name) const {
   app_->remove_option(app_->get_option(std::string(name)));
@@ -179,11 +182,11 @@ void CommandLine::parse_complete_callback(std::function<void()> act) {
 
 std::optional<int> CommandLine::parse(int argc, char** argv, int bad_input,
                                       const Explain& explain) {
-  std::optional<Mistake> mistake;
   try {
     app_->parse(argc, argv);
     return std::nullopt;
   } catch (const CLI::ParseError& e) {
+    std::optional<Mistake> mistake;
     if (dynamic_cast<const CLI::ExtrasError*>(&e) != nullptr) mistake = Mistake::kUnknownWord;
     if (dynamic_cast<const CLI::RequiredError*>(&e) != nullptr) mistake = Mistake::kMissing;
     if (explain && mistake)

@@ -6,11 +6,10 @@
 #include <filesystem>
 #include <functional>
 #include <initializer_list>
-#include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace CLI {
@@ -46,7 +45,6 @@ class Option {
   Option in_range(T least, T most) const;
   Option envname(std::string_view name) const;
   Option type_name(std::string_view name) const;
-  Option option_text(std::string_view text) const;
   Option group(std::string_view name) const;
   Option capture_default_str() const;
   Option excludes(Option other) const;
@@ -64,7 +62,9 @@ class Command {
  public:
   explicit Command(CLI::App* app) : app_(app) {}
 
-  Command add_subcommand(std::string_view name, std::string_view what) const;
+  // Without a footer it has that of this command.
+  Command add_subcommand(std::string_view name, std::string_view what,
+                         std::string_view footer = {}) const;
   void require_subcommand(int count) const;
   void footer(std::string_view text) const;
   void group(std::string_view name) const;
@@ -77,13 +77,14 @@ class Command {
                     std::string_view help) const;
   Option add_flag(std::string_view name, bool& into, std::string_view help = {}) const;
   Option add_flag(std::string_view name, std::function<void()> take, std::string_view help) const;
+  // One of these words; the help shows them in this order.
   template <class Enum>
   Option add_choice(std::string_view name, Enum& into, std::string_view help,
                     std::initializer_list<std::pair<const char*, Enum>> words) const {
-    std::map<std::string, int> numbers;
-    for (const auto& [word, value] : words) numbers.emplace(word, static_cast<int>(value));
-    return add_numbered(
-        name, [&into](int number) { into = static_cast<Enum>(number); }, help, std::move(numbers));
+    Numbered numbered;
+    for (const auto& [word, value] : words) numbered.emplace_back(word, static_cast<int>(value));
+    const auto take = [&into](int number) { into = static_cast<Enum>(number); };
+    return add_numbered(name, take, help, numbered);
   }
   void remove_option(std::string_view name) const;
 
@@ -101,8 +102,9 @@ class Command {
   bool takes_value(std::string_view option) const;
 
  protected:
+  using Numbered = std::vector<std::pair<std::string, int>>;
   Option add_numbered(std::string_view name, std::function<void(int)> take, std::string_view help,
-                      std::map<std::string, int> words) const;
+                      const Numbered& words) const;
 
   CLI::App* app_;
 };

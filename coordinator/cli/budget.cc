@@ -127,8 +127,7 @@ Result<int> raise(const RaiseArgs& args) {
 
 void add_raise(Command budget, int& exit_code) {
   const Command command = budget.add_subcommand(
-      "raise", "give an envelope more money: a declared deviation from the registration");
-  command.footer(
+      "raise", "give an envelope more money: a declared deviation from the registration",
       "Example:\n  proctor budget raise my-campaign task:json-lib 12.50 --by Ada "
       "--reason \"prices rose on Monday\"\n"
       "Runs that were parked there start at once, or with the next resume when no coordinator "
@@ -154,8 +153,7 @@ void add_raise(Command budget, int& exit_code) {
 
 void add_share(Command budget, int& exit_code) {
   const Command command = budget.add_subcommand(
-      "share", "say that an envelope of several campaigns is new: Redis has it from then on");
-  command.footer(
+      "share", "say that an envelope of several campaigns is new: Redis has it from then on",
       "Example:\n  proctor budget share my-campaign\n"
       "  proctor budget share my-campaign theirs another   after all of them had ended, and Redis "
       "lost it\n"
@@ -168,8 +166,7 @@ void add_share(Command budget, int& exit_code) {
 
 void add_leave(Command budget, int& exit_code) {
   const Command command = budget.add_subcommand(
-      "leave", "say that a killed campaign is not resumed: it takes no part in a shared envelope");
-  command.footer(
+      "leave", "say that a killed campaign is not resumed: it takes no part in a shared envelope",
       "Example:\n  proctor budget leave my-campaign\n"
       "It holds what it spent, and the whole asks of attempts that never ended; what it might have "
       "spent besides\nis the others' again, and nobody waits for it.  One that ended by itself has "
@@ -182,9 +179,8 @@ void add_leave(Command budget, int& exit_code) {
 }  // namespace
 
 void add_budget(Command app, int& exit_code) {
-  const Command command =
-      app.add_subcommand("budget", "where the money of a campaign is, to the cent");
-  command.footer(
+  const Command command = app.add_subcommand(
+      "budget", "where the money of a campaign is, to the cent",
       "Example:\n  proctor budget my-campaign --by method\n"
       "  proctor budget raise my-campaign global 40.00 --reason \"two more tasks\"");
   auto args = std::make_shared<ShowArgs>();

@@ -161,10 +161,9 @@ int check(const std::string& folder, bool offline, bool effective, const std::st
 
 void add_check(Command app, int& exit_code) {
   const Command command =
-      app.add_subcommand("check", "validate everything, say every error, run nothing");
-  command.footer(
-      "Example:\n  proctor check examples/quickstart/campaign\n"
-      "Exit code 2 when there is any error.");
+      app.add_subcommand("check", "validate everything, say every error, run nothing",
+                         "Example:\n  proctor check examples/quickstart/campaign\n"
+                         "Exit code 2 when there is any error.");
   auto folder = std::make_shared<std::string>();
   auto offline = std::make_shared<bool>(false);
   command.add_option("CAMPAIGN", *folder, "the campaign's folder").required();

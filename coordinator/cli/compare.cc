@@ -103,8 +103,7 @@ Result<int> compare(const CompareArgs& args) {
 
 void add_compare(Command app, int& exit_code) {
   const Command command = app.add_subcommand(
-      "compare", "is a newer campaign worse than an older one, method by method?");
-  command.footer(
+      "compare", "is a newer campaign worse than an older one, method by method?",
       "Exit code: 0 no method is worse at the margin, 1 one is, 5 the data leave it open, 2 wrong "
       "input.\nnoop and reference measure the tasks: they decide only where nothing else is "
       "compared. An\nagent of the older campaign that the newer has not: never 0.\n"

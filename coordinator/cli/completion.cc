@@ -197,9 +197,8 @@ std::vector<std::string> completions(Command app, std::string_view line) {
 }
 
 void add_completion(Command app, int& exit_code) {
-  const Command command =
-      app.add_subcommand("completion", "print the completion script of a shell");
-  command.footer(
+  const Command command = app.add_subcommand(
+      "completion", "print the completion script of a shell",
       "Example:\n  proctor completion bash > ~/.proctor-completion   (and `source` that in "
       "~/.bashrc)\n"
       "  proctor completion fish > ~/.config/fish/completions/proctor.fish\n"

@@ -63,9 +63,8 @@ Status copy_campaign(const std::string& folder, const std::string& name) {
 }  // namespace
 
 void add_copy(Command app, int& exit_code) {
-  const Command command =
-      app.add_subcommand("copy", "the same campaign again, fresh: no plan, no runs");
-  command.footer(
+  const Command command = app.add_subcommand(
+      "copy", "the same campaign again, fresh: no plan, no runs",
       "Example:\n  proctor copy my-campaign my-campaign-2\n"
       "For what may not change in a registered campaign: copy it, and edit the copy.");
   struct Args {

@@ -82,9 +82,8 @@ void take_dotenv() {
 }  // namespace
 
 void add_cvdp(Command app, int& exit_code) {
-  const Command command =
-      app.add_subcommand("cvdp", "datasets of the CVDP benchmark: check, transform, run, ...");
-  command.footer(
+  const Command command = app.add_subcommand(
+      "cvdp", "datasets of the CVDP benchmark: check, transform, run, ...",
       "Example:\n  proctor cvdp check problems.jsonl\n"
       "docs/cvdp.md says what each does and where it differs from the upstream tool.");
   command.require_subcommand(1);

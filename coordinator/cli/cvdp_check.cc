@@ -35,9 +35,8 @@ int check(const std::string& file) {
 }  // namespace
 
 void add_cvdp_check(Command cvdp, int& exit_code) {
-  const Command command =
-      cvdp.add_subcommand("check", "judge every record of a dataset, run nothing");
-  command.footer(
+  const Command command = cvdp.add_subcommand(
+      "check", "judge every record of a dataset, run nothing",
       "Example:\n  proctor cvdp check problems.jsonl\n"
       "Exit code 2 when there is any error. A warning says what upstream would do with the "
       "record.");

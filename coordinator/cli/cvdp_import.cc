@@ -8,8 +8,8 @@
 namespace proctor::cli {
 
 void add_cvdp_import(Command cvdp, int& exit_code) {
-  const Command command = cvdp.add_subcommand("import", "problems as contracts of a campaign");
-  command.footer(
+  const Command command = cvdp.add_subcommand(
+      "import", "problems as contracts of a campaign",
       "Example:\n  proctor cvdp import problems.jsonl --into campaign --filter category=cid003\n"
       "A folder without a campaign.yaml gets one. Each service is a check in a container of its "
       "image, which must be\nin the image store or the Docker Engine. What no check can be made of "

@@ -122,8 +122,7 @@ Result<PreparedCount> prepare_problems(const PrepareOptions& options) {
 
 void add_cvdp_prepare(Command cvdp, int& exit_code) {
   const Command command = cvdp.add_subcommand(
-      "prepare", "lay out the folders and files of each problem as upstream does, run nothing");
-  command.footer(
+      "prepare", "lay out the folders and files of each problem as upstream does, run nothing",
       "Example:\n  proctor cvdp prepare problems.jsonl --prefix work --no-patch\n"
       "A record that would write outside its folder or whose compose file asks for the host is "
       "refused; "

@@ -90,8 +90,8 @@ void add_metadata_options(Command command, ReportOptions& o) {
 }  // namespace
 
 void add_cvdp_report(Command cvdp, int& exit_code) {
-  const Command command = cvdp.add_subcommand("report", "upstream's reports out of its results");
-  command.footer(
+  const Command command = cvdp.add_subcommand(
+      "report", "upstream's reports out of its results",
       "Example:\n  proctor cvdp report work/raw_result.json -o out --dataset problems.jsonl -m "
       "gpt\n"
       "A raw_result.json gives report.json and report.txt, a report.json its report.txt, a "

@@ -49,9 +49,8 @@ Result<int> run_problems(const CvdpFlags& flags) {
 }  // namespace
 
 void add_cvdp_run(Command cvdp, int& exit_code) {
-  const Command command =
-      cvdp.add_subcommand("run", "import, freeze, run and report in one go, in upstream's layout");
-  command.footer(
+  const Command command = cvdp.add_subcommand(
+      "run", "import, freeze, run and report in one go, in upstream's layout",
       "Example:\n  proctor images build proctor-cvdp-sim --by ops/images/cvdp-sim/build\n"
       "  proctor cvdp run problems.jsonl --golden --image-sim proctor-cvdp-sim --prefix work\n"
       "  proctor cvdp run problems.jsonl --model gpt-4o --judge gpt-4o --prefix model\n"

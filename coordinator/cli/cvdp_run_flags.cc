@@ -70,15 +70,13 @@ void add_cvdp_common_flags(Command command, CvdpFlags& flags) {
   command.add_option("--disk-quota", s.disk_mebibytes, "MiB that a problem may fill (200)")
       .in_range(std::uint64_t{1}, kTebibyte)
       .envname("DOCKER_QUOTA_THRESHOLD_MB");
-  command
-      .add_choice("--engine", flags.plan.engine,
-                  "who runs harnesses: api (the Docker Engine), oci (runc, of the image store), "
-                  "compose (docker compose), or auto: oci and api, compose for what they cannot",
-                  {{"auto", CvdpEngine::kAuto},
-                   {"api", CvdpEngine::kApi},
-                   {"oci", CvdpEngine::kOci},
-                   {"compose", CvdpEngine::kCompose}})
-      .option_text("auto|api|oci|compose");
+  command.add_choice("--engine", flags.plan.engine,
+                     "who runs harnesses: api (the Docker Engine), oci (runc, of the image store), "
+                     "compose (docker compose), or auto: oci and api, compose for what they cannot",
+                     {{"auto", CvdpEngine::kAuto},
+                      {"api", CvdpEngine::kApi},
+                      {"oci", CvdpEngine::kOci},
+                      {"compose", CvdpEngine::kCompose}});
   command.add_option("--prices", flags.plan.prices, "price table of the campaign (a CSV file)")
       .existing_file();
   command.add_option("--usd", flags.plan.dataset.global_usd, "what all runs may cost (1000000)")

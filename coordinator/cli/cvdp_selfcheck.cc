@@ -57,8 +57,7 @@ Result<int> selfcheck(const CvdpFlags& flags) {
 
 void add_cvdp_selfcheck(Command cvdp, int& exit_code) {
   const Command command = cvdp.add_subcommand(
-      "selfcheck", "is every problem passed by its reference and failed without a change?");
-  command.footer(
+      "selfcheck", "is every problem passed by its reference and failed without a change?",
       "Example:\n  proctor cvdp selfcheck problems.jsonl --image-sim proctor-cvdp-sim -n 5 "
       "--prefix check\n"
       "Each problem runs with its reference and without any change, three times unless -n says "

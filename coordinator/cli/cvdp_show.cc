@@ -125,9 +125,8 @@ Result<int> run_show(const ShowOptions& o) {
 }  // namespace
 
 void add_cvdp_yaml(Command cvdp, int& exit_code) {
-  const Command command =
-      cvdp.add_subcommand("yaml", "a dataset as YAML that people edit, and back");
-  command.footer(
+  const Command command = cvdp.add_subcommand(
+      "yaml", "a dataset as YAML that people edit, and back",
       "Example:\n  proctor cvdp yaml problems.jsonl -o problems.yaml\n"
       "  proctor cvdp yaml problems.yaml -o problems.jsonl\n"
       "A file that ends in .yaml or .yml becomes JSON lines, any other YAML, one document a "
@@ -142,9 +141,8 @@ void add_cvdp_yaml(Command cvdp, int& exit_code) {
 }
 
 void add_cvdp_show(Command cvdp, int& exit_code) {
-  const Command command =
-      cvdp.add_subcommand("show", "problems as text: prompt, files, solution, harness");
-  command.footer(
+  const Command command = cvdp.add_subcommand(
+      "show", "problems as text: prompt, files, solution, harness",
       "Example:\n  proctor cvdp show problems.jsonl -i cvdp_copilot_lfsr_0001\n"
       "  proctor cvdp show problems.jsonl --filter category=cid003 --part prompt");
   auto o = std::make_shared<ShowOptions>();

@@ -128,9 +128,8 @@ class Sweep {
 }  // namespace
 
 void add_cvdp_sweep(Command cvdp, int& exit_code) {
-  const Command command =
-      cvdp.add_subcommand("sweep", "several datasets by several models and agents");
-  command.footer(
+  const Command command = cvdp.add_subcommand(
+      "sweep", "several datasets by several models and agents",
       "Example:\n  proctor cvdp sweep a.jsonl b.jsonl -m gpt-4o -m o4-mini -g my-agent:1 --prefix "
       "sweep\n"
       "Each pair is a run of its own in PREFIX/DATASET/NAME, one after the other; "

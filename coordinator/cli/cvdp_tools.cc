@@ -182,8 +182,8 @@ Result<int> run_refine(const std::string& file, const std::string& replies_file,
 
 void add_cvdp_merge(Command cvdp, int& exit_code) {
   const Command command =
-      cvdp.add_subcommand("merge", "several datasets as one; the first file wins by id");
-  command.footer("Example:\n  proctor cvdp merge a.jsonl b.jsonl -o all.jsonl");
+      cvdp.add_subcommand("merge", "several datasets as one; the first file wins by id",
+                          "Example:\n  proctor cvdp merge a.jsonl b.jsonl -o all.jsonl");
   auto files = std::make_shared<std::vector<std::string>>();
   auto out = std::make_shared<std::string>();
   command.add_option("FILE", *files, "datasets").required();
@@ -192,10 +192,10 @@ void add_cvdp_merge(Command cvdp, int& exit_code) {
 }
 
 void add_cvdp_split(Command cvdp, int& exit_code) {
-  const Command command = cvdp.add_subcommand("split", "parts of a dataset as files of their own");
-  command.footer(
-      "Example:\n  proctor cvdp split all.jsonl --by category -o parts\n"
-      "  proctor cvdp split all.jsonl --filter difficulty=easy -o easy.jsonl");
+  const Command command =
+      cvdp.add_subcommand("split", "parts of a dataset as files of their own",
+                          "Example:\n  proctor cvdp split all.jsonl --by category -o parts\n"
+                          "  proctor cvdp split all.jsonl --filter difficulty=easy -o easy.jsonl");
   auto o = std::make_shared<SplitOptions>();
   command.add_option("FILE", o->file, "the dataset").required();
   command.add_option("--by", o->by, "one file per category, difficulty or kind")
@@ -207,8 +207,8 @@ void add_cvdp_split(Command cvdp, int& exit_code) {
 
 void add_cvdp_stats(Command cvdp, int& exit_code) {
   const Command command =
-      cvdp.add_subcommand("stats", "how large prompts, contexts and solutions are");
-  command.footer("Example:\n  proctor cvdp stats problems.jsonl");
+      cvdp.add_subcommand("stats", "how large prompts, contexts and solutions are",
+                          "Example:\n  proctor cvdp stats problems.jsonl");
   auto file = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
   command.add_option("FILE", *file, "the dataset").required();
@@ -217,9 +217,8 @@ void add_cvdp_stats(Command cvdp, int& exit_code) {
 }
 
 void add_cvdp_refine(Command cvdp, int& exit_code) {
-  const Command command =
-      cvdp.add_subcommand("refine", "new prompts put into a dataset, the old ones kept");
-  command.footer(
+  const Command command = cvdp.add_subcommand(
+      "refine", "new prompts put into a dataset, the old ones kept",
       "Example:\n  proctor cvdp refine problems.jsonl replies.jsonl -o problems_refined.jsonl\n"
       "replies.jsonl holds {\"id\", \"prompt\"[, \"reasoning\", \"ambiguity_score\", "
       "\"consistency_score\"]} a line.\nAgentic records stay as they are, as upstream.");

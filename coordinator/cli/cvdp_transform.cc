@@ -101,11 +101,10 @@ Result<int> run_transform(const TransformOptions& options) {
 }
 
 void add_cvdp_transform(Command cvdp, int& exit_code) {
-  const Command command =
-      cvdp.add_subcommand("transform",
-                          "a dataset of one shape as one of the other, as upstream's "
-                          "--force-agentic and --force-copilot");
-  command.footer(
+  const Command command = cvdp.add_subcommand(
+      "transform",
+      "a dataset of one shape as one of the other, as upstream's "
+      "--force-agentic and --force-copilot",
       "Example:\n  proctor cvdp transform --to agentic problems.jsonl -o agentic.jsonl\n"
       "Without -o to standard output; into a folder under the name upstream gives it. A line that "
       "is "

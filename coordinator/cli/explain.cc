@@ -418,12 +418,11 @@ Result<int> explain_to(const ExplainArgs& args) {
 
 void add_explain(Command app, int& exit_code) {
   const Command command =
-      app.add_subcommand("explain", "why a run waits, is parked, failed or stopped");
-  command.footer(
-      "Example:\n  proctor explain my-campaign json-lib/noop/r1\n"
-      "  proctor explain my-campaign json-lib/my-agent/r1 --calls\n"
-      "  proctor explain my-campaign json-lib/my-agent --try\n"
-      "The coordinator that runs says why; when none does, the journal.");
+      app.add_subcommand("explain", "why a run waits, is parked, failed or stopped",
+                         "Example:\n  proctor explain my-campaign json-lib/noop/r1\n"
+                         "  proctor explain my-campaign json-lib/my-agent/r1 --calls\n"
+                         "  proctor explain my-campaign json-lib/my-agent --try\n"
+                         "The coordinator that runs says why; when none does, the journal.");
   auto args = std::make_shared<ExplainArgs>();
   command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
   command.add_option("RUN", args->run, "TASK/METHOD/rN, as in the plan; TASK/METHOD of a try")

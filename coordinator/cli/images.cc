@@ -129,8 +129,8 @@ Status remove(const ImagesArgs& args) {
 Command add(Command images, const char* name, const char* what, const char* example,
             Status (*act)(const ImagesArgs&), const std::shared_ptr<ImagesArgs>& args,
             int& exit_code) {
-  const Command command = images.add_subcommand(name, what);
-  command.footer(std::string("Example:\n  proctor images ") + example);
+  const Command command =
+      images.add_subcommand(name, what, std::string("Example:\n  proctor images ") + example);
   command.add_option("--store", args->store, "the host's image store")
       .envname(kImageStoreVariable)
       .capture_default_str();
@@ -142,14 +142,13 @@ Command add(Command images, const char* name, const char* what, const char* exam
 
 void add_images(Command app, int& exit_code) {
   const Command images = app.add_subcommand(
-      "images", "build images and carry them to hosts without a registry; the store that oci runs");
-  images.require_subcommand(1);
-  images.footer(
+      "images", "build images and carry them to hosts without a registry; the store that oci runs",
       "Example:\n"
       "  proctor images build tools:1 docker/tools\n"
       "  proctor images export tools:1 tools.tar\n"
       "  proctor images import tools.tar           (on the host that runs it)\n"
       "A worker runs what the store holds without a Docker Engine (proctor-worker --images).");
+  images.require_subcommand(1);
   auto args = std::make_shared<ImagesArgs>();
   const Command made = add(images, "build", "build an image in the Docker Engine",
                            "build tools:1 docker/tools --import", build, args, exit_code);

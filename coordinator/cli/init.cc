@@ -60,8 +60,8 @@ Status init(const std::string& where) {
 
 void add_init(Command app, int& exit_code) {
   const Command command =
-      app.add_subcommand("init", "scaffold a commented campaign that runs as it is");
-  command.footer("Example:\n  proctor init demo && proctor run demo");
+      app.add_subcommand("init", "scaffold a commented campaign that runs as it is",
+                         "Example:\n  proctor init demo && proctor run demo");
   auto dir = std::make_shared<std::string>();
   command.add_option("DIR", *dir, "a new or empty folder; its name becomes the campaign's")
       .required();

@@ -76,14 +76,13 @@ int recover(const std::string& folder, bool behind) {
 
 void add_journal(Command app, int& exit_code) {
   const Command command = app.add_subcommand(
-      "journal", "look after the campaign's journal: export, check, head, recover");
+      "journal", "look after the campaign's journal: export, check, head, recover",
+      "Example:\n  proctor journal check my-campaign");
   command.require_subcommand(1);
-  command.footer("Example:\n  proctor journal check my-campaign");
   add_journal_export(command, exit_code);
   const auto verb = [&](const char* name, const char* what, const char* footer,
                         int (*act)(const std::string&)) {
-    const Command sub = command.add_subcommand(name, what);
-    sub.footer(footer);
+    const Command sub = command.add_subcommand(name, what, footer);
     auto folder = std::make_shared<std::string>();
     sub.add_option("CAMPAIGN", *folder, "the campaign's folder").required();
     sub.callback([=, &exit_code] { exit_code = act(*folder); });
@@ -97,11 +96,10 @@ void add_journal(Command app, int& exit_code) {
        "  proctor verify my-campaign --head /elsewhere/heads\n"
        "A journal whose rows were rewritten since does not extend it, whoever rewrote them.",
        head);
-  const Command rebuild =
-      command.add_subcommand("recover",
-                             "rebuild a damaged journal from what is readable and from "
-                             "runs/");
-  rebuild.footer(
+  const Command rebuild = command.add_subcommand(
+      "recover",
+      "rebuild a damaged journal from what is readable and from "
+      "runs/",
       "Example:\n  proctor journal recover my-campaign && proctor resume my-campaign\n"
       "Keeps the damaged file. Attempts whose entry and evidence are both gone are charged at "
       "their ceiling and\n"

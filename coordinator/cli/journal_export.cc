@@ -35,9 +35,8 @@ Result<int> export_lines(const std::string& folder) {
 }  // namespace
 
 void add_journal_export(Command journal, int& exit_code) {
-  const Command command =
-      journal.add_subcommand("export", "every fact of the journal, as JSON lines");
-  command.footer(
+  const Command command = journal.add_subcommand(
+      "export", "every fact of the journal, as JSON lines",
       "Example:\n  proctor journal export my-campaign > facts.jsonl\n"
       "One object a line, described in schemas/journal_export.schema.json. Beside a running\n"
       "coordinator it is the state of one instant.");

@@ -54,8 +54,8 @@ Status keygen(const std::string& folder, const std::vector<std::string>& workers
 
 void add_keygen(Command app, int& exit_code) {
   const Command command =
-      app.add_subcommand("keygen", "CURVE key pairs for the coordinator and its workers");
-  command.footer("Example:\n  proctor keygen my-campaign --worker build7 --worker build8");
+      app.add_subcommand("keygen", "CURVE key pairs for the coordinator and its workers",
+                         "Example:\n  proctor keygen my-campaign --worker build7 --worker build8");
   struct Args {
     std::string folder;
     std::vector<std::string> workers;

@@ -86,8 +86,7 @@ Status leaderboard(const BoardArgs& args) {
 
 void add_leaderboard(Command app, int& exit_code) {
   const Command command = app.add_subcommand(
-      "leaderboard", "methods of many campaigns in tables, with the ranks that the data allow");
-  command.footer(
+      "leaderboard", "methods of many campaigns in tables, with the ranks that the data allow",
       "Campaigns share a table where the contracts of the counted tasks are equal. A rank is a "
       "set: rows\nthat the data do not tell apart share it.\n"
       "Example:\n  proctor leaderboard campaigns/*\n"

@@ -85,8 +85,8 @@ std::string footer() {
 }  // namespace
 
 void add_list(Command app, int& exit_code) {
-  const Command command = app.add_subcommand("list", "the runs behind a number, by a filter");
-  command.footer(footer());
+  const Command command =
+      app.add_subcommand("list", "the runs behind a number, by a filter", footer());
   auto args = std::make_shared<ListArgs>();
   command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
   command.add_option("--where", args->where, "which runs (without: all)").type_name("FILTER");

@@ -46,8 +46,7 @@ Result<std::string> merge(const MergeArgs& args) {
 
 void add_merge(Command app, int& exit_code) {
   const Command command = app.add_subcommand(
-      "merge", "campaigns of equal tasks, methods and limits as one table, replicates pooled");
-  command.footer(
+      "merge", "campaigns of equal tasks, methods and limits as one table, replicates pooled",
       "Writes nothing. Refused where contracts, methods, caps, prices or plans differ, and while "
       "runs are\nopen: each reason is said, exit code 2. Tasks and methods that not all have are "
       "left out and named.\n"

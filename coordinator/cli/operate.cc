@@ -120,8 +120,7 @@ Status select_where(OperateArgs& args) {
 }
 
 void add_command(Command app, int& exit_code, const ActCommand& c) {
-  const Command command = app.add_subcommand(c.name, c.what);
-  command.footer(c.footer);
+  const Command command = app.add_subcommand(c.name, c.what, c.footer);
   auto args = std::make_shared<OperateArgs>();
   args->request.act = c.name;
   command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();

@@ -159,9 +159,9 @@ Result<int> show(const std::string& folder, bool json) {
 }
 
 void add_pilot_status(Command pilot, int& exit_code) {
-  const Command command = pilot.add_subcommand(
-      "status", "each stage: what it came to, and what the next one waits for");
-  command.footer("Example:\n  proctor pilot status my-campaign");
+  const Command command =
+      pilot.add_subcommand("status", "each stage: what it came to, and what the next one waits for",
+                           "Example:\n  proctor pilot status my-campaign");
   struct Args {
     std::string folder;
     bool json = false;
@@ -173,9 +173,8 @@ void add_pilot_status(Command pilot, int& exit_code) {
 }
 
 void add_pilot_approve(Command pilot, int& exit_code) {
-  const Command command =
-      pilot.add_subcommand("approve", "let a stage begin, by what the stages before it came to");
-  command.footer(
+  const Command command = pilot.add_subcommand(
+      "approve", "let a stage begin, by what the stages before it came to",
       "Example:\n  proctor pilot approve my-campaign full --by Ada --reason \"costs are as "
       "planned\"\n"
       "It is of what `proctor pilot status` shows now: when that changes before the stage opens,\n"
@@ -222,12 +221,11 @@ std::string told_with_folder(std::string text, const std::string& folder) {
 }
 
 void add_pilot(Command app, int& exit_code) {
-  const Command command =
-      app.add_subcommand("pilot", "stages that wait for one another, and for people");
-  command.require_subcommand(1);
-  command.footer(
+  const Command command = app.add_subcommand(
+      "pilot", "stages that wait for one another, and for people",
       "Example:\n  proctor pilot status my-campaign\n"
       "  proctor pilot approve my-campaign full --by Ada --reason \"costs are as planned\"");
+  command.require_subcommand(1);
   add_pilot_status(command, exit_code);
   add_pilot_approve(command, exit_code);
 }

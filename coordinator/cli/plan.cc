@@ -42,9 +42,8 @@ int plan(const std::string& folder, bool freeze_it) {
 }  // namespace
 
 void add_plan(Command app, int& exit_code) {
-  const Command command =
-      app.add_subcommand("plan", "draw the randomization plan; --freeze registers it");
-  command.footer(
+  const Command command = app.add_subcommand(
+      "plan", "draw the randomization plan; --freeze registers it",
       "Example:\n  proctor plan --freeze my-campaign\n"
       "docs/plan.md shows how to derive the plan again with a few lines of NumPy.");
   auto folder = std::make_shared<std::string>();

@@ -183,9 +183,8 @@ Result<int> power(const PowerArgs& args) {
 }  // namespace
 
 void add_power(Command app, int& exit_code) {
-  const Command command =
-      app.add_subcommand("power", "what so many tasks and runs can show, before they are paid");
-  command.footer(
+  const Command command = app.add_subcommand(
+      "power", "what so many tasks and runs can show, before they are paid",
       "Exit code: 0 the plan shows the difference with that power, 1 it does not, 2 wrong input.\n"
       "With a CAMPAIGN its tasks, replicates and plan of analysis are what is not typed.\n"
       "Example:\n"

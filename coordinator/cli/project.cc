@@ -46,8 +46,7 @@ Result<std::string> project_it(const std::string& folder, bool json) {
 
 void add_project(Command app, int& exit_code) {
   const Command command = app.add_subcommand(
-      "project", "expected cost, worst case and what binds first, before anything runs");
-  command.footer(
+      "project", "expected cost, worst case and what binds first, before anything runs",
       "Example:\n  proctor project my-campaign\n"
       "Expected costs need pilot_cost_model_inputs.json (docs/file-formats.md); without it the "
       "worst\n"

@@ -44,8 +44,7 @@ Status remove_task(const std::string& folder, const std::string& task, const std
 
 void add_remove_task(Command app, int& exit_code) {
   const Command command = app.add_subcommand(
-      "remove-task", "take a task out of a registered campaign, with a reason that is recorded");
-  command.footer(
+      "remove-task", "take a task out of a registered campaign, with a reason that is recorded",
       "Example:\n  proctor remove-task my-campaign json-lib --reason \"its suite is flaky\"");
   struct Args {
     std::string folder, task, reason;

@@ -132,8 +132,7 @@ Result<std::string> report(const ReportArgs& args) {
 
 void add_report(Command app, int& exit_code) {
   const Command command = app.add_subcommand(
-      "report", "tables by method and stratum; also files and forms that other programs read");
-  command.footer(
+      "report", "tables by method and stratum; also files and forms that other programs read",
       "Forms: text, json, csv; junit (a case per run) and junit-tasks for what gates changes;\n"
       "markdown for the page of a change; badge (an SVG, of one method); inspect (a log per "
       "method) "

@@ -206,9 +206,8 @@ Result<int> review(const ReviewArgs& args) {
 }  // namespace
 
 void add_review(Command app, int& exit_code) {
-  const Command command =
-      app.add_subcommand("review", "book a person's minutes on a run: the human part of its cost");
-  command.footer(
+  const Command command = app.add_subcommand(
+      "review", "book a person's minutes on a run: the human part of its cost",
       "Example:\n  proctor review my-campaign json-lib/my-agent/r1 --minutes 12 --by Ada "
       "--note \"reads the diff\"\n"
       "Charged at the row human,minute of pilot_cost_model.csv to the run's envelopes, by the\n"

@@ -37,9 +37,8 @@ void go(Command command, const std::shared_ptr<Flags>& flags, int& exit_code) {
 }  // namespace
 
 void add_run(Command app, int& exit_code) {
-  const Command command =
-      app.add_subcommand("run", "the main job: coordinator and local workers, to the report");
-  command.footer(
+  const Command command = app.add_subcommand(
+      "run", "the main job: coordinator and local workers, to the report",
       "Example:\n  proctor run --workers 4 my-campaign\n"
       "Interrupt once to finish what runs, twice to cancel it; then: proctor resume.\n"
       "Exit codes: 0 complete, 1 stopped, or some runs parked because their task or method is\n"
@@ -55,9 +54,8 @@ void add_run(Command app, int& exit_code) {
 }
 
 void add_serve(Command app, int& exit_code) {
-  const Command command =
-      app.add_subcommand("serve", "coordinator only: workers join from anywhere");
-  command.footer(
+  const Command command = app.add_subcommand(
+      "serve", "coordinator only: workers join from anywhere",
       "Example:\n  proctor keygen my-campaign --worker build7\n"
       "  proctor serve my-campaign --listen tcp://0.0.0.0:7400\n"
       "  proctor-worker --connect tcp://HOST:7400 --name build7 --slots 8 \\\n"
@@ -87,8 +85,8 @@ void add_serve(Command app, int& exit_code) {
 }
 
 void add_resume(Command app, int& exit_code) {
-  const Command command = app.add_subcommand("resume", "continue after any stop, planned or not");
-  command.footer(
+  const Command command = app.add_subcommand(
+      "resume", "continue after any stop, planned or not",
       "Example:\n  proctor resume my-campaign\n"
       "Exit codes as of run; 5: a stage waits for a person (proctor pilot status).");
   auto flags = std::make_shared<Flags>();

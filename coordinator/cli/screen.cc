@@ -242,8 +242,7 @@ Result<int> screen(ScreenArgs args) {
 
 void add_screen(Command app, int& exit_code) {
   const Command command = app.add_subcommand(
-      "screen", "do the tasks' checks always say the same, alone and under load?");
-  command.footer(
+      "screen", "do the tasks' checks always say the same, alone and under load?",
       "Example:\n  proctor screen my-campaign\n  proctor screen my-campaign json-lib --repeats 149 "
       "--load-repeats 149 --bound 0.02\n"
       "Each task's reference and its untouched snapshot are judged so many times with nothing "

@@ -179,8 +179,7 @@ Result<int> selfcheck(SelfcheckArgs args) {
 
 void add_selfcheck(Command app, int& exit_code) {
   const Command command = app.add_subcommand(
-      "selfcheck", "do the tasks tell right answers from wrong ones, before money is spent?");
-  command.footer(
+      "selfcheck", "do the tasks tell right answers from wrong ones, before money is spent?",
       "Example:\n  proctor selfcheck my-campaign\n  proctor selfcheck my-campaign json-lib "
       "--repeats 10\n"
       "Each task is judged with its reference (must pass), without a change, with a change of\n"

@@ -98,8 +98,8 @@ int show(const std::string& folder, bool watch, bool json) {
 
 void add_status(Command app, int& exit_code) {
   const Command command =
-      app.add_subcommand("status", "progress by method and stratum, budget and workers");
-  command.footer("Example:\n  proctor status --watch my-campaign");
+      app.add_subcommand("status", "progress by method and stratum, budget and workers",
+                         "Example:\n  proctor status --watch my-campaign");
   struct Args {
     std::string folder;
     bool watch = false, json = false;

@@ -80,9 +80,8 @@ Result<int> tell_story(const StoryArgs& args) {
 }  // namespace
 
 void add_story(Command app, int& exit_code) {
-  const Command command =
-      app.add_subcommand("story", "what happened, in order, each with its cause");
-  command.footer(
+  const Command command = app.add_subcommand(
+      "story", "what happened, in order, each with its cause",
       "Example:\n  proctor story my-campaign --since 2h\n"
       "  proctor story my-campaign json-lib/noop/r1 --json\n"
       "From the journal; a coordinator may be running. With --json one object a line.");

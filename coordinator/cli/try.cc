@@ -104,9 +104,8 @@ Result<int> try_one(TryArgs args) {
 }  // namespace
 
 void add_try(Command app, int& exit_code) {
-  const Command command =
-      app.add_subcommand("try", "one run of one method at one task, before anything is registered");
-  command.footer(
+  const Command command = app.add_subcommand(
+      "try", "one run of one method at one task, before anything is registered",
       "Example:\n  proctor try my-campaign json-lib my-agent\n"
       "Its evidence stays in my-campaign/.proctor/try/TASK/METHOD until the next try. Nothing is\n"
       "tried again, and the campaign's own runs, money and registration know nothing of it.\n"

@@ -145,9 +145,8 @@ int verify(const VerifyArgs& args) {
 }  // namespace
 
 void add_verify(Command app, int& exit_code) {
-  const Command command =
-      app.add_subcommand("verify", "recompute every digest, hash chain and budget invariant");
-  command.footer(
+  const Command command = app.add_subcommand(
+      "verify", "recompute every digest, hash chain and budget invariant",
       "Example:\n  proctor verify my-campaign\n"
       "  proctor verify my-campaign/runs/json-lib/noop/r1/attempt-1\n"
       "Exit code 1 when anything does not fit; each problem is a line.\n"

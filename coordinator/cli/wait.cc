@@ -181,9 +181,8 @@ Result<int> wait_for(const WaitArgs& args) {
 }  // namespace
 
 void add_wait(Command app, int& exit_code) {
-  const Command command =
-      app.add_subcommand("wait", "until a campaign has ended, or come to something: for scripts");
-  command.footer(
+  const Command command = app.add_subcommand(
+      "wait", "until a campaign has ended, or come to something: for scripts",
       "Exit codes: 0 it came to that; of a campaign that ended: 0 complete, 1 stopped or what was\n"
       "waited for never came, 3 runs wait for money, 4 its coordinator is gone or its journal "
       "cannot\n"

@@ -117,13 +117,11 @@ void declare(cli::CommandLine& app, Options& o) {
   app.add_option("--docker-socket", o.docker_socket, "of the Docker Engine")
       .envname("PROCTOR_DOCKER_SOCKET")
       .capture_default_str();
-  app.add_choice("--images", o.images,
-                 "who runs images: docker, oci (runc, of the host's image store), or auto: oci for "
-                 "those the store holds, docker for all others",
-                 {{"auto", ImageRunner::kAuto},
-                  {"oci", ImageRunner::kOci},
-                  {"docker", ImageRunner::kDocker}})
-      .option_text("auto|oci|docker");
+  app.add_choice(
+      "--images", o.images,
+      "who runs images: docker, oci (runc, of the host's image store), or auto: oci for "
+      "those the store holds, docker for all others",
+      {{"auto", ImageRunner::kAuto}, {"oci", ImageRunner::kOci}, {"docker", ImageRunner::kDocker}});
   app.add_option("--image-store", o.image_store,
                  "folder of the unpacked images that oci runs (see proctor images)")
       .envname(kImageStoreVariable)

@@ -28,7 +28,8 @@ std::size_t programs_with(const std::vector<std::string>& words);
 std::string leftovers_of(const fs::path& folder, const fs::path& worker_root);
 
 // From now on leftovers_of() asks this too, for what workers whose owner labels end with `mark` (of
-// their root) have left elsewhere; one line for each.  Before any test runs.
+// their root) have left elsewhere; one line for each.  A case that uses that place
+// calls it before its scene ends.
 void look_also(std::function<std::string(const std::string& mark)> elsewhere);
 
 // Kills and unmounts them, whatever happened: for the end of a test that failed.

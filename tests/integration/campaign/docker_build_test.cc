@@ -8,6 +8,7 @@
 #include "common/images/image_store.h"
 #include "tests/integration/sandbox/docker_fixture.h"
 #include "tests/support/books.h"
+#include "tests/support/leftovers.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -64,6 +65,7 @@ class BuildScene {
  public:
   explicit BuildScene(const CampaignShape& shape, const std::string& step = "true")
       : scene_(shape), base_(must(test_image())) {
+    look_also(left_in_engine);
     for (const std::string& task : shape.tasks) build_for(task, step);
   }
   void build_for(const std::string& task, const std::string& step) const {

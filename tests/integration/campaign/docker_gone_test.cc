@@ -5,6 +5,7 @@
 #include "tests/integration/sandbox/docker_fixture.h"
 #include "tests/integration/sandbox/own_engine.h"
 #include "tests/support/books.h"
+#include "tests/support/leftovers.h"
 #include "tests/support/test_image.h"
 
 using namespace proctor;
@@ -52,6 +53,7 @@ TEST_SUITE("docker campaign") {
       return;
     }
     OwnEngine engine;
+    look_also(left_in_engine);
     const std::string image = must(make_test_image());
     // The host's store holds another image, which runs without an engine: this one does not.
     const OtherImage store;

@@ -85,7 +85,7 @@ class Process:
             return None
 
     def said(self):
-        return self.file.read_text(errors="replace")[-3000:] if self.file.exists() else ""
+        return self.file.read_text(errors="replace") if self.file.exists() else ""
 
 
 class Place:
@@ -179,13 +179,13 @@ class Campaign(Place):
         return code in (0, 3)
 
     def said(self):
-        return self.coordinator.said()
+        return self.coordinator.said()[-3000:]
 
     def serve(self, *more):
         """Waits for workers of its own by TCP, at `endpoint`."""
         self.coordinator.command = [self.programs.proctor, "serve", self.camp, "--listen", "tcp://127.0.0.1:0", *more]
         self.start()
-        listens = lambda: self.coordinator.ended() or re.search(r"listening on (tcp://127\.0\.0\.1:\d+)", self.said())
+        listens = lambda: self.coordinator.ended() or re.search(r"listening on (tcp://127\.0\.0\.1:\d+)", self.coordinator.said())
         found = wait_for(listens, "it listens", self.said)
         if found is True:
             raise SystemExit("the coordinator did not start\n" + self.said())

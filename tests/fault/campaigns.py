@@ -92,11 +92,12 @@ class Place:
     """A folder of its own and what runs in it.  At the end of `with` all of it ends, and the folder goes, unless it is to be
     kept because `problems` are left."""
 
-    def __init__(self, programs, at=None, prefix="proctor-", parent=None, keep=False):
+    def __init__(self, programs, at=None, prefix="proctor-", parent=None, keep=False, own_redis=False):
         self.programs, self.keep = programs, keep
         self.folder = pathlib.Path(at or tempfile.mkdtemp(prefix=prefix, dir=parent or faultlib.scratch_parent()))
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.processes, self.servers, self.begun = [], [], time.monotonic()
+        self.redis = faultlib.Redis(self.folder) if own_redis else None
+        self.processes, self.begun = [], time.monotonic()
         self.problems = ["it did not come to an end"]
 
     def __enter__(self):
@@ -105,17 +106,13 @@ class Place:
     def __exit__(self, *_):
         for it in self.processes:
             it.kill()
-        for redis in self.servers:
-            redis.stop()
+        if self.redis:
+            self.redis.stop()
         faultlib.end_all(self.folder)
         if self.problems and self.keep:
             print(f"kept: {self.folder}")
         else:
             shutil.rmtree(self.folder, ignore_errors=True)
-
-    def redis(self):
-        self.servers.append(faultlib.Redis(self.folder))
-        return self.servers[-1]
 
     def process(self, name, command, env=None):
         self.processes.append(Process(name, command, self.folder, env))
@@ -128,14 +125,17 @@ class Place:
 class Campaign(Place):
     """One campaign with the real programs, written by faultlib.make_template in `inside` of its place, or copied."""
 
-    def __init__(self, programs, at=None, prefix="proctor-", parent=None, keep=False, copy_of=None, inside="", env=None, **made):
-        super().__init__(programs, at, prefix, parent, keep)
+    def __init__(self, programs, at=None, prefix="proctor-", parent=None, keep=False, copy_of=None, inside="", own_redis=False,
+                 env=None, **made):
+        super().__init__(programs, at, prefix, parent, keep, own_redis)
         self.env, self.roots, self.endpoint = env, {}, None
         try:
             if copy_of:
                 self.camp = self.folder / "camp"
                 shutil.copytree(copy_of, self.camp, symlinks=True)
             else:
+                if own_redis:
+                    made["redis"] = f"unix:{self.redis.socket}"
                 self.camp = faultlib.make_template(self.folder / inside, **made)
         except BaseException:
             self.__exit__()

@@ -6,6 +6,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -110,7 +111,7 @@ class Place:
             self.redis.stop()
         faultlib.end_all(self.folder)
         if self.problems and self.keep:
-            print(f"kept: {self.folder}")
+            print(f"kept: {self.folder}", file=sys.stderr)
         else:
             shutil.rmtree(self.folder, ignore_errors=True)
 

@@ -1,6 +1,5 @@
 """A campaign that a driver plays: `with Campaign(...) as c` writes it, runs it and ends all of it."""
 import argparse
-import os
 import pathlib
 import re
 import shutil
@@ -141,7 +140,7 @@ class Campaign(Place):
         except BaseException:
             self.__exit__()
             raise
-        self.coordinator = self.process("coordinator", self._go_on)
+        self.coordinator = self.process("coordinator", self._go_on, env)
 
     def __exit__(self, *_):
         self.clean_up_workers()

@@ -123,10 +123,10 @@ class Place:
 
 
 class Campaign(Place):
-    """One campaign with the real programs, written by faultlib.make_template in `inside` of its place, or copied."""
+    """One campaign with the real programs, made by `write` in `inside` of its place, or copied."""
 
     def __init__(self, programs, at=None, prefix="proctor-", parent=None, keep=False, copy_of=None, inside="", own_redis=False,
-                 env=None, **made):
+                 env=None, write=faultlib.make_template, **made):
         super().__init__(programs, at, prefix, parent, keep, own_redis)
         self.env, self.roots, self.endpoint = env, {}, None
         try:
@@ -136,7 +136,7 @@ class Campaign(Place):
             else:
                 if own_redis:
                     made["redis"] = f"unix:{self.redis.socket}"
-                self.camp = faultlib.make_template(self.folder / inside, **made)
+                self.camp = write(self.folder / inside, **made)
         except BaseException:
             self.__exit__()
             raise

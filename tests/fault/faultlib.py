@@ -91,7 +91,8 @@ PRICES = "action_type,unit,unit_price,notes\nprobe,unit,0.000001,what the agent 
 
 def make_template(folder, methods=("noop", "reference", SOLVER.replace("BEFORE", "")), replicates=1, tasks=("add",),
                   workers=1, slots=2, redis="", more="", images=None, name="camp", agent="",
-                  budget='global: "50.00", task: "40.00", run: "0.50"'):
+                  budget='global: "50.00", task: "40.00", run: "0.50"',
+                  policy='protected: ["tests/**"], wall: 60s, memory: 256MiB, processes: 64'):
     """A campaign whose calc.sh subtracts instead of adding; `folder`/camp is what is run.
 
     `images`: of tasks that run in one, by task.  `agent`: a metered one, agent.py.
@@ -122,8 +123,7 @@ def make_template(folder, methods=("noop", "reference", SOLVER.replace("BEFORE",
             f"id: {task}\ntitle: Addition subtracts\ntype: bug_fix\nstrata: {{language: shell}}\n"
             f'briefing: calc.sh A B must print the sum.\nrepository:\n  source: ../repo\n  commit: "{commit}"\n'
             "checks:\n  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 20s}\n"
-            'policy:\n  protected: ["tests/**"]\n  wall: 60s\n  memory: 256MiB\n  processes: 64\n'
-            "reference_patch: fix.patch\n"
+            f"policy: {{{policy}}}\nreference_patch: fix.patch\n"
             + (f'environment:\n  image: "{images[task]}"\n  variables: {{PATH: /usr/bin:/bin}}\n' if task in (images or {}) else ""))
     return camp
 

@@ -152,8 +152,10 @@ class Campaign(Place):
         self.coordinator = self.process("coordinator", self._go_on, env)
 
     def __exit__(self, *_):
-        self.clean_up_workers()
-        super().__exit__()
+        try:
+            self.clean_up_workers()
+        finally:
+            super().__exit__()
 
     # ---- its programs
 

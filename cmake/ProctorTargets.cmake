@@ -1,4 +1,4 @@
-# Two shapes of target and no more: a room's library and a test binary.
+# Two shapes of target and no more: a room's library and a test program.
 
 # proctor_room(NAME SOURCES a.cc ... HEADERS a.h ... LINK lib ...)
 # One static library for one folder.  HEADERS must compile alone (checked by the verify target).
@@ -11,25 +11,75 @@ function(proctor_room name)
   target_link_libraries(${name} PUBLIC proctor_flags ${ROOM_LINK} PRIVATE ${ROOM_PRIVATE_LINK})
 endfunction()
 
+# proctor_program(PROGRAM)
+# What users install is stripped; PROGRAM.debug beside it holds the debug information, where gdb finds it.
+function(proctor_program program)
+  if(CMAKE_BUILD_TYPE STREQUAL RelWithDebInfo AND NOT PROCTOR_SANITIZE)
+    add_custom_command(TARGET ${program} POST_BUILD VERBATIM
+      COMMAND ${CMAKE_OBJCOPY} --only-keep-debug --compress-debug-sections $<TARGET_FILE:${program}> $<TARGET_FILE:${program}>.debug
+      COMMAND ${CMAKE_OBJCOPY} --strip-all --add-gnu-debuglink=$<TARGET_FILE:${program}>.debug $<TARGET_FILE:${program}>)
+  endif()
+endfunction()
+
+# proctor_test_program(PROGRAM)
+# A doctest program that many folders fill by proctor_test; after each link cmake/discover_tests.py lists its cases.
+function(proctor_test_program program)
+  add_executable(${program})
+  target_link_libraries(${program} PRIVATE proctor_test_main)
+  # A test's own code is small and compiled often; what it tests is optimized.
+  target_compile_options(${program} PRIVATE -O0)
+  add_dependencies(test_programs ${program})
+  set(tests ${CMAKE_CURRENT_BINARY_DIR}/${program}.tests)
+  set(listed ${CMAKE_CURRENT_BINARY_DIR}/${program}_tests.cmake)
+  file(GENERATE OUTPUT ${tests} CONTENT "$<JOIN:$<TARGET_PROPERTY:${program},PROCTOR_TESTS>,\n>\n")
+  set(discover ${PROJECT_SOURCE_DIR}/cmake/discover_tests.py)
+  set_property(TARGET ${program} PROPERTY LINK_DEPENDS ${tests} ${discover})
+  add_custom_command(TARGET ${program} POST_BUILD BYPRODUCTS ${listed}
+    COMMAND ${Python3_EXECUTABLE} ${discover} $<TARGET_FILE:${program}> ${tests} ${listed} VERBATIM)
+  file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/${program}_include.cmake
+    "if(EXISTS \"${listed}\")\n  include(\"${listed}\")\nelse()\n"
+    "  add_test(${program}_NOT_BUILT ${program}_NOT_BUILT)\nendif()\n")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${CMAKE_CURRENT_BINARY_DIR}/${program}_include.cmake)
+endfunction()
+
 # proctor_test(NAME LABELS unit SOURCES a_test.cc ... LINK lib ...)
-# One doctest binary; every TEST_CASE becomes one ctest with these labels.  One that says "not run: why"
-# is counted as skipped, never as passed.  UNPRIVILEGED: once more, as a user without any rights.
-# SERIAL: beside no other test.  TIMEOUT: seconds that it may need here; slower machines have three times as many.
+# Every TEST_CASE of these files becomes the ctest "NAME: case" with these labels.  The files are compiled into
+# ${PROCTOR_TEST_PROGRAM}, which the folder above sets; build/PRESET/NAME runs this part of that program.
+# One that says "not run: why" is counted as skipped, never as passed.  UNPRIVILEGED: once more, as a user without any
+# rights.  SERIAL: beside no other test.  TIMEOUT: seconds that it may need here; slower machines have three times as many.
+# FULL: all cases have the label full too; without it those of the doctest suite "full" have it.
+# ENVIRONMENT: VARIABLE=value for these cases; a file may be in several tests that differ in it.
 function(proctor_test name)
-  cmake_parse_arguments(TEST "UNPRIVILEGED;SERIAL" "TIMEOUT" "LABELS;SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(TEST "UNPRIVILEGED;SERIAL;FULL" "TIMEOUT" "LABELS;SOURCES;LINK;ENVIRONMENT" ${ARGN})
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 600)
   endif()
   math(EXPR TEST_TIMEOUT "3 * ${TEST_TIMEOUT}")
-  add_executable(${name} ${TEST_SOURCES})
-  target_link_libraries(${name} PRIVATE proctor_test_main ${TEST_LINK})
-  set_target_properties(${name} PROPERTIES UNITY_BUILD ${PROCTOR_UNITY} UNITY_BUILD_BATCH_SIZE 8)
-  doctest_discover_tests(${name} TEST_PREFIX "${name}: "
-    PROPERTIES LABELS "${TEST_LABELS}" TIMEOUT ${TEST_TIMEOUT} RUN_SERIAL ${TEST_SERIAL} SKIP_REGULAR_EXPRESSION "MESSAGE: not run:")
-  if(TEST_UNPRIVILEGED)
-    doctest_discover_tests(${name} TEST_PREFIX "${name} as nobody: " TEST_LIST ${name}_AS_NOBODY
-      EXTRA_ARGS --as-user=65534
-      PROPERTIES LABELS "${TEST_LABELS}" TIMEOUT ${TEST_TIMEOUT} SKIP_REGULAR_EXPRESSION "MESSAGE: not run:")
+  set(program ${PROCTOR_TEST_PROGRAM})
+  set(files)
+  foreach(source IN LISTS TEST_SOURCES)
+    cmake_path(ABSOLUTE_PATH source NORMALIZE)
+    target_sources(${program} PRIVATE ${source})
+    cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
+    list(APPEND files ${source})
+  endforeach()
+  target_link_libraries(${program} PRIVATE ${TEST_LINK})
+  list(JOIN files ",*" files)
+  list(JOIN TEST_LABELS "," labels)
+  list(JOIN TEST_ENVIRONMENT "," environment)
+  string(JOIN "|" test name=${name} files=*${files} labels=${labels} timeout=${TEST_TIMEOUT} serial=${TEST_SERIAL}
+    unprivileged=${TEST_UNPRIVILEGED} full=${TEST_FULL} "environment=${environment}" "folder=${CMAKE_CURRENT_BINARY_DIR}")
+  set_property(TARGET ${program} APPEND PROPERTY PROCTOR_TESTS "${test}")
+  foreach(label IN LISTS TEST_LABELS)
+    add_dependencies(test_programs_${label} ${program})
+  endforeach()
+  if(NOT name STREQUAL program)
+    add_custom_target(${name})
+    add_dependencies(${name} ${program})
+    list(JOIN TEST_ENVIRONMENT " " environment)
+    file(GENERATE OUTPUT ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${name}
+      CONTENT "#!/bin/sh\n# The cases of ${name}.\n${environment} exec '$<TARGET_FILE:${program}>' '--source-file=*${files}' \"$@\"\n"
+      FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
   endif()
 endfunction()
 

@@ -53,6 +53,14 @@ Digest sha256(std::string_view bytes) {
   return Digest(out);
 }
 
+std::string md5_hex(std::string_view bytes) {
+  std::array<char, 16> out{};
+  PROCTOR_ASSERT(EVP_Digest(bytes.data(), bytes.size(),
+                            reinterpret_cast<unsigned char*>(out.data()), nullptr, EVP_md5(),
+                            nullptr) == 1);
+  return to_hex({out.data(), out.size()});
+}
+
 std::string to_hex(std::string_view bytes) {
   static constexpr std::string_view kHex = "0123456789abcdef";
   std::string out;

@@ -3,7 +3,6 @@
 // worker.
 #include <compare>
 #include <cstdint>
-#include <functional>
 #include <string>
 
 #include "common/base/strong.h"

@@ -1,6 +1,6 @@
 #pragma once
 // A user namespace and a mount namespace of this process's own, in which one without root may mount
-// what such a namespace allows: overlays, FUSE.  Users and groups keep their numbers; whoever is
+// what such a namespace allows, overlays.  Users and groups keep their numbers; whoever is
 // started by exec(2) has no more rights in it than outside.  All mounts in it go with its last
 // process, whatever that dies of.  Nobody outside sees them.
 // Source: user_namespaces(7), mount_namespaces(7).

@@ -25,7 +25,6 @@ std::string_view to_string(Errc code);
 struct Error {
   Errc code;
   std::string detail;
-  bool retryable() const { return code == Errc::kUnavailable; }
 };
 
 // Prefixes what failed with what was being attempted: "open journal: disk full".

@@ -1,6 +1,7 @@
 #include "common/contract/analysis_plan.h"
 
 #include <algorithm>
+#include <array>
 
 #include "common/contract/scalar.h"
 

@@ -26,11 +26,6 @@ MicroUsd Campaign::task_envelope(const std::string& contract_id) const {
   return it != envelopes.tasks.end() ? it->second : envelopes.task.value_or(envelopes.global);
 }
 
-MicroUsd Campaign::stage_envelope(const std::string& stage) const {
-  const auto it = envelopes.stage.find(stage);
-  return it != envelopes.stage.end() ? it->second : envelopes.global;
-}
-
 std::uint64_t Campaign::tasks_of(const Stage& stage) const {
   if (stage.draw.has_every_task()) return contracts.size();
   if (!stage.draw.per_stratum) return stage.draw.tasks.size();
@@ -62,10 +57,6 @@ std::vector<std::string> stratum_values(const std::vector<std::string>& keys,
     out.push_back(found == contract.strata.end() ? "none" : found->second);
   }
   return out;
-}
-
-Caps Campaign::run_caps(const Contract& contract) const {
-  return effective_caps(cap_rules(), "", contract).caps;
 }
 
 const Contract* Campaign::find_contract(const std::string& id) const {

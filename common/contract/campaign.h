@@ -21,8 +21,6 @@
 
 namespace proctor {
 
-inline constexpr std::uint32_t kPlannedSeed = 20260307;  // R071, R165
-
 // Of a method that asks a model once and writes what it answers (docs/single-shot.md).
 struct ModelCall {
   std::string model;     // as the worker's models file has it; empty: answers are in the contract
@@ -206,11 +204,8 @@ struct Campaign {
   // What a run of this task may spend at most, in the stage that allows most: what is reserved for
   // it before it starts.
   MicroUsd run_cap(const Contract& contract) const;
-  // The envelope of a task or stage, the global one where it has none of its own.
+  // The envelope of a task, the global one where it has none of its own.
   MicroUsd task_envelope(const std::string& contract_id) const;
-  MicroUsd stage_envelope(const std::string& stage) const;
-  // All caps of a run of this task, without a stage's own (caps.h).
-  Caps run_caps(const Contract& contract) const;
   // What a run of this contract has: the stronger of its own and the campaign's.
   Isolation isolation_of(const Contract& contract) const {
     return stronger(isolation, contract.policy.isolation);

@@ -3,6 +3,7 @@
 // unknown keys (and the one that was probably meant), missing ones, wrong kinds, values out of
 // range.  A read that fails reports and returns the default, so that reading goes on and every
 // error of a file is found.  Internal to the parsers of this room.
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>

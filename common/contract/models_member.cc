@@ -94,8 +94,7 @@ class Member {
   }
   Status text_of(const Json& value, std::string& out) const {
     constexpr std::size_t kMost = 4096;
-    if (!value.is_string() || value.get_ref<const std::string&>().empty() ||
-        kMost < value.get_ref<const std::string&>().size())
+    if (!value.is_string() || value.string().empty() || kMost < value.string().size())
       return wrong("a text of 1 to 4096 bytes");
     out = value.get<std::string>();
     return ok_status();

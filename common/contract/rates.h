@@ -2,7 +2,6 @@
 // Rates: how many calls the whole campaign, and each provider, may be asked for in any minute
 // (R106).  A run's own rate is a cap (caps.h).  Data only; the workers and the coordinator number
 // the buckets alike, because both read the registered settings.
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>

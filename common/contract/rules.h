@@ -105,10 +105,6 @@ Caps read_caps(const Node& node, const std::string& path, Problems& problems);
 // The rates of a campaign, in its file and in its bundle.
 Rates read_rates(const Node& node, const std::string& path, Problems& problems);
 
-struct KeyTable {
-  std::string_view where;  // "" the document, "checks[]" each check, ...
-  Keys keys;
-};
 using KeyName = std::string_view;
 inline constexpr std::array<KeyName, 19> kContractKeys{
     "$schema", "id",         "title",           "briefing",    "briefing_file", "type",

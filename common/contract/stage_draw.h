@@ -11,6 +11,8 @@
 
 namespace proctor {
 
+inline constexpr std::uint32_t kPlannedSeed = 20260307;  // R071, R165
+
 enum class StageOrder : std::uint8_t {
   kRounds,  // every task once under every method, then again
   kTasks,   // all replicates of a task under every method, then the next task

@@ -1,6 +1,7 @@
 #include "common/contract/told.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <string_view>
 
 #include "common/contract/campaign_parser.h"
@@ -18,7 +19,7 @@ bool is_of(std::string_view field, std::string_view section) {
 }  // namespace
 
 Told::Told(const Campaign& campaign, const Diagnostics& before) {
-  const fs::path folder = fs::path(campaign.origin.file).parent_path();
+  const auto folder = std::filesystem::path(campaign.origin.file).parent_path();
   const std::string prices = (folder / kCostModelFile).string();
   const std::string inputs = (folder / kCostInputsFile).string();
   contracts_ = before.count() == before.kept().size() && !campaign.contracts.empty();

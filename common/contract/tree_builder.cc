@@ -79,7 +79,6 @@ void TreeBuilder::end() {
 void TreeBuilder::attach(Node node) {
   if (stack_.empty()) {
     root_ = std::move(node);
-    finished_ = true;
     return;
   }
   Frame& top = stack_.back();

@@ -28,7 +28,6 @@ class TreeBuilder {
   void end();
   // The finished tree; an empty text is a kNull node.
   Node take() { return std::move(root_); }
-  bool finished() const { return finished_; }
   // The frames above the current one are mappings waiting for a key?
   bool wants_key() const;
 
@@ -49,7 +48,6 @@ class TreeBuilder {
   Diagnostics& out_;
   std::vector<Frame> stack_;
   std::size_t nodes_ = 0;
-  bool finished_ = false;
   Node root_;
 };
 

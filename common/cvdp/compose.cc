@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "common/base/digest.h"
 #include "common/base/text.h"
-#include "common/cvdp/md5.h"
 #include "common/cvdp/python_repr.h"
 #include "common/cvdp/yaml.h"
 

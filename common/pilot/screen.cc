@@ -9,6 +9,7 @@
 
 #include "common/base/assert.h"
 #include "common/base/text.h"
+#include "common/contract/contract.h"
 #include "common/stats/binomial.h"
 #include "common/stats/screen.h"
 
@@ -238,11 +239,6 @@ std::uint64_t clean_repeats_for(double bound) {
 double chance_to_spoil(double rate, std::uint64_t verdicts) {
   PROCTOR_ASSERT(0 <= rate && rate < 1);
   return -std::expm1(static_cast<double>(verdicts) * std::log1p(-rate));
-}
-
-double adjudicated_success(double p, double rate, std::uint64_t passes) {
-  PROCTOR_ASSERT(0 <= p && p <= 1 && 0 <= rate && rate < 1);
-  return p * std::exp(static_cast<double>(passes) * std::log1p(-rate));
 }
 
 FlakyShare flaky_share(const std::vector<ScreenTask>& tasks) {

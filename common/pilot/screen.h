@@ -10,9 +10,10 @@
 #include <vector>
 
 #include "common/base/digest.h"
-#include "common/contract/contract.h"
 
 namespace proctor {
+
+struct Contract;
 
 inline constexpr std::uint32_t kScreenRepeatsMax = 10'000;
 
@@ -107,9 +108,6 @@ ScreenTask not_screened_here(const Contract& contract, const std::string& why);
 std::uint64_t clean_repeats_for(double bound);
 // The chance that a flake of this rate spoils at least one of so many verdicts: 1 - (1-f)^n.
 double chance_to_spoil(double rate, std::uint64_t verdicts);
-// How often a method that solves a task with chance p is seen to, where all of `passes` judgements
-// have to pass: p (1-f)^passes.
-double adjudicated_success(double p, double rate, std::uint64_t passes);
 
 // Flaky tasks of those that were judged, with Clopper and Pearson's interval; 0 to 1 of none.
 struct FlakyShare {

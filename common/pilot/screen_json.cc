@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdlib>
 
+#include "common/contract/contract.h"
 #include "common/stats/screen.h"
 #include "common/trace/json_fields.h"
 
@@ -106,7 +107,7 @@ std::string to_json_text(const ScreenResults& results) {
                    {"tolerance", s.tolerance}}},
                  {"tasks", std::move(tasks)},
                  {"usd_micros", results.usd_micros}};
-  return all.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return all.dump(1, Json::Utf8::kReplace) + "\n";
 }
 
 Result<ScreenResults> parse_screen(std::string_view text) {

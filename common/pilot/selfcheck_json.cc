@@ -114,7 +114,7 @@ std::string to_json_text(const SelfcheckResults& results) {
   const Json all{{"campaign", results.campaign},  {"format", kFormat},
                  {"seed", results.settings.seed}, {"settings", to_json(results.settings)},
                  {"tasks", std::move(tasks)},     {"usd_micros", results.usd_micros}};
-  return all.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return all.dump(1, Json::Utf8::kReplace) + "\n";
 }
 
 Result<SelfcheckResults> parse_selfcheck(std::string_view text) {

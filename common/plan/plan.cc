@@ -7,6 +7,7 @@
 
 #include "common/base/limits.h"
 #include "common/base/text.h"
+#include "common/contract/campaign.h"
 #include "common/plan/numpy_random.h"
 
 namespace proctor {

@@ -20,9 +20,11 @@
 #include "common/base/digest.h"
 #include "common/base/ids.h"
 #include "common/base/result.h"
-#include "common/contract/campaign.h"
+#include "common/contract/stage_draw.h"
 
 namespace proctor {
+
+struct Campaign;
 
 struct PlanTask {
   std::string id;

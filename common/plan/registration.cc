@@ -7,6 +7,7 @@
 #include "common/base/limits.h"
 #include "common/base/text.h"
 #include "common/base/version.h"
+#include "common/contract/campaign.h"
 
 namespace proctor {
 namespace {
@@ -99,7 +100,7 @@ class Fields {
       return out;
     }
     for (const auto& item : object.items())
-      out.emplace(item.key(), read(name + "." + printable(item.key(), 120), item.value()));
+      out.emplace(item.first, read(name + "." + printable(item.first, 120), item.second));
     return out;
   }
   std::map<std::string, Digest> digests(const std::string& name) {
@@ -127,13 +128,11 @@ class Fields {
  private:
   void wrong(const std::string& name, const Json& found, const std::string& expected) {
     if (!why_.empty()) return;
-    why_ = path_ + name + ": found " +
-           printable(found.dump(-1, ' ', false, Json::error_handler_t::replace), 80) +
+    why_ = path_ + name + ": found " + printable(found.dump(-1, Json::Utf8::kReplace), 80) +
            ", expected " + expected;
   }
   std::string text_of(const std::string& name, const Json& value, std::size_t bytes_max) {
-    if (value.is_string() && value.get_ref<const std::string&>().size() <= bytes_max)
-      return value.get<std::string>();
+    if (value.is_string() && value.string().size() <= bytes_max) return value.get<std::string>();
     wrong(name, value, "a text of at most " + std::to_string(bytes_max) + " bytes");
     return "";
   }
@@ -145,7 +144,7 @@ class Fields {
   }
   Digest digest_of(const std::string& name, const Json& value) {
     if (value.is_string()) {
-      const auto digest = Digest::from_hex(value.get_ref<const std::string&>());
+      const auto digest = Digest::from_hex(value.string());
       if (digest.ok()) return *digest;
     }
     wrong(name, value, "64 lower-case hex digits");
@@ -208,8 +207,8 @@ Status read_frozen(const Json& json, Registration& r) {
     const Json& draws = f.any("stage_draws");
     if (!draws.is_object()) return Error{Errc::kInvalid, "frozen.stage_draws: expected an object"};
     for (const auto& item : draws.items()) {
-      PROCTOR_TRY(StageDraw draw, stage_draw_of(item.value(), item.key()));
-      r.stage_draws.emplace(item.key(), std::move(draw));
+      PROCTOR_TRY(StageDraw draw, stage_draw_of(item.second, item.first));
+      r.stage_draws.emplace(item.first, std::move(draw));
     }
   }
   if (f.has("analysis_plan")) {

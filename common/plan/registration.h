@@ -14,9 +14,15 @@
 #include "common/base/clock.h"
 #include "common/base/digest.h"
 #include "common/base/result.h"
-#include "common/contract/campaign.h"
+#include "common/contract/analysis_plan.h"
+#include "common/contract/stage_draw.h"
 
 namespace proctor {
+
+struct BudgetWatch;
+struct Campaign;
+struct Rates;
+struct Retries;
 
 struct Removal {
   std::string task;

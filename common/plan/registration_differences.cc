@@ -3,6 +3,7 @@
 
 #include "common/base/json.h"
 #include "common/base/text.h"
+#include "common/contract/campaign.h"
 #include "common/plan/registration.h"
 
 namespace proctor {

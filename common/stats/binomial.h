@@ -1,8 +1,7 @@
 #pragma once
-// Intervals of a rate x/n of independent trials (Wilson 1927; Clopper & Pearson 1934; Agresti &
-// Coull 1998). They say how well the rate is known if every trial were a fresh draw; runs of one
-// task are not, which is what clustered.h is for.  Pure; thread-safe; nothing where nothing is
-// defined.
+// Intervals of a rate x/n of independent trials (Wilson 1927; Clopper & Pearson 1934). They
+// say how well the rate is known if every trial were a fresh draw; runs of one task are not, which
+// is what clustered.h is for.  Pure; thread-safe; nothing where nothing is defined.
 #include <cstdint>
 #include <optional>
 
@@ -25,12 +24,5 @@ std::optional<Interval> clopper_pearson(std::uint64_t x, std::uint64_t n, double
 Interval clopper_pearson_at(double x, double n, double alpha = 0.05);
 // The one-sided upper bound at 1 - alpha: what a screen without a finding still allows.
 std::optional<double> clopper_pearson_upper(std::uint64_t x, std::uint64_t n, double alpha = 0.05);
-// Counts half of the probability of what was seen: shorter, and right on average only.
-std::optional<Interval> clopper_pearson_mid_p(std::uint64_t x, std::uint64_t n,
-                                              double alpha = 0.05);
-
-// For readers of report.json who need them; no page shows them.
-std::optional<Interval> agresti_coull(std::uint64_t x, std::uint64_t n, double alpha = 0.05);
-std::optional<Interval> jeffreys(std::uint64_t x, std::uint64_t n, double alpha = 0.05);
 
 }  // namespace proctor

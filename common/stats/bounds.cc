@@ -72,12 +72,4 @@ std::optional<Bounds> bounds_of_difference(std::span<const PartlyKnownPair> task
   return over_tasks(low, high, alpha);
 }
 
-std::optional<Bounds> bounds_of_runs(const PartlyKnown& runs, double alpha) {
-  PROCTOR_ASSERT(runs.successes + runs.unknown <= runs.runs);
-  if (runs.runs == 0) return std::nullopt;
-  const double n = real(runs.runs);
-  const double low = real(runs.successes) / n, high = real(runs.successes + runs.unknown) / n;
-  return around(low, high, std::sqrt(low * (1 - low) / n), std::sqrt(high * (1 - high) / n), alpha);
-}
-
 }  // namespace proctor

@@ -31,7 +31,4 @@ struct PartlyKnownPair {
 std::optional<Bounds> bounds_of_difference(std::span<const PartlyKnownPair> tasks,
                                            double alpha = 0.05);
 
-// The rate of independent runs: Imbens and Manski's interval with binomial standard errors.
-std::optional<Bounds> bounds_of_runs(const PartlyKnown& runs, double alpha = 0.05);
-
 }  // namespace proctor

@@ -11,8 +11,6 @@
 
 namespace proctor {
 
-// Below this many tasks in a stratum the permutation is the one to read.
-inline constexpr std::size_t kPermutationTasks = 10;
 // Arrangements up to which all are tried, and how many are drawn beyond.
 inline constexpr std::uint64_t kExactArrangements = 200000;
 inline constexpr std::uint32_t kDrawnArrangements = 9999;

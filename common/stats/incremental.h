@@ -1,7 +1,5 @@
 #pragma once
-// What one more success costs when method a replaces b, and what a success is worth at least for
-// the replacement to pay (Stinnett & Mullahy 1998).  Pure; thread-safe.
-#include <optional>
+// What one more success costs when method a replaces b.  Pure; thread-safe.
 #include <span>
 
 #include "common/stats/interval.h"
@@ -22,13 +20,5 @@ struct IncrementalCost {
   CostPerSuccess ratio;
 };
 IncrementalCost incremental_cost(std::span<const CostPair> tasks, double alpha = 0.05);
-
-// Of a success that is worth `value`: mean of value x (more successes) - (more cost) over tasks,
-// and how probable it is that the mean is positive.
-struct NetBenefit {
-  Estimate estimate;
-  std::optional<double> probability;
-};
-NetBenefit net_benefit(std::span<const CostPair> tasks, double value, double alpha = 0.05);
 
 }  // namespace proctor

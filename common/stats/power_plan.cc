@@ -49,24 +49,6 @@ double turning_correlation(const Design& d) {
   return both_spreads(d) * (1 - 1 / d.runs) / (2 * root_of_spreads(d));
 }
 
-std::optional<double> cheapest_runs(const Design& d, double task_cost, double runs_cost) {
-  const double within = (1 - d.icc) * both_spreads(d);
-  const double between = d.icc * (both_spreads(d) - 2 * d.correlation * root_of_spreads(d));
-  if (!(0 < between) || !(0 < within) || !(0 < runs_cost) || !(0 < task_cost)) return std::nullopt;
-  return std::sqrt(task_cost * within / (runs_cost * between));
-}
-
-double unpaired_tasks(const Design& d, double power) {
-  const double effect = 1 + (d.runs - 1) * d.icc;
-  return tasks_by_variance(d.p_a - d.p_b, both_spreads(d) * effect / d.runs, d.alpha, power);
-}
-
-double precision_tasks(const Design& d, double half_width) {
-  PROCTOR_ASSERT(0 < half_width);
-  const double z = normal_quantile_two_sided(d.alpha) / half_width;
-  return z * z * d.p_a * (1 - d.p_a) * (1 + (d.runs - 1) * d.icc) / d.runs;
-}
-
 std::vector<double> PlannedLooks::fractions() const {
   std::vector<double> out;
   for (const std::uint32_t k : after)
@@ -100,16 +82,6 @@ double sequential_power(std::span<const std::optional<double>> bounds,
   double sum = 0;
   for (const LookChance& chance : look_chances(at, within, drift)) sum += chance.low + chance.high;
   return sum;
-}
-
-std::vector<double> variances_at(const PlannedLooks& looks, const Design& design) {
-  std::vector<double> out;
-  for (const std::uint32_t k : looks.after) {
-    Design d = design;
-    d.runs = k;
-    out.push_back(variance_of_task_difference(d));
-  }
-  return out;
 }
 
 std::optional<BudgetPoint> plan_at(const Design& design, const RunCosts& costs, std::uint64_t tasks,

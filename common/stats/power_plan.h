@@ -23,14 +23,6 @@ std::optional<double> smallest_difference(const Design& design, std::uint64_t ta
 // Below this correlation power falls as runs of a task are more alike; above it rises.
 double turning_correlation(const Design& design);
 
-// The cheapest number of runs per task, as a real number: costs of one task, and of one run of
-// each method.  Nothing: more runs always help, or never do.
-std::optional<double> cheapest_runs(const Design& design, double task_cost, double runs_cost);
-
-// Tasks for two separate sets of tasks, one a method; and for a rate (p_a) to within -+ half_width.
-double unpaired_tasks(const Design& design, double power);
-double precision_tasks(const Design& design, double half_width);
-
 // Looks after so many of `last` rounds, each of one run per task and method.
 struct PlannedLooks {
   std::vector<std::uint32_t> after;  // ascending; the last one is the last round
@@ -43,8 +35,6 @@ struct PlannedLooks {
 // looks; `variances`: of one task's difference at each.
 double sequential_power(std::span<const std::optional<double>> bounds,
                         std::span<const double> variances, double difference, std::uint64_t tasks);
-// `design.runs` is not read: looks say how many there are.
-std::vector<double> variances_at(const PlannedLooks& looks, const Design& design);
 
 // Amounts in millionths.
 struct RunCosts {

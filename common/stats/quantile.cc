@@ -54,15 +54,6 @@ std::optional<double> real_quantile(std::vector<double> values, double q) {
   return type7(std::move(values), q);
 }
 
-std::optional<std::uint64_t> nearest_rank(std::vector<std::uint64_t> values, double q) {
-  PROCTOR_ASSERT(0 <= q && q <= 1);
-  if (values.empty()) return std::nullopt;
-  const double rank = std::ceil(q * static_cast<double>(values.size()));
-  const auto at = static_cast<std::ptrdiff_t>(std::max(1.0, rank)) - 1;
-  std::ranges::nth_element(values, values.begin() + at);
-  return values[static_cast<std::size_t>(at)];
-}
-
 QuantileEstimate quantile_over_tasks(std::span<const std::vector<double>> tasks, double q,
                                      double alpha) {
   QuantileEstimate out;

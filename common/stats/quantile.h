@@ -17,8 +17,6 @@ std::optional<double> real_quantile(std::vector<double> values, double q);
 inline std::optional<double> median(std::vector<std::uint64_t> values) {
   return quantile(std::move(values), 0.5);
 }
-// The smallest value that at least the share q does not exceed: for money, an amount that occurred.
-std::optional<std::uint64_t> nearest_rank(std::vector<std::uint64_t> values, double q);
 
 // Type 7 over all runs, with Woodruff's interval (1952): the share of runs up to the quantile, with
 // its error over tasks, turned back into values.  Of one task: order statistics, as for

@@ -20,8 +20,4 @@ struct RankSet {
 std::vector<RankSet> rank_sets(std::span<const std::optional<Interval>> differences,
                                std::size_t methods);
 
-// In which share of the replicates each method is the best; ties are split.  `replicates`: of
-// method m in replicate b at [b * methods + m].  Requires: at least one replicate.
-std::vector<double> best_shares(std::span<const double> replicates, std::size_t methods);
-
 }  // namespace proctor

@@ -13,9 +13,8 @@
 
 namespace proctor {
 
-// The seed of every plan, and the registered draws' range.
+// The seed of every plan.
 inline constexpr std::uint64_t kResampleSeed = 20260307;
-inline constexpr std::uint32_t kLeastDraws = 1000, kMostDraws = 20000;
 
 // Up to this many tasks a replicate draws tasks with replacement; beyond it each task is drawn by
 // Poisson's law of mean 1, whose standard error differs by less than 0.4 %.

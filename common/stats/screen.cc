@@ -38,12 +38,6 @@ double flake_upper_limit(std::uint64_t agreeing, std::uint64_t repeats, double a
   return high;
 }
 
-double chance_of_discrepancy(double rate, std::uint64_t repeats) {
-  PROCTOR_ASSERT(0 <= rate && rate <= 1 && 0 < repeats);
-  const double n = static_cast<double>(repeats);
-  return 1 - std::pow(1 - rate, n) - std::pow(rate, n);
-}
-
 double fisher_greater(std::uint64_t x, std::uint64_t n, std::uint64_t y, std::uint64_t m) {
   PROCTOR_ASSERT(x <= n && y <= m);
   const std::uint64_t both = x + y;

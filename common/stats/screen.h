@@ -8,8 +8,6 @@ namespace proctor {
 // outcome is the usual one was chosen by looking, so both ends count; 1/2 where not even that is
 // excluded.  Requires: 0 < repeats, agreeing <= repeats.
 double flake_upper_limit(std::uint64_t agreeing, std::uint64_t repeats, double alpha = 0.05);
-// The chance that so many repeats of a check with this rate do not all come out alike.
-double chance_of_discrepancy(double rate, std::uint64_t repeats);
 
 // Fisher's exact test that the second sample has the higher rate: of x of n and y of m.
 double fisher_greater(std::uint64_t x, std::uint64_t n, std::uint64_t y, std::uint64_t m);

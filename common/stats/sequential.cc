@@ -115,30 +115,6 @@ LookBounds symmetric(double z) {
   return {-z, z};
 }
 
-// Bounds `c` x shape(k) whose chances add up to alpha.
-template <class Shape>
-std::vector<double> shaped_bounds(std::size_t looks, double alpha, const Shape& shape) {
-  PROCTOR_ASSERT(1 <= looks && looks <= kMostLooks && 0 < alpha && alpha < 1);
-  std::vector<double> fractions;
-  for (std::size_t k = 1; k <= looks; ++k)
-    fractions.push_back(static_cast<double>(k) / static_cast<double>(looks));
-  const auto excess = [&](double c) {
-    std::vector<LookBounds> bounds;
-    for (const double t : fractions) bounds.push_back(symmetric(c * shape(t)));
-    double sum = 0;
-    for (const LookChance& chance : look_chances(fractions, bounds))
-      sum += chance.low + chance.high;
-    return sum - alpha;
-  };
-  // The bounds of one look, and those of all looks by Bonferroni's inequality at the last one.
-  const double least = normal_quantile_two_sided(alpha);
-  const double most = normal_quantile_two_sided(alpha / static_cast<double>(looks));
-  const double c = looks == 1 ? least : falling_root(least, most, excess);
-  std::vector<double> out;
-  for (const double t : fractions) out.push_back(c * shape(t));
-  return out;
-}
-
 }  // namespace
 
 std::vector<LookChance> look_chances(std::span<const double> fractions,
@@ -151,14 +127,6 @@ std::vector<LookChance> look_chances(std::span<const double> fractions,
     if (k + 1 < fractions.size()) process.pass(fractions[k], bounds[k]);
   }
   return out;
-}
-
-std::vector<double> obrien_fleming_bounds(std::size_t looks, double alpha) {
-  return shaped_bounds(looks, alpha, [](double t) { return 1 / std::sqrt(t); });
-}
-
-std::vector<double> pocock_bounds(std::size_t looks, double alpha) {
-  return shaped_bounds(looks, alpha, [](double) { return 1.0; });
 }
 
 double spent(Spending rule, double fraction, double alpha) {
@@ -191,55 +159,6 @@ std::vector<std::optional<double>> lan_demets_bounds(std::span<const double> fra
     fraction_before = t;
     out.push_back(bound);
   }
-  return out;
-}
-
-SequentialCost sequential_cost(std::span<const double> fractions, Spending rule, double alpha,
-                               double power) {
-  PROCTOR_ASSERT(!fractions.empty() && 0 < power && power < 1);
-  std::vector<LookBounds> bounds;
-  for (const auto& z : lan_demets_bounds(fractions, rule, alpha))
-    bounds.push_back(z ? symmetric(*z) : LookBounds{});
-  const auto drift_for = [power](std::span<const double> at, std::span<const LookBounds> within) {
-    const auto lacks = [&](double drift) {
-      double sum = 0;
-      for (const LookChance& c : look_chances(at, within, drift)) sum += c.low + c.high;
-      return power - sum;
-    };
-    double high = 1;
-    while (0 < lacks(high)) high *= 2;
-    return falling_root(0, high, lacks);
-  };
-  const double end[] = {1};
-  const LookBounds once[] = {symmetric(normal_quantile_two_sided(alpha))};
-  const double fixed = drift_for(end, once);
-  SequentialCost out;
-  out.drift = drift_for(fractions, bounds);
-  out.inflation = (out.drift / fixed) * (out.drift / fixed);
-  const auto information = [&](double drift) {
-    double going_on = 1, sum = 0;
-    std::size_t k = 0;
-    for (const LookChance& c : look_chances(fractions, bounds, drift)) {
-      const double stops = k + 1 == fractions.size() ? going_on : c.low + c.high;
-      sum += stops * fractions[k++];
-      going_on -= stops;
-    }
-    return sum * out.inflation;
-  };
-  out.under_effect = information(out.drift);
-  out.under_none = information(0);
-  return out;
-}
-
-Look look_at(double estimate, double standard_error, double bound, double min_effect) {
-  PROCTOR_ASSERT(0 <= standard_error && 0 <= bound && 0 <= min_effect);
-  Look out;
-  const double half = bound * standard_error;
-  out.repeated = {estimate - half, estimate + half};
-  if (0 < out.repeated.low || out.repeated.high < 0)
-    out.decision = LookDecision::kDifference;
-  else if (-min_effect < out.repeated.low && out.repeated.high < min_effect)
-    out.decision = LookDecision::kNoneThatMatters;
   return out;
 }
 

@@ -4,10 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <vector>
-
-#include "common/stats/interval.h"
 
 namespace proctor {
 
@@ -27,11 +24,6 @@ struct LookChance {
 std::vector<LookChance> look_chances(std::span<const double> fractions,
                                      std::span<const LookBounds> bounds, double drift = 0);
 
-// Bounds of two-sided tests with equally spaced looks: O'Brien and Fleming's fall with the square
-// root of the information, Pocock's are all alike.  Requires: 1 <= looks <= kMostLooks.
-std::vector<double> obrien_fleming_bounds(std::size_t looks, double alpha = 0.05);
-std::vector<double> pocock_bounds(std::size_t looks, double alpha = 0.05);
-
 // How much of the level may be spent until each fraction of the information (Lan & DeMets 1983).
 enum class Spending : std::uint8_t { kObrienFleming, kPocock };
 // Of one side: `alpha` is the level of that side.
@@ -41,26 +33,5 @@ double spent(Spending rule, double fraction, double alpha);
 std::vector<std::optional<double>> lan_demets_bounds(std::span<const double> fractions,
                                                      Spending rule = Spending::kObrienFleming,
                                                      double alpha = 0.05);
-
-// What looks at these fractions cost a test with this power, and what they save: how many more
-// tasks than without looks, and the information it ends with on average, of a test without looks.
-struct SequentialCost {
-  double drift = 0;         // expected statistic at the end
-  double inflation = 1;     // of the number of tasks
-  double under_effect = 1;  // expected information
-  double under_none = 1;
-};
-// Requires: fractions end with 1.
-SequentialCost sequential_cost(std::span<const double> fractions, Spending rule, double alpha,
-                               double power);
-
-// What a look decides: `estimate` -+ bound x standard error excludes 0, or lies within the minimum
-// effect, or neither.
-enum class LookDecision : std::uint8_t { kContinue, kDifference, kNoneThatMatters };
-struct Look {
-  Interval repeated;
-  LookDecision decision = LookDecision::kContinue;
-};
-Look look_at(double estimate, double standard_error, double bound, double min_effect);
 
 }  // namespace proctor

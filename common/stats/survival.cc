@@ -46,21 +46,6 @@ std::optional<Interval> log_log(double value, double error, double alpha) {
 
 }  // namespace
 
-std::vector<CurvePoint> kaplan_meier(std::span<const Lifetime> runs, double alpha) {
-  std::vector<CurvePoint> out;
-  double survival = 1, greenwood = 0;
-  for (const Tick& tick : ticks_of(runs)) {
-    if (tick.events() == 0) continue;
-    survival *= 1 - tick.events() / tick.at_risk;
-    if (tick.events() < tick.at_risk)
-      greenwood += tick.events() / (tick.at_risk * (tick.at_risk - tick.events()));
-    const double error = survival * std::sqrt(greenwood);
-    out.push_back({tick.at, survival, error, static_cast<std::uint64_t>(tick.at_risk),
-                   log_log(survival, error, alpha)});
-  }
-  return out;
-}
-
 std::vector<CurvePoint> cumulative_incidence(std::span<const Lifetime> runs, double alpha) {
   std::vector<CurvePoint> out;
   // Var F(t) is a sum over earlier times u of (F(t) - F(u))^2 g + s^2 h - 2 (F(t) - F(u)) s k: with
@@ -90,74 +75,6 @@ std::vector<CurvePoint> cumulative_incidence(std::span<const Lifetime> runs, dou
 const CurvePoint* at(std::span<const CurvePoint> curve, double t) {
   const auto after = std::ranges::upper_bound(curve, t, {}, &CurvePoint::at);
   return after == curve.begin() ? nullptr : &*(after - 1);
-}
-
-SurvivalQuantile survival_quantile(std::span<const CurvePoint> survival, double q) {
-  SurvivalQuantile out;
-  const double level = 1 - q;
-  for (const CurvePoint& point : survival) {
-    if (!out.value && point.value <= level) out.value = point.at;
-    // Survival of exactly 0 or 1 has no interval, and is its own limit.
-    const double low = point.interval ? point.interval->low : point.value;
-    const double high = point.interval ? point.interval->high : point.value;
-    if (!out.low && low <= level) out.low = point.at;
-    if (!out.high && high <= level) out.high = point.at;
-  }
-  return out;
-}
-
-RestrictedMean restricted_mean(std::span<const Lifetime> runs, double horizon) {
-  PROCTOR_ASSERT(0 < horizon);
-  const std::vector<Tick> ticks = ticks_of(runs);
-  RestrictedMean out;
-  double survival = 1, from = 0;
-  // Of each event: the area until then, and what it adds to Greenwood's sum.
-  struct Step {
-    double until = 0, hazard = 0;
-  };
-  std::vector<Step> steps;
-  for (const Tick& tick : ticks) {
-    if (tick.events() == 0 || horizon < tick.at) continue;
-    out.value += survival * (tick.at - from);
-    survival *= 1 - tick.events() / tick.at_risk;
-    from = tick.at;
-    const double left = tick.at_risk - tick.events();
-    steps.push_back({out.value, 0 < left ? tick.events() / (tick.at_risk * left) : 0});
-  }
-  out.value += survival * (horizon - from);
-  double variance = 0;
-  for (const Step& step : steps)
-    variance += (out.value - step.until) * (out.value - step.until) * step.hazard;
-  out.standard_error = std::sqrt(variance);
-  return out;
-}
-
-std::optional<LogRank> log_rank(std::span<const Lifetime> a, std::span<const Lifetime> b) {
-  std::vector<Lifetime> both(a.begin(), a.end());
-  both.insert(both.end(), b.begin(), b.end());
-  const std::vector<Tick> first = ticks_of(a);
-  LogRank out;
-  double left = static_cast<double>(a.size());
-  std::size_t next = 0;
-  for (const Tick& tick : ticks_of(both)) {
-    const bool here = next < first.size() && first[next].at == tick.at;
-    const double d = tick.events(), n = tick.at_risk;
-    if (0 < d) {
-      out.observed += here ? first[next].events() : 0;
-      out.expected += d * left / n;
-      if (1 < n) out.variance += d * (left / n) * (1 - left / n) * (n - d) / (n - 1);
-    }
-    if (here) {
-      left -= first[next].events() + first[next].censored;
-      ++next;
-    }
-  }
-  if (!(0 < out.variance)) return std::nullopt;
-  const double off = out.observed - out.expected;
-  out.test.statistic = off * off / out.variance;
-  out.test.df = 1;
-  out.test.p = chi_squared_upper_tail(out.test.statistic, 1);
-  return out;
 }
 
 }  // namespace proctor

@@ -1,5 +1,7 @@
 #include "common/trace/json_fields.h"
 
+#include <algorithm>
+
 #include "common/base/text.h"
 
 namespace proctor {
@@ -32,29 +34,28 @@ void JsonFields::refuse(std::string_view key, std::string_view what) {
   if (error_.empty()) error_ = path_of(key) + ": " + std::string(what);
 }
 
-const Json* JsonFields::find(const char* key, Json::value_t kind, std::string_view expected) {
+const Json* JsonFields::find(const char* key, Json::Kind kind, std::string_view expected) {
   seen_.emplace_back(key);
   const auto it = json_.find(key);
   if (it == json_.end()) {
     refuse(key, "missing");
     return nullptr;
   }
-  const bool same =
-      it->type() == kind || (kind == Json::value_t::number_integer && it->is_number_integer());
+  const bool same = it->kind() == kind || (kind == Json::Kind::kInteger && it->is_number_integer());
   if (!same) {
-    refuse(key, "expected " + std::string(expected) + ", found " + it->type_name());
+    refuse(key, "expected " + std::string(expected) + ", found " + it->kind_name());
     return nullptr;
   }
   return &*it;
 }
 
 std::string JsonFields::text(const char* key) {
-  const Json* v = find(key, Json::value_t::string, "text");
+  const Json* v = find(key, Json::Kind::kString, "text");
   return v == nullptr ? std::string() : v->get<std::string>();
 }
 
 std::uint64_t JsonFields::count(const char* key, std::uint64_t max) {
-  const Json* v = find(key, Json::value_t::number_unsigned, "a whole number");
+  const Json* v = find(key, Json::Kind::kUnsigned, "a whole number");
   if (v == nullptr) return 0;
   const auto n = v->get<std::uint64_t>();
   if (max < n) {
@@ -65,7 +66,7 @@ std::uint64_t JsonFields::count(const char* key, std::uint64_t max) {
 }
 
 std::int64_t JsonFields::integer(const char* key) {
-  const Json* v = find(key, Json::value_t::number_integer, "an integer");
+  const Json* v = find(key, Json::Kind::kInteger, "an integer");
   if (v == nullptr) return 0;
   constexpr std::int64_t kMax = (std::int64_t{1} << 53) - 1;
   const bool fits = v->is_number_unsigned()
@@ -79,7 +80,7 @@ std::int64_t JsonFields::integer(const char* key) {
 }
 
 bool JsonFields::boolean(const char* key) {
-  const Json* v = find(key, Json::value_t::boolean, "true or false");
+  const Json* v = find(key, Json::Kind::kBoolean, "true or false");
   return v != nullptr && v->get<bool>();
 }
 
@@ -123,19 +124,19 @@ std::vector<std::string> JsonFields::texts(const char* key) {
 }
 
 const Json& JsonFields::object(const char* key) {
-  const Json* v = find(key, Json::value_t::object, "an object");
+  const Json* v = find(key, Json::Kind::kObject, "an object");
   return v == nullptr ? empty_object() : *v;
 }
 
 const Json& JsonFields::array(const char* key) {
-  const Json* v = find(key, Json::value_t::array, "a list");
+  const Json* v = find(key, Json::Kind::kArray, "a list");
   return v == nullptr ? empty_array() : *v;
 }
 
 Status JsonFields::finish() {
   for (const auto& item : json_.items()) {
-    if (std::ranges::find(seen_, item.key()) == seen_.end())
-      refuse(printable(item.key(), 80), "unknown field");
+    if (std::ranges::find(seen_, item.first) == seen_.end())
+      refuse(printable(item.first, 80), "unknown field");
   }
   if (!error_.empty()) return Error{Errc::kInvalid, error_};
   return ok_status();

@@ -40,7 +40,7 @@ class JsonFields {
   Status finish();
 
  private:
-  const Json* find(const char* key, Json::value_t kind, std::string_view expected);
+  const Json* find(const char* key, Json::Kind kind, std::string_view expected);
   const Json& json_;
   std::string path_;
   std::vector<std::string> seen_;  // the keys that were asked for, some twice

@@ -92,11 +92,11 @@ Json environment_json(const ManifestInputs& m) {
 std::map<std::string, std::string> read_map(JsonFields& f, const char* key) {
   std::map<std::string, std::string> out;
   for (const auto& item : f.object(key).items()) {
-    if (!item.value().is_string()) {
-      f.refuse(key, "\"" + printable(item.key(), 80) + "\" is not text");
+    if (!item.second.is_string()) {
+      f.refuse(key, "\"" + printable(item.first, 80) + "\" is not text");
       return {};
     }
-    out[item.key()] = item.value().get<std::string>();
+    out[item.first] = item.second.get<std::string>();
   }
   return out;
 }
@@ -202,7 +202,7 @@ constexpr const char* kNetworkPhases[] = {"setup", "agent", "acceptance"};
 Status read_limits(JsonFields& root, ManifestInputs& m) {
   JsonFields f(root, "limits");
   for (const auto& item : root.object("limits").items())
-    m.limits[item.key()] = f.count(item.key().c_str());
+    m.limits[item.first] = f.count(item.first.c_str());
   PROCTOR_CHECK_OK(f.finish());
   JsonFields n(root, "network");
   m.network_setup = n.boolean("setup");

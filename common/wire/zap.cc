@@ -1,7 +1,9 @@
 #include "common/wire/zap.h"
 
 #include <array>
+#include <utility>
 #include <vector>
+#include <zmq.hpp>
 
 #include "common/base/text.h"
 
@@ -66,6 +68,9 @@ Request receive(zmq::socket_t& socket) {
 
 }  // namespace
 
+ZapHandler::ZapHandler(AllowList list, OnDenied on_denied)
+    : list_(std::move(list)), on_denied_(std::move(on_denied)) {}
+
 Result<std::shared_ptr<ZapHandler>> ZapHandler::start(zmq::context_t& context, AllowList list,
                                                       OnDenied on_denied) try {
   std::shared_ptr<ZapHandler> self(new ZapHandler(std::move(list), std::move(on_denied)));
@@ -77,9 +82,9 @@ Result<std::shared_ptr<ZapHandler>> ZapHandler::start(zmq::context_t& context, A
   zmq::socket_t stop(context, zmq::socket_type::pair);
   stop.set(zmq::sockopt::linger, 0);
   stop.bind(stop_name);
-  self->stop_ = zmq::socket_t(context, zmq::socket_type::pair);
-  self->stop_.set(zmq::sockopt::linger, 0);
-  self->stop_.connect(stop_name);
+  self->stop_ = std::make_unique<zmq::socket_t>(context, zmq::socket_type::pair);
+  self->stop_->set(zmq::sockopt::linger, 0);
+  self->stop_->connect(stop_name);
   // Sockets may change threads across a full fence; starting a thread is one.
   self->thread_ =
       std::thread([raw = self.get(), r = std::move(requests), s = std::move(stop)]() mutable {
@@ -94,7 +99,7 @@ Result<std::shared_ptr<ZapHandler>> ZapHandler::start(zmq::context_t& context, A
 ZapHandler::~ZapHandler() {
   if (!thread_.joinable()) return;
   try {
-    stop_.send(zmq::str_buffer("stop"), zmq::send_flags::none);
+    stop_->send(zmq::str_buffer("stop"), zmq::send_flags::none);
   } catch (const zmq::error_t&) {
     // The context is being terminated: the thread's poll ends with ETERM.
   }

@@ -15,12 +15,18 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
-#include <zmq.hpp>
 
 #include "common/base/result.h"
 #include "common/wire/curve.h"
+
+namespace zmq {
+class context_t;
+class socket_t;
+}  // namespace zmq
 
 namespace proctor::wire {
 
@@ -46,8 +52,7 @@ class ZapHandler {
   std::uint64_t denials() const { return denials_.load(); }
 
  private:
-  ZapHandler(AllowList list, OnDenied on_denied)
-      : list_(std::move(list)), on_denied_(std::move(on_denied)) {}
+  ZapHandler(AllowList list, OnDenied on_denied);
   void serve(zmq::socket_t requests, zmq::socket_t stop);
   void answer(zmq::socket_t& requests);
 
@@ -55,7 +60,7 @@ class ZapHandler {
   AllowList list_;
   const OnDenied on_denied_;
   std::atomic<std::uint64_t> denials_{0};
-  zmq::socket_t stop_;
+  std::unique_ptr<zmq::socket_t> stop_;
   std::thread thread_;
 };
 

@@ -4,8 +4,11 @@
 #include <atomic>
 #include <cstring>
 #include <utility>
+#include <zmq.hpp>
 
 #include "common/base/text.h"
+#include "common/wire/asio.h"
+#include "common/wire/edge_socket.h"
 #include "common/wire/endpoint.h"
 
 namespace proctor::wire {
@@ -113,6 +116,15 @@ zmq::message_t as_message(std::string bytes) {
 }
 
 }  // namespace
+
+struct ZmqPort::Retry {
+  asio::steady_timer timer;
+};
+
+ZmqPort::ZmqPort(Options options, OnMessage on_message, OnLink on_link)
+    : options_(std::move(options)),
+      on_message_(std::move(on_message)),
+      on_link_(std::move(on_link)) {}
 
 Result<std::unique_ptr<ZmqPort>> ZmqPort::open(asio::io_context& io, zmq::context_t& context,
                                                Options options, OnMessage on_message,
@@ -249,19 +261,20 @@ bool ZmqPort::receive_link_event(zmq::socket_t& monitor) {
 // restarts.
 void ZmqPort::connect_again_later() {
   if (retry_) return;
-  retry_.emplace(main_->executor());
-  retry_->expires_after(options_.refused_retry);
-  retry_->async_wait([this, alive = std::weak_ptr<int>(alive_)](boost::system::error_code ec) {
-    if (ec || alive.expired()) return;
-    retry_.reset();
-    void* socket = main_->socket().handle();
-    const char* endpoint = options_.endpoint.c_str();
-    // The session may be gone or not; the address was right before, so connecting cannot fail but
-    // for a context that is being terminated.
-    static_cast<void>(zmq_disconnect(socket, endpoint));
-    static_cast<void>(zmq_connect(socket, endpoint));
-    main_->touched();
-  });
+  retry_ = std::make_unique<Retry>(Retry{asio::steady_timer(main_->executor())});
+  retry_->timer.expires_after(options_.refused_retry);
+  retry_->timer.async_wait(
+      [this, alive = std::weak_ptr<int>(alive_)](boost::system::error_code ec) {
+        if (ec || alive.expired()) return;
+        retry_.reset();
+        void* socket = main_->socket().handle();
+        const char* endpoint = options_.endpoint.c_str();
+        // The session may be gone or not; the address was right before, so connecting cannot fail
+        // but for a context that is being terminated.
+        static_cast<void>(zmq_disconnect(socket, endpoint));
+        static_cast<void>(zmq_connect(socket, endpoint));
+        main_->touched();
+      });
 }
 
 bool ZmqPort::send_parts(const std::string& peer, std::string bytes) {

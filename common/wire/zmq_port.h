@@ -20,15 +20,25 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <zmq.hpp>
 
 #include "common/base/limits.h"
 #include "common/base/result.h"
 #include "common/wire/curve.h"
-#include "common/wire/edge_socket.h"
 #include "common/wire/zap.h"
 
+namespace boost::asio {
+class io_context;
+}
+
+namespace zmq {
+class context_t;
+class message_t;
+class socket_t;
+}  // namespace zmq
+
 namespace proctor::wire {
+
+class EdgeSocket;
 
 struct PeerMessage {
   std::string peer;  // routing id; empty on a DEALER
@@ -102,10 +112,8 @@ class ZmqPort {
   const Counters& counters() const { return counters_; }
 
  private:
-  ZmqPort(Options options, OnMessage on_message, OnLink on_link)
-      : options_(std::move(options)),
-        on_message_(std::move(on_message)),
-        on_link_(std::move(on_link)) {}
+  struct Retry;
+  ZmqPort(Options options, OnMessage on_message, OnLink on_link);
   void start(boost::asio::io_context& io, zmq::context_t& context);
   void watch_links(boost::asio::io_context& io, zmq::context_t& context);
   bool receive(zmq::socket_t& socket);
@@ -121,8 +129,7 @@ class ZmqPort {
   std::string bound_endpoint_;
   std::unique_ptr<EdgeSocket> main_;
   std::unique_ptr<EdgeSocket> monitor_;
-  std::optional<boost::asio::steady_timer>
-      retry_;  // set: a refused connection waits to be made again
+  std::unique_ptr<Retry> retry_;  // set: a refused connection waits to be made again
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // handlers hold it weakly
 };
 

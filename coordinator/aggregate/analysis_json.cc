@@ -117,7 +117,8 @@ Ordered analysis_json(const Analysis& analysis) {
   for (const Contrast& c : analysis.contrasts) contrasts.push_back(contrast_json(c));
   Ordered with_removed = Ordered::array();
   for (const Contrast& c : analysis.with_removed) with_removed.push_back(contrast_json(c));
-  Ordered out = {{"plan", Ordered::parse(to_json(analysis.plan).dump())},
+  // Read back, so that its members are in the order of their names.
+  Ordered out = {{"plan", *parse_json(to_json(analysis.plan).dump())},
                  {"registered", analysis.registered},
                  {"interim", 0 < analysis.open},
                  {"adjustment", adjustment_json(analysis.adjustment)},

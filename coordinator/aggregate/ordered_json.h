@@ -10,10 +10,10 @@
 
 namespace proctor::aggregate {
 
-using Ordered = nlohmann::ordered_json;
+using Ordered = Json;
 
 inline std::string dumped(const Ordered& value) {
-  return value.dump(-1, ' ', false, Ordered::error_handler_t::replace);
+  return value.dump_as_built(-1, Json::Utf8::kReplace);
 }
 template <class T>
 Ordered or_null(const std::optional<T>& value) {

@@ -29,7 +29,6 @@ enum RunClass : std::uint16_t {
   kClassViolating = 1024,   // broke one, whatever its outcome
 };
 inline constexpr std::uint16_t kClassScorable = kClassSuccess | kClassFailure | kClassError;
-inline constexpr std::uint16_t kClassEnded = kClassScorable | kClassInvalid;
 inline constexpr std::uint16_t kClassPlanned = 255;
 std::uint16_t class_of(const RunRecord& run);
 // "success": what a count of these is called in report.json.

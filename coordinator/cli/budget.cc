@@ -1,6 +1,7 @@
 // proctor budget CAMPAIGN: where the money is.  proctor budget raise: a declared deviation (R163).
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <thread>
 

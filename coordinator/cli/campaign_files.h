@@ -1,5 +1,6 @@
 #pragma once
 // A campaign folder as the commands need it: loaded, validated, with its plan and registration.
+#include <functional>
 #include <string>
 #include <vector>
 

@@ -1,5 +1,6 @@
 // proctor cassette record|list|show: recordings of calls of models, made of a campaign's evidence,
 // with which it runs again without a provider (docs/cassettes.md).
+#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "common/base/text.h"

@@ -1,4 +1,5 @@
 // proctor check CAMPAIGN: every error, nothing run.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 

@@ -1,10 +1,12 @@
 #pragma once
 // A `proctor` command: one file each, registered in main.cc.
-#include <CLI/CLI.hpp>
-#include <functional>
 #include <string>
 
 #include "common/base/result.h"
+
+namespace CLI {
+class App;
+}
 
 namespace proctor::cli {
 

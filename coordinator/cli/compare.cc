@@ -1,4 +1,5 @@
 // proctor compare OLDER NEWER
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <map>
 

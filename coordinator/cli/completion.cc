@@ -1,6 +1,7 @@
 // proctor completion SHELL, and the hidden command that its scripts ask.
 #include "coordinator/cli/completion.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <map>

@@ -2,10 +2,13 @@
 // What could come next on a half-typed command line: commands, options, campaigns, runs, workers.
 // Reads registration.json and status.json at most, never the plan or the journal: a key press
 // must not wait for a million runs.
-#include <CLI/CLI.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
+
+namespace CLI {
+class App;
+}
 
 namespace proctor::cli {
 

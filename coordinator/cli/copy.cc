@@ -1,4 +1,6 @@
 // proctor copy CAMPAIGN NEW: the same campaign, not registered and never run.
+#include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 
 #include "coordinator/cli/campaign_files.h"

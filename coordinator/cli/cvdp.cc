@@ -1,11 +1,13 @@
 // proctor cvdp ...: datasets of the CVDP benchmark.
 #include "coordinator/cli/cvdp.h"
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
 
+#include "common/base/files.h"
 #include "common/cvdp/dotenv.h"
 
 namespace proctor::cli {

@@ -3,8 +3,9 @@
 // wrong with it.  Private to the program.
 #include <functional>
 #include <string>
+#include <string_view>
 
-#include "common/base/files.h"
+#include "common/base/result.h"
 #include "common/cvdp/dataset.h"
 #include "coordinator/cli/command.h"
 

@@ -1,5 +1,7 @@
 #include "coordinator/cli/cvdp_agent.h"
 
+#include <CLI/CLI.hpp>
+
 #include "common/base/files.h"
 #include "common/base/limits.h"
 #include "common/contract/bundle_frame.h"

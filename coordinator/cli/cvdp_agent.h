@@ -2,7 +2,6 @@
 // The agent of `proctor cvdp run`: an image, as upstream starts it, given what of the worker it
 // needs; or a method as campaign.yaml has them, in a file of its own.
 // Private to the program.
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +10,10 @@
 #include "common/base/json.h"
 #include "common/base/result.h"
 #include "common/contract/campaign.h"
+
+namespace CLI {
+class App;
+}
 
 namespace proctor::cli {
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/files.h"
 #include "common/cvdp/single_shot.h"
 #include "coordinator/cli/cvdp_select.h"
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/files.h"
 #include "common/cvdp/import.h"
 #include "coordinator/cli/cvdp_select.h"
 

@@ -1,4 +1,5 @@
 // proctor cvdp check FILE: every record of a dataset judged, nothing run.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 

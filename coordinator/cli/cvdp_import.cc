@@ -1,4 +1,5 @@
 // proctor cvdp import FILE --into CAMPAIGN: problems as contracts.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 

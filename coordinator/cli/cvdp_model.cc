@@ -1,5 +1,6 @@
 #include "coordinator/cli/cvdp_model.h"
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "common/base/files.h"
 #include "common/base/text.h"
 
 namespace proctor::cli {
@@ -28,7 +29,8 @@ Json json_of(const CvdpPart& part) {
 void take_counts(const Json& json, CvdpPart& part) {
   json.at("contracts").get_to(part.contracts);
   for (const Json& l : json.at("left_out"))
-    part.left_out.push_back({l.at("id"), l.at("category"), l.at("difficulty"), l.at("why")});
+    part.left_out.push_back({l.at("id").string(), l.at("category").string(),
+                             l.at("difficulty").string(), l.at("why").string()});
 }
 
 CvdpPart part_from(const Json& json) {

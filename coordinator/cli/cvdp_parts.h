@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/files.h"
 #include "common/base/json.h"
 #include "coordinator/cli/cvdp_campaign.h"
 

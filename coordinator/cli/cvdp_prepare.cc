@@ -1,10 +1,12 @@
 // proctor cvdp prepare FILE --prefix DIR: upstream's folders and files, nothing run.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <map>
 #include <memory>
 #include <set>
 
+#include "common/base/files.h"
 #include "common/base/text.h"
 #include "common/cvdp/json_writer.h"
 #include "common/cvdp/prepare.h"

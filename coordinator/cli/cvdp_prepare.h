@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "common/base/files.h"
 #include "common/cvdp/compose.h"
 #include "coordinator/cli/cvdp_select.h"
 

@@ -1,4 +1,6 @@
 // proctor cvdp report: the reports of one run or of several samples.
+#include <CLI/CLI.hpp>
+
 #include "common/cvdp/report.h"
 
 #include <cstdio>

@@ -1,5 +1,7 @@
 #include "coordinator/cli/cvdp_results.h"
 
+#include <algorithm>
+
 #include "common/base/limits.h"
 #include "common/base/text.h"
 #include "common/cvdp/heavy.h"

@@ -1,4 +1,5 @@
 // proctor cvdp run FILE: import, freeze, run and report in one go.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 

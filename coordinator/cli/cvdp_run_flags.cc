@@ -1,5 +1,6 @@
 #include "coordinator/cli/cvdp_run_flags.h"
 
+#include <CLI/CLI.hpp>
 #include <thread>
 
 #include "common/cvdp/transform.h"

@@ -1,5 +1,6 @@
 #include "coordinator/cli/cvdp_select.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "common/base/text.h"

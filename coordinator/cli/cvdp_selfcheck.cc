@@ -1,4 +1,5 @@
 // proctor cvdp selfcheck FILE: do the problems tell a right answer from none?
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 #include <set>

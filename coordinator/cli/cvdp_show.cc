@@ -1,4 +1,5 @@
 // proctor cvdp yaml and show: datasets for people's eyes.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <memory>

@@ -1,5 +1,6 @@
 // proctor cvdp sweep: datasets by models and agents, one run after another, as upstream's
 // model_sweep.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <memory>

@@ -1,4 +1,5 @@
 // proctor cvdp merge, split, refine and stats: what upstream's tools/ do to dataset files.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <map>

@@ -1,4 +1,5 @@
 // proctor cvdp transform: a dataset of one shape as one of the other.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 #include <optional>

@@ -1,5 +1,6 @@
 // proctor explain CAMPAIGN RUN: why a run waits, ran where it ran, stopped or failed.  The
 // coordinator that runs says why; when none does, its scheduler is made again from the journal.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 
@@ -137,7 +138,8 @@ std::string not_kept(const fs::path& dir) {
   const Result<Json> event =
       parse_json(std::string_view(*log).substr(begin, log->find('\n', at) - begin));
   if (!event.ok() || !event->is_object()) return "";
-  const Json found = event->value("/payload/left_out"_json_pointer, Json::array());
+  const Json payload = event->value("payload", Json());
+  const Json found = payload.is_object() ? payload.value("left_out", Json()) : Json();
   std::string out;
   for (const Json& l : found)
     if (l.is_object() && l.contains("path") && l["path"].is_string() && l.contains("why") &&
@@ -291,8 +293,9 @@ std::string text_of(const Why& why) {
 // "task" or "method", where one is parked because it is broken.
 std::string fault_of(const Why& why) {
   if (!why.said.is_object()) return "";
-  const Json fault = why.said.value("/facts/fault"_json_pointer, Json());
-  return fault.is_string() ? fault.get<std::string>() : "";
+  const Json facts = why.said.value("facts", Json());
+  const auto fault = facts.find("fault");
+  return fault != facts.end() && fault->is_string() ? fault->string() : "";
 }
 
 Json attempt_json(const AttemptRecord& a) {
@@ -343,7 +346,7 @@ Result<int> explain_json(const std::string& folder, const AskedRun& asked, bool 
     out["breakers"] = std::move(told.breakers);
     out["unlisted_refusals"] = std::move(told.unlisted);
   }
-  std::printf("%s\n", out.dump(1, ' ', true, Json::error_handler_t::replace).c_str());
+  std::printf("%s\n", out.dump(1, Json::Utf8::kReplace, true).c_str());
   return kOk;
 }
 

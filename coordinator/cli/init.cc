@@ -1,4 +1,5 @@
 // proctor init DIR: a first campaign, commented, that runs as it is.
+#include <CLI/CLI.hpp>
 #include <cctype>
 #include <cstdio>
 

@@ -1,5 +1,6 @@
 // proctor journal check, head, recover: is the campaign's journal whole, what stands for it
 // elsewhere, and what can be saved if it is damaged.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "coordinator/cli/command.h"

@@ -1,4 +1,5 @@
 // proctor journal export: every fact, as JSON lines.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 
@@ -25,7 +26,7 @@ Result<int> export_lines(const std::string& folder) {
       if (run < frozen.plan.size())
         out["run_name"] = frozen.plan.run_name(RunId(static_cast<std::uint32_t>(run)));
     }
-    const std::string line = out.dump(-1, ' ', true, Json::error_handler_t::replace) + "\n";
+    const std::string line = out.dump(-1, Json::Utf8::kReplace, true) + "\n";
     written = written && std::fwrite(line.data(), 1, line.size(), stdout) == line.size();
   }));
   if (!written || std::fflush(stdout) != 0) return errno_error("write the export", errno);

@@ -1,4 +1,5 @@
 // proctor keygen CAMPAIGN [--worker NAME]: CURVE key pairs of a coordinator and its workers.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "common/base/limits.h"

@@ -1,4 +1,6 @@
 // proctor leaderboard CAMPAIGN...
+#include <CLI/CLI.hpp>
+
 #include "coordinator/aggregate/leaderboard.h"
 
 #include <cstdio>

@@ -1,4 +1,5 @@
 // proctor list CAMPAIGN [--where FILTER]: the runs behind a number.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "common/base/text.h"

@@ -1,6 +1,7 @@
 // proctor logs CAMPAIGN RUN and proctor diff CAMPAIGN RUN: what a run's programs said, and what its
 // agent changed; from its evidence, or from the local worker that makes it now.
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <fmt/format.h>
 

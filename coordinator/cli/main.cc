@@ -1,4 +1,5 @@
 // proctor: what an operator types.  Every command has its own file.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <exception>

@@ -1,6 +1,7 @@
 // proctor merge CAMPAIGN CAMPAIGN...
 #include "coordinator/cli/merge.h"
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "coordinator/aggregate/campaign_merge.h"

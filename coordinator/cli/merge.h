@@ -1,6 +1,9 @@
 #pragma once
 // proctor merge: campaigns of one configuration class as one table.
-#include <CLI/CLI.hpp>
+
+namespace CLI {
+class App;
+}
 
 namespace proctor::cli {
 

@@ -1,6 +1,7 @@
 // proctor pause, unpause, drain, cancel, requeue, approve, quarantine, release, kick.
 #include "coordinator/cli/operate.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -180,7 +181,7 @@ int tell(const ControlRequest& request, const Acted& acted, bool json) {
                       {"verdict", to_string(answer.verdict)},
                       {"text", answer.text},
                       {"live", acted.live}};
-    std::printf("%s\n", out.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+    std::printf("%s\n", out.dump(-1, Json::Utf8::kReplace).c_str());
     return code;
   }
   // Its lines are ours; what a terminal would obey is in them from elsewhere.

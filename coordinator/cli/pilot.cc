@@ -1,4 +1,5 @@
 // proctor pilot status, approve: the gates between the stages of a campaign (docs/pilots.md).
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -143,7 +144,7 @@ Result<int> show(const std::string& folder, bool json) {
     for (std::uint16_t s = 0; s < plan.stages.size(); ++s)
       out["stages"].push_back(stage_json(core, s, core.facts_of(s)));
     if (const std::optional<GateView> gate = core.gate()) out["gate"] = gate_json(*gate, folder);
-    std::printf("%s\n", out.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
+    std::printf("%s\n", out.dump(1, Json::Utf8::kReplace).c_str());
     return kOk;
   }
   if (plan.stages.empty())

@@ -1,7 +1,10 @@
 #pragma once
 // Commands of staged pilots (docs/pilots.md): apart from command.h, which every command includes.
-#include <CLI/CLI.hpp>
 #include <string>
+
+namespace CLI {
+class App;
+}
 
 namespace proctor::cli {
 

@@ -1,4 +1,5 @@
 // proctor plan CAMPAIGN [--freeze]: draws the run order; --freeze registers it.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "coordinator/cli/analysis_notes.h"

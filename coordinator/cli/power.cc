@@ -1,6 +1,7 @@
 // proctor power: what a plan can show, before it is paid.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <map>

@@ -1,4 +1,5 @@
 // proctor project CAMPAIGN: what it may cost, before a cent is spent.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "common/base/limits.h"

@@ -1,4 +1,5 @@
 // proctor remove-task: takes a task out after the freeze, for a reason (R173).
+#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "common/base/system_clock.h"

@@ -1,4 +1,6 @@
 // proctor report CAMPAIGN [--json|--csv|--form FORM]
+#include <CLI/CLI.hpp>
+
 #include "coordinator/aggregate/report.h"
 
 #include <fmt/format.h>
@@ -159,8 +161,10 @@ void add_report(CLI::App& app, int& exit_code) {
   CLI::Option* json =
       command->add_flag("--json", args->json, "every number with the runs behind it (--form json)");
   command
-      ->add_option("--schema", args->schema,
-                   "of json: 2, or 1 for readers of before, with a list of runs in every row")
+      ->add_option(
+          "--schema", args->schema,
+          "of json: 2, or 1 for readers of before, with a list of runs in every row, which the "
+          "next release has no more")
       ->check(CLI::IsMember({1U, 2U}))
       ->capture_default_str();
   command->add_flag("--csv", args->csv, "one record per row of the tables (--form csv)")

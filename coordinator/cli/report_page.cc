@@ -1,5 +1,7 @@
 #include "coordinator/cli/report_page.h"
 
+#include <algorithm>
+
 #include "common/base/system_clock.h"
 #include "common/contract/money_word.h"
 

@@ -1,4 +1,5 @@
 // proctor review CAMPAIGN RUN: books a person's time on a run that has ended (C_human; R158, R174).
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 

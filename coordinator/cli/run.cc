@@ -1,4 +1,6 @@
 // proctor run, serve and resume: three ways into the same loop.
+#include <CLI/CLI.hpp>
+
 #include "common/base/limits.h"
 #include "coordinator/cli/campaign_run.h"
 #include "coordinator/cli/command.h"

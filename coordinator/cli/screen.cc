@@ -1,4 +1,5 @@
 // proctor screen CAMPAIGN [TASK...]: do the tasks' checks always say the same?
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <iterator>

@@ -1,4 +1,5 @@
 // proctor selfcheck CAMPAIGN [TASK...]: are the contracts any good, before money is spent on them?
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <iterator>

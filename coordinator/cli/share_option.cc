@@ -1,5 +1,6 @@
 #include "coordinator/cli/share_option.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
 #include <string>

@@ -1,6 +1,9 @@
 #pragma once
 // An option that is a share of something, as in 0.05.
-#include <CLI/CLI.hpp>
+
+namespace CLI {
+class Validator;
+}
 
 namespace proctor::cli {
 

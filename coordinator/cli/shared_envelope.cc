@@ -23,7 +23,7 @@
 namespace proctor::cli {
 namespace {
 
-using Ordered = nlohmann::ordered_json;
+using Ordered = Json;
 
 Result<SharedView> look(const FrozenCampaign& frozen) {
   PROCTOR_TRY(RedisLedger ledger,
@@ -138,7 +138,7 @@ std::string shared_envelope_text(const FrozenCampaign& frozen, const std::string
 
 std::string with_shared_envelope(const FrozenCampaign& frozen, std::string text) {
   if (!frozen.campaign.envelopes.shared) return text;
-  Ordered out = Ordered::parse(text);
+  Ordered out = parse_json(text, {.bytes_max = text.size()}).value();
   const Result<SharedView> view = look(frozen);
   Ordered shared = {{"name", frozen.campaign.envelopes.shared->name}};
   if (view.ok()) {
@@ -158,7 +158,7 @@ std::string with_shared_envelope(const FrozenCampaign& frozen, std::string text)
     shared["unknown"] = view.error().detail;
   }
   out["shared"] = std::move(shared);
-  return out.dump(-1, ' ', false, Ordered::error_handler_t::replace) + "\n";
+  return out.dump_as_built(-1, Json::Utf8::kReplace) + "\n";
 }
 
 Result<int> share_envelope(const std::vector<std::string>& folders) {

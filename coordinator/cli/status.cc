@@ -1,4 +1,6 @@
 // proctor status CAMPAIGN [--watch] [--json]
+#include <CLI/CLI.hpp>
+
 #include "coordinator/shell/status.h"
 
 #include <cstdio>

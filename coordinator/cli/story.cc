@@ -1,4 +1,5 @@
 // proctor story CAMPAIGN [RUN]: what happened, in order, each with its cause.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -35,7 +36,7 @@ void print_json(const Plan& plan, const std::string& unit, const StoryFact& fact
               {"text", sentence_of(fact, unit)}};
   if (fact.run) out["run"] = name_of(plan, *fact.run);
   if (fact.attempt) out["attempt"] = fact.attempt->raw();
-  std::printf("%s\n", out.dump(-1, ' ', true, Json::error_handler_t::replace).c_str());
+  std::printf("%s\n", out.dump(-1, Json::Utf8::kReplace, true).c_str());
 }
 
 void print_text(const Plan& plan, const std::string& unit, const StoryFact& fact,

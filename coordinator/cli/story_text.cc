@@ -49,8 +49,7 @@ std::string members_of(const std::string& detail) {
   std::string out;
   for (const auto& [key, value] : parsed->items())
     out += (out.empty() ? "" : ", ") + key + " " +
-           (value.is_string() ? value.get<std::string>()
-                              : value.dump(-1, ' ', false, Json::error_handler_t::replace));
+           (value.is_string() ? value.get<std::string>() : value.dump(-1, Json::Utf8::kReplace));
   return out;
 }
 

@@ -1,5 +1,6 @@
 // proctor try CAMPAIGN TASK METHOD: one run, in a folder of its own.  The campaign is neither
 // registered nor changed, and none of its money is spent.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "common/base/file_lock.h"

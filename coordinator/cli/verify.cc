@@ -1,4 +1,6 @@
 // proctor verify PATH: recomputes digests, hash chains and money of one run or a whole campaign.
+#include <CLI/CLI.hpp>
+
 #include "common/trace/verify.h"
 
 #include <cstdio>

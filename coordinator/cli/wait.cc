@@ -1,5 +1,6 @@
 // proctor wait CAMPAIGN: until it has ended, or come to something on the way.  For scripts: nothing
 // is asked of the coordinator, its status file is read as it comes, and the journal when none runs.
+#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
 #include <thread>

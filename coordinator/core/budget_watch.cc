@@ -71,8 +71,7 @@ Note note_of(const BudgetAlert& a) {
                        {"percent", a.percent},
                        {"scope", a.scope.raw()},
                        {"spent", a.spent.micros()}};
-  return {
-      a.at, kNoteBudgetAlert, {}, {}, detail.dump(-1, ' ', false, Json::error_handler_t::replace)};
+  return {a.at, kNoteBudgetAlert, {}, {}, detail.dump(-1, Json::Utf8::kReplace)};
 }
 
 Note note_of(const RunDominates& d) {

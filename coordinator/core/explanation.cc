@@ -9,7 +9,7 @@ std::string to_json(const Explanation& why) {
   for (const auto& [name, value] : why.facts)
     std::visit([&, key = name](const auto& v) { facts[key] = v; }, value);
   return Json{{"code", why.code}, {"text", why.text}, {"facts", std::move(facts)}}.dump(
-      -1, ' ', false, Json::error_handler_t::replace);
+      -1, Json::Utf8::kReplace);
 }
 
 }  // namespace proctor

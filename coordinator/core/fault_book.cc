@@ -56,8 +56,7 @@ Note note_of(const FaultFact& f) {
     detail["cause"] = f.cause;
     detail["why"] = f.why;
   }
-  return {f.at, kNoteFault, f.attempt.run, f.attempt.no,
-          detail.dump(-1, ' ', false, Json::error_handler_t::replace)};
+  return {f.at, kNoteFault, f.attempt.run, f.attempt.no, detail.dump(-1, Json::Utf8::kReplace)};
 }
 
 Result<FaultFact> fault_of(const Note& note) try {

@@ -8,7 +8,7 @@ namespace proctor {
 namespace {
 
 Note note_of_json(WallTime at, const char* kind, const Json& detail) {
-  return {at, kind, {}, {}, detail.dump(-1, ' ', false, Json::error_handler_t::replace)};
+  return {at, kind, {}, {}, detail.dump(-1, Json::Utf8::kReplace)};
 }
 
 // What both have.

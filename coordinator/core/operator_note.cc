@@ -115,8 +115,7 @@ Note note_of(const OperatorFact& fact) {
     detail["scope"] = a.scope.raw();
     detail["to"] = a.to.micros();
   }
-  Note note{
-      a.at, kNoteOperator, {}, {}, detail.dump(-1, ' ', false, Json::error_handler_t::replace)};
+  Note note{a.at, kNoteOperator, {}, {}, detail.dump(-1, Json::Utf8::kReplace)};
   if (a.runs.size() == 1) note.run = a.runs.front();  // so that its story tells it
   return note;
 }

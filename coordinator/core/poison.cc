@@ -26,8 +26,7 @@ Note note_of(const LossJudged& f) {
     if (value == f.verdict) verdict = word;
   const Json detail = {
       {"boot", std::to_string(f.boot.raw())}, {"verdict", verdict}, {"worker", f.worker.raw()}};
-  return {f.at, kNoteLoss, f.attempt.run, f.attempt.no,
-          detail.dump(-1, ' ', false, Json::error_handler_t::replace)};
+  return {f.at, kNoteLoss, f.attempt.run, f.attempt.no, detail.dump(-1, Json::Utf8::kReplace)};
 }
 
 Result<LossJudged> loss_of(const Note& note) {

@@ -7,8 +7,7 @@ namespace proctor {
 Note note_of(const BudgetRaised& r) {
   const Json detail = {{"by", r.by},         {"from", r.from.micros()}, {"name", r.name},
                        {"reason", r.reason}, {"scope", r.scope.raw()},  {"to", r.to.micros()}};
-  return {
-      r.at, kNoteBudgetRaised, {}, {}, detail.dump(-1, ' ', false, Json::error_handler_t::replace)};
+  return {r.at, kNoteBudgetRaised, {}, {}, detail.dump(-1, Json::Utf8::kReplace)};
 }
 
 Result<BudgetRaised> raise_of(std::string_view detail, WallTime at) {

@@ -302,8 +302,5 @@ struct NoteRecord {
   std::int64_t seq = 0;
   Note note;
 };
-struct EpochRecord {
-  EpochBegun epoch;
-};
 
 }  // namespace proctor

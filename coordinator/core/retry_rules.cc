@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/contract/campaign.h"
+
 namespace proctor {
 namespace {
 

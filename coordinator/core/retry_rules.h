@@ -5,9 +5,10 @@
 
 #include "common/base/clock.h"
 #include "common/base/ids.h"
-#include "common/contract/campaign.h"
 
 namespace proctor {
+
+struct Retries;
 
 // Why an attempt is made once more.  Each has its own limit and its own waits.
 enum class RetryClass : std::uint8_t { kInfrastructure, kOverload };

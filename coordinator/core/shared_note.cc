@@ -40,7 +40,7 @@ Result<SharedMember> member_of(const Json& j) {
 }
 
 Note note(const Json& detail, WallTime at) {
-  return {at, kNoteShared, {}, {}, detail.dump(-1, ' ', false, Json::error_handler_t::replace)};
+  return {at, kNoteShared, {}, {}, detail.dump(-1, Json::Utf8::kReplace)};
 }
 
 }  // namespace

@@ -58,13 +58,12 @@ Note note_of(const WorkerJudged& f) {
   const char* kind = "";
   for (const auto& [verdict, word] : kWorkerNotes)
     if (verdict == f.verdict) kind = word;
-  return {f.at, kind, {}, {}, detail.dump(-1, ' ', false, Json::error_handler_t::replace)};
+  return {f.at, kind, {}, {}, detail.dump(-1, Json::Utf8::kReplace)};
 }
 
 Note note_of(const RunEscalated& f) {
   const Json detail = {{"reason", f.reason}};
-  return {
-      f.at, kNoteEscalated, f.run, {}, detail.dump(-1, ' ', false, Json::error_handler_t::replace)};
+  return {f.at, kNoteEscalated, f.run, {}, detail.dump(-1, Json::Utf8::kReplace)};
 }
 
 Result<StandingFact> standing_fact_of(const Note& note) {

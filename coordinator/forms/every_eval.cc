@@ -176,7 +176,7 @@ std::optional<EveryEvalFiles> every_eval(const ExportedMethod& m) {
         {"hash_algorithm", "sha256"},
         {"checksum", sha256(out.samples).hex()},
         {"total_rows", rows}}}};
-  out.record = record.dump(2, ' ', false, Ordered::error_handler_t::replace) + "\n";
+  out.record = record.dump_as_built(2, Json::Utf8::kReplace) + "\n";
   return out;
 }
 

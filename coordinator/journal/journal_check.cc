@@ -62,7 +62,7 @@ Status look_at_rows(sqlite::Database& db, JournalFinding& out) {
   PROCTOR_TRY(const auto epochs, journal::load_epochs(db));
   constexpr std::size_t kAtOnce = 10'000;
   for (std::int64_t after = 0;;) {
-    PROCTOR_TRY(const auto notes, journal::load_notes(db, std::nullopt, after, kAtOnce));
+    PROCTOR_TRY(const auto notes, journal::load_notes(db, after, kAtOnce));
     if (notes.empty()) break;
     after = notes.back().seq;
     out.notes += notes.size();

@@ -81,10 +81,7 @@ Result<std::vector<AttemptRecord>> JournalReader::attempts_of(RunId run) {
   return out;
 }
 Result<std::vector<NoteRecord>> JournalReader::notes(std::int64_t after, std::size_t count_max) {
-  return journal::load_notes(*db_, std::nullopt, after, count_max);
-}
-Result<std::vector<NoteRecord>> JournalReader::notes_of(RunId run) {
-  return journal::load_notes(*db_, run, 0, static_cast<std::size_t>(-1));
+  return journal::load_notes(*db_, after, count_max);
 }
 Status JournalReader::each_fact(std::optional<RunId> only, WallTime since,
                                 const std::function<void(const StoryFact&)>& visit) {

@@ -39,7 +39,6 @@ class JournalReader {
   Result<std::vector<AttemptRecord>> attempts_of(RunId run);
   // In the order they were written, from `after` on (0: all), at most `count_max`.
   Result<std::vector<NoteRecord>> notes(std::int64_t after, std::size_t count_max);
-  Result<std::vector<NoteRecord>> notes_of(RunId run);
   // journal_story.h
   Status each_fact(std::optional<RunId> only, WallTime since,
                    const std::function<void(const StoryFact&)>& visit);

@@ -397,15 +397,11 @@ Status each_attempt(sqlite::Database& db, std::optional<RunId> only,
   }
 }
 
-Result<std::vector<NoteRecord>> load_notes(sqlite::Database& db, std::optional<RunId> only,
-                                           std::int64_t after, std::size_t count_max) {
-  PROCTOR_TRY(auto rows,
-              db.prepare(only ? "SELECT seq, at_ms, kind, run, attempt, detail FROM notes "
-                                "WHERE seq > ? AND run = ? ORDER BY seq"
-                              : "SELECT seq, at_ms, kind, run, attempt, detail FROM notes "
-                                "WHERE seq > ? ORDER BY seq"));
+Result<std::vector<NoteRecord>> load_notes(sqlite::Database& db, std::int64_t after,
+                                           std::size_t count_max) {
+  PROCTOR_TRY(auto rows, db.prepare("SELECT seq, at_ms, kind, run, attempt, detail FROM notes "
+                                    "WHERE seq > ? ORDER BY seq"));
   rows.bind(0, after);
-  if (only) rows.bind(1, std::int64_t{only->raw()});
   std::vector<NoteRecord> out;
   while (out.size() < count_max) {
     PROCTOR_TRY(const bool row, rows.step());

@@ -20,7 +20,7 @@ Result<std::vector<EpochBegun>> load_epochs(sqlite::Database& db);
 // `only`: this run, else all of them in order.
 Status each_attempt(sqlite::Database& db, std::optional<RunId> only,
                     const std::function<void(const AttemptRecord&)>& visit);
-Result<std::vector<NoteRecord>> load_notes(sqlite::Database& db, std::optional<RunId> only,
-                                           std::int64_t after, std::size_t count_max);
+Result<std::vector<NoteRecord>> load_notes(sqlite::Database& db, std::int64_t after,
+                                           std::size_t count_max);
 
 }  // namespace proctor::journal

@@ -218,7 +218,7 @@ Status judge_runs(Database& db, Salvage& out) {
 Status judge_notes(Database& db, Salvage& out) {
   std::vector<std::int64_t> broken;
   for (std::int64_t after = 0;;) {
-    auto some = journal::load_notes(db, std::nullopt, after, 1);
+    auto some = journal::load_notes(db, after, 1);
     if (some.ok() && some->empty()) break;
     PROCTOR_TRY(const std::int64_t seq,
                 db.integer("SELECT min(seq) FROM notes WHERE seq > " + std::to_string(after)));

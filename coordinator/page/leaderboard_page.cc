@@ -1,5 +1,7 @@
 #include "coordinator/page/leaderboard_page.h"
 
+#include <algorithm>
+
 #include "coordinator/page/context.h"
 #include "coordinator/page/style.h"
 

@@ -34,7 +34,7 @@ constexpr std::array<std::pair<std::string_view, std::string ControlRequest::*>,
      {"minutes", &ControlRequest::minutes}}};
 
 std::string one_line(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json.dump(-1, Json::Utf8::kReplace) + "\n";
 }
 
 Error wrong(const std::string& what) {

@@ -11,6 +11,7 @@
 
 #include "common/base/log.h"
 #include "common/base/unique_fd.h"
+#include "common/wire/asio.h"
 #include "coordinator/shell/control_protocol.h"
 
 namespace proctor {
@@ -18,6 +19,8 @@ namespace proctor {
 namespace asio = boost::asio;
 
 namespace {
+
+using Protocol = asio::local::stream_protocol;
 
 constexpr std::chrono::milliseconds kAcceptAgain{200};
 
@@ -62,10 +65,17 @@ bool may_speak(int fd) {
 
 }  // namespace
 
+struct ControlServer::Listener {
+  Protocol::acceptor acceptor;
+  asio::steady_timer pause;
+};
+
 class ControlServer::Client : public std::enable_shared_from_this<Client> {
  public:
   Client(ControlServer& server, Protocol::socket socket)
       : server_(&server), socket_(std::move(socket)), timer_(socket_.get_executor()) {}
+
+  int fd() { return socket_.native_handle(); }
 
   // No word of ours reaches the server any more.
   void cut() {
@@ -168,6 +178,12 @@ class ControlServer::Client : public std::enable_shared_from_this<Client> {
   bool open_ = false, last_ = false;
 };
 
+ControlServer::ControlServer(asio::io_context& io, fs::path socket, Handler handler, Times times)
+    : listener_(new Listener{Protocol::acceptor(io), asio::steady_timer(io)}),
+      socket_(std::move(socket)),
+      handler_(std::move(handler)),
+      times_(times) {}
+
 Result<std::unique_ptr<ControlServer>> ControlServer::open(asio::io_context& io,
                                                            const fs::path& socket, Handler handler,
                                                            Times times) {
@@ -188,32 +204,31 @@ Status ControlServer::listen() {
     return errno_error("chmod", errno);
   if (::listen(fd.get(), static_cast<int>(kClientsMax)) != 0) return errno_error("listen", errno);
   boost::system::error_code ec;
-  acceptor_.assign(Protocol(), fd.get(), ec);
+  listener_->acceptor.assign(Protocol(), fd.get(), ec);
   if (ec) return Error{Errc::kUnavailable, ec.message()};
   fd.release();
   return ok_status();
 }
 
 void ControlServer::accept() {
-  acceptor_.async_accept([this, alive = std::weak_ptr<int>(alive_)](boost::system::error_code ec,
-                                                                    Protocol::socket socket) {
+  listener_->acceptor.async_accept([this, alive = std::weak_ptr<int>(alive_)](
+                                       boost::system::error_code ec, Protocol::socket socket) {
     if (alive.expired() || ec == asio::error::operation_aborted) return;
     if (!ec) {
-      admit(std::move(socket));
+      admit(std::make_shared<Client>(*this, std::move(socket)));
       return accept();
     }
-    pause_.expires_after(kAcceptAgain);  // no descriptor left, say: not in a busy loop
-    pause_.async_wait([this, alive](boost::system::error_code cancelled) {
+    listener_->pause.expires_after(kAcceptAgain);  // no descriptor left, say: not in a busy loop
+    listener_->pause.async_wait([this, alive](boost::system::error_code cancelled) {
       if (!cancelled && !alive.expired()) accept();
     });
   });
 }
 
-void ControlServer::admit(Protocol::socket socket) {
-  if (!may_speak(socket.native_handle())) return log::warn("control socket: refused a stranger");
+void ControlServer::admit(const std::shared_ptr<Client>& client) {
+  if (!may_speak(client->fd())) return log::warn("control socket: refused a stranger");
   const bool full = kClientsMax <= clients_.size();
   if (2 * kClientsMax <= clients_.size()) return;  // not even a word for it
-  auto client = std::make_shared<Client>(*this, std::move(socket));
   clients_.insert(client);
   if (!full) return client->read();
   client->last_word(refusal(ControlAnswer::Verdict::kUnavailable,
@@ -223,7 +238,7 @@ void ControlServer::admit(Protocol::socket socket) {
 ControlServer::~ControlServer() {
   for (const auto& client : clients_) client->cut();
   boost::system::error_code ec;
-  acceptor_.close(ec);
+  listener_->acceptor.close(ec);
   std::error_code gone;
   fs::remove(socket_, gone);
 }

@@ -8,14 +8,20 @@
 // length of a line and in time; who stalls or floods is cut off and delays nobody.
 // All on one Asio loop: open, handler and destructor on its thread.
 // Errors: kUnavailable, the socket cannot be had.
+#include <chrono>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "common/base/files.h"
 #include "common/base/result.h"
-#include "common/wire/asio.h"
+
+namespace boost::asio {
+class io_context;
+}
 
 namespace proctor {
 
@@ -58,19 +64,13 @@ class ControlServer {
 
  private:
   class Client;
-  using Protocol = boost::asio::local::stream_protocol;
-  ControlServer(boost::asio::io_context& io, fs::path socket, Handler handler, Times times)
-      : acceptor_(io),
-        pause_(io),
-        socket_(std::move(socket)),
-        handler_(std::move(handler)),
-        times_(times) {}
+  struct Listener;
+  ControlServer(boost::asio::io_context& io, fs::path socket, Handler handler, Times times);
   Status listen();
   void accept();
-  void admit(Protocol::socket socket);
+  void admit(const std::shared_ptr<Client>& client);
 
-  Protocol::acceptor acceptor_;
-  boost::asio::steady_timer pause_;
+  std::unique_ptr<Listener> listener_;
   fs::path socket_;
   Handler handler_;
   Times times_;

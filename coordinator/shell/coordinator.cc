@@ -17,6 +17,7 @@
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/journal/owner_lock.h"
 #include "coordinator/shell/behind.h"
+#include "coordinator/shell/coordinator_loop.h"
 #include "coordinator/shell/kept_list.h"
 #include "coordinator/shell/open_files.h"
 #include "coordinator/shell/restore.h"
@@ -36,6 +37,8 @@ Time now() {
 
 Coordinator::Coordinator(CoordinatorOptions options)
     : options_(std::move(options)),
+      loop_(std::make_unique<Loop>()),
+      io_(loop_->io),
       bundles_(*options_.definition, options_.campaign),
       archives_(options_.folder),
       allow_files_(options_.folder),
@@ -206,10 +209,10 @@ Result<Coordinator::Port::Options> Coordinator::port_options(
   if (!options_.keys) return Error{Errc::kInvalid, "no key pair for " + listen.endpoint};
   if (!zap_) {
     PROCTOR_TRY(wire::AllowList allow, allow_files_.read());
-    PROCTOR_TRY(zap_,
-                wire::ZapHandler::start(zmq_, std::move(allow), [](const std::string& reason) {
-                  log::warn("refused a connection: " + reason);
-                }));
+    PROCTOR_TRY(
+        zap_, wire::ZapHandler::start(loop_->zmq, std::move(allow), [](const std::string& reason) {
+          log::warn("refused a connection: " + reason);
+        }));
     allow_thread_ = std::make_unique<TaskThread>("allow-list");
   }
   port.curve_server = Port::CurveServer{*options_.keys, zap_};
@@ -220,7 +223,7 @@ Status Coordinator::bind_ports() {
   for (std::size_t i = 0; i < options_.listen.size(); ++i) {
     PROCTOR_TRY(Port::Options port_options_i, port_options(options_.listen[i]));
     Result<std::unique_ptr<Port>> port = Port::open(
-        io_, zmq_, std::move(port_options_i),
+        io_, loop_->zmq, std::move(port_options_i),
         [this, i](wire::PeerMessage m) { receive(i, std::move(m)); },
         [this, i](Port::Link link, const std::string& detail) {
           if (link == Port::Link::kRefused) warn("a peer was refused: " + detail);
@@ -436,8 +439,8 @@ void Coordinator::perform(const ReplySync& c) {
   send(c.worker, reply);
 }
 void Coordinator::perform(const ArmTimer& c) {
-  timer_.expires_after(std::max(c.at - mono_now(), Millis(0)));
-  timer_.async_wait([this](boost::system::error_code ec) {
+  loop_->timer.expires_after(std::max(c.at - mono_now(), Millis(0)));
+  loop_->timer.async_wait([this](boost::system::error_code ec) {
     if (!ec) feed(TimerFired{});
   });
 }
@@ -472,8 +475,8 @@ void Coordinator::say_goodbye() {
   reply.drain = true;
   for (const auto& [id, peer] : peers_) send(id, reply);
   if (peers_.empty() && !(options_.awaited && options_.awaited())) return io_.stop();
-  goodbye_timer_.expires_after(kGoodbye);
-  goodbye_timer_.async_wait([this](boost::system::error_code ec) {
+  loop_->goodbye_timer.expires_after(kGoodbye);
+  loop_->goodbye_timer.async_wait([this](boost::system::error_code ec) {
     if (!ec) io_.stop();
   });
 }

@@ -12,10 +12,8 @@
 #include <string>
 #include <utility>
 #include <vector>
-#include <zmq.hpp>
 
 #include "common/plan/plan.h"
-#include "common/wire/asio.h"
 #include "common/wire/zmq_port.h"
 #include "coordinator/core/scheduler.h"
 #include "coordinator/journal/journal.h"
@@ -171,8 +169,9 @@ class Coordinator {
   std::string run_name(RunId run) const { return options_.plan->run_name(run); }
 
   CoordinatorOptions options_;
-  boost::asio::io_context io_{1};
-  zmq::context_t zmq_{1};
+  struct Loop;                        // coordinator_loop.h
+  const std::unique_ptr<Loop> loop_;  // outlives all that follows
+  boost::asio::io_context& io_;
   Epoch epoch_;
   Bundles bundles_;
   std::unique_ptr<Journal> journal_;
@@ -196,10 +195,6 @@ class Coordinator {
   std::map<std::pair<std::size_t, std::string>, WorkerId> by_routing_id_;
   std::set<WorkerId> epoch_refused_;  // at most kRosterMax
   std::set<AttemptId> unpacking_;     // a repeated result waits for the first
-  boost::asio::steady_timer timer_{io_};
-  boost::asio::steady_timer status_timer_{io_};
-  boost::asio::steady_timer goodbye_timer_{io_};
-  boost::asio::steady_timer gone_timer_{io_};
   bool looking_who_is_gone_ = false;
   LoopLag lag_{io_};
   FloodGuard floods_;

@@ -11,6 +11,7 @@
 #include "common/wire/lost_evidence.h"
 #include "coordinator/core/sync_pace.h"
 #include "coordinator/shell/coordinator.h"
+#include "coordinator/shell/coordinator_loop.h"
 #include "coordinator/shell/open_files.h"
 
 namespace proctor {
@@ -158,8 +159,8 @@ void Coordinator::forget_silent_peers() {
 // A ROUTER tells that somebody went, not who.
 void Coordinator::look_who_is_gone() {
   if (std::exchange(looking_who_is_gone_, true)) return;
-  gone_timer_.expires_after(kUntilGone);
-  gone_timer_.async_wait([this](boost::system::error_code ec) {
+  loop_->gone_timer.expires_after(kUntilGone);
+  loop_->gone_timer.async_wait([this](boost::system::error_code ec) {
     if (ec) return;
     looking_who_is_gone_ = false;
     std::vector<WorkerDisconnected> gone;

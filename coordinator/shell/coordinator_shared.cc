@@ -6,6 +6,7 @@
 #include "common/base/overload.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
+#include "common/wire/asio.h"
 #include "coordinator/core/shared_note.h"
 #include "coordinator/shell/coordinator.h"
 

@@ -10,6 +10,7 @@
 #include "common/contract/money_word.h"
 #include "coordinator/shell/campaign_status.h"
 #include "coordinator/shell/coordinator.h"
+#include "coordinator/shell/coordinator_loop.h"
 
 namespace proctor {
 namespace {
@@ -66,8 +67,8 @@ void Coordinator::tick() {
   floods_.next_second();
   if (const std::uint64_t held_back = spoken_.next_second(); 0 < held_back)
     log::warn(std::to_string(held_back) + " more warnings and alerts were not written down");
-  status_timer_.expires_after(kStatusEvery);
-  status_timer_.async_wait([this](boost::system::error_code ec) {
+  loop_->status_timer.expires_after(kStatusEvery);
+  loop_->status_timer.async_wait([this](boost::system::error_code ec) {
     if (!ec) tick();
   });
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "common/wire/asio.h"
+
 namespace proctor {
 
 using std::chrono::microseconds;
@@ -43,16 +45,22 @@ LagFigures LagBook::figures() const {
   return out;
 }
 
-LoopLag::LoopLag(boost::asio::io_context& io) : timer_(io) {
+struct LoopLag::Timer {
+  boost::asio::steady_timer timer;
+};
+
+LoopLag::LoopLag(boost::asio::io_context& io) : timer_(new Timer{boost::asio::steady_timer(io)}) {
   wait();
 }
 
+LoopLag::~LoopLag() = default;
+
 void LoopLag::wait() {
-  timer_.expires_after(LagBook::kEvery);
-  timer_.async_wait([this](boost::system::error_code ec) {
+  timer_->timer.expires_after(LagBook::kEvery);
+  timer_->timer.async_wait([this](boost::system::error_code ec) {
     if (ec) return;
     book_.late_by(std::chrono::duration_cast<microseconds>(
-        boost::asio::steady_timer::clock_type::now() - timer_.expiry()));
+        boost::asio::steady_timer::clock_type::now() - timer_->timer.expiry()));
     wait();
   });
 }

@@ -11,7 +11,9 @@
 #include <memory>
 #include <vector>
 
-#include "common/wire/asio.h"
+namespace boost::asio {
+class io_context;
+}
 
 namespace proctor {
 
@@ -40,11 +42,13 @@ class LagBook {
 class LoopLag {
  public:
   explicit LoopLag(boost::asio::io_context& io);
+  ~LoopLag();
   LagFigures figures() const { return book_.figures(); }
 
  private:
+  struct Timer;
   void wait();
-  boost::asio::steady_timer timer_;
+  std::unique_ptr<Timer> timer_;
   LagBook book_;
 };
 

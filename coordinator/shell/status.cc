@@ -121,7 +121,7 @@ std::string to_json(const StatusSnapshot& s) {
                             {"offers", w.offers},
                             {"since_ms", w.since.raw()},
                             {"until_ms", w.until.raw()}});
-  return j.dump(1, ' ', true, Json::error_handler_t::replace) + "\n";
+  return j.dump(1, Json::Utf8::kReplace, true) + "\n";
 }
 
 Result<StatusSnapshot> parse_status(std::string_view text) try {

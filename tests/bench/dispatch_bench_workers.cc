@@ -10,9 +10,11 @@
 #include <memory>
 #include <set>
 #include <utility>
+#include <zmq.hpp>
 
 #include "common/base/limits.h"
 #include "common/base/system_clock.h"
+#include "common/wire/asio.h"
 #include "common/wire/codec.h"
 #include "tests/bench/bench_support.h"
 

@@ -32,7 +32,7 @@ def ask(**request):
 def options(doc, seed):
     """Of every driver; to be completed by its own."""
     out = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    out.add_argument("--build", default=str(faultlib.TOP / "build/dev"), help="folder of the built programs")
+    out.add_argument("--build", default=str(faultlib.TOP / "build/release"), help="folder of the built programs")
     out.add_argument("--seed", type=int, default=seed)
     out.add_argument("--keep", action="store_true", help="keep the folder of what did not hold")
     return out

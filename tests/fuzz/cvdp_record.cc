@@ -6,6 +6,7 @@
 #include "common/cvdp/response.h"
 #include "common/cvdp/transform.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/support/json_tools.h"
 
 namespace proctor::fuzz::cvdp_record {
 

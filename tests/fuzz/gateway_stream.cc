@@ -1,5 +1,7 @@
 // What a provider sends: events are the same in whatever pieces they come, nothing of them is lost,
 // and no usage is more than a call can have.
+#include <algorithm>
+
 #include "tests/fuzz/fuzz.h"
 #include "worker/gateway/sse_scan.h"
 #include "worker/gateway/usage.h"

@@ -83,7 +83,8 @@ const std::vector<HostileAgent> kLarge = {
 }  // namespace
 
 TEST_SUITE("hostile") {
-  TEST_CASE("what a large tree takes is bounded and in the books of its run") {
+  TEST_CASE("what a large tree takes is bounded and in the books of its run" *
+            doctest::test_suite("full")) {
     const auto kind = make_kind();
     if (!kind) return;
     const auto scene = hostile_scene(*kind, kLarge, {}, large_contract_of(*kind));
@@ -95,17 +96,18 @@ TEST_SUITE("hostile") {
       std::uint64_t took = 0;
       for (std::string line; std::getline(events, line);) {
         const Json event = must(parse_json(line));
-        if (event["type"] == "mutation") took = event["payload"]["wall_ms"];
+        if (event["type"] == "mutation") took = event["payload"]["wall_ms"].get<std::uint64_t>();
       }
       const Json own = must(parse_json(scene->read(dir / "report.json")));
-      const std::string name = run["method"];
+      const std::string name = run["method"].string();
       MESSAGE(name << ": " << took << " ms");
       CHECK(0 < took);
       CHECK(took <= own["usage"]["acceptance_ms"].get<std::uint64_t>());
     }
   }
 
-  TEST_CASE("each hostile agent ends by its own code and its tree is judged or refused") {
+  TEST_CASE("each hostile agent ends by its own code and its tree is judged or refused" *
+            doctest::test_suite("full")) {
     const auto kind = make_kind();
     if (!kind) return;
     std::vector<HostileAgent> agents = kAgents;

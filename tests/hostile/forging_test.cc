@@ -267,7 +267,8 @@ TEST_SUITE("hostile") {
     }
   }
 
-  TEST_CASE("no forged acceptance is a success and every one is judged by what it left") {
+  TEST_CASE("no forged acceptance is a success and every one is judged by what it left" *
+            doctest::test_suite("full")) {
     const auto kind = make_kind();
     if (!kind) return;
     const auto scene = hostile_scene(*kind, kAgents, kFiles, kContract);
@@ -300,7 +301,7 @@ TEST_SUITE("hostile") {
     run_hostile(*scene, agents);
   }
 
-  TEST_CASE("no forged acceptance of a pytest suite is a success") {
+  TEST_CASE("no forged acceptance of a pytest suite is a success" * doctest::test_suite("full")) {
     if (!has_pytest()) return;
     const auto kind = make_kind(Tools::kPython);
     if (!kind) return;

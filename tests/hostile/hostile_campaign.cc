@@ -62,7 +62,7 @@ void run_hostile(const CampaignScene& scene, const std::vector<HostileAgent>& ag
   const Json report = must(parse_json(scene.run("report", {"--json"}).out));
   REQUIRE(report["runs"].size() == agents.size());
   for (const Json& run : report["runs"]) {
-    const std::string name = run["method"];
+    const std::string name = run["method"].string();
     CAPTURE(name);
     const auto agent =
         std::ranges::find_if(agents, [&](const HostileAgent& a) { return a.name == name; });

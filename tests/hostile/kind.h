@@ -1,5 +1,5 @@
 #pragma once
-// Which kind of sandbox the hostile campaigns of this binary run in; one implementation is linked.
+// Which kind of sandbox the hostile campaigns run in: $PROCTOR_TEST_SANDBOX names it.
 #include <memory>
 #include <string>
 
@@ -20,5 +20,8 @@ class Kind {
 enum class Tools { kShell, kPython };
 // Null, with a MESSAGE that names the reason, when this machine has no such kind.
 std::unique_ptr<Kind> make_kind(Tools tools = Tools::kShell);
+std::unique_ptr<Kind> make_bubblewrap_kind();
+std::unique_ptr<Kind> make_docker_kind(Tools tools);
+std::unique_ptr<Kind> make_oci_kind(Tools tools);
 
 }  // namespace proctor::testing

@@ -13,7 +13,7 @@ struct Bubblewrap final : Kind {
 
 }  // namespace
 
-std::unique_ptr<Kind> make_kind(Tools) {
+std::unique_ptr<Kind> make_bubblewrap_kind() {
   const auto engine =
       open_sandbox_engine(SandboxKind::kBubblewrap, {.owner = "test-hostile", .images = {}});
   if (engine.ok()) return std::make_unique<Bubblewrap>();

@@ -13,7 +13,7 @@ struct Docker final : Kind {
 
 }  // namespace
 
-std::unique_ptr<Kind> make_kind(Tools tools) {
+std::unique_ptr<Kind> make_docker_kind(Tools tools) {
   if (!docker_call("GET", "/version").ok()) {
     MESSAGE("not run: no Docker Engine answers at " << docker_socket());
     return nullptr;

@@ -44,7 +44,7 @@ struct Oci final : Kind {
 
 }  // namespace
 
-std::unique_ptr<Kind> make_kind(Tools tools) {
+std::unique_ptr<Kind> make_oci_kind(Tools tools) {
   const auto runtime = find_oci_runtime(oci_runtime_under_test());
   if (::geteuid() == 0 && runtime.ok()) return std::make_unique<Oci>(tools);
   MESSAGE("not run: OCI sandboxes need root and a runtime: "

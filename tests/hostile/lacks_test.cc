@@ -111,7 +111,7 @@ std::string outcome_beside(Others others, const std::string& contract, const std
       scene->read(scene->folder() / "runs" / report["runs"][0]["run"].get<std::string>() /
                   "attempt-1/report.json")));
   MESSAGE(own["termination"].dump());
-  const std::string outcome = report["runs"][0]["outcome"];
+  const std::string outcome = report["runs"][0]["outcome"].string();
   const std::string lacked = others == Others::kLock              ? kLocked
                              : others == Others::kTakeDescriptors ? "descriptors on their way"
                                                                   : "pages in pipes";

@@ -70,7 +70,8 @@ const std::vector<HostileAgent> kAgents = {
 }  // namespace
 
 TEST_SUITE("hostile") {
-  TEST_CASE("code that runs as a service beside its judge is judged by what it is worth") {
+  TEST_CASE("code that runs as a service beside its judge is judged by what it is worth" *
+            doctest::test_suite("full")) {
     const auto kind = make_kind();
     if (!kind) return;
     const auto scene = hostile_scene(*kind, kAgents, kFiles, kContract);

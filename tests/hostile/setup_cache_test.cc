@@ -116,7 +116,7 @@ Judged judge_all(const CampaignScene& scene, const std::vector<HostileAgent>& ag
   const Json report = must(parse_json(scene.run("report", {"--json"}).out));
   for (const Json& run : report["runs"]) {
     const fs::path dir = scene.folder() / "runs" / run["run"].get<std::string>() / "attempt-1";
-    out.runs[run["method"]] = verdict_of(must(parse_json(scene.read(dir / "report.json"))),
+    out.runs[run["method"].string()] = verdict_of(must(parse_json(scene.read(dir / "report.json"))),
                                          scene.read(dir / "patch.diff"));
     const Json cache =
         must(parse_json(scene.read(dir / "manifest.json")))["environment"]["setup_cache"];
@@ -140,7 +140,8 @@ Judged judge_all(const CampaignScene& scene, const std::vector<HostileAgent>& ag
 }  // namespace
 
 TEST_SUITE("hostile") {
-  TEST_CASE("kept setups give the verdicts and patches that setups which run give") {
+  TEST_CASE("kept setups give the verdicts and patches that setups which run give" *
+            doctest::test_suite("full")) {
     const auto kind = make_kind();
     if (!kind) return;
     const Judged plain = [&] {
@@ -209,7 +210,8 @@ TEST_SUITE("hostile") {
     run_hostile(*scene, copier);
   }
 
-  TEST_CASE("acceptance uses a kept setup where setup could not tell the difference") {
+  TEST_CASE("acceptance uses a kept setup where setup could not tell the difference" *
+            doctest::test_suite("full")) {
     const auto kind = make_kind();
     if (!kind) return;
     const Judged refused = judge_all(*tidy_scene(*kind, ", cache: false"), tidy_agents());

@@ -24,7 +24,11 @@ struct WeakKind {
   std::string script{};       // @CHANGES@ and @REAL@ stand for what their names say
   std::vector<Weakness> weaknesses{};
 };
+// Of the kind under test.
 WeakKind weak_kind();
+WeakKind weak_bubblewrap();
+WeakKind weak_docker();
+WeakKind weak_oci();
 
 // False, with a MESSAGE that names the reason: not on this machine.
 bool may_weaken(const WeakKind& kind);

@@ -28,9 +28,9 @@ std::string all_but(const char* name) {
 
 }  // namespace
 
-WeakKind weak_kind() {
+WeakKind weak_bubblewrap() {
   const std::string drop_two = " shift; take 1 ;;\n";
-  WeakKind kind{"bubblewrap", "bwrap", "runc crun runsc"};
+  WeakKind kind{"bubblewrap", "bwrap", "runc runsc"};
   kind.script = kScript;
   kind.weaknesses = {
       // One's own /proc is mounted for one's own pid namespace only.

@@ -3,7 +3,7 @@
 namespace proctor::testing {
 
 // The Engine's containers are made by the runc of its PATH.
-WeakKind weak_kind() {
+WeakKind weak_docker() {
   WeakKind kind{"docker", "runc", "bwrap"};
   kind.likewise = "oci";
   kind.engine = PROCTOR_DOCKER_WORDS;

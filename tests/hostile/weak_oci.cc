@@ -4,7 +4,7 @@
 
 namespace proctor::testing {
 
-WeakKind weak_kind() {
+WeakKind weak_oci() {
   WeakKind kind{"oci", "runc", "bwrap"};
   kind.script = weak_runc_script();
   kind.weaknesses = weak_configurations();

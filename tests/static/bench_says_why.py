@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """bench_says_why.py SCRIPTS: a figure that scripts/bench could not measure is a line of its table, with the reason.
-What makes very many files has a file system of its own where that of the temporary files would take long over it, or it is
+Figures of a script are measured when they are asked for.  What makes very many files has a file system of its own where that of the temporary files would take long over it, or it is
 said why not."""
 import contextlib
 import importlib.machinery
@@ -39,6 +39,17 @@ with tempfile.TemporaryDirectory() as folder:
     assert [line[0] for line in lines] == ["figure", "a.one", "b.three", "b.two", "c.four"], lines
     code, lines = said("b.two")
     assert code == 0 and len(lines) == 2, (code, lines)
+
+    bench.SCRIPT_FOLDER = bench.BUILD
+    for script in ("build_bench", "test_bench"):
+        (bench.BUILD / script).write_text(f"#!/bin/sh\necho figure {script.split('_')[0]}.${{1:+full_}}min 2.5 min\n")
+        (bench.BUILD / script).chmod(0o755)
+    bench.SCRIPTS = {"build_bench": {"build.min"}, "test_bench": {"test.min"}, "test_bench --full": {"test.full_min"}}
+    bench.TOP = bench.BUILD
+    assert said("build") == (0, [["figure", "median", "min", "max", "runs", "unit"], ["build.min", "2.500", "2.500", "2.500", "1", "min"]])
+    assert [line[0] for line in said("test")[1]] == ["figure", "test.min"]
+    assert [line[0] for line in said("test", "a", "--full")[1]] == ["figure", "a.one", "test.full_min", "test.min"]
+    assert "build.min" not in str(said()[1])
 
     bench.MANY_FILES = {"good"}
     bench.forgets_inodes_slowly = lambda folder: True

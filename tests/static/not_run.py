@@ -37,7 +37,8 @@ def main():
             wrong.append(f"expected {due!r}, found {done.returncode} {done.stdout!r} {done.stderr!r}")
     if subprocess.run([script, "/nonexistent"], capture_output=True, check=False).returncode != 4:
         wrong.append("a log that is not there must be told")
-    if "scripts/not-run build/dev/Testing/Temporary/LastTest.log" not in (script.parent / "test").read_text():
+    test = (script.parent / "test").read_text()
+    if "log=build/$preset/Testing/Temporary/LastTest.log" not in test or 'scripts/not-run "$log"' not in test:
         wrong.append("scripts/test does not end with it")
     print("\n".join(wrong) or "ok")
     return 1 if wrong else 0

@@ -72,7 +72,7 @@ void check_run_directories(const CampaignScene& scene) {
   const Json report =
       must(parse_json(scene.run("report", {"--json"}).out, {.bytes_max = std::size_t{64} << 20}));
   for (const Json& row : rows) {
-    const std::string name = report["runs"][row["run"].get<std::size_t>()]["run"];
+    const std::string name = report["runs"][row["run"].get<std::size_t>()]["run"].string();
     CAPTURE(name);
     const std::string bytes =
         scene.read(scene.folder() / "runs" / name /

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "common/base/unique_fd.h"
+#include "tests/support/json_tools.h"
 
 namespace proctor::testing {
 namespace {
@@ -88,7 +89,7 @@ struct ChatServer::Impl {
       said.append(buffer.data(), static_cast<std::size_t>(n));
       head = said.find("\r\n\r\n");
     }
-    const Json body = Json::parse(said.substr(head + 4), nullptr, false);
+    const Json body = json_or_null(said.substr(head + 4));
     std::size_t call = 0;
     {
       const std::lock_guard lock(mutex);

@@ -15,6 +15,12 @@ namespace proctor::testing {
 
 using Adapter = valijson::adapters::NlohmannJsonAdapter;
 
+namespace {
+nlohmann::json as_nlohmann(const Json& value) {
+  return nlohmann::json::parse(value.dump());
+}
+}  // namespace
+
 struct JsonSchema::Compiled {
   Json document;
   valijson::Schema schema;
@@ -28,7 +34,8 @@ JsonSchema::JsonSchema(const std::string& name) : compiled_(std::make_unique<Com
   REQUIRE_MESSAGE(json.ok(), (json.ok() ? "" : json.error().detail));
   compiled_->document = std::move(json).value();
   valijson::SchemaParser parser;
-  parser.populateSchema(Adapter(compiled_->document), compiled_->schema);
+  const nlohmann::json document = as_nlohmann(compiled_->document);
+  parser.populateSchema(Adapter(document), compiled_->schema);
 }
 
 JsonSchema::~JsonSchema() = default;
@@ -39,13 +46,15 @@ const Json& JsonSchema::document() const {
 
 bool JsonSchema::accepts(const Json& value) const {
   valijson::Validator validator;
-  return validator.validate(compiled_->schema, Adapter(value), nullptr);
+  const nlohmann::json there = as_nlohmann(value);
+  return validator.validate(compiled_->schema, Adapter(there), nullptr);
 }
 
 std::string JsonSchema::violations(const Json& value) const {
   valijson::Validator validator;
   valijson::ValidationResults results;
-  if (validator.validate(compiled_->schema, Adapter(value), &results)) return "";
+  const nlohmann::json there = as_nlohmann(value);
+  if (validator.validate(compiled_->schema, Adapter(there), &results)) return "";
   std::string said;
   valijson::ValidationResults::Error error;
   while (results.popError(error)) {

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "common/base/unique_fd.h"
+#include "tests/support/json_tools.h"
 
 namespace proctor::testing {
 namespace {
@@ -174,7 +175,7 @@ ProviderSays messages_stream(const std::string& text, std::uint64_t input, std::
 }
 
 ProviderSays responses_stream(const std::string& text, std::uint64_t input, std::uint64_t output) {
-  const Json whole = Json::parse(responses_answer(text, input, output).body);
+  const Json whole = read_json(responses_answer(text, input, output).body);
   std::vector<std::string> pieces;
   Json begun = whole;
   begun["status"] = "in_progress";
@@ -245,7 +246,7 @@ struct ProviderServer::Impl {
     const std::size_t from = request.head.find(' ') + 1;
     request.path = request.head.substr(from, request.head.find(' ', from) - from);
     request.raw = said.substr(head + 4, length_in(request.head));
-    request.body = Json::parse(request.raw, nullptr, false);
+    request.body = json_or_null(request.raw);
     said.erase(0, head + 4 + request.raw.size());
     std::size_t call = 0;
     {

@@ -1,6 +1,7 @@
 #include "worker/core/slot_share.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <utility>
 

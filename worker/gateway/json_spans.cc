@@ -129,8 +129,8 @@ class Cursor {
     if (raw.find('\\') == std::string_view::npos) {
       (*on_key)(raw, at_);
     } else {
-      const Json plain = Json::parse(quoted, nullptr, false);
-      (*on_key)(plain.is_string() ? plain.get<std::string>() : std::string(raw), at_);
+      const Result<Json> plain = parse_json(quoted, {.bytes_max = quoted.size()});
+      (*on_key)(plain.ok() ? plain->string() : std::string(raw), at_);
     }
     return ok_status();
   }
@@ -208,9 +208,9 @@ std::optional<std::string> JsonText::text(JsonSpan span) const {
   if (quoted.empty() || quoted.front() != '"') return std::nullopt;
   if (quoted.find('\\') == std::string_view::npos)
     return std::string(quoted.substr(1, quoted.size() - 2));
-  const Json plain = Json::parse(quoted, nullptr, false);
-  if (!plain.is_string()) return std::nullopt;
-  return plain.get<std::string>();
+  const Result<Json> plain = parse_json(quoted, {.bytes_max = quoted.size()});
+  if (!plain.ok()) return std::nullopt;
+  return plain->string();
 }
 
 std::optional<std::uint64_t> JsonText::count(JsonSpan span) const {

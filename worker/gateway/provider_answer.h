@@ -2,7 +2,6 @@
 // Reading a provider's answer off its connection: bounded, by deadlines, whatever it sends.
 // Blocking; one thread.  Internal to this room.
 #include <chrono>
-#include <functional>
 #include <string>
 #include <string_view>
 

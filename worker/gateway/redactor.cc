@@ -24,7 +24,7 @@ std::string LiteralRedactor::apply(std::string_view text) const {
 }
 
 Json redacted(const Json& value, const Redactor& by) {
-  if (value.is_string()) return by.apply(value.get_ref<const std::string&>());
+  if (value.is_string()) return by.apply(value.string());
   if (value.is_array()) {
     Json out = Json::array();
     for (const Json& item : value) out.push_back(redacted(item, by));

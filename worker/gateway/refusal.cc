@@ -57,7 +57,7 @@ Form form_of(ModelApi api, const Refusal& r, bool litellm) {
 }
 
 std::string dumped(const Json& body) {
-  return body.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return body.dump(-1, Json::Utf8::kReplace);
 }
 
 }  // namespace

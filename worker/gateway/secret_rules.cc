@@ -11,7 +11,7 @@ LiteralRedactor::Rules rules_for_secrets(const std::map<std::string, std::string
     const std::string rule = "secret " + name;
     out.emplace_back(rule, value);
     // What an agent sends is JSON; of bytes that are no text there is no such form.
-    std::string quoted = Json(value).dump(-1, ' ', false, Json::error_handler_t::replace);
+    std::string quoted = Json(value).dump(-1, Json::Utf8::kReplace);
     quoted = quoted.substr(1, quoted.size() - 2);
     if (quoted != value) out.emplace_back(rule, std::move(quoted));
   }

@@ -31,7 +31,7 @@ Splice further_member(JsonSpan object, bool has_members, std::string_view key,
 }
 
 std::string json_quoted(std::string_view text) {
-  return Json(std::string(text)).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return Json(std::string(text)).dump(-1, Json::Utf8::kReplace);
 }
 
 }  // namespace proctor

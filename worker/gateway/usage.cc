@@ -235,7 +235,7 @@ void StreamFacts::on_messages(const SseEvent& event) {
   Json whole = first.ok() && first->is_object() ? *first : Json::object();
   for (const auto& [key, value] : last->items())
     if (!value.is_null()) whole[key] = value;
-  const std::string usage = whole.dump(-1, ' ', true, Json::error_handler_t::replace);
+  const std::string usage = whole.dump(-1, Json::Utf8::kReplace, true);
   facts_.raw_usage = usage.substr(0, kRawBytes);
   facts_.usage = read_usage(api_, usage, long_cache_);
 }

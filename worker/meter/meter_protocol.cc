@@ -84,7 +84,7 @@ Amount read_amount(Request& r) {
 }
 
 std::string line_of(const Json& json) {
-  return json.dump(-1, ' ', true, Json::error_handler_t::replace) + "\n";
+  return json.dump(-1, Json::Utf8::kReplace, true) + "\n";
 }
 
 Json with_id(const std::string& id) {

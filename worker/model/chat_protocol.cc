@@ -27,7 +27,7 @@ std::optional<ModelUsage> usage_of(const Json& document, const char* input, cons
 
 // Prompts may hold bytes that are no UTF-8 (lone surrogates): they travel as U+FFFD.
 std::string dumped(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return value.dump(-1, Json::Utf8::kReplace);
 }
 
 void read_choice(const Json& document, ModelReply& reply) {

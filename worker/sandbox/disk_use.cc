@@ -60,11 +60,6 @@ FolderCount count_of(const DiskLimit& limit, const std::vector<pid_t>& inside,
 
 }  // namespace
 
-bool disk_limit_passed(const DiskLimit& limit, const std::vector<pid_t>& inside,
-                       const std::stop_token& stop) {
-  return count_of(limit, inside, stop).passed();
-}
-
 bool DiskLook::passed(const std::function<std::vector<pid_t>()>& inside,
                       const std::stop_token& stop) {
   used_ = used_of_systems();

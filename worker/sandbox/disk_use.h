@@ -14,18 +14,14 @@
 
 namespace proctor {
 
-// Is the limit passed?  `inside`: the sandbox's processes.  False where it was stopped before it
-// knew.
-bool disk_limit_passed(const DiskLimit& limit, const std::vector<pid_t>& inside,
-                       const std::stop_token& stop = {});
-
-// The same question again and again.
+// Is the limit passed?  Asked again and again.
 class DiskLook {
  public:
   // In the folders alone, or among all open descriptors too.
   enum class Where { kNamed, kEverywhere };
   // `limit` outlives it.
   DiskLook(const DiskLimit& limit, Where where) : limit_(&limit), where_(where) {}
+  // `inside`: the sandbox's processes.  False where it was stopped before it knew.
   bool passed(const std::function<std::vector<pid_t>()>& inside, const std::stop_token& stop);
   // Has so much been written since the last look began, by anybody, to the file systems of its
   // places, that the limit may have been passed by it?  Costs next to nothing.

@@ -396,12 +396,6 @@ void remove_stale_docker_folders() {
   remove_left_folders(kFolderPrefix);
 }
 
-Result<std::string> resolve_image(const std::string& socket, const std::string& reference) {
-  DockerApi api(socket);
-  PROCTOR_TRY(const DockerImage image, api.image(reference));
-  return image.id;
-}
-
 bool docker_answers(const std::string& socket) {
   return DockerApi(socket).ping(milliseconds(1'000)).ok();
 }

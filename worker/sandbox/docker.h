@@ -23,7 +23,4 @@ Result<std::unique_ptr<SandboxEngine>> open_docker_engine(const SandboxOptions& 
 // What dead processes of ours kept on this host for theirs; no engine is asked.
 void remove_stale_docker_folders();
 
-// The id ("sha256:...") of an image that this engine has, by name, digest or id.  kNotFound.
-Result<std::string> resolve_image(const std::string& socket, const std::string& reference);
-
 }  // namespace proctor

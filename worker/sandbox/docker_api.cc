@@ -321,7 +321,7 @@ Status DockerApi::remove(const std::string& id) {
 
 Result<std::vector<std::string>> DockerApi::containers_of(const std::string& owner) {
   const Json filters = {{"label", Json::array({"proctor.owner=" + owner})}};
-  const std::string text = filters.dump(-1, ' ', true, Json::error_handler_t::replace);
+  const std::string text = filters.dump(-1, Json::Utf8::kReplace, true);
   PROCTOR_TRY(
       const HttpReply reply,
       call("GET", "/containers/json?all=1&filters=" + url_encode(text), "", kQuick, kListMax));

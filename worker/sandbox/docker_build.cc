@@ -34,7 +34,7 @@ std::string text_of(const Json& object, const char* key) {
 }
 
 std::string encoded(const Json& json) {
-  return url_encode(json.dump(-1, ' ', true, Json::error_handler_t::replace));
+  return url_encode(json.dump(-1, Json::Utf8::kReplace, true));
 }
 
 // Conditions of the host, which no Dockerfile is to blame for.

@@ -164,7 +164,7 @@ std::string container_config(const SandboxSpec& spec, const DockerImage& image,
                  {"HostConfig", host_config(spec, init, log_bytes)}};
   if (spec.shared) config.erase("Hostname");  // is the holder's
   if (spec.program) run_program(*spec.program, config);
-  return config.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return config.dump(-1, Json::Utf8::kReplace);
 }
 
 std::string holder_config(const DockerImage& image, const fs::path& dir, const std::string& owner,
@@ -192,7 +192,7 @@ std::string holder_config(const DockerImage& image, const fs::path& dir, const s
                        {"Healthcheck", {{"Test", {"NONE"}}}},
                        {"Labels", {{"proctor.owner", owner}, {"proctor.attempt", label}}},
                        {"HostConfig", std::move(host)}};
-  return config.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return config.dump(-1, Json::Utf8::kReplace);
 }
 
 }  // namespace proctor

@@ -66,7 +66,7 @@ Json spec_mounts(const SandboxSpec& spec) {
   for (const SandboxMount& m : spec.mounts) out.push_back(bind_mount(m.host, m.at, m.writable));
   std::stable_sort(out.begin(), out.end(), [](const Json& a, const Json& b) {
     const auto depth = [](const Json& m) {
-      const auto& at = m["destination"].get_ref<const std::string&>();
+      const auto& at = m["destination"].string();
       return std::count(at.begin(), at.end(), '/');
     };
     return depth(a) < depth(b);
@@ -248,7 +248,7 @@ std::string oci_config(const SandboxSpec& spec, const OciHost& host, const std::
       {"hostname", kContainerHostname},
       {"mounts", mounts(spec, host)},
       {"linux", linux_section(spec, host)}};
-  return config.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return config.dump(-1, Json::Utf8::kReplace);
 }
 
 }  // namespace proctor

@@ -172,8 +172,7 @@ struct SandboxOptions {
   fs::path images{};  // the store of unpacked images that OCI sandboxes run
   // False: bubblewrap as on a host that offers no control groups, where monitors do their work.
   bool cgroups = true;
-  // What starts OCI containers: "runc", "crun", "runsc" (a kernel in user space), or empty: runc,
-  // and crun where there is none.
+  // What starts OCI containers: "runc", "runsc" (a kernel in user space), or empty: runc.
   std::string oci_runtime{};
   // Whether sandboxes may have users of their own, where the host can (decision 092).
   bool own_users = true;

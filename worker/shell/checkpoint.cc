@@ -139,7 +139,7 @@ Status write_checkpoint(const fs::path& dir, const Checkpoint& c) {
                      {"volume", c.ended->workspace.volume},
                      {"usage", to_json(c.ended->usage)}};
   }
-  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = json.dump(-1, Json::Utf8::kReplace);
   return write_file(dir / kCheckpoint, sha256(text).hex() + "\n" + text, Durability::kLazy);
 }
 

@@ -9,6 +9,7 @@
 #include "common/base/text.h"
 #include "common/base/version.h"
 #include "common/contract/method_features.h"
+#include "common/wire/asio.h"
 #include "common/wire/books.h"
 #include "common/wire/bounds.h"
 #include "common/wire/codec.h"

@@ -8,6 +8,7 @@
 #include "common/base/limits.h"
 #include "common/base/log.h"
 #include "common/base/system_clock.h"
+#include "common/wire/asio.h"
 #include "worker/shell/coordinator_link.h"
 
 namespace proctor {

@@ -127,12 +127,10 @@ void declare(CLI::App& app, Options& o) {
                  "folder of the unpacked images that oci runs (see proctor images)")
       ->envname(kImageStoreVariable)
       ->capture_default_str();
-  app.add_option(
-         "--oci-runtime", o.oci_runtime,
-         "runc, crun (1.15, and control groups of version 2 alone) or runsc (a kernel in user "
-         "space); default: runc, and crun where there is none")
+  app.add_option("--oci-runtime", o.oci_runtime,
+                 "runc or runsc (a kernel in user space); default: runc")
       ->envname("PROCTOR_OCI_RUNTIME")
-      ->check(CLI::IsMember({"runc", "crun", "runsc"}));
+      ->check(CLI::IsMember({"runc", "runsc"}));
   app.add_option("--cache-max", o.cache_max,
                  "what mirrors, trees and kept setups of the root may take (20GiB); the least "
                  "recently used go when a new one is made; 0: all there is")
@@ -148,7 +146,7 @@ void declare(CLI::App& app, Options& o) {
                  "seconds that a worker which is leaving waits for the coordinator to take its "
                  "results (default: until it has them)");
   app.add_option("--workspaces", o.workspaces,
-                 "kind of workspaces: overlay (root), user-overlay, fuse-overlay, reflink or copy; "
+                 "kind of workspaces: overlay (root), user-overlay, reflink or copy; "
                  "auto: the first of them that works here")
       ->envname("PROCTOR_WORKSPACES")
       ->capture_default_str();
@@ -452,10 +450,9 @@ int run(int argc, char** argv) {
   if (o.no_overlay) o.workspaces = to_string(WorkspaceKind::kCopy);
   o.kind = parse_workspace_kind(o.workspaces);
   if (!o.kind && o.workspaces != "auto") {
-    return fail(
-        {Errc::kInvalid, "--workspaces " + o.workspaces +
-                             ": auto, overlay, user-overlay, fuse-overlay, reflink or copy"},
-        kBadInput);
+    return fail({Errc::kInvalid,
+                 "--workspaces " + o.workspaces + ": auto, overlay, user-overlay, reflink or copy"},
+                kBadInput);
   }
   // Before any thread.  Without it there are other kinds.
   Status own_mounts = ok_status();

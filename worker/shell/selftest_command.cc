@@ -37,10 +37,9 @@ int selftest(int argc, char** argv) {
   app.add_option("--docker-socket", options.docker_socket, "of the Docker Engine")
       ->envname("PROCTOR_DOCKER_SOCKET")
       ->capture_default_str();
-  app.add_option("--oci-runtime", options.oci_runtime,
-                 "runc, crun or runsc; default: the first of the former two that works")
+  app.add_option("--oci-runtime", options.oci_runtime, "runc or runsc; default: runc")
       ->envname("PROCTOR_OCI_RUNTIME")
-      ->check(CLI::IsMember({"runc", "crun", "runsc"}));
+      ->check(CLI::IsMember({"runc", "runsc"}));
   app.add_option(
       "--scratch", options.scratch,
       "folder to work in, best on the disk of the worker's root (default: the system's)");

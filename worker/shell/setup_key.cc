@@ -96,8 +96,8 @@ Digest setup_key(const Contract& contract, const SetupPlace& place) {
                     {"setup", steps_of(contract.setup)},
                     {"limits", limits_of(contract.policy)},
                     {"files", files_of(contract)}};
-  return sha256(
-      all.dump(-1, ' ', true));  // keys are sorted, and all of it is text or whole numbers
+  return sha256(all.dump(-1, Json::Utf8::kStrict,
+                         true));  // keys are sorted, and all of it is text or whole numbers
 }
 
 bool setup_is_cacheable(const Method& method) {
@@ -118,7 +118,7 @@ Digest method_setup_key(const Method& method, const std::string& image, const Se
                     {"toolchains", toolchains_of(e.toolchains)},
                     {"setup", steps_of(e.setup)},
                     {"files", std::move(files)}};
-  return sha256(all.dump(-1, ' ', true));
+  return sha256(all.dump(-1, Json::Utf8::kStrict, true));
 }
 
 bool setup_reads_none_of(const Contract& contract, const std::vector<std::string>& touched) {

@@ -5,11 +5,13 @@
 #include <random>
 #include <set>
 #include <utility>
+#include <zmq.hpp>
 
 #include "common/base/limits.h"
 #include "common/base/log.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
+#include "common/wire/asio.h"
 #include "worker/shell/lives.h"
 #include "worker/shell/served_campaigns.h"
 
@@ -30,14 +32,30 @@ BootId random_boot() {
 
 }  // namespace
 
+struct WorkerParts::Threads {
+  explicit Threads(std::uint32_t slots_max) : slots(slots_max) {}
+  asio::io_context io;
+  zmq::context_t zmq{1};
+  asio::thread_pool slots;
+  asio::thread_pool disk{1};
+  asio::thread_pool look{1};
+};
+
 WorkerParts::WorkerParts(WorkerLoopOptions o, RunExecutor& e, BundleCache& b, Spool& s)
     : options(std::move(o)),
       executor(e),
       bundles(b),
       spool(s),
       boot(random_boot()),
-      slots(options.slots),
+      threads(std::make_unique<Threads>(options.slots)),
+      io(threads->io),
+      zmq(threads->zmq),
+      slots(threads->slots),
+      disk(threads->disk),
+      look(threads->look),
       share(options.slots) {}
+
+WorkerParts::~WorkerParts() = default;
 
 void WorkerParts::on_disk(std::function<void()> work) {
   asio::post(disk, std::move(work));
@@ -50,11 +68,16 @@ std::shared_ptr<RateGate> WorkerParts::gate_of(const std::string& campaign) {
   return gate;
 }
 
+struct WorkerLoop::Waits {
+  explicit Waits(asio::io_context& io) : timer(io), signals(io, SIGTERM, SIGINT) {}
+  asio::steady_timer timer;
+  asio::signal_set signals;
+};
+
 WorkerLoop::WorkerLoop(WorkerLoopOptions options, RunExecutor& executor, BundleCache& bundles,
                        Spool& spool)
     : parts_(std::move(options), executor, bundles, spool),
-      timer_(parts_.io),
-      signals_(parts_.io, SIGTERM, SIGINT),
+      waits_(std::make_unique<Waits>(parts_.io)),
       grows_(parts_.options.look_for_stops != nullptr) {}
 
 // Slot and disk threads post to the loop and touch members: they end first.
@@ -163,7 +186,7 @@ void WorkerLoop::share_slots() {
 }
 
 void WorkerLoop::on_signal() {
-  signals_.async_wait([this](const boost::system::error_code& error, int) {
+  waits_->signals.async_wait([this](const boost::system::error_code& error, int) {
     if (error) return;
     if (!std::exchange(parts_.leaving, true)) {
       log::info("draining: finishing what runs, starting nothing; once more to cancel it");
@@ -232,8 +255,8 @@ void WorkerLoop::tick() {
   for (const auto& link : links_) link->deliver();
   leave_if_done();
   if (end_) return;
-  timer_.expires_after(kTick);
-  timer_.async_wait([this](const boost::system::error_code& error) {
+  waits_->timer.expires_after(kTick);
+  waits_->timer.async_wait([this](const boost::system::error_code& error) {
     if (!error) tick();
   });
 }

@@ -50,9 +50,10 @@ class WorkerLoop {
   void leave_if_done();
   void finish(End end);
 
+  struct Waits;
+
   WorkerParts parts_;
-  boost::asio::steady_timer timer_;
-  boost::asio::signal_set signals_;
+  const std::unique_ptr<Waits> waits_;
   const bool grows_;  // somebody may name more coordinators while it runs
   // Of every name that there ever was: work that is under way comes back to its link.
   Links links_;

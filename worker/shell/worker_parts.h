@@ -10,12 +10,15 @@
 #include <vector>
 
 #include "common/base/digest.h"
-#include "common/wire/asio.h"
 #include "common/wire/zmq_port.h"
 #include "worker/core/slot_share.h"
 #include "worker/shell/bundle_cache.h"
 #include "worker/shell/run_executor.h"
 #include "worker/shell/stops.h"
+
+namespace boost::asio {
+class thread_pool;
+}
 
 namespace proctor {
 
@@ -51,6 +54,7 @@ using AttemptKey = std::pair<std::string, AttemptId>;  // campaign first: ids re
 
 struct WorkerParts {
   WorkerParts(WorkerLoopOptions o, RunExecutor& e, BundleCache& b, Spool& s);
+  ~WorkerParts();
 
   WorkerLoopOptions options;
   RunExecutor& executor;
@@ -58,11 +62,13 @@ struct WorkerParts {
   Spool& spool;
   const BootId boot;
 
-  boost::asio::io_context io;
-  zmq::context_t zmq{1};
-  boost::asio::thread_pool slots;
-  boost::asio::thread_pool disk{1};
-  boost::asio::thread_pool look{1};  // an engine that hangs must not hold up the disk
+  struct Threads;
+  const std::unique_ptr<Threads> threads;  // outlives all that follows
+  boost::asio::io_context& io;
+  zmq::context_t& zmq;
+  boost::asio::thread_pool& slots;
+  boost::asio::thread_pool& disk;
+  boost::asio::thread_pool& look;  // an engine that hangs must not hold up the disk
 
   std::vector<std::string> features;  // as last seen
   std::vector<BootId> earlier;        // lives whose books are whole

@@ -5,6 +5,7 @@
 #include "common/base/limits.h"
 #include "common/base/log.h"
 #include "common/base/system_clock.h"
+#include "common/wire/asio.h"
 #include "worker/shell/worker_loop.h"
 
 namespace proctor {

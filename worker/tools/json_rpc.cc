@@ -6,13 +6,13 @@ namespace {
 constexpr std::int64_t kIdMost = (std::int64_t{1} << 53) - 1;
 
 bool is_id(const Json& id) {
-  if (id.is_string()) return id.get_ref<const std::string&>().size() <= kRpcIdBytes;
+  if (id.is_string()) return id.string().size() <= kRpcIdBytes;
   if (id.is_number_unsigned()) return id.get<std::uint64_t>() <= std::uint64_t{kIdMost};
   return id.is_number_integer() && -kIdMost <= id.get<std::int64_t>();
 }
 
 std::string to_line(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return value.dump(-1, Json::Utf8::kReplace);
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ class Step {
 
   std::optional<McpAnswer> modern_lack(const Json& version) const {
     if (!version.is_string()) return bad_params("the version in \"_meta\" is no text");
-    const auto& said = version.get_ref<const std::string&>();
+    const auto& said = version.string();
     if (headers_ != nullptr) {
       if (headers_->version != said)
         return mismatch("the header MCP-Protocol-Version is not the version of the body");
@@ -89,7 +89,7 @@ class Step {
         return mismatch("the header Mcp-Method is not the method of the body");
       const auto name = m_.params.find("name");
       const bool has = m_.method == "tools/call" && name != m_.params.end() && name->is_string();
-      if (has && headers_->name != name->get_ref<const std::string&>())
+      if (has && headers_->name != name->string())
         return mismatch("the header Mcp-Name is not the name of the body");
     }
     if (said != kMcpModern) return unknown_version(said);
@@ -100,7 +100,7 @@ class Step {
     const auto version = m_.params.find("protocolVersion");
     if (version == m_.params.end() || !version->is_string())
       return bad_params("\"protocolVersion\" is missing or no text");
-    const auto& said = version->get_ref<const std::string&>();
+    const auto& said = version->string();
     return result({{"protocolVersion", is_legacy(said) ? std::string_view(said) : kLegacy[0]},
                    {"capabilities", capabilities()},
                    {"serverInfo", server_info()},
@@ -131,7 +131,7 @@ class Step {
     const auto name = m_.params.find("name"), arguments = m_.params.find("arguments");
     if (name == m_.params.end() || !name->is_string())
       return bad_params("\"name\" is missing or no text");
-    const auto& tool = name->get_ref<const std::string&>();
+    const auto& tool = name->string();
     if (find_tool(tool) == nullptr)
       return bad_params("there is no tool " + printable(tool, 60) + ": see tools/list");
     McpCall out{m_.id, modern_, tool, Json::object()};

@@ -24,7 +24,7 @@ std::string names_of(const ToolKind& kind) {
 
 Status judge_text(const ToolParameter& p, const Json& value) {
   if (!value.is_string()) return wrong(p, "is not a text");
-  const auto& text = value.get_ref<const std::string&>();
+  const auto& text = value.string();
   if (text.size() < p.least) return wrong(p, "is empty");
   if (p.most < text.size()) return wrong(p, "has more than " + std::to_string(p.most) + " bytes");
   return ok_status();
@@ -37,7 +37,7 @@ Status judge(const ToolParameter& p, const Json& value) {
       return judge_text(p, value);
     case Kind::kPath: {
       PROCTOR_CHECK_OK(judge_text(p, value));
-      const auto path = tool_path(value.get_ref<const std::string&>());
+      const auto path = tool_path(value.string());
       if (!path.ok()) return wrong(p, path.error().detail);
       if (0 < p.least && path->empty()) return wrong(p, "is the workspace itself: name a file");
       return ok_status();
@@ -53,7 +53,7 @@ Status judge(const ToolParameter& p, const Json& value) {
     case Kind::kFlag:
       return value.is_boolean() ? ok_status() : Status(wrong(p, "is neither true nor false"));
     case Kind::kStage:
-      if (value.is_string() && stage_named(value.get_ref<const std::string&>())) return ok_status();
+      if (value.is_string() && stage_named(value.string())) return ok_status();
       return wrong(p, "is none of read, write, test");
   }
   return ok_status();

@@ -4,8 +4,6 @@
 #include <array>
 #include <string>
 
-#include "common/base/assert.h"
-
 namespace proctor {
 namespace {
 
@@ -132,13 +130,6 @@ std::optional<ToolStage> stage_named(std::string_view name) {
 
 std::span<const ToolKind> tool_kinds() {
   return kKinds;
-}
-
-const ToolKind& kind_of(Tool tool) {
-  const auto at = std::find_if(kKinds.begin(), kKinds.end(),
-                               [&](const ToolKind& kind) { return kind.tool == tool; });
-  PROCTOR_ASSERT(at != kKinds.end());
-  return *at;
 }
 
 const ToolKind* find_tool(std::string_view name) {

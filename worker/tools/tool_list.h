@@ -50,7 +50,6 @@ struct ToolKind {
 };
 
 std::span<const ToolKind> tool_kinds();
-const ToolKind& kind_of(Tool tool);
 // Null: there is none.
 const ToolKind* find_tool(std::string_view name);
 

@@ -25,13 +25,13 @@ Error no_answer(std::string_view what) {
   return {Errc::kInvalid, "the model's answer has " + std::string(what)};
 }
 
-const Json* member(const Json& object, const char* key, Json::value_t kind) {
+const Json* member(const Json& object, const char* key, Json::Kind kind) {
   if (!object.is_object()) return nullptr;
   const auto at = object.find(key);
-  return at == object.end() || at->type() != kind ? nullptr : &*at;
+  return at == object.end() || at->kind() != kind ? nullptr : &*at;
 }
 std::string text_of(const Json& object, const char* key) {
-  const Json* value = member(object, key, Json::value_t::string);
+  const Json* value = member(object, key, Json::Kind::kString);
   return value == nullptr ? std::string() : value->get<std::string>();
 }
 
@@ -77,9 +77,9 @@ Json messages_of(const std::vector<Json>& items) {
     out.back().at("content").push_back(item);
   }
   std::size_t marks = kBreakpoints;
-  for (auto at = out.rbegin(); at != out.rend() && 0 < marks; ++at) {
-    if (at->at("role") != "user") continue;
-    Json& last = at->at("content").back();
+  for (std::size_t at = out.size(); 0 < at-- && 0 < marks;) {
+    if (out[at].at("role") != "user") continue;
+    Json& last = out[at].at("content").back();
     last = marked(std::move(last));
     --marks;
   }
@@ -136,7 +136,7 @@ Result<std::string> ToolLoop::request() {
   if (rules_.turns <= turns_)
     return Error{Errc::kExhausted, "all " + std::to_string(turns_) + " turns are used"};
   for (;;) {
-    std::string out = body().dump(-1, ' ', false, Json::error_handler_t::replace);
+    std::string out = body().dump(-1, Json::Utf8::kReplace);
     if (out.size() <= rules_.request_bytes) {
       ++turns_;
       return out;
@@ -170,15 +170,15 @@ Result<std::vector<ToolLoop::Asked>> ToolLoop::on_answer(std::string_view body) 
 }
 
 Result<std::vector<ToolLoop::Asked>> ToolLoop::chat_answer(const Json& answer) {
-  const Json* choices = member(answer, "choices", Json::value_t::array);
+  const Json* choices = member(answer, "choices", Json::Kind::kArray);
   if (choices == nullptr || choices->empty()) return no_answer("no choices");
-  const Json* message = member(choices->front(), "message", Json::value_t::object);
+  const Json* message = member(choices->front(), "message", Json::Kind::kObject);
   if (message == nullptr) return no_answer("no message");
   Json said = {{"role", "assistant"}, {"content", text_of(*message, "content")}};
   std::vector<Asked> out;
-  if (const Json* calls = member(*message, "tool_calls", Json::value_t::array)) {
+  if (const Json* calls = member(*message, "tool_calls", Json::Kind::kArray)) {
     for (const Json& call : *calls) {
-      const Json* function = member(call, "function", Json::value_t::object);
+      const Json* function = member(call, "function", Json::Kind::kObject);
       const std::string id = text_of(call, "id");
       if (function == nullptr || id.empty()) return no_answer("a call of a tool that is none");
       const std::string written = text_of(*function, "arguments");
@@ -193,14 +193,14 @@ Result<std::vector<ToolLoop::Asked>> ToolLoop::chat_answer(const Json& answer) {
 }
 
 Result<std::vector<ToolLoop::Asked>> ToolLoop::messages_answer(const Json& answer) {
-  const Json* content = member(answer, "content", Json::value_t::array);
+  const Json* content = member(answer, "content", Json::Kind::kArray);
   if (content == nullptr) return no_answer("no content");
   std::vector<Asked> out;
   for (const Json& block : *content) {
     if (text_of(block, "type") != "tool_use") continue;
     const std::string id = text_of(block, "id");
     if (id.empty()) return no_answer("a call of a tool that is none");
-    const Json* input = member(block, "input", Json::value_t::object);
+    const Json* input = member(block, "input", Json::Kind::kObject);
     out.push_back({id, text_of(block, "name"), input == nullptr ? Json() : *input});
   }
   // The API takes no empty turn back.
@@ -244,7 +244,7 @@ ToolLoopEnd run_tool_loop(ToolLoop& loop, ToolSession& session, const AskModel& 
         result = session.call({one.id, true, one.tool, one.arguments});
       loop.on_result(one, result);
       if (session.submitted()) return {Why::kSubmitted, ""};
-      const Json* refused = member(result.structured, "refused", Json::value_t::object);
+      const Json* refused = member(result.structured, "refused", Json::Kind::kObject);
       if (refused != nullptr && refused->value("final", false)) return {Why::kRefused, result.text};
     }
   }

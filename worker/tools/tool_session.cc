@@ -186,7 +186,7 @@ McpResult ToolSession::call(const McpCall& ask) {
       return refuse(*no);
     }
 
-  const std::string written = ask.arguments.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string written = ask.arguments.dump(-1, Json::Utf8::kReplace);
   const std::string digest = sha256(written).hex();
   std::string aside;
   if (is_told())

@@ -47,13 +47,10 @@ class Scanner {
       PROCTOR_TRY(const std::vector<std::string> inside, beneath::names(dir.get()));
       for (const std::string& name : inside) {
         if (prefix.empty() && name == ".git") continue;
-        const bool mark = is_mark(name, in_.kind);
-        const std::optional<std::string> removed = mark ? removed_by(name) : name;
-        if (!removed || !seen.insert(*removed).second) continue;  // the layer above has the say
-        const auto it = std::ranges::lower_bound(lower, *removed, {}, &GitTreeEntry::name);
-        const GitTreeEntry* low = it != lower.end() && it->name == *removed ? &*it : nullptr;
-        if (mark && low != nullptr) PROCTOR_CHECK_OK(deleted(prefix + *removed, *low));
-        if (!mark) PROCTOR_CHECK_OK(entry(from(dirs, dir), name, prefix, low, full, depth));
+        if (!seen.insert(name).second) continue;  // the layer above has the say
+        const auto it = std::ranges::lower_bound(lower, name, {}, &GitTreeEntry::name);
+        const GitTreeEntry* low = it != lower.end() && it->name == name ? &*it : nullptr;
+        PROCTOR_CHECK_OK(entry(from(dirs, dir), name, prefix, low, full, depth));
       }
     }
     if (!full) return ok_status();
@@ -203,7 +200,7 @@ class Scanner {
     for (const Layer& dir : dirs) {
       PROCTOR_TRY(const std::vector<std::string> inside, beneath::names(dir.get()));
       for (const std::string& name : inside) {
-        if (is_mark(name, in_.kind) || !seen.insert(name).second) continue;
+        if (!seen.insert(name).second) continue;
         struct stat st {};
         if (::fstatat(dir.get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0)
           return errno_error("look at " + printable(path), errno);

@@ -1,6 +1,5 @@
 #include "worker/workspace/layer_marks.h"
 
-#include <fcntl.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 
@@ -8,9 +7,6 @@
 
 namespace proctor {
 namespace {
-
-constexpr std::string_view kPrefix = ".wh.";
-constexpr const char* kOpaque = ".wh..wh..opq";
 
 bool says_yes(int dir, const char* attribute) {
   std::array<char, 8> value{};
@@ -21,14 +17,11 @@ bool says_yes(int dir, const char* attribute) {
 }  // namespace
 
 bool is_opaque(int dir, WorkspaceKind kind) {
-  struct stat st {};
   switch (kind) {
     case WorkspaceKind::kOverlay:
       return says_yes(dir, "trusted.overlay.opaque");
     case WorkspaceKind::kUserOverlay:
       return says_yes(dir, "user.overlay.opaque");
-    case WorkspaceKind::kFuseOverlay:
-      return ::fstatat(dir, kOpaque, &st, AT_SYMLINK_NOFOLLOW) == 0;
     case WorkspaceKind::kReflink:
     case WorkspaceKind::kCopy:
       break;
@@ -38,21 +31,6 @@ bool is_opaque(int dir, WorkspaceKind kind) {
 
 bool is_whiteout(const struct stat& st) {
   return S_ISCHR(st.st_mode) && st.st_rdev == makedev(0, 0);
-}
-
-bool is_mark(std::string_view name, WorkspaceKind kind) {
-  return kind == WorkspaceKind::kFuseOverlay && name.starts_with(kPrefix);
-}
-
-std::optional<std::string> removed_by(std::string_view mark) {
-  const std::string_view name = mark.substr(kPrefix.size());
-  // ".wh..opq" is its own word for opaque folders where it can make devices.
-  if (name.empty() || name == ".opq" || name.starts_with(kPrefix)) return std::nullopt;
-  return std::string(name);
-}
-
-std::string mark_of_removed(std::string_view name) {
-  return std::string(kPrefix) + std::string(name);
 }
 
 }  // namespace proctor

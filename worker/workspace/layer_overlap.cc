@@ -16,14 +16,10 @@ Result<bool> folders_meet(int upper, int setup, WorkspaceKind kind, int depth) {
   if (kMeetDepthMax < depth || is_opaque(upper, kind) || is_opaque(setup, kind)) return true;
   PROCTOR_TRY(const std::vector<std::string> inside, beneath::names(upper));
   for (const std::string& name : inside) {
-    if (is_mark(name, kind)) return true;
     struct stat mine {
     }, theirs{};
     if (::fstatat(upper, name.c_str(), &mine, AT_SYMLINK_NOFOLLOW) != 0)
       return errno_error("look at " + printable(name), errno);
-    if (kind == WorkspaceKind::kFuseOverlay &&
-        ::fstatat(setup, mark_of_removed(name).c_str(), &theirs, AT_SYMLINK_NOFOLLOW) == 0)
-      return true;
     if (::fstatat(setup, name.c_str(), &theirs, AT_SYMLINK_NOFOLLOW) != 0) {
       if (errno == ENOENT) continue;
       return errno_error("look at " + printable(name), errno);

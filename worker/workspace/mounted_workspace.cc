@@ -155,7 +155,6 @@ Result<std::string> MountedWorkspace::docker_volume() {
 }
 
 Result<ObjectDb> MountedWorkspace::objects() const {
-  if (mount_) PROCTOR_CHECK_OK(mount_->settle());
   // The lower layer's objects: the agent's own are never read.
   return ObjectDb::open({snapshot_git_layer(snapshot_) / ".git" / "objects"});
 }
@@ -189,8 +188,6 @@ bool MountedWorkspace::is_much(const fs::path& left) const {
 
 Result<Patch> MountedWorkspace::extract_patch(std::size_t bytes_max,
                                               const std::vector<std::string>& kept) {
-  if (const Status settled = mount_ ? mount_->settle() : ok_status(); !settled.ok())
-    return Error{Errc::kUnavailable, settled.error().detail};  // nothing that the tree brings about
   const ScanInput scan = scan_input();
   const Extraction what{snapshot_,   scan.dir,  scan.kind, scan.setup,
                         scan.copied, scan.tree, bytes_max, kept};
@@ -313,7 +310,6 @@ TrustedPart MountedWorkspace::git_part() const {
 
 Result<std::vector<std::string>> MountedWorkspace::restore_git(const MadeUnder& made,
                                                                const std::vector<SeenAt>& places) {
-  if (mount_) PROCTOR_CHECK_OK(mount_->settle());
   const fs::path written = mount_ ? mount_->upper() : merged_;
   std::vector<std::string> out, links;
   {

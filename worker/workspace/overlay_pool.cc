@@ -1,7 +1,6 @@
 #include "worker/workspace/overlay_pool.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -12,14 +11,13 @@
 
 #include "common/base/log.h"
 #include "common/base/own_user.h"
-#include "common/base/unique_fd.h"
 #include "worker/workspace/cache.h"
 #include "worker/workspace/overlay.h"
 
 namespace proctor {
 namespace {
 
-constexpr const char *kSetupNote = "setup-layer", *kServerLog = "server.log";  // beside merged
+constexpr const char* kSetupNote = "setup-layer";  // beside merged
 constexpr std::size_t kPathBytes = 4096;
 constexpr std::size_t kRestingMax = 16;  // two rooms for each of eight slots
 
@@ -64,7 +62,6 @@ OverlayMount::OverlayMount(fs::path dir, OverlayLayers layers, const OverlayMean
       work_(dir_ / "work"),
       merged_(dir_ / "merged"),
       kind_(means.kind),
-      servers_(means.servers),
       remover_(means.remover),
       view_(means.view) {}
 
@@ -137,28 +134,16 @@ Status OverlayMount::mount_layers(const fs::path& work) {
 
 Status OverlayMount::mount_as_it_is(const fs::path& work) {
   const OverlayDirs dirs{layers_.git, layers_.tree, upper_, work, merged_, layers_.setup};
-  if (kind_ != WorkspaceKind::kFuseOverlay) return mount_overlay(dirs, kind_, view_.get());
-  PROCTOR_TRY(Child server, servers_->mount(dirs, dir_ / kServerLog));
-  server_.emplace(std::move(server));
-  return ok_status();
-}
-
-Status OverlayMount::settle() const {
-  if (kind_ != WorkspaceKind::kFuseOverlay) return ok_status();  // the kernel writes to it directly
-  const UniqueFd fd(::open(merged_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.valid() || ::syncfs(fd.get()) != 0) return errno_error("sync " + merged_.string(), errno);
-  return ok_status();
+  return mount_overlay(dirs, kind_, view_.get());
 }
 
 Result<fs::path> OverlayMount::surrender() {
   PROCTOR_CHECK_OK(unmount_strictly(merged_));
-  server_.reset();
   return upper_;
 }
 
 Status OverlayMount::lay_below(const fs::path& setup) {
   PROCTOR_CHECK_OK(unmount_strictly(merged_));
-  server_.reset();
   layers_.setup = setup;
   adopted_ = true;                              // never handed on
   const fs::path work = work_.string() + "-2";  // the first one's mount was volatile
@@ -193,7 +178,6 @@ void OverlayMount::remove(RemovalCost& cost) {
     return s.ok();
   };
   const bool unmounted = report(unmount(merged_));
-  server_.reset();
   if (unmounted && report(unmount_bounded(dir_))) report(remove_left(dir_, remover_, cost));
 }
 
@@ -213,9 +197,7 @@ OverlayPool::OverlayPool(fs::path dir, WorkspaceKind kind, std::optional<Bounded
       kind_(kind),
       disks_(std::move(disks)),
       remover_(std::move(remover)),
-      views_(std::move(views)) {
-  if (kind_ == WorkspaceKind::kFuseOverlay) servers_ = std::make_unique<FuseServers>();
-}
+      views_(std::move(views)) {}
 
 std::unique_ptr<OverlayMount> OverlayPool::take_resting(const OverlayLayers& layers) {
   const std::lock_guard guard(mutex_);
@@ -230,7 +212,7 @@ std::unique_ptr<OverlayMount> OverlayPool::take_resting(const OverlayLayers& lay
 Result<std::unique_ptr<OverlayMount>> OverlayPool::take(OverlayLayers layers) {
   layers.own_user = layers.own_user && views_;
   if (auto resting = take_resting(layers)) return resting;
-  OverlayMeans means{kind_, disks_ ? &*disks_ : nullptr, servers_.get(), remover_};
+  OverlayMeans means{kind_, disks_ ? &*disks_ : nullptr, remover_};
   if (layers.own_user) {
     auto view = views_->take();
     if (view.ok()) means.view = std::move(view).value();

@@ -18,7 +18,6 @@
 #include "common/base/files.h"
 #include "common/base/result.h"
 #include "worker/workspace/bounded_disk.h"
-#include "worker/workspace/fuse_overlay.h"
 #include "worker/workspace/own_view.h"
 #include "worker/workspace/removal.h"
 #include "worker/workspace/workspace_kind.h"
@@ -40,7 +39,6 @@ struct OverlayLayers {
 struct OverlayMeans {
   WorkspaceKind kind = WorkspaceKind::kOverlay;
   const BoundedDisks* disks = nullptr;    // for layers with a bound
-  FuseServers* servers = nullptr;         // of kFuseOverlay; outlives the mounts
   Remover remover{};                      // of what was written
   std::shared_ptr<const OwnView> view{};  // with layers of a user's own, and only then
 };
@@ -68,8 +66,6 @@ class OverlayMount {
   WorkspaceKind kind() const { return kind_; }
   // Whose all of it is, if not the worker's.
   std::shared_ptr<const OwnUser> user() const { return view_ ? view_->user() : nullptr; }
-  // Everything written through merged() is in upper() when this returns.
-  Status settle() const;
   // On its bounded disk, for homes and results; none: it has no such disk.
   std::optional<fs::path> beside() const;
   // Is it exactly as it was mounted?  Nothing in the upper layer, and the layer's own folder with
@@ -95,11 +91,9 @@ class OverlayMount {
   bool bounded_ = false;
   fs::path upper_, work_, merged_;
   WorkspaceKind kind_;
-  FuseServers* servers_;
   Remover remover_;
   std::shared_ptr<const OwnView> view_;
   bool removed_ = false;
-  std::optional<Child> server_;              // of kFuseOverlay: ends when merged_ is unmounted
   std::optional<FileLock> use_, use_setup_;  // of the layers below
   bool adopted_ = false;
   struct stat as_made_ {};
@@ -129,7 +123,6 @@ class OverlayPool {
   const std::optional<BoundedDisks> disks_;
   const Remover remover_;
   const std::optional<OwnViews> views_;
-  std::unique_ptr<FuseServers> servers_;  // of kFuseOverlay
   std::mutex mutex_;
   std::unique_ptr<OverlayMount> take_resting(const OverlayLayers& layers);
   std::map<OverlayLayers, std::vector<std::unique_ptr<OverlayMount>>> resting_;

@@ -13,7 +13,6 @@
 
 #include "common/base/own_mounts.h"
 #include "common/base/unique_fd.h"
-#include "worker/workspace/fuse_overlay.h"
 #include "worker/workspace/layer_marks.h"
 #include "worker/workspace/overlay.h"
 
@@ -23,9 +22,7 @@ namespace {
 // What the upper layer does not say in the way that we read it; empty: it says all.
 std::string unread(const fs::path& upper, WorkspaceKind kind) {
   struct stat st {};
-  const bool device = ::lstat((upper / "gone").c_str(), &st) == 0 && is_whiteout(st);
-  const fs::path mark = upper / mark_of_removed("gone");
-  if (!device && !(is_mark(mark.filename().string(), kind) && fs::exists(mark)))
+  if (::lstat((upper / "gone").c_str(), &st) != 0 || !is_whiteout(st))
     return "that a file was removed";
   const auto copied = read_file(upper / "mode", 16);
   if (!copied.ok() || *copied != "data") return "what a file holds whose mode was changed";
@@ -35,18 +32,12 @@ std::string unread(const fs::path& upper, WorkspaceKind kind) {
   return "";
 }
 
-// Versions 1.x of fuse-overlayfs forget of a file that was replaced by rename(2), as editors and
-// git do it, that there is one below: removed, it is there again as it was (seen in 1.10
-// and 1.17-dev, not in 2.0.0).  An agent's work must not come back.
-bool change(const fs::path& merged, bool& returned) {
-  const fs::path replaced = merged / "replaced", by = merged / "by", anew = merged / "anew";
-  const bool done = ::unlink((merged / "gone").c_str()) == 0 &&
-                    ::chmod((merged / "mode").c_str(), 0755) == 0 && ::rmdir(anew.c_str()) == 0 &&
-                    ::mkdir(anew.c_str(), 0755) == 0 &&
-                    write_file(by, "y", Durability::kLazy).ok() &&
-                    ::rename(by.c_str(), replaced.c_str()) == 0 && ::unlink(replaced.c_str()) == 0;
-  returned = done && ::access(replaced.c_str(), F_OK) == 0;
-  return done;
+// Does what agents do all day.
+bool change(const fs::path& merged) {
+  const fs::path anew = merged / "anew";
+  return ::unlink((merged / "gone").c_str()) == 0 &&
+         ::chmod((merged / "mode").c_str(), 0755) == 0 && ::rmdir(anew.c_str()) == 0 &&
+         ::mkdir(anew.c_str(), 0755) == 0;
 }
 
 // As git does it when it applies a patch.
@@ -62,34 +53,20 @@ Status probe_overlay(const fs::path& at, WorkspaceKind kind, const OwnView* view
   if (kind == WorkspaceKind::kOverlay && !root) return Error{Errc::kUnavailable, "not root"};
   if (kind == WorkspaceKind::kUserOverlay && !has_own_mounts())
     return Error{Errc::kUnavailable, root ? "of no use to root" : "no mounts of one's own"};
-  if (kind == WorkspaceKind::kFuseOverlay && !root && !has_own_mounts())
-    return Error{Errc::kUnavailable, "neither root nor mounts of one's own"};
   const OverlayDirs dirs{at / "git", at / "tree", at / "upper", at / "work", at / "merged"};
   for (const fs::path& p : {dirs.git, dirs.tree / "anew", dirs.upper, dirs.work, dirs.merged})
     PROCTOR_CHECK_OK(make_dirs(p));
-  for (const char* name : {"gone", "replaced"})
-    PROCTOR_CHECK_OK(write_file(dirs.tree / name, "x", Durability::kLazy));
+  PROCTOR_CHECK_OK(write_file(dirs.tree / "gone", "x", Durability::kLazy));
   PROCTOR_CHECK_OK(write_file(dirs.tree / "mode", "data", Durability::kLazy));
-  std::optional<FuseServers> servers;
-  std::optional<Child> server;
-  Status mounted = ok_status();
-  if (kind == WorkspaceKind::kFuseOverlay) {
-    auto started = servers.emplace().mount(dirs, at / "log");
-    if (started.ok()) server.emplace(std::move(started).value());
-    if (!started.ok()) mounted = std::move(started).error();
-  } else {
-    mounted = mount_overlay(dirs, kind, view);
-  }
-  bool returned = false, changed = false;
+  const Status mounted = mount_overlay(dirs, kind, view);
+  bool changed = false;
   if (mounted.ok()) {
     const ActingAs as(view != nullptr ? view->user().get() : nullptr);
-    changed = change(dirs.merged, returned);
+    changed = change(dirs.merged);
   }
   if (changed && view != nullptr) changed = changes_as(*view->user(), dirs.merged);
   PROCTOR_CHECK_OK(unmount(dirs.merged));
   PROCTOR_CHECK_OK(mounted);
-  if (returned)
-    return Error{Errc::kUnavailable, "a file that was replaced and then removed is there again"};
   if (!changed) return Error{Errc::kUnavailable, "files in it cannot be changed"};
   const std::string missing = unread(dirs.upper, kind);
   if (missing.empty()) return ok_status();

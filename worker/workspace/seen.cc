@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/base/files.h"
 #include "common/base/text.h"
 
 namespace proctor {

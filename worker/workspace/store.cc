@@ -10,10 +10,8 @@
 #include "common/base/own_mounts.h"
 #include "common/base/text.h"
 #include "worker/git/mirror.h"
-#include "worker/git/tree_list.h"
 #include "worker/workspace/apply.h"
 #include "worker/workspace/cache.h"
-#include "worker/workspace/layer_marks.h"
 #include "worker/workspace/lives.h"
 #include "worker/workspace/mounted_workspace.h"
 #include "worker/workspace/probe.h"
@@ -127,9 +125,8 @@ class Store final : public WorkspaceStore {
     WorkspaceSetup wanted = setup_for(label);
     if (options_.bounded_disks) wanted.bound = bound;
     wanted.own_user = shown == ShownTo::kOwnUser;
-    PROCTOR_TRY(const bool copied, needs_copy(snapshot, shown));
-    auto made = MountedWorkspace::create(snapshot, copied ? nullptr : overlays_, mirrors_.git(),
-                                         std::move(wanted), setup);
+    auto made = MountedWorkspace::create(snapshot, is_overlay(kind(shown)) ? overlays_ : nullptr,
+                                         mirrors_.git(), std::move(wanted), setup);
     std::error_code ec;
     if (made.ok() || fs::is_directory(snapshot.tree_dir, ec)) return made;
     // Evicted by a sibling since we saw it: the next attempt makes it again.
@@ -172,26 +169,6 @@ class Store final : public WorkspaceStore {
 
  private:
   using Key = std::tuple<std::string, std::string, std::string, std::string, bool>;
-
-  // fuse-overlayfs has names of its own, which it would take files of the tree for.
-  Result<bool> needs_copy(const Snapshot& snapshot, ShownTo shown) {
-    if (!is_overlay(kind(shown))) return true;
-    if (kinds_.mine != WorkspaceKind::kFuseOverlay) return false;
-    const std::lock_guard guard(mutex_);
-    const auto known = has_marks_.find(snapshot.tree_dir);
-    if (known != has_marks_.end()) return known->second;
-    PROCTOR_TRY(const ObjectId content, snapshot_content(snapshot));
-    PROCTOR_TRY(const ObjectDb db,
-                ObjectDb::open({snapshot_git_layer(snapshot) / ".git" / "objects"}));
-    PROCTOR_TRY(const std::vector<ListedEntry> files, list_tree(db, content));
-    const bool has = std::ranges::any_of(files, [&](const ListedEntry& file) {
-      return std::ranges::any_of(fs::path(file.path), [&](const fs::path& name) {
-        return is_mark(name.string(), kinds_.mine);
-      });
-    });
-    has_marks_.emplace(snapshot.tree_dir, has);
-    return has;
-  }
 
   // Those of dead lives; later, if there is no engine now.
   Status remove_left_volumes() const {
@@ -251,8 +228,7 @@ class Store final : public WorkspaceStore {
   const std::shared_ptr<Owed> owed_volumes_ = std::make_shared<Owed>();
   std::map<fs::path, fs::path> kept_;  // where it was left: where it is; not changed later
   std::mutex mutex_;
-  std::map<Key, Snapshot> known_;       // snapshots made or seen in this life
-  std::map<fs::path, bool> has_marks_;  // by tree_dir: needs_copy()
+  std::map<Key, Snapshot> known_;  // snapshots made or seen in this life
 };
 
 }  // namespace

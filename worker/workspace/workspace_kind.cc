@@ -10,8 +10,6 @@ std::string_view to_string(WorkspaceKind k) {
       return "overlay";
     case WorkspaceKind::kUserOverlay:
       return "user-overlay";
-    case WorkspaceKind::kFuseOverlay:
-      return "fuse-overlay";
     case WorkspaceKind::kReflink:
       return "reflink";
     case WorkspaceKind::kCopy:

@@ -11,23 +11,19 @@ enum class WorkspaceKind {
   kOverlay,      // of the kernel, mounted by root
   kUserOverlay,  // of the kernel, in a user namespace (common/base/own_mounts.h): nobody outside
                  // it, the Docker engine for one, sees what is mounted
-  kFuseOverlay,  // fuse-overlayfs, as root or in a user namespace: where the kernel offers none, or
-                 // not on this file system
   kReflink,      // a copy that shares its blocks with the original
   kCopy,
 };
 
 // From the one that is tried first to the one that works everywhere.
 inline constexpr std::array kWorkspaceKinds = {WorkspaceKind::kOverlay, WorkspaceKind::kUserOverlay,
-                                               WorkspaceKind::kFuseOverlay, WorkspaceKind::kReflink,
-                                               WorkspaceKind::kCopy};
+                                               WorkspaceKind::kReflink, WorkspaceKind::kCopy};
 
 std::string_view to_string(WorkspaceKind k);
 std::optional<WorkspaceKind> parse_workspace_kind(std::string_view text);
 
 constexpr bool is_overlay(WorkspaceKind k) {
-  return k == WorkspaceKind::kOverlay || k == WorkspaceKind::kUserOverlay ||
-         k == WorkspaceKind::kFuseOverlay;
+  return k == WorkspaceKind::kOverlay || k == WorkspaceKind::kUserOverlay;
 }
 
 }  // namespace proctor

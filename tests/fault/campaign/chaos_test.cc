@@ -130,12 +130,14 @@ void survive(RedisServer* redis, std::chrono::seconds length, std::uint32_t repl
 }  // namespace
 
 TEST_SUITE("chaos") {
-  TEST_CASE("nothing is lost or repeated or overspent whoever is killed") {
+  TEST_CASE("nothing is lost or repeated or overspent whoever is killed" *
+            doctest::test_suite("full")) {
     RedisServer redis;
     survive(&redis, std::chrono::seconds(number_from("PROCTOR_CHAOS_SECONDS", 20)), 7);
   }
 
-  TEST_CASE("nor when the campaign's own redis-server is among them") {
+  TEST_CASE("nor when the campaign's own redis-server is among them" *
+            doctest::test_suite("full")) {
     survive(nullptr, std::chrono::seconds(number_from("PROCTOR_CHAOS_SECONDS", 20)) / 2, 4);
   }
 }

@@ -8,6 +8,7 @@
 
 #include "tests/integration/cvdp/run_cases.h"
 #include "tests/support/leftovers.h"
+#include "tests/support/paths.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -33,9 +34,8 @@ void import_program(const fs::path& dir, const std::string& name, const std::str
 // The published examples that a simulator can run; none where they are not beside this clone.
 std::string examples() {
   const char* named = std::getenv("PROCTOR_CVDP_DATA");
-  const fs::path data = named != nullptr
-                            ? fs::path(named)
-                            : fs::path(PROCTOR_SOURCE_DIR).parent_path() / "shared/data/cvdp";
+  const fs::path data =
+      named != nullptr ? fs::path(named) : source_dir().parent_path() / "shared/data/cvdp";
   std::string out;
   std::error_code ec;
   for (const auto& entry : fs::directory_iterator(data / "datasets", ec)) {
@@ -67,7 +67,7 @@ Json composite(const fs::path& prefix) {
   out["metadata"].erase("sample_prefixes");
   for (Json& sample : out["samples"]) {
     sample["metadata"].erase("timestamp");
-    for (auto& [key, value] : sample.items())
+    for (Json& value : sample)
       if (value.is_object() && value.contains("logs"))
         for (Json& log : value["logs"]) log.erase("log");
     for (const char* list : {"failing_tests", "passing_tests"})
@@ -88,8 +88,8 @@ std::size_t ended_runs(const fs::path& prefix) {
 }  // namespace
 
 TEST_SUITE("cvdp samples") {
-  TEST_CASE(
-      "five samples of an agent on two workers survive kill -9 to the same composite report") {
+  TEST_CASE("five samples of an agent on two workers survive kill -9 to the same composite report" *
+            doctest::test_suite("full")) {
     if (!have_oci("five samples of an agent")) return;
     const RunScene scene(Runner::kOci);
     const TempDir images = must(TempDir::create("proctor-cvdp-images"));

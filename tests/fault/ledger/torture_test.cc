@@ -3,13 +3,14 @@
 // that shares no code with us (tests/audit/audit_ledger) reads what Redis appended at each instant,
 // what each client was told and what is left, and must find nothing.
 //
-//   PROCTOR_TORTURE_OPS=100000 build/dev/ledger_fault_tests
+//   PROCTOR_TORTURE_OPS=100000 build/release/ledger_fault_tests
 //                              the long form: 64 x 100,000 operations
 //   PROCTOR_TORTURE_SEED=7     the same choices again
 //   PROCTOR_TORTURE_KEEP=DIR   leaves the record there
 #include <doctest/doctest.h>
 #include <signal.h>
 
+#include <array>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
@@ -19,6 +20,7 @@
 
 #include "tests/fault/ledger/torture_journal.h"
 #include "tests/fault/ledger/torture_redis.h"
+#include "tests/support/paths.h"
 
 using namespace proctor;
 using namespace proctor::torture;
@@ -347,7 +349,8 @@ void run_torture(const fs::path& folder, std::uint64_t seed, std::uint64_t opera
 }  // namespace
 
 TEST_SUITE("ledger") {
-  TEST_CASE("64 clients and a redis that is killed again and again overspend nothing") {
+  TEST_CASE("64 clients and a redis that is killed again and again overspend nothing" *
+            doctest::test_suite("full")) {
     const std::uint64_t seed = setting("PROCTOR_TORTURE_SEED", std::random_device{}());
     const std::uint64_t operations = setting("PROCTOR_TORTURE_OPS", 1'500);
     MESSAGE("PROCTOR_TORTURE_SEED=" << seed << " PROCTOR_TORTURE_OPS=" << operations);
@@ -359,7 +362,8 @@ TEST_SUITE("ledger") {
     run_torture(folder, seed, operations);
 
     CommandSpec audit;
-    audit.argv = {PROCTOR_PYTHON, PROCTOR_AUDIT, folder.string()};
+    audit.argv = {PROCTOR_PYTHON, (testing::source_dir() / "tests/audit/audit_ledger").string(),
+                  folder.string()};
     audit.timeout = std::chrono::hours(1);
     const auto outcome = run_command(audit);
     REQUIRE(outcome.ok());

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <zmq.hpp>
 
 #include "common/wire/asio.h"
 #include "common/wire/codec.h"

@@ -1,5 +1,6 @@
 // One bad task must not stop a campaign, and a broken agent is not a failure.
 #include "tests/support/books.h"
+#include "tests/support/json_tools.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -120,7 +121,7 @@ TEST_SUITE("campaign") {
       std::int64_t seen = 0;
       for (const char* task : {"add", "sub"})
         for (const char* run : {"r1", "r2"}) {
-          const Json why = Json::parse(
+          const Json why = read_json(
               scene.run("explain", {std::string(task) + "/" + row.method + "/" + run, "--json"})
                   .out);
           for (const Json& attempt : why["attempts"]) {

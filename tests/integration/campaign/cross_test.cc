@@ -4,6 +4,7 @@
 #include <csignal>
 
 #include "tests/support/campaign_scene.h"
+#include "tests/support/paths.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -47,7 +48,9 @@ std::int64_t alerts(const CampaignScene& scene) {
 }
 
 void audit(const CampaignScene& scene) {
-  CHECK(contains(output_of({"python3", PROCTOR_AUDIT, scene.folder().string()}), ": 0 problems"));
+  CHECK(contains(output_of({"python3", (source_dir() / "tests/audit/audit").string(),
+                            scene.folder().string()}),
+                 ": 0 problems"));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // What can be known before anything runs is said before anything runs; and what nobody counted is
 // not shown as if it had been.
 #include "tests/support/books.h"
+#include "tests/support/paths.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -55,7 +56,7 @@ TEST_SUITE("campaign") {
     const CampaignScene scene;
     const fs::path made = scene.temp() / "made";
     REQUIRE(proctor::testing::proctor({"init", made.string()}).exit_code == 0);
-    const std::string page = scene.read(fs::path(PROCTOR_DOCS) / "gateway.md");
+    const std::string page = scene.read(source_dir() / "docs/gateway.md");
     const std::size_t header = page.find("action_type,unit,unit_price,");
     REQUIRE(header != std::string::npos);
     const std::size_t rows = page.find('\n', header) + 1;

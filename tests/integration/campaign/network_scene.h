@@ -5,6 +5,7 @@
 
 #include "tests/support/books.h"
 #include "tests/support/local_server.h"
+#include "tests/support/paths.h"
 
 namespace proctor::testing {
 
@@ -12,7 +13,7 @@ class NetworkScene {
  public:
   // `environment`: lines for the contract's environment, each ended.
   explicit NetworkScene(const std::string& environment) : scene_(shape()) {
-    fs::copy_file(PROCTOR_NET_PROBE, scene_.temp() / "gate/net_probe");
+    fs::copy_file(build_dir() / "net_probe", scene_.temp() / "gate/net_probe");
     scene_.edit(scene_.contract(), "environment:\n", "environment:\n" + environment);
     scene_.edit(scene_.contract(), "checks:\n",
                 "setup:\n  - command: /opt/gate/net_probe tunnel " + packages_.at() +
@@ -76,14 +77,14 @@ class NetworkScene {
       const Json event = must(parse_json(log.substr(from, end - from)));
       from = end + 1;
       const Json& p = event["payload"];
-      const std::string type = event["type"];
+      const std::string type = event["type"].string();
       if (type == "network.request") {
         CHECK(p["verdict"] == "allowed");
         CHECK(0 < p["received"].get<int>());
         ++seen[p["phase"].get<std::string>() + " " + p["method"].get<std::string>()];
       } else if (type == "monitor.alert") {
         CHECK(event["actor"] == "monitor");
-        alert = event["seq"];
+        alert = event["seq"].get<std::uint64_t>();
         ++seen[p["stage"].get<std::string>() + " " + p["code"].get<std::string>()];
       } else if (type == "monitor.intervention") {
         CHECK(p["alert"] == alert);
@@ -118,7 +119,7 @@ inline void run_killed(const std::string& environment) {
   shape.replicates = 1;
   shape.workers = 1;
   const CampaignScene scene(shape);
-  fs::copy_file(PROCTOR_NET_PROBE, scene.temp() / "gate/net_probe");
+  fs::copy_file(build_dir() / "net_probe", scene.temp() / "gate/net_probe");
   scene.write(scene.temp() / "gate/ask",
               "/opt/gate/net_probe tunnel " + before.at() +
                   " raw GET & until [ -s /opt/gate/open ]; do sleep 0.05; done; "

@@ -7,6 +7,7 @@
 #include "tests/integration/campaign/network_scene.h"
 #include "tests/integration/campaign/secrets_scene.h"
 #include "tests/integration/campaign/services_scene.h"
+#include "tests/support/paths.h"
 #include "tests/support/test_image.h"
 #include "worker/sandbox/runtime_files.h"
 
@@ -104,7 +105,7 @@ TEST_SUITE("oci campaign") {
       const Json& forged = reports["forger"];
       CHECK(forged.at("outcome") == "failure");
       std::map<std::string, Json> checks;
-      for (const Json& check : forged.at("checks")) checks[check.at("id")] = check.at("outcome");
+      for (const Json& check : forged.at("checks")) checks[check.at("id").string()] = check.at("outcome");
       CHECK(checks["build"] == "pass");
       CHECK(checks["tests"] == "fail");
       CHECK(checks["planted"] == "fail");
@@ -183,7 +184,7 @@ TEST_SUITE("oci campaign") {
     const TestImage image = must(write_test_image(own.dir(), "agent:1"));
     REQUIRE(proctor::testing::proctor({"images", "import", image.archive.string()}).exit_code == 0);
     const fs::path folder = own.dir() / "campaign";
-    output_of({std::string(PROCTOR_EXAMPLES) + "/agents/make", folder.string(), "image",
+    output_of({(source_dir() / "examples/agents/make").string(), folder.string(), "image",
                "agent@" + image.id});
     ::setenv("MINI_KEY", "a-key-of-this-test", 1);
     const CommandOutcome ran = proctor::testing::proctor({"run", folder.string()});

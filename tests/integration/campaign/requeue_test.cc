@@ -1,6 +1,7 @@
 // Runs that ended invalid are run again, the result they had is kept and shown, and nobody gets
 // more attempts than were registered.
 #include "tests/support/books.h"
+#include "tests/support/paths.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -16,7 +17,9 @@ void need_ready(const CampaignScene& scene, const std::string& task) {
 void check_audit(const CampaignScene& scene) {
   const CommandOutcome verified = scene.run("verify");
   CHECK_MESSAGE(verified.exit_code == 0, verified.out);
-  CHECK(contains(output_of({"python3", PROCTOR_AUDIT, scene.folder().string()}), ": 0 problems"));
+  CHECK(contains(output_of({"python3", (source_dir() / "tests/audit/audit").string(),
+                            scene.folder().string()}),
+                 ": 0 problems"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "tests/support/books.h"
 #include "tests/support/campaign_scene.h"
+#include "tests/support/paths.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -94,7 +95,9 @@ TEST_SUITE("money") {
             0);  // 9.604: the last level, and the first of 20.00 not
     CHECK(scene.number("SELECT count(*) FROM notes WHERE kind = 'budget_alert'") == 3);
     CHECK(scene.run("verify").exit_code == 0);
-    CHECK(contains(output_of({"python3", PROCTOR_AUDIT, scene.folder().string()}), ": 0 problems"));
+    CHECK(contains(output_of({"python3", (source_dir() / "tests/audit/audit").string(),
+                              scene.folder().string()}),
+                   ": 0 problems"));
   }
 
   TEST_CASE("what is no review is refused and changes nothing") {
@@ -152,11 +155,11 @@ TEST_SUITE("money") {
     REQUIRE(scene.ended() == 3);
     const Json ended = scene.sql("SELECT run FROM runs WHERE state = 'ended' LIMIT 1");
     const Json plan = json_of(scene.run("report", {"--json"}));
-    const std::string run = plan["runs"][ended[0]["run"].get<std::size_t>()]["run"];
+    const std::string run = plan["runs"][ended[0]["run"].get<std::size_t>()]["run"].string();
     REQUIRE(review(scene, "0.5", run).exit_code == 0);  // 0.40
     CHECK(scene.number("SELECT count(*) FROM runs WHERE short_by = 400500") == 3);
     CHECK(scene.run("verify").exit_code == 0);
-    CHECK(contains(review(scene, "0.5", plan["runs"][5]["run"]).err, "has not ended"));
+    CHECK(contains(review(scene, "0.5", plan["runs"][5]["run"].string()).err, "has not ended"));
     // 0.403 are spent: with 0.904 the runs of 0.903 and 0.904 start, that of 0.905 does not.
     REQUIRE(proctor::testing::proctor({"budget", "raise", scene.folder().string(), "task:add",
                                        "0.904", "--reason", "room for two"})
@@ -173,7 +176,7 @@ TEST_SUITE("money") {
     Child run = scene.start("run");
     REQUIRE_MESSAGE(eventually([&] { return scene.agents_run(1); }), scene.said());
     const std::string name =
-        must(parse_json(scene.run("report", {"--json"}).out))["runs"][0]["run"];
+        must(parse_json(scene.run("report", {"--json"}).out))["runs"][0]["run"].string();
     CHECK(contains(review(scene, "1", name).err,
                    "the price table (the built-in fallback-1) has no row human,minute, so a review "
                    "has no price.\nPrices are registered with a campaign"));
@@ -231,8 +234,9 @@ TEST_SUITE("money") {
       CHECK(scene.number("SELECT spent FROM balance") == 2 * 1'000 + 2 * 9'600'000);
       const CommandOutcome verified = scene.run("verify");
       CHECK_MESSAGE(verified.exit_code == 0, verified.out);
-      CHECK(
-          contains(output_of({"python3", PROCTOR_AUDIT, scene.folder().string()}), ": 0 problems"));
+      CHECK(contains(output_of({"python3", (source_dir() / "tests/audit/audit").string(),
+                                scene.folder().string()}),
+                     ": 0 problems"));
       CHECK_FALSE(contains(scene.said(), "warning: ledger"));
     }
   }

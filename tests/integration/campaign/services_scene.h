@@ -8,6 +8,7 @@
 #include "tests/support/campaign_scene.h"
 #include "tests/support/leftovers.h"
 #include "tests/support/local_server.h"
+#include "tests/support/paths.h"
 
 namespace proctor::testing {
 
@@ -34,7 +35,7 @@ inline constexpr const char* kCalcService =
 // `environment`: lines for the contract's environment; `before`: what the check does first.
 inline void give_service(const CampaignScene& scene, const std::string& environment,
                          const std::string& before = "") {
-  fs::copy_file(PROCTOR_NET_PROBE, scene.temp() / "gate/net_probe");
+  fs::copy_file(build_dir() / "net_probe", scene.temp() / "gate/net_probe");
   std::string services = kCalcService;
   services.replace(services.find("@BEFORE@"), std::string("@BEFORE@").size(), before);
   scene.edit(scene.contract(), "environment:\n", "environment:\n" + environment);
@@ -46,7 +47,7 @@ inline std::map<std::string, Json> reports_by_method(const CampaignScene& scene)
   for (const auto& e : fs::recursive_directory_iterator(scene.folder() / "runs")) {
     if (e.path().filename() != "report.json") continue;
     const Json report = must(parse_json(scene.read(e.path())));
-    Json& kept = out[report["identity"]["method"]];
+    Json& kept = out[report["identity"]["method"].string()];
     kept = report;
     kept["folder"] = e.path().parent_path().string();
   }
@@ -75,7 +76,7 @@ inline void run_services(const std::string& environment) {
   CHECK(broken["termination"]["code"] == "completed");
   const std::string why = "service calc ended with exit code 4 before it was ready";
   std::map<std::string, Json> checks;
-  for (const Json& check : broken["checks"]) checks[check["id"]] = check;
+  for (const Json& check : broken["checks"]) checks[check["id"].string()] = check;
   REQUIRE(checks.size() == 5);                 // those of the contract, and services of two of them
   CHECK(checks["asks"]["outcome"].is_null());  // nobody has seen what it would say
   CHECK(checks["asks"]["ended"] == "not_run");
@@ -104,7 +105,7 @@ inline void run_services(const std::string& environment) {
   const Json& usage = reports["reference"]["usage"];
   CHECK(cpu_ms <= usage.at("cpu_ms"));
   // Of containers that are gone before anybody looked, memory is not known: then of nobody.
-  CHECK(memory <= usage.value("/metered/memory_peak"_json_pointer, std::uint64_t{0}));
+  CHECK(memory <= usage.at("metered").value("memory_peak", std::uint64_t{0}));
   scene.require_nothing_left();
 }
 

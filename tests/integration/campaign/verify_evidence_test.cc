@@ -270,7 +270,7 @@ TEST_SUITE("campaign") {
     scene.sql("DROP VIEW all_is_well");
     // One of ours under its own name, with another content.
     const std::string balance =
-        scene.sql("SELECT sql FROM sqlite_schema WHERE name = 'balance'")[0]["sql"];
+        scene.sql("SELECT sql FROM sqlite_schema WHERE name = 'balance'")[0]["sql"].string();
     scene.sql("DROP VIEW balance");
     scene.sql("CREATE VIEW balance(spent) AS SELECT 0");
     finds(scene, "a view balance" + nobody);

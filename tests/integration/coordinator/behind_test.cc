@@ -1,7 +1,9 @@
 // A journal that was put back or lost its end: whole in itself, and refused for what is around it.
+#include <algorithm>
 #include <csignal>
 
 #include "tests/support/books.h"
+#include "tests/support/paths.h"
 #include "tests/support/redis_server.h"
 
 using namespace proctor;
@@ -101,7 +103,9 @@ TEST_SUITE("coordinator") {
     CHECK_MESSAGE(resumed.exit_code == 3, resumed.err);
     const CommandOutcome verified = scene.run("verify");
     CHECK_MESSAGE(verified.exit_code == 0, verified.out);
-    CHECK(contains(output_of({"python3", PROCTOR_AUDIT, scene.folder().string()}), ": 0 problems"));
+    CHECK(contains(output_of({"python3", (source_dir() / "tests/audit/audit").string(),
+                              scene.folder().string()}),
+                   ": 0 problems"));
   }
 
   TEST_CASE("a journal that knows less than its Redis is refused until it is recovered") {

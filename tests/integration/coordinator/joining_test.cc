@@ -32,7 +32,7 @@ std::string state_of(const CampaignScene& scene, const std::string& name) {
   const Json status = scene.status();
   if (status.is_null()) return "";
   for (const Json& w : status["workers"])
-    if (w["name"] == name) return w["state"];
+    if (w["name"] == name) return w["state"].string();
   return "";
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include <zmq.hpp>
 
 #include "common/wire/asio.h"
 #include "common/wire/codec.h"

@@ -132,7 +132,7 @@ TEST_SUITE("cvdp bad input") {
     if (!have_oci("bad answers")) return;
     const RunScene scene(Runner::kOci);
     const ChatServer server([](const Json& body, std::size_t) {
-      const std::string user = body["messages"][1]["content"];
+      const std::string user = body["messages"][1]["content"].string();
       if (contains(user, "two fences")) return chat_says("```\nx\n```\n```\ny\n```", 1, 1);
       if (contains(user, "open fence")) return chat_says("```\ny", 1, 1);
       if (contains(user, "100 MB")) return ChatAnswer{200, std::string(100'000'000, 'y')};

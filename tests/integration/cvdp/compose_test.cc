@@ -36,7 +36,7 @@ std::string text_of(const fs::path& file) {
 // Everything of raw_result.json but times and places, and what the harnesses said.
 Json verdicts(const fs::path& prefix) {
   Json raw = must(parse_json(text_of(prefix / "raw_result.json")));
-  for (auto& [id, item] : raw.items())
+  for (Json& item : raw)
     for (Json& test : item["tests"]) {
       test.erase("execution");
       if (test["log"].is_string()) {
@@ -103,7 +103,7 @@ class Comparison {
 // Results of one problem's services.
 std::vector<int> results_of(const Json& verdicts, const char* id) {
   std::vector<int> out;
-  for (const Json& test : verdicts.at(id).at("tests")) out.push_back(test.at("result"));
+  for (const Json& test : verdicts.at(id).at("tests")) out.push_back(test.at("result").get<int>());
   return out;
 }
 
@@ -154,7 +154,8 @@ ShellProblem mixed() {
 }  // namespace
 
 TEST_SUITE("cvdp compose") {
-  TEST_CASE("problems of our own end the same by the Engine API, by OCI and by docker compose") {
+  TEST_CASE("problems of our own end the same by the Engine API, by OCI and by docker compose" *
+            doctest::test_suite("full")) {
     if (!can_compare("problems of our own by every engine")) return;
     // The one that never ends is killed alike.
     const Comparison compare(toggle_problem() + line_of(served()) + line_of(mixed()));
@@ -167,7 +168,8 @@ TEST_SUITE("cvdp compose") {
     }
   }
 
-  TEST_CASE("the benchmark's runnable examples end the same by every engine") {
+  TEST_CASE("the benchmark's runnable examples end the same by every engine" *
+            doctest::test_suite("full")) {
     constexpr const char* kTest = "the benchmark's examples by every engine";
     if (!cvdp::testing::have_shared_data(kTest) || !can_compare(kTest)) return;
     const Json golden =
@@ -175,7 +177,8 @@ TEST_SUITE("cvdp compose") {
     for (const auto& [id, item] : golden.items()) CHECK(item.at("errors") == 0);
   }
 
-  TEST_CASE("what compose alone can run goes to it, and is named where it cannot") {
+  TEST_CASE("what compose alone can run goes to it, and is named where it cannot" *
+            doctest::test_suite("full")) {
     if (!can_compare("what compose alone can run")) return;
     ShellProblem beyond;
     beyond.id = "cvdp_agentic_beyond_0003";

@@ -1,5 +1,6 @@
 // `proctor cvdp run` with single-shot models: real programs, a provider of our own, and containers
 // of this machine's shell as harness.
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
@@ -37,7 +38,7 @@ std::string question(const std::string& id, const char* category, const char* re
 }
 
 std::string user_of(const Json& body) {
-  return body["messages"][1]["content"];
+  return body["messages"][1]["content"].string();
 }
 
 // The key must be nowhere below the folder.

@@ -1,6 +1,7 @@
 // `proctor cvdp run` and `selfcheck` on problems of our own: the image is this machine's shell.
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "tests/integration/cvdp/run_cases.h"
@@ -239,7 +240,7 @@ TEST_SUITE("cvdp run") {
       Json raw = must(parse_json(must(read_file(
           scene.dir.path() / prefix / ("sample_" + std::to_string(sample)) / "raw_result.json",
           1 << 20))));
-      for (auto& [id, item] : raw.items())
+      for (Json& item : raw)
         for (Json& test : item["tests"]) {
           test.erase("execution");
           test.erase("log");

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "tests/support/paths.h"
 #include "tests/unit/cvdp/shared_data.h"
 
 namespace proctor::testing {
@@ -12,7 +13,7 @@ namespace {
 constexpr std::chrono::minutes kBuildTime{10};
 
 fs::path source(const std::string& name) {
-  return fs::path(PROCTOR_SOURCE_DIR) / name;
+  return source_dir() / name;
 }
 std::string data(const std::string& name) {
   return must(read_file(source("tests/integration/cvdp/data") / name, 1 << 20));

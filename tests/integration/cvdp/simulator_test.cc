@@ -51,20 +51,24 @@ void judge_examples(Runner runner, const char* test) {
 }  // namespace
 
 TEST_SUITE("cvdp simulator") {
-  TEST_CASE("a cocotb problem of our own passes golden and fails without a patch, by OCI") {
+  TEST_CASE("a cocotb problem of our own passes golden and fails without a patch, by OCI" *
+            doctest::test_suite("full")) {
     if (have_image(Runner::kOci, "a cocotb problem")) judge(Runner::kOci, toggle_problem(), 1);
   }
 
-  TEST_CASE("a cocotb problem of our own passes golden and fails without a patch, by Docker") {
+  TEST_CASE("a cocotb problem of our own passes golden and fails without a patch, by Docker" *
+            doctest::test_suite("full")) {
     if (have_image(Runner::kDocker, "a cocotb problem"))
       judge(Runner::kDocker, toggle_problem(), 1);
   }
 
-  TEST_CASE("the benchmark's runnable examples pass golden and fail without a patch, by OCI") {
+  TEST_CASE("the benchmark's runnable examples pass golden and fail without a patch, by OCI" *
+            doctest::test_suite("full")) {
     judge_examples(Runner::kOci, "the benchmark's examples by OCI");
   }
 
-  TEST_CASE("the benchmark's runnable examples pass golden and fail without a patch, by Docker") {
+  TEST_CASE("the benchmark's runnable examples pass golden and fail without a patch, by Docker" *
+            doctest::test_suite("full")) {
     judge_examples(Runner::kDocker, "the benchmark's examples by Docker");
   }
 }

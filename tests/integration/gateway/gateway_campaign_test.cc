@@ -6,6 +6,7 @@
 #include "tests/integration/coordinator/endpoint.h"
 #include "tests/integration/gateway/gateway_scene.h"
 #include "tests/support/books.h"
+#include "tests/support/json_tools.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -40,7 +41,7 @@ TEST_SUITE("gateway campaign") {
   TEST_CASE("a cap that is reached in the middle ends the client at once, and nothing passes it") {
     const GatewayScene g(shape_of("100 1000 stream", "0.05"),
                          [](const ProviderServer::Heard& h, std::size_t) {
-                           return chat_stream("x", 20, h.body["max_completion_tokens"]);
+                           return chat_stream("x", 20, h.body["max_completion_tokens"].get<std::uint64_t>());
                          });
     const CommandOutcome done = g.run();
     INFO(done.out << done.err);
@@ -91,7 +92,7 @@ TEST_SUITE("gateway campaign") {
     REQUIRE(ended.has_value());
     // 500 of output at 10, and a micro-dollar for each byte of the request and the ten beside it.
     const auto bytes =
-        static_cast<std::int64_t>(Json::parse(g.provider.heard()[0].raw).dump().size());
+        static_cast<std::int64_t>(read_json(g.provider.heard()[0].raw).dump().size());
     const std::int64_t first = g.charged("WHERE attempt = 1");
     CHECK(5'000 + bytes <= first);
     CHECK(first <= 5'200 + bytes);

@@ -1,5 +1,7 @@
 // A real worker and a real sandbox: an agent that knows nothing of Proctor asks a model until it is
 // refused, and a provider of our own keeps a bill of its own.
+#include <algorithm>
+
 #include "common/trace/archive.h"
 #include "common/trace/evidence.h"
 #include "common/trace/verify.h"

@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include "tests/integration/gateway/session_scene.h"
+#include "tests/support/json_tools.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -307,7 +308,7 @@ TEST_SUITE("gateway session") {
     SessionScene scene({}, [](const auto&, std::size_t) {
       // All that was reserved, written into a cache that has no price and was not asked for.
       ProviderSays says = chat_answer("x", 90, 100);
-      Json body = Json::parse(says.body);
+      Json body = read_json(says.body);
       body["usage"]["prompt_tokens_details"]["cache_write_tokens"] = 90;
       says.body = body.dump();
       return says;

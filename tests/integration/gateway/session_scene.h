@@ -15,6 +15,7 @@
 #include "common/base/system_clock.h"
 #include "common/base/unique_fd.h"
 #include "common/contract/cost_model_parser.h"
+#include "tests/support/json_tools.h"
 #include "tests/support/provider_server.h"
 #include "worker/gateway/cassette_player.h"
 #include "worker/gateway/gateway_session.h"
@@ -33,7 +34,7 @@ struct HttpAnswer {
   int status = 0;
   std::string head, body;
   bool whole = false;
-  Json json() const { return Json::parse(body, nullptr, false); }
+  Json json() const { return json_or_null(body); }
 };
 
 class SessionScene {

@@ -1,6 +1,7 @@
 // A provider behind TLS: its certificate is held to the host's authorities and the models file's.
 #include "common/base/subprocess.h"
 #include "tests/integration/gateway/session_scene.h"
+#include "tests/support/paths.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -24,8 +25,8 @@ class TlsProvider {
     REQUIRE(made.ok());
     REQUIRE(made->exit_code == 0);
     CommandSpec serve;
-    serve.argv = {"python3", PROCTOR_TLS_PROVIDER, certificate().string(), key().string(),
-                  port_file().string()};
+    serve.argv = {"python3", (source_dir() / "tests/integration/gateway/tls_provider.py").string(),
+                  certificate().string(), key().string(), port_file().string()};
     auto child = Child::start(serve, dir_.path() / "log", Child::Lifetime::kDiesWithParent);
     REQUIRE(child.ok());
     child_.emplace(std::move(child).value());

@@ -3,6 +3,7 @@
 // in the end everything is exact.
 #include <hiredis/hiredis.h>
 
+#include <array>
 #include <random>
 
 #include "tests/integration/ledger/shared_world.h"

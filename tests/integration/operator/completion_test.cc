@@ -86,7 +86,7 @@ TEST_SUITE("completion") {
     scene.require_nothing_left();
   }
 
-  TEST_CASE("fish is offered runs by its script") {
+  TEST_CASE("fish is offered runs by its script" * doctest::test_suite("full")) {
     const std::string script = proctor::testing::proctor({"completion", "fish"}).out;
     CHECK_MESSAGE(contains(script, "complete -c proctor -f"), script);
     CHECK(contains(proctor::testing::proctor({"completion", "tcsh"}).err, "bash, zsh and fish"));
@@ -106,7 +106,7 @@ TEST_SUITE("completion") {
     CHECK(said == "add/noop/");
   }
 
-  TEST_CASE("zsh reads its script") {
+  TEST_CASE("zsh reads its script" * doctest::test_suite("full")) {
     CommandSpec which;
     which.argv = {"zsh", "--version"};
     if (!run_command(which).ok()) {

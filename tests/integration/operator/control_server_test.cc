@@ -1,5 +1,6 @@
 // The control socket among clients that talk too much, too long, or not at all.
 #include "coordinator/shell/control_server.h"
+#include "common/wire/asio.h"
 
 #include <doctest/doctest.h>
 #include <sys/socket.h>

@@ -110,7 +110,7 @@ TEST_SUITE("gates") {
     CHECK_MESSAGE(contains(again.out, "has approved this already"), again.out);
     CHECK(scene.run("resume").exit_code == 5);
     CHECK(scene.number("SELECT count(*) FROM attempts") == 2);
-    CHECK(approve(scene, "Bo", before.at("gate").at("digest")).exit_code == 0);
+    CHECK(approve(scene, "Bo", before.at("gate").at("digest").string()).exit_code == 0);
     const CommandOutcome resumed = scene.run("resume");
     CHECK_MESSAGE(resumed.exit_code == 0, resumed.err);
     CHECK(scene.number("SELECT count(*) FROM attempts") == 4);

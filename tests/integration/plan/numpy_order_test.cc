@@ -7,6 +7,7 @@
 #include "common/base/json.h"
 #include "common/base/subprocess.h"
 #include "common/plan/plan.h"
+#include "tests/support/paths.h"
 
 using namespace proctor;
 
@@ -72,7 +73,7 @@ std::string draws_of(const PlanShape& shape) {
     if (!stage.tasks.empty()) draw["tasks"] = stage.tasks;
     if (!stage.has_every_task() || stage.order != StageOrder::kRounds) out[stage.name] = draw;
   }
-  return "json.loads(r'" + out.dump(-1, ' ', true) + "')";
+  return "json.loads(r'" + out.dump(-1, Json::Utf8::kStrict, true) + "')";
 }
 
 }  // namespace
@@ -80,7 +81,7 @@ std::string draws_of(const PlanShape& shape) {
 TEST_SUITE("plan") {
   TEST_CASE(
       "the lines of Python in docs/plan.md derive 200 plans bit for bit with the real NumPy") {
-    const auto page = read_file(PROCTOR_SOURCE_DIR "/docs/plan.md", std::size_t{1} << 20);
+    const auto page = read_file(testing::source_dir() / "docs/plan.md", std::size_t{1} << 20);
     REQUIRE(page.ok());
     const std::string code = python_of(*page);
     REQUIRE(code.find("assert order ==") != std::string::npos);
@@ -123,7 +124,7 @@ TEST_SUITE("plan") {
   }
 
   TEST_CASE("the lines of Python notice a plan whose order or seeds were changed") {
-    const auto page = read_file(PROCTOR_SOURCE_DIR "/docs/plan.md", std::size_t{1} << 20);
+    const auto page = read_file(testing::source_dir() / "docs/plan.md", std::size_t{1} << 20);
     REQUIRE(page.ok());
     auto dir = TempDir::create();
     REQUIRE(dir.ok());

@@ -28,13 +28,13 @@ TEST_SUITE("plan") {
     REQUIRE(rows.size() == 12);
     CHECK(schema.accepts(rows));
     for (const auto& cell : rows[0].items()) {
-      CAPTURE(cell.key());
+      CAPTURE(cell.first);
       Json wrong = rows;
-      wrong[0][cell.key()] = "not, this";
+      wrong[0][cell.first] = "not, this";
       CHECK(schema.accepts(wrong) ==
-            (cell.key() == "language" || cell.key() == "method" || cell.key() == "stage"));
-      wrong[0].erase(cell.key());
-      CHECK(schema.accepts(wrong) == (cell.key() == "language"));
+            (cell.first == "language" || cell.first == "method" || cell.first == "stage"));
+      wrong[0].erase(cell.first);
+      CHECK(schema.accepts(wrong) == (cell.first == "language"));
     }
   }
 }

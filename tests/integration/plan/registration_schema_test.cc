@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "common/base/json.h"
+#include "common/contract/campaign.h"
 #include "common/plan/registration.h"
 #include "tests/support/json_schema.h"
 
@@ -43,11 +44,11 @@ TEST_SUITE("plan") {
 
     // Whatever is taken away or added is noticed: the schema knows every member.
     for (const auto& member : (*file)["frozen"].items()) {
-      CAPTURE(member.key());
+      CAPTURE(member.first);
       Json without = *file;
-      without["frozen"].erase(member.key());
+      without["frozen"].erase(member.first);
       // Versions of before registered none, and the digest still tells.
-      CHECK(schema.accepts(without) == (member.key() == "limits"));
+      CHECK(schema.accepts(without) == (member.first == "limits"));
       CHECK(!parse_registration(without.dump()).ok());
     }
     Campaign forecast = campaign();

@@ -33,7 +33,7 @@ class BubblewrapBench final : public Bench {
 
 }  // namespace
 
-std::unique_ptr<Bench> make_bench() {
+std::unique_ptr<Bench> make_bubblewrap_bench() {
   auto dir = TempDir::create("proctor-sandbox-test");
   REQUIRE(dir.ok());
   REQUIRE(make_dirs(dir->path() / "workspace").ok());

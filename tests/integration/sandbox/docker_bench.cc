@@ -43,12 +43,12 @@ class DockerBench final : public Bench {
     const auto containers = docker_call("GET", "/containers/json?all=1&filters=" + query);
     REQUIRE(containers.ok());
     const Json list = parse_json(*containers).value();
-    for (const Json& c : list) out.push_back(c["Id"]);
+    for (const Json& c : list) out.push_back(c["Id"].string());
     const auto volumes = docker_call("GET", "/volumes?filters=" + query);
     REQUIRE(volumes.ok());
     const Json named = parse_json(*volumes).value();
     for (const Json& v : named["Volumes"]) {
-      if (v["Name"] != volume_) out.push_back(v["Name"]);
+      if (v["Name"] != volume_) out.push_back(v["Name"].string());
     }
     return out;
   }
@@ -61,7 +61,7 @@ class DockerBench final : public Bench {
 
 }  // namespace
 
-std::unique_ptr<Bench> make_bench() {
+std::unique_ptr<Bench> make_docker_bench() {
   if (!docker_answers(docker_socket())) {
     MESSAGE("not run: no Docker Engine answers at " << docker_socket());
     return nullptr;

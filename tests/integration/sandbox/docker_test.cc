@@ -122,8 +122,9 @@ TEST_SUITE("sandbox docker") {
   TEST_CASE("an image is resolved to its id") {
     const auto bench = make_bench();
     if (!bench) return;
-    CHECK(resolve_image(docker_socket(), bench->spec().image).value() == bench->spec().image);
-    const auto absent = resolve_image(docker_socket(), "proctor-no-such-image:1");
+    DockerApi api(docker_socket());
+    CHECK(api.image(bench->spec().image).value().id == bench->spec().image);
+    const auto absent = api.image("proctor-no-such-image:1");
     REQUIRE_FALSE(absent.ok());
     CHECK(absent.error().code == Errc::kNotFound);
   }

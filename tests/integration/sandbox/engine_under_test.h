@@ -1,6 +1,6 @@
 #pragma once
-// What the conformance suite needs to know of the engine it runs on.  One implementation is linked
-// into each test binary.
+// What the conformance suite needs to know of the engine it runs on: $PROCTOR_TEST_SANDBOX names
+// its kind, bubblewrap, oci or docker.
 #include <fstream>
 #include <memory>
 #include <string>
@@ -49,7 +49,11 @@ inline std::vector<std::string> busy_groups_of(const std::string& owner) {
   return out;
 }
 
+SandboxKind sandbox_under_test();
 // Empty, with a MESSAGE that names the reason, when the engine is not to be had on this machine.
 std::unique_ptr<Bench> make_bench();
+std::unique_ptr<Bench> make_bubblewrap_bench();
+std::unique_ptr<Bench> make_docker_bench();
+std::unique_ptr<Bench> make_oci_bench();
 
 }  // namespace proctor::testing

@@ -7,6 +7,7 @@
 #include "tests/integration/sandbox/proved_apart.h"
 #include "tests/integration/sandbox/run_command.h"
 #include "tests/support/local_server.h"
+#include "tests/support/paths.h"
 #include "tests/support/programs.h"
 #include "worker/network/way_out.h"
 
@@ -28,7 +29,8 @@ struct Scene {
   explicit Scene(Bench& b) : bench(b) {
     const fs::path dir = bench.scratch() / "probe";
     REQUIRE(make_dirs(dir).ok());
-    fs::copy_file(PROCTOR_NET_PROBE, dir / "net_probe", fs::copy_options::overwrite_existing);
+    fs::copy_file(build_dir() / "net_probe", dir / "net_probe",
+                  fs::copy_options::overwrite_existing);
   }
 
   SandboxSpec spec() const {

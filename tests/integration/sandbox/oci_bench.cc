@@ -50,8 +50,7 @@ class OciBench final : public Bench {
         const std::string name = entry.path().filename().string();
         if (name == "state") {
           for (const auto& state : fs::directory_iterator(entry.path()))
-            if (state.path().filename() != ".cache")  // compiled filters of crun, the engine's
-              out.push_back(state.path().string());
+            out.push_back(state.path().string());
         } else if (name != "shown") {  // to every container, the engine's
           out.push_back(entry.path().string());
         }
@@ -68,7 +67,7 @@ class OciBench final : public Bench {
 
 }  // namespace
 
-std::unique_ptr<Bench> make_bench() {
+std::unique_ptr<Bench> make_oci_bench() {
   SandboxOptions options;
   options.oci_runtime = oci_runtime_under_test();
   const auto runtime = find_oci_runtime(options.oci_runtime);

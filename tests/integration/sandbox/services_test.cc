@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tests/integration/sandbox/run_command.h"
+#include "tests/support/paths.h"
 #include "tests/support/programs.h"
 #include "worker/network/way_out.h"
 #include "worker/services/service_group.h"
@@ -24,7 +25,7 @@ struct Served {
       : bench(b), network(must(b.engine().open_network("17.2-network" + mark, b.spec().image))) {
     const fs::path dir = bench.scratch() / "probe";
     REQUIRE(make_dirs(dir).ok());
-    if (!fs::exists(dir / "net_probe")) fs::copy_file(PROCTOR_NET_PROBE, dir / "net_probe");
+    if (!fs::exists(dir / "net_probe")) fs::copy_file(build_dir() / "net_probe", dir / "net_probe");
     hosts = bench.scratch() / ("hosts" + mark);
     REQUIRE(write_file(hosts, hosts_of_services({"db", "web"})).ok());
   }

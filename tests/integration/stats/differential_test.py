@@ -281,16 +281,11 @@ def of_runs(data, out):
         v = sum((f - fu) ** 2 * (d / (n * (n - d)) if d < n else 0) + s * s * d1 * (n - d1) / n ** 3 - 2 * (f - fu) * s * d1 / n ** 2
                 for fu, n, d1, d, s in events)
         # Where the last event was no success, the error is the last success's.
-        out[f"incidence.{t}"], out[f"survival.{t}"] = f, left
+        out[f"incidence.{t}"] = f
         if events and events[-1][2] > 0:
             out[f"incidence.se.{t}"] = math.sqrt(max(0, v))
-        if 0 < left < 1:
-            curve = sm.SurvfuncRight(times, (ends > 0).astype(int))
-            i = np.flatnonzero(curve.surv_times <= t)[-1]
-            out[f"survival.{t}"], out[f"survival.se.{t}"] = curve.surv_prob[i], curve.surv_prob_se[i]
-    for name, method in (("holm", "holm"), ("bh", "fdr_bh")):
-        for i, p in enumerate(multipletests(data["p"], method=method)[1]):
-            out[f"{name}.{i}"] = p
+    for i, p in enumerate(multipletests(data["p"], method="holm")[1]):
+        out[f"holm.{i}"] = p
     every = np.concatenate(data["samples"])
     out["quantile"] = np.quantile(every, .9)
     n = len(data["samples"])

@@ -116,7 +116,8 @@ void of_two_methods(const std::vector<Cluster>& a, const std::vector<Cluster>& b
   const auto repository = data["repository"].get<std::vector<std::uint32_t>>();
   for (std::size_t i = 0; i < a.size(); ++i) {
     pairs.push_back({a[i], b[i]});
-    const std::uint64_t lost_a = data["lost"][i][0], lost_b = data["lost"][i][1];
+    const std::uint64_t lost_a = data["lost"][i][0].get<std::uint64_t>(),
+ lost_b = data["lost"][i][1].get<std::uint64_t>();
     known.push_back({{a[i].runs + lost_a, a[i].successes, lost_a},
                      {b[i].runs + lost_b, b[i].successes, lost_b}});
     const auto rate = [](const Cluster& c) {
@@ -175,27 +176,22 @@ void of_runs(const Json& data, Answers& out) {
   for (const Json& l : data["lives"])
     lives.push_back({l[0].get<double>(), static_cast<Ending>(l[1].get<int>())});
   for (const double t : {2.0, 5.0, 8.0}) {
-    const auto incidence = cumulative_incidence(lives), survival = kaplan_meier(lives);
-    const CurvePoint *f = at(incidence, t), *s = at(survival, t);
+    const auto incidence = cumulative_incidence(lives);
+    const CurvePoint* f = at(incidence, t);
     const std::string when = "." + std::to_string(static_cast<int>(t));
     out.put("incidence" + when, f == nullptr ? 0 : f->value);
     out.put("incidence.se" + when, f == nullptr ? 0 : f->standard_error);
-    out.put("survival" + when, s == nullptr ? 1 : s->value);
-    out.put("survival.se" + when, s == nullptr ? 0 : s->standard_error);
   }
   const auto p = data["p"].get<std::vector<double>>();
-  const std::vector<double> holm = adjust_holm(p), bh = adjust_benjamini_hochberg(p);
-  for (std::size_t i = 0; i < p.size(); ++i) {
-    out.put("holm." + std::to_string(i), holm[i]);
-    out.put("bh." + std::to_string(i), bh[i]);
-  }
+  const std::vector<double> holm = adjust_holm(p);
+  for (std::size_t i = 0; i < p.size(); ++i) out.put("holm." + std::to_string(i), holm[i]);
   const auto samples = data["samples"].get<std::vector<std::vector<double>>>();
   std::vector<double> all;
   for (const auto& s : samples) all.insert(all.end(), s.begin(), s.end());
   out.put("quantile", real_quantile(all, 0.9));
   if (2 <= samples.size()) out.put("median", quantile_over_tasks(samples, 0.5).estimate);
   std::vector<std::int16_t> weights(samples.size());
-  const std::uint64_t replicate = data["replicate"];
+  const std::uint64_t replicate = data["replicate"].get<std::uint64_t>();
   draw_weights(weights, replicate);
   for (std::size_t i = 0; i < weights.size(); ++i)
     out.put("weight." + std::to_string(i), static_cast<double>(weights[i]));

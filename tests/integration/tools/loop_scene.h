@@ -99,7 +99,7 @@ struct LoopScene : Scene {
     std::vector<std::string> out;
     const Json last = provider.heard().back().body;
     for (const Json& message : last.at("messages"))
-      if (message.at("role") == "tool") out.push_back(message.at("content"));
+      if (message.at("role") == "tool") out.push_back(message.at("content").string());
     return out;
   }
 

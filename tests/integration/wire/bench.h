@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include <zmq.hpp>
 
 #include "common/base/files.h"
 #include "common/wire/asio.h"

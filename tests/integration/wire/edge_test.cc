@@ -1,6 +1,7 @@
 // The two ways to lose messages with an edge-triggered ZMQ_FD.  Over inproc a sent message is in
 // the receiver's mailbox at once, so the order of events is the test's and not the scheduler's.
 #include "bench.h"
+#include "common/wire/edge_socket.h"
 
 using namespace proctor;
 using namespace proctor::wire;

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "bench.h"
+#include "common/wire/asio.h"
 #include "common/wire/codec.h"
 
 using namespace proctor;

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "tests/integration/workspace/fixture.h"
+#include "tests/support/paths.h"
 #include "worker/workspace/extract.h"
 
 using namespace proctor;
@@ -51,7 +52,7 @@ struct Scene {
 
 Extractor program() {
   Extractor out;
-  out.path = PROCTOR_WORKER;
+  out.path = build_dir() / "proctor-worker";
   return out;
 }
 

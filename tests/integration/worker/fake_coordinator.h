@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <vector>
+#include <zmq.hpp>
 
 #include "common/base/overload.h"
 #include "common/contract/bundle.h"

@@ -3,6 +3,7 @@
 #include "common/trace/archive.h"
 #include "common/trace/evidence.h"
 #include "tests/integration/worker/scene.h"
+#include "tests/support/paths.h"
 
 namespace proctor::testing {
 
@@ -21,7 +22,7 @@ struct MeterScene : Scene {
                       "echo 'echo $(($1 + $2))' > calc.sh; "
                       "ls /proctor/meter; \"$PROCTOR_METHOD/client\" " +
                           arguments);
-    const auto bytes = read_file(PROCTOR_METER_CLIENT, std::size_t{64} << 20);
+    const auto bytes = read_file(build_dir() / "meter_client", std::size_t{64} << 20);
     REQUIRE(bytes.ok());
     m.files = {{"client", 0755, *bytes}};
     m.digest = digest_of(m);

@@ -1,5 +1,6 @@
 // Caps of a run, from a real agent in a real sandbox to the result its coordinator gets.
 #include "tests/integration/worker/meter_scene.h"
+#include "tests/support/paths.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -49,7 +50,7 @@ TEST_SUITE("worker") {
     MeterScene scene;
     scene.contract.caps.tokens = 1000;
     Method m = scene.method("python", Method::Kind::kCommand, "python3 $PROCTOR_METHOD/meter.py");
-    const auto bytes = read_file(fs::path(PROCTOR_EXAMPLES) / "metering/meter.py", 1 << 20);
+    const auto bytes = read_file(source_dir() / "examples/metering/meter.py", 1 << 20);
     REQUIRE(bytes.ok());
     m.files = {{"meter.py", 0644, *bytes}};
     m.digest = digest_of(m);
@@ -71,7 +72,7 @@ TEST_SUITE("worker") {
     Method m = scene.method("shell", Method::Kind::kCommand,
                             "sh $PROCTOR_METHOD/meter.sh echo one; "
                             "sh $PROCTOR_METHOD/meter.sh echo two; echo end");
-    const auto bytes = read_file(fs::path(PROCTOR_EXAMPLES) / "metering/meter.sh", 1 << 20);
+    const auto bytes = read_file(source_dir() / "examples/metering/meter.sh", 1 << 20);
     REQUIRE(bytes.ok());
     m.files = {{"meter.sh", 0755, *bytes}};
     m.digest = digest_of(m);

@@ -1,5 +1,6 @@
 // How a candidate patch fits, what reaches acceptance, and what is said of checks that never ran or
 // that lost the tree below them: by a real worker, read from its run directories.
+#include <algorithm>
 #include <fstream>
 
 #include "common/trace/verify.h"
@@ -134,9 +135,9 @@ TEST_SUITE("worker") {
     for (const bool kept : {false, true}) {
       Scene scene;
       scene.write(".gitignore", "*.out\n");
-      git(scene.repository, {"add", "-A"});
-      git(scene.repository, {"commit", "-qm", "ignores"});
-      scene.contract.repository.commit = git(scene.repository, {"rev-parse", "HEAD"});
+      run_git(scene.repository, {"add", "-A"});
+      run_git(scene.repository, {"commit", "-qm", "ignores"});
+      scene.contract.repository.commit = run_git(scene.repository, {"rev-parse", "HEAD"});
       scene.contract.checks = {scene.check("there", "test -e made/a.out && ! test -e made/b.out")};
       if (kept) scene.contract.policy.ignored = {"made/a.*"};
       const Ended run = run_of(scene, scene.method("maker", Method::Kind::kCommand,
@@ -187,7 +188,7 @@ TEST_SUITE("worker") {
     const wire::ResultMessage& result = coordinator.results.at(id(0));
     const fs::path dir = unpacked(scene, coordinator, id(0));
     const std::vector<Event> events = events_of(dir, report_of(dir, result.report));
-    const std::string kind = find(events, "workspace.opened")->payload.at("kind");
+    const std::string kind = find(events, "workspace.opened")->payload.at("kind").string();
     if (kind == "copy" || kind == "reflink") {
       MESSAGE("left out: workspaces are copies here, and nothing lies below them");
       return;

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "tests/integration/workspace/fixture.h"
+#include "tests/support/paths.h"
 #include "worker/workspace/removal.h"
 
 using namespace proctor;
@@ -26,7 +27,7 @@ struct Place {
   Place() {
     options.root = temp.path() / "store";
     options.owner = "w1";
-    options.remover.path = PROCTOR_WORKER;
+    options.remover.path = build_dir() / "proctor-worker";
   }
   std::unique_ptr<WorkspaceStore> open() const {
     auto opened = open_workspace_store(options);

@@ -10,6 +10,7 @@
 #include "common/contract/contract_digest.h"
 #include "common/contract/cost_model_parser.h"
 #include "tests/integration/worker/fake_coordinator.h"
+#include "tests/support/paths.h"
 
 namespace proctor::testing {
 
@@ -17,7 +18,7 @@ constexpr const char* kReference =
     "diff --git a/calc.sh b/calc.sh\n--- a/calc.sh\n+++ b/calc.sh\n@@ -1 +1 @@\n-echo $(($1 - "
     "$2))\n+echo $(($1 + $2))\n";
 
-inline std::string git(const fs::path& dir, std::vector<std::string> args) {
+inline std::string run_git(const fs::path& dir, std::vector<std::string> args) {
   CommandSpec spec;
   spec.argv = {"git", "-c", "user.name=t", "-c", "user.email=t@t", "-c", "init.defaultBranch=main"};
   spec.argv.insert(spec.argv.end(), args.begin(), args.end());
@@ -32,18 +33,18 @@ inline std::string git(const fs::path& dir, std::vector<std::string> args) {
 struct Scene {
   Scene() {
     REQUIRE(make_dirs(repository).ok());
-    git(repository, {"init", "-q"});
+    run_git(repository, {"init", "-q"});
     write("calc.sh", "echo $(($1 - $2))\n");
     write("tests/t.sh", "test \"$(sh calc.sh 2 3)\" = 5\n");
-    git(repository, {"add", "-A"});
-    git(repository, {"commit", "-qm", "broken"});
+    run_git(repository, {"add", "-A"});
+    run_git(repository, {"commit", "-qm", "broken"});
     contract.id = "add";
     contract.title = "Addition subtracts";
     contract.briefing = "calc.sh A B must print the sum.";
     contract.type = "bug_fix";
     contract.strata = {{"language", "shell"}, {"type", "bug_fix"}};
     contract.repository.source = repository.string();
-    contract.repository.commit = git(repository, {"rev-parse", "HEAD"});
+    contract.repository.commit = run_git(repository, {"rev-parse", "HEAD"});
     contract.files = {{"accept.sh", 0755, "sh tests/t.sh && test \"$(sh calc.sh 40 2)\" = 42\n"},
                       {"fix.patch", 0644, kReference}};
     contract.reference_patch = "fix.patch";
@@ -59,10 +60,14 @@ struct Scene {
   // A worker that is killed leaves mounts and control groups to its next life, and there is none.
   ~Scene() {
     CommandSpec clean_up;
-    clean_up.argv = {PROCTOR_WORKER,    "--clean-up",
-                     "--name",          "w1",
-                     "--root",          (temp.path() / "root").string(),
-                     "--docker-socket", docker.string()};
+    clean_up.argv = {(build_dir() / "proctor-worker").string(),
+                     "--clean-up",
+                     "--name",
+                     "w1",
+                     "--root",
+                     (temp.path() / "root").string(),
+                     "--docker-socket",
+                     docker.string()};
     CHECK(run_command(clean_up).value().success());
   }
   Scene(const Scene&) = delete;
@@ -137,7 +142,7 @@ struct Scene {
   fs::path repository = temp.path() / "repository";
   fs::path socket = temp.path() / "s";
   fs::path docker = temp.path() / "no-engine";
-  fs::path program = PROCTOR_WORKER;
+  fs::path program = build_dir() / "proctor-worker";
   std::vector<std::string> before;  // of what starts it
   Contract contract;
   Settings settings;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "tests/integration/worker/left_scene.h"
+#include "tests/support/paths.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -21,7 +22,7 @@ struct UnprivilegedScene : LeftScene {
     REQUIRE(::chown(root.c_str(), kNobody, kNobody) == 0);
     // Where the build is, others may have no access.
     program = temp.path() / "worker";
-    fs::copy_file(PROCTOR_WORKER, program);
+    fs::copy_file(build_dir() / "proctor-worker", program);
     before = {
         "setpriv",       "--reuid", std::to_string(kNobody), "--regid", std::to_string(kNobody),
         "--clear-groups"};
@@ -102,15 +103,15 @@ TEST_SUITE("worker") {
     Scene scene;
     const auto said = [&](const std::string& kind) {
       CommandSpec spec;
-      spec.argv = {PROCTOR_WORKER, "--clean-up", "--name",
-                   "w2",           "--root",     (scene.temp.path() / "root2").string(),
-                   "--workspaces", kind};
+      spec.argv = {
+          (build_dir() / "proctor-worker").string(), "--clean-up",   "--name", "w2", "--root",
+          (scene.temp.path() / "root2").string(),    "--workspaces", kind};
       const CommandOutcome o = run_command(spec).value();
       return std::to_string(o.exit_code) + " " + o.out + o.err;
     };
     CHECK(said("carpet").starts_with("2 "));
-    CHECK(said("carpet").find("auto, overlay, user-overlay, fuse-overlay, reflink or copy") !=
-          std::string::npos);
+    CHECK(said("carpet").find("auto, overlay, user-overlay, reflink or copy") != std::string::npos);
+    CHECK(said("fuse-overlay").starts_with("2 "));
     CHECK(said("copy").starts_with("0 "));
     const std::string other = ::geteuid() == 0 ? "user-overlay" : "overlay";
     CHECK(said(other).starts_with("4 "));

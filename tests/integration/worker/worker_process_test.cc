@@ -1,7 +1,10 @@
 // A real proctor-worker with real git and bubblewrap, and a coordinator that the test plays.
+#include <algorithm>
+
 #include "common/trace/manifest.h"
 #include "tests/integration/worker/small_disk.h"
 #include "tests/integration/worker/travelled.h"
+#include "tests/support/paths.h"
 #include "worker/sandbox/sandbox.h"
 
 using namespace proctor;
@@ -23,7 +26,8 @@ TEST_SUITE("worker") {
     }
     const auto gc = [&](std::vector<std::string> more) {
       CommandSpec spec;
-      spec.argv = {PROCTOR_WORKER, "gc", "--root", (scene.temp.path() / "root").string()};
+      spec.argv = {(build_dir() / "proctor-worker").string(), "gc", "--root",
+                   (scene.temp.path() / "root").string()};
       spec.argv.insert(spec.argv.end(), more.begin(), more.end());
       return run_command(spec).value();
     };

@@ -1,7 +1,9 @@
 // Workspaces of a user of their own: who owns what in them, and on the disk below.
 #include <sys/resource.h>
+#include <sys/wait.h>
 
 #include <cerrno>
+#include <csignal>
 #include <functional>
 #include <set>
 

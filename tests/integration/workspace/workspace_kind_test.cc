@@ -26,29 +26,7 @@ TEST_SUITE("workspace kinds") {
     CHECK(parse_workspace_kind("auto") == std::nullopt);
   }
 
-  TEST_CASE("a tree with names that fuse-overlayfs keeps for itself is copied, others are not") {
-    const TempDir temp = temp_dir();
-    if (std::ranges::count(kinds(temp.path()), WorkspaceKind::kFuseOverlay) == 0) {
-      MESSAGE("not run: no fuse-overlayfs that a worker would use");
-      return;
-    }
-    const Repo repo = make_repo(temp.path() / "repo");
-    put(repo.dir / "src/.wh.main.py", "a file like any other\n");
-    git(repo.dir, {"add", "-A"});
-    git(repo.dir, {"commit", "-qm", "marked"});
-    const Repo marked{repo.dir, git(repo.dir, {"rev-parse", "HEAD"})};
-    auto store = open_store(temp.path() / "store", WorkspaceKind::kFuseOverlay);
-    const auto plain = create(*store, snapshot_of(*store, repo.pinned()), "plain");
-    CHECK(plain->kind() == WorkspaceKind::kFuseOverlay);
-    for (const char* label : {"marked", "again"}) {
-      const auto ws = create(*store, snapshot_of(*store, marked.pinned()), label);
-      CHECK_FALSE(is_overlay(ws->kind()));
-      CHECK(fs::exists(ws->dir() / "src/main.py"));
-      CHECK(fs::exists(ws->dir() / "src/.wh.main.py"));
-    }
-  }
-
-  TEST_CASE("copies that share blocks take none of their own") {
+  TEST_CASE("copies that share blocks take none of their own" * doctest::test_suite("full")) {
     const TempDir temp = temp_dir();
     const XfsDisk xfs(temp.path());
     if (!xfs) {

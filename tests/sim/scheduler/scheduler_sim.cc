@@ -1,5 +1,5 @@
 // Simulation of the scheduler.  A failing seed replays exactly:
-//   PROCTOR_SIM_SEED=17 build/dev/proctor_scheduler_sim
+//   PROCTOR_SIM_SEED=17 build/release/proctor_scheduler_sim
 // The long form: PROCTOR_SIM_SEEDS=10000 (five minutes of processor time).
 #include <doctest/doctest.h>
 

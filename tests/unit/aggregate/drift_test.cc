@@ -7,6 +7,7 @@
 #include "common/base/json.h"
 #include "coordinator/aggregate/details.h"
 #include "tests/support/json_schema.h"
+#include "tests/support/json_tools.h"
 #include "tests/unit/aggregate/report_fixtures.h"
 
 using namespace proctor;
@@ -66,10 +67,10 @@ TEST_SUITE("aggregate") {
     CHECK(json["details"]["drift"]["workers"].size() == 2);
     for (const char* at : {"/details/drift", "/details/drift/trends/0", "/details/drift/workers/0",
                            "/details/drift/by_worker"})
-      for (const auto& member : json.at(Json::json_pointer(at)).items()) {
-        CAPTURE(member.key());
+      for (const auto& member : at_pointer(json, at).items()) {
+        CAPTURE(member.first);
         Json less = json;
-        less.at(Json::json_pointer(at)).erase(member.key());
+        at_pointer(less, at).erase(member.first);
         CHECK(schema.violations(less) != "");
       }
   }

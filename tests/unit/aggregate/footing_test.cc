@@ -5,6 +5,7 @@
 #include "coordinator/aggregate/analysis.h"
 #include "coordinator/aggregate/task_cells.h"
 #include "tests/support/json_schema.h"
+#include "tests/support/json_tools.h"
 #include "tests/unit/aggregate/report_fixtures.h"
 
 using namespace proctor;
@@ -155,10 +156,10 @@ TEST_SUITE("aggregate") {
     CHECK(contrast["tie"] == false);
     for (const char* at : {"/analysis/contrasts/0", "/analysis/contrasts/0/by_repository",
                            "/analysis/contrasts/0/tipping", "/analysis/rates/0/rerun"})
-      for (const auto& member : report.at(Json::json_pointer(at)).items()) {
-        CAPTURE(member.key());
+      for (const auto& member : at_pointer(report, at).items()) {
+        CAPTURE(member.first);
         Json less = report;
-        less.at(Json::json_pointer(at)).erase(member.key());
+        at_pointer(less, at).erase(member.first);
         CHECK(schema.violations(less) != "");
       }
   }

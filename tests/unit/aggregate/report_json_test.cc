@@ -47,7 +47,7 @@ TEST_SUITE("aggregate") {
     for (const Json& row : json.at("rows")) {
       CHECK_FALSE(row.contains("runs"));
       for (const auto& member : row.at("sets").items()) {
-        const std::string word = member.key(), id = member.value().get<std::string>();
+        const std::string word = member.first, id = member.second.get<std::string>();
         CAPTURE(word);
         REQUIRE(sets.count(id) == 1);
         ++named;

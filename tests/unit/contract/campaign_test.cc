@@ -227,9 +227,10 @@ TEST_SUITE("contract") {
     CHECK(c.find_method("scripted") == &c.methods[2]);
     CHECK(c.run_cap(task) == MicroUsd::from_micros(1'000'000));
     CHECK(c.task_envelope(task.id) == MicroUsd::from_micros(10'000'000));
-    CHECK(c.stage_envelope("main") == MicroUsd::from_micros(20'000'000));
-    CHECK(*c.run_caps(task).wall == std::chrono::minutes(2));
-    CHECK(c.run_caps(task).tool_calls == std::uint64_t{200});
+    CHECK(c.envelopes.global == MicroUsd::from_micros(20'000'000));
+    const Caps caps = effective_caps(c.cap_rules(), "main", task).caps;
+    CHECK(*caps.wall == std::chrono::minutes(2));
+    CHECK(caps.tool_calls == std::uint64_t{200});
     CHECK(c.stages.at(0).name == "main");
     CHECK(c.cost_model.version == "file");
     REQUIRE(c.cost_inputs);

@@ -4,11 +4,13 @@
 #include <set>
 
 #include "common/base/json.h"
+#include "common/contract/breakers.h"
 #include "common/contract/cost_model_parser.h"
 #include "common/contract/rules.h"
 #include "common/contract/scaffold.h"
 #include "common/contract/schema_texts.h"
 #include "tests/support/json_schema.h"
+#include "tests/support/json_tools.h"
 #include "tests/unit/contract/support.h"
 
 namespace proctor {
@@ -50,9 +52,8 @@ std::string violations(const JsonSchema& schema, std::string_view yaml) {
 
 // A node of the schema where a mapping is described, following references.
 const Json& at(const Json& root, const std::string& pointer) {
-  const Json* node = &root.at(Json::json_pointer(pointer));
-  while (node->contains("$ref"))
-    node = &root.at(Json::json_pointer(node->at("$ref").get<std::string>().substr(1)));
+  const Json* node = &testing::at_pointer(root, pointer);
+  while (node->contains("$ref")) node = &testing::at_pointer(root, node->at("$ref").string().substr(1));
   return *node;
 }
 

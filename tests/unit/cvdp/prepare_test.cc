@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "common/base/digest.h"
 #include "common/cvdp/json_writer.h"
-#include "common/cvdp/md5.h"
 #include "common/cvdp/yaml.h"
 #include "tests/unit/cvdp/shared_data.h"
 

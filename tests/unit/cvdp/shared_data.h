@@ -9,13 +9,14 @@
 
 #include "common/base/files.h"
 #include "common/cvdp/json_reader.h"
+#include "tests/support/paths.h"
 
 namespace proctor::cvdp::testing {
 
 inline fs::path shared_data() {
   const char* named = std::getenv("PROCTOR_CVDP_DATA");
   return named != nullptr ? fs::path(named)
-                          : fs::path(PROCTOR_SOURCE_DIR).parent_path() / "shared/data/cvdp";
+                          : ::proctor::testing::source_dir().parent_path() / "shared/data/cvdp";
 }
 
 inline bool have_shared_data(const char* test) {

@@ -146,7 +146,7 @@ TEST_SUITE("gateway evidence") {
     CHECK(by.apply("hunter-two.").starts_with("[redacted:secret A:10:"));
     const std::string body = Json{{"content", "x " + secrets.at("C")}}.dump();
     CHECK(by.apply(body).starts_with("{\"content\":\"x [redacted:secret C:"));
-    CHECK(Json::accept(by.apply(body)));
+    CHECK(parse_json(by.apply(body)).ok());
     CHECK(by.apply(secrets.at("C")).starts_with("[redacted:secret C:"));
     CHECK(by.apply("a short one") == "a short one");
   }

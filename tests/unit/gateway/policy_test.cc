@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "common/base/json.h"
+#include "tests/support/json_tools.h"
 #include "worker/gateway/ceiling.h"
 #include "worker/gateway/policy.h"
 
@@ -86,7 +87,7 @@ TEST_SUITE("gateway policy") {
       CAPTURE(body);
       const Judged j = judged(ModelApi::kChat, body);
       CHECK(j.verdict.usage_asked);
-      CHECK(Json::parse(j.body)["stream_options"]["include_usage"] == true);
+      CHECK(read_json(j.body)["stream_options"]["include_usage"] == true);
     }
     CHECK_FALSE(judged(ModelApi::kChat,
                        R"({"model":"m","stream":true,"stream_options":{"include_usage":true}})")
@@ -130,7 +131,7 @@ TEST_SUITE("gateway policy") {
     CHECK(ceiling_of(ModelApi::kEmbeddings, *peek, body.size(), method, access).asked == 0);
     const auto edit = limit_edit(ModelApi::kChat, *peek, access, 500);
     REQUIRE(edit);
-    CHECK(Json::parse(spliced(body, {*edit}))["max_completion_tokens"] == 500);
+    CHECK(read_json(spliced(body, {*edit}))["max_completion_tokens"] == 500);
     const std::string said = R"({"model":"m","max_tokens":900})";
     const auto with = peek_body(ModelApi::kMessages, said);
     CHECK(spliced(said, {*limit_edit(ModelApi::kMessages, *with, access, 70)}) ==

@@ -1,9 +1,11 @@
 #include <doctest/doctest.h>
 
 #include "common/base/json.h"
+#include "tests/support/json_tools.h"
 #include "worker/gateway/refusal.h"
 
 using namespace proctor;
+using testing::read_json;
 
 namespace {
 
@@ -35,11 +37,11 @@ TEST_SUITE("gateway refusals") {
       CHECK(a.headers.find("retry-after") == std::string::npos);
       CHECK(to_bytes(a).find("connection: close\r\n") != std::string::npos);
     }
-    const Json chat = Json::parse(refusal(ModelApi::kChat, Cause::kFinal).body);
+    const Json chat = read_json(refusal(ModelApi::kChat, Cause::kFinal).body);
     CHECK(chat["error"]["type"] == "insufficient_quota");
     CHECK(chat["error"]["code"] == "budget_exceeded");
     CHECK(chat["error"]["param"].is_null());
-    const Json messages = Json::parse(refusal(ModelApi::kMessages, Cause::kFinal).body);
+    const Json messages = read_json(refusal(ModelApi::kMessages, Cause::kFinal).body);
     CHECK(messages["type"] == "error");
     CHECK(messages["error"]["type"] == "permission_error");
     CHECK(messages["request_id"] == "prq_17");
@@ -67,12 +69,12 @@ TEST_SUITE("gateway refusals") {
     Refusal r{Cause::kPolicy, "a\r\nset-cookie: x\"}\x01\xff"};
     const OwnAnswer a = make_refusal(ModelApi::kChat, r, false, 1);
     CHECK(a.headers.find("set-cookie") == std::string::npos);
-    CHECK(Json::accept(a.body));
+    CHECK(parse_json(a.body).ok());
   }
 
   TEST_CASE("the list of models is this run's, in both styles") {
-    CHECK(Json::parse(model_list(ModelApi::kChat, "m", false))["data"][0]["id"] == "m");
-    CHECK(Json::parse(model_list(ModelApi::kMessages, "m", false))["first_id"] == "m");
-    CHECK(Json::parse(model_list(ModelApi::kChat, "m", true))["object"] == "model");
+    CHECK(read_json(model_list(ModelApi::kChat, "m", false))["data"][0]["id"] == "m");
+    CHECK(read_json(model_list(ModelApi::kMessages, "m", false))["first_id"] == "m");
+    CHECK(read_json(model_list(ModelApi::kChat, "m", true))["object"] == "model");
   }
 }

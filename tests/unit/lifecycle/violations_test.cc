@@ -1,4 +1,5 @@
 // What a run broke of its contract's rules, as its verdict says it.
+#include "common/base/limits.h"
 #include "common/score/violation_end.h"
 #include "tests/unit/lifecycle/lifecycle_world.h"
 

@@ -1,4 +1,5 @@
 #include "common/plan/registration.h"
+#include "common/contract/campaign.h"
 
 #include <doctest/doctest.h>
 

@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <functional>
@@ -22,6 +23,7 @@
 #include "common/base/files.h"
 #include "common/base/owned.h"
 #include "common/base/unique_fd.h"
+#include "tests/support/paths.h"
 #include "tests/unit/sandbox/bpf_machine.h"
 #include "worker/sandbox/seccomp_filter.h"
 
@@ -146,7 +148,7 @@ std::string program_of(const Json& profile, std::uint32_t also) {
                             : SCMP_ACT_ERRNO(rule["errnoRet"].get<std::uint16_t>());
     std::vector<scmp_arg_cmp> tests;
     for (const Json& a : rule.value("args", Json::array()))
-      tests.push_back({a["index"].get<unsigned>(), words.at(a["op"]),
+      tests.push_back({a["index"].get<unsigned>(), words.at(a["op"].string()),
                        a["value"].get<std::uint64_t>(), a.value("valueTwo", std::uint64_t{0})});
     for (const Json& name : rule["names"]) {
       const int call = seccomp_syscall_resolve_name(name.get<std::string>().c_str());
@@ -230,7 +232,7 @@ TEST_SUITE("seccomp") {
   }
 
   TEST_CASE("what is published of the profile is the profile") {
-    const auto published = read_file(fs::path(PROCTOR_OPS_DIR) / "seccomp.json", 1 << 20);
+    const auto published = read_file(testing::source_dir() / "ops/seccomp.json", 1 << 20);
     REQUIRE(published.ok());
     // `proctor-worker seccomp-profile > ops/seccomp.json` writes it.
     CHECK(*published == seccomp_profile().dump(2) + "\n");

@@ -19,6 +19,10 @@ DiskLimit limit_on(const fs::path& dir, std::uint64_t bytes, std::uint64_t files
   return limit;
 }
 
+bool passed(const DiskLimit& limit, const std::vector<pid_t>& inside = {}) {
+  return DiskLook(limit, DiskLook::Where::kEverywhere).passed([&] { return inside; }, {});
+}
+
 }  // namespace
 
 TEST_SUITE("disk use") {
@@ -34,18 +38,18 @@ TEST_SUITE("disk use") {
     CHECK(use.files == 5);  // two folders, the file once, the hole, the link
     CHECK(100'000 <= use.bytes);
     CHECK(use.bytes < 200'000);
-    CHECK_FALSE(disk_limit_passed(limit_on(dir.path(), 200'000, 5), {}));
-    CHECK(disk_limit_passed(limit_on(dir.path(), 90'000, 0), {}));
-    CHECK(disk_limit_passed(limit_on(dir.path(), 0, 4), {}));
+    CHECK_FALSE(passed(limit_on(dir.path(), 200'000, 5)));
+    CHECK(passed(limit_on(dir.path(), 90'000, 0)));
+    CHECK(passed(limit_on(dir.path(), 0, 4)));
     DiskLimit sizes = limit_on(dir.path(), std::uint64_t{1} << 40, 0);
-    CHECK_FALSE(disk_limit_passed(sizes, {}));
+    CHECK_FALSE(passed(sizes));
     sizes.measure = FolderMeasure::kSizes;  // the hole counts as what it seems
-    CHECK(disk_limit_passed(sizes, {}));
+    CHECK(passed(sizes));
     DiskLimit before = limit_on(dir.path(), 90'000, 4);
     before.places[0].bytes_before = 50'000;
     before.places[0].files_before = 1;
-    CHECK_FALSE(disk_limit_passed(before, {}));
-    CHECK_FALSE(disk_limit_passed(limit_on(dir.path() / "absent", 1, 1), {}));
+    CHECK_FALSE(passed(before));
+    CHECK_FALSE(passed(limit_on(dir.path() / "absent", 1, 1)));
   }
 
   TEST_CASE("a layer below counts but for what the folder above it hides") {
@@ -66,7 +70,7 @@ TEST_SUITE("disk use") {
       limit.places[0].below = below;
       limit.places[0].bytes_below = there.bytes;
       limit.places[0].files_below = there.files;
-      return disk_limit_passed(limit, {});
+      return passed(limit);
     };
     CHECK(passes(300'000, 0));
     CHECK_FALSE(passes(320'000, 6));
@@ -90,8 +94,8 @@ TEST_SUITE("disk use") {
     REQUIRE(::fsync(fd.get()) == 0);
     fs::remove(file);
     const DiskLimit limit = limit_on(dir.path(), 200'000, 0);
-    CHECK_FALSE(disk_limit_passed(limit, {}));
-    CHECK(disk_limit_passed(limit, {::getpid()}));
+    CHECK_FALSE(passed(limit));
+    CHECK(passed(limit, {::getpid()}));
   }
 
   TEST_CASE("folders nested beyond all use pass every limit") {
@@ -100,8 +104,8 @@ TEST_SUITE("disk use") {
     for (int i = 0; i < kFolderDepthMax; ++i) at /= "d";
     REQUIRE(make_dirs(at).ok());
     const DiskLimit limit = limit_on(dir.path(), std::uint64_t{1} << 30, 10'000);
-    CHECK_FALSE(disk_limit_passed(limit, {}));
+    CHECK_FALSE(passed(limit));
     REQUIRE(make_dirs(at / "d/d").ok());
-    CHECK(disk_limit_passed(limit, {}));
+    CHECK(passed(limit));
   }
 }

@@ -19,7 +19,6 @@ RestoredAttempt of_honest(AttemptState state) {
   a.boot = BootId(1);
   return a;
 }
-}  // namespace
 
 wire::ResultMessage result_of(AttemptId id, std::uint64_t epoch) {
   wire::ResultMessage r;
@@ -40,6 +39,7 @@ wire::SyncReply reply_before_commit(Desk& desk, const char* worker, AttemptId un
     if (const auto* reply = std::get_if<ReplySync>(&c)) return reply->reply;
   return {};
 }
+}  // namespace
 
 TEST_SUITE("scheduler") {
   TEST_CASE("a result that is being made durable is neither awaited nor acknowledged") {

@@ -1,4 +1,5 @@
 #include "coordinator/core/retry_rules.h"
+#include "common/contract/campaign.h"
 
 #include <doctest/doctest.h>
 

@@ -3,6 +3,7 @@
 
 #include <thread>
 
+#include "common/wire/asio.h"
 #include "coordinator/shell/loop_lag.h"
 
 using namespace proctor;

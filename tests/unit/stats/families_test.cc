@@ -18,12 +18,6 @@ TEST_SUITE("stats") {
     check_interval(clopper_pearson(500'000, 1'000'000), 0.4990195192, 0.5009804808);
     CHECK(*clopper_pearson_upper(0, 59) == near(0.04950760989));
     CHECK(*clopper_pearson_upper(5, 5) == 1);
-    check_interval(clopper_pearson_mid_p(3, 20), 0.03961978433, 0.3561073603);
-    check_interval(agresti_coull(17, 32), 0.364464527, 0.6913367731);
-    check_interval(jeffreys(17, 32), 0.3619525865, 0.6951711965);
-    check_interval(agresti_coull(0, 10), 0, 0.3208873058);
-    CHECK(jeffreys(0, 10)->low == 0);
-    CHECK_FALSE(jeffreys(0, 0).has_value());
   }
 
   TEST_CASE("p-values are adjusted for the size of their family") {
@@ -32,28 +26,12 @@ TEST_SUITE("stats") {
     CHECK(holm[0] == near(.008));
     CHECK(holm[1] == near(.056));
     for (std::size_t i = 2; i < p.size(); ++i) CHECK(holm[i] == near(.234));
-    const std::vector<double> bh = adjust_benjamini_hochberg(p);
-    const std::vector<double> expected = {.008, .032, .0672, .0672, .0672, .08, .08457142857, .205};
-    for (std::size_t i = 0; i < p.size(); ++i) CHECK(bh[i] == near(expected[i]));
-    CHECK(adjust_hochberg(p)[7] == near(.205));
-    CHECK(adjust_benjamini_yekutieli(p)[0] == near(.008 * 761 / 280));
     CHECK(adjust_holm(std::vector<double>{.9, .01})[0] == near(.9));
     CHECK(adjust_holm({}).empty());
   }
 
   TEST_CASE("bounds hold whatever the unknown outcomes are") {
-    const auto runs = bounds_of_runs({80, 40, 5});
-    CHECK(runs->identified.low == near(0.5));
-    CHECK(runs->identified.high == near(0.5625));
-    CHECK(runs->critical == near(1.671038485));
-    check_interval(runs->interval, 0.4065861089, 0.6551812218);
-    const auto all = bounds_of_runs({83, 40, 8});
-    CHECK(all->identified.low == near(0.4819277108));
-    CHECK(all->identified.high == near(0.578313253));
-    const auto known = bounds_of_runs({80, 40, 0});
-    CHECK(known->critical == near(1.959963984540054));
-    const auto nothing = bounds_of_runs({0, 0, 0});
-    CHECK_FALSE(nothing.has_value());
+    CHECK_FALSE(bounds_of_rate({}).has_value());
     const std::vector<PartlyKnown> tasks = {{2, 2, 0}, {2, 1, 1}, {2, 0, 1}, {2, 0, 0},
                                             {2, 1, 0}, {2, 0, 2}, {2, 2, 0}, {2, 1, 0}};
     const auto clustered = bounds_of_rate(tasks);

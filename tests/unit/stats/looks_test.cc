@@ -134,28 +134,6 @@ TEST_SUITE("looks") {
     CHECK(size(at(.9, .5), at(.1, .5)) == near(0.0753060161817, 1e-9));
   }
 
-  TEST_CASE("what looks cost in tasks and save in information") {
-    struct Row {
-      Spending rule;
-      int looks;
-      double drift, inflation, under_effect, under_none;
-    };
-    const Row rows[] = {
-        {Spending::kObrienFleming, 2, 2.80679388108, 1.00372428348, 0.921385787013, 1.00219327999},
-        {Spending::kObrienFleming, 3, 2.81944594698, 1.01279356902, 0.865568236262, 1.00863983599},
-        {Spending::kObrienFleming, 5, 2.83599535799, 1.02471813086, 0.823661752164, 1.01799001841},
-        {Spending::kPocock, 3, 3.03081614196, 1.1703414114, 0.819359300287, 1.14661829956},
-    };
-    for (const Row& row : rows) {
-      CAPTURE(row.drift);
-      const SequentialCost cost = sequential_cost(equal_looks(row.looks), row.rule, .05, .8);
-      CHECK(cost.drift == near(row.drift, 1e-9));
-      CHECK(cost.inflation == near(row.inflation, 1e-9));
-      CHECK(cost.under_effect == near(row.under_effect, 1e-9));
-      CHECK(cost.under_none == near(row.under_none, 1e-9));
-    }
-  }
-
   TEST_CASE("twenty looks spend the level to the last digits under both rules") {
     for (const Spending rule : {Spending::kObrienFleming, Spending::kPocock}) {
       const auto at = equal_looks(20);

@@ -2,7 +2,6 @@
 #include <cmath>
 
 #include "common/stats/agreement.h"
-#include "common/stats/flake.h"
 #include "common/stats/grader.h"
 #include "common/stats/sequential.h"
 #include "tests/unit/stats/oracles.h"
@@ -12,19 +11,6 @@ using namespace proctor::testing;
 
 // Figures by NumPy, SciPy and statsmodels.
 TEST_SUITE("stats") {
-  TEST_CASE("flakiness of checks and of agents are two numbers") {
-    CHECK(flake_upper_bound(10) == near(0.2588655509));
-    CHECK(flake_upper_bound(59) == near(0.04950760989));
-    CHECK(chance_to_see(.05, 10) == near(0.4012630608));
-    CHECK(chance_to_see(1, 0) == 0);
-    const AgentFlakiness a = agent_flakiness(side_of(equal_pairs(), &PairedTask::a));
-    CHECK(*a.mixed.value == near(0.5));
-    check_interval(a.mixed.interval, 0.2152160622, 0.7847839378);
-    CHECK(*a.disagreement.value == near(0.2708333333));
-    CHECK(*a.disagreement.standard_error == near(0.1041666667));
-    CHECK(agent_flakiness(std::vector<Cluster>{{1, 1}}).mixed.why == Why::kTooFew);
-  }
-
   TEST_CASE("errors of checks have an interval and an upper bound") {
     const GraderError two = grader_error({2, 40});
     check_interval(two.rate.interval, 0.01382066739, 0.1650387737);
@@ -80,12 +66,6 @@ TEST_SUITE("stats") {
   }
 
   TEST_CASE("looks keep the level") {
-    const std::vector<double> obf = obrien_fleming_bounds(3);
-    CHECK(obf[0] == near(3.471091442));
-    CHECK(obf[1] == near(2.454432297));
-    CHECK(obf[2] == near(2.004035579));
-    CHECK(pocock_bounds(3)[1] == near(2.289478061));
-    CHECK(pocock_bounds(1)[0] == near(1.959963984540054));
     const std::array<double, 3> thirds = {1.0 / 3, 2.0 / 3, 1}, uneven = {.3, .75, 1};
     const auto equal = lan_demets_bounds(thirds);
     CHECK(*equal[0] == near(3.710302873));
@@ -127,13 +107,5 @@ TEST_SUITE("stats") {
     const std::array<double, 2> two = {.5, 1};
     const std::vector<LookBounds> open = {{}, one[0]};
     CHECK(look_chances(two, open, 1.5)[1].high == near(look_chances(end, one, 1.5)[0].high));
-  }
-
-  TEST_CASE("a look says difference, none that matters, or go on") {
-    CHECK(look_at(.2, .05, 2, .1).decision == LookDecision::kDifference);
-    CHECK(look_at(-.2, .05, 2, .1).decision == LookDecision::kDifference);
-    CHECK(look_at(.01, .02, 2, .1).decision == LookDecision::kNoneThatMatters);
-    CHECK(look_at(.01, .2, 2, .1).decision == LookDecision::kContinue);
-    CHECK(look_at(.2, .05, 2, .1).repeated.low == near(.1));
   }
 }

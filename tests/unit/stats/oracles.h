@@ -8,6 +8,7 @@
 
 #include "common/stats/interval.h"
 #include "common/stats/paired.h"
+#include "common/stats/power_plan.h"
 
 namespace proctor::testing {
 
@@ -39,6 +40,15 @@ inline std::vector<Cluster> side_of(const std::vector<PairedTask>& tasks,
                                     Cluster PairedTask::*side) {
   std::vector<Cluster> out;
   for (const PairedTask& t : tasks) out.push_back(t.*side);
+  return out;
+}
+// The variance of one task's difference at each look.
+inline std::vector<double> variances_at(const PlannedLooks& looks, Design design) {
+  std::vector<double> out;
+  for (const std::uint32_t k : looks.after) {
+    design.runs = k;
+    out.push_back(variance_of_task_difference(design));
+  }
   return out;
 }
 

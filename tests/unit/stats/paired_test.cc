@@ -89,17 +89,6 @@ TEST_SUITE("stats") {
     }
   }
 
-  TEST_CASE("an interval of a difference that respects its ends, and a ratio of rates") {
-    check_interval(bounded_difference(equal_pairs()).interval, 0.02655102612, 0.3393754418, 1e-8);
-    const Estimate ratio = risk_ratio(equal_pairs());
-    CHECK(*ratio.value == near(1.545454545));
-    CHECK(*ratio.standard_error == near(0.1950432195));
-    check_interval(ratio.interval, 0.9744463107, 2.451063466);
-    const std::vector<PairedTask> none = {{{2, 1}, {2, 0}}, {{2, 2}, {2, 0}}};
-    CHECK(risk_ratio(none).why == Why::kNoSuccess);
-    CHECK_FALSE(risk_ratio(none).value.has_value());
-  }
-
   TEST_CASE("the sign-flip test enumerates all signs") {
     const std::vector<std::int64_t> small = {1, 2, 0, 0, 1, 1, -1, 2};
     CHECK(sign_flip(small).p == near(40.0 / 256));
@@ -161,44 +150,11 @@ TEST_SUITE("stats") {
     CHECK(r.p < 1e-12);
   }
 
-  TEST_CASE("one run a task: McNemar's tests, the odds ratio and Newcombe's interval") {
+  TEST_CASE("one run a task: McNemar's exact test") {
     CHECK(mcnemar_exact({0, 9, 2, 0}) == near(0.0654296875));
-    CHECK(mcnemar_mid_p({0, 9, 2, 0}) == near(0.03857421875));
     CHECK(mcnemar_exact({0, 12, 5, 0}) == near(0.1434631348));
-    CHECK(mcnemar_mid_p({0, 12, 5, 0}) == near(0.09625244141));
     CHECK(mcnemar_exact({0, 1, 0, 0}) == 1);
-    CHECK(mcnemar_mid_p({0, 1, 0, 0}) == near(0.5));
     CHECK(mcnemar_exact({0, 5, 5, 0}) == 1);
-    CHECK(mcnemar_mid_p({0, 5, 5, 0}) == 1);
     CHECK(mcnemar_exact({3, 0, 0, 3}) == 1);
-    const auto odds = mcnemar_odds_ratio({0, 9, 2, 0});
-    CHECK(*odds->value == near(4.5));
-    CHECK(odds->low == near(0.9314122582));
-    CHECK(*odds->high == near(42.79971594));
-    CHECK_FALSE(mcnemar_odds_ratio({0, 3, 0, 0})->high.has_value());
-    check_interval(newcombe_paired({36, 12, 2, 0}).interval, 0.056929584, 0.340427603, 1e-8);
-    check_interval(newcombe_paired({20, 9, 2, 19}).interval, 0.009772540646, 0.2607665899);
-  }
-
-  TEST_CASE("methods that tried other tasks are compared without pairs") {
-    check_interval(newcombe_unpaired(56, 70, 48, 80), 0.0524314724, 0.333872654);
-    // As Newcombe (1998) prints it; statsmodels gives [0.0526, 0.3440], and with the sides
-    // exchanged another interval.
-    const Interval score = miettinen_nurminen(56, 70, 48, 80);
-    CHECK(std::fabs(score.low - 0.0528) < 5e-5);
-    CHECK(std::fabs(score.high - 0.3382) < 5e-5);
-    check_interval(miettinen_nurminen(48, 80, 56, 70), -score.high, -score.low);
-    const Interval ends = miettinen_nurminen(10, 10, 0, 10);
-    CHECK(0 < ends.low);
-    CHECK(ends.high == near(1));
-    check_interval(katz_ratio(56, 70, 48, 80).interval, 1.076626423, 1.651248511);
-    CHECK(katz_ratio(0, 10, 3, 10).why == Why::kNoSuccess);
-    const std::vector<double> a = {1, 0.75, 0.5}, one = {0.5};
-    CHECK(unpaired_difference(a, one).estimate.why == Why::kOneTask);
-    CHECK(unpaired_difference(a, {}).estimate.why == Why::kNothing);
-    const Difference same = unpaired_difference(a, a);
-    CHECK(*same.estimate.value == 0);
-    CHECK(*same.estimate.df == near(4));
-    CHECK(*same.p == near(1));
   }
 }

@@ -1,11 +1,17 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "worker/tools/tool_stages.h"
 
 namespace proctor {
 namespace {
 
 using std::chrono::milliseconds;
+
+const ToolKind& kind_of(Tool tool) {
+  return *std::ranges::find(tool_kinds(), tool, &ToolKind::tool);
+}
 
 bool may(ToolStages& stages, Tool tool, milliseconds now = milliseconds(0)) {
   return stages.judge(kind_of(tool), now).refused.empty();

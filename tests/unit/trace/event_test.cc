@@ -56,7 +56,7 @@ TEST_SUITE("trace") {
       Result<Json> json = parse_json(line);
       REQUIRE(json.ok());
       CHECK(*canonical_json(*json) == line);
-      const std::string hash = (*json)["hash"];
+      const std::string hash = (*json)["hash"].string();
       json->erase("hash");
       CHECK(sha256(*canonical_json(*json)).hex() == hash);
     }

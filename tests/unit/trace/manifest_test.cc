@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "sample_run.h"
+#include "tests/support/json_tools.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -95,18 +96,18 @@ TEST_SUITE("trace") {
     const Json whole = sample_manifest();
     std::size_t fields = 0;
     const std::function<void(const std::string&)> visit = [&](const std::string& path) {
-      const Json& here = whole[Json::json_pointer(path)];
+      const Json& here = at_pointer(whole, path);
       for (const auto& item : here.items()) {
-        const std::string inner = path + "/" + item.key();
+        const std::string inner = path + "/" + item.first;
         const bool free_form = path.ends_with("enforcement") || path.ends_with("variables") ||
                                path.ends_with("package_managers") || path.ends_with("limits");
         if (free_form || here.is_array()) continue;
         Json cut = whole;
-        cut[Json::json_pointer(path)].erase(item.key());
+        at_pointer(cut, path).erase(item.first);
         CAPTURE(inner);
-        CHECK(verdict(cut).find(item.key() + ": missing") != std::string::npos);
+        CHECK(verdict(cut).find(item.first + ": missing") != std::string::npos);
         ++fields;
-        if (item.value().is_structured()) visit(inner);
+        if (item.second.is_structured()) visit(inner);
       }
     };
     visit("");

@@ -5,8 +5,10 @@
 #include <limits>
 
 #include "sample_run.h"
+#include "tests/support/json_tools.h"
 
 using namespace proctor;
+using testing::at_pointer;
 using proctor::testing::sample_report;
 
 TEST_SUITE("trace") {
@@ -107,7 +109,7 @@ TEST_SUITE("trace") {
     for (const Row& row : rows) {
       CAPTURE(row.pointer);
       Json json = *parse_json(report_bytes(sample_report()));
-      json[Json::json_pointer(row.pointer)] = row.value;
+      at_pointer(json, row.pointer) = row.value;
       const Result<RunReport> r = parse_report(json.dump());
       REQUIRE_FALSE(r.ok());
       CHECK(r.error().detail == row.expected);

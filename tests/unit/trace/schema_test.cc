@@ -5,6 +5,7 @@
 
 #include "sample_run.h"
 #include "tests/support/json_schema.h"
+#include "tests/support/json_tools.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -14,25 +15,25 @@ namespace {
 // The schema must refuse each document that lost or gained one field of an object.
 void check_closed(const JsonSchema& schema, const Json& whole, const std::string& path,
                   const std::vector<std::string>& free_form) {
-  const Json& here = whole[Json::json_pointer(path)];
+  const Json& here = at_pointer(whole, path);
   for (const std::string& name : free_form) {
     if (path.ends_with("/" + name)) return;
   }
   if (here.is_object()) {
     Json more = whole;
-    more[Json::json_pointer(path)]["surprise"] = 1;
+    at_pointer(more, path)["surprise"] = 1;
     CAPTURE(path);
     CHECK_FALSE(schema.accepts(more));
   }
   for (const auto& item : here.items()) {
-    const std::string inner = (Json::json_pointer(path) / item.key()).to_string();
+    const std::string inner = path + "/" + item.first;
     if (here.is_object()) {
       Json less = whole;
-      less[Json::json_pointer(path)].erase(item.key());
+      at_pointer(less, path).erase(item.first);
       CAPTURE(inner);
       CHECK_FALSE(schema.accepts(less));
     }
-    if (here.is_object() && item.value().is_structured())
+    if (here.is_object() && item.second.is_structured())
       check_closed(schema, whole, inner, free_form);
   }
 }
@@ -63,7 +64,7 @@ TEST_SUITE("trace") {
     for (const char* field : {"/outcome", "/status", "/cost/total_micros", "/checks/0/outcome",
                               "/evidence/head", "/checks/1/results"}) {
       Json wrong = report;
-      wrong[Json::json_pointer(field)] = "wrong";
+      at_pointer(wrong, field) = "wrong";
       CAPTURE(field);
       CHECK_FALSE(schema.accepts(wrong));
     }

@@ -12,13 +12,14 @@
 #include "common/wire/bounds.h"
 #include "common/wire/codec.h"
 #include "samples.h"
+#include "tests/support/paths.h"
 
 using namespace proctor;
 using namespace proctor::wire;
 
 namespace {
 
-const fs::path kGolden = PROCTOR_GOLDEN_DIR;
+const fs::path kGolden = testing::source_dir() / "schemas/golden";
 
 fs::path golden_file(const Message& m) {
   return kGolden / (std::string(kind_name(m)) + ".v" + std::to_string(wire::kVersion) + ".hex");

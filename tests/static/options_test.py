@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""options_test.py SCRIPTS: what scripts/test and scripts/setup take, without building or installing anything.
+
+The scripts are copied into an empty tree, so that scripts/test --slowest reads a log of ours.
+"""
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+LOG = """Start testing: Nov 28 16:19 UTC
+1/3 Test: quick one
+Output:
+Test time =  99.00 sec
+<end of output>
+Test time =   0.12 sec
+3/3 Test: suite: the slowest, whatever it says
+Output:
+2/2 Test: no test
+no end of line<end of output>
+Test time =  12.50 sec
+2/3 Test: in between
+Output:
+<end of output>
+Test time =   3.04 sec
+"""
+WRONG = {
+    "test": [["--slowest"], ["--slowest", "many"], ["--slowest", "0"], ["--preset"], ["--preset", "fuzz"], ["--label"],
+             ["--sanitizers", "--preset", "dev"], ["--nothing"], ["nothing"]],
+    "setup": [["--nothing"], ["nothing"], ["--list", "--nothing"]],
+}
+
+
+def run(script, *arguments):
+    return subprocess.run([script, *arguments], capture_output=True, text=True, check=False)
+
+
+def main():
+    wrong = []
+
+    def check(held, what):
+        if not held:
+            wrong.append(str(what))
+
+    with tempfile.TemporaryDirectory() as folder:
+        scripts = pathlib.Path(folder) / "scripts"
+        shutil.copytree(sys.argv[1], scripts)
+        for name, lines in WRONG.items():
+            for line in lines:
+                done = run(scripts / name, *line)
+                check((done.returncode, done.stdout) == (2, "") and done.stderr, (name, line, done))
+
+        done = run(scripts / "test", "--slowest", "2")
+        check(done.returncode == 4 and "run scripts/test first" in done.stderr, done)
+        log = pathlib.Path(folder) / "build/dev/Testing/Temporary/LastTest.log"
+        log.parent.mkdir(parents=True)
+        log.write_text(LOG)
+        done = run(scripts / "test", "--preset", "dev", "--slowest", "2")
+        check(done.returncode == 0 and done.stdout == "    12.5  suite: the slowest, whatever it says\n     3.0  in between\n", done)
+
+        parts = [run(scripts / "setup", *part, "--list").stdout.split() for part in ([], ["--tests"], ["--full"])]
+        for smaller, larger in zip(parts, parts[1:]):
+            check(set(smaller) < set(larger), (smaller, larger))
+        for part, packages in enumerate((["bubblewrap", "redis-server"], ["docker.io", "doctest-dev"], ["clang-14", "fish", "runsc"])):
+            for package in packages:
+                check([package in listed for listed in parts] == [part <= at for at in range(3)], (package, parts))
+        check(all(len(set(part)) == len(part) for part in parts), "a package is in two lists")
+    print("\n".join(wrong) or "ok")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,6 +1,7 @@
 """A campaign that a driver plays: `with Campaign(...) as c` writes it, runs it and ends all of it."""
 import argparse
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -135,9 +136,12 @@ class Campaign(Place):
     """One campaign with the real programs, made by `write` in `inside` of its place, or copied."""
 
     def __init__(self, programs, at=None, prefix="proctor-", parent=None, keep=False, copy_of=None, inside="", own_redis=False,
-                 env=None, write=faultlib.make_template, **made):
+                 write=faultlib.make_template, **made):
         super().__init__(programs, at, prefix, parent, keep, own_redis)
-        self.env, self.roots, self.endpoint = env, {}, None
+        self.roots, self.endpoint = {}, None
+        self.temporary = self.folder / "tmp"  # goes with the folder, with all that killed programs leave there
+        self.env = dict(os.environ, TMPDIR=str(self.temporary))
+        self.temporary.mkdir()
         try:
             if copy_of:
                 self.camp = self.folder / "camp"
@@ -149,7 +153,7 @@ class Campaign(Place):
         except BaseException:
             self.__exit__()
             raise
-        self.coordinator = self.process("coordinator", self._go_on, env)
+        self.coordinator = self.process("coordinator", self._go_on, self.env)
 
     def __exit__(self, *_):
         try:
@@ -249,4 +253,5 @@ class Campaign(Place):
 
     def left(self, *roots):
         """What is left of it and of its workers on the machine."""
-        return faultlib.leftovers(self.folder, [self.camp / ".proctor/workers", *self.roots.values(), *roots])
+        found = faultlib.leftovers(self.folder, [self.camp / ".proctor/workers", *self.roots.values(), *roots])
+        return found + [f"temporary file {p.name}" for p in self.temporary.iterdir()]

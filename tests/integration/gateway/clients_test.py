@@ -10,7 +10,6 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import sys
 import threading
 
 sys.dont_write_bytecode = True

@@ -26,8 +26,8 @@ endfunction()
 function(proctor_test_program program)
   add_executable(${program})
   target_link_libraries(${program} PRIVATE proctor_test_main)
-  # A test's own code is small and compiled often; what it tests is optimized.
-  target_compile_options(${program} PRIVATE -O0)
+  target_compile_options(${program} PRIVATE -O0)  # a test's own code; what it tests is optimized
+  target_precompile_headers(${program} REUSE_FROM proctor_test_main)
   add_dependencies(test_programs ${program})
   set(tests ${CMAKE_CURRENT_BINARY_DIR}/${program}.tests)
   set(listed ${CMAKE_CURRENT_BINARY_DIR}/${program}_tests.cmake)

@@ -36,7 +36,7 @@ TITLES_SINCE, TITLES, TITLE_MAX = 1795824000, 50, 72  # 2026-11-28, by the autho
 TITLE = re.compile(rf"(?:[^:]*: )?(?:{WORDS})\b", re.I)
 
 INCLUDE = re.compile(r"^[ \t]*#include [\"<]([^\">]+)[\">]", re.M)
-THIRD = {"json": re.compile(r"nlohmann/(?!json_fwd)|boost/json(?!/fwd|_fwd)|common/base/json\.h$"),
+THIRD = {"json": re.compile(r"nlohmann/"),
          "asio": re.compile("boost/asio"), "CLI11": re.compile("CLI/")}
 
 CLASS = re.compile(r"\b(?:class|struct)\s+((?:\w+::)*\w+)(?:\s+final)?\s*(?::[^;{()]*)?\{")

@@ -1,6 +1,8 @@
 #include "common/base/json.h"
 
 #include <algorithm>
+#include <charconv>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <utility>
@@ -75,6 +77,12 @@ bool is_plain(std::string_view text) {
     const auto byte = static_cast<unsigned char>(c);
     return 0x20 <= byte && byte < 0x7F && c != '"' && c != '\\';
   });
+}
+
+template <std::integral T>
+void write_number(T v, std::string& out) {
+  char digits[24];
+  out.append(digits, std::to_chars(std::begin(digits), std::end(digits), v).ptr);
 }
 
 // Throws nlohmann's exception where `text` is not UTF-8 and has to be.
@@ -168,12 +176,12 @@ Status write(const Json& v, std::string& out) {
     case Json::Kind::kInteger:
       if (v.get<std::int64_t>() < -kSafeInteger || kSafeInteger < v.get<std::int64_t>())
         return Error{Errc::kInvalid, "integer beyond 2^53 - 1 in hashed JSON"};
-      out += std::to_string(v.get<std::int64_t>());
+      write_number(v.get<std::int64_t>(), out);
       return ok_status();
     case Json::Kind::kUnsigned:
       if (static_cast<std::uint64_t>(kSafeInteger) < v.get<std::uint64_t>())
         return Error{Errc::kInvalid, "integer beyond 2^53 - 1 in hashed JSON"};
-      out += std::to_string(v.get<std::uint64_t>());
+      write_number(v.get<std::uint64_t>(), out);
       return ok_status();
     case Json::Kind::kString:
       return write_text(v.string(), out);
@@ -257,10 +265,10 @@ struct Json::Dump {
         out += v.value_.boolean ? "true" : "false";
         return;
       case Kind::kInteger:
-        out += std::to_string(v.value_.integer);
+        write_number(v.value_.integer, out);
         return;
       case Kind::kUnsigned:
-        out += std::to_string(v.value_.number);
+        write_number(v.value_.number, out);
         return;
       case Kind::kFloat:
         out += nlohmann::json(v.value_.real).dump();

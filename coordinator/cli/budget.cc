@@ -1,7 +1,6 @@
 // proctor budget CAMPAIGN: where the money is.  proctor budget raise: a declared deviation (R163).
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <thread>
 
@@ -126,82 +125,75 @@ Result<int> raise(const RaiseArgs& args) {
   return kOk;
 }
 
-int code_of(const Result<int>& result) {
-  return result.ok() ? *result : complain(result.error());
-}
-
-void add_raise(CLI::App& budget, int& exit_code) {
-  auto* command = budget.add_subcommand(
-      "raise", "give an envelope more money: a declared deviation from the registration");
-  command->footer(
+void add_raise(Command budget, int& exit_code) {
+  const Command command = budget.add_subcommand(
+      "raise", "give an envelope more money: a declared deviation from the registration",
       "Example:\n  proctor budget raise my-campaign task:json-lib 12.50 --by Ada "
       "--reason \"prices rose on Monday\"\n"
       "Runs that were parked there start at once, or with the next resume when no coordinator "
       "runs.");
   auto args = std::make_shared<RaiseArgs>();
-  command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
+  command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
   command
-      ->add_option("SCOPE", args->scope,
-                   "global, stage:NAME, task:ID, method:NAME, stratum:KEY=LEVEL or shared:NAME")
-      ->required();
+      .add_option("SCOPE", args->scope,
+                  "global, stage:NAME, task:ID, method:NAME, stratum:KEY=LEVEL or shared:NAME")
+      .required();
   command
-      ->add_option("AMOUNT", args->usd,
-                   "the new cap, as in 12.50: USD, or the units of the built-in prices")
-      ->required();
-  command->add_option("--reason", args->reason, "why; it stands in every report")->required();
-  command->add_option("--by", args->by, "who decided it (default: you)");
-  command->add_flag("--json", args->json, "for scripts");
-  command->callback([=, &exit_code] {
+      .add_option("AMOUNT", args->usd,
+                  "the new cap, as in 12.50: USD, or the units of the built-in prices")
+      .required();
+  command.add_option("--reason", args->reason, "why; it stands in every report").required();
+  command.add_option("--by", args->by, "who decided it (default: you)");
+  command.add_flag("--json", args->json, "for scripts");
+  command.callback([=, &exit_code] {
     if (args->by.empty()) args->by = user_name();
     exit_code = code_of(raise(*args));
   });
 }
 
-void add_share(CLI::App& budget, int& exit_code) {
-  auto* command = budget.add_subcommand(
-      "share", "say that an envelope of several campaigns is new: Redis has it from then on");
-  command->footer(
+void add_share(Command budget, int& exit_code) {
+  const Command command = budget.add_subcommand(
+      "share", "say that an envelope of several campaigns is new: Redis has it from then on",
       "Example:\n  proctor budget share my-campaign\n"
       "  proctor budget share my-campaign theirs another   after all of them had ended, and Redis "
       "lost it\n"
       "Name every campaign that ever spent from it: what is not named does not count.");
   auto folders = std::make_shared<std::vector<std::string>>();
-  command->add_option("CAMPAIGN", *folders, "folders of campaigns that name it in budget.shared")
-      ->required();
-  command->callback([=, &exit_code] { exit_code = code_of(share_envelope(*folders)); });
+  command.add_option("CAMPAIGN", *folders, "folders of campaigns that name it in budget.shared")
+      .required();
+  command.callback([=, &exit_code] { exit_code = code_of(share_envelope(*folders)); });
 }
 
-void add_leave(CLI::App& budget, int& exit_code) {
-  auto* command = budget.add_subcommand(
-      "leave", "say that a killed campaign is not resumed: it takes no part in a shared envelope");
-  command->footer(
+void add_leave(Command budget, int& exit_code) {
+  const Command command = budget.add_subcommand(
+      "leave", "say that a killed campaign is not resumed: it takes no part in a shared envelope",
       "Example:\n  proctor budget leave my-campaign\n"
       "It holds what it spent, and the whole asks of attempts that never ended; what it might have "
       "spent besides\nis the others' again, and nobody waits for it.  One that ended by itself has "
       "left; say it once more where\nproctor budget shows it as unheard.");
   auto folder = std::make_shared<std::string>();
-  command->add_option("CAMPAIGN", *folder, "its folder")->required();
-  command->callback([=, &exit_code] { exit_code = code_of(leave_envelope(*folder)); });
+  command.add_option("CAMPAIGN", *folder, "its folder").required();
+  command.callback([=, &exit_code] { exit_code = code_of(leave_envelope(*folder)); });
 }
 
 }  // namespace
 
-void add_budget(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("budget", "where the money of a campaign is, to the cent");
-  command->footer(
+void add_budget(Command app, int& exit_code) {
+  const Command command = app.add_subcommand(
+      "budget", "where the money of a campaign is, to the cent",
       "Example:\n  proctor budget my-campaign --by method\n"
       "  proctor budget raise my-campaign global 40.00 --reason \"two more tasks\"");
   auto args = std::make_shared<ShowArgs>();
-  command->add_option("CAMPAIGN", args->folder, "the campaign's folder");
-  command->add_flag("--watch", args->watch, "again every second, until it ends");
-  command->add_flag("--json", args->json, "exact to the micro-dollar, for scripts");
-  command->add_option("--by", args->by, "also by category, method, stratum or task");
-  add_raise(*command, exit_code);
-  add_share(*command, exit_code);
-  add_leave(*command, exit_code);
-  command->callback([=, &exit_code] {
-    if (!command->get_subcommands().empty()) return;  // it has its own
-    if (args->folder.empty()) throw CLI::RequiredError("CAMPAIGN");
+  command.add_option("CAMPAIGN", args->folder, "the campaign's folder");
+  command.add_flag("--watch", args->watch, "again every second, until it ends");
+  command.add_flag("--json", args->json, "exact to the micro-dollar, for scripts");
+  command.add_option("--by", args->by, "also by category, method, stratum or task");
+  add_raise(command, exit_code);
+  add_share(command, exit_code);
+  add_leave(command, exit_code);
+  command.callback([=, &exit_code] {
+    if (command.has_parsed_subcommand()) return;  // it has its own
+    if (args->folder.empty()) throw_missing("CAMPAIGN");
     exit_code = code_of(show(*args));
   });
 }

@@ -448,8 +448,7 @@ Result<int> run_frozen(const RunOptions& options, const FrozenCampaign& frozen) 
 }
 
 int run_campaign(const RunOptions& options) {
-  const Result<int> code = run_it(options);
-  return code.ok() ? *code : complain(code.error());
+  return code_of(run_it(options));
 }
 
 }  // namespace proctor::cli

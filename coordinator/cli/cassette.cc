@@ -1,6 +1,5 @@
 // proctor cassette record|list|show: recordings of calls of models, made of a campaign's evidence,
 // with which it runs again without a provider (docs/cassettes.md).
-#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "common/base/text.h"
@@ -123,37 +122,34 @@ Result<int> show(const CassetteArgs& args) {
 
 }  // namespace
 
-void add_cassette(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("cassette", "recordings of calls of models, to run on again");
-  command->require_subcommand(1);
-  command->footer(
+void add_cassette(Command app, int& exit_code) {
+  const Command command = app.add_subcommand(
+      "cassette", "recordings of calls of models, to run on again",
       "Example:\n  proctor cassette record my-campaign --output calls.jsonl\n"
       "A run of a method with a gateway keeps what was said; docs/cassettes.md has the rest.");
+  command.require_subcommand(1);
   auto args = std::make_shared<CassetteArgs>();
   const auto run = [&exit_code, args](Result<int> (*what)(const CassetteArgs&)) {
-    return [&exit_code, args, what] {
-      const Result<int> code = what(*args);
-      exit_code = code.ok() ? *code : complain(code.error());
-    };
+    return [&exit_code, args, what] { exit_code = code_of(what(*args)); };
   };
-  auto* recorded = command->add_subcommand("record", "make one of what runs said");
-  recorded->footer(
+  const Command recorded = command.add_subcommand(
+      "record", "make one of what runs said",
       "Example:\n  proctor cassette record my-campaign json-lib/my-agent/r1 --output calls.jsonl");
-  recorded->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
-  recorded->add_option("RUN", args->runs, "TASK/METHOD/rN, as in the plan (default: every run)");
-  recorded->add_option("--output,-o", args->file, "the file to write")->required();
-  recorded->add_flag("--force", args->force, "write over a file that is there");
-  recorded->callback(run(record));
-  auto* listed = command->add_subcommand("list", "its calls, one a line");
-  listed->footer("Example:\n  proctor cassette list calls.jsonl");
-  listed->add_option("FILE", args->file, "the recording")->required();
-  listed->callback(run(list));
-  auto* shown = command->add_subcommand("show", "what was asked and answered in one call");
-  shown->footer("Example:\n  proctor cassette show calls.jsonl 3");
-  shown->add_option("FILE", args->file, "the recording")->required();
-  shown->add_option("CALL", args->call, "its number, from 1")->required();
-  shown->add_flag("--raw", args->raw, "both texts as they are");
-  shown->callback(run(show));
+  recorded.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
+  recorded.add_option("RUN", args->runs, "TASK/METHOD/rN, as in the plan (default: every run)");
+  recorded.add_option("--output,-o", args->file, "the file to write").required();
+  recorded.add_flag("--force", args->force, "write over a file that is there");
+  recorded.callback(run(record));
+  const Command listed = command.add_subcommand("list", "its calls, one a line",
+                                                "Example:\n  proctor cassette list calls.jsonl");
+  listed.add_option("FILE", args->file, "the recording").required();
+  listed.callback(run(list));
+  const Command shown = command.add_subcommand("show", "what was asked and answered in one call",
+                                               "Example:\n  proctor cassette show calls.jsonl 3");
+  shown.add_option("FILE", args->file, "the recording").required();
+  shown.add_option("CALL", args->call, "its number, from 1").required();
+  shown.add_flag("--raw", args->raw, "both texts as they are");
+  shown.callback(run(show));
 }
 
 }  // namespace proctor::cli

@@ -1,5 +1,4 @@
 // proctor check CAMPAIGN: every error, nothing run.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 
@@ -160,24 +159,24 @@ int check(const std::string& folder, bool offline, bool effective, const std::st
 
 }  // namespace
 
-void add_check(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("check", "validate everything, say every error, run nothing");
-  command->footer(
-      "Example:\n  proctor check examples/quickstart/campaign\n"
-      "Exit code 2 when there is any error.");
+void add_check(Command app, int& exit_code) {
+  const Command command =
+      app.add_subcommand("check", "validate everything, say every error, run nothing",
+                         "Example:\n  proctor check examples/quickstart/campaign\n"
+                         "Exit code 2 when there is any error.");
   auto folder = std::make_shared<std::string>();
   auto offline = std::make_shared<bool>(false);
-  command->add_option("CAMPAIGN", *folder, "the campaign's folder")->required();
-  command->add_flag("--offline", *offline, "do not look at repositories, images and patches");
+  command.add_option("CAMPAIGN", *folder, "the campaign's folder").required();
+  command.add_flag("--offline", *offline, "do not look at repositories, images and patches");
   auto effective = std::make_shared<bool>(false);
-  command->add_flag("--effective", *effective,
-                    "show each cap of a run and the file and line that set it");
+  command.add_flag("--effective", *effective,
+                   "show each cap of a run and the file and line that set it");
   auto models = std::make_shared<std::string>();
   command
-      ->add_option("--models", *models,
-                   "the file that local workers will have: does it name every model?")
-      ->envname("PROCTOR_MODELS");
-  command->callback([=, &exit_code] { exit_code = check(*folder, *offline, *effective, *models); });
+      .add_option("--models", *models,
+                  "the file that local workers will have: does it name every model?")
+      .envname("PROCTOR_MODELS");
+  command.callback([=, &exit_code] { exit_code = check(*folder, *offline, *effective, *models); });
 }
 
 }  // namespace proctor::cli

@@ -2,11 +2,8 @@
 // A `proctor` command: one file each, registered in main.cc.
 #include <string>
 
+#include "common/base/command_line.h"
 #include "common/base/result.h"
-
-namespace CLI {
-class App;
-}
 
 namespace proctor::cli {
 
@@ -18,39 +15,42 @@ inline constexpr int kBudgetExhausted = 3;
 inline constexpr int kInfrastructure = 4;
 
 // Adds the subcommand to `app`; its callback puts the exit code into `exit_code`.
-using Register = void (*)(CLI::App& app, int& exit_code);
+using Register = void (*)(Command app, int& exit_code);
 
-void add_init(CLI::App& app, int& exit_code);
-void add_copy(CLI::App& app, int& exit_code);
-void add_logs(CLI::App& app, int& exit_code);
-void add_diff(CLI::App& app, int& exit_code);
-void add_try(CLI::App& app, int& exit_code);
-void add_check(CLI::App& app, int& exit_code);
-void add_plan(CLI::App& app, int& exit_code);
-void add_run(CLI::App& app, int& exit_code);
-void add_serve(CLI::App& app, int& exit_code);
-void add_resume(CLI::App& app, int& exit_code);
-void add_status(CLI::App& app, int& exit_code);
-void add_project(CLI::App& app, int& exit_code);
-void add_budget(CLI::App& app, int& exit_code);
-void add_review(CLI::App& app, int& exit_code);
-void add_report(CLI::App& app, int& exit_code);
-void add_list(CLI::App& app, int& exit_code);
-void add_compare(CLI::App& app, int& exit_code);
-void add_leaderboard(CLI::App& app, int& exit_code);
-void add_verify(CLI::App& app, int& exit_code);
-void add_explain(CLI::App& app, int& exit_code);
-void add_remove_task(CLI::App& app, int& exit_code);
-void add_journal(CLI::App& app, int& exit_code);
-void add_keygen(CLI::App& app, int& exit_code);
-void add_images(CLI::App& app, int& exit_code);
-void add_cassette(CLI::App& app, int& exit_code);
-void add_cvdp(CLI::App& app, int& exit_code);
-void add_operate(CLI::App& app, int& exit_code);  // pause ... kick
-void add_story(CLI::App& app, int& exit_code);
-void add_completion(CLI::App& app, int& exit_code);  // and what its scripts ask
+void add_init(Command app, int& exit_code);
+void add_copy(Command app, int& exit_code);
+void add_logs(Command app, int& exit_code);
+void add_diff(Command app, int& exit_code);
+void add_try(Command app, int& exit_code);
+void add_check(Command app, int& exit_code);
+void add_plan(Command app, int& exit_code);
+void add_run(Command app, int& exit_code);
+void add_serve(Command app, int& exit_code);
+void add_resume(Command app, int& exit_code);
+void add_status(Command app, int& exit_code);
+void add_project(Command app, int& exit_code);
+void add_budget(Command app, int& exit_code);
+void add_review(Command app, int& exit_code);
+void add_report(Command app, int& exit_code);
+void add_list(Command app, int& exit_code);
+void add_compare(Command app, int& exit_code);
+void add_leaderboard(Command app, int& exit_code);
+void add_verify(Command app, int& exit_code);
+void add_explain(Command app, int& exit_code);
+void add_remove_task(Command app, int& exit_code);
+void add_journal(Command app, int& exit_code);
+void add_keygen(Command app, int& exit_code);
+void add_images(Command app, int& exit_code);
+void add_cassette(Command app, int& exit_code);
+void add_cvdp(Command app, int& exit_code);
+void add_operate(Command app, int& exit_code);  // pause ... kick
+void add_story(Command app, int& exit_code);
+void add_completion(Command app, int& exit_code);  // and what its scripts ask
 
 // Prints "proctor: DETAIL" and gives the exit code its Errc stands for: wrong input 2, the rest 4.
 int complain(const Error& error);
+// The exit code of a command that came to this; an error is printed.
+int code_of(const Result<int>& done);
+int code_of(const Status& done);
 
 }  // namespace proctor::cli

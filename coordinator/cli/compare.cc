@@ -1,5 +1,4 @@
 // proctor compare OLDER NEWER
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <map>
 
@@ -102,29 +101,25 @@ Result<int> compare(const CompareArgs& args) {
 
 }  // namespace
 
-void add_compare(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand(
-      "compare", "is a newer campaign worse than an older one, method by method?");
-  command->footer(
+void add_compare(Command app, int& exit_code) {
+  const Command command = app.add_subcommand(
+      "compare", "is a newer campaign worse than an older one, method by method?",
       "Exit code: 0 no method is worse at the margin, 1 one is, 5 the data leave it open, 2 wrong "
       "input.\nnoop and reference measure the tasks: they decide only where nothing else is "
       "compared. An\nagent of the older campaign that the newer has not: never 0.\n"
       "Example:\n  proctor compare last-week this-week\n"
       "  proctor compare --map agent-1=agent-2 --margin 0.1 old new");
   auto args = std::make_shared<CompareArgs>();
-  command->add_option("OLDER", args->older, "the older campaign's folder")->required();
-  command->add_option("NEWER", args->newer, "the newer campaign's folder")->required();
-  command->add_option("--map", args->names, "OLD=NEW: a method that is called otherwise now");
-  command->add_option("--method", args->method, "this method of the newer campaign alone");
-  command->add_option("--margin", args->margin, "how much lower a success rate may be")
-      ->check(share(0.000001, 0.999999))
-      ->capture_default_str();
-  command->add_flag("--strict", args->strict, "refuse campaigns that differ in more than methods");
-  command->add_flag("--json", args->json, "everything, for programs");
-  command->callback([=, &exit_code] {
-    const Result<int> code = compare(*args);
-    exit_code = code.ok() ? *code : complain(code.error());
-  });
+  command.add_option("OLDER", args->older, "the older campaign's folder").required();
+  command.add_option("NEWER", args->newer, "the newer campaign's folder").required();
+  command.add_option("--map", args->names, "OLD=NEW: a method that is called otherwise now");
+  command.add_option("--method", args->method, "this method of the newer campaign alone");
+  command.add_option("--margin", args->margin, "how much lower a success rate may be")
+      .check(share(0.000001, 0.999999), "SHARE")
+      .capture_default_str();
+  command.add_flag("--strict", args->strict, "refuse campaigns that differ in more than methods");
+  command.add_flag("--json", args->json, "everything, for programs");
+  command.callback([=, &exit_code] { exit_code = code_of(compare(*args)); });
 }
 
 }  // namespace proctor::cli

@@ -1,7 +1,6 @@
 // proctor completion SHELL, and the hidden command that its scripts ask.
 #include "coordinator/cli/completion.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -20,25 +19,22 @@ using Candidates = std::set<std::string>;
 
 // Where on the line we are.
 struct Place {
-  const CLI::App* command = nullptr;
+  Command command;
   std::vector<std::string> operands;
   bool option_value = false;  // the word is the value of the option before it
 };
 
-Place walk(const CLI::App& app, const std::vector<std::string>& words) {
-  Place at{&app, {}, false};
+Place walk(Command app, const std::vector<std::string>& words) {
+  Place at{app, {}, false};
   for (std::size_t i = 1; i + 1 < words.size(); ++i) {  // the first is the program
     const std::string& word = words[i];
     if (std::exchange(at.option_value, false)) continue;
     if (word.starts_with("-")) {
-      const CLI::Option* option = at.command->get_option_no_throw(word);
-      at.option_value = option != nullptr && 0 < option->get_items_expected_max();
+      at.option_value = at.command.takes_value(word);
       continue;
     }
-    const auto subcommands =
-        at.command->get_subcommands([&](const CLI::App* sub) { return sub->check_name(word); });
-    if (at.operands.empty() && !subcommands.empty())
-      at.command = subcommands.front();
+    if (const auto inner = at.command.subcommand(word); at.operands.empty() && inner)
+      at.command = *inner;
     else
       at.operands.push_back(word);
   }
@@ -129,10 +125,9 @@ void add_workers(const fs::path& folder, Candidates& out) {
 }
 
 void add_operand(const Place& at, const std::string& word, Candidates& out) {
-  const auto operands =
-      at.command->get_options([](const CLI::Option* option) { return option->get_positional(); });
+  const std::vector<std::string> operands = at.command.operands();
   if (operands.size() <= at.operands.size()) return;
-  const std::string name = operands[at.operands.size()]->get_name(true);
+  const std::string& name = operands[at.operands.size()];
   if (name == "CAMPAIGN" || name == "PATH") return add_folders(word, out);
   if (name == "SHELL") {
     out.insert({"bash", "fish", "zsh"});
@@ -151,11 +146,6 @@ void add_operand(const Place& at, const std::string& word, Candidates& out) {
   if (name == "STAGE") out.insert(registration.stages.begin(), registration.stages.end());
   if (name == "TASK")
     for (const auto& [task, digest] : registration.contracts) out.insert(task);
-}
-
-void add_options(const CLI::App& command, Candidates& out) {
-  for (const CLI::Option* option : command.get_options([](const CLI::Option*) { return true; }))
-    for (const std::string& name : option->get_lnames()) out.insert("--" + name);
 }
 
 }  // namespace
@@ -185,7 +175,7 @@ std::vector<std::string> words_of(std::string_view line) {
   return out;
 }
 
-std::vector<std::string> completions(const CLI::App& app, std::string_view line) {
+std::vector<std::string> completions(Command app, std::string_view line) {
   const std::vector<std::string> words = words_of(line);
   if (words.size() < 2) return {};
   const std::string& word = words.back();
@@ -193,11 +183,11 @@ std::vector<std::string> completions(const CLI::App& app, std::string_view line)
   if (at.option_value) return {};
   Candidates all;
   if (word.starts_with("-")) {
-    add_options(*at.command, all);
+    for (std::string& name : at.command.long_options()) all.insert(std::move(name));
   } else {
     if (at.operands.empty())
-      for (const CLI::App* sub : at.command->get_subcommands([](const CLI::App*) { return true; }))
-        if (!sub->get_group().empty()) all.insert(sub->get_name());
+      for (const Command sub : at.command.subcommands())
+        if (!sub.hidden()) all.insert(sub.name());
     add_operand(at, word, all);
   }
   std::vector<std::string> out;
@@ -206,16 +196,16 @@ std::vector<std::string> completions(const CLI::App& app, std::string_view line)
   return out;
 }
 
-void add_completion(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("completion", "print the completion script of a shell");
-  command->footer(
+void add_completion(Command app, int& exit_code) {
+  const Command command = app.add_subcommand(
+      "completion", "print the completion script of a shell",
       "Example:\n  proctor completion bash > ~/.proctor-completion   (and `source` that in "
       "~/.bashrc)\n"
       "  proctor completion fish > ~/.config/fish/completions/proctor.fish\n"
       "It completes commands, options, campaigns, runs and workers.");
   auto shell = std::make_shared<std::string>();
-  command->add_option("SHELL", *shell, "bash, zsh or fish")->required();
-  command->callback([=, &exit_code] {
+  command.add_option("SHELL", *shell, "bash, zsh or fish").required();
+  command.callback([=, &exit_code] {
     const std::map<std::string_view, const char*> scripts = {
         {"bash", kBashCompletion}, {"zsh", kZshCompletion}, {"fish", kFishCompletion}};
     const auto script = scripts.find(*shell);
@@ -225,11 +215,12 @@ void add_completion(CLI::App& app, int& exit_code) {
     }
     std::fputs(script->second, stdout);
   });
-  auto* hidden = app.add_subcommand("__complete", "what could come next, for those scripts");
-  hidden->group("");
+  const Command hidden =
+      app.add_subcommand("__complete", "what could come next, for those scripts");
+  hidden.group("");
   auto line = std::make_shared<std::string>();
-  hidden->add_option("LINE", *line, "the line up to the cursor")->required();
-  hidden->callback([=, &app] {
+  hidden.add_option("LINE", *line, "the line up to the cursor").required();
+  hidden.callback([=] {
     for (const std::string& candidate : completions(app, *line)) std::puts(candidate.c_str());
   });
 }

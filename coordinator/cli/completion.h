@@ -6,18 +6,16 @@
 #include <string_view>
 #include <vector>
 
-namespace CLI {
-class App;
-}
-
 namespace proctor::cli {
+
+class Command;
 
 // The words of a line up to the cursor, the last one (maybe empty) being typed.  Quotes and
 // backslashes as a shell reads them.
 std::vector<std::string> words_of(std::string_view line);
 
 // Sorted; each begins with the last word.  One that ends in '/' goes on.
-std::vector<std::string> completions(const CLI::App& app, std::string_view line);
+std::vector<std::string> completions(Command app, std::string_view line);
 
 // The scripts that `proctor completion SHELL` prints.
 extern const char* const kBashCompletion;

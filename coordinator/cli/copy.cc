@@ -1,5 +1,4 @@
 // proctor copy CAMPAIGN NEW: the same campaign, not registered and never run.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 
@@ -63,21 +62,19 @@ Status copy_campaign(const std::string& folder, const std::string& name) {
 
 }  // namespace
 
-void add_copy(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("copy", "the same campaign again, fresh: no plan, no runs");
-  command->footer(
+void add_copy(Command app, int& exit_code) {
+  const Command command = app.add_subcommand(
+      "copy", "the same campaign again, fresh: no plan, no runs",
       "Example:\n  proctor copy my-campaign my-campaign-2\n"
       "For what may not change in a registered campaign: copy it, and edit the copy.");
   struct Args {
     std::string folder, name;
   };
   auto args = std::make_shared<Args>();
-  command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
-  command->add_option("NEW", args->name, "the folder to make")->required();
-  command->callback([=, &exit_code] {
-    const Status done = copy_campaign(args->folder, args->name);
-    exit_code = done.ok() ? kOk : complain(done.error());
-  });
+  command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
+  command.add_option("NEW", args->name, "the folder to make").required();
+  command.callback(
+      [=, &exit_code] { exit_code = code_of(copy_campaign(args->folder, args->name)); });
 }
 
 }  // namespace proctor::cli

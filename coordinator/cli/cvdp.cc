@@ -1,7 +1,6 @@
 // proctor cvdp ...: datasets of the CVDP benchmark.
 #include "coordinator/cli/cvdp.h"
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -82,19 +81,18 @@ void take_dotenv() {
 
 }  // namespace
 
-void add_cvdp(CLI::App& app, int& exit_code) {
-  auto* command =
-      app.add_subcommand("cvdp", "datasets of the CVDP benchmark: check, transform, run, ...");
-  command->footer(
+void add_cvdp(Command app, int& exit_code) {
+  const Command command = app.add_subcommand(
+      "cvdp", "datasets of the CVDP benchmark: check, transform, run, ...",
       "Example:\n  proctor cvdp check problems.jsonl\n"
       "docs/cvdp.md says what each does and where it differs from the upstream tool.");
-  command->require_subcommand(1);
-  command->preparse_callback([](std::size_t) { take_dotenv(); });  // before options look there
+  command.require_subcommand(1);
+  command.preparse_callback(take_dotenv);  // before options look there
   for (const Register add :
        {add_cvdp_check, add_cvdp_transform, add_cvdp_prepare, add_cvdp_import, add_cvdp_run,
         add_cvdp_selfcheck, add_cvdp_report, add_cvdp_merge, add_cvdp_split, add_cvdp_refine,
         add_cvdp_stats, add_cvdp_sweep, add_cvdp_show, add_cvdp_yaml})
-    add(*command, exit_code);
+    add(command, exit_code);
 }
 
 }  // namespace proctor::cli

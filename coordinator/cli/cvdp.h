@@ -22,19 +22,19 @@ Result<cvdp::DatasetSummary> read_dataset(const std::string& file,
                                           Findings findings = Findings::kTell);
 
 // One subcommand of `proctor cvdp` each.
-void add_cvdp_check(CLI::App& cvdp, int& exit_code);
-void add_cvdp_import(CLI::App& cvdp, int& exit_code);
-void add_cvdp_merge(CLI::App& cvdp, int& exit_code);
-void add_cvdp_prepare(CLI::App& cvdp, int& exit_code);
-void add_cvdp_report(CLI::App& cvdp, int& exit_code);
-void add_cvdp_refine(CLI::App& cvdp, int& exit_code);
-void add_cvdp_run(CLI::App& cvdp, int& exit_code);
-void add_cvdp_selfcheck(CLI::App& cvdp, int& exit_code);
-void add_cvdp_show(CLI::App& cvdp, int& exit_code);
-void add_cvdp_split(CLI::App& cvdp, int& exit_code);
-void add_cvdp_stats(CLI::App& cvdp, int& exit_code);
-void add_cvdp_sweep(CLI::App& cvdp, int& exit_code);
-void add_cvdp_transform(CLI::App& cvdp, int& exit_code);
-void add_cvdp_yaml(CLI::App& cvdp, int& exit_code);
+void add_cvdp_check(Command cvdp, int& exit_code);
+void add_cvdp_import(Command cvdp, int& exit_code);
+void add_cvdp_merge(Command cvdp, int& exit_code);
+void add_cvdp_prepare(Command cvdp, int& exit_code);
+void add_cvdp_report(Command cvdp, int& exit_code);
+void add_cvdp_refine(Command cvdp, int& exit_code);
+void add_cvdp_run(Command cvdp, int& exit_code);
+void add_cvdp_selfcheck(Command cvdp, int& exit_code);
+void add_cvdp_show(Command cvdp, int& exit_code);
+void add_cvdp_split(Command cvdp, int& exit_code);
+void add_cvdp_stats(Command cvdp, int& exit_code);
+void add_cvdp_sweep(Command cvdp, int& exit_code);
+void add_cvdp_transform(Command cvdp, int& exit_code);
+void add_cvdp_yaml(Command cvdp, int& exit_code);
 
 }  // namespace proctor::cli

@@ -1,7 +1,6 @@
 #include "coordinator/cli/cvdp_agent.h"
 
-#include <CLI/CLI.hpp>
-
+#include "common/base/command_line.h"
 #include "common/base/files.h"
 #include "common/base/limits.h"
 #include "common/contract/bundle_frame.h"
@@ -12,7 +11,7 @@
 
 namespace proctor::cli {
 
-void add_agent_flags(CLI::App& command, AgentFlags& flags) {
+void add_agent_flags(Command command, AgentFlags& flags) {
   command.add_option("-g,--agent", flags.image, "the image of an agent that works on each problem");
   command.add_option("--agent-secret", flags.given.secrets,
                      "NAME of a variable of the workers that the agent's image is given, such as "

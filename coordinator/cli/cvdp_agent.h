@@ -11,11 +11,9 @@
 #include "common/base/result.h"
 #include "common/contract/campaign.h"
 
-namespace CLI {
-class App;
-}
-
 namespace proctor::cli {
+
+class Command;
 
 // Of an image.
 struct AgentGiven {
@@ -29,7 +27,7 @@ struct AgentFlags {
   std::string method_file;
   bool any() const { return !image.empty() || !method_file.empty(); }
 };
-void add_agent_flags(CLI::App& command, AgentFlags& flags);
+void add_agent_flags(Command command, AgentFlags& flags);
 // kInvalid: options that do not go together.
 Status check_agent(const AgentFlags& flags);
 

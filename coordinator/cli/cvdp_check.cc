@@ -1,5 +1,4 @@
 // proctor cvdp check FILE: every record of a dataset judged, nothing run.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 
@@ -35,15 +34,15 @@ int check(const std::string& file) {
 
 }  // namespace
 
-void add_cvdp_check(CLI::App& cvdp, int& exit_code) {
-  auto* command = cvdp.add_subcommand("check", "judge every record of a dataset, run nothing");
-  command->footer(
+void add_cvdp_check(Command cvdp, int& exit_code) {
+  const Command command = cvdp.add_subcommand(
+      "check", "judge every record of a dataset, run nothing",
       "Example:\n  proctor cvdp check problems.jsonl\n"
       "Exit code 2 when there is any error. A warning says what upstream would do with the "
       "record.");
   auto file = std::make_shared<std::string>();
-  command->add_option("FILE", *file, "the dataset, one JSON record a line")->required();
-  command->callback([=, &exit_code] { exit_code = check(*file); });
+  command.add_option("FILE", *file, "the dataset, one JSON record a line").required();
+  command.callback([=, &exit_code] { exit_code = check(*file); });
 }
 
 }  // namespace proctor::cli

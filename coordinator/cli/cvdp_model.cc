@@ -1,6 +1,5 @@
 #include "coordinator/cli/cvdp_model.h"
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
 
@@ -91,7 +90,7 @@ bool is_local(const std::string& model) {
 
 }  // namespace
 
-void add_model_flags(CLI::App& command, ModelFlags& flags) {
+void add_model_flags(Command command, ModelFlags& flags) {
   constexpr std::uint32_t kRetriesMost = 19;
   constexpr std::uint64_t kTokensMost = 10'000'000, kDay = 86'400;
   command.add_option("-m,--model", flags.model,
@@ -110,22 +109,22 @@ void add_model_flags(CLI::App& command, ModelFlags& flags) {
       .add_option("--model-program", flags.program,
                   "instead of an endpoint: a program that reads a JSON request and writes a JSON "
                   "answer (upstream's custom factory); its words")
-      ->expected(1, 64);
+      .expected(1, 64);
   command
       .add_option("--models", flags.models_file,
                   "instead: a models file (docs/single-shot.md), as workers elsewhere have it")
-      ->envname("PROCTOR_MODELS");
+      .envname("PROCTOR_MODELS");
   command.add_option("--model-provider", flags.provider, "as the price table names it");
   command.add_option("--model-retries", flags.retries, "calls beside the first (3)")
-      ->check(CLI::Range(0U, kRetriesMost))
-      ->envname("LLM_RETRY_COUNT");
+      .in_range(0U, kRetriesMost)
+      .envname("LLM_RETRY_COUNT");
   command
       .add_option("--max-output-tokens", flags.max_output_tokens,
                   "asked for, and what a call is reserved at (16384)")
-      ->check(CLI::Range(std::uint64_t{1}, kTokensMost));
+      .in_range(std::uint64_t{1}, kTokensMost);
   command.add_option("--model-timeout", flags.timeout_seconds, "seconds for a call (60)")
-      ->check(CLI::Range(std::uint64_t{1}, kDay))
-      ->envname("MODEL_TIMEOUT");
+      .in_range(std::uint64_t{1}, kDay)
+      .envname("MODEL_TIMEOUT");
   command.add_option("--judge", flags.judge,
                      "a model that judges answers in words (categories 9 and 10)");
 }

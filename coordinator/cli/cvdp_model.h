@@ -22,7 +22,7 @@ struct ModelFlags {
   std::uint64_t timeout_seconds = 60;
 };
 
-void add_model_flags(CLI::App& command, ModelFlags& flags);
+void add_model_flags(Command command, ModelFlags& flags);
 // Nothing: no model is named.  Its file of answers is read here.
 Result<std::optional<CvdpMode>> model_mode(const ModelFlags& flags, const CvdpPlan& plan);
 // Which of them do not go together.  kInvalid.

@@ -1,5 +1,4 @@
 // proctor cvdp prepare FILE --prefix DIR: upstream's folders and files, nothing run.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -121,29 +120,28 @@ Result<PreparedCount> prepare_problems(const PrepareOptions& options) {
   return work.finish(summary);
 }
 
-void add_cvdp_prepare(CLI::App& cvdp, int& exit_code) {
-  auto* command = cvdp.add_subcommand(
-      "prepare", "lay out the folders and files of each problem as upstream does, run nothing");
-  command->footer(
+void add_cvdp_prepare(Command cvdp, int& exit_code) {
+  const Command command = cvdp.add_subcommand(
+      "prepare", "lay out the folders and files of each problem as upstream does, run nothing",
       "Example:\n  proctor cvdp prepare problems.jsonl --prefix work --no-patch\n"
       "A record that would write outside its folder or whose compose file asks for the host is "
       "refused; "
       "the\nothers are prepared and the exit code is 2.");
   auto o = std::make_shared<PrepareOptions>();
-  command->add_option("FILE", o->file, "the dataset")->required();
-  command->add_option("-p,--prefix", o->prefix, "output folder (work)");
-  command->add_flag("-d,--no-patch", o->no_patch, "without the reference solutions");
-  command->add_option("--network-name", o->network, "the shared network (upstream's name)");
-  command->add_option("--oss-sim-image", o->names.oss_sim, "for __OSS_SIM_IMAGE__")
-      ->envname("OSS_SIM_IMAGE");
-  command->add_option("--oss-pnr-image", o->names.oss_pnr, "for __OSS_PNR_IMAGE__")
-      ->envname("OSS_PNR_IMAGE");
-  command->add_option("--verif-eda-image", o->names.verif_eda, "for __VERIF_EDA_IMAGE__")
-      ->envname("VERIF_EDA_IMAGE");
-  command->add_option("--license-network", o->names.license_network, "for __LICENSE_NETWORK__")
-      ->envname("LICENSE_NETWORK");
-  add_selection(*command, o->selection);
-  command->callback([=, &exit_code] {
+  command.add_option("FILE", o->file, "the dataset").required();
+  command.add_option("-p,--prefix", o->prefix, "output folder (work)");
+  command.add_flag("-d,--no-patch", o->no_patch, "without the reference solutions");
+  command.add_option("--network-name", o->network, "the shared network (upstream's name)");
+  command.add_option("--oss-sim-image", o->names.oss_sim, "for __OSS_SIM_IMAGE__")
+      .envname("OSS_SIM_IMAGE");
+  command.add_option("--oss-pnr-image", o->names.oss_pnr, "for __OSS_PNR_IMAGE__")
+      .envname("OSS_PNR_IMAGE");
+  command.add_option("--verif-eda-image", o->names.verif_eda, "for __VERIF_EDA_IMAGE__")
+      .envname("VERIF_EDA_IMAGE");
+  command.add_option("--license-network", o->names.license_network, "for __LICENSE_NETWORK__")
+      .envname("LICENSE_NETWORK");
+  add_selection(command, o->selection);
+  command.callback([=, &exit_code] {
     const Result<PreparedCount> done = prepare_problems(*o);
     if (!done.ok()) {
       exit_code = complain(done.error());

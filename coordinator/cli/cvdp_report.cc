@@ -1,5 +1,4 @@
 // proctor cvdp report: the reports of one run or of several samples.
-#include <CLI/CLI.hpp>
 
 #include "common/cvdp/report.h"
 
@@ -74,7 +73,7 @@ Status run_report(ReportOptions options) {
   return write_single_report(report, folder, is_report(value));
 }
 
-void add_metadata_options(CLI::App& command, ReportOptions& o) {
+void add_metadata_options(Command command, ReportOptions& o) {
   cvdp::ReportMetadata& m = o.metadata;
   command.add_option("--dataset", m.dataset_path, "the dataset's path, as the report says it");
   command.add_option("--timestamp", m.timestamp, "instead of now: \"2026-01-31 12:00:00\"");
@@ -90,9 +89,9 @@ void add_metadata_options(CLI::App& command, ReportOptions& o) {
 
 }  // namespace
 
-void add_cvdp_report(CLI::App& cvdp, int& exit_code) {
-  auto* command = cvdp.add_subcommand("report", "upstream's reports out of its results");
-  command->footer(
+void add_cvdp_report(Command cvdp, int& exit_code) {
+  const Command command = cvdp.add_subcommand(
+      "report", "upstream's reports out of its results",
       "Example:\n  proctor cvdp report work/raw_result.json -o out --dataset problems.jsonl -m "
       "gpt\n"
       "A raw_result.json gives report.json and report.txt, a report.json its report.txt, a "
@@ -102,16 +101,13 @@ void add_cvdp_report(CLI::App& cvdp, int& exit_code) {
       "unbiased\nestimates beside upstream's.");
   auto options = std::make_shared<ReportOptions>();
   command
-      ->add_option("FILE", options->files, "raw_result.json, report.json or composite_report.json")
-      ->required();
-  command->add_option("-o,--output", options->out, "the folder to write into (the file's own)");
-  command->add_option("-k,--k-threshold", options->k, "k of pass@k (the file's own, else 1)")
-      ->check(CLI::PositiveNumber);
-  add_metadata_options(*command, *options);
-  command->callback([=, &exit_code] {
-    const Status done = run_report(*options);
-    exit_code = done.ok() ? kOk : complain(done.error());
-  });
+      .add_option("FILE", options->files, "raw_result.json, report.json or composite_report.json")
+      .required();
+  command.add_option("-o,--output", options->out, "the folder to write into (the file's own)");
+  command.add_option("-k,--k-threshold", options->k, "k of pass@k (the file's own, else 1)")
+      .positive();
+  add_metadata_options(command, *options);
+  command.callback([=, &exit_code] { exit_code = code_of(run_report(*options)); });
 }
 
 }  // namespace proctor::cli

@@ -1,5 +1,4 @@
 // proctor cvdp run FILE: import, freeze, run and report in one go.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 
@@ -44,16 +43,14 @@ Result<int> run_plan(const CvdpFlags& flags, CvdpPlan plan) {
 Result<int> run_problems(const CvdpFlags& flags) {
   PROCTOR_TRY(CvdpPlan plan, plan_of(flags));
   PROCTOR_TRY([[maybe_unused]] const auto log, RunLog::open(plan.prefix / "run.log"));
-  const Result<int> done = run_plan(flags, std::move(plan));
-  return done.ok() ? *done : complain(done.error());  // while the log still hears it
+  return code_of(run_plan(flags, std::move(plan)));  // while the log still hears it
 }
 
 }  // namespace
 
-void add_cvdp_run(CLI::App& cvdp, int& exit_code) {
-  auto* command =
-      cvdp.add_subcommand("run", "import, freeze, run and report in one go, in upstream's layout");
-  command->footer(
+void add_cvdp_run(Command cvdp, int& exit_code) {
+  const Command command = cvdp.add_subcommand(
+      "run", "import, freeze, run and report in one go, in upstream's layout",
       "Example:\n  proctor images build proctor-cvdp-sim --by ops/images/cvdp-sim/build\n"
       "  proctor cvdp run problems.jsonl --golden --image-sim proctor-cvdp-sim --prefix work\n"
       "  proctor cvdp run problems.jsonl --model gpt-4o --judge gpt-4o --prefix model\n"
@@ -64,13 +61,10 @@ void add_cvdp_run(CLI::App& cvdp, int& exit_code) {
       "whatever its verdict; 1 stopped, or no problem\ncame to a verdict; 2 bad input, also some "
       "records of FILE; 4 infrastructure.");
   auto flags = std::make_shared<CvdpFlags>();
-  add_cvdp_common_flags(*command, *flags);
-  add_cvdp_upstream_flags(*command, *flags);
-  add_model_flags(*command, flags->model);
-  command->callback([=, &exit_code] {
-    const Result<int> done = run_problems(*flags);
-    exit_code = done.ok() ? *done : complain(done.error());
-  });
+  add_cvdp_common_flags(command, *flags);
+  add_cvdp_upstream_flags(command, *flags);
+  add_model_flags(command, flags->model);
+  command.callback([=, &exit_code] { exit_code = code_of(run_problems(*flags)); });
 }
 
 }  // namespace proctor::cli

@@ -1,6 +1,5 @@
 #include "coordinator/cli/cvdp_run_flags.h"
 
-#include <CLI/CLI.hpp>
 #include <thread>
 
 #include "common/cvdp/transform.h"
@@ -34,7 +33,7 @@ std::string without_quotes(std::string text) {
 
 }  // namespace
 
-void add_cvdp_common_flags(CLI::App& command, CvdpFlags& flags) {
+void add_cvdp_common_flags(Command command, CvdpFlags& flags) {
   constexpr std::uint32_t kSamplesMost = 1000, kThreadsMost = 256, kWorkersMost = 64;
   constexpr std::uint64_t kDay = 86'400, kTebibyte = std::uint64_t{1} << 20;
   cvdp::ImportSettings& s = flags.plan.dataset.settings;
@@ -43,70 +42,65 @@ void add_cvdp_common_flags(CLI::App& command, CvdpFlags& flags) {
   command.add_option("FILE", flags.file, "the dataset");
   command.add_option("-f,--filename", flags.filename, "the same, as upstream names it");
   command.add_option("-p,--prefix", flags.prefix, "output folder (work)")
-      ->envname("BENCHMARK_PREFIX");
+      .envname("BENCHMARK_PREFIX");
   add_selection(command, flags.plan.dataset.selection);
   command.add_option("-n,--n-samples", flags.plan.samples, "runs of each problem (1)")
-      ->check(CLI::Range(1U, kSamplesMost));
+      .in_range(1U, kSamplesMost);
   command.add_option("--workers", flags.plan.workers, "local worker processes (1)")
-      ->check(CLI::Range(0U, kWorkersMost));
-  command
-      .add_option("-t,--threads", flags.plan.slots, "runs at a time on each of them (the cores)")
-      ->check(CLI::Range(1U, kThreadsMost))
-      ->envname("BENCHMARK_THREADS");
+      .in_range(0U, kWorkersMost);
+  command.add_option("-t,--threads", flags.plan.slots, "runs at a time on each of them (the cores)")
+      .in_range(1U, kThreadsMost)
+      .envname("BENCHMARK_THREADS");
   command.add_option("--image-sim,--oss-sim-image", s.names.oss_sim, "for __OSS_SIM_IMAGE__")
-      ->envname("OSS_SIM_IMAGE");
+      .envname("OSS_SIM_IMAGE");
   command.add_option("--oss-pnr-image", s.names.oss_pnr, "for __OSS_PNR_IMAGE__")
-      ->envname("OSS_PNR_IMAGE");
+      .envname("OSS_PNR_IMAGE");
   command
       .add_option("--verif-eda-image", flags.verif_eda,
                   "for __VERIF_EDA_IMAGE__; with --license-network, docker compose runs what needs "
                   "licensed tools")
-      ->envname("VERIF_EDA_IMAGE");
+      .envname("VERIF_EDA_IMAGE");
   command
       .add_option("--license-network", flags.license_network,
                   "for __LICENSE_NETWORK__: a Docker network that is there")
-      ->envname("LICENSE_NETWORK");
+      .envname("LICENSE_NETWORK");
   command.add_option("--timeout", flags.harness_seconds, "seconds for a service (600)")
-      ->check(CLI::Range(std::uint64_t{1}, kDay))
-      ->envname("DOCKER_TIMEOUT");
+      .in_range(std::uint64_t{1}, kDay)
+      .envname("DOCKER_TIMEOUT");
   command.add_option("--disk-quota", s.disk_mebibytes, "MiB that a problem may fill (200)")
-      ->check(CLI::Range(std::uint64_t{1}, kTebibyte))
-      ->envname("DOCKER_QUOTA_THRESHOLD_MB");
-  command
-      .add_option("--engine", flags.plan.engine,
-                  "who runs harnesses: api (the Docker Engine), oci (runc, of the image store), "
-                  "compose (docker compose), or auto: oci and api, compose for what they cannot")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, CvdpEngine>{{"auto", CvdpEngine::kAuto},
-                                            {"api", CvdpEngine::kApi},
-                                            {"oci", CvdpEngine::kOci},
-                                            {"compose", CvdpEngine::kCompose}}))
-      ->option_text("auto|api|oci|compose");
+      .in_range(std::uint64_t{1}, kTebibyte)
+      .envname("DOCKER_QUOTA_THRESHOLD_MB");
+  command.add_choice("--engine", flags.plan.engine,
+                     "who runs harnesses: api (the Docker Engine), oci (runc, of the image store), "
+                     "compose (docker compose), or auto: oci and api, compose for what they cannot",
+                     {{"auto", CvdpEngine::kAuto},
+                      {"api", CvdpEngine::kApi},
+                      {"oci", CvdpEngine::kOci},
+                      {"compose", CvdpEngine::kCompose}});
   command.add_option("--prices", flags.plan.prices, "price table of the campaign (a CSV file)")
-      ->check(CLI::ExistingFile);
+      .existing_file();
   command.add_option("--usd", flags.plan.dataset.global_usd, "what all runs may cost (1000000)")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}));
+      .in_range(std::uint64_t{1}, std::uint64_t{1'000'000});
   command.add_option("--run-usd", flags.plan.dataset.run_usd, "what one run may cost (1.00)");
   command.add_flag("-e,--external-network", s.network, "give services and builds a network");
 }
 
-void add_cvdp_upstream_flags(CLI::App& command, CvdpFlags& flags) {
+void add_cvdp_upstream_flags(Command command, CvdpFlags& flags) {
   command.add_flag("--golden,--no-llm", flags.golden, "apply the reference solutions (default)");
   command.add_flag("-d,--no-patch", flags.no_patch, "apply nothing");
   command.add_flag("-l,--llm", flags.llm,
                    "upstream's word for --agent or --model; those alone are enough");
   add_agent_flags(command, flags.agent);
   command.add_option("--agent-timeout", flags.agent_seconds, "seconds for the agent (600)")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{86'400}))
-      ->envname("DOCKER_TIMEOUT_AGENT");
-  command.add_option("-k,--k-threshold", flags.plan.k, "k of pass@k (1)")
-      ->check(CLI::PositiveNumber);
+      .in_range(std::uint64_t{1}, std::uint64_t{86'400})
+      .envname("DOCKER_TIMEOUT_AGENT");
+  command.add_option("-k,--k-threshold", flags.plan.k, "k of pass@k (1)").positive();
   command.add_flag("-r,--regenerate-report", flags.plan.reports_only,
                    "run nothing, make the reports again");
-  CLI::Option* agentic =
+  const Option agentic =
       command.add_flag("--force-agentic", flags.force_agentic, "run the dataset as an agentic one");
   command.add_flag("--force-copilot", flags.force_copilot, "run the dataset as a non-agentic one")
-      ->excludes(agentic);
+      .excludes(agentic);
   command.add_flag("--force-agentic-include-golden", flags.plan.dataset.include_golden,
                    "show agents the reference solution");
   command.add_flag("--force-agentic-include-harness", flags.plan.dataset.include_harness,
@@ -119,12 +113,11 @@ void add_cvdp_upstream_flags(CLI::App& command, CvdpFlags& flags) {
     const auto refuse = [&flags, &r] {
       flags.refused.push_back(std::string(r.option) + ": " + r.why);
     };
-    CLI::Option* option = r.takes_value
-                              ? command.add_option_function<std::string>(
+    const Option option = r.takes_value
+                              ? command.add_option(
                                     r.option, [refuse](const std::string&) { refuse(); }, r.why)
-                              : command.add_flag_function(
-                                    r.option, [refuse](std::int64_t) { refuse(); }, r.why);
-    option->group("upstream's, not here");
+                              : command.add_flag(r.option, refuse, r.why);
+    option.group("upstream's, not here");
   }
 }
 

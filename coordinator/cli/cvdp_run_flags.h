@@ -26,9 +26,9 @@ struct CvdpFlags {
 };
 
 // What `run` and `selfcheck` share.
-void add_cvdp_common_flags(CLI::App& command, CvdpFlags& flags);
+void add_cvdp_common_flags(Command command, CvdpFlags& flags);
 // The rest of upstream's.
-void add_cvdp_upstream_flags(CLI::App& command, CvdpFlags& flags);
+void add_cvdp_upstream_flags(Command command, CvdpFlags& flags);
 // Everything but the modes.  With --force-... the dataset is transformed into the prefix.
 Result<CvdpPlan> plan_of(const CvdpFlags& flags);
 // The one way to work that the flags of `run` ask for.

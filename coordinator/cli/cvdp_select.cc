@@ -1,6 +1,5 @@
 #include "coordinator/cli/cvdp_select.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "common/base/text.h"
@@ -47,17 +46,17 @@ bool Selection::holds(const cvdp::Record& record) const {
          agrees(pairs, "kind", cvdp::to_string(record.shape));
 }
 
-void add_selection(CLI::App& command, Selection& selection) {
+void add_selection(Command command, Selection& selection) {
   command
       .add_option("--filter", selection.filter,
                   "category=cid003,difficulty=easy,kind=agentic; one key again is one more value")
-      ->check(CLI::Validator(
+      .check(
           [](const std::string& text) {
             return pairs_of(text)
                        ? std::string()
                        : "expected KEY=VALUE,... with the keys category, difficulty, kind";
           },
-          "KEY=VALUE,..."));
+          "KEY=VALUE,...");
   command.add_option("-i,--id", selection.ids, "only this problem; may be given again");
 }
 

@@ -16,7 +16,7 @@ struct Selection {
   bool holds(const cvdp::Record& record) const;
 };
 // --filter and --id; a filter that is none is refused while the command line is read.
-void add_selection(CLI::App& command, Selection& selection);
+void add_selection(Command command, Selection& selection);
 
 // The line on which each id stands last: the record that counts.
 struct LastLines {

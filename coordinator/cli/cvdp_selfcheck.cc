@@ -1,5 +1,4 @@
 // proctor cvdp selfcheck FILE: do the problems tell a right answer from none?
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 #include <set>
@@ -56,10 +55,9 @@ Result<int> selfcheck(const CvdpFlags& flags) {
 
 }  // namespace
 
-void add_cvdp_selfcheck(CLI::App& cvdp, int& exit_code) {
-  auto* command = cvdp.add_subcommand(
-      "selfcheck", "is every problem passed by its reference and failed without a change?");
-  command->footer(
+void add_cvdp_selfcheck(Command cvdp, int& exit_code) {
+  const Command command = cvdp.add_subcommand(
+      "selfcheck", "is every problem passed by its reference and failed without a change?",
       "Example:\n  proctor cvdp selfcheck problems.jsonl --image-sim proctor-cvdp-sim -n 5 "
       "--prefix check\n"
       "Each problem runs with its reference and without any change, three times unless -n says "
@@ -69,11 +67,8 @@ void add_cvdp_selfcheck(CLI::App& cvdp, int& exit_code) {
   auto flags = std::make_shared<CvdpFlags>();
   flags->plan.samples = 3;
   flags->prefix = "selfcheck";
-  add_cvdp_common_flags(*command, *flags);
-  command->callback([=, &exit_code] {
-    const Result<int> done = selfcheck(*flags);
-    exit_code = done.ok() ? *done : complain(done.error());
-  });
+  add_cvdp_common_flags(command, *flags);
+  command.callback([=, &exit_code] { exit_code = code_of(selfcheck(*flags)); });
 }
 
 }  // namespace proctor::cli

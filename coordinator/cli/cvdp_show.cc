@@ -1,5 +1,4 @@
 // proctor cvdp yaml and show: datasets for people's eyes.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -125,9 +124,9 @@ Result<int> run_show(const ShowOptions& o) {
 
 }  // namespace
 
-void add_cvdp_yaml(CLI::App& cvdp, int& exit_code) {
-  auto* command = cvdp.add_subcommand("yaml", "a dataset as YAML that people edit, and back");
-  command->footer(
+void add_cvdp_yaml(Command cvdp, int& exit_code) {
+  const Command command = cvdp.add_subcommand(
+      "yaml", "a dataset as YAML that people edit, and back",
       "Example:\n  proctor cvdp yaml problems.jsonl -o problems.yaml\n"
       "  proctor cvdp yaml problems.yaml -o problems.jsonl\n"
       "A file that ends in .yaml or .yml becomes JSON lines, any other YAML, one document a "
@@ -136,28 +135,22 @@ void add_cvdp_yaml(CLI::App& cvdp, int& exit_code) {
       "and the exit code is 2.");
   auto file = std::make_shared<std::string>();
   auto out = std::make_shared<std::string>();
-  command->add_option("FILE", *file, "the dataset")->required();
-  command->add_option("-o,--output", *out, "file to write (standard output)");
-  command->callback([=, &exit_code] {
-    const Result<int> done = run_yaml(*file, *out);
-    exit_code = done.ok() ? *done : complain(done.error());
-  });
+  command.add_option("FILE", *file, "the dataset").required();
+  command.add_option("-o,--output", *out, "file to write (standard output)");
+  command.callback([=, &exit_code] { exit_code = code_of(run_yaml(*file, *out)); });
 }
 
-void add_cvdp_show(CLI::App& cvdp, int& exit_code) {
-  auto* command = cvdp.add_subcommand("show", "problems as text: prompt, files, solution, harness");
-  command->footer(
+void add_cvdp_show(Command cvdp, int& exit_code) {
+  const Command command = cvdp.add_subcommand(
+      "show", "problems as text: prompt, files, solution, harness",
       "Example:\n  proctor cvdp show problems.jsonl -i cvdp_copilot_lfsr_0001\n"
       "  proctor cvdp show problems.jsonl --filter category=cid003 --part prompt");
   auto o = std::make_shared<ShowOptions>();
-  command->add_option("FILE", o->file, "the dataset")->required();
-  command->add_option("--part", o->parts, "only this; may be given again")
-      ->check(CLI::IsMember({"system", "prompt", "context", "solution", "harness"}));
-  add_selection(*command, o->selection);
-  command->callback([=, &exit_code] {
-    const Result<int> done = run_show(*o);
-    exit_code = done.ok() ? *done : complain(done.error());
-  });
+  command.add_option("FILE", o->file, "the dataset").required();
+  command.add_option("--part", o->parts, "only this; may be given again")
+      .one_of({"system", "prompt", "context", "solution", "harness"});
+  add_selection(command, o->selection);
+  command.callback([=, &exit_code] { exit_code = code_of(run_show(*o)); });
 }
 
 }  // namespace proctor::cli

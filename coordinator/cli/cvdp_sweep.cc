@@ -1,6 +1,5 @@
 // proctor cvdp sweep: datasets by models and agents, one run after another, as upstream's
 // model_sweep.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -79,8 +78,7 @@ class Sweep {
     int code = kOk;
     for (const std::string& file : flags_.files)
       for (const auto& [name, is_agent] : contenders) {
-        const Result<int> done = one(file, name, is_agent);
-        const int one_code = done.ok() ? *done : complain(done.error());
+        const int one_code = code_of(one(file, name, is_agent));
         code = std::max(code, one_code);
         if (one_code == kJobFailed) return code;  // stopped by hand: the rest is not begun
       }
@@ -129,9 +127,9 @@ class Sweep {
 
 }  // namespace
 
-void add_cvdp_sweep(CLI::App& cvdp, int& exit_code) {
-  auto* command = cvdp.add_subcommand("sweep", "several datasets by several models and agents");
-  command->footer(
+void add_cvdp_sweep(Command cvdp, int& exit_code) {
+  const Command command = cvdp.add_subcommand(
+      "sweep", "several datasets by several models and agents",
       "Example:\n  proctor cvdp sweep a.jsonl b.jsonl -m gpt-4o -m o4-mini -g my-agent:1 --prefix "
       "sweep\n"
       "Each pair is a run of its own in PREFIX/DATASET/NAME, one after the other; "
@@ -139,21 +137,18 @@ void add_cvdp_sweep(CLI::App& cvdp, int& exit_code) {
       "where it stopped. The other options are those of run.");
   auto flags = std::make_shared<SweepFlags>();
   flags->run.prefix = "sweep";
-  add_cvdp_common_flags(*command, flags->run);
-  add_cvdp_upstream_flags(*command, flags->run);
-  add_model_flags(*command, flags->run.model);
+  add_cvdp_common_flags(command, flags->run);
+  add_cvdp_upstream_flags(command, flags->run);
+  add_model_flags(command, flags->run.model);
   // These come several times here, or are what a sweep does not do.
   for (const char* option :
        {"FILE", "--filename", "--model", "--agent", "--agent-method", "--golden", "--no-patch",
         "--answers", "--prompts-responses-file", "--llm"})
-    command->remove_option(command->get_option(option));
-  command->add_option("FILE", flags->files, "datasets")->required();
-  command->add_option("-m,--model", flags->models, "a model; may be given again");
-  command->add_option("-g,--agent", flags->agents, "an agent's image; may be given again");
-  command->callback([=, &exit_code] {
-    const Result<int> done = Sweep(*flags).run();
-    exit_code = done.ok() ? *done : complain(done.error());
-  });
+    command.remove_option(option);
+  command.add_option("FILE", flags->files, "datasets").required();
+  command.add_option("-m,--model", flags->models, "a model; may be given again");
+  command.add_option("-g,--agent", flags->agents, "an agent's image; may be given again");
+  command.callback([=, &exit_code] { exit_code = code_of(Sweep(*flags).run()); });
 }
 
 }  // namespace proctor::cli

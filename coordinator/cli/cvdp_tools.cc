@@ -1,5 +1,4 @@
 // proctor cvdp merge, split, refine and stats: what upstream's tools/ do to dataset files.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -179,65 +178,57 @@ Result<int> run_refine(const std::string& file, const std::string& replies_file,
   return verdict(s);
 }
 
-template <class Run>
-void on(CLI::App& command, int& exit_code, Run run) {
-  command.callback([run, &exit_code] {
-    const Result<int> done = run();
-    exit_code = done.ok() ? *done : complain(done.error());
-  });
-}
-
 }  // namespace
 
-void add_cvdp_merge(CLI::App& cvdp, int& exit_code) {
-  auto* command =
-      cvdp.add_subcommand("merge", "several datasets as one; the first file wins by id");
-  command->footer("Example:\n  proctor cvdp merge a.jsonl b.jsonl -o all.jsonl");
+void add_cvdp_merge(Command cvdp, int& exit_code) {
+  const Command command =
+      cvdp.add_subcommand("merge", "several datasets as one; the first file wins by id",
+                          "Example:\n  proctor cvdp merge a.jsonl b.jsonl -o all.jsonl");
   auto files = std::make_shared<std::vector<std::string>>();
   auto out = std::make_shared<std::string>();
-  command->add_option("FILE", *files, "datasets")->required();
-  command->add_option("-o,--output", *out, "file to write (standard output)");
-  on(*command, exit_code, [=] { return run_merge(*files, *out); });
+  command.add_option("FILE", *files, "datasets").required();
+  command.add_option("-o,--output", *out, "file to write (standard output)");
+  command.callback([=, &exit_code] { exit_code = code_of(run_merge(*files, *out)); });
 }
 
-void add_cvdp_split(CLI::App& cvdp, int& exit_code) {
-  auto* command = cvdp.add_subcommand("split", "parts of a dataset as files of their own");
-  command->footer(
-      "Example:\n  proctor cvdp split all.jsonl --by category -o parts\n"
-      "  proctor cvdp split all.jsonl --filter difficulty=easy -o easy.jsonl");
+void add_cvdp_split(Command cvdp, int& exit_code) {
+  const Command command =
+      cvdp.add_subcommand("split", "parts of a dataset as files of their own",
+                          "Example:\n  proctor cvdp split all.jsonl --by category -o parts\n"
+                          "  proctor cvdp split all.jsonl --filter difficulty=easy -o easy.jsonl");
   auto o = std::make_shared<SplitOptions>();
-  command->add_option("FILE", o->file, "the dataset")->required();
-  command->add_option("--by", o->by, "one file per category, difficulty or kind")
-      ->check(CLI::IsMember({"category", "difficulty", "kind"}));
-  command->add_option("-o,--output", o->out, "folder (with --by) or file to write")->required();
-  add_selection(*command, o->selection);
-  on(*command, exit_code, [=] { return run_split(*o); });
+  command.add_option("FILE", o->file, "the dataset").required();
+  command.add_option("--by", o->by, "one file per category, difficulty or kind")
+      .one_of({"category", "difficulty", "kind"});
+  command.add_option("-o,--output", o->out, "folder (with --by) or file to write").required();
+  add_selection(command, o->selection);
+  command.callback([=, &exit_code] { exit_code = code_of(run_split(*o)); });
 }
 
-void add_cvdp_stats(CLI::App& cvdp, int& exit_code) {
-  auto* command = cvdp.add_subcommand("stats", "how large prompts, contexts and solutions are");
-  command->footer("Example:\n  proctor cvdp stats problems.jsonl");
+void add_cvdp_stats(Command cvdp, int& exit_code) {
+  const Command command =
+      cvdp.add_subcommand("stats", "how large prompts, contexts and solutions are",
+                          "Example:\n  proctor cvdp stats problems.jsonl");
   auto file = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
-  command->add_option("FILE", *file, "the dataset")->required();
-  command->add_flag("--json", *json, "for scripts");
-  on(*command, exit_code, [=] { return run_stats(*file, *json); });
+  command.add_option("FILE", *file, "the dataset").required();
+  command.add_flag("--json", *json, "for scripts");
+  command.callback([=, &exit_code] { exit_code = code_of(run_stats(*file, *json)); });
 }
 
-void add_cvdp_refine(CLI::App& cvdp, int& exit_code) {
-  auto* command =
-      cvdp.add_subcommand("refine", "new prompts put into a dataset, the old ones kept");
-  command->footer(
+void add_cvdp_refine(Command cvdp, int& exit_code) {
+  const Command command = cvdp.add_subcommand(
+      "refine", "new prompts put into a dataset, the old ones kept",
       "Example:\n  proctor cvdp refine problems.jsonl replies.jsonl -o problems_refined.jsonl\n"
       "replies.jsonl holds {\"id\", \"prompt\"[, \"reasoning\", \"ambiguity_score\", "
       "\"consistency_score\"]} a line.\nAgentic records stay as they are, as upstream.");
   auto file = std::make_shared<std::string>();
   auto replies = std::make_shared<std::string>();
   auto out = std::make_shared<std::string>();
-  command->add_option("FILE", *file, "the dataset")->required();
-  command->add_option("REPLIES", *replies, "what the model answered")->required();
-  command->add_option("-o,--output", *out, "file to write (standard output)");
-  on(*command, exit_code, [=] { return run_refine(*file, *replies, *out); });
+  command.add_option("FILE", *file, "the dataset").required();
+  command.add_option("REPLIES", *replies, "what the model answered").required();
+  command.add_option("-o,--output", *out, "file to write (standard output)");
+  command.callback([=, &exit_code] { exit_code = code_of(run_refine(*file, *replies, *out)); });
 }
 
 }  // namespace proctor::cli

@@ -1,5 +1,4 @@
 // proctor cvdp transform: a dataset of one shape as one of the other.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -101,27 +100,24 @@ Result<int> run_transform(const TransformOptions& options) {
   return work.errors() == 0 ? kOk : kBadInput;
 }
 
-void add_cvdp_transform(CLI::App& cvdp, int& exit_code) {
-  auto* command = cvdp.add_subcommand("transform",
-                                      "a dataset of one shape as one of the other, as upstream's "
-                                      "--force-agentic and --force-copilot");
-  command->footer(
+void add_cvdp_transform(Command cvdp, int& exit_code) {
+  const Command command = cvdp.add_subcommand(
+      "transform",
+      "a dataset of one shape as one of the other, as upstream's "
+      "--force-agentic and --force-copilot",
       "Example:\n  proctor cvdp transform --to agentic problems.jsonl -o agentic.jsonl\n"
       "Without -o to standard output; into a folder under the name upstream gives it. A line that "
       "is "
       "no\nrecord is told and left out, and the exit code is 2.");
   auto options = std::make_shared<TransformOptions>();
-  command->add_option("--to", options->to, "agentic or copilot")
-      ->required()
-      ->check(CLI::IsMember({"agentic", "copilot"}));
-  command->add_option("FILE", options->file, "the dataset")->required();
-  command->add_option("-o,--output", options->out, "file or folder to write");
-  command->add_flag("--report-losses", options->report_losses,
-                    "list what a round trip would not bring back");
-  command->callback([=, &exit_code] {
-    const Result<int> done = run_transform(*options);
-    exit_code = done.ok() ? *done : complain(done.error());
-  });
+  command.add_option("--to", options->to, "agentic or copilot")
+      .required()
+      .one_of({"agentic", "copilot"});
+  command.add_option("FILE", options->file, "the dataset").required();
+  command.add_option("-o,--output", options->out, "file or folder to write");
+  command.add_flag("--report-losses", options->report_losses,
+                   "list what a round trip would not bring back");
+  command.callback([=, &exit_code] { exit_code = code_of(run_transform(*options)); });
 }
 
 }  // namespace proctor::cli

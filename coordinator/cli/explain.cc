@@ -1,6 +1,5 @@
 // proctor explain CAMPAIGN RUN: why a run waits, ran where it ran, stopped or failed.  The
 // coordinator that runs says why; when none does, its scheduler is made again from the journal.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 
@@ -417,26 +416,23 @@ Result<int> explain_to(const ExplainArgs& args) {
 
 }  // namespace
 
-void add_explain(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("explain", "why a run waits, is parked, failed or stopped");
-  command->footer(
-      "Example:\n  proctor explain my-campaign json-lib/noop/r1\n"
-      "  proctor explain my-campaign json-lib/my-agent/r1 --calls\n"
-      "  proctor explain my-campaign json-lib/my-agent --try\n"
-      "The coordinator that runs says why; when none does, the journal.");
+void add_explain(Command app, int& exit_code) {
+  const Command command =
+      app.add_subcommand("explain", "why a run waits, is parked, failed or stopped",
+                         "Example:\n  proctor explain my-campaign json-lib/noop/r1\n"
+                         "  proctor explain my-campaign json-lib/my-agent/r1 --calls\n"
+                         "  proctor explain my-campaign json-lib/my-agent --try\n"
+                         "The coordinator that runs says why; when none does, the journal.");
   auto args = std::make_shared<ExplainArgs>();
-  command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
-  command->add_option("RUN", args->run, "TASK/METHOD/rN, as in the plan; TASK/METHOD of a try")
-      ->required();
-  command->add_flag("--try", args->tried, "of what the last proctor try of it made");
-  command->add_flag("--json", args->json, "for scripts");
-  command->add_flag("--calls", args->calls, "with each call of a model through the gateway");
-  command->add_option("--call", args->call, "what was asked and answered in this one of them")
-      ->check(CLI::PositiveNumber);
-  command->callback([=, &exit_code] {
-    const Result<int> code = explain_to(*args);
-    exit_code = code.ok() ? *code : complain(code.error());
-  });
+  command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
+  command.add_option("RUN", args->run, "TASK/METHOD/rN, as in the plan; TASK/METHOD of a try")
+      .required();
+  command.add_flag("--try", args->tried, "of what the last proctor try of it made");
+  command.add_flag("--json", args->json, "for scripts");
+  command.add_flag("--calls", args->calls, "with each call of a model through the gateway");
+  command.add_option("--call", args->call, "what was asked and answered in this one of them")
+      .positive();
+  command.callback([=, &exit_code] { exit_code = code_of(explain_to(*args)); });
 }
 
 }  // namespace proctor::cli

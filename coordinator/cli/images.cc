@@ -2,7 +2,6 @@
 // registry.
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -127,66 +126,62 @@ Status remove(const ImagesArgs& args) {
   return store.remove(args.image);
 }
 
-CLI::App* add(CLI::App& images, const char* name, const char* what, const char* example,
-              Status (*act)(const ImagesArgs&), const std::shared_ptr<ImagesArgs>& args,
-              int& exit_code) {
-  CLI::App* command = images.add_subcommand(name, what);
-  command->footer(std::string("Example:\n  proctor images ") + example);
-  command->add_option("--store", args->store, "the host's image store")
-      ->envname(kImageStoreVariable)
-      ->capture_default_str();
-  command->callback([=, &exit_code] {
-    const Status done = act(*args);
-    exit_code = done.ok() ? kOk : complain(done.error());
-  });
+Command add(Command images, const char* name, const char* what, const char* example,
+            Status (*act)(const ImagesArgs&), const std::shared_ptr<ImagesArgs>& args,
+            int& exit_code) {
+  const Command command =
+      images.add_subcommand(name, what, std::string("Example:\n  proctor images ") + example);
+  command.add_option("--store", args->store, "the host's image store")
+      .envname(kImageStoreVariable)
+      .capture_default_str();
+  command.callback([=, &exit_code] { exit_code = code_of(act(*args)); });
   return command;
 }
 
 }  // namespace
 
-void add_images(CLI::App& app, int& exit_code) {
-  CLI::App* images = app.add_subcommand(
-      "images", "build images and carry them to hosts without a registry; the store that oci runs");
-  images->require_subcommand(1);
-  images->footer(
+void add_images(Command app, int& exit_code) {
+  const Command images = app.add_subcommand(
+      "images", "build images and carry them to hosts without a registry; the store that oci runs",
       "Example:\n"
       "  proctor images build tools:1 docker/tools\n"
       "  proctor images export tools:1 tools.tar\n"
       "  proctor images import tools.tar           (on the host that runs it)\n"
       "A worker runs what the store holds without a Docker Engine (proctor-worker --images).");
+  images.require_subcommand(1);
   auto args = std::make_shared<ImagesArgs>();
-  CLI::App* made = add(*images, "build", "build an image in the Docker Engine",
-                       "build tools:1 docker/tools --import", build, args, exit_code);
-  made->add_option("NAME", args->image, "what to call it: tools:1")->required();
-  made->add_option("FOLDER", args->folder, "holds the Dockerfile");
-  made->add_option("--by", args->program, "a program that builds one and prints its id instead");
-  made->add_flag("--import", args->to_store, "unpack it into this host's store as well");
+  const Command made = add(images, "build", "build an image in the Docker Engine",
+                           "build tools:1 docker/tools --import", build, args, exit_code);
+  made.add_option("NAME", args->image, "what to call it: tools:1").required();
+  made.add_option("FOLDER", args->folder, "holds the Dockerfile");
+  made.add_option("--by", args->program, "a program that builds one and prints its id instead");
+  made.add_flag("--import", args->to_store, "unpack it into this host's store as well");
 
-  CLI::App* listed = add(*images, "list", "the images of the store and of the Docker Engine",
-                         "list --json", list, args, exit_code);
-  listed->add_flag("--json", args->json, "as JSON");
+  const Command listed = add(images, "list", "the images of the store and of the Docker Engine",
+                             "list --json", list, args, exit_code);
+  listed.add_flag("--json", args->json, "as JSON");
 
-  CLI::App* out = add(*images, "export", "write an image of the Docker Engine into an archive",
-                      "export tools:1 tools.tar", export_image, args, exit_code);
-  out->add_option("IMAGE", args->image, "name or id")->required();
-  out->add_option("FILE", args->file, "the archive (docker save)")->required();
+  const Command out = add(images, "export", "write an image of the Docker Engine into an archive",
+                          "export tools:1 tools.tar", export_image, args, exit_code);
+  out.add_option("IMAGE", args->image, "name or id").required();
+  out.add_option("FILE", args->file, "the archive (docker save)").required();
 
-  CLI::App* in = add(*images, "import", "unpack an archive into this host's store",
-                     "import tools.tar\n  proctor images import --from-engine tools:1", import,
-                     args, exit_code);
-  in->add_option("FILE", args->file, "an archive: docker save, or an OCI layout in a tar")
-      ->required();
-  CLI::Option* from = in->add_flag("--from-engine", args->from_engine,
-                                   "FILE is the name of an image of the Docker Engine");
-  CLI::Option* to = in->add_flag("--engine", args->to_engine, "into the Docker Engine instead");
-  in->add_flag(
-      "--both", [args](std::int64_t) { args->to_engine = args->to_store = true; },
+  const Command in = add(images, "import", "unpack an archive into this host's store",
+                         "import tools.tar\n  proctor images import --from-engine tools:1", import,
+                         args, exit_code);
+  in.add_option("FILE", args->file, "an archive: docker save, or an OCI layout in a tar")
+      .required();
+  const Option from = in.add_flag("--from-engine", args->from_engine,
+                                  "FILE is the name of an image of the Docker Engine");
+  const Option to = in.add_flag("--engine", args->to_engine, "into the Docker Engine instead");
+  in.add_flag(
+      "--both", [args] { args->to_engine = args->to_store = true; },
       "into the store and the Docker Engine");
-  from->excludes(to);
+  from.excludes(to);
 
-  CLI::App* gone = add(*images, "remove", "take an image out of this host's store",
-                       "remove tools:1", remove, args, exit_code);
-  gone->add_option("IMAGE", args->image, "name or id")->required();
+  const Command gone = add(images, "remove", "take an image out of this host's store",
+                           "remove tools:1", remove, args, exit_code);
+  gone.add_option("IMAGE", args->image, "name or id").required();
 }
 
 }  // namespace proctor::cli

@@ -1,5 +1,4 @@
 // proctor init DIR: a first campaign, commented, that runs as it is.
-#include <CLI/CLI.hpp>
 #include <cctype>
 #include <cstdio>
 
@@ -59,16 +58,14 @@ Status init(const std::string& where) {
 
 }  // namespace
 
-void add_init(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("init", "scaffold a commented campaign that runs as it is");
-  command->footer("Example:\n  proctor init demo && proctor run demo");
+void add_init(Command app, int& exit_code) {
+  const Command command =
+      app.add_subcommand("init", "scaffold a commented campaign that runs as it is",
+                         "Example:\n  proctor init demo && proctor run demo");
   auto dir = std::make_shared<std::string>();
-  command->add_option("DIR", *dir, "a new or empty folder; its name becomes the campaign's")
-      ->required();
-  command->callback([=, &exit_code] {
-    const Status done = init(*dir);
-    exit_code = done.ok() ? kOk : complain(done.error());
-  });
+  command.add_option("DIR", *dir, "a new or empty folder; its name becomes the campaign's")
+      .required();
+  command.callback([=, &exit_code] { exit_code = code_of(init(*dir)); });
 }
 
 }  // namespace proctor::cli

@@ -1,6 +1,5 @@
 // proctor journal check, head, recover: is the campaign's journal whole, what stands for it
 // elsewhere, and what can be saved if it is damaged.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "coordinator/cli/command.h"
@@ -70,25 +69,23 @@ int head(const std::string& folder) {
 }
 
 int recover(const std::string& folder, bool behind) {
-  const Result<int> code = recover_journal(folder, behind);
-  return code.ok() ? *code : complain(code.error());
+  return code_of(recover_journal(folder, behind));
 }
 
 }  // namespace
 
-void add_journal(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand(
-      "journal", "look after the campaign's journal: export, check, head, recover");
-  command->require_subcommand(1);
-  command->footer("Example:\n  proctor journal check my-campaign");
-  add_journal_export(*command, exit_code);
+void add_journal(Command app, int& exit_code) {
+  const Command command = app.add_subcommand(
+      "journal", "look after the campaign's journal: export, check, head, recover",
+      "Example:\n  proctor journal check my-campaign");
+  command.require_subcommand(1);
+  add_journal_export(command, exit_code);
   const auto verb = [&](const char* name, const char* what, const char* footer,
                         int (*act)(const std::string&)) {
-    auto* sub = command->add_subcommand(name, what);
-    sub->footer(footer);
+    const Command sub = command.add_subcommand(name, what, footer);
     auto folder = std::make_shared<std::string>();
-    sub->add_option("CAMPAIGN", *folder, "the campaign's folder")->required();
-    sub->callback([=, &exit_code] { exit_code = act(*folder); });
+    sub.add_option("CAMPAIGN", *folder, "the campaign's folder").required();
+    sub.callback([=, &exit_code] { exit_code = act(*folder); });
   };
   verb("check", "say whether the journal is whole, or what is damaged",
        "Example:\n  proctor journal check my-campaign\nChanges nothing. Exit code 1 when something "
@@ -99,22 +96,21 @@ void add_journal(CLI::App& app, int& exit_code) {
        "  proctor verify my-campaign --head /elsewhere/heads\n"
        "A journal whose rows were rewritten since does not extend it, whoever rewrote them.",
        head);
-  auto* rebuild =
-      command->add_subcommand("recover",
-                              "rebuild a damaged journal from what is readable and from "
-                              "runs/");
-  rebuild->footer(
+  const Command rebuild = command.add_subcommand(
+      "recover",
+      "rebuild a damaged journal from what is readable and from "
+      "runs/",
       "Example:\n  proctor journal recover my-campaign && proctor resume my-campaign\n"
       "Keeps the damaged file. Attempts whose entry and evidence are both gone are charged at "
       "their ceiling and\n"
       "their runs are queued again; what workers still hold is delivered when they connect.");
   auto folder = std::make_shared<std::string>();
   auto behind = std::make_shared<bool>(false);
-  rebuild->add_option("CAMPAIGN", *folder, "the campaign's folder")->required();
-  rebuild->add_flag("--behind", *behind,
-                    "its end is missing although nothing here shows it: a worker said so, or you "
-                    "put an older copy back");
-  rebuild->callback([=, &exit_code] { exit_code = recover(*folder, *behind); });
+  rebuild.add_option("CAMPAIGN", *folder, "the campaign's folder").required();
+  rebuild.add_flag("--behind", *behind,
+                   "its end is missing although nothing here shows it: a worker said so, or you "
+                   "put an older copy back");
+  rebuild.callback([=, &exit_code] { exit_code = recover(*folder, *behind); });
 }
 
 }  // namespace proctor::cli

@@ -4,6 +4,6 @@
 
 namespace proctor::cli {
 
-void add_journal_export(CLI::App& journal, int& exit_code);
+void add_journal_export(Command journal, int& exit_code);
 
 }  // namespace proctor::cli

@@ -1,5 +1,4 @@
 // proctor journal export: every fact, as JSON lines.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 
@@ -35,18 +34,15 @@ Result<int> export_lines(const std::string& folder) {
 
 }  // namespace
 
-void add_journal_export(CLI::App& journal, int& exit_code) {
-  auto* command = journal.add_subcommand("export", "every fact of the journal, as JSON lines");
-  command->footer(
+void add_journal_export(Command journal, int& exit_code) {
+  const Command command = journal.add_subcommand(
+      "export", "every fact of the journal, as JSON lines",
       "Example:\n  proctor journal export my-campaign > facts.jsonl\n"
       "One object a line, described in schemas/journal_export.schema.json. Beside a running\n"
       "coordinator it is the state of one instant.");
   auto folder = std::make_shared<std::string>();
-  command->add_option("CAMPAIGN", *folder, "the campaign's folder")->required();
-  command->callback([=, &exit_code] {
-    const Result<int> code = export_lines(*folder);
-    exit_code = code.ok() ? *code : complain(code.error());
-  });
+  command.add_option("CAMPAIGN", *folder, "the campaign's folder").required();
+  command.callback([=, &exit_code] { exit_code = code_of(export_lines(*folder)); });
 }
 
 }  // namespace proctor::cli

@@ -1,5 +1,4 @@
 // proctor keygen CAMPAIGN [--worker NAME]: CURVE key pairs of a coordinator and its workers.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "common/base/limits.h"
@@ -53,21 +52,18 @@ Status keygen(const std::string& folder, const std::vector<std::string>& workers
 
 }  // namespace
 
-void add_keygen(CLI::App& app, int& exit_code) {
-  auto* command =
-      app.add_subcommand("keygen", "CURVE key pairs for the coordinator and its workers");
-  command->footer("Example:\n  proctor keygen my-campaign --worker build7 --worker build8");
+void add_keygen(Command app, int& exit_code) {
+  const Command command =
+      app.add_subcommand("keygen", "CURVE key pairs for the coordinator and its workers",
+                         "Example:\n  proctor keygen my-campaign --worker build7 --worker build8");
   struct Args {
     std::string folder;
     std::vector<std::string> workers;
   };
   auto args = std::make_shared<Args>();
-  command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
-  command->add_option("--worker", args->workers, "make a key for this worker and let it in");
-  command->callback([=, &exit_code] {
-    const Status done = keygen(args->folder, args->workers);
-    exit_code = done.ok() ? kOk : complain(done.error());
-  });
+  command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
+  command.add_option("--worker", args->workers, "make a key for this worker and let it in");
+  command.callback([=, &exit_code] { exit_code = code_of(keygen(args->folder, args->workers)); });
 }
 
 }  // namespace proctor::cli

@@ -1,5 +1,4 @@
 // proctor leaderboard CAMPAIGN...
-#include <CLI/CLI.hpp>
 
 #include "coordinator/aggregate/leaderboard.h"
 
@@ -85,27 +84,23 @@ Status leaderboard(const BoardArgs& args) {
 
 }  // namespace
 
-void add_leaderboard(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand(
-      "leaderboard", "methods of many campaigns in tables, with the ranks that the data allow");
-  command->footer(
+void add_leaderboard(Command app, int& exit_code) {
+  const Command command = app.add_subcommand(
+      "leaderboard", "methods of many campaigns in tables, with the ranks that the data allow",
       "Campaigns share a table where the contracts of the counted tasks are equal. A rank is a "
       "set: rows\nthat the data do not tell apart share it.\n"
       "Example:\n  proctor leaderboard campaigns/*\n"
       "  proctor leaderboard --tasks json-lib,parser --out public week-1 week-2");
   auto args = std::make_shared<BoardArgs>();
-  command->add_option("CAMPAIGN", args->folders, "folders of campaigns")->required();
-  command->add_option("--tasks", args->tasks, "those that are counted, with commas (without: all)")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name("TASK,...");
-  command->add_option("--out", args->out, "write leaderboard.html, .json and .csv into this folder")
-      ->type_name("FOLDER");
-  command->add_flag("--json", args->json, "everything, for programs");
-  command->callback([=, &exit_code] {
-    const Status done = leaderboard(*args);
-    exit_code = done.ok() ? kOk : complain(done.error());
-  });
+  command.add_option("CAMPAIGN", args->folders, "folders of campaigns").required();
+  command.add_option("--tasks", args->tasks, "those that are counted, with commas (without: all)")
+      .delimiter(',')
+      .allow_extra_args(false)
+      .type_name("TASK,...");
+  command.add_option("--out", args->out, "write leaderboard.html, .json and .csv into this folder")
+      .type_name("FOLDER");
+  command.add_flag("--json", args->json, "everything, for programs");
+  command.callback([=, &exit_code] { exit_code = code_of(leaderboard(*args)); });
 }
 
 }  // namespace proctor::cli

@@ -1,5 +1,4 @@
 // proctor list CAMPAIGN [--where FILTER]: the runs behind a number.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "common/base/text.h"
@@ -85,20 +84,17 @@ std::string footer() {
 
 }  // namespace
 
-void add_list(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("list", "the runs behind a number, by a filter");
-  command->footer(footer());
+void add_list(Command app, int& exit_code) {
+  const Command command =
+      app.add_subcommand("list", "the runs behind a number, by a filter", footer());
   auto args = std::make_shared<ListArgs>();
-  command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
-  command->add_option("--where", args->where, "which runs (without: all)")->type_name("FILTER");
-  CLI::Option* csv = command->add_flag("--csv", args->csv, "their records, as in runs.csv");
-  command->add_flag("--count", args->count, "only how many")->excludes(csv);
-  command->add_option("--expect", args->expect, "exit code 1 unless this is the digest of the set")
-      ->type_name("DIGEST");
-  command->callback([=, &exit_code] {
-    const Result<int> code = list(*args);
-    exit_code = code.ok() ? *code : complain(code.error());
-  });
+  command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
+  command.add_option("--where", args->where, "which runs (without: all)").type_name("FILTER");
+  const Option csv = command.add_flag("--csv", args->csv, "their records, as in runs.csv");
+  command.add_flag("--count", args->count, "only how many").excludes(csv);
+  command.add_option("--expect", args->expect, "exit code 1 unless this is the digest of the set")
+      .type_name("DIGEST");
+  command.callback([=, &exit_code] { exit_code = code_of(list(*args)); });
 }
 
 }  // namespace proctor::cli

@@ -1,7 +1,6 @@
 // proctor logs CAMPAIGN RUN and proctor diff CAMPAIGN RUN: what a run's programs said, and what its
 // agent changed; from its evidence, or from the local worker that makes it now.
 #include <unistd.h>
-#include <CLI/CLI.hpp>
 
 #include <fmt/format.h>
 
@@ -296,49 +295,43 @@ Result<int> show_diff(const LogsArgs& args) {
   return kOk;
 }
 
-CLI::App* add_of_run(CLI::App& app, const char* name, const char* what,
-                     const std::shared_ptr<LogsArgs>& args) {
-  auto* command = app.add_subcommand(name, what);
-  command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
-  command->add_option("RUN", args->run, "TASK/METHOD/rN, as in the plan; TASK/METHOD of a try")
-      ->required();
-  command->add_flag("--try", args->tried, "of what the last proctor try of it made");
-  command->add_option("--attempt", args->attempt, "which try, from 1 (default: the latest)")
-      ->check(CLI::PositiveNumber);
-  command->add_flag("--raw", args->raw,
-                    "the bytes as they are (default: what a terminal would obey is spelled out)");
+Command add_of_run(Command app, const char* name, const char* what,
+                   const std::shared_ptr<LogsArgs>& args) {
+  const Command command = app.add_subcommand(name, what);
+  command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
+  command.add_option("RUN", args->run, "TASK/METHOD/rN, as in the plan; TASK/METHOD of a try")
+      .required();
+  command.add_flag("--try", args->tried, "of what the last proctor try of it made");
+  command.add_option("--attempt", args->attempt, "which try, from 1 (default: the latest)")
+      .positive();
+  command.add_flag("--raw", args->raw,
+                   "the bytes as they are (default: what a terminal would obey is spelled out)");
   return command;
 }
 
 }  // namespace
 
-void add_logs(CLI::App& app, int& exit_code) {
+void add_logs(Command app, int& exit_code) {
   auto args = std::make_shared<LogsArgs>();
-  auto* logs = add_of_run(app, "logs", "what a run's setup, agent and checks wrote", args);
-  logs->footer(
+  const Command logs = add_of_run(app, "logs", "what a run's setup, agent and checks wrote", args);
+  logs.footer(
       "Example:\n  proctor logs my-campaign json-lib/my-agent/r1 --phase agent --follow\n"
       "  proctor logs my-campaign json-lib/my-agent --try\n"
       "A run under way is read at the local worker that makes it. What other machines run can be\n"
       "read when it has ended. 8 MiB of each stream are kept; one that is cut says so at its end.");
-  logs->add_option("--phase", args->phase, "only this: setup, agent or checks")
-      ->check(CLI::IsMember({"setup", "agent", "checks"}));
-  logs->add_flag("--follow", args->follow, "go on until the attempt has ended");
-  logs->callback([=, &exit_code] {
-    const Result<int> code = show_logs(*args);
-    exit_code = code.ok() ? *code : complain(code.error());
-  });
+  logs.add_option("--phase", args->phase, "only this: setup, agent or checks")
+      .one_of({"setup", "agent", "checks"});
+  logs.add_flag("--follow", args->follow, "go on until the attempt has ended");
+  logs.callback([=, &exit_code] { exit_code = code_of(show_logs(*args)); });
 }
 
-void add_diff(CLI::App& app, int& exit_code) {
+void add_diff(Command app, int& exit_code) {
   auto args = std::make_shared<LogsArgs>();
-  auto* diff = add_of_run(app, "diff", "what a run's agent changed, as a patch", args);
-  diff->footer(
+  const Command diff = add_of_run(app, "diff", "what a run's agent changed, as a patch", args);
+  diff.footer(
       "Example:\n  proctor diff my-campaign json-lib/my-agent/r1 --raw | git apply --check\n"
       "  proctor diff my-campaign json-lib/my-agent --try");
-  diff->callback([=, &exit_code] {
-    const Result<int> code = show_diff(*args);
-    exit_code = code.ok() ? *code : complain(code.error());
-  });
+  diff.callback([=, &exit_code] { exit_code = code_of(show_diff(*args)); });
 }
 
 }  // namespace proctor::cli

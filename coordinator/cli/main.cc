@@ -1,5 +1,4 @@
 // proctor: what an operator types.  Every command has its own file.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -54,16 +53,26 @@ int complain(const Error& error) {
   return kInfrastructure;
 }
 
+int code_of(const Result<int>& done) {
+  return done.ok() ? *done : complain(done.error());
+}
+
+int code_of(const Status& done) {
+  return done.ok() ? kOk : complain(done.error());
+}
+
 }  // namespace proctor::cli
 
 namespace {
 
+using namespace proctor;
+
 // What was typed where a command stands, when there is no such command.
-std::optional<std::string> unknown_command(const CLI::App& app, int argc, char** argv) {
+std::optional<std::string> unknown_command(cli::Command app, int argc, char** argv) {
   const auto* word = std::find_if(argv + 1, argv + argc, [](const char* a) { return *a != '-'; });
   if (word == argv + argc) return std::nullopt;
   std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  for (const cli::Command command : app.subcommands()) names.push_back(command.name());
   if (std::find(names.begin(), names.end(), *word) != names.end()) return std::nullopt;
   std::string said = "there is no command " + proctor::printable(*word);
   const std::vector<std::string_view> views(names.begin(), names.end());
@@ -79,21 +88,13 @@ std::optional<std::string> unknown_command(const CLI::App& app, int argc, char**
 struct MeantOption {
   std::string typed, near;
 };
-std::optional<MeantOption> meant_option(const CLI::App& app, int argc, char** argv) {
-  const CLI::App* command = &app;
-  std::vector<std::string> names;
-  const auto take = [&](const CLI::App& of) {
-    for (const CLI::Option* option : of.get_options())
-      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  };
-  take(app);
+std::optional<MeantOption> meant_option(cli::Command command, int argc, char** argv) {
+  std::vector<std::string> names = command.long_options();
   for (int i = 1; i < argc; ++i) {
     const std::string word = std::string(argv[i]).substr(0, std::string(argv[i]).find('='));
-    const auto inner = command->get_subcommands(
-        [&](const CLI::App* candidate) { return candidate->check_name(word); });
-    if (!inner.empty()) {
-      command = inner.front();
-      take(*command);
+    if (const auto inner = command.subcommand(word)) {
+      command = *inner;
+      for (std::string& name : command.long_options()) names.push_back(std::move(name));
     }
     if (!word.starts_with("--") || std::ranges::find(names, word) != names.end()) continue;
     const std::vector<std::string_view> views(names.begin(), names.end());
@@ -102,17 +103,11 @@ std::optional<MeantOption> meant_option(const CLI::App& app, int argc, char** ar
   return std::nullopt;
 }
 
-std::string suggested(const std::optional<MeantOption>& meant) {
-  return meant ? " (did you mean " + meant->near + "?)" : "";
-}
-
-using namespace proctor;
-
 int run_command(int argc, char** argv) {
-  CLI::App app(
+  cli::CommandLine app(
       "Proctor runs evaluation campaigns of coding agents under budgets that hold.\n"
       "A first campaign:  proctor init demo && proctor run demo\n");
-  app.set_version_flag("--version", "proctor " + std::string(kVersion));
+  app.set_version("proctor " + std::string(kVersion));
   app.require_subcommand(1);
   app.fallthrough();
   bool verbose = false;
@@ -133,23 +128,18 @@ int run_command(int argc, char** argv) {
       [&] { log::init("proctor", verbose ? log::Level::kDebug : log::Level::kInfo); });
   if (const auto said = unknown_command(app, argc, argv))
     return cli::complain({Errc::kInvalid, *said});
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ExtrasError& e) {
-    return cli::complain({Errc::kInvalid, printable(e.what()) +
-                                              suggested(meant_option(app, argc, argv)) +
-                                              "\nRun with --help for more information."});
-  } catch (const CLI::RequiredError& e) {
-    // What is missing may be there under another name, and then that is the mistake.
+  const auto explain = [&](cli::Mistake mistake, const std::string& says) -> std::optional<int> {
     const auto meant = meant_option(app, argc, argv);
-    if (!meant) return app.exit(e) == 0 ? cli::kOk : cli::kBadInput;
-    return cli::complain({Errc::kInvalid, "there is no option " + printable(meant->typed) +
-                                              suggested(meant) +
-                                              "\nRun with --help for more information."});
-  } catch (const CLI::ParseError& e) {
-    // Zero for --help and --version; everything else is bad input.
-    return app.exit(e) == 0 ? cli::kOk : cli::kBadInput;
-  }
+    // What is missing may be there under another name, and then that is the mistake.
+    if (mistake == cli::Mistake::kMissing && !meant) return std::nullopt;
+    return cli::complain(
+        {Errc::kInvalid,
+         (mistake == cli::Mistake::kMissing ? "there is no option " + printable(meant->typed)
+                                            : printable(says)) +
+             (meant ? " (did you mean " + meant->near + "?)" : "") +
+             "\nRun with --help for more information."});
+  };
+  if (const auto ended = app.parse(argc, argv, cli::kBadInput, explain)) return *ended;
   return exit_code;
 }
 

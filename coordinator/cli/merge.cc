@@ -1,7 +1,6 @@
 // proctor merge CAMPAIGN CAMPAIGN...
 #include "coordinator/cli/merge.h"
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "coordinator/aggregate/campaign_merge.h"
@@ -45,22 +44,21 @@ Result<std::string> merge(const MergeArgs& args) {
 
 }  // namespace
 
-void add_merge(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand(
-      "merge", "campaigns of equal tasks, methods and limits as one table, replicates pooled");
-  command->footer(
+void add_merge(Command app, int& exit_code) {
+  const Command command = app.add_subcommand(
+      "merge", "campaigns of equal tasks, methods and limits as one table, replicates pooled",
       "Writes nothing. Refused where contracts, methods, caps, prices or plans differ, and while "
       "runs are\nopen: each reason is said, exit code 2. Tasks and methods that not all have are "
       "left out and named.\n"
       "Example:\n  proctor merge week-1 week-2\n  proctor merge --runs week-1 week-2 > runs.csv");
   auto args = std::make_shared<MergeArgs>();
-  command->add_option("CAMPAIGN", args->folders, "folders of campaigns, two or more")
-      ->required()
-      ->expected(2, 64);
-  command->add_flag("--json", args->json, "as report.json");
-  command->add_flag("--csv", args->csv, "one record per row of the tables");
-  command->add_flag("--runs", args->runs, "one record per run");
-  command->callback([=, &exit_code] {
+  command.add_option("CAMPAIGN", args->folders, "folders of campaigns, two or more")
+      .required()
+      .expected(2, 64);
+  command.add_flag("--json", args->json, "as report.json");
+  command.add_flag("--csv", args->csv, "one record per row of the tables");
+  command.add_flag("--runs", args->runs, "one record per run");
+  command.callback([=, &exit_code] {
     const Result<std::string> text = merge(*args);
     if (text.ok()) std::fputs(text->c_str(), stdout);
     exit_code = text.ok() ? kOk : complain(text.error());

@@ -32,16 +32,17 @@ Result<Still> still_of(const FrozenCampaign& frozen, RestoredState state) {
 
 // The act's own writes and nothing of what a life would do besides; then, durable, the answer.
 Result<OperatorAnswer> decide(Scheduler& scheduler, const OperatorAct& act, Journal& journal) {
-  std::vector<Command> commands = scheduler.on(OperatorAsked{1, act}, now());
+  std::vector<proctor::Command> commands = scheduler.on(OperatorAsked{1, act}, now());
   std::uint64_t seq = 0;
-  for (Command& c : commands)
+  for (proctor::Command& c : commands)
     if (auto* persist = std::get_if<Persist>(&c)) {
       PROCTOR_CHECK_OK(journal.append_and_wait(std::move(persist->writes)));
       seq = persist->seq;
     }
   if (0 < seq)
-    for (Command& c : scheduler.on(Persisted{seq}, now())) commands.push_back(std::move(c));
-  for (const Command& c : commands)
+    for (proctor::Command& c : scheduler.on(Persisted{seq}, now()))
+      commands.push_back(std::move(c));
+  for (const proctor::Command& c : commands)
     if (const auto* answer = std::get_if<Answer>(&c)) return answer->answer;
   return Error{Errc::kUnavailable, "nothing was decided: proctor resume, and ask again"};
 }

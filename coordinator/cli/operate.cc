@@ -1,7 +1,6 @@
 // proctor pause, unpause, drain, cancel, requeue, approve, quarantine, release, kick.
 #include "coordinator/cli/operate.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -120,29 +119,28 @@ Status select_where(OperateArgs& args) {
   return ok_status();
 }
 
-void add_command(CLI::App& app, int& exit_code, const ActCommand& c) {
-  auto* command = app.add_subcommand(c.name, c.what);
-  command->footer(c.footer);
+void add_command(Command app, int& exit_code, const ActCommand& c) {
+  const Command command = app.add_subcommand(c.name, c.what, c.footer);
   auto args = std::make_shared<OperateArgs>();
   args->request.act = c.name;
-  command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
-  if (c.operand == Operand::kRuns) command->add_option("RUNS", args->request.runs, kRunsAre);
+  command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
+  if (c.operand == Operand::kRuns) command.add_option("RUNS", args->request.runs, kRunsAre);
   if (args->request.act == "requeue")
-    command->add_flag("--invalid", args->request.invalid,
-                      "those that ended invalid; the result they have is kept and shown");
+    command.add_flag("--invalid", args->request.invalid,
+                     "those that ended invalid; the result they have is kept and shown");
   if (c.operand == Operand::kWorker || c.operand == Operand::kMaybeWorker)
-    command->add_option("WORKER", args->request.worker, "a worker's name, as in proctor status")
-        ->required(c.operand == Operand::kWorker);
+    command.add_option("WORKER", args->request.worker, "a worker's name, as in proctor status")
+        .required(c.operand == Operand::kWorker);
   if (args->request.act == "pause")
-    command->add_flag("--now", args->request.now, "also suspend what runs");
-  command->add_option("--reason", args->request.reason, "why; it stands in the journal")
-      ->required(c.needs_reason);
-  command->add_option("--by", args->request.by, "who decided it (default: you)");
-  command->add_flag("--json", args->json, "for scripts");
+    command.add_flag("--now", args->request.now, "also suspend what runs");
+  command.add_option("--reason", args->request.reason, "why; it stands in the journal")
+      .required(c.needs_reason);
+  command.add_option("--by", args->request.by, "who decided it (default: you)");
+  command.add_flag("--json", args->json, "for scripts");
   if (c.operand == Operand::kRuns)
-    command->add_option("--where", args->where, "the runs of a filter instead (proctor list)")
-        ->type_name("FILTER");
-  command->callback([=, &exit_code] {
+    command.add_option("--where", args->where, "the runs of a filter instead (proctor list)")
+        .type_name("FILTER");
+  command.callback([=, &exit_code] {
     if (!args->where.empty()) {
       const Status found = select_where(*args);
       if (!found.ok()) {
@@ -202,7 +200,7 @@ int tell(const ControlRequest& request, const Acted& acted, bool json) {
   return code;
 }
 
-void add_operate(CLI::App& app, int& exit_code) {
+void add_operate(Command app, int& exit_code) {
   for (const ActCommand& c : kActCommands) add_command(app, exit_code, c);
 }
 

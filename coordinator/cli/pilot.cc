@@ -1,5 +1,4 @@
 // proctor pilot status, approve: the gates between the stages of a campaign (docs/pilots.md).
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -159,27 +158,23 @@ Result<int> show(const std::string& folder, bool json) {
   return kOk;
 }
 
-void add_pilot_status(CLI::App& pilot, int& exit_code) {
-  auto* command = pilot.add_subcommand(
-      "status", "each stage: what it came to, and what the next one waits for");
-  command->footer("Example:\n  proctor pilot status my-campaign");
+void add_pilot_status(Command pilot, int& exit_code) {
+  const Command command =
+      pilot.add_subcommand("status", "each stage: what it came to, and what the next one waits for",
+                           "Example:\n  proctor pilot status my-campaign");
   struct Args {
     std::string folder;
     bool json = false;
   };
   auto args = std::make_shared<Args>();
-  command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
-  command->add_flag("--json", args->json, "for scripts");
-  command->callback([=, &exit_code] {
-    const Result<int> code = show(args->folder, args->json);
-    exit_code = code.ok() ? *code : complain(code.error());
-  });
+  command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
+  command.add_flag("--json", args->json, "for scripts");
+  command.callback([=, &exit_code] { exit_code = code_of(show(args->folder, args->json)); });
 }
 
-void add_pilot_approve(CLI::App& pilot, int& exit_code) {
-  auto* command =
-      pilot.add_subcommand("approve", "let a stage begin, by what the stages before it came to");
-  command->footer(
+void add_pilot_approve(Command pilot, int& exit_code) {
+  const Command command = pilot.add_subcommand(
+      "approve", "let a stage begin, by what the stages before it came to",
       "Example:\n  proctor pilot approve my-campaign full --by Ada --reason \"costs are as "
       "planned\"\n"
       "It is of what `proctor pilot status` shows now: when that changes before the stage opens,\n"
@@ -192,15 +187,14 @@ void add_pilot_approve(CLI::App& pilot, int& exit_code) {
   };
   auto args = std::make_shared<Args>();
   args->request.act = "approve_stage";
-  command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
-  command->add_option("STAGE", args->request.stage, "the stage's name")->required();
-  command->add_option("--by", args->request.by, "who approves")->required();
-  command->add_option("--reason", args->request.reason, "why; it stands in the journal")
-      ->required();
-  command->add_option("--digest", args->request.digest,
-                      "of what you have seen, or its first digits: refused if it is another now");
-  command->add_flag("--json", args->json, "for scripts");
-  command->callback([=, &exit_code] {
+  command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
+  command.add_option("STAGE", args->request.stage, "the stage's name").required();
+  command.add_option("--by", args->request.by, "who approves").required();
+  command.add_option("--reason", args->request.reason, "why; it stands in the journal").required();
+  command.add_option("--digest", args->request.digest,
+                     "of what you have seen, or its first digits: refused if it is another now");
+  command.add_flag("--json", args->json, "for scripts");
+  command.callback([=, &exit_code] {
     const Result<Acted> acted = act_on(args->folder, args->request);
     exit_code = acted.ok() ? tell(args->request, *acted, args->json) : complain(acted.error());
   });
@@ -226,14 +220,14 @@ std::string told_with_folder(std::string text, const std::string& folder) {
   return text;
 }
 
-void add_pilot(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("pilot", "stages that wait for one another, and for people");
-  command->require_subcommand(1);
-  command->footer(
+void add_pilot(Command app, int& exit_code) {
+  const Command command = app.add_subcommand(
+      "pilot", "stages that wait for one another, and for people",
       "Example:\n  proctor pilot status my-campaign\n"
       "  proctor pilot approve my-campaign full --by Ada --reason \"costs are as planned\"");
-  add_pilot_status(*command, exit_code);
-  add_pilot_approve(*command, exit_code);
+  command.require_subcommand(1);
+  add_pilot_status(command, exit_code);
+  add_pilot_approve(command, exit_code);
 }
 
 }  // namespace proctor::cli

@@ -2,11 +2,9 @@
 // Commands of staged pilots (docs/pilots.md): apart from command.h, which every command includes.
 #include <string>
 
-namespace CLI {
-class App;
-}
-
 namespace proctor::cli {
+
+class Command;
 
 // Exit code of run, resume and wait where nothing goes on before a person has decided.
 inline constexpr int kWaitsForPerson = 5;
@@ -16,10 +14,10 @@ inline constexpr int kWaitsForPerson = 5;
 // asks this.
 std::string told_with_folder(std::string text, const std::string& folder);
 
-void add_pilot(CLI::App& app, int& exit_code);
-void add_power(CLI::App& app, int& exit_code);
-void add_screen(CLI::App& app, int& exit_code);
-void add_selfcheck(CLI::App& app, int& exit_code);
-void add_wait(CLI::App& app, int& exit_code);
+void add_pilot(Command app, int& exit_code);
+void add_power(Command app, int& exit_code);
+void add_screen(Command app, int& exit_code);
+void add_selfcheck(Command app, int& exit_code);
+void add_wait(Command app, int& exit_code);
 
 }  // namespace proctor::cli

@@ -1,5 +1,4 @@
 // proctor plan CAMPAIGN [--freeze]: draws the run order; --freeze registers it.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "coordinator/cli/analysis_notes.h"
@@ -42,17 +41,17 @@ int plan(const std::string& folder, bool freeze_it) {
 
 }  // namespace
 
-void add_plan(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("plan", "draw the randomization plan; --freeze registers it");
-  command->footer(
+void add_plan(Command app, int& exit_code) {
+  const Command command = app.add_subcommand(
+      "plan", "draw the randomization plan; --freeze registers it",
       "Example:\n  proctor plan --freeze my-campaign\n"
       "docs/plan.md shows how to derive the plan again with a few lines of NumPy.");
   auto folder = std::make_shared<std::string>();
   auto freeze_it = std::make_shared<bool>(false);
-  command->add_option("CAMPAIGN", *folder, "the campaign's folder")->required();
-  command->add_flag("--freeze", *freeze_it,
-                    "write registration.json: from then on nothing may change");
-  command->callback([=, &exit_code] { exit_code = plan(*folder, *freeze_it); });
+  command.add_option("CAMPAIGN", *folder, "the campaign's folder").required();
+  command.add_flag("--freeze", *freeze_it,
+                   "write registration.json: from then on nothing may change");
+  command.callback([=, &exit_code] { exit_code = plan(*folder, *freeze_it); });
 }
 
 }  // namespace proctor::cli

@@ -1,7 +1,6 @@
 // proctor power: what a plan can show, before it is paid.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -183,10 +182,9 @@ Result<int> power(const PowerArgs& args) {
 
 }  // namespace
 
-void add_power(CLI::App& app, int& exit_code) {
-  auto* command =
-      app.add_subcommand("power", "what so many tasks and runs can show, before they are paid");
-  command->footer(
+void add_power(Command app, int& exit_code) {
+  const Command command = app.add_subcommand(
+      "power", "what so many tasks and runs can show, before they are paid",
       "Exit code: 0 the plan shows the difference with that power, 1 it does not, 2 wrong input.\n"
       "With a CAMPAIGN its tasks, replicates and plan of analysis are what is not typed.\n"
       "Example:\n"
@@ -195,9 +193,9 @@ void add_power(CLI::App& app, int& exit_code) {
       "  proctor power --p .4 --effect .1 --costs task=.40,a=1.20,b=.90 --budgets 100,200,400\n"
       "  proctor power my-campaign --from earlier --compare agent-a,agent-b");
   auto a = std::make_shared<PowerArgs>();
-  command->add_option("CAMPAIGN", a->campaign, "a campaign's folder, registered or not yet");
+  command.add_option("CAMPAIGN", a->campaign, "a campaign's folder, registered or not yet");
   const auto option = [&](const char* name, std::string& into, const char* help, const char* kind) {
-    command->add_option(name, into, help)->type_name(kind);
+    command.add_option(name, into, help).type_name(kind);
   };
   option("--p", a->p, "success rate of the lesser method (without: 0.4)", "RATE");
   option("--effect", a->effect, "the difference that matters (without: 0.1)", "RATE");
@@ -224,12 +222,9 @@ void add_power(CLI::App& app, int& exit_code) {
   option("--simulate", a->simulate, "draw so many campaigns and count (with --out)", "COUNT");
   option("--out", a->out, "write the analysis, its checks and the curve into this folder",
          "FOLDER");
-  command->add_flag("--exact", a->exact, "exact power also where it takes long");
-  command->add_flag("--json", a->json, "for programs: power_analysis.json");
-  command->callback([=, &exit_code] {
-    const Result<int> code = power(*a);
-    exit_code = code.ok() ? *code : complain(code.error());
-  });
+  command.add_flag("--exact", a->exact, "exact power also where it takes long");
+  command.add_flag("--json", a->json, "for programs: power_analysis.json");
+  command.callback([=, &exit_code] { exit_code = code_of(power(*a)); });
 }
 
 }  // namespace proctor::cli

@@ -1,5 +1,4 @@
 // proctor project CAMPAIGN: what it may cost, before a cent is spent.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "common/base/limits.h"
@@ -45,19 +44,18 @@ Result<std::string> project_it(const std::string& folder, bool json) {
 
 }  // namespace
 
-void add_project(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand(
-      "project", "expected cost, worst case and what binds first, before anything runs");
-  command->footer(
+void add_project(Command app, int& exit_code) {
+  const Command command = app.add_subcommand(
+      "project", "expected cost, worst case and what binds first, before anything runs",
       "Example:\n  proctor project my-campaign\n"
       "Expected costs need pilot_cost_model_inputs.json (docs/file-formats.md); without it the "
       "worst\n"
       "case is shown. Writes pilot_cost_projection_table.csv into the campaign's folder.");
   auto folder = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
-  command->add_option("CAMPAIGN", *folder, "the campaign's folder")->required();
-  command->add_flag("--json", *json, "exact to the micro-dollar, for scripts");
-  command->callback([=, &exit_code] {
+  command.add_option("CAMPAIGN", *folder, "the campaign's folder").required();
+  command.add_flag("--json", *json, "exact to the micro-dollar, for scripts");
+  command.callback([=, &exit_code] {
     const Result<std::string> text = project_it(*folder, *json);
     if (text.ok()) std::fputs(text->c_str(), stdout);
     exit_code = text.ok() ? kOk : complain(text.error());

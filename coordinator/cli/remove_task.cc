@@ -1,5 +1,4 @@
 // proctor remove-task: takes a task out after the freeze, for a reason (R173).
-#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "common/base/system_clock.h"
@@ -43,24 +42,22 @@ Status remove_task(const std::string& folder, const std::string& task, const std
 
 }  // namespace
 
-void add_remove_task(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand(
-      "remove-task", "take a task out of a registered campaign, with a reason that is recorded");
-  command->footer(
+void add_remove_task(Command app, int& exit_code) {
+  const Command command = app.add_subcommand(
+      "remove-task", "take a task out of a registered campaign, with a reason that is recorded",
       "Example:\n  proctor remove-task my-campaign json-lib --reason \"its suite is flaky\"");
   struct Args {
     std::string folder, task, reason;
   };
   auto args = std::make_shared<Args>();
-  command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
-  command->add_option("TASK", args->task, "the contract's id")->required();
+  command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
+  command.add_option("TASK", args->task, "the contract's id").required();
   command
-      ->add_option("--reason", args->reason,
-                   "why: only what makes the task itself invalid, never how runs came out")
-      ->required();
-  command->callback([=, &exit_code] {
-    const Status done = remove_task(args->folder, args->task, args->reason);
-    exit_code = done.ok() ? kOk : complain(done.error());
+      .add_option("--reason", args->reason,
+                  "why: only what makes the task itself invalid, never how runs came out")
+      .required();
+  command.callback([=, &exit_code] {
+    exit_code = code_of(remove_task(args->folder, args->task, args->reason));
   });
 }
 

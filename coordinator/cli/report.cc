@@ -1,5 +1,4 @@
 // proctor report CAMPAIGN [--json|--csv|--form FORM]
-#include <CLI/CLI.hpp>
 
 #include "coordinator/aggregate/report.h"
 
@@ -131,10 +130,9 @@ Result<std::string> report(const ReportArgs& args) {
 
 }  // namespace
 
-void add_report(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand(
-      "report", "tables by method and stratum; also files and forms that other programs read");
-  command->footer(
+void add_report(Command app, int& exit_code) {
+  const Command command = app.add_subcommand(
+      "report", "tables by method and stratum; also files and forms that other programs read",
       "Forms: text, json, csv; junit (a case per run) and junit-tasks for what gates changes;\n"
       "markdown for the page of a change; badge (an SVG, of one method); inspect (a log per "
       "method) "
@@ -145,32 +143,32 @@ void add_report(CLI::App& app, int& exit_code) {
       "  proctor report my-campaign --form badge --method my-agent > badge.svg");
   auto args = std::make_shared<ReportArgs>();
   args->form = "text";
-  command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
-  command->add_option("--form", args->form, "what is printed")
-      ->type_name("FORM")
-      ->capture_default_str();
-  command->add_option("--method", args->method, "of a badge: whose (without: the first compared)");
+  command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
+  command.add_option("--form", args->form, "what is printed")
+      .type_name("FORM")
+      .capture_default_str();
+  command.add_option("--method", args->method, "of a badge: whose (without: the first compared)");
   command
-      ->add_option("--out", args->out,
-                   "a file instead of standard output; of inspect and every-eval a folder")
-      ->type_name("PATH");
+      .add_option("--out", args->out,
+                  "a file instead of standard output; of inspect and every-eval a folder")
+      .type_name("PATH");
   command
-      ->add_option("--stage", args->stage,
-                   "of the runs of one stage alone: printed, and the files of the campaign stay")
-      ->type_name("STAGE");
-  CLI::Option* json =
-      command->add_flag("--json", args->json, "every number with the runs behind it (--form json)");
+      .add_option("--stage", args->stage,
+                  "of the runs of one stage alone: printed, and the files of the campaign stay")
+      .type_name("STAGE");
+  const Option json =
+      command.add_flag("--json", args->json, "every number with the runs behind it (--form json)");
   command
-      ->add_option(
+      .add_option(
           "--schema", args->schema,
           "of json: 2, or 1 for readers of before, with a list of runs in every row, which the "
           "next release has no more")
-      ->check(CLI::IsMember({1U, 2U}))
-      ->capture_default_str();
-  command->add_flag("--csv", args->csv, "one record per row of the tables (--form csv)")
-      ->excludes(json);
-  command->add_flag("--words", args->words, "below the tables, what each of their words means");
-  command->callback([=, &exit_code] {
+      .one_of({1U, 2U})
+      .capture_default_str();
+  command.add_flag("--csv", args->csv, "one record per row of the tables (--form csv)")
+      .excludes(json);
+  command.add_flag("--words", args->words, "below the tables, what each of their words means");
+  command.callback([=, &exit_code] {
     const Result<std::string> text = report(*args);
     if (text.ok()) std::fputs(text->c_str(), stdout);
     exit_code = text.ok() ? kOk : complain(text.error());

@@ -1,5 +1,4 @@
 // proctor review CAMPAIGN RUN: books a person's time on a run that has ended (C_human; R158, R174).
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 
@@ -206,25 +205,21 @@ Result<int> review(const ReviewArgs& args) {
 
 }  // namespace
 
-void add_review(CLI::App& app, int& exit_code) {
-  auto* command =
-      app.add_subcommand("review", "book a person's minutes on a run: the human part of its cost");
-  command->footer(
+void add_review(Command app, int& exit_code) {
+  const Command command = app.add_subcommand(
+      "review", "book a person's minutes on a run: the human part of its cost",
       "Example:\n  proctor review my-campaign json-lib/my-agent/r1 --minutes 12 --by Ada "
       "--note \"reads the diff\"\n"
       "Charged at the row human,minute of pilot_cost_model.csv to the run's envelopes, by the\n"
       "coordinator where one runs. Exit code 3 when an envelope is short: nothing is charged "
       "then.");
   auto args = std::make_shared<ReviewArgs>();
-  command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
-  command->add_option("RUN", args->run, "TASK/METHOD/rN, as in the plan")->required();
-  command->add_option("--minutes", args->minutes, "how long it took, as in 12 or 7.5")->required();
-  command->add_option("--by", args->by, "who did it")->required();
-  command->add_option("--note", args->note, "what was found");
-  command->callback([=, &exit_code] {
-    const Result<int> code = review(*args);
-    exit_code = code.ok() ? *code : complain(code.error());
-  });
+  command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
+  command.add_option("RUN", args->run, "TASK/METHOD/rN, as in the plan").required();
+  command.add_option("--minutes", args->minutes, "how long it took, as in 12 or 7.5").required();
+  command.add_option("--by", args->by, "who did it").required();
+  command.add_option("--note", args->note, "what was found");
+  command.callback([=, &exit_code] { exit_code = code_of(review(*args)); });
 }
 
 }  // namespace proctor::cli

@@ -1,5 +1,4 @@
 // proctor run, serve and resume: three ways into the same loop.
-#include <CLI/CLI.hpp>
 
 #include "common/base/limits.h"
 #include "coordinator/cli/campaign_run.h"
@@ -13,35 +12,33 @@ struct Flags {
   std::uint32_t workers = 0, slots = 0;
 };
 
-void add_common(CLI::App* command, const std::shared_ptr<Flags>& flags) {
-  command->add_option("CAMPAIGN", flags->options.folder, "the campaign's folder")->required();
+void add_common(Command command, const std::shared_ptr<Flags>& flags) {
+  command.add_option("CAMPAIGN", flags->options.folder, "the campaign's folder").required();
   command
-      ->add_option("--workers", flags->workers, "local worker processes (default: the campaign's)")
-      ->check(CLI::Range(std::size_t{0}, limits::kLocalWorkersMax));
-  command->add_option("--slots", flags->slots, "runs at a time on each of them")
-      ->check(CLI::Range(std::size_t{1}, limits::kWorkerSlotsMax));
-  command->add_option("--listen", flags->options.listen,
-                      "also let workers join at tcp://HOST:PORT");
+      .add_option("--workers", flags->workers, "local worker processes (default: the campaign's)")
+      .in_range(std::size_t{0}, limits::kLocalWorkersMax);
+  command.add_option("--slots", flags->slots, "runs at a time on each of them")
+      .in_range(std::size_t{1}, limits::kWorkerSlotsMax);
+  command.add_option("--listen", flags->options.listen, "also let workers join at tcp://HOST:PORT");
   command
-      ->add_option("--models", flags->options.models,
-                   "file that says how local workers reach single-shot models")
-      ->envname("PROCTOR_MODELS");
-  command->add_flag("--insecure-loopback", flags->options.insecure_loopback,
-                    "plain TCP without keys, on this machine only");
+      .add_option("--models", flags->options.models,
+                  "file that says how local workers reach single-shot models")
+      .envname("PROCTOR_MODELS");
+  command.add_flag("--insecure-loopback", flags->options.insecure_loopback,
+                   "plain TCP without keys, on this machine only");
 }
 
-void go(CLI::App* command, const std::shared_ptr<Flags>& flags, int& exit_code) {
-  if (command->get_option("--workers")->count() != 0) flags->options.workers = flags->workers;
-  if (command->get_option("--slots")->count() != 0) flags->options.slots = flags->slots;
+void go(Command command, const std::shared_ptr<Flags>& flags, int& exit_code) {
+  if (command.count("--workers") != 0) flags->options.workers = flags->workers;
+  if (command.count("--slots") != 0) flags->options.slots = flags->slots;
   exit_code = run_campaign(flags->options);
 }
 
 }  // namespace
 
-void add_run(CLI::App& app, int& exit_code) {
-  auto* command =
-      app.add_subcommand("run", "the main job: coordinator and local workers, to the report");
-  command->footer(
+void add_run(Command app, int& exit_code) {
+  const Command command = app.add_subcommand(
+      "run", "the main job: coordinator and local workers, to the report",
       "Example:\n  proctor run --workers 4 my-campaign\n"
       "Interrupt once to finish what runs, twice to cancel it; then: proctor resume.\n"
       "Exit codes: 0 complete, 1 stopped, or some runs parked because their task or method is\n"
@@ -50,15 +47,15 @@ void add_run(CLI::App& app, int& exit_code) {
       "pilot).");
   auto flags = std::make_shared<Flags>();
   add_common(command, flags);
-  command->add_flag("--again", flags->options.again,
-                    "also when this registration was run before and its journal is gone: a "
-                    "deviation");
-  command->callback([=, &exit_code] { go(command, flags, exit_code); });
+  command.add_flag("--again", flags->options.again,
+                   "also when this registration was run before and its journal is gone: a "
+                   "deviation");
+  command.callback([=, &exit_code] { go(command, flags, exit_code); });
 }
 
-void add_serve(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("serve", "coordinator only: workers join from anywhere");
-  command->footer(
+void add_serve(Command app, int& exit_code) {
+  const Command command = app.add_subcommand(
+      "serve", "coordinator only: workers join from anywhere",
       "Example:\n  proctor keygen my-campaign --worker build7\n"
       "  proctor serve my-campaign --listen tcp://0.0.0.0:7400\n"
       "  proctor-worker --connect tcp://HOST:7400 --name build7 --slots 8 \\\n"
@@ -71,13 +68,14 @@ void add_serve(CLI::App& app, int& exit_code) {
     bool go_on = false, either = false;
   };
   auto begin = std::make_shared<Begin>();
-  auto* go_on = command->add_flag("--resume", begin->go_on, "go on with a campaign that has begun");
+  const Option go_on =
+      command.add_flag("--resume", begin->go_on, "go on with a campaign that has begun");
   command
-      ->add_flag("--resume-or-begin", begin->either,
-                 "go on with a campaign that has begun, begin one that has not")
-      ->excludes(go_on);
-  command->add_flag("--again", flags->options.again, "as of proctor run");
-  command->callback([=, &exit_code] {
+      .add_flag("--resume-or-begin", begin->either,
+                "go on with a campaign that has begun, begin one that has not")
+      .excludes(go_on);
+  command.add_flag("--again", flags->options.again, "as of proctor run");
+  command.callback([=, &exit_code] {
     if (begin->go_on) flags->options.begin = RunOptions::Begin::kGoOn;
     if (begin->either) flags->options.begin = RunOptions::Begin::kEither;
     flags->options.stays_at_gate = true;
@@ -86,15 +84,15 @@ void add_serve(CLI::App& app, int& exit_code) {
   });
 }
 
-void add_resume(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("resume", "continue after any stop, planned or not");
-  command->footer(
+void add_resume(Command app, int& exit_code) {
+  const Command command = app.add_subcommand(
+      "resume", "continue after any stop, planned or not",
       "Example:\n  proctor resume my-campaign\n"
       "Exit codes as of run; 5: a stage waits for a person (proctor pilot status).");
   auto flags = std::make_shared<Flags>();
   flags->options.begin = RunOptions::Begin::kGoOn;
   add_common(command, flags);
-  command->callback([=, &exit_code] { go(command, flags, exit_code); });
+  command.callback([=, &exit_code] { go(command, flags, exit_code); });
 }
 
 }  // namespace proctor::cli

@@ -1,5 +1,4 @@
 // proctor screen CAMPAIGN [TASK...]: do the tasks' checks always say the same?
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
@@ -241,10 +240,9 @@ Result<int> screen(ScreenArgs args) {
 
 }  // namespace
 
-void add_screen(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand(
-      "screen", "do the tasks' checks always say the same, alone and under load?");
-  command->footer(
+void add_screen(Command app, int& exit_code) {
+  const Command command = app.add_subcommand(
+      "screen", "do the tasks' checks always say the same, alone and under load?",
       "Example:\n  proctor screen my-campaign\n  proctor screen my-campaign json-lib --repeats 149 "
       "--load-repeats 149 --bound 0.02\n"
       "Each task's reference and its untouched snapshot are judged so many times with nothing "
@@ -259,39 +257,35 @@ void add_screen(CLI::App& app, int& exit_code) {
       "3 --usd is spent, 4 infrastructure.");
   auto args = std::make_shared<ScreenArgs>();
   ScreenSettings& settings = args->settings;
-  command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
-  command->add_option("TASK", args->tasks, "contracts' ids; none: all");
-  command->add_option("--repeats", settings.repeats, "how often each state is judged alone")
-      ->check(CLI::Range(1U, kScreenRepeatsMax));
-  command->add_option("--load-repeats", settings.load_repeats, "and how often under load")
-      ->check(CLI::Range(1U, kScreenRepeatsMax));
+  command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
+  command.add_option("TASK", args->tasks, "contracts' ids; none: all");
+  command.add_option("--repeats", settings.repeats, "how often each state is judged alone")
+      .in_range(1U, kScreenRepeatsMax);
+  command.add_option("--load-repeats", settings.load_repeats, "and how often under load")
+      .in_range(1U, kScreenRepeatsMax);
   command
-      ->add_option("--tolerance", settings.tolerance,
-                   "share of repeats of the reference that may come out otherwise")
-      ->check(share(0, 1));
+      .add_option("--tolerance", settings.tolerance,
+                  "share of repeats of the reference that may come out otherwise")
+      .check(share(0, 1), "SHARE");
   command
-      ->add_option("--snapshot-tolerance", settings.snapshot_tolerance,
-                   "the same of the snapshot that nobody changed")
-      ->check(share(0, 1));
+      .add_option("--snapshot-tolerance", settings.snapshot_tolerance,
+                  "the same of the snapshot that nobody changed")
+      .check(share(0, 1), "SHARE");
   command
-      ->add_option("--bound", settings.bound,
-                   "rate of coming out otherwise that has to be excluded")
-      ->check(share(0.001, 0.49));
-  command->add_option("--usd", args->usd,
-                      "what the machine's time for it may cost; not given: no limit");
+      .add_option("--bound", settings.bound, "rate of coming out otherwise that has to be excluded")
+      .check(share(0.001, 0.49), "SHARE");
+  command.add_option("--usd", args->usd,
+                     "what the machine's time for it may cost; not given: no limit");
   command
-      ->add_option("--workers", args->options.workers,
-                   "local workers under load; not given: the campaign's")
-      ->check(CLI::Range(std::size_t{1}, limits::kLocalWorkersMax));
+      .add_option("--workers", args->options.workers,
+                  "local workers under load; not given: the campaign's")
+      .in_range(std::size_t{1}, limits::kLocalWorkersMax);
   command
-      ->add_option("--slots", args->options.slots, "of each under load; not given: the campaign's")
-      ->check(CLI::Range(std::size_t{1}, limits::kWorkerSlotsMax));
-  command->add_flag("--again", args->again, "screen also what is known from before");
-  command->add_flag("--json", args->json, "the results as they are kept");
-  command->callback([=, &exit_code] {
-    const Result<int> code = screen(*args);
-    exit_code = code.ok() ? *code : complain(code.error());
-  });
+      .add_option("--slots", args->options.slots, "of each under load; not given: the campaign's")
+      .in_range(std::size_t{1}, limits::kWorkerSlotsMax);
+  command.add_flag("--again", args->again, "screen also what is known from before");
+  command.add_flag("--json", args->json, "the results as they are kept");
+  command.callback([=, &exit_code] { exit_code = code_of(screen(*args)); });
 }
 
 }  // namespace proctor::cli

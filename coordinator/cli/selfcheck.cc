@@ -1,5 +1,4 @@
 // proctor selfcheck CAMPAIGN [TASK...]: are the contracts any good, before money is spent on them?
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
@@ -178,10 +177,9 @@ Result<int> selfcheck(SelfcheckArgs args) {
 
 }  // namespace
 
-void add_selfcheck(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand(
-      "selfcheck", "do the tasks tell right answers from wrong ones, before money is spent?");
-  command->footer(
+void add_selfcheck(Command app, int& exit_code) {
+  const Command command = app.add_subcommand(
+      "selfcheck", "do the tasks tell right answers from wrong ones, before money is spent?",
       "Example:\n  proctor selfcheck my-campaign\n  proctor selfcheck my-campaign json-lib "
       "--repeats 10\n"
       "Each task is judged with its reference (must pass), without a change, with a change of\n"
@@ -193,29 +191,24 @@ void add_selfcheck(CLI::App& app, int& exit_code) {
       "Exit codes: 0 all sound or weak, 1 some are not, or it was stopped, 2 bad input,\n"
       "3 --usd is spent, 4 infrastructure.");
   auto args = std::make_shared<SelfcheckArgs>();
-  command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
-  command->add_option("TASK", args->tasks, "contracts' ids; none: all");
-  command->add_option("--repeats", args->settings.repeats, "how often each is judged")
-      ->check(CLI::Range(1, 1'000));
-  command->add_option("--mutants", args->settings.mutants, "mistakes to try in each reference")
-      ->check(CLI::Range(0, 1'000));
+  command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
+  command.add_option("TASK", args->tasks, "contracts' ids; none: all");
+  command.add_option("--repeats", args->settings.repeats, "how often each is judged")
+      .in_range(1, 1'000);
+  command.add_option("--mutants", args->settings.mutants, "mistakes to try in each reference")
+      .in_range(0, 1'000);
   command
-      ->add_option("--killed", args->settings.killed,
-                   "share of the decided mistakes that must fail")
-      ->check(share(0, 1));
-  command->add_option("--usd", args->usd,
-                      "what the machine's time for it may cost; not given: no limit");
-  command
-      ->add_option("--workers", args->options.workers, "local workers; not given: the campaign's")
-      ->check(CLI::Range(std::size_t{1}, limits::kLocalWorkersMax));
-  command->add_option("--slots", args->options.slots, "of each; not given: the campaign's")
-      ->check(CLI::Range(std::size_t{1}, limits::kWorkerSlotsMax));
-  command->add_flag("--again", args->again, "check also what is known from before");
-  command->add_flag("--json", args->json, "the results as they are kept");
-  command->callback([=, &exit_code] {
-    const Result<int> code = selfcheck(*args);
-    exit_code = code.ok() ? *code : complain(code.error());
-  });
+      .add_option("--killed", args->settings.killed, "share of the decided mistakes that must fail")
+      .check(share(0, 1), "SHARE");
+  command.add_option("--usd", args->usd,
+                     "what the machine's time for it may cost; not given: no limit");
+  command.add_option("--workers", args->options.workers, "local workers; not given: the campaign's")
+      .in_range(std::size_t{1}, limits::kLocalWorkersMax);
+  command.add_option("--slots", args->options.slots, "of each; not given: the campaign's")
+      .in_range(std::size_t{1}, limits::kWorkerSlotsMax);
+  command.add_flag("--again", args->again, "check also what is known from before");
+  command.add_flag("--json", args->json, "the results as they are kept");
+  command.callback([=, &exit_code] { exit_code = code_of(selfcheck(*args)); });
 }
 
 }  // namespace proctor::cli

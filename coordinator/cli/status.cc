@@ -1,5 +1,4 @@
 // proctor status CAMPAIGN [--watch] [--json]
-#include <CLI/CLI.hpp>
 
 #include "coordinator/shell/status.h"
 
@@ -97,19 +96,19 @@ int show(const std::string& folder, bool watch, bool json) {
 
 }  // namespace
 
-void add_status(CLI::App& app, int& exit_code) {
-  auto* command =
-      app.add_subcommand("status", "progress by method and stratum, budget and workers");
-  command->footer("Example:\n  proctor status --watch my-campaign");
+void add_status(Command app, int& exit_code) {
+  const Command command =
+      app.add_subcommand("status", "progress by method and stratum, budget and workers",
+                         "Example:\n  proctor status --watch my-campaign");
   struct Args {
     std::string folder;
     bool watch = false, json = false;
   };
   auto args = std::make_shared<Args>();
-  command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
-  command->add_flag("--watch", args->watch, "again every second, until it ends");
-  command->add_flag("--json", args->json, "for scripts");
-  command->callback([=, &exit_code] { exit_code = show(args->folder, args->watch, args->json); });
+  command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
+  command.add_flag("--watch", args->watch, "again every second, until it ends");
+  command.add_flag("--json", args->json, "for scripts");
+  command.callback([=, &exit_code] { exit_code = show(args->folder, args->watch, args->json); });
 }
 
 }  // namespace proctor::cli

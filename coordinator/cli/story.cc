@@ -1,5 +1,4 @@
 // proctor story CAMPAIGN [RUN]: what happened, in order, each with its cause.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -80,24 +79,21 @@ Result<int> tell_story(const StoryArgs& args) {
 
 }  // namespace
 
-void add_story(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("story", "what happened, in order, each with its cause");
-  command->footer(
+void add_story(Command app, int& exit_code) {
+  const Command command = app.add_subcommand(
+      "story", "what happened, in order, each with its cause",
       "Example:\n  proctor story my-campaign --since 2h\n"
       "  proctor story my-campaign json-lib/noop/r1 --json\n"
       "From the journal; a coordinator may be running. With --json one object a line.");
   auto args = std::make_shared<StoryArgs>();
-  command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
-  command->add_option(
+  command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
+  command.add_option(
       "RUN", args->run,
       "TASK/METHOD/rN: of this run, and what was done to its task, method or envelopes");
-  command->add_option("--since", args->since,
-                      "a time as 2026-11-22T10:58:42Z, or how long ago: 90s, 15m, 2h, 3d");
-  command->add_flag("--json", args->json, "for scripts");
-  command->callback([=, &exit_code] {
-    const Result<int> code = tell_story(*args);
-    exit_code = code.ok() ? *code : complain(code.error());
-  });
+  command.add_option("--since", args->since,
+                     "a time as 2026-11-22T10:58:42Z, or how long ago: 90s, 15m, 2h, 3d");
+  command.add_flag("--json", args->json, "for scripts");
+  command.callback([=, &exit_code] { exit_code = code_of(tell_story(*args)); });
 }
 
 }  // namespace proctor::cli

@@ -1,6 +1,5 @@
 // proctor try CAMPAIGN TASK METHOD: one run, in a folder of its own.  The campaign is neither
 // registered nor changed, and none of its money is spent.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 
 #include "common/base/file_lock.h"
@@ -104,10 +103,9 @@ Result<int> try_one(TryArgs args) {
 
 }  // namespace
 
-void add_try(CLI::App& app, int& exit_code) {
-  auto* command =
-      app.add_subcommand("try", "one run of one method at one task, before anything is registered");
-  command->footer(
+void add_try(Command app, int& exit_code) {
+  const Command command = app.add_subcommand(
+      "try", "one run of one method at one task, before anything is registered",
       "Example:\n  proctor try my-campaign json-lib my-agent\n"
       "Its evidence stays in my-campaign/.proctor/try/TASK/METHOD until the next try. Nothing is\n"
       "tried again, and the campaign's own runs, money and registration know nothing of it.\n"
@@ -116,17 +114,14 @@ void add_try(CLI::App& app, int& exit_code) {
       "Exit codes: 0 it was judged (success or failure), 1 it could not be, 2 bad input,\n"
       "3 too little money, 4 infrastructure.");
   auto args = std::make_shared<TryArgs>();
-  command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
-  command->add_option("TASK", args->task, "a contract's id")->required();
-  command->add_option("METHOD", args->method, "a method's name")->required();
+  command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
+  command.add_option("TASK", args->task, "a contract's id").required();
+  command.add_option("METHOD", args->method, "a method's name").required();
   command
-      ->add_option("--models", args->options.models,
-                   "file that says how the worker reaches single-shot models")
-      ->envname("PROCTOR_MODELS");
-  command->callback([=, &exit_code] {
-    const Result<int> code = try_one(*args);
-    exit_code = code.ok() ? *code : complain(code.error());
-  });
+      .add_option("--models", args->options.models,
+                  "file that says how the worker reaches single-shot models")
+      .envname("PROCTOR_MODELS");
+  command.callback([=, &exit_code] { exit_code = code_of(try_one(*args)); });
 }
 
 }  // namespace proctor::cli

@@ -1,5 +1,4 @@
 // proctor verify PATH: recomputes digests, hash chains and money of one run or a whole campaign.
-#include <CLI/CLI.hpp>
 
 #include "common/trace/verify.h"
 
@@ -145,10 +144,9 @@ int verify(const VerifyArgs& args) {
 
 }  // namespace
 
-void add_verify(CLI::App& app, int& exit_code) {
-  auto* command =
-      app.add_subcommand("verify", "recompute every digest, hash chain and budget invariant");
-  command->footer(
+void add_verify(Command app, int& exit_code) {
+  const Command command = app.add_subcommand(
+      "verify", "recompute every digest, hash chain and budget invariant",
       "Example:\n  proctor verify my-campaign\n"
       "  proctor verify my-campaign/runs/json-lib/noop/r1/attempt-1\n"
       "Exit code 1 when anything does not fit; each problem is a line.\n"
@@ -156,12 +154,12 @@ void add_verify(CLI::App& app, int& exit_code) {
       "where\nthe key of the coordinator's host is at hand; heads that were kept elsewhere with "
       "--head.");
   auto args = std::make_shared<VerifyArgs>();
-  command->add_option("PATH", args->path, "a campaign's folder or one run directory")->required();
-  command->add_option("--seal-key", args->seal_key,
-                      "the seal key of the coordinator's host (default: this host's)");
-  command->add_option("--head", args->head,
-                      "what `proctor journal head` printed then, or a file of such lines");
-  command->callback([=, &exit_code] { exit_code = verify(*args); });
+  command.add_option("PATH", args->path, "a campaign's folder or one run directory").required();
+  command.add_option("--seal-key", args->seal_key,
+                     "the seal key of the coordinator's host (default: this host's)");
+  command.add_option("--head", args->head,
+                     "what `proctor journal head` printed then, or a file of such lines");
+  command.callback([=, &exit_code] { exit_code = verify(*args); });
 }
 
 }  // namespace proctor::cli

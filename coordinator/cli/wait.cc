@@ -1,6 +1,5 @@
 // proctor wait CAMPAIGN: until it has ended, or come to something on the way.  For scripts: nothing
 // is asked of the coordinator, its status file is read as it comes, and the journal when none runs.
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
 #include <thread>
@@ -181,10 +180,9 @@ Result<int> wait_for(const WaitArgs& args) {
 
 }  // namespace
 
-void add_wait(CLI::App& app, int& exit_code) {
-  auto* command =
-      app.add_subcommand("wait", "until a campaign has ended, or come to something: for scripts");
-  command->footer(
+void add_wait(Command app, int& exit_code) {
+  const Command command = app.add_subcommand(
+      "wait", "until a campaign has ended, or come to something: for scripts",
       "Exit codes: 0 it came to that; of a campaign that ended: 0 complete, 1 stopped or what was\n"
       "waited for never came, 3 runs wait for money, 4 its coordinator is gone or its journal "
       "cannot\n"
@@ -192,25 +190,21 @@ void add_wait(CLI::App& app, int& exit_code) {
       "Example:\n  proctor wait my-campaign && proctor report my-campaign\n"
       "  proctor wait my-campaign --until parked --timeout 8h");
   auto args = std::make_shared<WaitArgs>();
-  command->add_option("CAMPAIGN", args->folder, "the campaign's folder")->required();
+  command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
   command
-      ->add_option("--until", args->until,
-                   "end; parked: a run waits for money or a person; runs:COUNT: so many have ended")
-      ->capture_default_str();
-  command->add_option("--timeout", args->timeout, "wait no longer than that, like 8h or 30m")
-      ->type_name("DURATION");
+      .add_option("--until", args->until,
+                  "end; parked: a run waits for money or a person; runs:COUNT: so many have ended")
+      .capture_default_str();
+  command.add_option("--timeout", args->timeout, "wait no longer than that, like 8h or 30m")
+      .type_name("DURATION");
   command
-      ->add_option(
-          "--grace", args->grace,
-          "how long a stopped campaign, or one whose coordinator is gone, may stand before "
-          "that is told: somebody may be about to go on with it")
-      ->type_name("DURATION")
-      ->capture_default_str();
-  command->add_flag("--quiet", args->quiet, "say nothing on standard error");
-  command->callback([=, &exit_code] {
-    const Result<int> code = wait_for(*args);
-    exit_code = code.ok() ? *code : complain(code.error());
-  });
+      .add_option("--grace", args->grace,
+                  "how long a stopped campaign, or one whose coordinator is gone, may stand before "
+                  "that is told: somebody may be about to go on with it")
+      .type_name("DURATION")
+      .capture_default_str();
+  command.add_flag("--quiet", args->quiet, "say nothing on standard error");
+  command.callback([=, &exit_code] { exit_code = code_of(wait_for(*args)); });
 }
 
 }  // namespace proctor::cli

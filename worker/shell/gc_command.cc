@@ -1,8 +1,8 @@
 #include "worker/shell/gc_command.h"
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "common/base/command_line.h"
 #include "common/contract/scalar.h"
 #include "common/images/image_store.h"
 #include "worker/sandbox/cgroup.h"
@@ -32,7 +32,7 @@ Status remove_images(const fs::path& store, const std::string& socket, bool all)
 }  // namespace
 
 int collect_garbage(int argc, char** argv) {
-  CLI::App app;
+  cli::CommandLine app;
   std::string max = "0";
   fs::path root = default_worker_root();
   fs::path store = default_image_store();
@@ -49,18 +49,14 @@ int collect_garbage(int argc, char** argv) {
       "Example: proctor-worker gc --max 20GiB");
   app.footer("Exit codes: 0 done, 2 bad use, 4 infrastructure.");
   app.add_option("--max", max, "what they may take: 500MiB, 20GiB; 0: nothing")
-      ->capture_default_str();
-  app.add_option("--root", root, "the workers' folder")->capture_default_str();
+      .capture_default_str();
+  app.add_option("--root", root, "the workers' folder").capture_default_str();
   app.add_option("--image-store", store, "beside which it is kept what images workers built")
-      ->capture_default_str();
+      .capture_default_str();
   app.add_option("--docker-socket", socket, "of the Docker Engine that built images")
-      ->envname("PROCTOR_DOCKER_SOCKET")
-      ->capture_default_str();
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? kOk : kBadInput;
-  }
+      .envname("PROCTOR_DOCKER_SOCKET")
+      .capture_default_str();
+  if (const auto ended = app.parse(argc, argv, kBadInput)) return *ended;
   const Result<std::uint64_t> bytes_max = max == "0" ? std::uint64_t{0} : parse_size(max);
   const Result<CacheReport> done =
       bytes_max.ok() ? make_room(root, *bytes_max) : in_context("--max " + max, bytes_max.error());

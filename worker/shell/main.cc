@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -12,6 +11,7 @@
 #include <map>
 #include <set>
 
+#include "common/base/command_line.h"
 #include "common/base/core_dumps.h"
 #include "common/base/digest.h"
 #include "common/base/host_lock.h"
@@ -83,7 +83,7 @@ std::string default_name() {
   return is_worker_name(name) ? name : "worker-" + std::to_string(::getpid());
 }
 
-void declare(CLI::App& app, Options& o) {
+void declare(cli::CommandLine& app, Options& o) {
   app.description(
       "Runs attempts for a Proctor coordinator: workspaces, agents and acceptance in sandboxes.\n"
       "Interrupt once to finish what runs and leave, twice to cancel it.\n\n"
@@ -91,20 +91,22 @@ void declare(CLI::App& app, Options& o) {
       "           --server-key coordinator.pub --key build7.key");
   app.footer(
       "Exit codes: 0 left in good order, 2 bad input or refused, 4 infrastructure.\n"
-      "proctor-worker gc: makes room among mirrors, trees and kept setups.");
-  CLI::Option* connect =
+      "proctor-worker gc: makes room among mirrors, trees and kept setups.\n"
+      "proctor-worker selftest: may this host run untrusted agents?\n"
+      "proctor-worker seccomp-profile: the system calls of sandboxes.");
+  const cli::Option connect =
       app.add_option("--connect", o.connect,
                      "coordinator: tcp://HOST:PORT or ipc://PATH, several addresses of one with "
                      "commas between them; again for each further one, which is served at the "
                      "same time")
-          ->allow_extra_args(false);
-  CLI::Option* connect_file = app.add_option(
+          .allow_extra_args(false);
+  const cli::Option connect_file = app.add_option(
       "--connect-file", o.connect_file,
       "file or folder of coordinators, read again while the worker runs: lines of NAME ADDRESSES "
       "[SERVER-KEY [WEIGHT [PRIORITY [SECRETS]]]]");
   app.add_option("--slots", o.slots, "attempts at a time")
-      ->check(CLI::Range(std::size_t{1}, limits::kWorkerSlotsMax))
-      ->capture_default_str();
+      .in_range(std::size_t{1}, limits::kWorkerSlotsMax)
+      .capture_default_str();
   app.add_option("--name", o.name,
                  "unique among the campaign's workers; keep it to find results again; with a key, "
                  "the name that the key is registered under");
@@ -113,33 +115,30 @@ void declare(CLI::App& app, Options& o) {
   app.add_option("--server-key", o.server_key, "the coordinator's public key file (CURVE)");
   app.add_option("--key", o.key, "this worker's secret key file (CURVE)");
   app.add_option("--docker-socket", o.docker_socket, "of the Docker Engine")
-      ->envname("PROCTOR_DOCKER_SOCKET")
-      ->capture_default_str();
-  app.add_option("--images", o.images,
-                 "who runs images: docker, oci (runc, of the host's image store), or auto: oci for "
-                 "those the store holds, docker for all others")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, ImageRunner>{{"auto", ImageRunner::kAuto},
-                                             {"oci", ImageRunner::kOci},
-                                             {"docker", ImageRunner::kDocker}}))
-      ->option_text("auto|oci|docker");
+      .envname("PROCTOR_DOCKER_SOCKET")
+      .capture_default_str();
+  app.add_choice(
+      "--images", o.images,
+      "who runs images: docker, oci (runc, of the host's image store), or auto: oci for "
+      "those the store holds, docker for all others",
+      {{"auto", ImageRunner::kAuto}, {"oci", ImageRunner::kOci}, {"docker", ImageRunner::kDocker}});
   app.add_option("--image-store", o.image_store,
                  "folder of the unpacked images that oci runs (see proctor images)")
-      ->envname(kImageStoreVariable)
-      ->capture_default_str();
+      .envname(kImageStoreVariable)
+      .capture_default_str();
   app.add_option("--oci-runtime", o.oci_runtime,
                  "runc or runsc (a kernel in user space); default: runc")
-      ->envname("PROCTOR_OCI_RUNTIME")
-      ->check(CLI::IsMember({"runc", "runsc"}));
+      .envname("PROCTOR_OCI_RUNTIME")
+      .one_of({"runc", "runsc"});
   app.add_option("--cache-max", o.cache_max,
                  "what mirrors, trees and kept setups of the root may take (20GiB); the least "
                  "recently used go when a new one is made; 0: all there is")
-      ->capture_default_str();
+      .capture_default_str();
   app.add_option("--models", o.models, "file that says how models are reached from here")
-      ->envname("PROCTOR_MODELS");
+      .envname("PROCTOR_MODELS");
   app.add_option("--engine-wait", o.engine_wait,
                  "seconds an attempt waits for a Docker Engine that is away")
-      ->capture_default_str();
+      .capture_default_str();
   app.add_option("--give-up-after", o.give_up_after,
                  "seconds without the coordinator (default: never)");
   app.add_option("--leave-grace", o.leave_grace,
@@ -148,41 +147,39 @@ void declare(CLI::App& app, Options& o) {
   app.add_option("--workspaces", o.workspaces,
                  "kind of workspaces: overlay (root), user-overlay, reflink or copy; "
                  "auto: the first of them that works here")
-      ->envname("PROCTOR_WORKSPACES")
-      ->capture_default_str();
+      .envname("PROCTOR_WORKSPACES")
+      .capture_default_str();
   app.add_flag("--no-overlay", o.no_overlay, "the same as --workspaces copy");
   app.add_flag(
          "--bounded-disks", o.bounded_disks,
          "every workspace on a file system of its own that ends where its contract's limit on "
          "disk does; needs root and loop devices, and some 10 ms per workspace")
-      ->envname("PROCTOR_BOUNDED_DISKS");
+      .envname("PROCTOR_BOUNDED_DISKS");
   app.add_flag("--no-setup-cache", o.no_setup_cache,
                "run setup in every workspace, keep nothing of it and use nothing that was kept")
-      ->envname("PROCTOR_NO_SETUP_CACHE");
+      .envname("PROCTOR_NO_SETUP_CACHE");
   app.add_flag(
          "--one-user", o.one_user,
          "all sandboxes are one kernel user, as where this host cannot give each workspace one "
          "of its own")
-      ->envname("PROCTOR_ONE_USER");
+      .envname("PROCTOR_ONE_USER");
   app.add_flag("--allow-null", o.allow_null, "accept the null sandbox: benchmarks only");
   app.add_flag("--once", o.once, "leave when something was done and nothing is left to do");
   app.add_flag("--insecure-loopback", o.insecure_loopback, "plain TCP, to this machine only");
   app.add_flag("--die-with-parent", o.die_with_parent,
                "drain when the process that started us ends");
-  CLI::Option* clean_up = app.add_flag("--clean-up", o.clean_up,
-                                       "only remove what killed workers of this name and root left "
-                                       "(sandboxes, mounts, volumes); results in the spool stay");
-  connect->excludes(clean_up);
-  connect_file->excludes(clean_up)->excludes(connect);
+  const cli::Option clean_up =
+      app.add_flag("--clean-up", o.clean_up,
+                   "only remove what killed workers of this name and root left "
+                   "(sandboxes, mounts, volumes); results in the spool stay");
+  connect.excludes(clean_up);
+  connect_file.excludes(clean_up).excludes(connect);
   app.callback([connect, connect_file, clean_up] {
-    if (connect->empty() && connect_file->empty() && clean_up->empty())
-      throw CLI::RequiredError("--connect");
+    if (connect.empty() && connect_file.empty() && clean_up.empty())
+      cli::throw_missing("--connect");
   });
   app.add_flag("--verbose", o.verbose, "log debug messages");
-  app.set_version_flag("--version", std::string(kVersion));
-  app.footer(app.get_footer() +
-             "\nproctor-worker selftest: may this host run untrusted agents?"
-             "\nproctor-worker seccomp-profile: the system calls of sandboxes.");
+  app.set_version(kVersion);
 }
 
 struct Keys {
@@ -439,14 +436,10 @@ int run(int argc, char** argv) {
   if (1 < argc && std::string_view(argv[1]) == "gc") return collect_garbage(argc - 1, argv + 1);
   if (1 < argc && std::string_view(argv[1]) == "selftest") return selftest(argc - 1, argv + 1);
   if (1 < argc && std::string_view(argv[1]) == "seccomp-profile") return print_seccomp_profile();
-  CLI::App app;
+  cli::CommandLine app;
   Options o;
   declare(app, o);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? kOk : kBadInput;
-  }
+  if (const auto ended = app.parse(argc, argv, kBadInput)) return *ended;
   if (o.no_overlay) o.workspaces = to_string(WorkspaceKind::kCopy);
   o.kind = parse_workspace_kind(o.workspaces);
   if (!o.kind && o.workspaces != "auto") {

@@ -2,9 +2,9 @@
 
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "common/base/command_line.h"
 #include "common/base/log.h"
 #include "common/base/own_mounts.h"
 #include "worker/selftest/selftest.h"
@@ -17,7 +17,7 @@ constexpr int kYes = 0, kNo = 1, kBadInput = 2, kInfrastructure = 4;
 }  // namespace
 
 int selftest(int argc, char** argv) {
-  CLI::App app;
+  cli::CommandLine app;
   SelftestOptions options;
   options.docker_socket = "/var/run/docker.sock";
   bool json = false;
@@ -35,19 +35,15 @@ int selftest(int argc, char** argv) {
       "use, 4 it could not be tried.");
   app.add_flag("--json", json, "the report as one JSON object");
   app.add_option("--docker-socket", options.docker_socket, "of the Docker Engine")
-      ->envname("PROCTOR_DOCKER_SOCKET")
-      ->capture_default_str();
+      .envname("PROCTOR_DOCKER_SOCKET")
+      .capture_default_str();
   app.add_option("--oci-runtime", options.oci_runtime, "runc or runsc; default: runc")
-      ->envname("PROCTOR_OCI_RUNTIME")
-      ->check(CLI::IsMember({"runc", "runsc"}));
+      .envname("PROCTOR_OCI_RUNTIME")
+      .one_of({"runc", "runsc"});
   app.add_option(
       "--scratch", options.scratch,
       "folder to work in, best on the disk of the worker's root (default: the system's)");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? kYes : kBadInput;
-  }
+  if (const auto ended = app.parse(argc, argv, kBadInput)) return *ended;
   log::init("selftest", log::Level::kError);
   if (::geteuid() != 0) (void)enter_own_mounts();  // as a worker does; the report says what works
   const Result<SelftestReport> report = run_selftest(options);

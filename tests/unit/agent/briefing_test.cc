@@ -2,9 +2,10 @@
 
 #include <doctest/doctest.h>
 
+using namespace proctor;
+
 TEST_SUITE("agent") {
   TEST_CASE("a briefing sets the issue apart from acceptance and leaks nothing of it") {
-    using namespace proctor;
     Contract contract;
     contract.title = "Parser loses the last line";
     contract.briefing = "Files without a final newline lose their last line.";

@@ -81,8 +81,8 @@ TEST_SUITE("cvdp heavy") {
   }
 
   TEST_CASE("GitHub's addresses are rewritten as upstream does it") {
-    if (!testing::have_shared_data("GitHub's addresses")) return;
-    const Value cases = testing::units("normalize_repo_url");
+    if (!cvdp::testing::have_shared_data("GitHub's addresses")) return;
+    const Value cases = cvdp::testing::units("normalize_repo_url");
     for (const Member& m : *cases.object()) {
       CAPTURE(m.key);
       CHECK(github_over_ssh(m.key) == *m.value.string());

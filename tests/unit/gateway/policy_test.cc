@@ -6,6 +6,7 @@
 #include "worker/gateway/policy.h"
 
 using namespace proctor;
+using testing::read_json;
 
 namespace {
 

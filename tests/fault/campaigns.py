@@ -31,7 +31,7 @@ def ask(**request):
 
 
 def options(doc, seed):
-    """Of every driver; to be completed by its own."""
+    """The options that all drivers have; each adds its own."""
     out = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     out.add_argument("--build", default=str(faultlib.TOP / "build/release"), help="folder of the built programs")
     out.add_argument("--seed", type=int, default=seed)

@@ -2,6 +2,7 @@
 
 Knows Proctor by its commands and its documented files only (docs/journal.md, docs/run-directory.md).
 """
+import csv
 import ctypes
 import hashlib
 import json
@@ -85,11 +86,16 @@ def scratch_parent():
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else "/tmp"
 
 
+PRICES = "action_type,unit,unit_price,notes\nprobe,unit,0.000001,what the agent buys\nsandbox,minute,0,\n"
+
+
 def make_template(folder, methods=("noop", "reference", SOLVER.replace("BEFORE", "")), replicates=1, tasks=("add",),
-                  workers=1, slots=2, redis="", more="", images=None):
+                  workers=1, slots=2, redis="", more="", images=None, name="camp", agent="",
+                  budget='global: "50.00", task: "40.00", run: "0.50"',
+                  policy='protected: ["tests/**"], wall: 60s, memory: 256MiB, processes: 64'):
     """A campaign whose calc.sh subtracts instead of adding; `folder`/camp is what is run.
 
-    `images`: of tasks that run in one, by task.
+    `images`: of tasks that run in one, by task.  `agent`: a metered one, agent.py.
     """
     camp = pathlib.Path(folder) / "camp"
     repo = camp / "repo"
@@ -105,16 +111,19 @@ def make_template(folder, methods=("noop", "reference", SOLVER.replace("BEFORE",
                                               "-echo $(($1 - $2))\n+echo $(($1 + $2))\n")
     listed = "".join(f"  - {m}\n" for m in methods)
     (camp / "campaign.yaml").write_text(
-        f'name: camp\nmethods:\n{listed}replicates: {replicates}\nbudget:\n  global: "50.00"\n  task: "40.00"\n'
-        f'  run: "0.50"\nstrata: [language, type]\nworkers: {workers}\nslots: {slots}\n'
+        f"name: {name}\nmethods:\n{listed}replicates: {replicates}\nbudget: {{{budget}}}\n"
+        f"strata: [language, type]\nworkers: {workers}\nslots: {slots}\n"
         + (f'redis: "{redis}"\n' if redis else "") + more)
+    if agent:
+        (camp / "agent.py").write_text(agent)
+        (camp / "agent.py").chmod(0o755)
+        (camp / "pilot_cost_model.csv").write_text(PRICES)
     for task in tasks:
         (camp / f"contracts/{task}.yaml").write_text(
             f"id: {task}\ntitle: Addition subtracts\ntype: bug_fix\nstrata: {{language: shell}}\n"
             f'briefing: calc.sh A B must print the sum.\nrepository:\n  source: ../repo\n  commit: "{commit}"\n'
             "checks:\n  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 20s}\n"
-            'policy:\n  protected: ["tests/**"]\n  wall: 60s\n  memory: 256MiB\n  processes: 64\n'
-            "reference_patch: fix.patch\n"
+            f"policy: {{{policy}}}\nreference_patch: fix.patch\n"
             + (f'environment:\n  image: "{images[task]}"\n  variables: {{PATH: /usr/bin:/bin}}\n' if task in (images or {}) else ""))
     return camp
 
@@ -210,16 +219,26 @@ def evidence_of(folder):
     return out
 
 
+def reports(camp):
+    """By run and attempt: its report, and the folder of its evidence."""
+    out = {}
+    for path in pathlib.Path(camp).glob("runs/*/*/r*/attempt-*/report.json"):
+        report = json.loads(path.read_bytes())
+        out[(report["identity"]["run"], report["identity"]["attempt"])] = (report, path.parent)
+    return out
+
+
+def plan(camp):
+    with (pathlib.Path(camp) / "pilot_randomization_plan.csv").open(newline="") as f:
+        return list(csv.DictReader(f))
+
+
 def summary(camp):
     """Run by run: name, outcome, what its evidence says."""
-    camp = pathlib.Path(camp)
-    names = {}
-    for report in camp.glob("runs/*/*/r*/attempt-*/report.json"):
-        identity = json.loads(report.read_bytes())["identity"]
-        names[(identity["run"], identity["attempt"])] = (identity["run_name"], report.parent)
-    out = {}
+    known, out = reports(camp), {}
     for r in rows(camp, "SELECT run, state, outcome, attempt FROM runs ORDER BY run"):
-        name, folder = names.get((r["run"], r["attempt"]), ("?", None))
+        report, folder = known.get((r["run"], r["attempt"]), (None, None))
+        name = report["identity"]["run_name"] if report else "?"
         out[r["run"]] = (name, r["state"], r["outcome"], evidence_of(folder) if folder else "no evidence")
     return out
 

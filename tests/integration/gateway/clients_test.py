@@ -6,12 +6,16 @@ come from the registry that the environment names, and where none answers the te
 import argparse
 import http.server
 import json
-import os
 import pathlib
 import shutil
 import subprocess
 import sys
 import threading
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "fault"))
+import faultlib  # noqa: E402
+from campaigns import Campaign  # noqa: E402
 
 PACKAGES = ["openai", "anthropic", "mcp"]
 KEY = "sk-the-operators-own"
@@ -147,50 +151,26 @@ def install(folder):
 
 
 def write_campaign(folder, venv, url):
-    repository = folder / "repo"
-    (repository / "tests").mkdir(parents=True)
-    (repository / "calc.sh").write_text("echo $(($1 - $2))\n")
-    (repository / "tests/t.sh").write_text('test "$(sh calc.sh 2 3)" = 5\n')
-    git = ["git", "-C", repository, "-c", "user.name=t", "-c", "user.email=t@localhost"]
-    for args in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "broken"]):
-        subprocess.run([*git, *args], check=True)
-    commit = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
-    (folder / "contracts").mkdir()
-    (folder / "contracts/add.yaml").write_text(f"""id: add
-type: bug_fix
-strata: {{language: shell}}
-briefing: calc.sh A B must print the sum.
-repository: {{source: ../repo, commit: "{commit}"}}
-checks: [{{id: sums, command: sh tests/t.sh, kind: unit}}]
-policy: {{wall: 3m}}
-""")
-    (folder / "openai_agent.py").write_text(OPENAI)
-    (folder / "anthropic_agent.py").write_text(ANTHROPIC)
-    (folder / "mcp_agent.py").write_text(MCP)
-    methods = "".join(f"""  - name: {name}
+    methods = [f"""name: {name}
     kind: command
     command: /opt/clients/bin/python "$PROCTOR_METHOD/{name}_agent.py"
     files: [{name}_agent.py]
     environment: {{toolchains: [{{path: "{venv}", at: /opt/clients}}]}}
-    gateway: {{model: {model}, as: {api}}}
-""" for name, model, api in (("openai", "big", "openai"), ("anthropic", "opus", "anthropic"), ("mcp", "big", "openai, tools: enforced")))
-    (folder / "campaign.yaml").write_text(f"""name: clients
-methods:
-{methods}replicates: 1
-budget: {{global: "1.00", run: "0.05"}}
-strata: [language, type]
-workers: 1
-slots: 1
-""")
+    gateway: {{model: {model}, as: {api}}}"""
+               for name, model, api in (("openai", "big", "openai"), ("anthropic", "opus", "anthropic"), ("mcp", "big", "openai, tools: enforced"))]
+    camp = faultlib.make_template(folder, methods=methods, slots=1, budget='global: "1.00", run: "0.05"', policy="wall: 3m")
+    for name, agent in (("openai", OPENAI), ("anthropic", ANTHROPIC), ("mcp", MCP)):
+        (camp / f"{name}_agent.py").write_text(agent)
     rows = "".join(f"llm_request,input_token,0.000001,{m}\nllm_request,output_token,0.00001,{m}\n" for m in ("big", "opus"))
-    (folder / "pilot_cost_model.csv").write_text("action_type,unit,unit_price,model\n" + rows)
-    key = folder / "key"
+    (camp / "pilot_cost_model.csv").write_text("action_type,unit,unit_price,model\n" + rows)
+    key = camp / "key"
     key.write_text(KEY)
     key.chmod(0o600)
-    (folder / "models.yaml").write_text(f"""models:
+    (camp / "models.yaml").write_text(f"""models:
   big: {{url: "{url}/v1", send_as: provider-model, key_file: "{key}", api: [chat], output_floor: 100}}
   opus: {{url: "{url}", send_as: provider-model, key_file: "{key}", auth: x-api-key, api: [messages, count_tokens], output_floor: 100}}
 """)
+    return camp
 
 
 def by_tools(attempt):
@@ -202,6 +182,33 @@ def by_tools(attempt):
     assert "version 2025-11-25 11\nread_file False" in said and "version 2026-07-28 11\nedit_file False" in said, said
     assert "write_file True Refused: " in said, said
     assert "shell False exit code 0 | [stdout] | 5 | " in said, said
+
+
+def judge(campaign):
+    said, charged = {}, 0
+    for name in ("openai", "anthropic"):
+        attempt = max(p for p in (campaign.camp / f"runs/add/{name}/r1").iterdir() if p.is_dir())
+        said[name] = (attempt / "agent/stdout").read_text() + (attempt / "agent/stderr").read_text()
+        print(f"-- {name}\n{said[name]}")
+        report = json.loads((attempt / "report.json").read_text())
+        assert report["termination"]["code"] == "budget_exceeded", report
+        charged += report["usage"]["metered"]["priced_micros"]
+        assert report["usage"]["metered"]["priced_micros"] <= 50_000, report
+        events = [json.loads(line) for line in (attempt / "events.jsonl").read_text().splitlines()]
+        after = [e for e in events if e["type"] == "model.refused"]
+        assert len(after) == 1 and after[0]["payload"]["final"], after  # nobody asked again
+        assert "whole hello" in said[name] and "stream hello" in said[name], said[name]
+    assert "refused AuthenticationError 401 budget_exceeded" in said["openai"], said["openai"]
+    assert "models ['big']" in said["openai"], said["openai"]
+    assert "refused PermissionDeniedError 403" in said["anthropic"], said["anthropic"]
+    assert "count 12" in said["anthropic"], said["anthropic"]
+    by_tools(campaign.camp / "runs/add/mcp/r1/attempt-1")
+    assert charged == sum(Provider.log), (charged, Provider.log)  # the provider's own bill
+    (campaign.camp / "key").unlink()
+    everything = subprocess.run(["grep", "-rl", KEY, campaign.camp], capture_output=True, text=True).stdout
+    assert everything == "", everything
+    campaign.proctor("verify", check=True)
+    print("three clients, charged", charged, "as billed")
 
 
 def main():
@@ -220,36 +227,12 @@ def main():
         return
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Provider)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    campaign = folder / "campaign"
-    campaign.mkdir()
-    write_campaign(campaign, venv, f"http://127.0.0.1:{server.server_port}")
-    subprocess.run([o.proctor, "run", campaign, "--models", campaign / "models.yaml"], capture_output=True)
-    said, charged = {}, 0
-    for name in ("openai", "anthropic"):
-        attempt = max(p for p in (campaign / f"runs/add/{name}/r1").iterdir() if p.is_dir())
-        said[name] = (attempt / "agent/stdout").read_text() + (attempt / "agent/stderr").read_text()
-        print(f"-- {name}\n{said[name]}")
-        report = json.loads((attempt / "report.json").read_text())
-        assert report["termination"]["code"] == "budget_exceeded", report
-        charged += report["usage"]["metered"]["priced_micros"]
-        assert report["usage"]["metered"]["priced_micros"] <= 50_000, report
-        events = [json.loads(line) for line in (attempt / "events.jsonl").read_text().splitlines()]
-        after = [e for e in events if e["type"] == "model.refused"]
-        assert len(after) == 1 and after[0]["payload"]["final"], after  # nobody asked again
-        assert "whole hello" in said[name] and "stream hello" in said[name], said[name]
-    assert "refused AuthenticationError 401 budget_exceeded" in said["openai"], said["openai"]
-    assert "models ['big']" in said["openai"], said["openai"]
-    assert "refused PermissionDeniedError 403" in said["anthropic"], said["anthropic"]
-    assert "count 12" in said["anthropic"], said["anthropic"]
-    by_tools(campaign / "runs/add/mcp/r1/attempt-1")
-    assert charged == sum(Provider.log), (charged, Provider.log)  # the provider's own bill
-    (campaign / "key").unlink()
-    everything = subprocess.run(["grep", "-rl", KEY, campaign], capture_output=True, text=True).stdout
-    assert everything == "", everything
-    subprocess.run([o.proctor, "verify", campaign], check=True, capture_output=True)
-    shutil.rmtree(folder)
-    print("three clients, charged", charged, "as billed")
+    programs = faultlib.Programs(pathlib.Path(o.proctor).parent)
+    with Campaign(programs, at=folder, keep=True, write=write_campaign, venv=venv, url=f"http://127.0.0.1:{server.server_port}") as campaign:
+        campaign.proctor("run", "--models", campaign.camp / "models.yaml")
+        judge(campaign)
+        campaign.problems = []
 
 
 if __name__ == "__main__":
-    main()
+    faultlib.run_driver(main)

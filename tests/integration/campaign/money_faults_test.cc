@@ -103,7 +103,7 @@ TEST_SUITE("campaign") {
     scene.require_nothing_left();
   }
 
-  TEST_CASE("two workers together keep to the rate of the campaign") {
+  TEST_CASE("two workers together keep to the rate of the campaign" * doctest::test_suite("full")) {
     CampaignShape shape;
     shape.methods = {
         "{name: caller, kind: command, command: python3 \"$PROCTOR_METHOD/caller.py\", files: "

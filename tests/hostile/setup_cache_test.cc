@@ -117,7 +117,7 @@ Judged judge_all(const CampaignScene& scene, const std::vector<HostileAgent>& ag
   for (const Json& run : report["runs"]) {
     const fs::path dir = scene.folder() / "runs" / run["run"].get<std::string>() / "attempt-1";
     out.runs[run["method"].string()] = verdict_of(must(parse_json(scene.read(dir / "report.json"))),
-                                         scene.read(dir / "patch.diff"));
+                                                  scene.read(dir / "patch.diff"));
     const Json cache =
         must(parse_json(scene.read(dir / "manifest.json")))["environment"]["setup_cache"];
     if (cache["use"] == "hit") ++out.hits;

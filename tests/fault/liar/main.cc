@@ -2,8 +2,9 @@
 //
 //   build/release/liar --seeds 10000 [--from 1]     the long form; some hours on two cores
 //   build/release/liar --seed 7 --keep              one of them, and leaves its folder
-//   build/release/liar --seeds 100 --without LIE    without one of the lies, to see what others find
-//   build/release/liar --connect ENDPOINT ...       the liar alone (tests/fault/lying_worker starts it)
+//   build/release/liar --seeds 100 --without LIE    without one of the lies, to see what others
+//   find build/release/liar --connect ENDPOINT ...       the liar alone (tests/fault/lying_worker
+//   starts it)
 //
 // Ends with one line of JSON; exit 1 if anything did not hold.  From a hundred seeds on it also
 // fails where some lie was never told about some kind of attempt or in some phase.

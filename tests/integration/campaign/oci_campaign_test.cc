@@ -105,7 +105,8 @@ TEST_SUITE("oci campaign") {
       const Json& forged = reports["forger"];
       CHECK(forged.at("outcome") == "failure");
       std::map<std::string, Json> checks;
-      for (const Json& check : forged.at("checks")) checks[check.at("id").string()] = check.at("outcome");
+      for (const Json& check : forged.at("checks"))
+        checks[check.at("id").string()] = check.at("outcome");
       CHECK(checks["build"] == "pass");
       CHECK(checks["tests"] == "fail");
       CHECK(checks["planted"] == "fail");

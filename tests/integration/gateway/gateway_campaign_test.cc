@@ -39,10 +39,10 @@ TEST_SUITE("gateway campaign") {
   }
 
   TEST_CASE("a cap that is reached in the middle ends the client at once, and nothing passes it") {
-    const GatewayScene g(shape_of("100 1000 stream", "0.05"),
-                         [](const ProviderServer::Heard& h, std::size_t) {
-                           return chat_stream("x", 20, h.body["max_completion_tokens"].get<std::uint64_t>());
-                         });
+    const GatewayScene g(
+        shape_of("100 1000 stream", "0.05"), [](const ProviderServer::Heard& h, std::size_t) {
+          return chat_stream("x", 20, h.body["max_completion_tokens"].get<std::uint64_t>());
+        });
     const CommandOutcome done = g.run();
     INFO(done.out << done.err);
     const Json report = report_of(g);

@@ -117,7 +117,7 @@ void of_two_methods(const std::vector<Cluster>& a, const std::vector<Cluster>& b
   for (std::size_t i = 0; i < a.size(); ++i) {
     pairs.push_back({a[i], b[i]});
     const std::uint64_t lost_a = data["lost"][i][0].get<std::uint64_t>(),
- lost_b = data["lost"][i][1].get<std::uint64_t>();
+                        lost_b = data["lost"][i][1].get<std::uint64_t>();
     known.push_back({{a[i].runs + lost_a, a[i].successes, lost_a},
                      {b[i].runs + lost_b, b[i].successes, lost_b}});
     const auto rate = [](const Cluster& c) {

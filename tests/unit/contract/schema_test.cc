@@ -53,7 +53,8 @@ std::string violations(const JsonSchema& schema, std::string_view yaml) {
 // A node of the schema where a mapping is described, following references.
 const Json& at(const Json& root, const std::string& pointer) {
   const Json* node = &testing::at_pointer(root, pointer);
-  while (node->contains("$ref")) node = &testing::at_pointer(root, node->at("$ref").string().substr(1));
+  while (node->contains("$ref"))
+    node = &testing::at_pointer(root, node->at("$ref").string().substr(1));
   return *node;
 }
 

@@ -8,8 +8,8 @@
 #include "tests/support/json_tools.h"
 
 using namespace proctor;
-using testing::at_pointer;
 using proctor::testing::sample_report;
+using testing::at_pointer;
 
 TEST_SUITE("trace") {
   TEST_CASE("a report reads back as it was written") {

@@ -253,7 +253,8 @@ bool has_pytest() {
 }  // namespace
 
 TEST_SUITE("hostile") {
-  TEST_CASE("byte code planted beside protected tests is gone before the next check") {
+  TEST_CASE("byte code planted beside protected tests is gone before the next check" *
+            doctest::test_suite("full")) {
     if (!has_pytest()) return;
     const auto kind = make_kind(Tools::kPython);
     if (!kind) return;

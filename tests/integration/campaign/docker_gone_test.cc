@@ -47,7 +47,8 @@ bool nothing_left() {
 }  // namespace
 
 TEST_SUITE("docker campaign") {
-  TEST_CASE("an engine that is killed in the middle is waited for and nothing is lost") {
+  TEST_CASE("an engine that is killed in the middle is waited for and nothing is lost" *
+            doctest::test_suite("full")) {
     if (!OwnEngine::possible()) {
       MESSAGE("not run: only root with dockerd can start an engine to kill");
       return;

@@ -127,7 +127,8 @@ TEST_SUITE("cvdp run") {
     CHECK(contains(other.err, "another question (modes)"));
   }
 
-  TEST_CASE("a prefix grows by another --id, by the rest of the dataset and by more samples") {
+  TEST_CASE("a prefix grows by another --id, by the rest of the dataset and by more samples" *
+            doctest::test_suite("full")) {
     if (!have_oci("a prefix that grows")) return;
     const RunScene scene(Runner::kOci);
     std::string lines;

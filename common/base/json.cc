@@ -349,18 +349,10 @@ Json::Json(const Json& other) : kind_(other.kind_), place_(other.place_), value_
   if (kind_ == Kind::kObject) value_.object = new Object(*other.value_.object);
 }
 
-// The old value goes last: `other` may be a part of it.
-Json& Json::operator=(Json&& other) noexcept {
-  Json old;
-  std::swap(old.kind_, kind_);
-  std::swap(old.value_, value_);
+Json& Json::operator=(Json other) noexcept {
   std::swap(kind_, other.kind_);
   std::swap(value_, other.value_);
   return *this;
-}
-
-Json& Json::operator=(const Json& other) {
-  return *this = Json(other);
 }
 
 void Json::destroy() noexcept {
@@ -430,8 +422,6 @@ double Json::as_double() const {
 
 std::int64_t Json::as_signed() const {
   switch (kind_) {
-    case Kind::kBoolean:
-      return value_.boolean ? 1 : 0;
     case Kind::kInteger:
       return value_.integer;
     case Kind::kUnsigned:
@@ -439,6 +429,7 @@ std::int64_t Json::as_signed() const {
     case Kind::kFloat:
       return static_cast<std::int64_t>(value_.real);
     case Kind::kNull:
+    case Kind::kBoolean:
     case Kind::kString:
     case Kind::kArray:
     case Kind::kObject:
@@ -513,7 +504,7 @@ std::size_t Json::erase(std::string_view name) {
   return 1;
 }
 
-void Json::update(const Json& other) {
+void Json::update(Json other) {
   make_object();
   for (const auto& [name, v] : other.members()) (*this)[name] = v;
 }

@@ -65,7 +65,11 @@ class Json {
     else
       value_.number = v;
   }
-  Json(double v) noexcept : kind_(Kind::kFloat) { value_.real = v; }
+  // A template, as the two above: what only converts to a number would silently become one.
+  template <std::floating_point T>
+  Json(T v) noexcept : kind_(Kind::kFloat) {
+    value_.real = static_cast<double>(v);
+  }
   Json(std::string v);
   Json(std::string_view v);
   Json(const char* v);
@@ -88,8 +92,8 @@ class Json {
       : kind_(std::exchange(other.kind_, Kind::kNull)),
         place_(other.place_),
         value_(other.value_) {}
-  Json& operator=(const Json& other);
-  Json& operator=(Json&& other) noexcept;
+  // By value: `other` may be this value, a part of it, or hold it.
+  Json& operator=(Json other) noexcept;
   ~Json() {
     if (Kind::kString <= kind_) destroy();
   }
@@ -117,8 +121,8 @@ class Json {
   bool is_structured() const noexcept { return Kind::kArray <= kind_; }
   bool is_primitive() const noexcept { return !is_structured(); }
 
-  // bool, numbers (a number of another type is converted as by static_cast), std::string, Json, and
-  // vectors and maps of these.
+  // bool, numbers (a number of another type is converted as by static_cast, a boolean is none),
+  // std::string, Json, and vectors and maps of these.
   template <class T>
   T get() const;
   template <class T>
@@ -150,10 +154,10 @@ class Json {
   bool emplace(std::string_view name, Json v);
   // How many members were removed: 0 or 1.
   std::size_t erase(std::string_view name);
-  // Takes the members of `other`, which replace those of the same names.
-  void update(const Json& other);
+  // Takes the members of `other` by name; they replace those of the same names.
+  void update(Json other);
 
-  // Elements.  Null becomes a list.
+  // Elements.  An index beyond the last fails; push_back() makes a list of null.
   template <std::integral I>
   Json& operator[](I at) {
     return list_element(static_cast<std::size_t>(at));
@@ -245,6 +249,7 @@ class Json::exception : public std::exception {
 
 class Json::Part {
  public:
+  Part() = default;  // {"name", {}} has null, as a value that is {} is
   template <class T>
   requires(std::constructible_from<Json, T> && !std::same_as<std::remove_cvref_t<T>, Part>)
       Part(T&& v)

@@ -98,6 +98,8 @@ def classes(product):
                 found[f"{room_of(path)}:{name}"].append(path)
             elif first in own:
                 found[f"{path}:{name}"].append(path)
+            elif homes := sorted(room for room, names in in_headers.items() if first in names):
+                found[f"{homes[0]}:{name}"].append(path)  # of another room
     return found
 
 
@@ -183,7 +185,10 @@ class Table:
         self.top, self.rows, self.wrong = top, {}, []
         for file in self.ROW:
             for number, line in enumerate(self.lines(file), 1):
-                if key := self.key(file, line):
+                key = self.key(file, line)
+                if key in self.rows:
+                    self.wrong.append((file, number, "table", "a second row of this name"))
+                elif key:
                     self.rows[key] = (file, number, int(self.ROW[file].match(line).group(3)))
                 elif line.strip() and not line.startswith("#"):
                     self.wrong.append((file, number, "table", "a row is RULE NAME NUMBER [WHY], in the budget ROOM NUMBER"))

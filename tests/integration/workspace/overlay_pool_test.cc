@@ -39,14 +39,20 @@ std::size_t mounts_below(const fs::path& dir) {
 
 // Those that can be mounted here.
 std::vector<WorkspaceKind> mountable() {
-  std::vector<WorkspaceKind> out;
-  if (::geteuid() == 0) out.push_back(WorkspaceKind::kOverlay);
   if (const Status own = ::geteuid() == 0 ? ok_status() : enter_own_mounts(); !own.ok()) {
     MESSAGE("not run: " << own.error().detail);
-    return out;
+    return {};
   }
-  if (::geteuid() != 0) out.push_back(WorkspaceKind::kUserOverlay);
-  return out;
+  const WorkspaceKind kind =
+      ::geteuid() == 0 ? WorkspaceKind::kOverlay : WorkspaceKind::kUserOverlay;
+  const Pooled p;
+  // The kernel mounts no overlay whose changes would go to another overlay.
+  OverlayPool pool(p.lives, kind);
+  if (const auto tried = pool.take(p.layers); !tried.ok()) {
+    MESSAGE("not run: " << tried.error().detail);
+    return {};
+  }
+  return {kind};
 }
 
 TEST_SUITE("overlay pool") {

@@ -221,10 +221,6 @@ struct Json::Dump {
   }
 
   void object(const Object& members, int depth) {
-    if (members.empty()) {
-      out += "{}";
-      return;
-    }
     out += '{';
     bool first = true;
     if (as_built) {
@@ -236,15 +232,11 @@ struct Json::Dump {
     } else {
       for (const auto& m : members) member(m, std::exchange(first, false), depth + 1);
     }
-    line(depth);
+    if (!members.empty()) line(depth);
     out += '}';
   }
 
   void array(const Array& elements, int depth) {
-    if (elements.empty()) {
-      out += "[]";
-      return;
-    }
     out += '[';
     bool first = true;
     for (const Json& e : elements) {
@@ -252,7 +244,7 @@ struct Json::Dump {
       line(depth + 1);
       write(e, depth + 1);
     }
-    line(depth);
+    if (!elements.empty()) line(depth);
     out += ']';
   }
 
@@ -455,10 +447,11 @@ Json::Array& Json::make_array() {
 
 Json& Json::operator[](std::string_view name) {
   Object& all = make_object();
-  const auto found = all.find(name);
-  if (found != all.end()) return found->second;
-  emplace(name, Json());
-  return all.find(name)->second;
+  const auto at = all.lower_bound(name);
+  if (at != all.end() && at->first == name) return at->second;
+  Json& added = all.try_emplace(at, std::string(name))->second;
+  added.place_ = static_cast<std::uint32_t>(all.size());
+  return added;
 }
 
 const Json& Json::at(std::string_view name) const {
@@ -488,10 +481,11 @@ std::string Json::value(std::string_view name, const char* otherwise) const {
 }
 
 bool Json::emplace(std::string_view name, Json v) {
-  Object& all = make_object();
-  const auto [at, fresh] = all.try_emplace(std::string(name), std::move(v));
-  if (fresh) at->second.place_ = static_cast<std::uint32_t>(all.size());
-  return fresh;
+  const std::size_t before = size();
+  Json& member = (*this)[name];
+  if (size() == before) return false;
+  member = std::move(v);
+  return true;
 }
 
 std::size_t Json::erase(std::string_view name) {

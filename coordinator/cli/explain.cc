@@ -128,7 +128,14 @@ std::string review_line(const RunReviewed& r, const std::string& unit) {
          (r.note.empty() ? "" : ": " + printable(r.note, limits::kDetailBytes)) + "\n";
 }
 
-// What the method would have kept of the agent's files, and why it could not be.
+// The member of an object; null where there is none.
+const Json& member(const Json& json, std::string_view name) {
+  static const Json kNone;
+  const auto at = json.find(name);
+  return at == json.end() ? kNone : *at;
+}
+
+// Lists the files of the agent that its method would have kept, each with why it was not.
 std::string not_kept(const fs::path& dir) {
   const Result<std::string> log = read_file(dir / kEventsFile, limits::kEventLogBytes);
   const std::size_t at = log.ok() ? log->find("\"type\":\"agent.kept\"") : std::string::npos;
@@ -136,11 +143,9 @@ std::string not_kept(const fs::path& dir) {
   const std::size_t begin = log->rfind('\n', at) + 1;  // or 0: npos + 1
   const Result<Json> event =
       parse_json(std::string_view(*log).substr(begin, log->find('\n', at) - begin));
-  if (!event.ok() || !event->is_object()) return "";
-  const Json payload = event->value("payload", Json());
-  const Json found = payload.is_object() ? payload.value("left_out", Json()) : Json();
+  if (!event.ok()) return "";
   std::string out;
-  for (const Json& l : found)
+  for (const Json& l : member(member(*event, "payload"), "left_out"))
     if (l.is_object() && l.contains("path") && l["path"].is_string() && l.contains("why") &&
         l["why"].is_string())
       out += "    not kept of its agent: " + printable(l["path"].get<std::string>(), kShownOfName) +
@@ -291,10 +296,8 @@ std::string text_of(const Why& why) {
 
 // "task" or "method", where one is parked because it is broken.
 std::string fault_of(const Why& why) {
-  if (!why.said.is_object()) return "";
-  const Json facts = why.said.value("facts", Json());
-  const auto fault = facts.find("fault");
-  return fault != facts.end() && fault->is_string() ? fault->string() : "";
+  const Json& fault = member(member(why.said, "facts"), "fault");
+  return fault.is_string() ? fault.string() : "";
 }
 
 Json attempt_json(const AttemptRecord& a) {

@@ -8,18 +8,19 @@
 
 namespace proctor::testing {
 
+inline constexpr JsonBounds kAnyJson{.bytes_max = std::numeric_limits<std::size_t>::max(),
+                                     .depth_max = 500};
+
 // Throws Json::exception where `text` is not JSON.
 inline Json read_json(std::string_view text) {
-  auto read =
-      parse_json(text, {.bytes_max = std::numeric_limits<std::size_t>::max(), .depth_max = 500});
+  auto read = parse_json(text, kAnyJson);
   if (!read.ok()) throw Json::exception(read.error().detail);
   return std::move(read).value();
 }
 
 // Null where `text` is not JSON.
 inline Json json_or_null(std::string_view text) {
-  auto read =
-      parse_json(text, {.bytes_max = std::numeric_limits<std::size_t>::max(), .depth_max = 500});
+  auto read = parse_json(text, kAnyJson);
   return read.ok() ? std::move(read).value() : Json();
 }
 

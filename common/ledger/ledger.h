@@ -15,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/base/check_pace.h"
 #include "common/base/ids.h"
 #include "common/base/money.h"
 #include "common/base/result.h"
@@ -146,12 +147,13 @@ class Ledger {
   ReserveAnswer admit(const ReserveOp& op, ReserveAnswer answer);
   Status validate(const ReserveOp& op) const;
   Result<ReserveAnswer> replay(const ReserveOp& op, const Row& row) const;
-  // The touched scopes always, all of them in debug builds.
-  void check_after(const std::vector<ScopeId>& touched) const;
+  // The touched scopes always, all of them at a pace.
+  void check_after(const std::vector<ScopeId>& touched);
   void check(ScopeId scope) const;
 
   std::vector<ScopeSpec> specs_;
   std::vector<ScopeBalance> balances_;
+  CheckPace pace_;
   struct AskHash {
     std::size_t operator()(const AskId& id) const {
       return std::hash<AttemptId>{}(id.attempt) * 31 + id.seq;

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "common/base/assert.h"
+#include "common/base/check_pace.h"
 #include "common/base/limits.h"
 #include "common/contract/campaign.h"
 #include "coordinator/core/budget_watch.h"
@@ -421,6 +422,7 @@ class Scheduler {
   std::map<RunId, Backoff> backoff_;
   std::set<std::pair<Instant, RunId>> due_;
   std::optional<WorkerIndex> kept_;  // until it is empty, for a suspect that waits
+  CheckPace pace_;
   std::map<RunId, Attempt> live_;
   // By worker: the live attempts that hold a slot there or were granted to it by an earlier life,
   // and perhaps some that no longer are.  What a worker says or loses must not cost a look at all.

@@ -4,9 +4,10 @@
 // answers through one atomic script (redis_ledger.h), and a differential test holds them together.
 // Not thread-safe.  An operation that returns an Error has changed nothing.
 //
-// Invariants, checked after every mutation: for every scope 0 <= spent, 0 <= reserved,
-// spent + reserved <= cap; reserved(scope) = sum of the asks of its pending reservations; one
-// terminal per reservation; a denial sticks to its id; the same id with other contents is an error.
+// Invariants, checked after every mutation of the scopes that it touches: for every scope 0 <=
+// spent, 0 <= reserved, spent + reserved <= cap; reserved(scope) = sum of the asks of its pending
+// reservations; one terminal per reservation; a denial sticks to its id; the same id with other
+// contents is an error.
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -15,7 +16,6 @@
 #include <variant>
 #include <vector>
 
-#include "common/base/check_pace.h"
 #include "common/base/ids.h"
 #include "common/base/money.h"
 #include "common/base/result.h"
@@ -132,7 +132,6 @@ class Ledger {
   bool knows(const AskId& id) const { return rows_.contains(id); }
   std::vector<ReserveOp> pending() const;  // by id
   std::vector<MicroUsd> spent() const;     // by scope
-  void check() const;
 
  private:
   enum class State : std::uint8_t { kPending, kDenied, kSettled, kVoided };
@@ -147,13 +146,10 @@ class Ledger {
   ReserveAnswer admit(const ReserveOp& op, ReserveAnswer answer);
   Status validate(const ReserveOp& op) const;
   Result<ReserveAnswer> replay(const ReserveOp& op, const Row& row) const;
-  // The touched scopes always, all of them at a pace.
-  void check_after(const std::vector<ScopeId>& touched);
-  void check(ScopeId scope) const;
+  void check_after(const std::vector<ScopeId>& touched) const;
 
   std::vector<ScopeSpec> specs_;
   std::vector<ScopeBalance> balances_;
-  CheckPace pace_;
   struct AskHash {
     std::size_t operator()(const AskId& id) const {
       return std::hash<AttemptId>{}(id.attempt) * 31 + id.seq;

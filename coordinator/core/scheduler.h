@@ -21,7 +21,6 @@
 #include <vector>
 
 #include "common/base/assert.h"
-#include "common/base/check_pace.h"
 #include "common/base/limits.h"
 #include "common/contract/campaign.h"
 #include "coordinator/core/budget_watch.h"
@@ -158,7 +157,7 @@ class Scheduler {
   // For who asks when the campaign is over and no life of it runs: what has to be written down so
   // that the next one runs these invalid runs again.  Nothing: `answer` says why.
   std::vector<JournalWrite> reopen_after_the_end(const OperatorAct& act, OperatorAnswer& answer);
-  void check() const;
+  void check();
   // All that facts alone decide, by name, in words: two schedulers to which the same facts have
   // happened say the same, also if one of them was restored from those facts.
   std::map<std::string, std::string> durable() const;
@@ -401,8 +400,7 @@ class Scheduler {
   };
   std::map<RunId, InvalidEnd> invalid_;
   std::set<AttemptId> set_aside_;  // decided once, and put aside by an operator
-  // By run: its parking for money stands; who was parked by an earlier life is in line all the
-  // same.
+  // By run: it is parked for money; a run parked by an earlier life is in line all the same.
   std::vector<bool> parked_rows_;
   std::map<RunId, std::uint32_t> overloads_;
   std::map<RunId, AttemptNo> forgiven_;  // failures up to this attempt do not count
@@ -422,7 +420,7 @@ class Scheduler {
   std::map<RunId, Backoff> backoff_;
   std::set<std::pair<Instant, RunId>> due_;
   std::optional<WorkerIndex> kept_;  // until it is empty, for a suspect that waits
-  CheckPace pace_;
+  std::size_t unchecked_ = 0;        // steps since check(), times 16
   std::map<RunId, Attempt> live_;
   // By worker: the live attempts that hold a slot there or were granted to it by an earlier life,
   // and perhaps some that no longer are.  What a worker says or loses must not cost a look at all.

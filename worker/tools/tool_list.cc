@@ -128,10 +128,6 @@ std::optional<ToolStage> stage_named(std::string_view name) {
   return std::nullopt;
 }
 
-std::span<const ToolKind> tool_kinds() {
-  return kKinds;
-}
-
 const ToolKind* find_tool(std::string_view name) {
   const auto at = std::find_if(kKinds.begin(), kKinds.end(),
                                [&](const ToolKind& kind) { return kind.name == name; });

@@ -49,7 +49,6 @@ struct ToolKind {
   std::span<const ToolParameter> parameters;
 };
 
-std::span<const ToolKind> tool_kinds();
 // Null: there is none.
 const ToolKind* find_tool(std::string_view name);
 

@@ -246,6 +246,7 @@ void World::kill_coordinator() {
 void World::feed(const Event& e) {
   if (!core_) return;
   const std::vector<Command> commands = core_->on(e, time());
+  core_->check();
   check_commands(e, commands);
   perform(commands);
   compare_restored();

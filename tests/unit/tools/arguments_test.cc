@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
+#include <set>
 
 #include "worker/tools/tool_arguments.h"
 
@@ -22,6 +22,7 @@ TEST_SUITE("tool arguments") {
     CHECK(list == tool_list_json());
     CHECK(list.at(0).at("name") == "list_dir");
     CHECK(list.at(10).at("name") == "submit");
+    std::set<Tool> kinds;
     for (const Json& tool : list) {
       CAPTURE(tool.dump());
       const Json& schema = tool.at("inputSchema");
@@ -30,7 +31,7 @@ TEST_SUITE("tool arguments") {
       CHECK_FALSE(tool.at("description").get<std::string>().empty());
       const ToolKind* kind = find_tool(tool.at("name").get<std::string>());
       REQUIRE(kind != nullptr);
-      CHECK(std::ranges::count(tool_kinds(), kind->tool, &ToolKind::tool) == 1);
+      CHECK(kinds.insert(kind->tool).second);
       // Without what is required nothing is read.
       CHECK(read_tool_arguments(*kind, Json::object()).ok() == !schema.contains("required"));
       CHECK_FALSE(read_tool_arguments(*kind, {{"surprise", 1U}}).ok());

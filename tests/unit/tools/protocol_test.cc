@@ -71,7 +71,7 @@ TEST_SUITE("mcp") {
     const Json listed = answer_of(modern("tools/list")).at("result");
     CHECK(listed.at("resultType") == "complete");
     CHECK(listed.at("ttlMs") == 3'600'000U);
-    CHECK(listed.at("tools").size() == tool_kinds().size());
+    CHECK(listed.at("tools").size() == tool_list_json().size());
 
     const Json unknown = answer_of(modern("tools/list", Json::object(), "2027-01-01"), 400);
     CHECK(unknown.at("error").at("code") == -32022);

@@ -1,7 +1,8 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
+#include <stdexcept>
 
+#include "worker/tools/tool_list.h"
 #include "worker/tools/tool_stages.h"
 
 namespace proctor {
@@ -10,7 +11,10 @@ namespace {
 using std::chrono::milliseconds;
 
 const ToolKind& kind_of(Tool tool) {
-  return *std::ranges::find(tool_kinds(), tool, &ToolKind::tool);
+  for (const Json& told : tool_list_json())
+    if (const ToolKind* kind = find_tool(told.at("name").get<std::string>()); kind->tool == tool)
+      return *kind;
+  throw std::logic_error("no such tool");
 }
 
 bool may(ToolStages& stages, Tool tool, milliseconds now = milliseconds(0)) {

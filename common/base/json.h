@@ -51,7 +51,7 @@ class Json {
   // What dump() does with bytes that are not UTF-8: fail, or write U+FFFD in their place.
   enum class Utf8 : std::uint8_t { kStrict, kReplace };
 
-  Json() noexcept = default;
+  Json() noexcept = default;  // NOLINTBEGIN(google-explicit-constructor): on purpose
   Json(std::nullptr_t) noexcept {}
   template <std::same_as<bool> T>
   Json(T v) noexcept : kind_(Kind::kBoolean) {
@@ -87,7 +87,7 @@ class Json {
              typename R::value_type;
            }) Json(const R& range);
 
-  Json(const Json& other);
+  Json(const Json& other);  // NOLINTEND(google-explicit-constructor)
   Json(Json&& other) noexcept
       : kind_(std::exchange(other.kind_, Kind::kNull)),
         place_(other.place_),
@@ -252,7 +252,7 @@ class Json::Part {
   Part() = default;  // {"name", {}} has null, as a value that is {} is
   template <class T>
   requires(std::constructible_from<Json, T> && !std::same_as<std::remove_cvref_t<T>, Part>)
-      Part(T&& v)
+      Part(T&& v)  // NOLINT: implicit on purpose; a Part is no T
       : value_(std::forward<T>(v)) {}
   Part(std::initializer_list<Part> parts) : value_(parts) {}
   const Json& value() const { return value_; }

@@ -41,7 +41,7 @@ THIRD = {"json": re.compile(r"nlohmann/"),
 
 CLASS = re.compile(r"\b(?:class|struct)\s+((?:\w+::)*\w+)(?:\s+final)?\s*(?::[^;{()]*)?\{")
 # clang-format indents all but namespaces' own declarations, so these begin in the first column.
-MEMBER = re.compile(r"^(?![#\s}])[^\n;{}()=]*?\b((?:\w+::)+)(?:~?\w+|operator\W{1,3}|operator [\w:]+)\s*\(", re.M)
+MEMBER = re.compile(r"^(?![#\s}])(?:<[^;{}]*?>|\([^\n;{}()]*\)|[^\n;{}()=<>])*?\b((?:\w+::)+)(?:~?\w+|operator\W{1,3}|operator [\w:]+)\s*\(", re.M)
 FREE = re.compile(r"^(?![#\s}])[^\n;{}()=]*?(?<![\w:])(\w+)\(", re.M)
 CALL = re.compile(r"(?<![\w.])(?<!->)([A-Za-z_]\w*)(?=\s*(?:[(<,);}]|:(?!:)))")
 NO_FUNCTION = re.compile(r"\s*(?:using|typedef|class|struct|enum|static_assert|friend|extern\s+template|template\s*class)\b|.*\boperator\b|[^(]*=", re.S)

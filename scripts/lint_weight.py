@@ -39,11 +39,12 @@ INCLUDE = re.compile(r"^[ \t]*#include [\"<]([^\">]+)[\">]", re.M)
 THIRD = {"json": re.compile(r"nlohmann/"),
          "asio": re.compile("boost/asio"), "CLI11": re.compile("CLI/")}
 
-CLASS = re.compile(r"\b(?:class|struct)\s+((?:\w+::)*\w+)(?:\s+final)?\s*(?::[^;{()]*)?\{")
+CLASS = re.compile(r"\b(?:class|struct|union)\s+((?:\w+::)*\w+)(?:<[^;{}]*>)?(?:\s+final)?\s*(?::[^;{]*)?\{")
 # clang-format indents all but namespaces' own declarations, so these begin in the first column.
 MEMBER = re.compile(r"^(?![#\s}])(?:<[^;{}]*?>|\([^\n;{}()]*\)|[^\n;{}()=<>])*?\b((?:\w+::)+)(?:~?\w+|operator\W{1,3}|operator [\w:]+)\s*\(", re.M)
 FREE = re.compile(r"^(?![#\s}])[^\n;{}()=]*?(?<![\w:])(\w+)\(", re.M)
 CALL = re.compile(r"(?<![\w.])(?<!->)([A-Za-z_]\w*)(?=\s*(?:[(<,);}]|:(?!:)))")
+IN_CLASS = re.compile(r"\s*[^\s,(=][^(=]*(?:\boperator\W+)?\(")
 NO_FUNCTION = re.compile(r"\s*(?:using|typedef|class|struct|enum|static_assert|friend|extern\s+template|template\s*class)\b|.*\boperator\b|[^(]*=", re.S)
 # Found by argument, in templates of others.
 BY_ARGUMENT = ("to_json", "from_json", "swap", "begin", "end", "hash_value", "tag_invoke")
@@ -57,47 +58,60 @@ def room_of(path):
     return "/".join(path.split("/")[:2])
 
 
-def declared(code):
-    """The names of functions that a header declares in a namespace, outside classes and bodies."""
+def heads(code):
+    """What stands before each `{` and `;` outside parentheses, and in what: class names, "" for a namespace, "{" for a body."""
     code = re.sub(r"^[ \t]*#.*?(?<!\\)$", "", code, flags=re.M | re.S)
+    code = re.sub("'[(){};]'", "' '", code)
     begin, inside, parentheses = 0, [], 0
     for match in re.finditer(r"[(){};]", code):
         sign = match.group(0)
         if sign in "()" or parentheses:
             parentheses += (sign == "(") - (sign == ")")
             continue
-        statement = code[begin:match.start()]
+        head = code[begin:match.start()]
         begin = match.end()
         if sign == "}":
             inside = inside[:-1]
             continue
-        if "body" not in inside and "(" in statement and not NO_FUNCTION.match(statement):
-            while (shorter := re.sub(r"<[^<>]*>", "", statement)) != statement:
-                statement = shorter
-            if name := re.search(r"(?<![\w:])(\w+)\s*\(", statement):
-                yield name.group(1)
+        while (shorter := re.sub(r"<[^<>]*>", "", head)) != head:
+            head = shorter
+        yield head, inside, sign
         if sign == "{":
-            inside = inside + ["namespace" if re.search(r"\bnamespace\b|\bextern \"", statement) else "body"]
+            named = not re.search(r"\benum\b", head) and CLASS.search(head + "{")
+            inside = [*inside, named.group(1) if named else "" if re.search(r"\bnamespace\b|\bextern \"", head) else "{"]
+
+
+def declared(code):
+    """The names of functions that a header declares in a namespace, outside classes and bodies."""
+    for head, inside, _ in heads(code):
+        if not any(inside) and not NO_FUNCTION.match(head) and (name := re.search(r"(?<![\w:])(\w+)\s*\(", head)):
+            yield name.group(1)
+
+
+def in_class(code):
+    """The class of each function that has its body in it: of a `{` whose head in a class has a `(` that no `=` precedes, but
+    is neither a class nor the next of a constructor's members.  What is in a body or in parentheses is of no class."""
+    for head, inside, sign in heads(code):
+        name = "::".join(inside).rpartition("{")[2].strip(":")
+        if sign == "{" and name and IN_CLASS.match(head) and not CLASS.search(head + "{"):
+            yield name
 
 
 def classes(product):
-    """Of each class: its functions outside the class, and the files that hold them."""
+    """Of each class: the files of its functions."""
     in_headers = collections.defaultdict(set)
     for path, (_, code) in product.items():
         if path.endswith(".h"):
             in_headers[room_of(path)].update(CLASS.findall(code))
     found = collections.defaultdict(list)
     for path, (_, code) in product.items():
-        if not path.endswith(".cc"):
-            continue
-        own = set(CLASS.findall(code))
-        for match in MEMBER.finditer(code):
-            name = match.group(1)[:-2]
+        own = set(CLASS.findall(code)) if path.endswith(".cc") else ()
+        for name in [*(scope[:-2] for scope in MEMBER.findall(code)), *in_class(code)]:
             first = name.split("::")[0]
-            if first in in_headers[room_of(path)]:
-                found[f"{room_of(path)}:{name}"].append(path)
-            elif first in own:
+            if first in own:
                 found[f"{path}:{name}"].append(path)
+            elif first in in_headers[room_of(path)]:
+                found[f"{room_of(path)}:{name}"].append(path)
             elif homes := sorted(room for room, names in in_headers.items() if first in names):
                 found[f"{homes[0]}:{name}"].append(path)  # of another room
     return found
@@ -143,7 +157,7 @@ def measure(sources):
         out["lines", path] = (text.count("\n"), [path])
     for name, places in classes(product).items():
         put("functions", name, places)
-        put("files", name, sorted(set(places)))
+        put("files", name, sorted({path for path in places if path.endswith(".cc")}))
     put("small-files", "product", [path for path, (text, _) in product.items() if text.count("\n") <= SHORT])
     includes = {path: INCLUDE.findall(text) for path, (text, _) in product.items()}
     users = collections.Counter(name for path, names in includes.items() for name in names if name != path[:-3] + ".h")

@@ -31,7 +31,7 @@ TOTAL = ("code", "total")  # the row of the budget that holds the sum of the oth
 SLACK = 20  # lines that a room's budget may be above what is measured
 PLACES = 3
 
-COMMENT = re.compile(rf"(?<![:\"'\w/])// ?(?:{WORDS})\b", re.I)
+COMMENT = re.compile(rf"(?<![:\"'\w/])(?://[/!<]*[ \t]*|/\*[\s*!<]*)(?:{WORDS})\b", re.I)
 # Commits before this day have long titles, and history is not rewritten.
 TITLES_SINCE, TITLES, TITLE_MAX = 1795824000, 50, 72  # 2026-11-28, by the author's clock
 TITLE = re.compile(rf"(?:[^:]*: )?(?:{WORDS})\b", re.I)
@@ -187,7 +187,7 @@ def begun(text):
         line = text.rfind("\n", 0, match.start()) + 1
         before = text[line:match.start()]
         above = text[text.rfind("\n", 0, max(line - 1, 0)) + 1:line]
-        if "//" not in before if before.strip() else not above.startswith("//", len(before)):
+        if "//" not in before if before.strip() or match.group(0).startswith("/*") else not above.startswith("//", len(before)):
             yield text.count("\n", 0, line) + 1
 
 

@@ -33,7 +33,7 @@ PLACES = 3
 
 COMMENT = re.compile(rf"(?<![:\"'\w/])(?://[/!<]*[ \t]*|/\*[\s*!<]*)(?:{WORDS})\b", re.I)
 # Commits before this day have long titles, and history is not rewritten.
-TITLES_SINCE, TITLES, TITLE_MAX = 1795824000, 50, 72  # 2026-11-28, by the author's clock
+TITLES_SINCE, TITLES, TITLE_MAX = 1795824000, 50, 72  # 2026-11-28, by the committer's clock, for an author's date is what he says
 TITLE = re.compile(rf"(?:[^:]*: )?(?:{WORDS})\b", re.I)
 
 INCLUDE = re.compile(r"^[ \t]*#include [\"<]([^\">]+)[\">]", re.M)
@@ -269,7 +269,7 @@ class Table:
 
 def titles(top):
     """What is wrong with the titles of the last commits, as (commit, line, rule, text).  Without a history: nothing."""
-    done = subprocess.run(["git", "log", f"-{TITLES}", "--no-merges", "--format=%at %h %s"], cwd=top, capture_output=True, text=True)
+    done = subprocess.run(["git", "log", f"-{TITLES}", "--no-merges", "--format=%ct %h %s"], cwd=top, capture_output=True, text=True)
     for line in done.stdout.splitlines() if done.returncode == 0 else ():
         when, commit, title = (line + " ").split(" ", 2)
         title = title.strip()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""options_test.py SCRIPTS: what scripts/test and scripts/setup take, without building or installing anything.
+"""options_test.py SCRIPTS: what scripts/test, setup and lint take, without building or installing anything.
 
 The scripts are copied into an empty tree, so that scripts/test --slowest reads a log of ours.
 """
@@ -28,6 +28,7 @@ Test time =   3.04 sec
 WRONG = {
     "test": [["--slowest"], ["--slowest", "many"], ["--slowest", "0"], ["--preset"], ["--preset", "fuzz"], ["--label"],
              ["--sanitizers", "--preset", "dev"], ["--nothing"], ["nothing"]],
+    "lint": [[], ["--nothing"], ["--ratchet", "lint"], ["--format", "--tidy"]],
     "setup": [["--nothing"], ["nothing"], ["--list", "--nothing"]],
 }
 
@@ -50,6 +51,9 @@ def main():
             for line in lines:
                 done = run(scripts / name, *line)
                 check((done.returncode, done.stdout) == (2, "") and done.stderr, (name, line, done))
+
+        done = run(scripts / "lint", "--help")
+        check(done.returncode == 0 and "scripts/lint worker/sandbox README.md" in done.stdout, done)
 
         done = run(scripts / "test", "--slowest", "2")
         check(done.returncode == 4 and "run scripts/test first" in done.stderr, done)

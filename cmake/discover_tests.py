@@ -38,8 +38,11 @@ def main():
     program, tests, out = sys.argv[1:]
     listed = subprocess.run([program, "--list-test-cases", "--reporters=xml"], check=True, capture_output=True).stdout
     cases = [case.attrib for case in ElementTree.fromstring(listed).iter("TestCase")]
+    for case in cases:
+        if not case.get("name"):  # doctest writes none for ""
+            sys.exit(f"{program}: {case['filename']}:{case['line']}: a test case needs a name")
     script, claimed = [], set()
-    with open(tests) as lines:
+    with open(tests, encoding="utf-8") as lines:
         every = [dict(pair.split("=", 1) for pair in line.strip().split("|")) for line in lines if line.strip()]
     for test in every:
         mine = [(case, file) for file in test["files"].split(",") for case in cases
@@ -57,7 +60,7 @@ def main():
     lost = {(case["filename"], case["name"]) for case in cases} - claimed
     if lost:
         sys.exit(f"{program}: no proctor_test names the file of {sorted(lost)}")
-    with open(out, "w") as file:
+    with open(out, "w", encoding="utf-8") as file:
         file.write("".join(script))
 
 

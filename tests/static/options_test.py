@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """options_test.py SCRIPTS: what scripts/test, setup and lint take, without building or installing anything.
 
-The scripts are copied into an empty tree, so that scripts/test --slowest reads a log of ours.
+The scripts are copied into an empty tree, so that scripts/test --slowest reads a log of ours.  Also what
+cmake/discover_tests.py makes of the cases that a program lists.
 """
+import os
 import pathlib
 import shutil
 import subprocess
@@ -37,6 +39,18 @@ def run(script, *arguments):
     return subprocess.run([script, *arguments], capture_output=True, text=True, check=False)
 
 
+def discover(folder, name):
+    """What discover_tests.py says and writes of a program with one case, where the locale knows only ASCII."""
+    program, tests, out = (folder / part for part in ("program", "tests", "out.cmake"))
+    program.write_text(f"#!/bin/sh\ncat <<'END'\n<doctest><TestCase {name} filename='/x/a_test.cc' line='7'/></doctest>\nEND\n", encoding="utf-8")
+    program.chmod(0o755)
+    tests.write_text("name=unit|files=/a_test.cc|labels=|full=|timeout=1|folder=/|environment=|serial=|unprivileged=\n")
+    ascii_only = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run([sys.executable, pathlib.Path(sys.argv[1]).parent / "cmake/discover_tests.py", program, tests, out],
+                          env=ascii_only, capture_output=True, text=True, check=False)
+    return done, out.read_text(encoding="utf-8") if out.is_file() else ""
+
+
 def main():
     wrong = []
 
@@ -62,6 +76,11 @@ def main():
         log.write_text(LOG)
         done = run(scripts / "test", "--preset", "dev", "--slowest", "2")
         check(done.returncode == 0 and done.stdout == "    12.5  suite: the slowest, whatever it says\n     3.0  in between\n", done)
+
+        done, _ = discover(pathlib.Path(folder), "")  # as doctest writes a case whose name is ""
+        check(done.returncode == 1 and "/x/a_test.cc:7: a test case needs a name" in done.stderr, done)
+        done, written = discover(pathlib.Path(folder), "name='§ holds'")
+        check(done.returncode == 0 and "[==[unit: § holds]==]" in written, (done, written))
 
         parts = [run(scripts / "setup", *part, "--list").stdout.split() for part in ([], ["--tests"], ["--full"])]
         for smaller, larger in zip(parts, parts[1:]):

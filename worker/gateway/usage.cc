@@ -114,6 +114,17 @@ std::string first_finish(const JsonText& text, JsonSpan root) {
   return word_in(text, elements->front(), "finish_reason");
 }
 
+// Is it a list that holds something?
+bool holds(std::string_view member) {
+  const std::size_t first = member.find_first_not_of(" \t\r\n", 1);
+  return member.starts_with('[') && first + 1 < member.size();
+}
+
+// A usage of nothing is believed only where nothing came.
+void doubt_nothing(std::optional<Amount>& usage, bool has_content) {
+  if (usage && has_content && usage->input_tokens + usage->output_tokens == 0) usage.reset();
+}
+
 }  // namespace
 
 std::optional<Amount> read_usage(ModelApi api, std::string_view usage, bool long_cache) {
@@ -154,7 +165,7 @@ AnswerFacts read_answer(ModelApi api, std::string_view body, bool long_cache) {
                               : api == ModelApi::kResponses  ? "output"
                               : api == ModelApi::kEmbeddings ? "data"
                                                              : "choices";
-  out.has_content = 2 < member_of(*text, root, content).size();
+  out.has_content = holds(member_of(*text, root, content));
   const bool says_nothing = !out.has_content && out.raw_usage.empty() && out.finish.empty();
   if (says_nothing && api != ModelApi::kCountTokens) out.fault = "it has neither content nor usage";
   JsonSpan error;
@@ -163,17 +174,21 @@ AnswerFacts read_answer(ModelApi api, std::string_view body, bool long_cache) {
     const std::string words = word_in(*text, error, "message");
     out.fault = "it is an error" + (words.empty() ? std::string() : ": " + words);
   }
-  // A usage of nothing is believed only where nothing came.
-  if (out.usage && out.has_content && out.usage->input_tokens + out.usage->output_tokens == 0)
-    out.usage.reset();
+  doubt_nothing(out.usage, out.has_content);
   return out;
 }
 
 void StreamFacts::on(const SseEvent& event) {
   if (event.data.empty() || ended_) return;
-  if (api_ == ModelApi::kMessages) return on_messages(event);
-  if (api_ == ModelApi::kResponses) return on_responses(event);
-  on_chat(event.data);
+  if (api_ == ModelApi::kMessages) {
+    on_messages(event);
+  } else if (api_ == ModelApi::kResponses) {
+    on_responses(event);
+  } else {
+    on_chat(event.data);
+  }
+  doubt_nothing(facts_.usage, facts_.has_content);
+  doubt_nothing(begun_, facts_.has_content);
 }
 
 void StreamFacts::on_chat(std::string_view data) {
@@ -187,6 +202,7 @@ void StreamFacts::on_chat(std::string_view data) {
   if (facts_.id.empty()) facts_.id = word_in(*text, text->root(), "id");
   if (const std::string finish = first_finish(*text, text->root()); !finish.empty())
     facts_.finish = finish;
+  if (holds(member_of(*text, text->root(), "choices"))) facts_.has_content = true;
   const std::string_view usage = member_of(*text, text->root(), "usage");
   if (usage.empty() || usage == "null") return;
   facts_.raw_usage = usage.substr(0, kRawBytes);
@@ -198,6 +214,7 @@ void StreamFacts::on_responses(const SseEvent& event) {
   if (!text.ok() || text->kind(text->root()) != '{') return;
   const std::string type = word_in(*text, text->root(), "type");
   if (type == "error") failed_ = ended_ = true;
+  if (type.starts_with("response.output") || type.ends_with(".delta")) facts_.has_content = true;
   JsonSpan response;
   if (member_of(*text, text->root(), "response", &response).empty()) return;
   if (facts_.id.empty()) facts_.id = word_in(*text, response, "id");
@@ -205,6 +222,7 @@ void StreamFacts::on_responses(const SseEvent& event) {
     return;
   ended_ = true;
   facts_.finish = type.substr(type.find('.') + 1);
+  if (holds(member_of(*text, response, "output"))) facts_.has_content = true;
   const std::string_view usage = member_of(*text, response, "usage");
   facts_.raw_usage = usage.substr(0, kRawBytes);
   facts_.usage = read_usage(api_, usage, long_cache_);
@@ -217,6 +235,7 @@ void StreamFacts::on_messages(const SseEvent& event) {
   const std::string type = word_in(*text, text->root(), "type");
   if (type == "message_stop") ended_ = true;
   if (type == "error") failed_ = ended_ = true;
+  if (type.starts_with("content_block_")) facts_.has_content = true;
   if (type == "message_start") {
     JsonSpan message;
     if (member_of(*text, text->root(), "message", &message).empty()) return;

@@ -94,6 +94,42 @@ TEST_SUITE("gateway streams") {
     CHECK(facts.facts().id == "r1");
   }
 
+  TEST_CASE("a usage of nothing is believed only where nothing came") {
+    struct Row {
+      ModelApi api;
+      std::string before, text, after;
+    };
+    const Row rows[] = {
+        {ModelApi::kChat, "", R"(data: {"choices":[{"delta":{"content":"hi"}}]})",
+         R"(data: {"choices":[],"usage":{"prompt_tokens":0,"completion_tokens":0}})"},
+        {ModelApi::kCompletions, "", R"(data: {"choices":[{"text":"hi"}]})",
+         R"(data: {"choices":[],"usage":{"prompt_tokens":0,"completion_tokens":0}})"},
+        {ModelApi::kMessages,
+         R"(data: {"type":"message_start","message":{"usage":{"input_tokens":0,"output_tokens":0}}})",
+         R"(data: {"type":"content_block_delta","delta":{"type":"text_delta","text":"hi"}})",
+         R"(data: {"type":"message_delta","delta":{},"usage":{"output_tokens":0}})"},
+        {ModelApi::kResponses, "", R"(data: {"type":"response.output_text.delta","delta":"hi"})",
+         R"(data: {"type":"response.completed","response":{"usage":{"input_tokens":0,"output_tokens":0}}})"},
+        {ModelApi::kResponses, "", R"(data: {"type":"response.created","response":{"id":"r"}})",
+         R"(data: {"type":"response.completed","response":{"output":[{"type":"message"}],)"
+         R"("usage":{"input_tokens":0,"output_tokens":0}}})"},
+    };
+    for (const Row& row : rows) {
+      CAPTURE(row.text);
+      const StreamFacts told =
+          followed(row.api, row.before + "\n\n" + row.text + "\n\n" + row.after + "\n\n");
+      CHECK_FALSE(told.facts().usage);
+      CHECK_FALSE(told.begun());
+      const StreamFacts cut = followed(row.api, row.before + "\n\n" + row.text + "\n\n");
+      CHECK_FALSE(cut.begun());
+    }
+    const StreamFacts empty = followed(
+        ModelApi::kChat,
+        "data: {\"choices\":[ ],\"usage\":{\"prompt_tokens\":0,\"completion_tokens\":0}}\n\n");
+    REQUIRE(empty.facts().usage);
+    CHECK(empty.facts().usage->output_tokens == 0);
+  }
+
   TEST_CASE("only an event that holds nothing but usage is kept from the agent") {
     const auto bare = [](const std::string& data) {
       SseEvent e;

@@ -3,6 +3,7 @@
 #include <random>
 
 #include "tests/support/books.h"
+#include "tests/support/journal_schemas.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -55,6 +56,48 @@ TEST_SUITE("campaign") {
     CHECK(contains(shown, "\nnoop       all"));
     CHECK_FALSE(contains(shown, "language=shell"));
     scene.require_nothing_left();
+  }
+
+  TEST_CASE("every command that reads takes journals of older schemas") {
+    const CampaignScene scene;
+    REQUIRE(scene.run("run").exit_code == 0);
+    const std::string run = "add/reference/r1", folder = scene.folder().string();
+    const auto said = [&](std::vector<std::string> args) {
+      const CommandOutcome out = proctor::testing::proctor(args);
+      CHECK_MESSAGE(out.exit_code == (args[0] == "compare" ? 5 : 0), args[0] << ": " << out.err);
+      return out.out;
+    };
+    const auto alike = [&] {
+      std::vector<std::string> out;
+      for (const char* command : {"list", "story", "logs", "diff"}) {
+        std::vector<std::string> args{command, folder};
+        if (args[0] == "logs" || args[0] == "diff") args.push_back(run);
+        out.push_back(said(args));
+      }
+      return out;
+    };
+    const std::vector<std::string> newest = alike();
+    for (const int schema : {4, 3, 2, 1}) {
+      CAPTURE(schema);
+      scene.sql(as_schema(schema));
+      CHECK(alike() == newest);
+      for (const char* command : {"status", "report", "project", "budget", "leaderboard", "wait"})
+        said({command, folder});
+      said({"compare", folder, folder});
+      said({"explain", folder, run});
+      said({"pilot", "status", folder});
+      for (const char* part : {"check", "head", "export"}) said({"journal", part, folder});
+      const std::string verified = scene.run("verify").out;
+      CHECK_MESSAGE(contains(verified, "which this host made for the campaign, was taken away"),
+                    verified);
+      CHECK_FALSE(contains(verified, "that no proctor made"));
+      // The report of this attempt has meters, which the journal of schema 1 cannot have.
+      CHECK(contains(verified, "its report has another usage") == (schema == 1));
+    }
+    CHECK(scene.number("PRAGMA user_version") == 1);
+    said({"budget", "raise", folder, "global", "60.00", "--reason", "x", "--by", "Ada"});
+    CHECK(scene.number("PRAGMA user_version") == 5);
+    CHECK(alike()[0] == newest[0]);
   }
 
   TEST_CASE("one changed byte in any file of a run makes verify fail") {

@@ -52,9 +52,7 @@ void tell_differences(const ComparedCampaign& before, const ComparedCampaign& af
                   ", " + printable(newer.tool_version) + ")");
 }
 
-void tell_open(const CampaignReport& report, const char* which, std::vector<std::string>& out) {
-  if (0 < report.total.open)
-    out.push_back(std::to_string(report.total.open) + " runs of the " + which + " are open");
+void tell_missing(const CampaignReport& report, const char* which, std::vector<std::string>& out) {
   if (0 < report.total.parked)
     out.push_back(std::to_string(report.total.parked) + " runs of the " + which + " are parked");
   // Whoever takes runs away chooses what is compared.
@@ -234,8 +232,8 @@ CampaignComparison compare_campaigns(const ComparedCampaign& older, const Compar
   out.margin = margin;
   out.alpha = newer.registration.analysis_plan.value_or(AnalysisPlan{}).alpha.real();
   tell_differences(older, newer, out.differences);
-  tell_open(older.report, "older", out.differences);
-  tell_open(newer.report, "newer", out.differences);
+  tell_missing(older.report, "older", out.differences);
+  tell_missing(newer.report, "newer", out.differences);
   sort_tasks(older, newer, out);
   std::set<std::string> counterparts;
   for (const auto& [old_name, digest] : older.registration.methods) {

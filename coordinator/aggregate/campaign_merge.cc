@@ -84,12 +84,6 @@ void tell_pair(const MergedCampaign& first, const MergedCampaign& other,
                   " is another: there is no one level, margin and set of comparisons");
 }
 
-std::size_t open_runs(const ReportInput& input) {
-  return static_cast<std::size_t>(std::ranges::count_if(input.runs, [](const RunRecord& r) {
-    return r.state == RunRecord::State::kPlanned || r.state == RunRecord::State::kRunning;
-  }));
-}
-
 Names common_names(const std::vector<MergedCampaign>& campaigns,
                    Names (*of)(const Registration& r)) {
   Names out = of(campaigns.front().registration);
@@ -140,11 +134,8 @@ std::vector<std::string> why_not_pooled(const std::vector<MergedCampaign>& campa
     tell_pair(campaigns.front(), campaigns[i], out);
   }
   for (const MergedCampaign& c : campaigns)
-    if (const std::size_t open = open_runs(c.runs); 0 < open)
-      out.push_back(
-          fmt::format("{} runs of {} are open: pooling before the end is a look that no "
-                      "plan has registered",
-                      open, printable(c.runs.campaign)));
+    if (const Status may = may_be_compared(c.runs.campaign, c.runs.runs); !may.ok())
+      out.push_back(may.error().detail);
   if (!campaigns.empty() && out.empty()) {
     if (common_names(campaigns, tasks_of).empty()) out.emplace_back("they have no task in common");
     if (common_names(campaigns, methods_of).empty())

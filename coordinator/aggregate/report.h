@@ -106,7 +106,17 @@ struct RunRecord {
   std::string stage{};  // of the plan
   // Acceptance passed and no constraint was broken.  Requires: it has ended.
   bool satisfied() const { return outcome == RunOutcome::kSuccess && violations == 0; }
+  // It may still end as it was planned: not started, running, or parked until a budget is raised.
+  bool is_awaited() const {
+    return state == State::kPlanned || state == State::kRunning ||
+           (state == State::kParked && parked_why.empty());
+  }
 };
+
+// The rule of all that compares (docs/analysis.md): kConflict while a run of the campaign is
+// awaited, for whoever looks and then raises a budget a little, until it pleases, finds a
+// difference where there is none.  `campaign`: as its reader calls it.
+Status may_be_compared(std::string_view campaign, std::span<const RunRecord> runs);
 
 struct ReportInput {
   std::string campaign;      // its id

@@ -76,6 +76,8 @@ Result<int> compare(const CompareArgs& args) {
   PROCTOR_CHECK_OK(check_names(args, names, older.registration, newer.registration));
   PROCTOR_TRY(const CampaignReport before, read_report(older));
   PROCTOR_TRY(const CampaignReport now, read_report(newer));
+  PROCTOR_CHECK_OK(may_be_compared(args.older, before.runs));
+  PROCTOR_CHECK_OK(may_be_compared(args.newer, now.runs));
   CampaignComparison c = compare_campaigns({older.registration, before}, {newer.registration, now},
                                            names, args.margin);
   PROCTOR_TRY(const bool copies, are_copies(older, newer));

@@ -27,6 +27,7 @@ struct ReadCampaign {
 Result<ReadCampaign> read_campaign(const std::string& folder) {
   PROCTOR_TRY(FrozenCampaign frozen, load_registered(folder));
   PROCTOR_TRY(CampaignReport report, read_report(frozen));
+  PROCTOR_CHECK_OK(may_be_compared(folder, report.runs));
   return ReadCampaign{std::move(frozen), std::move(report)};
 }
 

@@ -183,6 +183,35 @@ TEST_SUITE("campaign") {
     scene.require_nothing_left();
   }
 
+  TEST_CASE("no command compares a campaign while its runs are open or wait for money") {
+    CampaignShape shape;
+    shape.global = shape.task = "0.5025";
+    const CampaignScene scene(shape);
+    const std::string folder = scene.folder().string();
+    const std::vector<std::vector<std::string>> comparing{
+        {"leaderboard", folder},
+        {"compare", folder, folder, "--map", "noop=reference"},
+        {"merge", folder, folder},
+        {"power", "--n", "2", "--from", folder, "--compare", "reference,noop"}};
+    const auto all_refuse = [&] {
+      for (const std::vector<std::string>& args : comparing) {
+        const CommandOutcome out = proctor::testing::proctor(args);
+        CHECK_MESSAGE(out.exit_code == 2, args[0] << out.out);
+        CHECK_MESSAGE(contains(out.err, " are open or parked for money"), args[0] << out.err);
+        CHECK(out.out.empty());
+      }
+      CHECK(contains(scene.run("report").out, "are open or parked for money"));
+    };
+    REQUIRE(scene.run("plan", {"--freeze"}).exit_code == 0);
+    all_refuse();
+    REQUIRE(scene.run("run").exit_code == 3);
+    REQUIRE(0 < scene.number("SELECT count(*) FROM runs WHERE state = 'parked'"));
+    all_refuse();
+    REQUIRE(scene.run("cancel", {"all", "--reason", "enough"}).exit_code == 0);
+    CHECK(proctor::testing::proctor(comparing[0]).exit_code == 0);
+    CHECK(proctor::testing::proctor(comparing[1]).exit_code == 5);
+  }
+
   TEST_CASE("two campaigns on one machine do not disturb each other") {
     CampaignShape shape = gated_shape(1);
     const CampaignScene first(shape);

@@ -201,7 +201,7 @@ TEST_SUITE("aggregate") {
     const Side older("agent", 6);
     Side untouched("agent", 6);
     for (RunRecord& run : untouched.report.runs) {
-      run.state = RunRecord::State::kPlanned;
+      run.state = RunRecord::State::kCancelled;
       run.cost = {};
     }
     const CampaignComparison c = compared(older, untouched);

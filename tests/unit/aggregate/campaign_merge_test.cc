@@ -102,6 +102,8 @@ TEST_SUITE("merge") {
          [](MergeScene& s) { s.registration.analysis_plan.emplace(); }},
         {"1 runs of b are open",
          [](MergeScene& s) { s.runs.runs[0].state = RunRecord::State::kRunning; }},
+        {"1 runs of b are open or parked for money",
+         [](MergeScene& s) { s.runs.runs[0].state = RunRecord::State::kParked; }},
         {"they have no task in common",
          [](MergeScene& s) {
            s.registration.contracts = {{"z", sha256("z")}};

@@ -1,5 +1,7 @@
 #include "coordinator/aggregate/campaign_comparison.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -227,8 +229,12 @@ CampaignComparison compare_campaigns(const ComparedCampaign& older, const Compar
   CampaignComparison out;
   out.older = older.report.campaign;
   out.newer = newer.report.campaign;
-  if (out.older == out.newer && older.report.journal_head == newer.report.journal_head)
-    out.one_campaign = "both are one campaign: the same registration with the same journal";
+  SeenRuns seen;
+  seen.add(out.older, older.report.runs);
+  if (const auto again = seen.add(out.newer, newer.report.runs); 0 < again.runs)
+    out.one_campaign = fmt::format(
+        "both are one campaign, given twice or one folder a copy of the other: {} runs are in both",
+        again.runs);
   out.margin = margin;
   out.alpha = newer.registration.analysis_plan.value_or(AnalysisPlan{}).alpha.real();
   tell_differences(older, newer, out.differences);

@@ -123,16 +123,15 @@ void tell_left_out(const MergedCampaign& c, const char* what, const Names& here,
 
 std::vector<std::string> why_not_pooled(const std::vector<MergedCampaign>& campaigns) {
   std::vector<std::string> out;
-  for (std::size_t i = 1; i < campaigns.size(); ++i) {
-    bool twice = false;
-    for (std::size_t j = 0; j < i; ++j)
-      twice = twice || (!campaigns[i].runs.journal_head.empty() &&
-                        campaigns[i].runs.journal_head == campaigns[j].runs.journal_head);
-    if (twice)
-      out.push_back(printable(campaigns[i].runs.campaign) +
-                    " is given twice: its runs would count twice");
+  for (std::size_t i = 1; i < campaigns.size(); ++i)
     tell_pair(campaigns.front(), campaigns[i], out);
-  }
+  SeenRuns seen;
+  for (const MergedCampaign& c : campaigns)
+    if (const auto again = seen.add(c.runs.campaign, c.runs.runs); 0 < again.runs)
+      out.push_back(
+          fmt::format("{} runs of {} are in two of the folders, given twice or one a copy of the "
+                      "other: they would count twice",
+                      again.runs, printable(c.runs.campaign)));
   for (const MergedCampaign& c : campaigns)
     if (const Status may = may_be_compared(c.runs.campaign, c.runs.runs); !may.ok())
       out.push_back(may.error().detail);

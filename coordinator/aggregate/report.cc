@@ -1,5 +1,7 @@
 #include "coordinator/aggregate/report.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 #include <tuple>
@@ -182,10 +184,32 @@ Analysis analysis_of(const CampaignReport& report, const ReportInput& input) {
 Status may_be_compared(std::string_view campaign, std::span<const RunRecord> runs) {
   const std::uint64_t open = awaited(runs);
   if (open == 0) return ok_status();
-  return Error{Errc::kConflict,
-               std::to_string(open) + " runs of " + printable(campaign) +
-                   " are open or parked for money: a comparison before the end is a look that no "
-                   "plan has registered (let them end, raise the budget, or cancel them)"};
+  return Error{
+      Errc::kConflict,
+      fmt::format("{} runs of {} are open or parked for money: a comparison before the end "
+                  "is a look that no plan has registered (let them end, raise the "
+                  "budget, or cancel them)",
+                  open, printable(campaign))};
+}
+
+SeenRuns::Again SeenRuns::add(std::string_view campaign, std::span<const RunRecord> runs) {
+  Again out;
+  const auto is_again = [&](std::string name) {
+    const auto [at, added] = seen_.emplace(std::move(name), campaigns_);
+    if (added || at->second == campaigns_) return false;
+    if (out.runs == 0) out.of = at->second;
+    return true;
+  };
+  for (const RunRecord& run : runs) {
+    // A journal that was recovered from evidence has the report, and no time.
+    const bool asked = run.first_asked_ms != 0 &&
+                       is_again(fmt::format("{} {} {}", campaign, run.name, run.first_asked_ms));
+    const bool reported =
+        run.report != Digest() && is_again(fmt::format("{} {}", campaign, run.report.hex()));
+    out.runs += asked || reported ? 1 : 0;
+  }
+  ++campaigns_;
+  return out;
 }
 
 Status keep_stage(ReportInput& input, const std::string& stage) {

@@ -101,6 +101,7 @@ struct RunRecord {
   // constraint of its contract (R008), with the first of these for people.
   std::string worker;
   std::int64_t started_ms = 0;
+  std::int64_t first_asked_ms = 0;  // when its first attempt was; 0: there is none
   std::uint64_t violations = 0;
   std::string violated;
   std::string stage{};  // of the plan
@@ -118,6 +119,22 @@ struct RunRecord {
 // difference where there is none.  `campaign`: as its reader calls it.
 Status may_be_compared(std::string_view campaign, std::span<const RunRecord> runs);
 
+// Finds runs that would count twice, by their attempts: a folder that was copied and resumed has
+// another journal, and all attempts of before the copy.
+class SeenRuns {
+ public:
+  struct Again {
+    std::uint64_t runs = 0;  // with an attempt that campaigns added before have
+    std::size_t of = 0;      // the place, from 0, of the one that has that of the first
+  };
+  // `campaign`: its id.
+  Again add(std::string_view campaign, std::span<const RunRecord> runs);
+
+ private:
+  std::map<std::string, std::size_t> seen_;  // an attempt, and the place of its campaign
+  std::size_t campaigns_ = 0;
+};
+
 struct ReportInput {
   std::string campaign;      // its id
   std::string unit = "USD";  // what amounts are counted in (money_word.h)
@@ -131,8 +148,8 @@ struct ReportInput {
   bool plan_registered = false;
   // What the plan compares, each pair a - b (contrasts_of).
   std::vector<std::pair<std::string, std::string>> contrasts{};
-  // Of the journal that all of this was read from, in hexadecimal: the same twice is the same
-  // campaign.  Empty: nobody has run anything yet.
+  // Of the journal that all of this was read from, in hexadecimal.  Empty: nobody has run anything
+  // yet, or its rows are not sealed.
   std::string journal_head{};
   // Why it is not all of the campaign, a sentence; empty: it is.  And how many runs beside it are
   // open: while there are any, no comparison is shown of a part either.

@@ -108,6 +108,7 @@ Cost sum(const Cost& a, const Cost& b) {
 // Attempts come in order, so the last one that has a say about where the run stands says it.
 void add_attempt(RunRecord& run, const AttemptRecord& a) {
   run.attempts = a.core.attempt.no.raw();
+  if (run.attempts == 1) run.first_asked_ms = a.intent_at.raw();
   run.cost = sum(run.cost, a.cost);
   if (a.core.settled) {
     run.asked = run.asked + a.core.ask;

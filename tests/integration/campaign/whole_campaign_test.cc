@@ -212,6 +212,37 @@ TEST_SUITE("campaign") {
     CHECK(proctor::testing::proctor(comparing[1]).exit_code == 5);
   }
 
+  TEST_CASE("a copied folder counts its runs once, resumed or from before journals had seals") {
+    const CampaignScene scene;
+    const std::string folder = scene.folder().string();
+    REQUIRE(scene.run("run").exit_code == 0);
+    const fs::path copy = scene.temp() / "copy", again = scene.temp() / "again";
+    fs::copy(folder, copy, fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+    REQUIRE(proctor::testing::proctor({"resume", copy.string()}).exit_code == 0);
+    const auto refused = [&](const std::string& command, const std::string& other) {
+      const CommandOutcome out = proctor::testing::proctor({command, folder, other});
+      CHECK_MESSAGE(out.exit_code == 2, command << out.out);
+      CHECK_MESSAGE(contains(out.err, "4 runs of "), out.err);
+    };
+    const auto compared = [&](const fs::path& other) {
+      return proctor::testing::proctor({"compare", folder, other.string()}).out;
+    };
+    for (const char* command : {"merge", "leaderboard"}) refused(command, copy.string());
+    CHECK(contains(compared(copy), ": 4 runs are in both"));
+    scene.sql(as_schema(3));
+    for (const char* command : {"merge", "leaderboard"}) refused(command, folder);
+    // The same plan, run again, has other attempts.
+    fs::copy(folder, again, fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+    fs::remove_all(again / "runs");
+    for (const char* file :
+         {"journal.sqlite", "journal.sqlite-wal", "journal.sqlite-shm", "status.json"})
+      fs::remove(again / ".proctor" / file);
+    const CommandOutcome ran = proctor::testing::proctor({"run", again.string(), "--again"});
+    CHECK_MESSAGE(ran.exit_code == 0, ran.err);
+    CHECK(proctor::testing::proctor({"merge", folder, again.string()}).exit_code == 0);
+    CHECK_FALSE(contains(compared(again), "in both"));
+  }
+
   TEST_CASE("two campaigns on one machine do not disturb each other") {
     CampaignShape shape = gated_shape(1);
     const CampaignScene first(shape);

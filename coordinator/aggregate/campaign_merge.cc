@@ -166,6 +166,8 @@ ReportInput pooled(const std::vector<MergedCampaign>& campaigns) {
     tell_left_out(c, "methods", methods_of(c.registration), methods, out.deviations);
     for (const std::string& d : c.runs.deviations)
       out.deviations.push_back(printable(c.runs.campaign) + ": " + d);
+    for (const std::string& a : c.runs.approvals)
+      out.approvals.push_back(printable(c.runs.campaign) + ": " + a);
     for (const RunRecord& run : c.runs.runs) {
       if (!tasks.contains(run.task) || !methods.contains(run.method)) continue;
       RunRecord& one = out.runs.emplace_back(run);

@@ -282,6 +282,7 @@ CampaignReport build_report(ReportInput input) {
   report.strata_keys = std::move(input.strata_keys);
   report.alpha = input.alpha;
   report.deviations = std::move(input.deviations);
+  report.approvals = std::move(input.approvals);
   report.projection = std::move(input.projection);
   report.alerts = std::move(input.alerts);
   report.runs = std::move(input.runs);

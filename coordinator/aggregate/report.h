@@ -142,6 +142,7 @@ struct ReportInput {
   std::vector<RunRecord> runs;  // Requires: each has a value per key
   double alpha = 0.05;
   std::vector<std::string> deviations{};  // from the registration, one sentence each
+  std::vector<std::string> approvals{};   // each of a stage: by whom, by which digest
   std::optional<Comparison> projection{};
   std::vector<std::string> alerts{};  // about money, in order
   AnalysisPlan plan{};
@@ -256,6 +257,7 @@ struct CampaignReport {
   std::vector<ReportRow> rows;
   std::vector<CostRow> costs;            // all, by method, stratum and outcome
   std::vector<std::string> deviations;   // declared, from what was registered
+  std::vector<std::string> approvals;    // see ReportInput
   std::optional<Comparison> projection;  // nothing: no inputs of one are there
   std::vector<std::string> alerts;       // envelopes that filled up, runs that dominated
   std::string journal_head;              // `proctor verify` prints the same while no row changes

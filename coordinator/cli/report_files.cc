@@ -251,6 +251,7 @@ Result<ReportInput> input_of(const FrozenCampaign& frozen, const std::optional<S
   if (head) input.journal_head = head->hex();
   const RestoredState& state = view.state;
   input.deviations = deviations_of(frozen, state.raises, state.standing);
+  PROCTOR_TRY(input.approvals, approvals_of(state.standing));
   if (const auto again = std::ranges::find(state.meta, kMetaRunAgain, &MetaSet::key);
       again != state.meta.end())
     input.deviations.insert(input.deviations.begin(), again->value + ": " + kRunBefore);

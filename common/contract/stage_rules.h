@@ -15,7 +15,8 @@ namespace proctor {
 enum class StagePredicate : std::uint8_t {
   kClosed,               // an earlier stage has ended and what its `exit` asks for holds
   kCompleteOrStopped,    // every run of the stage has ended, is parked, cancelled or removed
-  kEndpointComputable,   // each task and method of it has a run that came to a verdict
+  kEndpointComputable,   // each task and method of it has a run that came to a verdict; unknown
+                         // where no task is left
   kInvalidShare,         // invalid runs of those that ended, in every method
   kInfrastructureShare,  // attempts that infrastructure spoiled, of those that were made
   kSpendWithin,          // its envelope holds what was registered, and no raise was needed

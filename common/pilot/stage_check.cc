@@ -89,6 +89,10 @@ class Answer {
 
   void endpoint(StageAnswer& out) const {
     out.facts = {{"without_verdict", s_.without_verdict_total}};
+    if (s_.ended() + s_.parked + s_.cancelled + s_.open == 0) {
+      out.text = "no task of it is left";
+      return;
+    }
     out.value = s_.without_verdict_total == 0 ? Value::kYes : Value::kNo;
     if (s_.without_verdict_total == 0) {
       out.text = "every task has a run that came to a verdict under every method";

@@ -1,5 +1,7 @@
 #include "coordinator/aggregate/campaign_comparison.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -52,9 +54,7 @@ void tell_differences(const ComparedCampaign& before, const ComparedCampaign& af
                   ", " + printable(newer.tool_version) + ")");
 }
 
-void tell_open(const CampaignReport& report, const char* which, std::vector<std::string>& out) {
-  if (0 < report.total.open)
-    out.push_back(std::to_string(report.total.open) + " runs of the " + which + " are open");
+void tell_missing(const CampaignReport& report, const char* which, std::vector<std::string>& out) {
   if (0 < report.total.parked)
     out.push_back(std::to_string(report.total.parked) + " runs of the " + which + " are parked");
   // Whoever takes runs away chooses what is compared.
@@ -229,13 +229,17 @@ CampaignComparison compare_campaigns(const ComparedCampaign& older, const Compar
   CampaignComparison out;
   out.older = older.report.campaign;
   out.newer = newer.report.campaign;
-  if (out.older == out.newer && older.report.journal_head == newer.report.journal_head)
-    out.one_campaign = "both are one campaign: the same registration with the same journal";
+  SeenRuns seen;
+  seen.add(out.older, older.report.runs);
+  if (const auto again = seen.add(out.newer, newer.report.runs); 0 < again.runs)
+    out.one_campaign = fmt::format(
+        "both are one campaign, given twice or one folder a copy of the other: {} runs are in both",
+        again.runs);
   out.margin = margin;
   out.alpha = newer.registration.analysis_plan.value_or(AnalysisPlan{}).alpha.real();
   tell_differences(older, newer, out.differences);
-  tell_open(older.report, "older", out.differences);
-  tell_open(newer.report, "newer", out.differences);
+  tell_missing(older.report, "older", out.differences);
+  tell_missing(newer.report, "newer", out.differences);
   sort_tasks(older, newer, out);
   std::set<std::string> counterparts;
   for (const auto& [old_name, digest] : older.registration.methods) {

@@ -52,7 +52,7 @@ struct CampaignComparison {
 };
 
 // `names`: of methods, older to newer, where they are called otherwise.  A method without a
-// counterpart is named, and has no row.
+// counterpart is named, and has no row.  Requires: both may_be_compared().
 CampaignComparison compare_campaigns(const ComparedCampaign& older, const ComparedCampaign& newer,
                                      const std::map<std::string, std::string>& names,
                                      double margin);

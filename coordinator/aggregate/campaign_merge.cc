@@ -84,12 +84,6 @@ void tell_pair(const MergedCampaign& first, const MergedCampaign& other,
                   " is another: there is no one level, margin and set of comparisons");
 }
 
-std::size_t open_runs(const ReportInput& input) {
-  return static_cast<std::size_t>(std::ranges::count_if(input.runs, [](const RunRecord& r) {
-    return r.state == RunRecord::State::kPlanned || r.state == RunRecord::State::kRunning;
-  }));
-}
-
 Names common_names(const std::vector<MergedCampaign>& campaigns,
                    Names (*of)(const Registration& r)) {
   Names out = of(campaigns.front().registration);
@@ -129,22 +123,18 @@ void tell_left_out(const MergedCampaign& c, const char* what, const Names& here,
 
 std::vector<std::string> why_not_pooled(const std::vector<MergedCampaign>& campaigns) {
   std::vector<std::string> out;
-  for (std::size_t i = 1; i < campaigns.size(); ++i) {
-    bool twice = false;
-    for (std::size_t j = 0; j < i; ++j)
-      twice = twice || (!campaigns[i].runs.journal_head.empty() &&
-                        campaigns[i].runs.journal_head == campaigns[j].runs.journal_head);
-    if (twice)
-      out.push_back(printable(campaigns[i].runs.campaign) +
-                    " is given twice: its runs would count twice");
+  for (std::size_t i = 1; i < campaigns.size(); ++i)
     tell_pair(campaigns.front(), campaigns[i], out);
-  }
+  SeenRuns seen;
   for (const MergedCampaign& c : campaigns)
-    if (const std::size_t open = open_runs(c.runs); 0 < open)
+    if (const auto again = seen.add(c.runs.campaign, c.runs.runs); 0 < again.runs)
       out.push_back(
-          fmt::format("{} runs of {} are open: pooling before the end is a look that no "
-                      "plan has registered",
-                      open, printable(c.runs.campaign)));
+          fmt::format("{} runs of {} are in two of the folders, given twice or one a copy of the "
+                      "other: they would count twice",
+                      again.runs, printable(c.runs.campaign)));
+  for (const MergedCampaign& c : campaigns)
+    if (const Status may = may_be_compared(c.runs.campaign, c.runs.runs); !may.ok())
+      out.push_back(may.error().detail);
   if (!campaigns.empty() && out.empty()) {
     if (common_names(campaigns, tasks_of).empty()) out.emplace_back("they have no task in common");
     if (common_names(campaigns, methods_of).empty())
@@ -176,6 +166,8 @@ ReportInput pooled(const std::vector<MergedCampaign>& campaigns) {
     tell_left_out(c, "methods", methods_of(c.registration), methods, out.deviations);
     for (const std::string& d : c.runs.deviations)
       out.deviations.push_back(printable(c.runs.campaign) + ": " + d);
+    for (const std::string& a : c.runs.approvals)
+      out.approvals.push_back(printable(c.runs.campaign) + ": " + a);
     for (const RunRecord& run : c.runs.runs) {
       if (!tasks.contains(run.task) || !methods.contains(run.method)) continue;
       RunRecord& one = out.runs.emplace_back(run);

@@ -16,7 +16,7 @@ struct MergedCampaign {
 
 // Why they may not be pooled, a sentence each; empty: they may.  What is equal in all: strata,
 // contracts of common tasks, methods of one name, caps, what a run may spend, prices, the plan of
-// analysis; and no run of any is open, for whoever pools until it pleases finds what pleases.
+// analysis; no attempt is in two of them; and each may_be_compared().
 std::vector<std::string> why_not_pooled(const std::vector<MergedCampaign>& campaigns);
 
 // Their runs as those of one campaign: of tasks and methods that all of them have, in the order of

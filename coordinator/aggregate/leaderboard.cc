@@ -234,10 +234,10 @@ void tell_board_differences(BoardTable& table) {
   differ("price tables, so costs do not compare,", &BoardRow::prices);
   differ("versions of proctor", &BoardRow::tool_version);
   for (const BoardRow& row : table.rows)
-    if (0 < row.open + row.not_run)
-      table.differences.push_back(
-          fmt::format("{} of {}: {} runs are open, {} were parked, cancelled or removed",
-                      printable(row.method), printable(row.campaign), row.open, row.not_run));
+    if (0 < row.not_run)
+      table.differences.push_back(fmt::format("{} of {}: {} runs were parked, cancelled or removed",
+                                              printable(row.method), printable(row.campaign),
+                                              row.not_run));
 }
 
 }  // namespace

@@ -52,7 +52,8 @@ struct Leaderboard {
   double alpha = 0.05;
 };
 
-// `tasks`: those that are counted; empty: all that were not removed.
+// `tasks`: those that are counted; empty: all that were not removed.  Requires: each campaign
+// may_be_compared().
 Leaderboard make_leaderboard(const std::vector<BoardCampaign>& campaigns,
                              const std::vector<std::string>& tasks);
 

@@ -1,5 +1,7 @@
 #include "coordinator/aggregate/report.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 #include <tuple>
@@ -145,6 +147,10 @@ std::vector<bool> only_levels(const CampaignReport& report) {
 
 constexpr const char* kStageKey = "stage";  // no stratum has that name: the plan has a column so
 
+std::uint64_t awaited(std::span<const RunRecord> runs) {
+  return static_cast<std::uint64_t>(std::ranges::count_if(runs, &RunRecord::is_awaited));
+}
+
 // `input`: its plan; its runs are the report's by now.
 Analysis analysis_of(const CampaignReport& report, const ReportInput& input) {
   const auto weighted = std::ranges::find(report.strata_keys, input.plan.weights_key);
@@ -158,14 +164,8 @@ Analysis analysis_of(const CampaignReport& report, const ReportInput& input) {
   for (const RunRecord& run : report.runs)
     if (run.state == RunRecord::State::kRemoved && run.ended_before_removal)
       removed.insert(run.task);
-  // A raise brings runs back that wait for money: who may look and then raise a little looks again
-  // and again, as with runs that are open.
-  const auto for_money = std::ranges::count_if(report.runs, [](const RunRecord& run) {
-    return run.state == RunRecord::State::kParked && run.parked_why.empty();
-  });
-  Analysis out =
-      analyse(cells, input.plan, input.plan_registered, input.contrasts,
-              report.total.open + static_cast<std::uint64_t>(for_money) + input.open_beside);
+  Analysis out = analyse(cells, input.plan, input.plan_registered, input.contrasts,
+                         awaited(report.runs) + input.open_beside);
   out.of_part = !report.part.empty();
   if (!removed.empty()) {
     std::vector<RunRecord> with_removed = report.runs;
@@ -181,6 +181,37 @@ Analysis analysis_of(const CampaignReport& report, const ReportInput& input) {
 
 }  // namespace
 
+Status may_be_compared(std::string_view campaign, std::span<const RunRecord> runs) {
+  const std::uint64_t open = awaited(runs);
+  if (open == 0) return ok_status();
+  return Error{
+      Errc::kConflict,
+      fmt::format("{} runs of {} are open or parked for money: a comparison before the end "
+                  "is a look that no plan has registered (let them end, raise the "
+                  "budget, or cancel them)",
+                  open, printable(campaign))};
+}
+
+SeenRuns::Again SeenRuns::add(std::string_view campaign, std::span<const RunRecord> runs) {
+  Again out;
+  const auto is_again = [&](std::string name) {
+    const auto [at, added] = seen_.emplace(std::move(name), campaigns_);
+    if (added || at->second == campaigns_) return false;
+    if (out.runs == 0) out.of = at->second;
+    return true;
+  };
+  for (const RunRecord& run : runs) {
+    // A journal that was recovered from evidence has the report, and no time.
+    const bool asked = run.first_asked_ms != 0 &&
+                       is_again(fmt::format("{} {} {}", campaign, run.name, run.first_asked_ms));
+    const bool reported =
+        run.report != Digest() && is_again(fmt::format("{} {}", campaign, run.report.hex()));
+    out.runs += asked || reported ? 1 : 0;
+  }
+  ++campaigns_;
+  return out;
+}
+
 Status keep_stage(ReportInput& input, const std::string& stage) {
   std::vector<std::string> known;
   std::vector<RunRecord> kept;
@@ -191,10 +222,7 @@ Status keep_stage(ReportInput& input, const std::string& stage) {
       kept.push_back(std::move(run));
       continue;
     }
-    using State = RunRecord::State;
-    const bool for_money = run.state == State::kParked && run.parked_why.empty();
-    if (run.state == State::kPlanned || run.state == State::kRunning || for_money)
-      ++input.open_beside;
+    if (run.is_awaited()) ++input.open_beside;
   }
   if (kept.empty()) {
     const std::vector<std::string_view> words(known.begin(), known.end());
@@ -254,6 +282,7 @@ CampaignReport build_report(ReportInput input) {
   report.strata_keys = std::move(input.strata_keys);
   report.alpha = input.alpha;
   report.deviations = std::move(input.deviations);
+  report.approvals = std::move(input.approvals);
   report.projection = std::move(input.projection);
   report.alerts = std::move(input.alerts);
   report.runs = std::move(input.runs);

@@ -101,11 +101,38 @@ struct RunRecord {
   // constraint of its contract (R008), with the first of these for people.
   std::string worker;
   std::int64_t started_ms = 0;
+  std::int64_t first_asked_ms = 0;  // when its first attempt was; 0: there is none
   std::uint64_t violations = 0;
   std::string violated;
   std::string stage{};  // of the plan
   // Acceptance passed and no constraint was broken.  Requires: it has ended.
   bool satisfied() const { return outcome == RunOutcome::kSuccess && violations == 0; }
+  // It may still end as it was planned: not started, running, or parked until a budget is raised.
+  bool is_awaited() const {
+    return state == State::kPlanned || state == State::kRunning ||
+           (state == State::kParked && parked_why.empty());
+  }
+};
+
+// The rule of all that compares (docs/analysis.md): kConflict while a run of the campaign is
+// awaited, for whoever looks and then raises a budget a little, until it pleases, finds a
+// difference where there is none.  `campaign`: as its reader calls it.
+Status may_be_compared(std::string_view campaign, std::span<const RunRecord> runs);
+
+// Finds runs that would count twice, by their attempts: a folder that was copied and resumed has
+// another journal, and all attempts of before the copy.
+class SeenRuns {
+ public:
+  struct Again {
+    std::uint64_t runs = 0;  // with an attempt that campaigns added before have
+    std::size_t of = 0;      // the place, from 0, of the one that has that of the first
+  };
+  // `campaign`: its id.
+  Again add(std::string_view campaign, std::span<const RunRecord> runs);
+
+ private:
+  std::map<std::string, std::size_t> seen_;  // an attempt, and the place of its campaign
+  std::size_t campaigns_ = 0;
 };
 
 struct ReportInput {
@@ -115,14 +142,15 @@ struct ReportInput {
   std::vector<RunRecord> runs;  // Requires: each has a value per key
   double alpha = 0.05;
   std::vector<std::string> deviations{};  // from the registration, one sentence each
+  std::vector<std::string> approvals{};   // each of a stage: by whom, by which digest
   std::optional<Comparison> projection{};
   std::vector<std::string> alerts{};  // about money, in order
   AnalysisPlan plan{};
   bool plan_registered = false;
   // What the plan compares, each pair a - b (contrasts_of).
   std::vector<std::pair<std::string, std::string>> contrasts{};
-  // Of the journal that all of this was read from, in hexadecimal: the same twice is the same
-  // campaign.  Empty: nobody has run anything yet.
+  // Of the journal that all of this was read from, in hexadecimal.  Empty: nobody has run anything
+  // yet, or its rows are not sealed.
   std::string journal_head{};
   // Why it is not all of the campaign, a sentence; empty: it is.  And how many runs beside it are
   // open: while there are any, no comparison is shown of a part either.
@@ -229,6 +257,7 @@ struct CampaignReport {
   std::vector<ReportRow> rows;
   std::vector<CostRow> costs;            // all, by method, stratum and outcome
   std::vector<std::string> deviations;   // declared, from what was registered
+  std::vector<std::string> approvals;    // see ReportInput
   std::optional<Comparison> projection;  // nothing: no inputs of one are there
   std::vector<std::string> alerts;       // envelopes that filled up, runs that dominated
   std::string journal_head;              // `proctor verify` prints the same while no row changes

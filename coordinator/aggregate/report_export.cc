@@ -263,6 +263,7 @@ std::string render_json(const CampaignReport& report, JsonForm form, std::string
   head["notes"] = report_notes();
   head["total_cost"] = cost_json(report.total.cost);
   head["deviations"] = report.deviations;
+  head["approvals"] = report.approvals;
   head["alerts"] = report.alerts;
   head["journal_head"] =
       report.journal_head.empty() ? Ordered(nullptr) : Ordered(report.journal_head);

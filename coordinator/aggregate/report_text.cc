@@ -246,10 +246,10 @@ void parked(std::string& out, const CampaignReport& report) {
   if (kParkedShown < shown) out += "  and " + number(shown - kParkedShown) + " more\n";
 }
 
-void deviations(std::string& out, const CampaignReport& report) {
-  if (report.deviations.empty()) return;
-  out += "\nDeviations from what was registered\n\n";
-  for (const std::string& d : report.deviations) append_wrapped(out, "  * ", printable(d, 2000));
+void listed(std::string& out, const char* title, const std::vector<std::string>& sentences) {
+  if (sentences.empty()) return;
+  out += "\n" + std::string(title) + "\n\n";
+  for (const std::string& s : sentences) append_wrapped(out, "  * ", printable(s, 2000));
 }
 
 void alerts(std::string& out, const CampaignReport& report) {
@@ -296,7 +296,8 @@ std::string render_tables(const CampaignReport& report) {
   set_aside(out, report);
   violations(out, report);
   parked(out, report);
-  deviations(out, report);
+  listed(out, "Deviations from what was registered", report.deviations);
+  listed(out, "Approvals of stages", report.approvals);
   alerts(out, report);
   return out;
 }

@@ -5,7 +5,6 @@
 #include "common/base/text.h"
 #include "coordinator/aggregate/campaign_comparison.h"
 #include "coordinator/cli/command.h"
-#include "coordinator/cli/open_journal.h"
 #include "coordinator/cli/report_files.h"
 #include "coordinator/cli/share_option.h"
 
@@ -51,24 +50,6 @@ Status check_names(const CompareArgs& args, const std::map<std::string, std::str
   return args.method.empty() ? ok_status() : known(newer, args.method, "newer");
 }
 
-// Every copy of a journal has the life that began it, and no other journal has.  Nothing: nobody
-// has run it yet.
-Result<std::optional<EpochBegun>> first_life(const FrozenCampaign& frozen) {
-  PROCTOR_TRY(std::optional<JournalReader> journal, begun_journal(frozen.folder));
-  std::vector<EpochBegun> lives;
-  if (journal) {
-    PROCTOR_TRY(lives, journal->epochs());
-  }
-  return lives.empty() ? std::nullopt : std::optional(lives.front());
-}
-
-Result<bool> are_copies(const FrozenCampaign& older, const FrozenCampaign& newer) {
-  if (older.id != newer.id) return false;
-  PROCTOR_TRY(const auto a, first_life(older));
-  PROCTOR_TRY(const auto b, first_life(newer));
-  return a && b && a->host == b->host && a->pid == b->pid && a->at == b->at;
-}
-
 Result<int> compare(const CompareArgs& args) {
   PROCTOR_TRY(const auto names, names_of(args.names));
   PROCTOR_TRY(const FrozenCampaign older, load_registered(args.older));
@@ -76,11 +57,10 @@ Result<int> compare(const CompareArgs& args) {
   PROCTOR_CHECK_OK(check_names(args, names, older.registration, newer.registration));
   PROCTOR_TRY(const CampaignReport before, read_report(older));
   PROCTOR_TRY(const CampaignReport now, read_report(newer));
+  PROCTOR_CHECK_OK(may_be_compared(args.older, before.runs));
+  PROCTOR_CHECK_OK(may_be_compared(args.newer, now.runs));
   CampaignComparison c = compare_campaigns({older.registration, before}, {newer.registration, now},
                                            names, args.margin);
-  PROCTOR_TRY(const bool copies, are_copies(older, newer));
-  if (copies && c.one_campaign.empty())
-    c.one_campaign = "both are one campaign, one folder a copy of the other at another time";
   if (!args.method.empty()) {
     std::erase_if(c.methods, [&](const MethodComparison& m) { return m.new_name != args.method; });
     if (!c.methods.empty()) c.lost_agents.clear();  // the others are not asked about

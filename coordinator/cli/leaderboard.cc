@@ -2,6 +2,8 @@
 
 #include "coordinator/aggregate/leaderboard.h"
 
+#include <fmt/format.h>
+
 #include <cstdio>
 #include <set>
 
@@ -27,6 +29,7 @@ struct ReadCampaign {
 Result<ReadCampaign> read_campaign(const std::string& folder) {
   PROCTOR_TRY(FrozenCampaign frozen, load_registered(folder));
   PROCTOR_TRY(CampaignReport report, read_report(frozen));
+  PROCTOR_CHECK_OK(may_be_compared(folder, report.runs));
   return ReadCampaign{std::move(frozen), std::move(report)};
 }
 
@@ -57,14 +60,13 @@ Status write_board(const Leaderboard& board, const fs::path& into) {
 
 Status leaderboard(const BoardArgs& args) {
   std::vector<ReadCampaign> read;
-  // By journal: a campaign that was copied and run again has the same id, and is another.
-  std::map<std::string, std::string> seen;
+  SeenRuns seen;
   for (const std::string& folder : args.folders) {
     PROCTOR_TRY(ReadCampaign c, read_campaign(folder));
-    const auto [before, added] = seen.emplace(c.report.journal_head, folder);
-    if (!added && !c.report.journal_head.empty())
-      return Error{Errc::kConflict, folder + " and " + before->second +
-                                        " have the same journal: each campaign counts once"};
+    if (const auto again = seen.add(c.report.campaign, c.report.runs); 0 < again.runs)
+      return Error{Errc::kConflict,
+                   fmt::format("{} runs of {} are in {} too: each campaign counts once", again.runs,
+                               folder, args.folders[again.of])};
     read.push_back(std::move(c));
   }
   PROCTOR_CHECK_OK(check_tasks(args.tasks, read));

@@ -1,5 +1,7 @@
 #include "coordinator/cli/money_files.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
@@ -10,6 +12,7 @@
 #include "coordinator/cli/open_journal.h"
 #include "coordinator/cli/status_file.h"
 #include "coordinator/core/budget_watch.h"
+#include "coordinator/core/gate_note.h"
 #include "coordinator/core/operator_note.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/journal/journal_reader.h"
@@ -224,6 +227,26 @@ std::vector<std::string> deviations_of(const FrozenCampaign& frozen,
                   money_word(frozen.campaign.cost_model) + (r.by.empty() ? "" : " by " + r.by) +
                   ": " + r.reason);
   for (std::string& act : choices_of(standing)) out.push_back(std::move(act));
+  return out;
+}
+
+Result<std::vector<std::string>> approvals_of(const std::vector<Note>& standing) {
+  std::vector<std::string> out;
+  for (const Note& note : standing) {
+    if (note.kind == kNoteOperator) {
+      PROCTOR_TRY(const OperatorFact fact, operator_fact_of(note));
+      if (fact.act.kind == OperatorActKind::kApproveStage)
+        out.push_back(fmt::format("{}: stage {} was approved by {} by the digest {}: {}",
+                                  to_rfc3339(note.at), fact.act.stage, fact.act.by, fact.act.digest,
+                                  fact.act.reason));
+    } else if (note.kind == kNoteStageOpened) {
+      PROCTOR_TRY(const StageOpened fact, stage_opened_of(note));
+      out.push_back(
+          fmt::format("{}: stage {} was opened by the digest {}, which {} had approved",
+                      to_rfc3339(note.at), fact.stage, fact.digest.hex(),
+                      fact.by.empty() ? "nobody" : fmt::format("{}", fmt::join(fact.by, ", "))));
+    }
+  }
   return out;
 }
 

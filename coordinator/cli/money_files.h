@@ -32,4 +32,8 @@ std::vector<std::string> deviations_of(const FrozenCampaign& frozen,
                                        const std::vector<BudgetRaised>& raises,
                                        const std::vector<Note>& standing);
 
+// Each approval of a stage, by whom and by which digest of what came before it, and each opening.
+// kCorrupt: a note is none.
+Result<std::vector<std::string>> approvals_of(const std::vector<Note>& standing);
+
 }  // namespace proctor::cli

@@ -46,11 +46,8 @@ Result<PilotVariance> variance_of(const std::string& folder, const Pair& pair) {
   PROCTOR_CHECK_OK(known(frozen.registration, pair.first, folder));
   PROCTOR_CHECK_OK(known(frozen.registration, pair.second, folder));
   PROCTOR_TRY(const ReportInput runs, read_runs(frozen));
-  for (const RunRecord& run : runs.runs)
-    if (run.state == RunRecord::State::kPlanned || run.state == RunRecord::State::kRunning)
-      return Error{Errc::kConflict, "--from: runs of " + folder +
-                                        " are open. An earlier stage is read when it has ended; "
-                                        "half of it would choose the moment."};
+  if (Status may = may_be_compared(folder, runs.runs); !may.ok())
+    return in_context("--from", std::move(may).error());
   const TaskCells cells = task_cells(runs.runs);
   const std::size_t a = cells.method(pair.first), b = cells.method(pair.second);
   std::vector<PairedTask> tasks;

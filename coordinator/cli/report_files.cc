@@ -108,6 +108,7 @@ Cost sum(const Cost& a, const Cost& b) {
 // Attempts come in order, so the last one that has a say about where the run stands says it.
 void add_attempt(RunRecord& run, const AttemptRecord& a) {
   run.attempts = a.core.attempt.no.raw();
+  if (run.attempts == 1) run.first_asked_ms = a.intent_at.raw();
   run.cost = sum(run.cost, a.cost);
   if (a.core.settled) {
     run.asked = run.asked + a.core.ask;
@@ -250,6 +251,7 @@ Result<ReportInput> input_of(const FrozenCampaign& frozen, const std::optional<S
   if (head) input.journal_head = head->hex();
   const RestoredState& state = view.state;
   input.deviations = deviations_of(frozen, state.raises, state.standing);
+  PROCTOR_TRY(input.approvals, approvals_of(state.standing));
   if (const auto again = std::ranges::find(state.meta, kMetaRunAgain, &MetaSet::key);
       again != state.meta.end())
     input.deviations.insert(input.deviations.begin(), again->value + ": " + kRunBefore);

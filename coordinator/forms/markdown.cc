@@ -168,6 +168,7 @@ std::string render_markdown(const CampaignReport& report) {
                                    row.success));
   append_sentences(out, "To distrust", broken);
   append_sentences(out, "Deviations from what was registered", report.deviations);
+  append_sentences(out, "Approvals of stages", report.approvals);
   append_sentences(out, "Alerts about money", report.alerts);
   out += "\nThe whole report: `reports/report.html`";
   if (!report.journal_head.empty())

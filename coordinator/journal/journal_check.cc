@@ -81,7 +81,7 @@ Status look_inside(const fs::path& file, JournalFinding& out) {
   PROCTOR_TRY(auto db, sqlite::Database::open(file, sqlite::Database::Mode::kReadOnly));
   PROCTOR_TRY(out.blank, journal::has_nothing_yet(db));
   if (out.blank) return ok_status();
-  PROCTOR_CHECK_OK(journal::check_schema(db));
+  PROCTOR_CHECK_OK(journal::prepare_for_reading(db));
   Problems pages;
   PROCTOR_CHECK_OK(each_text(db, "PRAGMA integrity_check(100)", pages));
   if (pages.size() != 1 || pages[0] != "ok")

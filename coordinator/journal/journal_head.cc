@@ -116,12 +116,10 @@ Result<std::optional<WallTime>> last_fact(sqlite::Database& db) {
 
 Result<JournalHead> head_until(sqlite::Database& db, WallTime until) {
   PROCTOR_TRY(const auto snapshot, sqlite::Snapshot::of(db));
-  PROCTOR_TRY(const std::int64_t version, db.integer("PRAGMA user_version"));
   JournalHead out{"-", until, 0, {}, {}, {}};
   Sha256 all;
   std::string bytes;
   for (const char* sql : kFacts) {
-    if (version < 3 && std::string_view(sql).starts_with("SELECT 'review'")) continue;
     PROCTOR_TRY(auto rows, db.prepare(sql));
     rows.bind(0, until.raw());
     while (true) {

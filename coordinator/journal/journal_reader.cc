@@ -17,7 +17,7 @@ Result<sqlite::Database> open_checked(const fs::path& file, sqlite::Database::Mo
   PROCTOR_TRY(sqlite::Database db, sqlite::Database::open(file, mode));
   PROCTOR_TRY(const bool blank, journal::has_nothing_yet(db));
   if (blank) return Error{Errc::kNotFound, db.filename() + " has nothing in it yet"};
-  PROCTOR_CHECK_OK(journal::check_schema(db));
+  PROCTOR_CHECK_OK(journal::prepare_for_reading(db));
   // The schema check reads the header only; this one needs the WAL.
   PROCTOR_TRY(const std::int64_t tables, db.integer("SELECT count(*) FROM sqlite_schema"));
   if (tables == 0) return Error{Errc::kCorrupt, db.filename() + " has no tables"};

@@ -112,14 +112,6 @@ class RowReader {
   std::string error_;
 };
 
-// A journal of schema 1 that is only read has no meters.
-Result<std::string> of_schema(sqlite::Database& db, std::string sql) {
-  PROCTOR_TRY(const std::int64_t version, db.integer("PRAGMA user_version"));
-  constexpr std::string_view kColumn = ", metered";
-  if (version < 2) sql.replace(sql.find(kColumn), kColumn.size(), ", NULL");
-  return sql;
-}
-
 enum class WithUsage { kAlways, kUnlessSettled };
 
 RestoredAttempt core_of(RowReader& r, const sqlite::Statement& row, const Workers& workers,
@@ -229,8 +221,6 @@ Status load_runs(sqlite::Database& db, RestoredState& state) {
 
 // Each sealed with the one before, as they were written, and none missing.
 Status load_reviews(sqlite::Database& db, RestoredState& state) {
-  PROCTOR_TRY(const std::int64_t version, db.integer("PRAGMA user_version"));
-  if (version < 3) return ok_status();
   Digest last;
   const char* sql =
       "SELECT seq, run, at_ms, milli_minutes, charged, reviewer, note, seal FROM reviews ORDER BY "
@@ -348,8 +338,7 @@ Result<RestoredState> load_state(sqlite::Database& db) {
   PROCTOR_TRY(const Workers workers, load_workers(db));
   PROCTOR_CHECK_OK(load_runs(db, state));
   state.attempts.reserve(state.ended.size());
-  PROCTOR_TRY(const std::string sql, of_schema(db, kCore));
-  PROCTOR_TRY(auto rows, db.prepare(sql.c_str()));
+  PROCTOR_TRY(auto rows, db.prepare(kCore));
   while (true) {
     PROCTOR_TRY(const bool row, rows.step());
     if (!row) break;
@@ -384,8 +373,7 @@ Status each_attempt(sqlite::Database& db, std::optional<RunId> only,
                     const std::function<void(const AttemptRecord&)>& visit) {
   PROCTOR_TRY(const auto snapshot, sqlite::Snapshot::of(db));
   PROCTOR_TRY(const Workers workers, load_workers(db));
-  PROCTOR_TRY(const std::string sql, of_schema(db, only ? kRecordsOfRun : kRecords));
-  PROCTOR_TRY(auto rows, db.prepare(sql.c_str()));
+  PROCTOR_TRY(auto rows, db.prepare(only ? kRecordsOfRun : kRecords));
   if (only) rows.bind(0, std::int64_t{only->raw()});
   while (true) {
     PROCTOR_TRY(const bool row, rows.step());

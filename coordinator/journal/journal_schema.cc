@@ -94,6 +94,23 @@ CREATE VIEW balance(spent, reserved, overrun, cap) AS
   FROM attempts;
 )sql";
 
+Status check_schema(sqlite::Database& db) {
+  PROCTOR_TRY(const std::int64_t application, db.integer("PRAGMA application_id"));
+  PROCTOR_TRY(const std::int64_t version, db.integer("PRAGMA user_version"));
+  if (application != kApplicationId) {
+    return Error{Errc::kInvalid, db.filename() + " is an SQLite file but not a Proctor journal"};
+  }
+  if (kSchemaVersion < version) {
+    return Error{Errc::kInvalid, db.filename() + " has journal schema " + std::to_string(version) +
+                                     ", written by a newer proctor; this one knows up to " +
+                                     std::to_string(kSchemaVersion)};
+  }
+  if (version < 1) {
+    return Error{Errc::kCorrupt, db.filename() + " has journal schema " + std::to_string(version)};
+  }
+  return ok_status();
+}
+
 Status create(sqlite::Database& db) {
   PROCTOR_TRY(auto transaction, sqlite::Transaction::begin(db, "BEGIN IMMEDIATE"));
   PROCTOR_CHECK_OK(db.exec(kFirstTables));
@@ -146,6 +163,8 @@ Result<std::vector<std::string>> foreign_objects(sqlite::Database& db) {
   std::string ours;
   for (const char* tables : {kFirstTables, kReviews, kSeals, kKeyedSeal, kViews})
     ours += without_space(tables);
+  constexpr std::string_view kMetered = "meteredTEXT,";
+  if (version < 2) ours.erase(ours.find(kMetered), kMetered.size());
   PROCTOR_TRY(auto objects, db.prepare("SELECT type, name, coalesce(sql, '') FROM sqlite_schema "
                                        "ORDER BY type, name"));
   std::vector<std::string> out;
@@ -180,21 +199,18 @@ Result<bool> has_nothing_yet(sqlite::Database& db) {
   return objects == 0 && mark == 0;
 }
 
-Status check_schema(sqlite::Database& db) {
-  PROCTOR_TRY(const std::int64_t application, db.integer("PRAGMA application_id"));
+Status prepare_for_reading(sqlite::Database& db) {
+  PROCTOR_CHECK_OK(check_schema(db));
   PROCTOR_TRY(const std::int64_t version, db.integer("PRAGMA user_version"));
-  if (application != kApplicationId) {
-    return Error{Errc::kInvalid, db.filename() + " is an SQLite file but not a Proctor journal"};
-  }
-  if (kSchemaVersion < version) {
-    return Error{Errc::kInvalid, db.filename() + " has journal schema " + std::to_string(version) +
-                                     ", written by a newer proctor; this one knows up to " +
-                                     std::to_string(kSchemaVersion)};
-  }
-  if (version < 1) {
-    return Error{Errc::kCorrupt, db.filename() + " has journal schema " + std::to_string(version)};
-  }
-  return ok_status();
+  if (version == kSchemaVersion) return ok_status();
+  std::string lacks = "PRAGMA temp_store = MEMORY;";
+  if (version < 2)
+    lacks += "CREATE TEMP VIEW attempts AS SELECT *, NULL AS metered FROM main.attempts;";
+  if (version < 3) lacks += kReviews;
+  lacks += kKeyedSeal;
+  for (std::size_t at = 0; (at = lacks.find("CREATE TABLE", at)) != std::string::npos;)
+    lacks.insert(at + std::string_view("CREATE").size(), " TEMP");
+  return db.exec(lacks.c_str());
 }
 
 Status prepare_for_writing(sqlite::Database& db) {

@@ -19,8 +19,11 @@ Status prepare_for_writing(sqlite::Database& db);
 // first thing done), and of an open one: the tables and the mark come in one transaction.
 bool was_never_made(const fs::path& file);
 Result<bool> has_nothing_yet(sqlite::Database& db);
+// Tables and columns that an older schema lacks are there from then on, empty and for this
+// connection alone: a reader knows one schema.  Seals are left out, for a journal that has none is
+// another thing than one whose rows are not sealed.
 // kInvalid: another application's file, or a schema newer than this build.
-Status check_schema(sqlite::Database& db);
+Status prepare_for_reading(sqlite::Database& db);
 // A sentence on each table, view, index and trigger that this schema does not have, or has
 // otherwise: whoever can write to the file can have rows rewritten by it, or shown otherwise.
 Result<std::vector<std::string>> foreign_objects(sqlite::Database& db);

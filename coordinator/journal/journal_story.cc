@@ -9,7 +9,8 @@ namespace proctor::journal {
 namespace {
 
 // $ONLY: what restricts a table to one run.  A note may concern it though it names none, or
-// another.
+// another.  An operator who booked a review is told of by the review itself, which says more;
+// quotes inside of a reason are written with a backslash.
 constexpr const char* kFacts = R"sql(
 SELECT at_ms, run, attempt, fact, detail FROM (
   SELECT intent_ms AS at_ms, run, attempt, 0 AS step, 0 AS seq, 'intent' AS fact,
@@ -31,21 +32,15 @@ SELECT at_ms, run, attempt, fact, detail FROM (
   UNION ALL SELECT at_ms, run, NULL, 5, 0, state,
     printf('%s is short by %d.%06d USD', (SELECT name FROM scopes WHERE id = scope),
       short_by / 1000000, short_by % 1000000) FROM (SELECT * FROM runs WHERE state = 'parked') $ONLY
-  $REVIEWS
-  UNION ALL SELECT at_ms, run, attempt, 6, seq, kind, detail FROM $NOTES
-  $EPOCHS)
-WHERE at_ms >= ? AND at_ms IS NOT NULL ORDER BY at_ms, step, seq, run, attempt
-)sql";
-constexpr const char* kReviewFacts = R"sql(
   UNION ALL SELECT at_ms, run, NULL, 6, 0, 'reviewed',
     printf('%d.%03d minutes by %s, charged %d.%06d USD%s', milli_minutes / 1000,
       milli_minutes % 1000, reviewer, charged / 1000000, charged % 1000000,
       CASE WHEN note = '' THEN '' ELSE ': ' || note END) FROM reviews $ONLY
+  UNION ALL SELECT at_ms, run, attempt, 6, seq, kind, detail FROM notes WHERE NOT (kind = 'operator'
+    AND detail LIKE '%"act":"review"%' AND at_ms IN (SELECT at_ms FROM reviews))
+  $EPOCHS)
+WHERE at_ms >= ? AND at_ms IS NOT NULL ORDER BY at_ms, step, seq, run, attempt
 )sql";
-// An operator who booked a review is told of by the review itself, which says more; quotes inside
-// of a reason are written with a backslash.
-constexpr const char* kNotes = R"sql((SELECT * FROM notes WHERE NOT (kind = 'operator'
-  AND detail LIKE '%"act":"review"%' AND at_ms IN (SELECT at_ms FROM reviews))))sql";
 constexpr const char* kEpochFacts = R"sql(
   UNION ALL SELECT begun_ms, NULL, NULL, -1, epoch, 'epoch',
     printf('life %d of the coordinator: process %d on %s, proctor %s', epoch, pid, host, version)
@@ -57,17 +52,8 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
     text.replace(at, from.size(), to);
 }
 
-Result<bool> has_reviews(sqlite::Database& db) {
-  PROCTOR_TRY(const std::int64_t n,
-              db.integer("SELECT count(*) FROM sqlite_schema WHERE name = 'reviews'"));
-  return n == 1;
-}
-
-Result<std::string> facts_sql(sqlite::Database& db, std::optional<RunId> only) {
-  PROCTOR_TRY(const bool reviews, has_reviews(db));
+std::string facts_sql(std::optional<RunId> only) {
   std::string sql = kFacts;
-  replace_all(sql, "$REVIEWS", reviews ? kReviewFacts : "");
-  replace_all(sql, "$NOTES", reviews ? kNotes : "notes");
   replace_all(sql, "$EPOCHS", only ? "" : kEpochFacts);
   replace_all(sql, "$ONLY", only ? "WHERE run = " + std::to_string(only->raw()) : "");
   return sql;
@@ -112,8 +98,7 @@ Json value_of(const sqlite::Statement& row, int column) {
 Status each_fact(sqlite::Database& db, std::optional<RunId> only, WallTime since,
                  const std::function<void(const StoryFact&)>& visit) {
   PROCTOR_TRY(const auto snapshot, sqlite::Snapshot::of(db));
-  PROCTOR_TRY(const std::string sql, facts_sql(db, only));
-  PROCTOR_TRY(auto rows, db.prepare(sql));
+  PROCTOR_TRY(auto rows, db.prepare(facts_sql(only)));
   rows.bind(0, since.raw());
   while (true) {
     PROCTOR_TRY(const bool row, rows.step());
@@ -141,9 +126,7 @@ Status each_row_of_all(sqlite::Database& db,
        {"reviews", "seq"},
        {"notes", "seq"}}};
   PROCTOR_TRY(const auto snapshot, sqlite::Snapshot::of(db));
-  PROCTOR_TRY(const bool reviews, has_reviews(db));
   for (const auto& [table, order] : kTables) {
-    if (table == "reviews" && !reviews) continue;
     PROCTOR_TRY(auto rows, db.prepare("SELECT * FROM " + std::string(table) + " ORDER BY " +
                                       std::string(order)));
     while (true) {

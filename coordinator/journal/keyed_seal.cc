@@ -56,8 +56,6 @@ Result<bool> has_rows(sqlite::Database& db) {
 }  // namespace
 
 Result<std::optional<KeyedSeal>> read_keyed_seal(sqlite::Database& db) {
-  PROCTOR_TRY(const std::int64_t version, db.integer("PRAGMA user_version"));
-  if (version < 5) return std::optional<KeyedSeal>();
   PROCTOR_TRY(auto row,
               db.prepare("SELECT key, since_ms, at_ms, commits, rows, sum, mac FROM keyed_seal"));
   PROCTOR_TRY(const bool there, row.step());

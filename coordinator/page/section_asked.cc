@@ -67,10 +67,19 @@ Markup changes(const Context& c) {
   return out;
 }
 
+Markup approvals(const Context& c) {
+  if (c.report.approvals.empty()) return {};
+  Markup items;
+  for (const std::string& a : c.report.approvals)
+    items << element("li", text(a, kReasonBytes)) << line_end();
+  return element("h3", "Approvals of stages") + element("ul", items);
+}
+
 }  // namespace
 
 Markup asked(Context& c) {
-  return facts_table(c, "Campaign", c.facts.asked) + methods_table(c) + plan_table(c) + changes(c);
+  return facts_table(c, "Campaign", c.facts.asked) + methods_table(c) + plan_table(c) + changes(c) +
+         approvals(c);
 }
 
 namespace {

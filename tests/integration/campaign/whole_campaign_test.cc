@@ -3,6 +3,7 @@
 #include <random>
 
 #include "tests/support/books.h"
+#include "tests/support/journal_schemas.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -55,6 +56,48 @@ TEST_SUITE("campaign") {
     CHECK(contains(shown, "\nnoop       all"));
     CHECK_FALSE(contains(shown, "language=shell"));
     scene.require_nothing_left();
+  }
+
+  TEST_CASE("every command that reads takes journals of older schemas") {
+    const CampaignScene scene;
+    REQUIRE(scene.run("run").exit_code == 0);
+    const std::string run = "add/reference/r1", folder = scene.folder().string();
+    const auto said = [&](std::vector<std::string> args) {
+      const CommandOutcome out = proctor::testing::proctor(args);
+      CHECK_MESSAGE(out.exit_code == (args[0] == "compare" ? 5 : 0), args[0] << ": " << out.err);
+      return out.out;
+    };
+    const auto alike = [&] {
+      std::vector<std::string> out;
+      for (const char* command : {"list", "story", "logs", "diff"}) {
+        std::vector<std::string> args{command, folder};
+        if (args[0] == "logs" || args[0] == "diff") args.push_back(run);
+        out.push_back(said(args));
+      }
+      return out;
+    };
+    const std::vector<std::string> newest = alike();
+    for (const int schema : {4, 3, 2, 1}) {
+      CAPTURE(schema);
+      scene.sql(as_schema(schema));
+      CHECK(alike() == newest);
+      for (const char* command : {"status", "report", "project", "budget", "leaderboard", "wait"})
+        said({command, folder});
+      said({"compare", folder, folder});
+      said({"explain", folder, run});
+      said({"pilot", "status", folder});
+      for (const char* part : {"check", "head", "export"}) said({"journal", part, folder});
+      const std::string verified = scene.run("verify").out;
+      CHECK_MESSAGE(contains(verified, "which this host made for the campaign, was taken away"),
+                    verified);
+      CHECK_FALSE(contains(verified, "that no proctor made"));
+      // The report of this attempt has meters, which the journal of schema 1 cannot have.
+      CHECK(contains(verified, "its report has another usage") == (schema == 1));
+    }
+    CHECK(scene.number("PRAGMA user_version") == 1);
+    said({"budget", "raise", folder, "global", "60.00", "--reason", "x", "--by", "Ada"});
+    CHECK(scene.number("PRAGMA user_version") == 5);
+    CHECK(alike()[0] == newest[0]);
   }
 
   TEST_CASE("one changed byte in any file of a run makes verify fail") {
@@ -138,6 +181,66 @@ TEST_SUITE("campaign") {
     CHECK(scene.run("resume").exit_code == 3);
     check_books(scene, {.runs = 6, .parked = parked});
     scene.require_nothing_left();
+  }
+
+  TEST_CASE("no command compares a campaign while its runs are open or wait for money") {
+    CampaignShape shape;
+    shape.global = shape.task = "0.5025";
+    const CampaignScene scene(shape);
+    const std::string folder = scene.folder().string();
+    const std::vector<std::vector<std::string>> comparing{
+        {"leaderboard", folder},
+        {"compare", folder, folder, "--map", "noop=reference"},
+        {"merge", folder, folder},
+        {"power", "--n", "2", "--from", folder, "--compare", "reference,noop"}};
+    const auto all_refuse = [&] {
+      for (const std::vector<std::string>& args : comparing) {
+        const CommandOutcome out = proctor::testing::proctor(args);
+        CHECK_MESSAGE(out.exit_code == 2, args[0] << out.out);
+        CHECK_MESSAGE(contains(out.err, " are open or parked for money"), args[0] << out.err);
+        CHECK(out.out.empty());
+      }
+      CHECK(contains(scene.run("report").out, "are open or parked for money"));
+    };
+    REQUIRE(scene.run("plan", {"--freeze"}).exit_code == 0);
+    all_refuse();
+    REQUIRE(scene.run("run").exit_code == 3);
+    REQUIRE(0 < scene.number("SELECT count(*) FROM runs WHERE state = 'parked'"));
+    all_refuse();
+    REQUIRE(scene.run("cancel", {"all", "--reason", "enough"}).exit_code == 0);
+    CHECK(proctor::testing::proctor(comparing[0]).exit_code == 0);
+    CHECK(proctor::testing::proctor(comparing[1]).exit_code == 5);
+  }
+
+  TEST_CASE("a copied folder counts its runs once, resumed or from before journals had seals") {
+    const CampaignScene scene;
+    const std::string folder = scene.folder().string();
+    REQUIRE(scene.run("run").exit_code == 0);
+    const fs::path copy = scene.temp() / "copy", again = scene.temp() / "again";
+    fs::copy(folder, copy, fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+    REQUIRE(proctor::testing::proctor({"resume", copy.string()}).exit_code == 0);
+    const auto refused = [&](const std::string& command, const std::string& other) {
+      const CommandOutcome out = proctor::testing::proctor({command, folder, other});
+      CHECK_MESSAGE(out.exit_code == 2, command << out.out);
+      CHECK_MESSAGE(contains(out.err, "4 runs of "), out.err);
+    };
+    const auto compared = [&](const fs::path& other) {
+      return proctor::testing::proctor({"compare", folder, other.string()}).out;
+    };
+    for (const char* command : {"merge", "leaderboard"}) refused(command, copy.string());
+    CHECK(contains(compared(copy), ": 4 runs are in both"));
+    scene.sql(as_schema(3));
+    for (const char* command : {"merge", "leaderboard"}) refused(command, folder);
+    // The same plan, run again, has other attempts.
+    fs::copy(folder, again, fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+    fs::remove_all(again / "runs");
+    for (const char* file :
+         {"journal.sqlite", "journal.sqlite-wal", "journal.sqlite-shm", "status.json"})
+      fs::remove(again / ".proctor" / file);
+    const CommandOutcome ran = proctor::testing::proctor({"run", again.string(), "--again"});
+    CHECK_MESSAGE(ran.exit_code == 0, ran.err);
+    CHECK(proctor::testing::proctor({"merge", folder, again.string()}).exit_code == 0);
+    CHECK_FALSE(contains(compared(again), "in both"));
   }
 
   TEST_CASE("two campaigns on one machine do not disturb each other") {

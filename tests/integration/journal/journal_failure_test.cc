@@ -8,9 +8,11 @@
 #include <csignal>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <thread>
 
 #include "common/base/digest.h"
+#include "coordinator/journal/journal_check.h"
 #include "tests/integration/journal/sql.h"
 #include "tests/integration/journal/support.h"
 
@@ -190,26 +192,55 @@ TEST_SUITE("journal") {
     }
   }
 
-  TEST_CASE("a journal of schema 1 is read as it is and upgraded when it is written to") {
-    const Folder folder;
-    REQUIRE(folder.open()->append_and_wait(life_of(1)).ok());
-    run_sql(
-        folder.file,
-        "DROP VIEW attempt_story; DROP VIEW balance; DROP TABLE reviews; DROP TABLE seals; "
-        "DROP TABLE keyed_seal; ALTER TABLE attempts DROP COLUMN metered; PRAGMA user_version = 1");
-    const auto usage_of = [&](std::uint32_t run) {
+  TEST_CASE("a journal of each older schema is read as it is and upgraded when it is written to") {
+    for (const int schema : {1, 2, 3, 4}) {
+      CAPTURE(schema);
+      const Folder folder;
+      REQUIRE(folder.open()->append_and_wait(life_of(1)).ok());
+      const auto facts_in = [](JournalReader& reader) {
+        std::vector<std::string> out;
+        const auto keep = [&](const StoryFact& f) { out.push_back(f.fact + ": " + f.detail); };
+        CHECK(reader.each_fact(std::nullopt, WallTime(0), keep).ok());
+        return out;
+      };
+      const auto [before, facts] = [&] {
+        JournalReader newest = must(JournalReader::open(folder.file));
+        return std::pair(must(newest.head_until(at(70'000))), facts_in(newest));
+      }();
+      REQUIRE_FALSE(facts.empty());
+      run_sql(folder.file, testing::as_schema(schema).c_str());
+      {
+        JournalReader reader = must(JournalReader::open(folder.file));
+        REQUIRE(reader.hold().ok());
+        const RestoredState state = must(reader.load());
+        CHECK(state.ended.size() == 1);
+        CHECK(state.reviews.empty());
+        const AttemptRecord one = must(reader.attempts_of(RunId(1))).at(0);
+        CHECK(one.core.charged == micro(1'234'567));
+        CHECK(one.core.usage.agent_ms == 60'000);
+        CHECK(one.core.usage.priced_micros == (schema < 2 ? 0 : 987'654));
+        CHECK(must(reader.last_fact()) == std::optional(at(66'020)));
+        CHECK(must(reader.head_until(at(70'000))) == before);
+        CHECK(must(reader.head()).has_value() == (4 <= schema));
+        CHECK(must(reader.check_seals()).empty());
+        CHECK_FALSE(must(reader.keyed_seal()).has_value());
+        CHECK(must(reader.foreign_objects()).empty());
+        CHECK(facts_in(reader) == facts);
+        std::map<std::string, Json, std::less<>> rows;
+        const auto keep = [&](std::string_view table, const Json& row) {
+          rows[std::string(table)] = row;
+        };
+        CHECK(reader.each_row_of_all(keep).ok());
+        CHECK(rows["attempts"]["charged"] == 1'234'567);
+        CHECK(rows["attempts"].contains("metered"));
+      }
+      CHECK(must(check_journal(folder.file)).problems.empty());
+      REQUIRE(folder.open()->append_and_wait(life_of(2)).ok());
       JournalReader reader = must(JournalReader::open(folder.file));
-      return must(reader.attempts_of(RunId(run))).at(0).core.usage;
-    };
-    CHECK(usage_of(1).agent_ms == 60'000);
-    CHECK(usage_of(1).priced_micros == 0);
-    {
-      const auto journal = folder.open();
-      REQUIRE(journal->append_and_wait(life_of(2)).ok());
+      CHECK(must(reader.attempts_of(RunId(1))).at(0).core.usage.agent_ms == 60'000);
+      CHECK(must(reader.attempts_of(RunId(2))).at(0).core.usage == result_of(attempt(2)).usage);
+      CHECK(must(reader.foreign_objects()).empty());
     }
-    CHECK(usage_of(1).agent_ms == 60'000);
-    CHECK(usage_of(2) == result_of(attempt(2)).usage);
-    CHECK(must(must(JournalReader::open(folder.file)).foreign_objects()).empty());
   }
 
   TEST_CASE("rows that nobody of us wrote are corrupt and named") {

@@ -103,7 +103,7 @@ TEST_SUITE("journal") {
     const Host host;
     const Folder folder;
     write_some(folder);
-    run_sql(folder.file, "DROP TABLE keyed_seal; PRAGMA user_version = 4");
+    run_sql(folder.file, testing::as_schema(4).c_str());
     fs::remove(host.dir.path() / "proctor/sealed.campaigns");
     CHECK(verdict(folder, host) == SealVerdict::kNone);
     write_some(folder, 100);

@@ -111,11 +111,7 @@ TEST_SUITE("journal") {
   TEST_CASE("a journal of schema 2 has no reviews and gets them when it is written to") {
     const Folder folder;
     REQUIRE(folder.open()->append_and_wait(life_of(1)).ok());
-    run_sql(folder.file,
-            "DROP VIEW attempt_story; DROP VIEW balance; DROP TABLE reviews; DROP TABLE seals; "
-            "DROP TABLE keyed_seal; "
-            "CREATE VIEW balance(spent, reserved, overrun, cap) AS SELECT 1, 2, 3, 4; "
-            "CREATE VIEW attempt_story(run) AS SELECT run FROM attempts; PRAGMA user_version = 2");
+    run_sql(folder.file, testing::as_schema(2).c_str());
     CHECK(must(must(JournalReader::open(folder.file)).load()).reviews.empty());
     {
       const auto journal = folder.open();

@@ -112,7 +112,7 @@ TEST_SUITE("journal") {
   TEST_CASE("a journal of schema 3 is sealed when it is written to") {
     const Folder folder;
     write_much(folder);
-    run_sql(folder.file, "DROP TABLE seals; DROP TABLE keyed_seal; PRAGMA user_version = 3");
+    run_sql(folder.file, testing::as_schema(3).c_str());
     CHECK(broken(folder).empty());
     CHECK_FALSE(must(must(JournalReader::open(folder.file)).head()).has_value());
     REQUIRE(folder.open()->append_and_wait(life_of(300)).ok());

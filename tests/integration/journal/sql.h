@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/base/files.h"
+#include "tests/support/journal_schemas.h"
 
 namespace proctor::test {
 

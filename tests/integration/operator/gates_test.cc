@@ -121,6 +121,17 @@ TEST_SUITE("gates") {
     CHECK_MESSAGE(contains(story, "stage full is open, approved by Ada, Bo"), story);
     const CommandOutcome verified = scene.run("verify");
     CHECK_MESSAGE(verified.exit_code == 0, verified.out);
+    const std::string digest = before.at("gate").at("digest").string();
+    const Json report = must(parse_json(scene.run("report", {"--json"}).out));
+    const Json& approvals = report.at("approvals");
+    REQUIRE(approvals.size() == 3);
+    CHECK(approvals[0].string().ends_with("stage full was approved by Ada by the digest " + digest +
+                                          ": as planned"));
+    CHECK(contains(approvals[1].string(), "by Bo by the digest " + digest));
+    CHECK(approvals[2].string().ends_with("opened by the digest " + digest +
+                                          ", which Ada, Bo had approved"));
+    for (const char* file : {"report.txt", "report.html", "summary.md"})
+      CHECK(contains(scene.read(scene.folder() / "reports" / file), "Approvals of stages"));
     scene.require_nothing_left();
   }
 

@@ -126,11 +126,14 @@ TEST_SUITE("aggregate") {
     const CampaignReport report = build_report(input);
     CHECK(report.analysis->contrasts.empty());
     CHECK(report.analysis->open == 1);
+    CHECK(may_be_compared("camp", report.runs).error().code == Errc::kConflict);
     CHECK(render_json(report).find("\"interim\":true") != std::string::npos);
     // What is broken for good, or was cancelled, is no reason to wait.
     input.runs.front().parked_why = "its method cannot start";
     CHECK_FALSE(build_report(input).analysis->contrasts.empty());
+    CHECK(may_be_compared("camp", input.runs).ok());
     input.runs.front().state = RunRecord::State::kCancelled;
+    CHECK(may_be_compared("camp", input.runs).ok());
     CHECK_FALSE(build_report(input).analysis->contrasts.empty());
   }
 
@@ -162,6 +165,10 @@ TEST_SUITE("aggregate") {
     input.runs.front().state = RunRecord::State::kRunning;
     const CampaignReport report = build_report(input);
     CHECK(report.analysis->contrasts.empty());
+    for (const auto state : {RunRecord::State::kRunning, RunRecord::State::kPlanned}) {
+      input.runs.front().state = state;
+      CHECK_FALSE(may_be_compared("camp", input.runs).ok());
+    }
     CHECK(render_text(report).find("not shown while 1 runs are open or parked") !=
           std::string::npos);
     // Nor does it give them to programs.

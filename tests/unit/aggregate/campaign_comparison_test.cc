@@ -51,10 +51,11 @@ TEST_SUITE("aggregate") {
     CHECK(*c.methods[0].cost_ratio == 1);
     CHECK(c.methods[0].p_turned == 1);
     CHECK(decision_of(c) == Decision::kUndecided);
-    CHECK(render_comparison_text(c).find("Note: both are one campaign: the same registration") ==
-          0);
+    CHECK(render_comparison_text(c).find("Note: both are one campaign, given twice or") == 0);
     Side again = same;
-    again.report.journal_head = "another life";
+    again.report.journal_head = "that of a copy which was resumed";
+    CHECK(compared(same, again).one_campaign.ends_with(": 24 runs are in both"));
+    for (RunRecord& run : again.report.runs) run.report = sha256("run again: " + run.name);
     CHECK(compared(same, again).one_campaign.empty());
     const Side many("agent", 30, 100'000, 60);
     const CampaignComparison sure = compared(many, many);
@@ -201,7 +202,7 @@ TEST_SUITE("aggregate") {
     const Side older("agent", 6);
     Side untouched("agent", 6);
     for (RunRecord& run : untouched.report.runs) {
-      run.state = RunRecord::State::kPlanned;
+      run.state = RunRecord::State::kCancelled;
       run.cost = {};
     }
     const CampaignComparison c = compared(older, untouched);

@@ -64,14 +64,40 @@ TEST_SUITE("merge") {
     CHECK(report.rows.front().by_task->tasks == 2);
   }
 
-  TEST_CASE("a campaign that was run again is another, and the same journal is the same") {
+  TEST_CASE("no attempt is pooled twice, whatever the journals are") {
     const MergeScene a = scene("a", {"x"});
-    MergeScene again = a;
-    again.runs.journal_head = "that of its second run";
-    CHECK(why(a, again).empty());
-    const auto twice = why_not_pooled({{a.registration, a.runs}, {a.registration, a.runs}});
-    REQUIRE(twice.size() == 1);
-    CHECK(twice.front() == "a is given twice: its runs would count twice");
+    const auto says = [&](const MergeScene& other) {
+      const std::vector<std::string> said = why(a, other);
+      return said.size() == 1 ? said.front().substr(0, said.front().find(" are in two")) : "";
+    };
+    CHECK(says(a) == "4 runs of a");
+    // A copy that was resumed has another journal, and one from before seals none.
+    MergeScene copy = a;
+    for (const char* head : {"that of the copy", ""}) {
+      copy.runs.journal_head = head;
+      CHECK(says(copy) == "4 runs of a");
+    }
+    // Copied when one run had ended, and another was asked for and came to nothing on either side.
+    for (RunRecord& run : copy.runs.runs) run.report = sha256("second " + run.name);
+    CHECK(why(a, copy).empty());
+    copy.runs.runs[0].report = a.runs.runs[0].report;
+    CHECK(says(copy) == "1 runs of a");
+    MergeScene first = a, second = copy;
+    for (MergeScene* side : {&first, &second}) {
+      for (RunRecord& run : side->runs.runs) run.report = Digest();
+      side->runs.runs[1].first_asked_ms = 5;
+    }
+    CHECK(why_not_pooled({{first.registration, first.runs}, {second.registration, second.runs}})
+              .size() == 1);
+    // One that was run again asked anew.
+    second.runs.runs[1].first_asked_ms = 6;
+    CHECK(why_not_pooled({{first.registration, first.runs}, {second.registration, second.runs}})
+              .empty());
+    // The last two of three are one.
+    const MergeScene b = scene("b", {"x"});
+    CHECK(why_not_pooled(
+              {{a.registration, a.runs}, {b.registration, b.runs}, {b.registration, b.runs}})
+              .size() == 1);
   }
 
   TEST_CASE("each reason against pooling is a sentence") {
@@ -102,6 +128,8 @@ TEST_SUITE("merge") {
          [](MergeScene& s) { s.registration.analysis_plan.emplace(); }},
         {"1 runs of b are open",
          [](MergeScene& s) { s.runs.runs[0].state = RunRecord::State::kRunning; }},
+        {"1 runs of b are open or parked for money",
+         [](MergeScene& s) { s.runs.runs[0].state = RunRecord::State::kParked; }},
         {"they have no task in common",
          [](MergeScene& s) {
            s.registration.contracts = {{"z", sha256("z")}};

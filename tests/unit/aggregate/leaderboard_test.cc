@@ -121,13 +121,13 @@ TEST_SUITE("leaderboard") {
     b.registration.cost_model = sha256("other prices");
     b.registration.tool_version = "2";
     a.report.runs[0].report = Digest();
-    b.report.runs[0].state = RunRecord::State::kRunning;
+    b.report.runs[0].state = RunRecord::State::kCancelled;
     const Leaderboard board =
         make_leaderboard({{a.registration, a.report, "a"}, {b.registration, b.report, "b"}}, {});
     const BoardTable& t = board.tables.front();
     REQUIRE(t.differences.size() == 4);
     CHECK(t.differences[0] == "caps of a run differ: (none) (tokens 1000)");
-    CHECK(t.differences[3] == "two of b-2: 1 runs are open, 0 were parked, cancelled or removed");
+    CHECK(t.differences[3] == "two of b-2: 1 runs were parked, cancelled or removed");
     const std::string text = render_leaderboard_text(board);
     CHECK(text.find("unverified, for reports of its runs are missing: one of a-1") !=
           std::string::npos);

@@ -73,6 +73,17 @@ TEST_SUITE("pilot") {
     const StageAnswer a = ask(f, StagePredicate::kEndpointComputable);
     CHECK(a.value == Value::kNo);
     CHECK(a.text == "perl-ini under agent and 2 more have no run that came to a verdict");
+    // All of its tasks were taken out, with runs that had ended and without.
+    StageFacts nothing;
+    nothing.methods = {{"agent"}, {"noop"}};
+    nothing.removed = 8;
+    CHECK(ask(nothing, StagePredicate::kEndpointComputable).value == Value::kUnknown);
+    for (std::uint64_t StageFacts::*member :
+         {&StageFacts::open, &StageFacts::parked, &StageFacts::cancelled}) {
+      StageFacts one = nothing;
+      one.*member = one.without_verdict_total = 1;
+      CHECK(ask(one, StagePredicate::kEndpointComputable).value == Value::kNo);
+    }
   }
 
   TEST_CASE("a stage is closed when it is over and its exit holds, and unknown is not yes") {

@@ -53,7 +53,9 @@ MethodRate method_rate(const TaskCells& cells, std::size_t method, const Analysi
   MethodRate out;
   out.method = cells.methods[method];
   std::vector<Cluster> tasks;
+  std::vector<PartlyKnown> known;
   for (std::size_t i = 0; i < cells.tasks.size(); ++i) {
+    known.push_back(cells.at(i, method).known(true));
     const Cluster c = cells.at(i, method).rate();
     if (c.runs == 0) continue;
     tasks.push_back(c);
@@ -62,6 +64,9 @@ MethodRate method_rate(const TaskCells& cells, std::size_t method, const Analysi
   out.tasks = tasks.size();
   out.rate = plan.estimand == AnalysisPlan::Estimand::kTaskMean ? rate_over_tasks(tasks, plan)
                                                                 : run_mean(tasks, plan);
+  if (const auto bounds = bounds_of_rate(known, plan.alpha.real(), weighing_of(plan));
+      bounds && out.rate.value)
+    out.bounds = bounds->identified;
   for (const std::uint32_t k : plan.pass_k) {
     PassEstimate pass = pass_k(tasks, k, plan.alpha.real());
     // A chance is nowhere else, whatever Student's t says of few tasks.
@@ -282,12 +287,17 @@ Contrast judged_contrast(std::span<const TaskCell> a, std::span<const TaskCell> 
 Contrast contrast_of(std::span<const TaskCell> a, std::span<const TaskCell> b,
                      const AnalysisPlan& plan, std::span<const std::uint32_t> repositories) {
   Contrast out = judged_contrast(a, b, plan);
-  std::vector<PartlyKnownPair> known;
+  std::vector<PartlyKnownPair> tried, common;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    const PartlyKnownPair attempted{a[i].known(true), b[i].known(true)};
-    if (0 < attempted.a.runs && 0 < attempted.b.runs) known.push_back(attempted);
+    const PartlyKnownPair both{a[i].known(true), b[i].known(true)};
+    if (both.a.runs == 0 || both.b.runs == 0) continue;
+    tried.push_back(both);
+    if (0 < a[i].scorable && 0 < b[i].scorable) common.push_back(both);
   }
-  out.bounds = bounds_of_difference(known, plan.alpha.real());
+  out.bounds = bounds_of_difference(tried, plan.alpha.real());
+  // The difference is over tasks that both have; with the others it may lie elsewhere.
+  if (const auto over_common = bounds_of_difference(common, plan.alpha.real()))
+    out.bounds = wider(*out.bounds, *over_common);
   compare_losses(a, b, out);
   out.equals = gap_of_equals(pairs_of(a, b), weighing_of(plan));
   if (!repositories.empty()) out.by_repository = by_repository(a, b, repositories, plan);

@@ -34,6 +34,7 @@ struct MethodRate {
   std::string method;
   std::uint64_t tasks = 0, runs = 0;  // scorable
   Estimate rate;                      // by the plan's estimand and interval
+  std::optional<Interval> bounds;     // had errors and invalid runs ended either way
   std::vector<PassEstimate> pass;     // by the plan's pass_k
   Reliability reliability;
   RerunNoise rerun;                  // how far the rate moves where nothing changes
@@ -81,9 +82,11 @@ struct Contrast {
   std::optional<Interval> simultaneous;        // by max_t: holds together with the others'
   std::optional<Equivalence> equivalence;      // at the minimum effect
   std::optional<double> not_inferior;          // p at the plan's margin
-  std::optional<Bounds> bounds;                // had errors and invalid runs ended either way
-  double loss = 0;                             // mean share of invalid runs, a less b
-  std::optional<double> loss_p;                // by sign flips: did one lose more runs?
+  // Had errors and invalid runs ended either way; over these tasks, and with those that both tried
+  // and one has no scorable run of, whichever is wider.
+  std::optional<Bounds> bounds;
+  double loss = 0;               // mean share of invalid runs, a less b
+  std::optional<double> loss_p;  // by sign flips: did one lose more runs?
   ContrastVerdict verdict = ContrastVerdict::kNone;
   // What two equal methods differ by, runs of each task dealt out anew; never the verdict's
   // business.

@@ -71,6 +71,7 @@ Ordered row_json(const ReportRow& r) {
                  {"satisfied", r.satisfied},
                  {"over_tasks", by_task_json(r.by_task)},
                  {"over_tasks_interval", interval_json(r.interval)},
+                 {"over_tasks_bounds", interval_json(r.bounds_by_task)},
                  {"cost", cost_json(r.cost)},
                  {"self_reported", self_reported_json(r.self_reported)},
                  {"unmetered", r.unmetered()},

@@ -69,6 +69,12 @@ std::optional<Interval> interval_of(const Context& c, const ReportRow& row) {
   return r == nullptr ? std::nullopt : r->rate.interval;
 }
 
+std::optional<Interval> bounds_of(const Context& c, const ReportRow& row) {
+  if (!row.key.empty()) return row.bounds_by_task;
+  const MethodRate* r = c.rate_of(row.method);
+  return r == nullptr ? std::nullopt : r->bounds;
+}
+
 }  // namespace
 
 Markup forest_figure(Context& c, ForestRows which) {
@@ -110,7 +116,7 @@ Markup forest_figure(Context& c, ForestRows which) {
       canvas.words("quiet", {kPlotFrom + 6, base}, "no scorable run");
       continue;
     }
-    if (row.bounds) whisker(canvas, "bound", x, *row.bounds, middle + 6, 3);
+    if (const auto bounds = bounds_of(c, row)) whisker(canvas, "bound", x, *bounds, middle + 6, 3);
     const std::optional<Interval> interval = interval_of(c, row);
     if (interval) whisker(canvas, "whisker", x, *interval, middle, 5);
     canvas.marker("dot", c.shape(row.method), {x.clamped(*value), middle});

@@ -164,10 +164,10 @@ Markup comparisons(Context& c) {
 
 Markup unknowns(Context& c) {
   if (c.report.total.ended() == 0) return element("p", "No run has ended.");
-  DataTable table =
-      c.table(Markup("What is not known: rates over runs with Wilson's ") +
-              text(aggregate::confidence(c.report.alpha)) +
-              Markup(" intervals, and where the success rate lies whatever became of these runs"));
+  DataTable table = c.table(
+      Markup("What is not known: rates over runs with Wilson's ") +
+      text(aggregate::confidence(c.report.alpha)) +
+      Markup(" intervals, and where the success rate over runs lies whatever became of these"));
   table.words("method").numbers("acceptance errors").numbers("of scorable").numbers("interval (%)");
   table.numbers("invalid").numbers("of ended").numbers("interval (%)").numbers("bounds (%)");
   for (const std::uint32_t at : c.methods) {
@@ -279,7 +279,7 @@ Markup strata(Context& c) {
                r.by_task ? c.linked(i, kClassScorable, rate(r.by_task->mean)) : none(),
                rate_interval(r.interval, r.why), number(r.by_task ? r.by_task->tasks : 0),
                c.count(i, kClassSuccess, r.success), c.count(i, kClassScorable, r.scorable()),
-               rate_interval(r.bounds)});
+               rate_interval(r.bounds_by_task)});
   }
   if (shown == 0)
     return element("p", "No strata are reported, or every task is in the same one.") + weighted(c);

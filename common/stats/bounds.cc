@@ -64,8 +64,8 @@ End rate_of(std::span<const Cluster> tasks, double alpha, Weighing weighing) {
   return {rate.mean, rate.standard_error};
 }
 
-End difference_of(std::span<const PairedTask> tasks, double alpha) {
-  const Estimate d = paired_difference(tasks, alpha).estimate;
+End difference_of(std::span<const PairedTask> tasks, double alpha, Weighing weighing) {
+  const Estimate d = paired_difference(tasks, alpha, weighing).estimate;
   return {*d.value, d.standard_error};
 }
 
@@ -85,14 +85,15 @@ std::optional<Bounds> bounds_of_rate(std::span<const PartlyKnown> tasks, double 
   return between(rate_of(low, alpha, weighing), rate_of(high, alpha, weighing), alpha);
 }
 
-std::optional<Bounds> bounds_of_difference(std::span<const PartlyKnownPair> tasks, double alpha) {
+std::optional<Bounds> bounds_of_difference(std::span<const PartlyKnownPair> tasks, double alpha,
+                                           Weighing weighing) {
   std::vector<PairedTask> low, high;
   for (const auto& [a, b] : tasks) {
     low.push_back({least(a), most(b)});
     high.push_back({most(a), least(b)});
   }
   if (low.empty()) return std::nullopt;
-  return between(difference_of(low, alpha), difference_of(high, alpha), alpha);
+  return between(difference_of(low, alpha, weighing), difference_of(high, alpha, weighing), alpha);
 }
 
 Bounds wider(const Bounds& x, const Bounds& y) {

@@ -31,7 +31,8 @@ struct PartlyKnownPair {
 };
 // Of a - b over tasks that both tried.  Requires: runs > 0 on both sides.
 std::optional<Bounds> bounds_of_difference(std::span<const PartlyKnownPair> tasks,
-                                           double alpha = 0.05);
+                                           double alpha = 0.05,
+                                           Weighing weighing = Weighing::kTasks);
 // The hull of both, where either set of tasks may be the one that is meant.
 Bounds wider(const Bounds& x, const Bounds& y);
 

@@ -52,7 +52,7 @@ enum class ContrastVerdict : std::uint8_t {
 };
 std::string_view words(ContrastVerdict verdict);
 
-// The difference with repositories as units: tasks of one repository are alike.  Of task means.
+// The difference with repositories as units: tasks of one repository are alike.
 struct ByRepository {
   GroupedMean mean;
   Significance flips;  // of whole repositories
@@ -77,7 +77,7 @@ struct Contrast {
   std::uint64_t never_a = 0, never_b = 0;      // runs that were cancelled or are parked
   std::uint64_t a_better = 0, b_better = 0;    // tasks; the others are alike
   Difference difference;                       // Student's t over tasks, by the plan's estimand
-  std::optional<Significance> flips;           // exact sign flips; always of task means
+  std::optional<Significance> flips;           // sign flips of tasks, by the plan's estimand
   std::optional<double> adjusted;              // that p for all the plan's contrasts together
   std::optional<Interval> simultaneous;        // by max_t: holds together with the others'
   std::optional<Equivalence> equivalence;      // at the minimum effect
@@ -146,6 +146,8 @@ Contrast contrast_of(std::span<const TaskCell> a, std::span<const TaskCell> b,
 // `flips`: what their signs come to, from who has it already; else they are flipped here.
 Contrast judged_contrast(std::span<const TaskCell> a, std::span<const TaskCell> b,
                          const AnalysisPlan& plan, std::optional<Significance> flips = {});
+// "over tasks" or "over runs": what rates and differences of the plan's estimand are means over.
+std::string_view over_words(const AnalysisPlan& plan);
 // "python 0.5, rust 0.5"; empty: the plan has none.
 std::string weights_words(const AnalysisPlan& plan);
 // "no task of rust: no estimate", or what else has to be known beside it; empty: nothing.

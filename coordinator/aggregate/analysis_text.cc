@@ -28,8 +28,8 @@ std::string p_value(const std::optional<double>& p) {
 }
 
 void rates(std::string& out, const Analysis& analysis) {
-  Table table({"method", "success rate over tasks", "tasks", "runs", "always", "sometimes", "never",
-               "rerun differs by"},
+  Table table({"method", fmt::format("success rate {}", over_words(analysis.plan)), "tasks", "runs",
+               "always", "sometimes", "never", "rerun differs by"},
               1);
   for (const MethodRate& r : analysis.rates) {
     std::string rate = percent_with_interval(r.rate.value, r.rate.interval);

@@ -80,12 +80,12 @@ void append_head(std::string& out, const CampaignReport& report) {
 void append_contrasts(std::string& out, const Analysis& analysis) {
   if (analysis.contrasts.empty()) return;
   out += fmt::format(
-      "\n{} (differences in points over tasks, {} intervals, p adjusted for all of "
+      "\n{} (differences in points {}, {} intervals, p adjusted for all of "
       "them):\n\n",
       analysis.of_part      ? "Comparisons of a part of the campaign, exploratory"
       : analysis.registered ? "Comparisons as registered"
                             : "Comparisons; no plan of analysis was registered",
-      aggregate::confidence(analysis.plan.alpha.real()));
+      over_words(analysis.plan), aggregate::confidence(analysis.plan.alpha.real()));
   for (std::size_t i = 0; i < std::min(kRowsShown, analysis.contrasts.size()); ++i) {
     const Contrast& c = analysis.contrasts[i];
     const Estimate& d = c.difference.estimate;

@@ -129,13 +129,14 @@ Markup forest_figure(Context& c, ForestRows which) {
     if (row.key.empty())
       desc += (desc.empty() ? "" : "; ") + row.method + " " + words_of(value, interval);
   }
-  return c.figure(canvas,
-                  which == ForestRows::kAllTasks ? Markup("Success rates over tasks")
-                                                 : Markup("Success rates by stratum"),
-                  text(desc, 1'000),
-                  "Mark: success rate over tasks; solid whisker: its interval; dashed: where it "
-                  "lies whatever errors and invalid runs would have been; dashed upright: the "
-                  "first baseline. Numbers: tasks, and successes of scorable runs.");
+  return c.figure(
+      canvas,
+      which == ForestRows::kAllTasks ? Markup("Success rates ") + text(over_words(c.analysis.plan))
+                                     : Markup("Success rates by stratum"),
+      text(desc, 1'000),
+      "Mark: success rate, of strata over tasks; solid whisker: its interval; dashed: where it "
+      "lies whatever errors and invalid runs would have been; dashed upright: the "
+      "first baseline. Numbers: tasks, and successes of scorable runs.");
 }
 
 Markup contrast_figure(Context& c) {
@@ -179,8 +180,8 @@ Markup contrast_figure(Context& c) {
     base += kLine;
   }
   return c.figure(canvas, "Differences between methods, in points", text(desc, 1'000),
-                  "To the right of 0 the first method is better. Mark and solid whisker: mean "
-                  "difference over tasks with its interval; thin above it, where the plan asks for "
+                  "To the right of 0 the first method is better. Mark and solid whisker: "
+                  "difference with its interval; thin above it, where the plan asks for "
                   "max-t: the interval that holds together with the others; dashed: bounds; "
                   "shaded: differences "
                   "too small to matter, by the plan. Whiskers that reach an edge go on beyond it "

@@ -13,9 +13,10 @@ namespace proctor::page {
 
 Markup endpoint(Context& c) {
   if (c.methods.empty()) return element("p", "There is no method.");
-  DataTable table = c.table(Markup("Success rate over tasks, ") +
-                            text(aggregate::confidence(c.analysis.plan.alpha.real())) +
-                            Markup(" intervals; the same over runs is in the appendix"));
+  DataTable table =
+      c.table(Markup("Success rate ") + text(over_words(c.analysis.plan)) + Markup(", ") +
+              text(aggregate::confidence(c.analysis.plan.alpha.real())) +
+              Markup(" intervals; the same over runs is in the appendix"));
   table.words("method").numbers("success rate").numbers("interval (%)").numbers("tasks");
   table.numbers("runs").numbers("solved always").numbers("sometimes").numbers("never");
   for (const bool baselines : {true, false})

@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <random>
+
 #include "coordinator/aggregate/details.h"
 #include "tests/unit/aggregate/report_fixtures.h"
 
@@ -247,6 +250,84 @@ TEST_SUITE("aggregate") {
     CHECK(0 < wilson.low);
     CHECK(0 < exact.low);
     CHECK(exact.low != wilson.low);
+  }
+
+  TEST_CASE("every run counts equally in the p and the verdict too") {
+    // Better in 10 of 11 tasks, worse over all runs: one large task has them.
+    std::vector<TaskCell> a(10, TaskCell{1, 1, 0, 0}), b(10, TaskCell{1, 0, 0, 0});
+    a.push_back({40, 0, 0, 0});
+    b.push_back({40, 40, 0, 0});
+    AnalysisPlan plan;
+    const Contrast by_task = contrast_of(a, b, plan);
+    CHECK(by_task.verdict == ContrastVerdict::kBetter);
+    CHECK(by_task.flips->p == ten_digits(24.0 / 2048));
+    plan.estimand = AnalysisPlan::Estimand::kRunMean;
+    const Contrast by_run = contrast_of(a, b, plan);
+    CHECK(*by_run.difference.estimate.value == ten_digits(-0.6));
+    CHECK(by_run.flips->p == 1);  // one task makes the sign, whichever it has
+    CHECK(by_run.verdict == ContrastVerdict::kNotShown);
+    CHECK(by_run.a_better == 10);
+    // Runs 3 1 2 4 2 3 1 2 and 2 3 1 4 2 1 3 2: all 256 signs of the scores by hand.
+    const std::vector<std::uint64_t> runs_a = {3, 1, 2, 4, 2, 3, 1, 2},
+                                     runs_b = {2, 3, 1, 4, 2, 1, 3, 2},
+                                     won_a = {3, 1, 1, 3, 2, 1, 1, 2},
+                                     won_b = {0, 2, 0, 1, 1, 1, 0, 0};
+    a.clear();
+    b.clear();
+    for (std::size_t i = 0; i < 8; ++i) {
+      a.push_back({runs_a[i], won_a[i], 0, 0});
+      b.push_back({runs_b[i], won_b[i], 0, 0});
+    }
+    const Contrast unequal = contrast_of(a, b, plan);
+    CHECK(unequal.flips->exact);
+    CHECK(unequal.flips->p == ten_digits(14.0 / 256));
+    CHECK(*unequal.difference.estimate.value == ten_digits(14.0 / 18 - 5.0 / 18));
+  }
+
+  TEST_CASE("estimate, interval, p, bounds and verdict of a row are of one estimand") {
+    std::mt19937 random(34);
+    for (int campaign = 0; campaign < 400; ++campaign) {
+      CAPTURE(campaign);
+      std::vector<TaskCell> a, b;
+      std::vector<std::uint32_t> repositories;
+      for (auto n = 1 + random() % 10; 0 < n; --n) {
+        for (auto* side : {&a, &b}) {
+          TaskCell cell;
+          cell.scorable = random() % (n == 1 ? 20 : 5);
+          cell.success = cell.scorable == 0 ? 0 : random() % (cell.scorable + 1);
+          cell.error = cell.success < cell.scorable ? random() % 2 : 0;
+          cell.invalid = random() % 2;
+          side->push_back(cell);
+        }
+        repositories.push_back(1 + static_cast<std::uint32_t>(random() % 4));
+      }
+      for (const auto estimand :
+           {AnalysisPlan::Estimand::kTaskMean, AnalysisPlan::Estimand::kRunMean}) {
+        AnalysisPlan plan;
+        plan.estimand = estimand;
+        const Contrast c = contrast_of(a, b, plan, repositories);
+        const Contrast back = contrast_of(b, a, plan, repositories);
+        const Estimate& d = c.difference.estimate;
+        if (!d.value) continue;
+        constexpr double kRounding = 1e-12;
+        const auto near = [&](double x, double y) { return std::fabs(x - y) <= kRounding; };
+        const auto middle = [](const Interval& i) { return (i.low + i.high) / 2; };
+        // The test is of the difference that is shown: equal signs, and p of either side alike.
+        if (kRounding < std::fabs(*d.value)) CHECK((0 < c.flips->statistic) == (0 < *d.value));
+        if (c.flips->statistic == 0) CHECK(near(*d.value, 0));
+        CHECK(near(c.flips->p, back.flips->p));
+        CHECK(near(*back.difference.estimate.value, -*d.value));
+        if (d.interval) CHECK(near(middle(*d.interval), *d.value));
+        if (c.equivalence) CHECK(near(middle(c.equivalence->interval), *d.value));
+        CHECK(near(*c.by_repository->mean.estimate.value, *d.value));
+        CHECK((c.by_repository->flips.statistic == c.flips->statistic));
+        CHECK(c.bounds->identified.low <= *d.value + kRounding);
+        CHECK(*d.value <= c.bounds->identified.high + kRounding);
+        CHECK(near(c.bounds->identified.low, -back.bounds->identified.high));
+        if (c.verdict == ContrastVerdict::kBetter) CHECK(0 < *d.value);
+        if (c.verdict == ContrastVerdict::kWorse) CHECK(*d.value < 0);
+      }
+    }
   }
 
   TEST_CASE("the plan that is not written compares with the no-op, or with the first method") {

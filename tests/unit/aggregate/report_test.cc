@@ -101,7 +101,6 @@ TEST_SUITE("aggregate") {
         }
         for (const MethodRate& rate : report.analysis->rates)
           if (rate.rate.value) CHECK(holds(*rate.bounds, *rate.rate.value));
-        if (estimand == AnalysisPlan::Estimand::kRunMean) continue;
         for (const Contrast& c : report.analysis->contrasts)
           if (const auto& value = c.difference.estimate.value)
             CHECK(holds(c.bounds->identified, *value));

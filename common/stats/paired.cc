@@ -10,11 +10,6 @@
 namespace proctor {
 namespace {
 
-double rate_of(const Cluster& c) {
-  PROCTOR_ASSERT(0 < c.runs && c.successes <= c.runs);
-  return static_cast<double>(c.successes) / static_cast<double>(c.runs);
-}
-
 // A value with this standard error over n tasks.
 Difference with_t(double value, double se, double df, double alpha) {
   Difference out;
@@ -53,10 +48,17 @@ Difference mean_difference(std::span<const double> differences, double alpha) {
   return with_t(equal ? differences[0] : mean, se, n - 1, alpha);
 }
 
+double rate_difference(const PairedTask& t) {
+  PROCTOR_ASSERT(0 < t.a.runs && 0 < t.b.runs);
+  const double a = static_cast<double>(t.a.runs), b = static_cast<double>(t.b.runs);
+  return (static_cast<double>(t.a.successes) * b - static_cast<double>(t.b.successes) * a) /
+         (a * b);
+}
+
 std::vector<double> task_values(std::span<const PairedTask> tasks, Weighing weighing) {
   std::vector<double> out;
   if (weighing == Weighing::kTasks) {
-    for (const PairedTask& t : tasks) out.push_back(rate_of(t.a) - rate_of(t.b));
+    for (const PairedTask& t : tasks) out.push_back(rate_difference(t));
     return out;
   }
   double runs_a = 0, runs_b = 0, won_a = 0, won_b = 0;
@@ -67,14 +69,16 @@ std::vector<double> task_values(std::span<const PairedTask> tasks, Weighing weig
     won_a += static_cast<double>(t.a.successes);
     won_b += static_cast<double>(t.b.successes);
   }
-  const double n = static_cast<double>(tasks.size()), difference = won_a / runs_a - won_b / runs_b;
-  // Whole numbers first, so that tasks that are all alike have residuals of exactly 0.
-  const auto residual = [](const Cluster& c, double won, double runs) {
-    return (static_cast<double>(c.successes) * runs - static_cast<double>(c.runs) * won) /
-           (runs * runs);
+  const double n = static_cast<double>(tasks.size()), a2 = runs_a * runs_a, b2 = runs_b * runs_b;
+  const double difference = (won_a * runs_b - won_b * runs_a) / (runs_a * runs_b);
+  // Whole numbers first, so that tasks that differ alike have residuals of exactly 0.
+  const auto excess = [](const Cluster& c, double won, double runs) {
+    return static_cast<double>(c.successes) * runs - static_cast<double>(c.runs) * won;
   };
   for (const PairedTask& t : tasks)
-    out.push_back(difference + n * (residual(t.a, won_a, runs_a) - residual(t.b, won_b, runs_b)));
+    out.push_back(difference +
+                  n * (excess(t.a, won_a, runs_a) * b2 - excess(t.b, won_b, runs_b) * a2) /
+                      (a2 * b2));
   return out;
 }
 

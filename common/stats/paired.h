@@ -23,6 +23,8 @@ struct Difference {
   std::optional<double> p;  // two-sided t-test of no difference
 };
 Difference mean_difference(std::span<const double> differences, double alpha = 0.05);
+// Rate of a less that of b, rounded once: tasks that differ alike have one value to the last bit.
+double rate_difference(const PairedTask& task);
 // A value of each task: their mean is the difference a - b, and their spread its error.  By kTasks
 // it is the difference of the task's rates; by kRuns (all successes over all runs of each) that of
 // the ratios, linearized.

@@ -19,28 +19,6 @@ namespace {
 
 using aggregate::Lattice;
 
-Estimate run_mean(std::span<const Cluster> tasks, const AnalysisPlan& plan) {
-  Estimate out;
-  const auto ratio = ratio_rate(tasks, plan.alpha.real());
-  if (!ratio) {
-    out.why = Why::kNothing;
-    return out;
-  }
-  out.value = ratio->ratio;
-  out.standard_error = ratio->cr2;
-  out.df = ratio->df;
-  out.interval = ratio->interval;
-  if (!ratio->cr2) out.why = Why::kOneTask;
-  if (ratio->cr2 && !ratio->interval) out.why = Why::kNoVariance;
-  if (plan.interval == AnalysisPlan::RateInterval::kT || !ratio->cr2) return out;
-  // As over task means: tasks that are all alike still have an interval, over tasks.
-  const auto ends = ratio_ends(tasks, plan.alpha.real());
-  out.interval =
-      plan.interval == AnalysisPlan::RateInterval::kWilson ? ends->wilson : ends->korn_graubard;
-  out.why = Why::kOk;
-  return out;
-}
-
 MethodRate method_rate(const TaskCells& cells, std::size_t method, const AnalysisPlan& plan) {
   MethodRate out;
   out.method = cells.methods[method];
@@ -55,7 +33,7 @@ MethodRate method_rate(const TaskCells& cells, std::size_t method, const Analysi
   }
   out.tasks = tasks.size();
   out.rate = plan.estimand == AnalysisPlan::Estimand::kTaskMean ? rate_over_tasks(tasks, plan)
-                                                                : run_mean(tasks, plan);
+                                                                : rate_over_runs(tasks, plan);
   if (const auto bounds = bounds_of_rate(known, plan.alpha.real(), aggregate::weighing_of(plan));
       bounds && out.rate.value)
     out.bounds = bounds->identified;
@@ -65,6 +43,8 @@ MethodRate method_rate(const TaskCells& cells, std::size_t method, const Analysi
     for (Estimate* e : {&pass.at_least_one, &pass.all})
       if (e->interval)
         e->interval = Interval{std::max(0.0, e->interval->low), std::min(1.0, e->interval->high)};
+    // One try is the rate over tasks, and has its interval.
+    if (k == 1) pass.at_least_one = pass.all = rate_over_tasks(tasks, plan);
     out.pass.push_back(std::move(pass));
   }
   out.reliability = reliability(tasks);
@@ -179,6 +159,28 @@ Estimate rate_over_tasks(std::span<const Cluster> tasks, const AnalysisPlan& pla
   const auto ends = near_ends(tasks, alpha);
   out.interval =
       plan.interval == AnalysisPlan::RateInterval::kWilson ? ends->wilson : ends->korn_graubard;
+  return out;
+}
+
+Estimate rate_over_runs(std::span<const Cluster> tasks, const AnalysisPlan& plan) {
+  Estimate out;
+  const auto ratio = ratio_rate(tasks, plan.alpha.real());
+  if (!ratio) {
+    out.why = Why::kNothing;
+    return out;
+  }
+  out.value = ratio->ratio;
+  out.standard_error = ratio->cr2;
+  out.df = ratio->df;
+  out.interval = ratio->interval;
+  if (!ratio->cr2) out.why = Why::kOneTask;
+  if (ratio->cr2 && !ratio->interval) out.why = Why::kNoVariance;
+  if (plan.interval == AnalysisPlan::RateInterval::kT || !ratio->cr2) return out;
+  // As over task means: tasks that are all alike still have an interval, over tasks.
+  const auto ends = ratio_ends(tasks, plan.alpha.real());
+  out.interval =
+      plan.interval == AnalysisPlan::RateInterval::kWilson ? ends->wilson : ends->korn_graubard;
+  out.why = Why::kOk;
   return out;
 }
 

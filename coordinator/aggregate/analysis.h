@@ -137,6 +137,8 @@ Analysis analyse(const TaskCells& cells, const AnalysisPlan& plan, bool register
 
 // The mean of the tasks' rates with the plan's interval, whatever the plan's estimand.
 Estimate rate_over_tasks(std::span<const Cluster> tasks, const AnalysisPlan& plan);
+// All successes over all runs with the plan's interval, likewise.
+Estimate rate_over_runs(std::span<const Cluster> tasks, const AnalysisPlan& plan);
 
 // One contrast of two columns of tasks in the same order, without an adjustment: `adjusted` is its
 // own p, and the verdict follows.  `repositories`: of the tasks; empty: not known.
@@ -159,6 +161,11 @@ ContrastVerdict verdict_of(const Contrast& contrast, const AnalysisPlan& plan);
 void append_analysis(std::string& out, const Analysis& analysis);
 // What the comparisons rest on: noise, repositories, unknown outcomes.  Empty: there is none.
 void append_footing(std::string& out, const Analysis& analysis);
+// Which test the verdict is by, where the interval beside it is not that test's or says otherwise;
+// empty: the two agree.
+std::string verdict_note(const Contrast& contrast, const AnalysisPlan& plan);
+// "not inferior by its lower bound +29.4 at one-sided 0.05 ...".  Requires: an equivalence.
+std::string one_sided_words(const Contrast& contrast, double alpha, double margin);
 std::string contrast_sentence(const Contrast& contrast, const AnalysisPlan& plan);
 std::string render_contrasts_csv(const Analysis& analysis);
 

@@ -136,6 +136,8 @@ void finish(ReportRow& row, const std::vector<RunRecord>& runs, const AnalysisPl
   if (const auto bounds = bounds_of_rate(known, alpha); bounds && row.by_task)
     row.bounds_by_task = bounds->identified;
   add_interval(row, clusters, plan);
+  if (plan.estimand == AnalysisPlan::Estimand::kRunMean)
+    row.success_rate.interval = rate_over_runs(clusters, plan).interval;
   row.time = times(all);
   row.time_of_success = times(successes);
   row.time_of_failure = times(failures);
@@ -327,7 +329,9 @@ std::vector<Definition> report_definitions() {
       {"open", "not started yet, or running"},
       {"cancelled", "ended by an operator without an outcome (shown if there are any)"},
       {"removed", "of a task taken out after the freeze, with a reason (shown if there are any)"},
-      {"success rate", "success / scorable, with its Wilson interval"},
+      {"success rate",
+       "success / scorable, with its Wilson interval; with the plan's where that counts runs "
+       "(estimand: run_mean)"},
       {"bounds",
        "the success rate, which is over runs, if every acceptance error and invalid run had "
        "failed, and if each had succeeded"},

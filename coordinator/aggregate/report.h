@@ -165,7 +165,9 @@ struct ReportRow {
   // second.
   std::uint64_t agent_unavailable = 0, model_unavailable = 0;
 
-  Share success_rate;  // success / scorable (R062)
+  // success / scorable (R062).  Where the plan counts runs it is the endpoint, and has the plan's
+  // interval.
+  Share success_rate;
   // success / (scorable + agent_unavailable): the same, had none of those passed.
   Share success_rate_started;
   Share acceptance_error_rate;  // acceptance errors / scorable (R063)

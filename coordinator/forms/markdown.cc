@@ -97,6 +97,8 @@ void append_contrasts(std::string& out, const Analysis& analysis) {
     }
     if (c.adjusted) out += ", p " + md_p(*c.adjusted);
     out += fmt::format(", {} tasks ({} better, {} worse)\n", c.tasks, c.a_better, c.b_better);
+    if (const std::string note = verdict_note(c, analysis.plan); !note.empty())
+      out += "  - " + note + "\n";
     if (c.loss_p && *c.loss_p < analysis.plan.alpha.real())
       out += "  - one of the two lost more runs than the other: read the bounds in the report\n";
   }

@@ -93,6 +93,14 @@ Markup footing(Context& c) {
                  "move the difference most, had each come out in favour of the method named.");
 }
 
+Markup notes_of(const Context& c, const std::vector<Contrast>& contrasts) {
+  Markup notes;
+  for (const Contrast& x : contrasts)
+    if (const std::string note = contrast_sentence(x, c.analysis.plan); !note.empty())
+      notes << element("li", text(note, 1'000)) << line_end();
+  return notes.empty() ? notes : element("ul", notes);
+}
+
 // Beside what stands in the table: who takes a task out after seeing its runs may have taken out
 // what did not please.
 Markup with_removed(Context& c) {
@@ -108,7 +116,7 @@ Markup with_removed(Context& c) {
     table.row({text(x.a) + Markup(" less ") + text(x.b), text(words(x.verdict)), points(d.value),
                points_interval(d.interval, d.why), p_value(x.adjusted), number(x.tasks)});
   }
-  return table.finish();
+  return table.finish() + notes_of(c, c.analysis.with_removed);
 }
 
 }  // namespace
@@ -144,11 +152,7 @@ Markup comparisons(Context& c) {
       row.push_back(std::move(cell));
     table.row(row);
   }
-  Markup out = contrast_figure(c) + table.finish(), notes;
-  for (const Contrast& x : c.analysis.contrasts)
-    if (const std::string note = contrast_sentence(x, c.analysis.plan); !note.empty())
-      notes << element("li", text(note, 1'000)) << line_end();
-  if (!notes.empty()) out << element("ul", notes);
+  Markup out = contrast_figure(c) + table.finish() + notes_of(c, c.analysis.contrasts);
   out << element("p", Markup("Adjusted for being several by ") +
                           text(words(c.analysis.adjustment)) +
                           (joint ? Markup(". The intervals that hold together do so for all "

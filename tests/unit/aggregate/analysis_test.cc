@@ -74,6 +74,10 @@ TEST_SUITE("aggregate") {
     CHECK(rates[2].reliability.always == 2);
     CHECK(rates[2].reliability.sometimes == 1);
     REQUIRE(rates[2].pass.size() == 3);
+    // One try is the rate, so it has the rate's interval.
+    CHECK(rates[2].pass[0].at_least_one.interval == rates[2].rate.interval);
+    CHECK(rates[2].pass[0].all.interval == rates[2].rate.interval);
+    CHECK(report.rows[2].interval == rates[2].rate.interval);
     CHECK(*rates[2].pass[1].at_least_one.value == ten_digits(0.3333333333));
     CHECK(*rates[2].pass[1].all.value == ten_digits(0.1666666667));
     CHECK(rates[2].pass[1].all.interval->low == 0);
@@ -96,10 +100,12 @@ TEST_SUITE("aggregate") {
     CHECK(c.a_better == 5);
     CHECK(c.b_better == 0);
     CHECK(c.verdict == ContrastVerdict::kNotInferior);
-    CHECK(contrast_sentence(c, report.analysis->plan) ==
-          "reference - scripted: not inferior by its lower bound +29.4 at one-sided 0.05, which is "
-          "above "
-          "the margin -5.0 (the interval in the table is two-sided)");
+    CHECK(
+        contrast_sentence(c, report.analysis->plan) ==
+        "reference - scripted: not inferior by its lower bound +29.4 at one-sided 0.05, which is "
+        "above the margin -5.0 (the interval in the table is two-sided); its interval, Student's t "
+        "for this comparison alone, leaves out 0; whether it is better or worse is by the adjusted "
+        "p of sign flips, 0.1250");
     CHECK_FALSE(report.analysis->registered);
     const std::string text = render_text(report);
     CHECK(text.find("reference - scripted") != std::string::npos);
@@ -120,6 +126,82 @@ TEST_SUITE("aggregate") {
       CHECK(p.undominated.has_value() == (p.method == "scripted"));
       if (p.undominated) CHECK(*p.undominated);
     }
+  }
+
+  TEST_CASE("equal means tie on the frontier, whatever doubles make of them") {
+    // Rates 1/10 and 2/10 against 3/10: as doubles 0.1 + 0.2 is more than 0.3.
+    Runs runs;
+    const auto add = [&](const char* task, const char* method, int successes) {
+      for (int i = 0; i < 10; ++i)
+        runs.ended(task, "c", method, i < successes ? RunOutcome::kSuccess : RunOutcome::kFailure);
+    };
+    add("one", "a", 1);
+    add("two", "a", 2);
+    add("three", "a", 0);
+    add("one", "b", 0);
+    add("two", "b", 0);
+    add("three", "b", 3);
+    ReportInput input;
+    input.campaign = "tied";
+    input.strata_keys = {"language"};
+    input.runs = runs.records;
+    const CampaignReport report = build_report(input);
+    const ReportDetails details = report_details(report);
+    REQUIRE(details.prices.size() == 2);
+    CHECK(*details.prices[0].undominated);
+    CHECK(*details.prices[1].undominated);
+    // In 6 of 27 draws both solve as much, and both count; in the others one is alone.
+    CHECK(*details.prices[0].undominated_share + *details.prices[1].undominated_share > 1.1);
+  }
+
+  TEST_CASE("tasks that differ alike have no spread, whatever doubles make of them") {
+    // 3/5 less 1/5 and 4/5 less 2/5 are both 2/5, and not the same double.
+    std::vector<TaskCell> a, b;
+    for (std::uint64_t i = 0; i < 8; ++i) {
+      a.push_back({5, 3 + i % 2, 0, 0});
+      b.push_back({5, 1 + i % 2, 0, 0});
+    }
+    const Contrast c = contrast_of(a, b, AnalysisPlan{});
+    CHECK(*c.difference.estimate.value == 0.4);
+    CHECK(c.difference.estimate.why == Why::kNoVariance);
+    CHECK_FALSE(c.difference.estimate.interval.has_value());
+    CHECK_FALSE(c.equivalence.has_value());
+    // By runs likewise: three times as many of each, with equal rates.
+    for (std::uint64_t i = 0; i < 8; ++i) {
+      a[i] = {1 + i, i % 3 == 0 ? 1U : 0U, 0, 0};
+      b[i] = {3 * a[i].scorable, 3 * a[i].success, 0, 0};
+    }
+    AnalysisPlan by_run;
+    by_run.estimand = AnalysisPlan::Estimand::kRunMean;
+    CHECK(*contrast_of(a, b, by_run).difference.estimate.value == 0);
+    CHECK(contrast_of(a, b, by_run).difference.estimate.why == Why::kNoVariance);
+  }
+
+  TEST_CASE("a verdict whose test is not that of the interval beside it says so") {
+    AnalysisPlan plan;
+    // Within 10 points either way, and one-sided within the margin.
+    std::vector<TaskCell> a(100, TaskCell{20, 10, 0, 0}), b = a;
+    for (std::size_t i = 0; i < a.size(); ++i) b[i].success = i % 2 == 0 ? 11 : 9;
+    const Contrast equivalent = contrast_of(a, b, plan);
+    CHECK(verdict_note(equivalent, plan).find("two one-sided tests at 0.05") != std::string::npos);
+    // Better by p and by the interval: there is no more to say.
+    for (std::size_t i = 0; i < 12; ++i) {
+      a[i] = {4, 4, 0, 0};
+      b[i] = {4, i == 0 ? 1U : 0U, 0, 0};
+    }
+    a.resize(12);
+    b.resize(12);
+    const Contrast better = contrast_of(a, b, plan);
+    CHECK(better.verdict == ContrastVerdict::kBetter);
+    CHECK(verdict_note(better, plan).empty());
+    // Five tasks: the interval leaves out 0, and no p of five flips is small enough.
+    a.resize(5);
+    b.resize(5);
+    plan.non_inferiority = {1};
+    const Contrast five = contrast_of(a, b, plan);
+    CHECK(0 < five.difference.estimate.interval->low);
+    CHECK(five.verdict != ContrastVerdict::kBetter);
+    CHECK(verdict_note(five, plan).find("leaves out 0") != std::string::npos);
   }
 
   TEST_CASE("runs that wait for money may come as open ones may, and nothing is compared") {
@@ -242,6 +324,7 @@ TEST_SUITE("aggregate") {
     CHECK(render_text(report).find("as registered") != std::string::npos);
     // With the interval that was registered, not with Student's t in its place.
     const Interval exact = *report.analysis->rates[2].rate.interval;
+    CHECK(report.rows[2].success_rate.interval == exact);  // the same rate, so the same interval
     input.plan.interval = AnalysisPlan::RateInterval::kWilson;
     const Interval wilson = *build_report(input).analysis->rates[2].rate.interval;
     input.plan.interval = AnalysisPlan::RateInterval::kT;

@@ -6,14 +6,10 @@
 
 #include "common/base/assert.h"
 #include "common/stats/distributions.h"
-#include "common/stats/moments.h"
+#include "common/stats/paired.h"
 
 namespace proctor {
 namespace {
-
-double real(std::uint64_t x) {
-  return static_cast<double>(x);
-}
 
 // The C with P(Z <= C + width / s) - P(Z <= -C) = 1 - alpha: from the two-sided quantile where the
 // width is 0 down to the one-sided one where it is large.
@@ -39,37 +35,74 @@ Bounds around(double low, double high, double s_low, double s_high, double alpha
   return out;
 }
 
-std::optional<Bounds> over_tasks(const std::vector<double>& low, const std::vector<double>& high,
-                                 double alpha) {
-  if (low.empty()) return std::nullopt;
-  const double mean_low = mean_of(low), mean_high = mean_of(high);
-  if (low.size() < 2) return Bounds{{mean_low, mean_high}, std::nullopt, 0};
-  const double n = real(low.size());
-  return around(mean_low, mean_high, std::sqrt(variance_of(low) / n),
-                std::sqrt(variance_of(high) / n), alpha);
+// One end: every unknown outcome a failure, or a success.
+struct End {
+  double value = 0;
+  std::optional<double> error;
+};
+
+Bounds between(const End& low, const End& high, double alpha) {
+  if (!low.error || !high.error) return Bounds{{low.value, high.value}, std::nullopt, 0};
+  return around(low.value, high.value, *low.error, *high.error, alpha);
+}
+
+Cluster least(const PartlyKnown& t) {
+  PROCTOR_ASSERT(t.successes + t.unknown <= t.runs);
+  return {t.runs, t.successes};
+}
+
+Cluster most(const PartlyKnown& t) {
+  return {t.runs, t.successes + t.unknown};
+}
+
+End rate_of(std::span<const Cluster> tasks, double alpha, Weighing weighing) {
+  if (weighing == Weighing::kRuns) {
+    const RatioRate rate = *ratio_rate(tasks, alpha);
+    return {rate.ratio, rate.cr2};
+  }
+  const ClusteredRate rate = *mean_of_task_means(tasks, alpha);
+  return {rate.mean, rate.standard_error};
+}
+
+End difference_of(std::span<const PairedTask> tasks, double alpha, Weighing weighing) {
+  const Estimate d = paired_difference(tasks, alpha, weighing).estimate;
+  return {*d.value, d.standard_error};
 }
 
 }  // namespace
 
-std::optional<Bounds> bounds_of_rate(std::span<const PartlyKnown> tasks, double alpha) {
-  std::vector<double> low, high;
+// The ends are estimated as the rate and the difference are themselves: where every outcome is
+// known, all three are equal to the last bit.
+std::optional<Bounds> bounds_of_rate(std::span<const PartlyKnown> tasks, double alpha,
+                                     Weighing weighing) {
+  std::vector<Cluster> low, high;
   for (const PartlyKnown& t : tasks) {
-    PROCTOR_ASSERT(t.successes + t.unknown <= t.runs);
     if (t.runs == 0) continue;
-    low.push_back(real(t.successes) / real(t.runs));
-    high.push_back(real(t.successes + t.unknown) / real(t.runs));
+    low.push_back(least(t));
+    high.push_back(most(t));
   }
-  return over_tasks(low, high, alpha);
+  if (low.empty()) return std::nullopt;
+  return between(rate_of(low, alpha, weighing), rate_of(high, alpha, weighing), alpha);
 }
 
-std::optional<Bounds> bounds_of_difference(std::span<const PartlyKnownPair> tasks, double alpha) {
-  std::vector<double> low, high;
+std::optional<Bounds> bounds_of_difference(std::span<const PartlyKnownPair> tasks, double alpha,
+                                           Weighing weighing) {
+  std::vector<PairedTask> low, high;
   for (const auto& [a, b] : tasks) {
-    PROCTOR_ASSERT(0 < a.runs && 0 < b.runs);
-    low.push_back(real(a.successes) / real(a.runs) - real(b.successes + b.unknown) / real(b.runs));
-    high.push_back(real(a.successes + a.unknown) / real(a.runs) - real(b.successes) / real(b.runs));
+    low.push_back({least(a), most(b)});
+    high.push_back({most(a), least(b)});
   }
-  return over_tasks(low, high, alpha);
+  if (low.empty()) return std::nullopt;
+  return between(difference_of(low, alpha, weighing), difference_of(high, alpha, weighing), alpha);
+}
+
+Bounds wider(const Bounds& x, const Bounds& y) {
+  const auto hull = [](const Interval& i, const Interval& j) {
+    return Interval{std::min(i.low, j.low), std::max(i.high, j.high)};
+  };
+  Bounds out{hull(x.identified, y.identified), std::nullopt, std::max(x.critical, y.critical)};
+  if (x.interval && y.interval) out.interval = hull(*x.interval, *y.interval);
+  return out;
 }
 
 }  // namespace proctor

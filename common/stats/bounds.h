@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 
+#include "common/stats/clustered.h"
 #include "common/stats/interval.h"
 
 namespace proctor {
@@ -21,14 +22,18 @@ struct Bounds {
   std::optional<Interval> interval;
   double critical = 0;  // how many standard errors the interval adds
 };
-// Means over tasks with runs.  Nothing without one.  Requires: successes + unknown <= runs.
-std::optional<Bounds> bounds_of_rate(std::span<const PartlyKnown> tasks, double alpha = 0.05);
+// Over tasks with runs.  Nothing without one.  Requires: successes + unknown <= runs.
+std::optional<Bounds> bounds_of_rate(std::span<const PartlyKnown> tasks, double alpha = 0.05,
+                                     Weighing weighing = Weighing::kTasks);
 
 struct PartlyKnownPair {
   PartlyKnown a, b;
 };
 // Of a - b over tasks that both tried.  Requires: runs > 0 on both sides.
 std::optional<Bounds> bounds_of_difference(std::span<const PartlyKnownPair> tasks,
-                                           double alpha = 0.05);
+                                           double alpha = 0.05,
+                                           Weighing weighing = Weighing::kTasks);
+// The hull of both, where either set of tasks may be the one that is meant.
+Bounds wider(const Bounds& x, const Bounds& y);
 
 }  // namespace proctor

@@ -16,6 +16,9 @@ struct Cluster {
   std::uint64_t successes = 0;
 };
 
+// Every task counts equally, or every run.
+enum class Weighing : std::uint8_t { kTasks, kRuns };
+
 // Mean of the tasks' own rates, every task counting equally: the estimand of R176.
 struct ClusteredRate {
   double mean = 0;

@@ -7,11 +7,18 @@
 namespace proctor {
 namespace {
 
+__extension__ typedef __int128 Wide;
+
 bool dominates(const CostQuality& a, const CostQuality& b) {
-  return a.cost <= b.cost && b.success <= a.success && (a.cost < b.cost || b.success < a.success);
+  return !(b.cost < a.cost) && !(a.success < b.success) &&
+         (a.cost < b.cost || b.success < a.success);
 }
 
 }  // namespace
+
+bool operator<(const Quotient& x, const Quotient& y) {
+  return Wide{x.part} * y.whole < Wide{y.part} * x.whole;
+}
 
 std::vector<bool> frontier(std::span<const CostQuality> methods) {
   std::vector<bool> out;

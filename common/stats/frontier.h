@@ -1,14 +1,22 @@
 #pragma once
 // Which methods no other one beats in cost and success together.  Pure; thread-safe.
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
 namespace proctor {
 
+// A quotient that is compared exactly, so that ties are ties.  Requires: 0 < whole.
+struct Quotient {
+  std::int64_t part = 0, whole = 1;
+  friend bool operator<(const Quotient& x, const Quotient& y);
+};
+
+// In units that all methods of a comparison share.
 struct CostQuality {
-  double cost = 0;     // of one run
-  double success = 0;  // share of runs
+  Quotient cost;     // of one run
+  Quotient success;  // share of runs
 };
 
 // A method is dominated if another costs at most as much and succeeds at least as often, one of

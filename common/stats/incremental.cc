@@ -1,5 +1,6 @@
 #include "common/stats/incremental.h"
 
+#include <cmath>
 #include <vector>
 
 namespace proctor {
@@ -15,6 +16,9 @@ IncrementalCost incremental_cost(std::span<const CostPair> tasks, double alpha) 
   IncrementalCost out;
   out.cost = mean_difference(cost, alpha).estimate;
   out.success = mean_difference(success, alpha).estimate;
+  // Rates that sum to the same are not equal to the last bit.
+  constexpr double kNone = 1e-12;
+  if (out.success.value && std::fabs(*out.success.value) < kNone) out.success.value = 0;
   if (out.cost.value.value_or(0) <= 0 || out.success.value.value_or(0) <= 0) {
     out.ratio.estimate.why = tasks.empty() ? Why::kNotPaired : Why::kNotDefined;
     return out;

@@ -10,11 +10,6 @@
 namespace proctor {
 namespace {
 
-double rate_of(const Cluster& c) {
-  PROCTOR_ASSERT(0 < c.runs && c.successes <= c.runs);
-  return static_cast<double>(c.successes) / static_cast<double>(c.runs);
-}
-
 // A value with this standard error over n tasks.
 Difference with_t(double value, double se, double df, double alpha) {
   Difference out;
@@ -53,14 +48,19 @@ Difference mean_difference(std::span<const double> differences, double alpha) {
   return with_t(equal ? differences[0] : mean, se, n - 1, alpha);
 }
 
-Difference paired_difference(std::span<const PairedTask> tasks, double alpha) {
-  std::vector<double> differences;
-  for (const PairedTask& t : tasks) differences.push_back(rate_of(t.a) - rate_of(t.b));
-  return mean_difference(differences, alpha);
+double rate_difference(const PairedTask& t) {
+  PROCTOR_ASSERT(0 < t.a.runs && 0 < t.b.runs);
+  const double a = static_cast<double>(t.a.runs), b = static_cast<double>(t.b.runs);
+  return (static_cast<double>(t.a.successes) * b - static_cast<double>(t.b.successes) * a) /
+         (a * b);
 }
 
-Difference paired_ratio_difference(std::span<const PairedTask> tasks, double alpha) {
-  if (tasks.empty()) return missing(Why::kNotPaired);
+std::vector<double> task_values(std::span<const PairedTask> tasks, Weighing weighing) {
+  std::vector<double> out;
+  if (weighing == Weighing::kTasks) {
+    for (const PairedTask& t : tasks) out.push_back(rate_difference(t));
+    return out;
+  }
   double runs_a = 0, runs_b = 0, won_a = 0, won_b = 0;
   for (const PairedTask& t : tasks) {
     PROCTOR_ASSERT(0 < t.a.runs && 0 < t.b.runs);
@@ -69,23 +69,21 @@ Difference paired_ratio_difference(std::span<const PairedTask> tasks, double alp
     won_a += static_cast<double>(t.a.successes);
     won_b += static_cast<double>(t.b.successes);
   }
-  const double pa = won_a / runs_a, pb = won_b / runs_b;
-  const double n = static_cast<double>(tasks.size());
-  if (n < 2) {
-    Difference out = missing(Why::kOneTask);
-    out.estimate.value = pa - pb;
-    return out;
-  }
-  double squares = 0;
-  for (const PairedTask& t : tasks) {
-    // Whole numbers first, so that tasks that are all alike have residuals of exactly 0.
-    const auto residual = [](const Cluster& c, double won, double runs) {
-      return (static_cast<double>(c.successes) * runs - static_cast<double>(c.runs) * won) /
-             (runs * runs);
-    };
-    squares += square(residual(t.a, won_a, runs_a) - residual(t.b, won_b, runs_b));
-  }
-  return with_t(pa - pb, std::sqrt(n / (n - 1) * squares), n - 1, alpha);
+  const double n = static_cast<double>(tasks.size()), a2 = runs_a * runs_a, b2 = runs_b * runs_b;
+  const double difference = (won_a * runs_b - won_b * runs_a) / (runs_a * runs_b);
+  // Whole numbers first, so that tasks that differ alike have residuals of exactly 0.
+  const auto excess = [](const Cluster& c, double won, double runs) {
+    return static_cast<double>(c.successes) * runs - static_cast<double>(c.runs) * won;
+  };
+  for (const PairedTask& t : tasks)
+    out.push_back(difference +
+                  n * (excess(t.a, won_a, runs_a) * b2 - excess(t.b, won_b, runs_b) * a2) /
+                      (a2 * b2));
+  return out;
+}
+
+Difference paired_difference(std::span<const PairedTask> tasks, double alpha, Weighing weighing) {
+  return mean_difference(task_values(tasks, weighing), alpha);
 }
 
 std::optional<Equivalence> equivalence(std::span<const double> differences, double margin,

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "common/stats/clustered.h"
 #include "common/stats/interval.h"
@@ -22,10 +23,15 @@ struct Difference {
   std::optional<double> p;  // two-sided t-test of no difference
 };
 Difference mean_difference(std::span<const double> differences, double alpha = 0.05);
-Difference paired_difference(std::span<const PairedTask> tasks, double alpha = 0.05);
-
-// The same for the ratio estimand (every run counts equally), by linearization.
-Difference paired_ratio_difference(std::span<const PairedTask> tasks, double alpha = 0.05);
+// Rate of a less that of b, rounded once: tasks that differ alike have one value to the last bit.
+double rate_difference(const PairedTask& task);
+// A value of each task: their mean is the difference a - b, and their spread its error.  By kTasks
+// it is the difference of the task's rates; by kRuns (all successes over all runs of each) that of
+// the ratios, linearized.
+std::vector<double> task_values(std::span<const PairedTask> tasks,
+                                Weighing weighing = Weighing::kTasks);
+Difference paired_difference(std::span<const PairedTask> tasks, double alpha = 0.05,
+                             Weighing weighing = Weighing::kTasks);
 
 // Two one-sided t-tests at +-margin: the p of "the difference lies within", and the 1 - 2 alpha
 // interval whose lying inside is the same decision (Schuirmann 1987).  Nothing without a variance.

@@ -11,9 +11,6 @@
 
 namespace proctor {
 
-// Every task counts equally, or every run.
-enum class Weighing : std::uint8_t { kTasks, kRuns };
-
 // The floor of noise: how far a method's own rate moves when all its runs are made once more.
 struct RerunNoise {
   std::uint64_t tasks = 0;  // with two runs or more; the others count as these do on average

@@ -19,41 +19,13 @@ namespace {
 
 using aggregate::Lattice;
 
-double rate_of(const TaskCell& c) {
-  return static_cast<double>(c.success) / static_cast<double>(c.scorable);
-}
-
-Estimate run_mean(std::span<const Cluster> tasks, const AnalysisPlan& plan) {
-  Estimate out;
-  const auto ratio = ratio_rate(tasks, plan.alpha.real());
-  if (!ratio) {
-    out.why = Why::kNothing;
-    return out;
-  }
-  out.value = ratio->ratio;
-  out.standard_error = ratio->cr2;
-  out.df = ratio->df;
-  out.interval = ratio->interval;
-  if (!ratio->cr2) out.why = Why::kOneTask;
-  if (ratio->cr2 && !ratio->interval) out.why = Why::kNoVariance;
-  if (plan.interval == AnalysisPlan::RateInterval::kT || !ratio->cr2) return out;
-  // As over task means: tasks that are all alike still have an interval, over tasks.
-  const auto ends = ratio_ends(tasks, plan.alpha.real());
-  out.interval =
-      plan.interval == AnalysisPlan::RateInterval::kWilson ? ends->wilson : ends->korn_graubard;
-  out.why = Why::kOk;
-  return out;
-}
-
-Weighing weighing_of(const AnalysisPlan& plan) {
-  return plan.estimand == AnalysisPlan::Estimand::kTaskMean ? Weighing::kTasks : Weighing::kRuns;
-}
-
 MethodRate method_rate(const TaskCells& cells, std::size_t method, const AnalysisPlan& plan) {
   MethodRate out;
   out.method = cells.methods[method];
   std::vector<Cluster> tasks;
+  std::vector<PartlyKnown> known;
   for (std::size_t i = 0; i < cells.tasks.size(); ++i) {
+    known.push_back(cells.at(i, method).known(true));
     const Cluster c = cells.at(i, method).rate();
     if (c.runs == 0) continue;
     tasks.push_back(c);
@@ -61,17 +33,22 @@ MethodRate method_rate(const TaskCells& cells, std::size_t method, const Analysi
   }
   out.tasks = tasks.size();
   out.rate = plan.estimand == AnalysisPlan::Estimand::kTaskMean ? rate_over_tasks(tasks, plan)
-                                                                : run_mean(tasks, plan);
+                                                                : rate_over_runs(tasks, plan);
+  if (const auto bounds = bounds_of_rate(known, plan.alpha.real(), aggregate::weighing_of(plan));
+      bounds && out.rate.value)
+    out.bounds = bounds->identified;
   for (const std::uint32_t k : plan.pass_k) {
     PassEstimate pass = pass_k(tasks, k, plan.alpha.real());
     // A chance is nowhere else, whatever Student's t says of few tasks.
     for (Estimate* e : {&pass.at_least_one, &pass.all})
       if (e->interval)
         e->interval = Interval{std::max(0.0, e->interval->low), std::min(1.0, e->interval->high)};
+    // One try is the rate over tasks, and has its interval.
+    if (k == 1) pass.at_least_one = pass.all = rate_over_tasks(tasks, plan);
     out.pass.push_back(std::move(pass));
   }
   out.reliability = reliability(tasks);
-  out.rerun = rerun_noise(tasks, weighing_of(plan));
+  out.rerun = rerun_noise(tasks, aggregate::weighing_of(plan));
   out.weighted = aggregate::weighted_rate(cells, method, plan);
   return out;
 }
@@ -84,38 +61,27 @@ std::vector<PairedTask> pairs_of(std::span<const TaskCell> a, std::span<const Ta
   return out;
 }
 
-// Their differences, all by one multiplier.
-std::vector<std::int64_t> whole_differences(std::span<const PairedTask> pairs) {
-  Lattice lattice;
-  for (const PairedTask& t : pairs) {
-    lattice.add(t.a.runs);
-    lattice.add(t.b.runs);
-  }
-  std::vector<std::int64_t> out;
-  for (const PairedTask& t : pairs)
-    out.push_back(lattice.of(t.a.successes, t.a.runs) - lattice.of(t.b.successes, t.b.runs));
-  return out;
-}
-
 // Nothing where no task is scorable under both, or the repository of one is not known.
 std::optional<ByRepository> by_repository(std::span<const TaskCell> a, std::span<const TaskCell> b,
                                           std::span<const std::uint32_t> repositories,
                                           const AnalysisPlan& plan) {
-  std::vector<double> differences;
+  const Weighing weighing = aggregate::weighing_of(plan);
+  const aggregate::WholeDifferences whole = aggregate::whole_differences({a, b}, weighing);
   std::vector<std::uint32_t> groups;
+  std::map<std::uint32_t, std::int64_t> sums;
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (a[i].scorable == 0 || b[i].scorable == 0) continue;
     if (repositories[i] == 0) return std::nullopt;
-    differences.push_back(rate_of(a[i]) - rate_of(b[i]));
     groups.push_back(repositories[i]);
+    sums[repositories[i]] += whole.of[i];
   }
-  if (differences.empty()) return std::nullopt;
-  const std::vector<std::int64_t> whole = whole_differences(pairs_of(a, b));
-  std::map<std::uint32_t, std::int64_t> sums;
-  for (std::size_t i = 0; i < whole.size(); ++i) sums[groups[i]] += whole[i];
+  if (groups.empty()) return std::nullopt;
   std::vector<std::int64_t> of_groups;
   for (const auto& [group, sum] : sums) of_groups.push_back(sum);
-  return ByRepository{grouped_mean(differences, groups, plan.alpha.real()), sign_flip(of_groups)};
+  ByRepository out{grouped_mean(task_values(pairs_of(a, b), weighing), groups, plan.alpha.real()),
+                   sign_flip(of_groups)};
+  out.flips.exact = out.flips.exact && whole.exact;
+  return out;
 }
 
 // Did one of the two lose more runs than the other?  Over tasks that both attempted.
@@ -154,7 +120,7 @@ void adjust(Analysis& out, const std::vector<aggregate::Sides>& sides, const std
       estimates.push_back(c.difference.estimate);
     }
   out.adjustment = aggregate::adjustment_for(out.contrasts, tasks, plan);
-  const aggregate::Family family(sides, p, out.adjustment.used);
+  const aggregate::Family family(sides, p, out.adjustment.used, aggregate::weighing_of(plan));
   const std::vector<double> adjusted = family.adjusted();
   if (out.adjustment.used == AnalysisPlan::Multiplicity::kMaxT) {
     const MaxT joint = aggregate::joint_intervals(sides, estimates, plan);
@@ -196,6 +162,28 @@ Estimate rate_over_tasks(std::span<const Cluster> tasks, const AnalysisPlan& pla
   return out;
 }
 
+Estimate rate_over_runs(std::span<const Cluster> tasks, const AnalysisPlan& plan) {
+  Estimate out;
+  const auto ratio = ratio_rate(tasks, plan.alpha.real());
+  if (!ratio) {
+    out.why = Why::kNothing;
+    return out;
+  }
+  out.value = ratio->ratio;
+  out.standard_error = ratio->cr2;
+  out.df = ratio->df;
+  out.interval = ratio->interval;
+  if (!ratio->cr2) out.why = Why::kOneTask;
+  if (ratio->cr2 && !ratio->interval) out.why = Why::kNoVariance;
+  if (plan.interval == AnalysisPlan::RateInterval::kT || !ratio->cr2) return out;
+  // As over task means: tasks that are all alike still have an interval, over tasks.
+  const auto ends = ratio_ends(tasks, plan.alpha.real());
+  out.interval =
+      plan.interval == AnalysisPlan::RateInterval::kWilson ? ends->wilson : ends->korn_graubard;
+  out.why = Why::kOk;
+  return out;
+}
+
 std::string_view words(ContrastVerdict verdict) {
   switch (verdict) {
     case ContrastVerdict::kNone:
@@ -212,6 +200,10 @@ std::string_view words(ContrastVerdict verdict) {
       return "not inferior";
   }
   return "";
+}
+
+std::string_view over_words(const AnalysisPlan& plan) {
+  return plan.estimand == AnalysisPlan::Estimand::kTaskMean ? "over tasks" : "over runs";
 }
 
 std::string words(const Adjustment& a) {
@@ -250,10 +242,7 @@ Contrast judged_contrast(std::span<const TaskCell> a, std::span<const TaskCell> 
   PROCTOR_ASSERT(a.size() == b.size());
   Contrast out;
   const double alpha = plan.alpha.real();
-  std::vector<double> differences;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    if (0 < a[i].scorable && 0 < b[i].scorable)
-      differences.push_back(rate_of(a[i]) - rate_of(b[i]));
     out.dropped_a += a[i].scorable == 0 && 0 < b[i].scorable ? 1 : 0;
     out.dropped_b += b[i].scorable == 0 && 0 < a[i].scorable ? 1 : 0;
     out.never_a += a[i].never;
@@ -261,19 +250,19 @@ Contrast judged_contrast(std::span<const TaskCell> a, std::span<const TaskCell> 
   }
   const std::vector<PairedTask> pairs = pairs_of(a, b);
   out.tasks = pairs.size();
-  out.difference = plan.estimand == AnalysisPlan::Estimand::kTaskMean
-                       ? paired_difference(pairs, alpha)
-                       : paired_ratio_difference(pairs, alpha);
+  const Weighing weighing = aggregate::weighing_of(plan);
+  const std::vector<double> values = task_values(pairs, weighing);
+  out.difference = mean_difference(values, alpha);
   if (pairs.empty()) return out;
-  const std::vector<std::int64_t> whole = whole_differences(pairs);
-  for (const std::int64_t d : whole) {
-    out.a_better += 0 < d ? 1 : 0;
-    out.b_better += d < 0 ? 1 : 0;
+  for (const PairedTask& t : pairs) {
+    const std::uint64_t of_a = t.a.successes * t.b.runs, of_b = t.b.successes * t.a.runs;
+    out.a_better += of_b < of_a ? 1 : 0;
+    out.b_better += of_a < of_b ? 1 : 0;
   }
-  out.flips = flips ? *flips : sign_flip(whole);
+  out.flips = flips ? *flips : aggregate::flips_of({a, b}, weighing);
   out.adjusted = out.flips->p;
-  out.equivalence = equivalence(differences, plan.min_effect.real(), alpha);
-  if (const auto margin = equivalence(differences, plan.non_inferiority.real(), alpha))
+  out.equivalence = equivalence(values, plan.min_effect.real(), alpha);
+  if (const auto margin = equivalence(values, plan.non_inferiority.real(), alpha))
     out.not_inferior = margin->p_non_inferior;
   out.verdict = verdict_of(out, plan);
   return out;
@@ -282,14 +271,20 @@ Contrast judged_contrast(std::span<const TaskCell> a, std::span<const TaskCell> 
 Contrast contrast_of(std::span<const TaskCell> a, std::span<const TaskCell> b,
                      const AnalysisPlan& plan, std::span<const std::uint32_t> repositories) {
   Contrast out = judged_contrast(a, b, plan);
-  std::vector<PartlyKnownPair> known;
+  std::vector<PartlyKnownPair> tried, common;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    const PartlyKnownPair attempted{a[i].known(true), b[i].known(true)};
-    if (0 < attempted.a.runs && 0 < attempted.b.runs) known.push_back(attempted);
+    const PartlyKnownPair both{a[i].known(true), b[i].known(true)};
+    if (both.a.runs == 0 || both.b.runs == 0) continue;
+    tried.push_back(both);
+    if (0 < a[i].scorable && 0 < b[i].scorable) common.push_back(both);
   }
-  out.bounds = bounds_of_difference(known, plan.alpha.real());
+  const Weighing weighing = aggregate::weighing_of(plan);
+  out.bounds = bounds_of_difference(tried, plan.alpha.real(), weighing);
+  // The difference is over tasks that both have; with the others it may lie elsewhere.
+  if (const auto over_common = bounds_of_difference(common, plan.alpha.real(), weighing))
+    out.bounds = wider(*out.bounds, *over_common);
   compare_losses(a, b, out);
-  out.equals = gap_of_equals(pairs_of(a, b), weighing_of(plan));
+  out.equals = gap_of_equals(pairs_of(a, b), weighing);
   if (!repositories.empty()) out.by_repository = by_repository(a, b, repositories, plan);
   return out;
 }

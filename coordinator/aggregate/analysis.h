@@ -34,6 +34,7 @@ struct MethodRate {
   std::string method;
   std::uint64_t tasks = 0, runs = 0;  // scorable
   Estimate rate;                      // by the plan's estimand and interval
+  std::optional<Interval> bounds;     // had errors and invalid runs ended either way
   std::vector<PassEstimate> pass;     // by the plan's pass_k
   Reliability reliability;
   RerunNoise rerun;                  // how far the rate moves where nothing changes
@@ -51,7 +52,7 @@ enum class ContrastVerdict : std::uint8_t {
 };
 std::string_view words(ContrastVerdict verdict);
 
-// The difference with repositories as units: tasks of one repository are alike.  Of task means.
+// The difference with repositories as units: tasks of one repository are alike.
 struct ByRepository {
   GroupedMean mean;
   Significance flips;  // of whole repositories
@@ -76,14 +77,16 @@ struct Contrast {
   std::uint64_t never_a = 0, never_b = 0;      // runs that were cancelled or are parked
   std::uint64_t a_better = 0, b_better = 0;    // tasks; the others are alike
   Difference difference;                       // Student's t over tasks, by the plan's estimand
-  std::optional<Significance> flips;           // exact sign flips; always of task means
+  std::optional<Significance> flips;           // sign flips of tasks, by the plan's estimand
   std::optional<double> adjusted;              // that p for all the plan's contrasts together
   std::optional<Interval> simultaneous;        // by max_t: holds together with the others'
   std::optional<Equivalence> equivalence;      // at the minimum effect
   std::optional<double> not_inferior;          // p at the plan's margin
-  std::optional<Bounds> bounds;                // had errors and invalid runs ended either way
-  double loss = 0;                             // mean share of invalid runs, a less b
-  std::optional<double> loss_p;                // by sign flips: did one lose more runs?
+  // Had errors and invalid runs ended either way; over these tasks, and with those that both tried
+  // and one has no scorable run of, whichever is wider.
+  std::optional<Bounds> bounds;
+  double loss = 0;               // mean share of invalid runs, a less b
+  std::optional<double> loss_p;  // by sign flips: did one lose more runs?
   ContrastVerdict verdict = ContrastVerdict::kNone;
   // What two equal methods differ by, runs of each task dealt out anew; never the verdict's
   // business.
@@ -134,6 +137,8 @@ Analysis analyse(const TaskCells& cells, const AnalysisPlan& plan, bool register
 
 // The mean of the tasks' rates with the plan's interval, whatever the plan's estimand.
 Estimate rate_over_tasks(std::span<const Cluster> tasks, const AnalysisPlan& plan);
+// All successes over all runs with the plan's interval, likewise.
+Estimate rate_over_runs(std::span<const Cluster> tasks, const AnalysisPlan& plan);
 
 // One contrast of two columns of tasks in the same order, without an adjustment: `adjusted` is its
 // own p, and the verdict follows.  `repositories`: of the tasks; empty: not known.
@@ -143,6 +148,8 @@ Contrast contrast_of(std::span<const TaskCell> a, std::span<const TaskCell> b,
 // `flips`: what their signs come to, from who has it already; else they are flipped here.
 Contrast judged_contrast(std::span<const TaskCell> a, std::span<const TaskCell> b,
                          const AnalysisPlan& plan, std::optional<Significance> flips = {});
+// "over tasks" or "over runs": what rates and differences of the plan's estimand are means over.
+std::string_view over_words(const AnalysisPlan& plan);
 // "python 0.5, rust 0.5"; empty: the plan has none.
 std::string weights_words(const AnalysisPlan& plan);
 // "no task of rust: no estimate", or what else has to be known beside it; empty: nothing.
@@ -154,6 +161,11 @@ ContrastVerdict verdict_of(const Contrast& contrast, const AnalysisPlan& plan);
 void append_analysis(std::string& out, const Analysis& analysis);
 // What the comparisons rest on: noise, repositories, unknown outcomes.  Empty: there is none.
 void append_footing(std::string& out, const Analysis& analysis);
+// Which test the verdict is by, where the interval beside it is not that test's or says otherwise;
+// empty: the two agree.
+std::string verdict_note(const Contrast& contrast, const AnalysisPlan& plan);
+// "not inferior by its lower bound +29.4 at one-sided 0.05 ...".  Requires: an equivalence.
+std::string one_sided_words(const Contrast& contrast, double alpha, double margin);
 std::string contrast_sentence(const Contrast& contrast, const AnalysisPlan& plan);
 std::string render_contrasts_csv(const Analysis& analysis);
 

@@ -28,8 +28,8 @@ std::string p_value(const std::optional<double>& p) {
 }
 
 void rates(std::string& out, const Analysis& analysis) {
-  Table table({"method", "success rate over tasks", "tasks", "runs", "always", "sometimes", "never",
-               "rerun differs by"},
+  Table table({"method", fmt::format("success rate {}", over_words(analysis.plan)), "tasks", "runs",
+               "always", "sometimes", "never", "rerun differs by"},
               1);
   for (const MethodRate& r : analysis.rates) {
     std::string rate = percent_with_interval(r.rate.value, r.rate.interval);
@@ -48,6 +48,13 @@ void rates(std::string& out, const Analysis& analysis) {
       analysis.plan.estimand == AnalysisPlan::Estimand::kTaskMean ? "every task counts equally"
                                                                   : "every run counts equally");
   table.append_to(out);
+}
+
+void append_notes(std::string& out, const std::vector<Contrast>& contrasts,
+                  const AnalysisPlan& plan) {
+  for (const Contrast& c : contrasts)
+    if (const std::string note = contrast_sentence(c, plan); !note.empty())
+      out += "  * " + note + "\n";
 }
 
 void contrasts(std::string& out, const Analysis& analysis) {
@@ -96,9 +103,7 @@ void contrasts(std::string& out, const Analysis& analysis) {
   }
   table.append_to(out);
   out += "  adjusted by " + words(analysis.adjustment) + "\n";
-  for (const Contrast& c : analysis.contrasts)
-    if (const std::string note = contrast_sentence(c, analysis.plan); !note.empty())
-      out += "  * " + note + "\n";
+  append_notes(out, analysis.contrasts, analysis.plan);
 }
 
 // Who takes a task out after seeing its runs may have taken out what did not please.
@@ -114,6 +119,7 @@ void contrasts_with_removed(std::string& out, const Analysis& analysis) {
                p_value(c.adjusted), std::to_string(c.tasks)});
   }
   table.append_to(out);
+  append_notes(out, analysis.with_removed, analysis.plan);
 }
 
 std::string number_or_empty(const std::optional<double>& value) {
@@ -146,6 +152,34 @@ void append_footing_cells(std::vector<std::string>& record, const Contrast& c) {
 
 }  // namespace
 
+std::string one_sided_words(const Contrast& c, double alpha, double margin) {
+  return fmt::format(
+      "not inferior by its lower bound {} at one-sided {}, which is above the margin {} (the "
+      "interval in the table is two-sided)",
+      points(c.equivalence->interval.low), alpha, points(-margin));
+}
+
+std::string verdict_note(const Contrast& c, const AnalysisPlan& plan) {
+  const double alpha = plan.alpha.real();
+  std::string out;
+  if (c.verdict == ContrastVerdict::kNotInferior && c.equivalence)
+    out = one_sided_words(c, alpha, plan.non_inferiority.real());
+  if (c.verdict == ContrastVerdict::kEquivalent && c.equivalence)
+    out = fmt::format(
+        "equivalent by two one-sided tests at {}: their interval {} lies within {:.1f} points (the "
+        "interval in the table is two-sided)",
+        alpha, points_between(c.equivalence->interval), plan.min_effect.real() * 100);
+  const std::optional<Interval>& t = c.difference.estimate.interval;
+  const bool by_p = c.verdict == ContrastVerdict::kBetter || c.verdict == ContrastVerdict::kWorse;
+  if (!t || !c.adjusted || by_p == (0 < t->low || t->high < 0)) return out;
+  out += out.empty() ? "" : "; ";
+  return out +
+         fmt::format(
+             "its interval, Student's t for this comparison alone, {} 0; whether it is better "
+             "or worse is by the adjusted p of sign flips, {}",
+             by_p ? "holds" : "leaves out", p_value(c.adjusted));
+}
+
 // What has to be known beside the numbers; empty: nothing.
 std::string contrast_sentence(const Contrast& c, const AnalysisPlan& plan) {
   std::string out;
@@ -162,12 +196,7 @@ std::string contrast_sentence(const Contrast& c, const AnalysisPlan& plan) {
     out += fmt::format(
         "unequal loss: the shares of invalid runs differ by {} points (p {}), so read the bounds; ",
         points(c.loss), p_value(c.loss_p));
-  if (c.verdict == ContrastVerdict::kNotInferior && c.equivalence)
-    out += fmt::format(
-        "not inferior by its lower bound {} at one-sided {}, which is above the margin {} (the "
-        "interval in the table is two-sided); ",
-        points(c.equivalence->interval.low), plan.alpha.real(),
-        points(-plan.non_inferiority.real()));
+  if (const std::string note = verdict_note(c, plan); !note.empty()) out += note + "; ";
   if (out.empty()) return out;
   out.resize(out.size() - 2);
   return who + out;

@@ -90,6 +90,11 @@ std::string render_comparison_text(const CampaignComparison& c) {
   }
   table.append_to(out);
   for (const MethodComparison& m : c.methods)
+    if (!m.is_control && m.contrast.equivalence &&
+        decision_of(m, c.margin, c.alpha) == Decision::kNotWorse)
+      out += fmt::format("  * {}: {}\n", printable(m.new_name),
+                         one_sided_words(m.contrast, c.alpha, c.margin));
+  for (const MethodComparison& m : c.methods)
     for (const auto& [why, n] : m.new_invalid)
       out += fmt::format(
           "  * {}: {} runs ended invalid by {}, which the older campaign does not know\n",

@@ -1,6 +1,7 @@
 #include "coordinator/aggregate/details.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string_view>
 #include <unordered_map>
@@ -9,6 +10,7 @@
 #include "common/stats/paired.h"
 #include "common/stats/resample.h"
 #include "coordinator/aggregate/analysis.h"
+#include "coordinator/aggregate/lattice.h"
 
 namespace proctor {
 namespace {
@@ -17,12 +19,20 @@ namespace {
 constexpr std::uint32_t kFewerDraws = 1'000;
 constexpr double kMicros = 1e6;
 
+using aggregate::Lattice;
+
 // One task under one method.
 struct Cell {
   std::uint64_t ended = 0, scorable = 0, successes = 0;
   std::int64_t ended_micros = 0, all_micros = 0;
   std::vector<double> wall_ms;
   bool counts() const { return 0 < scorable; }
+  // Cost of a run in units of a micro-dollar over `lattice`; where that is not exact over 2^10.
+  std::int64_t cost_in(const Lattice& lattice) const {
+    constexpr double kParts = 1 << 10U;
+    if (lattice.is_exact()) return lattice.of(static_cast<std::uint64_t>(ended_micros), ended);
+    return std::llround(cost_of_run() * kMicros * kParts);
+  }
   double rate() const { return static_cast<double>(successes) / static_cast<double>(scorable); }
   double cost_of_run() const {
     return static_cast<double>(ended_micros) / static_cast<double>(ended) / kMicros;
@@ -69,22 +79,47 @@ MethodPrice price_of(const std::string& method, const Cells& cells, double alpha
   return out;
 }
 
+// Whole numbers of a task's runs, for all methods that are compared.
+struct Units {
+  Lattice ended, scorable;
+};
+
+// Each task's cost of a run and rate in whole numbers, of which means are taken: the last bit of a
+// sum of doubles would tell methods apart that are equal.
+struct WholeCell {
+  std::int64_t cost = 0, rate = 0;
+  bool has_cost = false, has_rate = false;
+};
+
+std::vector<WholeCell> whole_cells(const Cells& cells, const Units& units) {
+  std::vector<WholeCell> out;
+  for (const Cell& c : cells) {
+    WholeCell& whole = out.emplace_back();
+    whole.has_cost = 0 < c.ended;
+    whole.has_rate = c.counts();
+    if (whole.has_cost) whole.cost = c.cost_in(units.ended);
+    if (whole.has_rate) whole.rate = units.scorable.of(c.successes, c.scorable);
+  }
+  return out;
+}
+
 // Means over tasks under these weights; nothing where no task counts.
-std::optional<CostQuality> weighted(const Cells& cells, std::span<const std::int16_t> weights) {
-  double cost = 0, ended = 0, rate = 0, scorable = 0;
+std::optional<CostQuality> weighted(const std::vector<WholeCell>& cells,
+                                    std::span<const std::int16_t> weights) {
+  CostQuality out{{0, 0}, {0, 0}};
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    const double w = weights.empty() ? 1 : weights[i];
-    if (0 < cells[i].ended) {
-      cost += w * cells[i].cost_of_run();
-      ended += w;
+    const std::int64_t w = weights.empty() ? 1 : weights[i];
+    if (cells[i].has_cost) {
+      out.cost.part += w * cells[i].cost;
+      out.cost.whole += w;
     }
-    if (cells[i].counts()) {
-      rate += w * cells[i].rate();
-      scorable += w;
+    if (cells[i].has_rate) {
+      out.success.part += w * cells[i].rate;
+      out.success.whole += w;
     }
   }
-  if (ended == 0 || scorable == 0) return std::nullopt;
-  return CostQuality{cost / ended, rate / scorable};
+  if (out.cost.whole == 0 || out.success.whole == 0) return std::nullopt;
+  return out;
 }
 
 // Whom nobody would buy: a reference knows the answer and costs next to nothing, so no agent would
@@ -96,14 +131,22 @@ bool is_baseline(const CampaignReport& report, const std::string& method) {
 
 void add_frontier(ReportDetails& details, const CampaignReport& report,
                   const std::vector<Cells>& cells, std::uint32_t planned_draws) {
+  Units units;
+  for (const Cells& method : cells)
+    for (const Cell& cell : method) {
+      units.ended.add(cell.ended);
+      units.scorable.add(cell.scorable);
+    }
   std::vector<CostQuality> points;
   std::vector<std::size_t> of;
-  for (std::size_t m = 0; m < cells.size(); ++m)
-    if (const auto point = weighted(cells[m], {});
-        point && !is_baseline(report, details.prices[m].method)) {
-      points.push_back(*point);
-      of.push_back(m);
-    }
+  std::vector<std::vector<WholeCell>> whole;
+  for (std::size_t m = 0; m < cells.size(); ++m) {
+    whole.push_back(whole_cells(cells[m], units));
+    const auto point = weighted(whole[m], {});
+    if (!point || is_baseline(report, details.prices[m].method)) continue;
+    points.push_back(*point);
+    of.push_back(m);
+  }
   const std::vector<bool> front = frontier(points);
   for (std::size_t i = 0; i < of.size(); ++i) details.prices[of[i]].undominated = front[i];
   const std::size_t tasks = cells.empty() ? 0 : cells.front().size();
@@ -117,7 +160,7 @@ void add_frontier(ReportDetails& details, const CampaignReport& report,
     draw_weights(weights, b);
     std::vector<CostQuality> of_this;
     for (const std::size_t m : of)
-      if (const auto point = weighted(cells[m], weights)) of_this.push_back(*point);
+      if (const auto point = weighted(whole[m], weights)) of_this.push_back(*point);
     // A draw in which a method has no task says nothing about it.
     if (of_this.size() != of.size()) continue;
     replicates.insert(replicates.end(), of_this.begin(), of_this.end());

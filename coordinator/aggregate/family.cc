@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "common/base/assert.h"
 #include "common/stats/multiplicity.h"
 #include "common/stats/resample.h"
+#include "common/stats/sign_flip.h"
 #include "coordinator/aggregate/lattice.h"
 
 namespace proctor::aggregate {
@@ -32,19 +34,55 @@ Lattice lattice_of(const Sides& s) {
   return out;
 }
 
-// Of each task, 0 where one of the two has no scorable run: flipping its sign changes nothing.
-// Where runs have no small common multiple they are rounded to 2^-15.
-std::vector<std::int64_t> small_differences(const Sides& s) {
-  constexpr double kTo15Bits = 1.0 / (1 << 15);
-  const Lattice lattice = lattice_of(s);
-  std::vector<std::int64_t> out(s.a.size());
+void round_to(WholeDifferences& whole, double largest) {
+  double now = 0;
+  for (const std::int64_t d : whole.of) now = std::max(now, std::fabs(static_cast<double>(d)));
+  if (now <= largest) return;
+  whole.exact = false;
+  for (std::int64_t& d : whole.of) d = std::llround(static_cast<double>(d) * (largest / now));
+}
+
+// By runs: the score of "all runs of both have one rate p", p being the rate of them all, which is
+// (s_a - n_a p) / N_a - (s_b - n_b p) / N_b at a task.  Scores sum to the difference whatever p is;
+// where the two have equal shares of their runs at each task they are multiples of its differences,
+// and elsewhere their flips are the test of Hemerik, Goeman & Finos (2020).
+WholeDifferences run_scores(const Sides& s) {
+  double runs_a = 0, runs_b = 0, won = 0, most = 0;
   for (std::size_t i = 0; i < s.a.size(); ++i) {
-    const TaskCell &a = s.a[i], &b = s.b[i];
-    if (!is_common(a, b)) continue;
-    const std::int64_t d = lattice.of(a.success, a.scorable) - lattice.of(b.success, b.scorable);
-    out[i] = lattice.is_exact() ? d : std::llround(static_cast<double>(d) * kTo15Bits);
+    if (!is_common(s.a[i], s.b[i])) continue;
+    runs_a += static_cast<double>(s.a[i].scorable);
+    runs_b += static_cast<double>(s.b[i].scorable);
+    won += static_cast<double>(s.a[i].success + s.b[i].success);
+    most = std::max(most, static_cast<double>(std::max(s.a[i].scorable, s.b[i].scorable)));
   }
+  // Whole doubles while all products are below 2^53; scaled to that where they are not.
+  constexpr double kWhole = 0x1p53;
+  const double runs = runs_a + runs_b, largest = most * runs * runs;
+  WholeDifferences out{{}, largest < kWhole};
+  const double scale = out.exact ? 1 : kWhole / largest;
+  std::int64_t unit = 0;
+  for (std::size_t i = 0; i < s.a.size(); ++i) {
+    const auto excess = [&](const TaskCell& c) {
+      return static_cast<double>(c.success) * runs - static_cast<double>(c.scorable) * won;
+    };
+    out.of.push_back(is_common(s.a[i], s.b[i])
+                         ? std::llround((excess(s.a[i]) * runs_b - excess(s.b[i]) * runs_a) * scale)
+                         : 0);
+    unit = std::gcd(unit, out.of.back());
+  }
+  if (1 < unit)
+    for (std::int64_t& d : out.of) d /= unit;
   return out;
+}
+
+// Additions that flipping these signs exactly takes.
+double flip_work(const std::vector<std::int64_t>& differences) {
+  double reach = 0, steps = 0;
+  for (const std::int64_t d : differences) {
+    reach += std::fabs(static_cast<double>(d));
+    steps += d == 0 ? 0 : 1;
+  }
+  return reach * steps;
 }
 
 // Whole numbers below 2^30 over tasks, in limbs of 15 bits where one does not hold them.
@@ -116,11 +154,54 @@ RateColumns columns_of(const Sides& s, const AnalysisPlan& plan, Columns& column
 
 }  // namespace
 
-Family::Family(std::vector<Sides> sides, std::vector<double> p, Multiplicity rule)
-    : sides_(std::move(sides)), p_(std::move(p)), rule_(rule) {
+Weighing weighing_of(const AnalysisPlan& plan) {
+  return plan.estimand == AnalysisPlan::Estimand::kTaskMean ? Weighing::kTasks : Weighing::kRuns;
+}
+
+WholeDifferences whole_differences(const Sides& s, Weighing weighing) {
+  // Scores of unequal runs are large numbers: a thousandth of the largest is near enough then.
+  constexpr double kExactWork = 0x1p24, kRounded = 0x1p10;
+  if (weighing == Weighing::kRuns) {
+    WholeDifferences out = run_scores(s);
+    if (kExactWork < flip_work(out.of)) round_to(out, kRounded);
+    return out;
+  }
+  const Lattice lattice = lattice_of(s);
+  WholeDifferences out{{}, lattice.is_exact()};
+  for (std::size_t i = 0; i < s.a.size(); ++i) {
+    const TaskCell &a = s.a[i], &b = s.b[i];
+    out.of.push_back(is_common(a, b)
+                         ? lattice.of(a.success, a.scorable) - lattice.of(b.success, b.scorable)
+                         : 0);
+  }
+  return out;
+}
+
+Significance flips_of(const Sides& sides, Weighing weighing) {
+  const WholeDifferences whole = whole_differences(sides, weighing);
+  Significance out = sign_flip(whole.of);
+  out.exact = out.exact && whole.exact;
+  return out;
+}
+
+namespace {
+
+// Common flips need them below 2^15.
+std::vector<std::int64_t> small_differences(const Sides& s, Weighing weighing) {
+  WholeDifferences out =
+      weighing == Weighing::kRuns ? run_scores(s) : whole_differences(s, weighing);
+  round_to(out, (1 << 15) - 1);
+  return std::move(out.of);
+}
+
+}  // namespace
+
+Family::Family(std::vector<Sides> sides, std::vector<double> p, Multiplicity rule,
+               Weighing weighing)
+    : sides_(std::move(sides)), p_(std::move(p)), rule_(rule), weighing_(weighing) {
   PROCTOR_ASSERT(sides_.size() == p_.size());
   if (rule_ == Multiplicity::kMaxT)
-    for (const Sides& s : sides_) differences_.push_back(small_differences(s));
+    for (const Sides& s : sides_) differences_.push_back(small_differences(s, weighing_));
 }
 
 std::vector<double> Family::adjusted() const {
@@ -134,12 +215,19 @@ double Family::adjusted(std::size_t at, const Sides& now, double p) const {
     return adjust_holm(all)[at];
   }
   std::vector<std::vector<std::int64_t>> all = differences_;
-  all[at] = small_differences(now);
+  all[at] = small_differences(now, weighing_);
   return westfall_young(all).step_down[at];
 }
 
-std::size_t Family::most_questions() const {
+std::size_t Family::most_questions(std::size_t at) const {
   constexpr std::size_t kMost = 256, kFewest = 8;
+  constexpr double kFlipWork = 0x1p28;
+  if (rule_ == Multiplicity::kHolm && weighing_ == Weighing::kRuns) {
+    // Each outcome moves the score of every task, so all signs are flipped anew.
+    const double each = std::max(1.0, flip_work(whole_differences(sides_[at], weighing_).of));
+    return static_cast<std::size_t>(
+        std::clamp<double>(kFlipWork / each, static_cast<double>(kFewest), kMost));
+  }
   if (rule_ == Multiplicity::kHolm || differences_.empty()) return kMost;
   const double family = static_cast<double>(differences_.size());
   const double each = kDrawnFlips * family * static_cast<double>(differences_.front().size());

@@ -15,24 +15,38 @@ struct Sides {
   std::span<const TaskCell> a, b;
 };
 
+Weighing weighing_of(const AnalysisPlan& plan);
+
+// What each task adds to the difference, in whole numbers of one unit whose signs are flipped; 0
+// where one side has no scorable run.  Their sum has the sign of the difference by `weighing`.
+struct WholeDifferences {
+  std::vector<std::int64_t> of;
+  bool exact = true;  // false: rounded
+};
+WholeDifferences whole_differences(const Sides& sides, Weighing weighing);
+// The sign-flip test of the estimand.
+Significance flips_of(const Sides& sides, Weighing weighing);
+
 // The contrasts that have a p, in their order, adjusted as `rule` says.
 class Family {
  public:
-  Family(std::vector<Sides> sides, std::vector<double> p, AnalysisPlan::Multiplicity rule);
+  Family(std::vector<Sides> sides, std::vector<double> p, AnalysisPlan::Multiplicity rule,
+         Weighing weighing);
 
   std::vector<double> adjusted() const;
   // Of contrast `at`, had it these cells and this p, the others as they are.
   double adjusted(std::size_t at, const Sides& now, double p) const;
   // Else the p of a contrast's own sign flips is not looked at.
   bool asks_for_p() const { return rule_ == AnalysisPlan::Multiplicity::kHolm; }
-  // How often that may be asked for one contrast and one direction before a report takes long;
+  // How often that may be asked for contrast `at` and one direction before a report takes long;
   // 0: a single time takes too long.
-  std::size_t most_questions() const;
+  std::size_t most_questions(std::size_t at) const;
 
  private:
   std::vector<Sides> sides_;
   std::vector<double> p_;
   AnalysisPlan::Multiplicity rule_;
+  Weighing weighing_;
   std::vector<std::vector<std::int64_t>> differences_;  // of max_t: by contrast and task
 };
 

@@ -115,10 +115,6 @@ Entry entry_of(const BoardCampaign& c, const TaskCells& cells, std::size_t metho
   return out;
 }
 
-double rate_in(const TaskCell& c) {
-  return static_cast<double>(c.success) / static_cast<double>(c.scorable);
-}
-
 // Of row i less row j, over the tasks that both have.
 struct Pair {
   std::size_t i = 0, j = 0;
@@ -133,7 +129,7 @@ std::vector<Pair> pairs_of(const std::vector<Entry>& entries) {
       for (std::size_t t = 0; t < entries[i].cells.size(); ++t) {
         const TaskCell &a = entries[i].cells[t], &b = entries[j].cells[t];
         if (0 < a.scorable && 0 < b.scorable)
-          pair.differences.emplace_back(t, rate_in(a) - rate_in(b));
+          pair.differences.emplace_back(t, rate_difference({a.rate(), b.rate()}));
       }
       out.push_back(std::move(pair));
     }

@@ -9,6 +9,7 @@
 #include "common/base/assert.h"
 #include "common/base/text.h"
 #include "common/score/model_lack.h"
+#include "common/stats/bounds.h"
 #include "common/stats/quantile.h"
 #include "coordinator/aggregate/analysis.h"
 #include "coordinator/aggregate/warnings.h"
@@ -110,26 +111,35 @@ void finish(ReportRow& row, const std::vector<RunRecord>& runs, const AnalysisPl
   }
   row.cost_per_success = proctor::cost_per_success(row.cost.total(), row.success);
 
-  std::map<std::string_view, Cluster> tasks;
+  std::map<std::string_view, PartlyKnown> tasks;
+  std::map<std::string_view, std::uint64_t> scorable;
   std::vector<std::uint64_t> all, successes, failures;
   for (const std::uint32_t position : row.runs) {
     const RunRecord& run = runs[position];
     if (run.state != RunRecord::State::kEnded) continue;
     const bool success = run.outcome == RunOutcome::kSuccess;
-    if (run.outcome != RunOutcome::kInvalid) {
-      Cluster& task = tasks[run.task];
-      ++task.runs;
-      task.successes += success ? 1 : 0;
-    }
+    PartlyKnown& task = tasks[run.task];
+    ++task.runs;
+    task.successes += success ? 1 : 0;
+    task.unknown += success || run.outcome == RunOutcome::kFailure ? 0 : 1;
+    scorable[run.task] += run.outcome == RunOutcome::kInvalid ? 0 : 1;
     if (run.wall_ms == 0) continue;
     all.push_back(run.wall_ms);
     if (success) successes.push_back(run.wall_ms);
     if (run.outcome == RunOutcome::kFailure) failures.push_back(run.wall_ms);
   }
   std::vector<Cluster> clusters;
-  for (const auto& [task, cluster] : tasks) clusters.push_back(cluster);
+  std::vector<PartlyKnown> known;
+  for (const auto& [task, of] : tasks) {
+    known.push_back(of);
+    if (const std::uint64_t n = scorable[task]; 0 < n) clusters.push_back({n, of.successes});
+  }
   row.by_task = mean_of_task_means(clusters, alpha);
+  if (const auto bounds = bounds_of_rate(known, alpha); bounds && row.by_task)
+    row.bounds_by_task = bounds->identified;
   add_interval(row, clusters, plan);
+  if (plan.estimand == AnalysisPlan::Estimand::kRunMean)
+    row.success_rate.interval = rate_over_runs(clusters, plan).interval;
   row.time = times(all);
   row.time_of_success = times(successes);
   row.time_of_failure = times(failures);
@@ -348,12 +358,14 @@ std::vector<Definition> report_definitions() {
       {"open", "not started yet, or running"},
       {"cancelled", "ended by an operator without an outcome (shown if there are any)"},
       {"removed", "of a task taken out after the freeze, with a reason (shown if there are any)"},
-      {"success rate", "success / scorable, with its Wilson interval"},
+      {"success rate",
+       "success / scorable, with its Wilson interval; with the plan's where that counts runs "
+       "(estimand: run_mean)"},
+      {"bounds",
+       "the success rate, which is over runs, if every acceptance error and invalid run had "
+       "failed, and if each had succeeded"},
       {"error rate", "acceptance error / scorable, with its Wilson interval"},
       {"invalid rate", "invalid / (scorable + invalid), with its Wilson interval"},
-      {"bounds",
-       "success rate of all ended runs if every acceptance error and invalid run had failed, and "
-       "if each had succeeded"},
       {"over tasks", "mean of the tasks' own success rates; its interval counts tasks, not runs"},
       {"model", "cost of language model calls, in the unit of the price table"},
       {"execution", "cost of sandbox time and tool calls"},

@@ -193,17 +193,20 @@ struct ReportRow {
   // second.
   std::uint64_t agent_unavailable = 0, model_unavailable = 0;
 
-  Share success_rate;  // success / scorable (R062)
+  // success / scorable (R062).  Where the plan counts runs it is the endpoint, and has the plan's
+  // interval.
+  Share success_rate;
   // success / (scorable + agent_unavailable): the same, had none of those passed.
   Share success_rate_started;
   Share acceptance_error_rate;  // acceptance errors / scorable (R063)
   Share invalid_rate;           // invalid / ended (R063)
-  // Where the success rate over all ended runs may lie, whatever the errors and the invalid runs
-  // would have been (Manski; STATISTICS E9).
+  // Where success_rate may lie, whatever the errors and the invalid runs would have been (Manski;
+  // STATISTICS E9): it is over runs, so it is shown beside no rate over tasks.
   std::optional<Interval> bounds;
   std::optional<ClusteredRate> by_task;  // of the tasks with scorable runs
   // Of that mean, as the plan of analysis has it; or why there is none.
   std::optional<Interval> interval;
+  std::optional<Interval> bounds_by_task;  // where that mean may lie, likewise
   Why why = Why::kOk;
 
   Cost cost;                                          // of all runs of the row, however they ended

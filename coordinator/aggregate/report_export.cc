@@ -38,12 +38,14 @@ Ordered times_json(const Times& t) {
   return {{"median", or_null(t.median_ms)}, {"longest", or_null(t.longest_ms)}};
 }
 
-Ordered by_task_json(const std::optional<ClusteredRate>& r) {
+// With the interval that the plan has for it, as everywhere.
+Ordered by_task_json(const std::optional<ClusteredRate>& r,
+                     const std::optional<Interval>& interval) {
   if (!r) return nullptr;
   return {{"tasks", r->tasks},
           {"mean", r->mean},
           {"standard_error", or_null(r->standard_error)},
-          {"interval", interval_json(r->interval)}};
+          {"interval", interval_json(interval)}};
 }
 
 Ordered row_json(const ReportRow& r) {
@@ -69,8 +71,9 @@ Ordered row_json(const ReportRow& r) {
                  {"invalid_rate", share_json(r.invalid_rate)},
                  {"bounds", interval_json(r.bounds)},
                  {"satisfied", r.satisfied},
-                 {"over_tasks", by_task_json(r.by_task)},
+                 {"over_tasks", by_task_json(r.by_task, r.interval)},
                  {"over_tasks_interval", interval_json(r.interval)},
+                 {"over_tasks_bounds", interval_json(r.bounds_by_task)},
                  {"cost", cost_json(r.cost)},
                  {"self_reported", self_reported_json(r.self_reported)},
                  {"unmetered", r.unmetered()},

@@ -79,7 +79,7 @@ void outcomes(std::string& out, const CampaignReport& report) {
 
 void rates(std::string& out, const CampaignReport& report) {
   Table table(
-      {"method", "stratum", "success rate", "error rate", "invalid rate", "bounds", "over tasks"});
+      {"method", "stratum", "success rate", "bounds", "error rate", "invalid rate", "over tasks"});
   for (const ReportRow& r : report.rows) {
     if (is_only_level(report, r.key)) continue;
     const auto& tasks = r.by_task;
@@ -87,9 +87,10 @@ void rates(std::string& out, const CampaignReport& report) {
     table.add(
         {printable(r.method), stratum_name(r),
          percent_with_interval(r.success_rate.rate, r.success_rate.interval),
+         percent_interval(r.bounds),
          percent_with_interval(r.acceptance_error_rate.rate, r.acceptance_error_rate.interval),
          percent_with_interval(r.invalid_rate.rate, r.invalid_rate.interval),
-         percent_interval(r.bounds), tasks ? percent_with_interval(tasks->mean, r.interval) : "-"});
+         tasks ? percent_with_interval(tasks->mean, r.interval) : "-"});
   }
   out += "\nRates (with " + confidence(report.alpha) + " intervals)\n\n";
   table.append_to(out);

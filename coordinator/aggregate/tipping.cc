@@ -41,8 +41,32 @@ double rate_of(const TaskCell& c) {
   return static_cast<double>(c.success) / static_cast<double>(c.scorable);
 }
 
-// By how much a turn moves the sum of differences towards the favoured method; 0: it does not.
-double gain(const Cells& cells, std::size_t task, Turn turn, double mean) {
+bool is_common(const TaskCell& f, const TaskCell& o) {
+  return 0 < f.scorable && 0 < o.scorable;
+}
+
+// The difference before any turn, for the favoured method; by runs with what it is made of.
+struct Start {
+  double mean = 0;
+  Weighing weighing = Weighing::kTasks;
+  Cluster favoured, other;  // all runs of the tasks that both have
+};
+
+// By runs: how far the difference of the two ratios moves when f and o become f1 and o1.
+double gain_by_runs(const Start& start, const Cells& before, const Cells& after) {
+  const bool was = is_common(before.favoured[0], before.other[0]);
+  const auto rate = [&](const Cluster& all, const TaskCell& c, const TaskCell& c1) {
+    return static_cast<double>(all.successes + c1.success - (was ? c.success : 0)) /
+           static_cast<double>(all.runs + c1.scorable - (was ? c.scorable : 0));
+  };
+  return rate(start.favoured, before.favoured[0], after.favoured[0]) -
+         rate(start.other, before.other[0], after.other[0]) - start.mean;
+}
+
+// By how much a turn moves the difference (by tasks: their sum) towards the favoured method; 0: it
+// does not.
+double gain(const Cells& cells, std::size_t task, Turn turn, const Start& start) {
+  const double mean = start.mean;
   const TaskCell &f = cells.favoured[task], &o = cells.other[task];
   if (turn == Turn::kErrorSucceeds && f.error == 0) return 0;
   if (turn == Turn::kInvalidSucceeds && f.invalid == 0) return 0;
@@ -50,10 +74,14 @@ double gain(const Cells& cells, std::size_t task, Turn turn, double mean) {
   Cells after{{f}, {o}};
   apply(after, 0, turn);
   const TaskCell &f1 = after.favoured[0], &o1 = after.other[0];
+  if (start.weighing == Weighing::kRuns && is_common(f1, o1))
+    return gain_by_runs(start, Cells{{f}, {o}}, after);
   // A task that both have runs of now: it comes in with its own difference.
   if (f.scorable == 0 || o.scorable == 0) {
     if (0 < f1.scorable && 0 < o1.scorable) return rate_of(f1) - rate_of(o1) - mean;
-    return f1.scorable + f1.invalid == 0 || o1.scorable + o1.invalid == 0 ? 0 : (1 - mean) / 2;
+    if (f1.scorable + f1.invalid == 0 || o1.scorable + o1.invalid == 0) return 0;
+    // Half of what both turns come to: that task as one run of each, or as one task.
+    return (1 - mean) / 2 / static_cast<double>(1 + start.favoured.runs);
   }
   return (rate_of(f1) - rate_of(o1)) - (rate_of(f) - rate_of(o));
 }
@@ -78,18 +106,19 @@ double lead_of(const Cells& cells, std::size_t task) {
   return 0 < lead ? lead : kNoLead;
 }
 
-Step best_of(const Cells& cells, std::size_t task, double mean) {
+Step best_of(const Cells& cells, std::size_t task, const Start& start) {
   const double lead = lead_of(cells, task);
   Step best{0, task, Turn::kErrorSucceeds, lead};
   for (const Turn turn : {Turn::kErrorSucceeds, Turn::kInvalidSucceeds, Turn::kInvalidFails})
-    if (const double g = gain(cells, task, turn, mean); best.gain < g) best = {g, task, turn, lead};
+    if (const double g = gain(cells, task, turn, start); best.gain < g)
+      best = {g, task, turn, lead};
   return best;
 }
 
-std::vector<Step> path_of(Cells cells, double mean) {
+std::vector<Step> path_of(Cells cells, const Start& start) {
   std::priority_queue<Step> open;
   const auto offer = [&](std::size_t task) {
-    if (const Step step = best_of(cells, task, mean); 0 < step.gain) open.push(step);
+    if (const Step step = best_of(cells, task, start); 0 < step.gain) open.push(step);
   };
   for (std::size_t i = 0; i < cells.favoured.size(); ++i) offer(i);
   std::vector<Step> path;
@@ -134,9 +163,10 @@ class Direction {
         plan_(plan),
         family_(family),
         at_(at) {
-    const auto now = judged_contrast(s.a, s.b, plan).difference.estimate.value;
-    path_ = path_of(cells_, now ? (for_a ? *now : -*now) : 0);
+    path_ = path_of(cells_, start_of(s));
     lattice_ = lattice_of(cells_, path_);
+    flips_once_ =
+        family.asks_for_p() && lattice_.is_exact() && weighing_of(plan) == Weighing::kTasks;
   }
 
   // After the first `n` steps; `fixed` has some of the tasks.
@@ -157,11 +187,11 @@ class Direction {
     std::optional<std::size_t> found;
     Fixed fixed{{}, std::vector<bool>(cells_.favoured.size())};
     const std::size_t tries =
-        std::min(verdicts_to_try(cells_.favoured.size()), family_.most_questions());
+        std::min(verdicts_to_try(cells_.favoured.size()), family_.most_questions(at_));
     while (low < high) {
       const std::size_t stride = std::max<std::size_t>(1, (high - low + tries - 1) / tries);
       const std::size_t end = high;
-      if (family_.asks_for_p() && lattice_.is_exact()) fix(fixed, low, end);
+      if (flips_once_) fix(fixed, low, end);
       std::optional<std::size_t> here;
       for (std::size_t n = low; !here && n < end;) {
         n = std::min(n + stride, end);
@@ -178,6 +208,19 @@ class Direction {
 
  private:
   using Column = std::vector<TaskCell>;
+
+  Start start_of(const Sides& s) const {
+    const auto now = judged_contrast(s.a, s.b, plan_).difference.estimate.value;
+    Start out{now ? (for_a_ ? *now : -*now) : 0, weighing_of(plan_), {}, {}};
+    if (out.weighing == Weighing::kTasks) return out;
+    for (std::size_t i = 0; i < cells_.favoured.size(); ++i) {
+      const TaskCell &f = cells_.favoured[i], &o = cells_.other[i];
+      if (!is_common(f, o)) continue;
+      out.favoured = {out.favoured.runs + f.scorable, out.favoured.successes + f.success};
+      out.other = {out.other.runs + o.scorable, out.other.successes + o.success};
+    }
+    return out;
+  }
 
   Cells after(std::size_t n) const {
     Cells cells = cells_;
@@ -208,7 +251,7 @@ class Direction {
   // Nothing: they are to be flipped one and all, for the path has no lattice that is small enough.
   std::optional<Significance> flips_of(const Cells& cells, const Fixed* fixed) const {
     if (!family_.asks_for_p()) return Significance{};
-    if (fixed == nullptr || !lattice_.is_exact()) return std::nullopt;
+    if (fixed == nullptr || !flips_once_) return std::nullopt;
     std::vector<std::int64_t> others;
     for (std::size_t i = 0; i < fixed->has.size(); ++i)
       if (!fixed->has[i]) others.push_back(difference(cells, i));
@@ -223,6 +266,7 @@ class Direction {
   std::size_t at_;
   std::vector<Step> path_;
   Lattice lattice_;
+  bool flips_once_ = false;  // signs of tasks that no step touches are flipped for all of them
 };
 
 }  // namespace
@@ -233,7 +277,7 @@ Tipping tipping_of(const Sides& sides, const AnalysisPlan& plan, const Family& f
   for (const auto& column : {sides.a, sides.b})
     for (const TaskCell& cell : column) out.unknown += cell.error + cell.invalid;
   if (out.unknown == 0) return out;
-  out.tried = 0 < family.most_questions();
+  out.tried = 0 < family.most_questions(at);
   if (!out.tried) return out;
   for (const bool for_a : {true, false}) {
     const Direction direction(sides, for_a, plan, family, at);

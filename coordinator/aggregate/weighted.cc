@@ -12,15 +12,6 @@ namespace proctor {
 namespace aggregate {
 namespace {
 
-std::int64_t signed_of(std::uint64_t n) {
-  return static_cast<std::int64_t>(n);
-}
-
-// One rounding, so that tasks that are alike have the same value to the last bit.
-double ratio_of(std::int64_t x, std::int64_t n) {
-  return static_cast<double>(x) / static_cast<double>(n);
-}
-
 // `value` gives a task's, or nothing where it has none.
 template <class Value>
 std::optional<Weighted> weighted_of(const TaskCells& cells, const AnalysisPlan& plan,
@@ -64,8 +55,7 @@ std::optional<Weighted> weighted_rate(const TaskCells& cells, std::size_t method
                                       const AnalysisPlan& plan) {
   return weighted_of(cells, plan, [&](std::size_t i) {
     const TaskCell& c = cells.at(i, method);
-    return c.scorable == 0 ? std::nullopt
-                           : std::optional(ratio_of(signed_of(c.success), signed_of(c.scorable)));
+    return rate(c.success, c.scorable);
   });
 }
 
@@ -73,10 +63,9 @@ std::optional<Weighted> weighted_difference(const TaskCells& cells, std::size_t 
                                             const AnalysisPlan& plan) {
   return weighted_of(cells, plan, [&](std::size_t i) {
     const TaskCell &x = cells.at(i, a), &y = cells.at(i, b);
-    const std::int64_t n = signed_of(x.scorable), m = signed_of(y.scorable);
-    return n == 0 || m == 0 ? std::nullopt
-                            : std::optional(ratio_of(
-                                  signed_of(x.success) * m - signed_of(y.success) * n, n * m));
+    return x.scorable == 0 || y.scorable == 0
+               ? std::nullopt
+               : std::optional(rate_difference({x.rate(), y.rate()}));
   });
 }
 

@@ -33,8 +33,10 @@ std::string rate_sentence(const AnalysisPlan& plan) {
 }
 
 std::string_view interval_method(const AnalysisPlan& plan) {
-  return plan.estimand == AnalysisPlan::Estimand::kTaskMean ? to_string(plan.interval)
-                                                            : "cluster-robust t (CR2) over tasks";
+  const bool by_run = plan.estimand == AnalysisPlan::Estimand::kRunMean;
+  return by_run && plan.interval == AnalysisPlan::RateInterval::kT
+             ? "cluster-robust t (CR2) over tasks"
+             : to_string(plan.interval);
 }
 
 Ordered uncertainty_of(const MethodRate& rate, const AnalysisPlan& plan) {

@@ -80,12 +80,12 @@ void append_head(std::string& out, const CampaignReport& report) {
 void append_contrasts(std::string& out, const Analysis& analysis) {
   if (analysis.contrasts.empty()) return;
   out += fmt::format(
-      "\n{} (differences in points over tasks, {} intervals, p adjusted for all of "
+      "\n{} (differences in points {}, {} intervals, p adjusted for all of "
       "them):\n\n",
       analysis.of_part      ? "Comparisons of a part of the campaign, exploratory"
       : analysis.registered ? "Comparisons as registered"
                             : "Comparisons; no plan of analysis was registered",
-      aggregate::confidence(analysis.plan.alpha.real()));
+      over_words(analysis.plan), aggregate::confidence(analysis.plan.alpha.real()));
   for (std::size_t i = 0; i < std::min(kRowsShown, analysis.contrasts.size()); ++i) {
     const Contrast& c = analysis.contrasts[i];
     const Estimate& d = c.difference.estimate;
@@ -97,6 +97,8 @@ void append_contrasts(std::string& out, const Analysis& analysis) {
     }
     if (c.adjusted) out += ", p " + md_p(*c.adjusted);
     out += fmt::format(", {} tasks ({} better, {} worse)\n", c.tasks, c.a_better, c.b_better);
+    if (const std::string note = verdict_note(c, analysis.plan); !note.empty())
+      out += "  - " + note + "\n";
     if (c.loss_p && *c.loss_p < analysis.plan.alpha.real())
       out += "  - one of the two lost more runs than the other: read the bounds in the report\n";
   }

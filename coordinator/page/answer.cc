@@ -13,7 +13,7 @@ Markup paragraph(const Markup& words) {
 }
 
 // "64.3 points better than noop [20.3, 108.3], p 0.0117: better".
-Markup against(const Contrast& c) {
+Markup against(const Contrast& c, const AnalysisPlan& plan) {
   const Estimate& d = c.difference.estimate;
   Markup out = element("span", {{"class", "verdict"}}, text(words(c.verdict)));
   if (c.verdict == ContrastVerdict::kBetter || c.verdict == ContrastVerdict::kWorse)
@@ -27,6 +27,8 @@ Markup against(const Contrast& c) {
   out << Markup(": ") << points(d.value) << Markup(" points ")
       << points_interval(d.interval, d.why);
   if (c.adjusted) out << Markup(", p ") << p_value(c.adjusted);
+  if (const std::string note = verdict_note(c, plan); !note.empty())
+    out << Markup("; ") << text(note, 1'000);
   return out;
 }
 
@@ -60,7 +62,7 @@ Markup card(Context& c, std::uint32_t position) {
                        number(r->runs) + (r->runs == 1 ? Markup(" run") : Markup(" runs")));
   }
   for (const Contrast& contrast : c.analysis.contrasts)
-    if (contrast.a == row.method) out << paragraph(against(contrast));
+    if (contrast.a == row.method) out << paragraph(against(contrast, c.analysis.plan));
   if (row.satisfied < row.success)
     out << element(
         "p", element("strong", c.count(position, kClassUnsatisfied, row.success - row.satisfied) +

@@ -69,6 +69,12 @@ std::optional<Interval> interval_of(const Context& c, const ReportRow& row) {
   return r == nullptr ? std::nullopt : r->rate.interval;
 }
 
+std::optional<Interval> bounds_of(const Context& c, const ReportRow& row) {
+  if (!row.key.empty()) return row.bounds_by_task;
+  const MethodRate* r = c.rate_of(row.method);
+  return r == nullptr ? std::nullopt : r->bounds;
+}
+
 }  // namespace
 
 Markup forest_figure(Context& c, ForestRows which) {
@@ -110,7 +116,7 @@ Markup forest_figure(Context& c, ForestRows which) {
       canvas.words("quiet", {kPlotFrom + 6, base}, "no scorable run");
       continue;
     }
-    if (row.bounds) whisker(canvas, "bound", x, *row.bounds, middle + 6, 3);
+    if (const auto bounds = bounds_of(c, row)) whisker(canvas, "bound", x, *bounds, middle + 6, 3);
     const std::optional<Interval> interval = interval_of(c, row);
     if (interval) whisker(canvas, "whisker", x, *interval, middle, 5);
     canvas.marker("dot", c.shape(row.method), {x.clamped(*value), middle});
@@ -123,13 +129,14 @@ Markup forest_figure(Context& c, ForestRows which) {
     if (row.key.empty())
       desc += (desc.empty() ? "" : "; ") + row.method + " " + words_of(value, interval);
   }
-  return c.figure(canvas,
-                  which == ForestRows::kAllTasks ? Markup("Success rates over tasks")
-                                                 : Markup("Success rates by stratum"),
-                  text(desc, 1'000),
-                  "Mark: success rate over tasks; solid whisker: its interval; dashed: where it "
-                  "lies whatever errors and invalid runs would have been; dashed upright: the "
-                  "first baseline. Numbers: tasks, and successes of scorable runs.");
+  return c.figure(
+      canvas,
+      which == ForestRows::kAllTasks ? Markup("Success rates ") + text(over_words(c.analysis.plan))
+                                     : Markup("Success rates by stratum"),
+      text(desc, 1'000),
+      "Mark: success rate, of strata over tasks; solid whisker: its interval; dashed: where it "
+      "lies whatever errors and invalid runs would have been; dashed upright: the "
+      "first baseline. Numbers: tasks, and successes of scorable runs.");
 }
 
 Markup contrast_figure(Context& c) {
@@ -173,8 +180,8 @@ Markup contrast_figure(Context& c) {
     base += kLine;
   }
   return c.figure(canvas, "Differences between methods, in points", text(desc, 1'000),
-                  "To the right of 0 the first method is better. Mark and solid whisker: mean "
-                  "difference over tasks with its interval; thin above it, where the plan asks for "
+                  "To the right of 0 the first method is better. Mark and solid whisker: "
+                  "difference with its interval; thin above it, where the plan asks for "
                   "max-t: the interval that holds together with the others; dashed: bounds; "
                   "shaded: differences "
                   "too small to matter, by the plan. Whiskers that reach an edge go on beyond it "

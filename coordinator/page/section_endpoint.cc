@@ -13,9 +13,10 @@ namespace proctor::page {
 
 Markup endpoint(Context& c) {
   if (c.methods.empty()) return element("p", "There is no method.");
-  DataTable table = c.table(Markup("Success rate over tasks, ") +
-                            text(aggregate::confidence(c.analysis.plan.alpha.real())) +
-                            Markup(" intervals; the same over runs is in the appendix"));
+  DataTable table =
+      c.table(Markup("Success rate ") + text(over_words(c.analysis.plan)) + Markup(", ") +
+              text(aggregate::confidence(c.analysis.plan.alpha.real())) +
+              Markup(" intervals; the same over runs is in the appendix"));
   table.words("method").numbers("success rate").numbers("interval (%)").numbers("tasks");
   table.numbers("runs").numbers("solved always").numbers("sometimes").numbers("never");
   for (const bool baselines : {true, false})
@@ -92,6 +93,14 @@ Markup footing(Context& c) {
                  "move the difference most, had each come out in favour of the method named.");
 }
 
+Markup notes_of(const Context& c, const std::vector<Contrast>& contrasts) {
+  Markup notes;
+  for (const Contrast& x : contrasts)
+    if (const std::string note = contrast_sentence(x, c.analysis.plan); !note.empty())
+      notes << element("li", text(note, 1'000)) << line_end();
+  return notes.empty() ? notes : element("ul", notes);
+}
+
 // Beside what stands in the table: who takes a task out after seeing its runs may have taken out
 // what did not please.
 Markup with_removed(Context& c) {
@@ -107,7 +116,7 @@ Markup with_removed(Context& c) {
     table.row({text(x.a) + Markup(" less ") + text(x.b), text(words(x.verdict)), points(d.value),
                points_interval(d.interval, d.why), p_value(x.adjusted), number(x.tasks)});
   }
-  return table.finish();
+  return table.finish() + notes_of(c, c.analysis.with_removed);
 }
 
 }  // namespace
@@ -143,11 +152,7 @@ Markup comparisons(Context& c) {
       row.push_back(std::move(cell));
     table.row(row);
   }
-  Markup out = contrast_figure(c) + table.finish(), notes;
-  for (const Contrast& x : c.analysis.contrasts)
-    if (const std::string note = contrast_sentence(x, c.analysis.plan); !note.empty())
-      notes << element("li", text(note, 1'000)) << line_end();
-  if (!notes.empty()) out << element("ul", notes);
+  Markup out = contrast_figure(c) + table.finish() + notes_of(c, c.analysis.contrasts);
   out << element("p", Markup("Adjusted for being several by ") +
                           text(words(c.analysis.adjustment)) +
                           (joint ? Markup(". The intervals that hold together do so for all "
@@ -164,10 +169,10 @@ Markup comparisons(Context& c) {
 
 Markup unknowns(Context& c) {
   if (c.report.total.ended() == 0) return element("p", "No run has ended.");
-  DataTable table =
-      c.table(Markup("What is not known: rates over runs with Wilson's ") +
-              text(aggregate::confidence(c.report.alpha)) +
-              Markup(" intervals, and where the success rate lies whatever became of these runs"));
+  DataTable table = c.table(
+      Markup("What is not known: rates over runs with Wilson's ") +
+      text(aggregate::confidence(c.report.alpha)) +
+      Markup(" intervals, and where the success rate over runs lies whatever became of these"));
   table.words("method").numbers("acceptance errors").numbers("of scorable").numbers("interval (%)");
   table.numbers("invalid").numbers("of ended").numbers("interval (%)").numbers("bounds (%)");
   for (const std::uint32_t at : c.methods) {
@@ -279,7 +284,7 @@ Markup strata(Context& c) {
                r.by_task ? c.linked(i, kClassScorable, rate(r.by_task->mean)) : none(),
                rate_interval(r.interval, r.why), number(r.by_task ? r.by_task->tasks : 0),
                c.count(i, kClassSuccess, r.success), c.count(i, kClassScorable, r.scorable()),
-               rate_interval(r.bounds)});
+               rate_interval(r.bounds_by_task)});
   }
   if (shown == 0)
     return element("p", "No strata are reported, or every task is in the same one.") + weighted(c);

@@ -175,6 +175,15 @@ def one_method(data, out):
             out.interval("cost", *sorted(np.roots(quad).real))
 
 
+def run_scores(ka, kb, ca, cb):
+    """Each task's part in the difference of all successes over all runs, were all rates one: whole numbers."""
+    ka, kb, ca, cb = ([int(x) for x in xs] for xs in (ka, kb, ca, cb))
+    of_a, of_b, won = sum(ka), sum(kb), sum(ca) + sum(cb)
+    runs = of_a + of_b
+    return [((c * runs - k * won) * of_b - (e * runs - m * won) * of_a) if k and m else 0
+            for k, m, c, e in zip(ka, kb, ca, cb)]
+
+
 def two_methods(data, out):
     (ka, ca), (kb, cb) = np.array(data["a"]).T, np.array(data["b"]).T
     lost = np.array(data["lost"])
@@ -195,6 +204,15 @@ def two_methods(data, out):
     sums = np.arange(len(chance)) - sum(steps)
     total = int(sum(whole) * 60)
     out["flips"], out["flips.p"] = total, chance[np.abs(sums) >= abs(total)].sum()
+    scores = run_scores(ka, kb, ca, cb)
+    ways = {0: 1}
+    for x in scores:
+        after = {}
+        for at, count in ways.items():
+            for to in (at + x, at - x):
+                after[to] = after.get(to, 0) + count
+        ways = after
+    out["run_flips.p"] = sum(count for at, count in ways.items() if abs(at) >= abs(sum(scores))) / 2 ** n
     if varied:
         lower, upper = stats.t.sf((d.mean() + .1) / se, n - 1), stats.t.cdf((d.mean() - .1) / se, n - 1)
         out["equivalence.p"], out["equivalence.not_inferior"] = max(lower, upper), lower
@@ -351,7 +369,15 @@ def of_family(data, out):
             theta.append(pa - pb)
             errors.append(math.sqrt(n / (n - 1) * (u ** 2).sum()))
             star.append(weights @ ca / (weights @ ka) - weights @ cb / (weights @ kb))
-        whole.append(np.rint(d * 60).astype(np.int64))
+        parts = [int(x) for x in np.rint(d * 60)]
+        if not data["family"]["by_task"]:
+            parts = run_scores(ka, kb, ca, cb)
+            unit = math.gcd(*parts) or 1
+            parts = [x // unit for x in parts]
+            largest = max(map(abs, parts))
+            if largest > 32767:  # rounded, halves away from 0
+                parts = [int(math.copysign(math.floor(abs(x * (32767 / largest)) + .5), x)) for x in parts]
+        whole.append(parts)
         sizes.append(n)
     if min(sizes) < 50:
         return
@@ -365,9 +391,9 @@ def of_family(data, out):
             half = critical * errors[j] if real[j] else None
             out.interval(f"family.{j}", *(theta[j] - half, theta[j] + half) if half else (None, None))
     # |sum| / sqrt(sum of squares), squared and over one denominator, so that ties are ties.
-    squares = np.maximum((whole ** 2).sum(axis=1), 1)
+    squares = np.maximum((whole ** 2).sum(axis=1), 1).astype(object)
     scale = np.prod(squares) // squares
-    seen, flipped = whole.sum(axis=1) ** 2 * scale, (signs @ whole.T) ** 2 * scale
+    seen, flipped = whole.sum(axis=1).astype(object) ** 2 * scale, (signs @ whole.T).astype(object) ** 2 * scale
     p = 0.0
     order = np.argsort(-seen, kind="stable")
     for at, j in enumerate(order):

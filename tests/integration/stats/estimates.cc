@@ -129,11 +129,20 @@ void of_two_methods(const std::vector<Cluster>& a, const std::vector<Cluster>& b
     groups.at(repository[i]).push_back(rate(a[i]));
   }
   std::erase_if(groups, [](const auto& g) { return g.empty(); });
-  const Difference mean = paired_difference(pairs), ratio = paired_ratio_difference(pairs);
+  const Difference mean = paired_difference(pairs),
+                   ratio = paired_difference(pairs, 0.05, Weighing::kRuns);
   out.put("difference", mean.estimate);
   out.put("difference.p", mean.p);
   out.put("ratio_difference", ratio.estimate);
   out.put("flips", std::optional(sign_flip(whole)));
+  std::vector<TaskCell> cells_a, cells_b;
+  for (const PairedTask& t : pairs) {
+    cells_a.push_back({t.a.runs, t.a.successes, 0, 0});
+    cells_b.push_back({t.b.runs, t.b.successes, 0, 0});
+  }
+  AnalysisPlan by_run;
+  by_run.estimand = AnalysisPlan::Estimand::kRunMean;
+  out.put("run_flips.p", contrast_of(cells_a, cells_b, by_run).flips->p);
   if (const auto e = equivalence(differences, 0.1)) {
     out.put("equivalence.p", e->p_equivalent);
     out.put("equivalence.not_inferior", e->p_non_inferior);

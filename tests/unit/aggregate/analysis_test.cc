@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <random>
+
 #include "coordinator/aggregate/details.h"
 #include "tests/unit/aggregate/report_fixtures.h"
 
@@ -71,6 +74,10 @@ TEST_SUITE("aggregate") {
     CHECK(rates[2].reliability.always == 2);
     CHECK(rates[2].reliability.sometimes == 1);
     REQUIRE(rates[2].pass.size() == 3);
+    // One try is the rate, so it has the rate's interval.
+    CHECK(rates[2].pass[0].at_least_one.interval == rates[2].rate.interval);
+    CHECK(rates[2].pass[0].all.interval == rates[2].rate.interval);
+    CHECK(report.rows[2].interval == rates[2].rate.interval);
     CHECK(*rates[2].pass[1].at_least_one.value == ten_digits(0.3333333333));
     CHECK(*rates[2].pass[1].all.value == ten_digits(0.1666666667));
     CHECK(rates[2].pass[1].all.interval->low == 0);
@@ -93,10 +100,12 @@ TEST_SUITE("aggregate") {
     CHECK(c.a_better == 5);
     CHECK(c.b_better == 0);
     CHECK(c.verdict == ContrastVerdict::kNotInferior);
-    CHECK(contrast_sentence(c, report.analysis->plan) ==
-          "reference - scripted: not inferior by its lower bound +29.4 at one-sided 0.05, which is "
-          "above "
-          "the margin -5.0 (the interval in the table is two-sided)");
+    CHECK(
+        contrast_sentence(c, report.analysis->plan) ==
+        "reference - scripted: not inferior by its lower bound +29.4 at one-sided 0.05, which is "
+        "above the margin -5.0 (the interval in the table is two-sided); its interval, Student's t "
+        "for this comparison alone, leaves out 0; whether it is better or worse is by the adjusted "
+        "p of sign flips, 0.1250");
     CHECK_FALSE(report.analysis->registered);
     const std::string text = render_text(report);
     CHECK(text.find("reference - scripted") != std::string::npos);
@@ -117,6 +126,82 @@ TEST_SUITE("aggregate") {
       CHECK(p.undominated.has_value() == (p.method == "scripted"));
       if (p.undominated) CHECK(*p.undominated);
     }
+  }
+
+  TEST_CASE("equal means tie on the frontier, whatever doubles make of them") {
+    // Rates 1/10 and 2/10 against 3/10: as doubles 0.1 + 0.2 is more than 0.3.
+    Runs runs;
+    const auto add = [&](const char* task, const char* method, int successes) {
+      for (int i = 0; i < 10; ++i)
+        runs.ended(task, "c", method, i < successes ? RunOutcome::kSuccess : RunOutcome::kFailure);
+    };
+    add("one", "a", 1);
+    add("two", "a", 2);
+    add("three", "a", 0);
+    add("one", "b", 0);
+    add("two", "b", 0);
+    add("three", "b", 3);
+    ReportInput input;
+    input.campaign = "tied";
+    input.strata_keys = {"language"};
+    input.runs = runs.records;
+    const CampaignReport report = build_report(input);
+    const ReportDetails details = report_details(report);
+    REQUIRE(details.prices.size() == 2);
+    CHECK(*details.prices[0].undominated);
+    CHECK(*details.prices[1].undominated);
+    // In 6 of 27 draws both solve as much, and both count; in the others one is alone.
+    CHECK(*details.prices[0].undominated_share + *details.prices[1].undominated_share > 1.1);
+  }
+
+  TEST_CASE("tasks that differ alike have no spread, whatever doubles make of them") {
+    // 3/5 less 1/5 and 4/5 less 2/5 are both 2/5, and not the same double.
+    std::vector<TaskCell> a, b;
+    for (std::uint64_t i = 0; i < 8; ++i) {
+      a.push_back({5, 3 + i % 2, 0, 0});
+      b.push_back({5, 1 + i % 2, 0, 0});
+    }
+    const Contrast c = contrast_of(a, b, AnalysisPlan{});
+    CHECK(*c.difference.estimate.value == 0.4);
+    CHECK(c.difference.estimate.why == Why::kNoVariance);
+    CHECK_FALSE(c.difference.estimate.interval.has_value());
+    CHECK_FALSE(c.equivalence.has_value());
+    // By runs likewise: three times as many of each, with equal rates.
+    for (std::uint64_t i = 0; i < 8; ++i) {
+      a[i] = {1 + i, i % 3 == 0 ? 1U : 0U, 0, 0};
+      b[i] = {3 * a[i].scorable, 3 * a[i].success, 0, 0};
+    }
+    AnalysisPlan by_run;
+    by_run.estimand = AnalysisPlan::Estimand::kRunMean;
+    CHECK(*contrast_of(a, b, by_run).difference.estimate.value == 0);
+    CHECK(contrast_of(a, b, by_run).difference.estimate.why == Why::kNoVariance);
+  }
+
+  TEST_CASE("a verdict whose test is not that of the interval beside it says so") {
+    AnalysisPlan plan;
+    // Within 10 points either way, and one-sided within the margin.
+    std::vector<TaskCell> a(100, TaskCell{20, 10, 0, 0}), b = a;
+    for (std::size_t i = 0; i < a.size(); ++i) b[i].success = i % 2 == 0 ? 11 : 9;
+    const Contrast equivalent = contrast_of(a, b, plan);
+    CHECK(verdict_note(equivalent, plan).find("two one-sided tests at 0.05") != std::string::npos);
+    // Better by p and by the interval: there is no more to say.
+    for (std::size_t i = 0; i < 12; ++i) {
+      a[i] = {4, 4, 0, 0};
+      b[i] = {4, i == 0 ? 1U : 0U, 0, 0};
+    }
+    a.resize(12);
+    b.resize(12);
+    const Contrast better = contrast_of(a, b, plan);
+    CHECK(better.verdict == ContrastVerdict::kBetter);
+    CHECK(verdict_note(better, plan).empty());
+    // Five tasks: the interval leaves out 0, and no p of five flips is small enough.
+    a.resize(5);
+    b.resize(5);
+    plan.non_inferiority = {1};
+    const Contrast five = contrast_of(a, b, plan);
+    CHECK(0 < five.difference.estimate.interval->low);
+    CHECK(five.verdict != ContrastVerdict::kBetter);
+    CHECK(verdict_note(five, plan).find("leaves out 0") != std::string::npos);
   }
 
   TEST_CASE("runs that wait for money may come as open ones may, and nothing is compared") {
@@ -246,6 +331,7 @@ TEST_SUITE("aggregate") {
     CHECK(render_text(report).find("as registered") != std::string::npos);
     // With the interval that was registered, not with Student's t in its place.
     const Interval exact = *report.analysis->rates[2].rate.interval;
+    CHECK(report.rows[2].success_rate.interval == exact);  // the same rate, so the same interval
     input.plan.interval = AnalysisPlan::RateInterval::kWilson;
     const Interval wilson = *build_report(input).analysis->rates[2].rate.interval;
     input.plan.interval = AnalysisPlan::RateInterval::kT;
@@ -254,6 +340,84 @@ TEST_SUITE("aggregate") {
     CHECK(0 < wilson.low);
     CHECK(0 < exact.low);
     CHECK(exact.low != wilson.low);
+  }
+
+  TEST_CASE("every run counts equally in the p and the verdict too") {
+    // Better in 10 of 11 tasks, worse over all runs: one large task has them.
+    std::vector<TaskCell> a(10, TaskCell{1, 1, 0, 0}), b(10, TaskCell{1, 0, 0, 0});
+    a.push_back({40, 0, 0, 0});
+    b.push_back({40, 40, 0, 0});
+    AnalysisPlan plan;
+    const Contrast by_task = contrast_of(a, b, plan);
+    CHECK(by_task.verdict == ContrastVerdict::kBetter);
+    CHECK(by_task.flips->p == ten_digits(24.0 / 2048));
+    plan.estimand = AnalysisPlan::Estimand::kRunMean;
+    const Contrast by_run = contrast_of(a, b, plan);
+    CHECK(*by_run.difference.estimate.value == ten_digits(-0.6));
+    CHECK(by_run.flips->p == 1);  // one task makes the sign, whichever it has
+    CHECK(by_run.verdict == ContrastVerdict::kNotShown);
+    CHECK(by_run.a_better == 10);
+    // Runs 3 1 2 4 2 3 1 2 and 2 3 1 4 2 1 3 2: all 256 signs of the scores by hand.
+    const std::vector<std::uint64_t> runs_a = {3, 1, 2, 4, 2, 3, 1, 2},
+                                     runs_b = {2, 3, 1, 4, 2, 1, 3, 2},
+                                     won_a = {3, 1, 1, 3, 2, 1, 1, 2},
+                                     won_b = {0, 2, 0, 1, 1, 1, 0, 0};
+    a.clear();
+    b.clear();
+    for (std::size_t i = 0; i < 8; ++i) {
+      a.push_back({runs_a[i], won_a[i], 0, 0});
+      b.push_back({runs_b[i], won_b[i], 0, 0});
+    }
+    const Contrast unequal = contrast_of(a, b, plan);
+    CHECK(unequal.flips->exact);
+    CHECK(unequal.flips->p == ten_digits(14.0 / 256));
+    CHECK(*unequal.difference.estimate.value == ten_digits(14.0 / 18 - 5.0 / 18));
+  }
+
+  TEST_CASE("estimate, interval, p, bounds and verdict of a row are of one estimand") {
+    std::mt19937 random(34);
+    for (int campaign = 0; campaign < 400; ++campaign) {
+      CAPTURE(campaign);
+      std::vector<TaskCell> a, b;
+      std::vector<std::uint32_t> repositories;
+      for (auto n = 1 + random() % 10; 0 < n; --n) {
+        for (auto* side : {&a, &b}) {
+          TaskCell cell;
+          cell.scorable = random() % (n == 1 ? 20 : 5);
+          cell.success = cell.scorable == 0 ? 0 : random() % (cell.scorable + 1);
+          cell.error = cell.success < cell.scorable ? random() % 2 : 0;
+          cell.invalid = random() % 2;
+          side->push_back(cell);
+        }
+        repositories.push_back(1 + static_cast<std::uint32_t>(random() % 4));
+      }
+      for (const auto estimand :
+           {AnalysisPlan::Estimand::kTaskMean, AnalysisPlan::Estimand::kRunMean}) {
+        AnalysisPlan plan;
+        plan.estimand = estimand;
+        const Contrast c = contrast_of(a, b, plan, repositories);
+        const Contrast back = contrast_of(b, a, plan, repositories);
+        const Estimate& d = c.difference.estimate;
+        if (!d.value) continue;
+        constexpr double kRounding = 1e-12;
+        const auto near = [&](double x, double y) { return std::fabs(x - y) <= kRounding; };
+        const auto middle = [](const Interval& i) { return (i.low + i.high) / 2; };
+        // The test is of the difference that is shown: equal signs, and p of either side alike.
+        if (kRounding < std::fabs(*d.value)) CHECK((0 < c.flips->statistic) == (0 < *d.value));
+        if (c.flips->statistic == 0) CHECK(near(*d.value, 0));
+        CHECK(near(c.flips->p, back.flips->p));
+        CHECK(near(*back.difference.estimate.value, -*d.value));
+        if (d.interval) CHECK(near(middle(*d.interval), *d.value));
+        if (c.equivalence) CHECK(near(middle(c.equivalence->interval), *d.value));
+        CHECK(near(*c.by_repository->mean.estimate.value, *d.value));
+        CHECK((c.by_repository->flips.statistic == c.flips->statistic));
+        CHECK(c.bounds->identified.low <= *d.value + kRounding);
+        CHECK(*d.value <= c.bounds->identified.high + kRounding);
+        CHECK(near(c.bounds->identified.low, -back.bounds->identified.high));
+        if (c.verdict == ContrastVerdict::kBetter) CHECK(0 < *d.value);
+        if (c.verdict == ContrastVerdict::kWorse) CHECK(*d.value < 0);
+      }
+    }
   }
 
   TEST_CASE("the plan that is not written compares with the no-op, or with the first method") {

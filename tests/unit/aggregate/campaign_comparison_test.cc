@@ -153,6 +153,20 @@ TEST_SUITE("aggregate") {
     CHECK(render_comparison_text(c).find("Provisional, because") != std::string::npos);
   }
 
+  TEST_CASE("not worse by a one-sided test is said beside the two-sided interval") {
+    std::vector<TaskCell> newer(100, TaskCell{20, 10, 0, 0}), older = newer;
+    for (std::size_t i = 0; i < older.size(); ++i) older[i].success = i % 2 == 0 ? 11 : 9;
+    CampaignComparison c;
+    MethodComparison& agent = c.methods.emplace_back();
+    agent.old_name = agent.new_name = "agent";
+    agent.contrast = contrast_of(newer, older, AnalysisPlan{});
+    REQUIRE(decision_of(agent, c.margin, c.alpha) == Decision::kNotWorse);
+    CHECK(render_comparison_text(c).find("agent: not inferior by its lower bound -0.8 at") !=
+          std::string::npos);
+    agent.is_control = true;
+    CHECK(render_comparison_text(c).find("by its lower bound") == std::string::npos);
+  }
+
   TEST_CASE("what a run may spend is told in the words of all money") {
     Side older("agent", 6), newer("agent", 6);
     older.registration.envelopes["run"] = 2'000'000;

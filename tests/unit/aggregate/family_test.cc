@@ -67,18 +67,20 @@ TEST_SUITE("aggregate") {
       AnalysisPlan::Estimand estimand;
       double critical;
       std::vector<Interval> intervals;
+      std::vector<double> p;
     };
-    const std::vector<double> p = {0.038, 0.0001, 0.038};
     const std::vector<Row> rows = {{AnalysisPlan::Estimand::kTaskMean,
                                     2.3430655440845425,
                                     {{-0.0016852815799929255, 0.11001861491332626},
                                      {-0.19963351545740388, -0.06760786385294094},
-                                     {-0.1644507515683904, 0.000657648120114554}}},
+                                     {-0.1644507515683904, 0.000657648120114554}},
+                                    {0.038, 0.0001, 0.038}},
                                    {AnalysisPlan::Estimand::kRunMean,
                                     2.3192805122257103,
                                     {{-0.001118314782252862, 0.10945164811558625},
                                      {-0.19448144298684356, -0.05551855701315646},
-                                     {-0.156380500950155, 0.009828776812223952}}}};
+                                     {-0.156380500950155, 0.009828776812223952}},
+                                    {0.0607, 0.0002, 0.0607}}};
     for (const Row& row : rows) {
       const CampaignReport report = build_report(campaign(made(60), row.estimand));
       const Analysis& analysis = *report.analysis;
@@ -91,7 +93,7 @@ TEST_SUITE("aggregate") {
         REQUIRE(c.simultaneous.has_value());
         CHECK(c.simultaneous->low == ten_digits(row.intervals[j].low));
         CHECK(c.simultaneous->high == ten_digits(row.intervals[j].high));
-        CHECK(*c.adjusted == ten_digits(p[j]));
+        CHECK(*c.adjusted == ten_digits(row.p[j]));
         CHECK(c.difference.estimate.interval->low > c.simultaneous->low);
         CHECK((*c.adjusted <= 0.05) ==
               (c.verdict == ContrastVerdict::kBetter || c.verdict == ContrastVerdict::kWorse));
@@ -176,8 +178,10 @@ TEST_SUITE("aggregate") {
     const std::vector<TaskCell> cells(5'000, TaskCell{4, 2, 0, 0});
     const aggregate::Sides sides{cells, cells};
     using Rule = AnalysisPlan::Multiplicity;
-    CHECK(aggregate::Family({sides, sides}, {.5, .5}, Rule::kMaxT).most_questions() == 0);
-    CHECK(aggregate::Family({sides}, {.5}, Rule::kMaxT).most_questions() == 20);
-    CHECK(aggregate::Family({sides, sides}, {.5, .5}, Rule::kHolm).most_questions() == 256);
+    CHECK(aggregate::Family({sides, sides}, {.5, .5}, Rule::kMaxT, Weighing::kTasks)
+              .most_questions(0) == 0);
+    CHECK(aggregate::Family({sides}, {.5}, Rule::kMaxT, Weighing::kTasks).most_questions(0) == 20);
+    CHECK(aggregate::Family({sides, sides}, {.5, .5}, Rule::kHolm, Weighing::kTasks)
+              .most_questions(0) == 256);
   }
 }

@@ -83,6 +83,15 @@ TEST_SUITE("aggregate") {
     CHECK(has(words(turned, "USD"), "; a solves 18.8 points more"));
   }
 
+  TEST_CASE("rates that sum to the same solve as much, whatever doubles make of them") {
+    const std::vector<PricedTask> a = {{3, .1, true}, {2, .2, true}, {3, 0, true}};
+    const std::vector<PricedTask> b = {{1, 0, true}, {1, 0, true}, {1, .3, true}};
+    const PriceContrast c = price_contrast("a", "b", a, b, 0.05);
+    CHECK(*c.difference.success.value == 0);
+    CHECK_FALSE(c.difference.ratio.estimate.value.has_value());
+    CHECK(has(words(c, "USD"), "; they solve as much"));
+  }
+
   TEST_CASE("a report compares prices of agents, in the plan's direction, and of no baseline") {
     Runs runs;
     add(runs, "careful", 5, 20'000);

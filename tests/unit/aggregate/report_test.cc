@@ -3,8 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
+#include <random>
 #include <set>
 
+#include "coordinator/aggregate/analysis.h"
 #include "coordinator/aggregate/end_causes.h"
 #include "tests/unit/aggregate/report_fixtures.h"
 
@@ -61,6 +64,48 @@ TEST_SUITE("aggregate") {
     // Task lib 2/2, task cli 1/3: the mean of tasks is not the rate of runs.
     CHECK(alpha.by_task->mean == near(2.0 / 3));
     CHECK(alpha.by_task->tasks == 2);
+    CHECK(alpha.bounds_by_task->low == near(0.5));
+    CHECK(alpha.bounds_by_task->high == near(5.0 / 6));
+  }
+
+  TEST_CASE("an estimate lies within its bounds, whatever number of runs each task has") {
+    constexpr double kRounding = 1e-12;
+    const auto holds = [&](const Interval& bounds, double value) {
+      return bounds.low - kRounding <= value && value <= bounds.high + kRounding;
+    };
+    std::mt19937 random(34);
+    for (int campaign = 0; campaign < 300; ++campaign) {
+      CAPTURE(campaign);
+      Runs runs;
+      const auto tasks = 1 + random() % 6;
+      for (std::size_t t = 0; t < tasks; ++t)
+        for (const char* method : {"a", "b"})
+          for (auto n = random() % 8; 0 < n; --n)
+            runs.ended(
+                "t" + std::to_string(t), t % 2 == 0 ? "go" : "rust", method,
+                std::array{RunOutcome::kSuccess, RunOutcome::kFailure, RunOutcome::kAcceptanceError,
+                           RunOutcome::kInvalid}[random() % 4]);
+      ReportInput input;
+      input.campaign = "unequal";
+      input.strata_keys = {"language"};
+      input.runs = runs.records;
+      input.contrasts = {{"a", "b"}};
+      for (const auto estimand :
+           {AnalysisPlan::Estimand::kTaskMean, AnalysisPlan::Estimand::kRunMean}) {
+        input.plan.estimand = estimand;
+        const CampaignReport report = build_report(input);
+        for (const ReportRow& row : report.rows) {
+          if (!row.by_task) continue;
+          CHECK(holds(*row.bounds, *row.success_rate.rate));
+          CHECK(holds(*row.bounds_by_task, row.by_task->mean));
+        }
+        for (const MethodRate& rate : report.analysis->rates)
+          if (rate.rate.value) CHECK(holds(*rate.bounds, *rate.rate.value));
+        for (const Contrast& c : report.analysis->contrasts)
+          if (const auto& value = c.difference.estimate.value)
+            CHECK(holds(c.bounds->identified, *value));
+      }
+    }
   }
 
   TEST_CASE("the worked example of STATISTICS E9 gives its rates and intervals") {

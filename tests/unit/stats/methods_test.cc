@@ -129,11 +129,13 @@ TEST_SUITE("stats") {
   }
 
   TEST_CASE("nobody beats a method on the frontier in both") {
-    const std::vector<CostQuality> methods = {{3.2, .75}, {2.0, .5}, {1.1, .5}};
+    const std::vector<CostQuality> methods = {
+        {{32, 10}, {3, 4}}, {{2, 1}, {1, 2}}, {{11, 10}, {5, 10}}};
     CHECK(frontier(methods) == std::vector<bool>{true, false, true});
-    const std::vector<CostQuality> equal = {{1, .5}, {1, .5}};
+    const std::vector<CostQuality> equal = {{{1, 1}, {1, 2}}, {{1, 1}, {1, 2}}};
     CHECK(frontier(equal) == std::vector<bool>{true, true});
-    const std::vector<CostQuality> replicates = {{1, .5}, {2, .4}, {1, .5}, {2, .6}};
+    const std::vector<CostQuality> replicates = {
+        {{1, 1}, {1, 2}}, {{2, 1}, {2, 5}}, {{1, 1}, {1, 2}}, {{2, 1}, {3, 5}}};
     CHECK(frontier_shares(replicates, 2) == std::vector<double>{1, .5});
   }
 

@@ -290,6 +290,7 @@ class RealProbe : public OutsideProbe {
       PROCTOR_TRY(const CommandOutcome has,
                   run_command(git({"--git-dir", text, "cat-file", "-e", commit + "^{commit}"})));
       if (!has.success()) return Error{Errc::kNotFound, path.string() + " has no commit " + commit};
+      PROCTOR_CHECK_OK(has_all_files(text, commit));
       return fs::path(text);
     }
     PROCTOR_TRY(Scratch scratch, Scratch::create());
@@ -309,6 +310,20 @@ class RealProbe : public OutsideProbe {
     if (!has.success()) return Error{Errc::kNotFound, source + " has no commit " + commit};
     scratches_.push_back(std::move(scratch));
     return fs::path(dir);
+  }
+
+  // A partial clone leaves out files until somebody looks at them, and gives none to a worker.
+  static Status has_all_files(const std::string& git_dir, const std::string& commit) {
+    PROCTOR_TRY(const CommandOutcome partial,
+                run_command(git({"--git-dir", git_dir, "config", "--get-regexp",
+                                 "^(extensions\\.partialclone|remote\\..*\\.promisor)$"})));
+    if (!partial.success()) return ok_status();
+    PROCTOR_TRY(const std::string lacking,
+                run_for_output(git({"--git-dir", git_dir, "rev-list", "--objects", "--no-walk",
+                                    "--quiet", "--missing=print", commit})));
+    if (lacking.empty()) return ok_status();
+    return Error{Errc::kInvalid, git_dir + " is a partial clone, which lacks files of commit " +
+                                     commit + ": `git fetch --refetch --no-filter` there"};
   }
 
   std::vector<std::string>& unasked_;

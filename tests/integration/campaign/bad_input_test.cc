@@ -41,6 +41,19 @@ TEST_SUITE("campaign") {
     refused(scene, "contracts/add.yaml:8:", "has no commit aaaa");
   }
 
+  TEST_CASE("a partial clone that lacks files of its commit is refused at its line") {
+    const CampaignScene scene(small());
+    const fs::path full = scene.temp() / "full";
+    fs::rename(scene.repository(), full);
+    output_of({"git", "config", "uploadpack.allowFilter", "true"}, full);
+    output_of({"git", "clone", "-q", "--no-checkout", "--filter=blob:none",
+               "file://" + full.string(), scene.repository().string()});
+    refused(scene, "contracts/add.yaml:8:", "is a partial clone, which lacks files of commit ");
+    output_of({"git", "fetch", "-q", "--refetch", "--no-filter"}, scene.repository());
+    const CommandOutcome mended = scene.run("check");
+    CHECK_MESSAGE(mended.exit_code == 0, mended.err);
+  }
+
   TEST_CASE("a missing repository is refused at its line") {
     const CampaignScene scene(small());
     scene.edit(scene.contract(), "../repo", "../gone");

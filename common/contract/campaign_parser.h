@@ -45,9 +45,10 @@ class OutsideProbe {
   virtual Status image_resolves(const std::string& image) const = 0;
   // Of an image that is built: by a Docker Engine, whatever a store of images has.
   virtual Status base_resolves(const std::string& image) const { return image_resolves(image); }
-  // False: it does not apply to the commit's tree.
-  virtual Result<bool> patch_applies(const std::string& source, const std::filesystem::path& base,
-                                     const std::string& commit, const std::string& patch) const = 0;
+  // kInvalid, with the reason: a worker could not apply it to the commit, or it would change
+  // nothing.
+  virtual Status patch_applies(const Repository& repository, const std::filesystem::path& base,
+                               const std::string& patch) const = 0;
 };
 
 void check_outside(const Campaign& campaign, const OutsideProbe& probe, Diagnostics& out);

@@ -345,14 +345,9 @@ void check_outside(const Campaign& campaign, const OutsideProbe& probe, Diagnost
     if (c.reference_patch.empty() || !commit.ok()) continue;
     const auto file = std::ranges::find(c.files, c.reference_patch, &ReferencedFile::path);
     PROCTOR_ASSERT(file != c.files.end());
-    const Result<bool> applies =
-        probe.patch_applies(r.source, c.origin.folder, r.commit, file->bytes);
-    if (!applies.ok()) {
-      complain("reference_patch", applies.error().detail, "a patch that applies to the commit");
-    } else if (!*applies) {
-      complain("reference_patch", "\"" + c.reference_patch + "\", which does not apply",
-               "a patch that applies to the commit");
-    }
+    if (const Status s = probe.patch_applies(r, c.origin.folder, file->bytes); !s.ok())
+      complain("reference_patch", "\"" + c.reference_patch + "\": " + s.error().detail,
+               "a patch that applies to the commit and changes it");
   }
 }
 

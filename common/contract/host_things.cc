@@ -4,6 +4,7 @@
 
 #include "common/base/digest.h"
 #include "common/contract/model_speech.h"
+#include "common/contract/wanted_sandbox.h"
 
 namespace proctor {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 using Kind = HostThing::Kind;
 
 constexpr std::string_view kSecret = "secret:", kToolchain = "toolchain:", kModel = "model:",
-                           kGateway = "gateway:";
+                           kGateway = "gateway:", kLocale = "locale:", kTimeZone = "timezone:";
 
 std::string_view word_of(Kind kind) {
   switch (kind) {
@@ -23,6 +24,10 @@ std::string_view word_of(Kind kind) {
       return kModel;
     case Kind::kGateway:
       return kGateway;
+    case Kind::kLocale:
+      return kLocale;
+    case Kind::kTimeZone:
+      return kTimeZone;
   }
   return "";
 }
@@ -60,6 +65,10 @@ std::vector<HostThing> things_of(const Contract& contract) {
   std::vector<HostThing> out;
   add(out, contract.environment.toolchains);
   if (!contract.setup.empty()) add(out, contract.environment.secrets);
+  const Environment usual, &own = contract.environment;
+  if (wanted_sandbox(own) != Environment::Sandbox::kBubblewrap) return out;
+  if (own.locale != usual.locale) out.push_back({Kind::kLocale, own.locale});
+  if (own.timezone != usual.timezone) out.push_back({Kind::kTimeZone, own.timezone});
   return out;
 }
 

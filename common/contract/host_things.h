@@ -1,8 +1,9 @@
 #pragma once
 // What a run needs of its worker's host beside a sandbox: values of secrets, folders of toolchains,
-// a way to a model and its key, which answers in the words that the method's program understands.
-// Nobody lists what a host has; a worker says what it lacks of what it was once assigned, as a
-// feature: "lacks:secret:API_KEY".  Pure; any thread.
+// a locale and a time zone that its commands find (where they see the host's files, not an
+// image's), a way to a model and its key, which answers in the words that the method's program
+// understands. Nobody lists what a host has; a worker says what it lacks of what it was once
+// assigned, as a feature: "lacks:secret:API_KEY".  Pure; any thread.
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,9 +13,10 @@
 namespace proctor {
 
 struct HostThing {
-  enum class Kind { kSecret, kToolchain, kModel, kGateway };
+  enum class Kind { kSecret, kToolchain, kModel, kGateway, kLocale, kTimeZone };
   Kind kind = Kind::kSecret;
-  // The secret's name, the folder's path, the model's name; "anthropic:NAME" of a gateway's model.
+  // The secret's name, the folder's path, the model's name; "anthropic:NAME" of a gateway's model;
+  // the locale, the time zone.
   std::string text;
   // "secret:API_KEY", "toolchain:/opt/go": at most 90 bytes; of a longer path its digest.
   std::string feature() const;

@@ -104,16 +104,18 @@ std::string replace_all(std::string_view text, char from, std::string_view to) {
   return out;
 }
 
+// The id of a test without a file.
+std::string class_and_name(const pugi::xml_node& test) {
+  std::string id;
+  append_part(id, test.attribute("classname").value());
+  append_part(id, test.attribute("name").value());
+  return id;
+}
+
 std::string test_id(const pugi::xml_node& test) {
   const std::string_view file = test.attribute("file").value();
+  if (file.empty()) return class_and_name(test);
   std::string_view cls = test.attribute("classname").value();
-  const std::string_view name = test.attribute("name").value();
-  std::string id;
-  if (file.empty()) {
-    append_part(id, cls);
-    append_part(id, name);
-    return id;
-  }
   // The class name of pytest begins with the module: tests/test_a.py is tests.test_a.
   const std::string module =
       replace_all(file.ends_with(".py") ? file.substr(0, file.size() - 3) : file, '/', ".");
@@ -122,9 +124,9 @@ std::string test_id(const pugi::xml_node& test) {
   } else if (cls.starts_with(module + ".")) {
     cls.remove_prefix(module.size() + 1);
   }
-  append_part(id, file);
+  std::string id(file);
   append_part(id, replace_all(cls, '.', "::"));
-  append_part(id, name);
+  append_part(id, test.attribute("name").value());
   return id;
 }
 
@@ -153,7 +155,7 @@ class Collector : public pugi::xml_tree_walker {
       why_ = "more than " + std::to_string(kResultTests) + " tests";
     }
     if (!why_.empty()) return false;
-    results_.add(std::move(id), test_status(node));
+    results_.add(std::move(id), test_status(node), class_and_name(node));
     return true;
   }
   Result<TestResults> take() {

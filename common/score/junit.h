@@ -8,6 +8,7 @@
 //                                   tests/test_a.py::TestX::test_y  (dots of the rest become ::)
 //   classname="com.acme.FooTest" name="bar"                  com.acme.FooTest::bar
 //   name="bar"                                               bar
+// A test with a file is also found by classname and name: pytest tells no file in its usual form.
 // State: <failure> or <error> inside: fail; <skipped>, or status "notrun" or "disabled": skip;
 // else pass (a <flakyFailure> of a rerun that passed is a pass).
 #include <string_view>

@@ -60,6 +60,7 @@ struct Weighed {
   std::vector<std::string> failing;
   std::size_t required_missed = 0;  // failing, skipped or absent
   std::size_t absent = 0;
+  std::string nearest;  // to the first that is absent: what did run
   std::size_t others_failing = 0;
   std::size_t bytes = 0;  // of `failing`
 
@@ -70,16 +71,27 @@ struct Weighed {
   }
 };
 
+// "; TEST did not run, nearest that did: A, B", or nothing if no test ran.
+std::string nearest_to(const std::string& id, const TestResults& results) {
+  constexpr std::size_t kNearest = 3;
+  std::string out;
+  for (const std::string& test : results.nearest(id, kNearest))
+    out += (out.empty() ? "; " + printable(id) + " did not run, nearest that did: " : ", ") +
+           printable(test);
+  return out;
+}
+
 Weighed weigh(const Check& check, const TestResults& results) {
   Weighed w;
   std::set<std::string> required;
   for (const auto* ids : {&check.fail_to_pass, &check.pass_to_pass}) {
     for (const std::string& id : *ids) {
-      if (!required.insert(id).second) continue;
-      const auto it = results.tests.find(id);
-      if (it != results.tests.end() && it->second == TestStatus::kPass) continue;
+      const auto it = results.find(id);
+      const bool ran = it != results.tests.end();
+      if (!required.insert(ran ? it->first : id).second) continue;
+      if (ran && it->second == TestStatus::kPass) continue;
       ++w.required_missed;
-      if (it == results.tests.end()) ++w.absent;
+      if (!ran && ++w.absent == 1) w.nearest = nearest_to(id, results);
       w.add(id);
     }
   }
@@ -105,7 +117,7 @@ void decide_by_tests(const Check& check, const ExecFacts& facts, const Weighed& 
         w.absent == w.required_missed ? " did not run, first: " : " did not pass, first: ";
     return end(CheckOutcome::kFail, std::to_string(w.required_missed) + " required " +
                                         (w.required_missed == 1 ? "test" : "tests") + which +
-                                        first());
+                                        first() + w.nearest);
   }
   if (has_required && check.others_may_fail) {
     std::string why = "every required test passed";

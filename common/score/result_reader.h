@@ -12,10 +12,11 @@
 //     finished leaves a whole file: a cut XML document does not parse, a TAP stream without its
 //     planned tests does not either.
 //  4. The file is whole: the harness ran to its end and its word counts.
-//     - Required ids (fail_to_pass, pass_to_pass): each must be there and pass.  One that is
-//       failing, skipped or ABSENT is a fail: an import error that keeps tests from being
-//       collected is something that the candidate patch can cause, and a suite that vanished is
-//       not a pass.  It is no error either: nothing of the infrastructure broke.
+//     - Required ids (fail_to_pass, pass_to_pass): each must be there (under its id, or as the only
+//       test of its test_name()) and pass.  One that is failing, skipped or ABSENT is a fail: an
+//       import error that keeps tests from being collected is something that the candidate patch
+//       can cause, and a suite that vanished is not a pass.  It is no error either: nothing of the
+//       infrastructure broke.  `why` names the ids nearest to one that is absent.
 //     - With required ids and others_may_fail, nothing else counts, not even the exit code.
 //     - Otherwise no other test may fail, the exit code must be 0 (a harness that says no without
 //       naming a test still says no), and at least one test must have run.  Without required ids

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <map>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "common/base/limits.h"
 
@@ -12,14 +14,26 @@ namespace proctor {
 // expected failure (TAP: TODO) is a skip, since it proves nothing.
 enum class TestStatus { kPass, kFail, kSkip };
 
-struct TestResults {
-  std::map<std::string, TestStatus> tests;
+// One spelling for the forms in which pytest's tests are named: module and classes with dots, then
+// "::" and the test.  tests/test_a.py::TestX::test_y[a.b], tests.test_a::TestX::test_y[a.b] and
+// tests.test_a.TestX::test_y[a.b] all give the last.
+std::string test_name(std::string_view id);
 
-  // One id may be reported again (reruns, teardown errors): a failure stays, else the last holds.
-  void add(std::string id, TestStatus status) {
-    const auto [it, is_new] = tests.emplace(std::move(id), status);
-    if (!is_new && it->second != TestStatus::kFail) it->second = status;
-  }
+struct TestResults {
+  std::map<std::string, TestStatus> tests;  // by the id as the format gives it
+
+  // Adds a test; `name` is another id of the same test, if it has one.  One id may be reported
+  // again (reruns, teardown errors): a failure stays, else the last holds.
+  void add(std::string id, TestStatus status, std::string_view name = {});
+
+  // The test with this id, else the only one of the same test_name(); end() if there is none.
+  std::map<std::string, TestStatus>::const_iterator find(const std::string& id) const;
+
+  // At most `count` ids of tests that ran, the most like `id` first.
+  std::vector<std::string> nearest(std::string_view id, std::size_t count) const;
+
+ private:
+  std::map<std::string, std::string> by_name_;  // test_name() to id; empty if several tests have it
 };
 
 // Bounds of a result file: the code under test may have had a hand in it.

@@ -31,9 +31,12 @@ struct RunOptions {
 
 // kInvalid: a method asks a model of which local workers know nothing.
 Status check_models(const RunOptions& options, const Campaign& campaign);
-// What runs need of this host and local workers would not have: secrets, toolchains, keys of
-// models; a sentence each (host_check.cc).
-std::vector<std::string> missing_here(const RunOptions& options, const Campaign& campaign);
+// Things that runs need of this host and local workers would not have, a sentence each: those that
+// one sets before a run (secrets, keys of models), and those that are installed (toolchains,
+// locales, time zones) (host_check.cc).
+enum class Missing { kAny, kSet, kInstalled };
+std::vector<std::string> missing_here(const RunOptions& options, const Campaign& campaign,
+                                      Missing which = Missing::kAny);
 // kInvalid: there is such a thing, and nobody else can join.
 Status check_host_things(const RunOptions& options, const Campaign& campaign);
 // Programs that this host lacks and such a run needs, each with what it is for and what to type:

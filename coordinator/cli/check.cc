@@ -111,6 +111,15 @@ int check(const std::string& folder, bool offline, bool effective, const std::st
   if (!models.empty()) {
     if (const Status s = check_models(options, *campaign); !s.ok()) return complain(s.error());
   }
+  // Without workers of this host, or offline, others may have them.
+  std::string absent;
+  if (!offline)
+    for (const std::string& lack : missing_here(options, *campaign, Missing::kInstalled))
+      absent += lack + "\n";
+  if (!absent.empty())
+    return complain(
+        Error{Errc::kInvalid, absent + "Local workers have what this host has. Where none work: "
+                                       "workers: 0 in campaign.yaml, or check --offline"});
   std::printf("%s: %s, at most %s %s\n", campaign->name.c_str(), size_text(*campaign).c_str(),
               format_usd(campaign->envelopes.global).c_str(),
               money_word(campaign->cost_model).c_str());
@@ -151,7 +160,8 @@ int check(const std::string& folder, bool offline, bool effective, const std::st
     std::printf("note: %s\n", missing.c_str());
   for (const std::string& note : model_notes(*campaign, models))
     std::printf("note: %s\n", printable(note, limits::kDetailBytes).c_str());
-  for (const std::string& lack : missing_here(options, *campaign))
+  for (const std::string& lack :
+       missing_here(options, *campaign, offline ? Missing::kAny : Missing::kSet))
     std::printf("note: %s before proctor run\n", printable(lack, limits::kDetailBytes).c_str());
   std::puts("no errors");
   return kOk;

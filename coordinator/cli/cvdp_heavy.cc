@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "common/base/apply.h"
 #include "common/base/digest.h"
 #include "common/base/subprocess.h"
 #include "common/base/text.h"
@@ -52,19 +53,12 @@ Status HeavyRepos::fetch(const std::string& from, const std::string& commit) {
 Status HeavyRepos::applies(const std::string& tree, const std::string& diff) const {
   if (diff.empty()) return ok_status();
   PROCTOR_TRY(const TempDir scratch, TempDir::create("proctor-cvdp"));
-  const std::string index = "GIT_INDEX_FILE=" + (scratch.path() / "index").string();
-  PROCTOR_CHECK_OK(write_file(scratch.path() / "patch", diff, Durability::kLazy));
-  for (std::vector<std::string> args :
-       {std::vector<std::string>{"read-tree", tree},
-        {"apply", "--cached", "--check", (scratch.path() / "patch").string()}}) {
-    args.insert(args.begin(), {"env", index, "git", "--git-dir=" + repository_.string()});
-    CommandSpec spec;
-    spec.argv = std::move(args);
-    PROCTOR_TRY(const CommandOutcome done, run_command(spec));
-    if (!done.success())
-      return Error{Errc::kInvalid,
-                   "its patch does not apply to the commit: " + printable(done.describe(), 500)};
-  }
+  const fs::path git = scratch.path() / "git", index = scratch.path() / "index",
+                 objects = fs::absolute(repository_) / "objects";
+  PROCTOR_CHECK_OK(prepare_apply(git, objects, tree, index));
+  const auto applied =
+      apply_diff(git, {{}, nullptr, index}, {objects, {}, tree, scratch.path()}, diff);
+  if (!applied.ok()) return in_context("its patch does not apply to the commit", applied.error());
   return ok_status();
 }
 

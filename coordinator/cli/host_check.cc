@@ -26,6 +26,14 @@ std::string lack_of(const HostThing& thing, const ModelsFile& models) {
       if (std::filesystem::exists(thing.text, ec)) return "";
       return "toolchain " + printable(thing.text) + ", which is not on this host";
     }
+    case HostThing::Kind::kLocale:
+      if (has_locale(thing.text)) return "";
+      return "locale " + printable(thing.text) +
+             ", which is not on this host: locale -a lists those that are, localedef makes others";
+    case HostThing::Kind::kTimeZone:
+      if (knows_time_zone(thing.text)) return "";
+      return "time zone " + printable(thing.text) +
+             ", which is not in /usr/share/zoneinfo: correct its name, or install tzdata";
     case HostThing::Kind::kGateway:
       return "";  // check_models() says it
     case HostThing::Kind::kModel:
@@ -49,7 +57,8 @@ std::string owner_of(const HostThing& thing, const Contract& contract, const Met
 
 }  // namespace
 
-std::vector<std::string> missing_here(const RunOptions& options, const Campaign& campaign) {
+std::vector<std::string> missing_here(const RunOptions& options, const Campaign& campaign,
+                                      Missing which) {
   std::vector<std::string> out;
   if (options.workers.value_or(campaign.workers) == 0) return out;  // none works here
   ModelsFile models;
@@ -60,6 +69,9 @@ std::vector<std::string> missing_here(const RunOptions& options, const Campaign&
   for (const Contract& contract : campaign.contracts)
     for (const Method& method : campaign.methods)
       for (const HostThing& thing : things_of(contract, method)) {
+        const bool is_set =
+            thing.kind == HostThing::Kind::kSecret || thing.kind == HostThing::Kind::kModel;
+        if (is_set ? which == Missing::kInstalled : which == Missing::kSet) continue;
         const std::string lack = lack_of(thing, models);
         if (lack.empty()) continue;
         std::string line = owner_of(thing, contract, method) + " needs the " + lack;

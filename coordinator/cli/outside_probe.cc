@@ -12,6 +12,7 @@
 #include <set>
 #include <thread>
 
+#include "common/base/apply.h"
 #include "common/base/digest.h"
 #include "common/base/files.h"
 #include "common/base/subprocess.h"
@@ -154,74 +155,112 @@ class RealProbe : public OutsideProbe {
       unasked_.push_back(status.error().detail);
     return status;
   }
-  Result<bool> patch_applies(const std::string& source, const fs::path& base,
-                             const std::string& commit, const std::string& patch) const override {
+  Status patch_applies(const Repository& of, const fs::path& base,
+                       const std::string& patch) const override {
     progress_.one_more();
-    PROCTOR_TRY(const fs::path repo, repository(source, base, commit));
-    if (patch.empty()) return true;  // changes nothing
-    const auto [known, is_new] =
-        applied_.try_emplace({repo.string() + '\n' + commit, sha256(patch)}, false);
-    if (is_new) known->second = look_whether(repo, commit, patch);
+    PROCTOR_TRY(const fs::path repo, repository(of.source, base, of.commit));
+    const auto [known, is_new] = applied_.try_emplace(
+        {repo.string() + '\n' + of.commit + (of.submodules ? "+" : ""), sha256(patch)},
+        ok_status());
+    if (is_new) known->second = look_whether(repo, base, of, patch);
     return known->second;
   }
 
  private:
-  // One tree as an index, that patches are held against without changing it, and room for what a
-  // merge makes, which is written there and not into the repository.
+  // One commit as an index of a repository of our own, to which patches are applied.
   struct Tree {
     Scratch scratch;
-    fs::path repository;
-    std::string index() const { return (scratch.path() / "index").string(); }
-    CommandSpec git_with(const std::string& index, std::vector<std::string> args) const {
-      args.insert(args.begin(), {"--git-dir", repository.string()});
-      CommandSpec spec = git(std::move(args));
-      spec.argv.insert(spec.argv.begin(), {"env", "GIT_INDEX_FILE=" + index});
-      return spec;
+    std::string commit;
+    fs::path objects;  // of the repository that has the commit
+    fs::path git_dir() const { return scratch.path() / "git"; }
+    fs::path index() const { return scratch.path() / "index"; }
+    std::string id{};  // of its files
+    Result<std::string> git(std::vector<std::string> args, const fs::path& on = {}) const {
+      CommandSpec spec = apply_git(git_dir(), std::move(args));
+      (*spec.env)["GIT_INDEX_FILE"] = (on.empty() ? index() : on).string();
+      return run_for_output(spec);
+    }
+    // Blobs that are absent, as those of a partial clone, are no matter here.
+    Result<std::string> tree_of(const fs::path& on) const {
+      return git({"write-tree", "--missing-ok"}, on);
     }
   };
 
   // Made once for all contracts of a commit: a process and a folder less for each of thousands.
-  Result<const Tree*> tree(const fs::path& repo, const std::string& commit) const {
-    const auto key = std::pair(repo.string(), commit);
+  Result<const Tree*> tree(const fs::path& repo, const fs::path& base, const Repository& of,
+                           bool submodules) const {
+    const auto key = std::pair(repo.string(), of.commit + (submodules ? "+" : ""));
     if (const auto known = trees_.find(key); known != trees_.end()) return &known->second;
+    PROCTOR_TRY(
+        std::string objects,
+        run_for_output(git({"--git-dir", repo.string(), "rev-parse", "--git-path", "objects"})));
+    while (objects.ends_with('\n')) objects.pop_back();
     PROCTOR_TRY(Scratch scratch, Scratch::create());
-    Tree made{std::move(scratch), repo};
-    PROCTOR_TRY(const std::string ignored,
-                run_for_output(made.git_with(made.index(), {"read-tree", commit})));
+    Tree made{std::move(scratch), of.commit, objects};
+    PROCTOR_CHECK_OK(prepare_apply(made.git_dir(), made.objects, of.commit, made.index()));
+    if (submodules)
+      PROCTOR_CHECK_OK(add_submodules(
+          made, is_url(of.source) ? of.source : (base / of.source).lexically_normal().string()));
+    PROCTOR_TRY(made.id, made.tree_of(made.index()));
     return &trees_.emplace(key, std::move(made)).first->second;
   }
 
-  // By the rungs by which a worker applies it (worker/workspace/apply.h).
-  Result<bool> look_whether(const fs::path& repo, const std::string& commit,
-                            const std::string& patch) const {
-    PROCTOR_TRY(const Tree* const at, tree(repo, commit));
-    for (const std::vector<std::string>& rung :
-         {std::vector<std::string>{"apply", "--cached", "--check", "-"},
-          {"apply", "--cached", "--check", "--ignore-whitespace", "-"}}) {
-      CommandSpec apply = at->git_with(at->index(), rung);
-      apply.stdin_bytes = patch;
-      PROCTOR_TRY(const CommandOutcome outcome, run_command(apply));
-      if (outcome.success()) return true;
+  // Puts the files of submodules into the index, as they are in a worker's tree.
+  static Status add_submodules(const Tree& tree, const std::string& source) {
+    const std::string files = (tree.scratch.path() / "files").string();
+    PROCTOR_CHECK_OK(run_for_output(git({"init", "-q", files})));
+    PROCTOR_CHECK_OK(write_file(files + "/.git/objects/info/alternates",
+                                tree.objects.string() + "\n", Durability::kLazy));
+    std::string said;
+    for (const std::vector<std::string>& args :
+         {std::vector<std::string>{"config", "remote.origin.url", source},
+          {"read-tree", tree.commit},
+          {"checkout-index", "-q", "--", ".gitmodules"},
+          {"-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init",
+           "--recursive"},
+          {"submodule", "--quiet", "foreach", "--recursive",
+           "printf '%s\\0%s\\0%s\\0' \"$displaypath\" \"$sha1\" \"$(cd \"$(git "
+           "rev-parse --git-path objects)\" && pwd)\""}}) {
+      CommandSpec spec = git(args);
+      spec.cwd = files;
+      PROCTOR_TRY(said, run_for_output(spec));
     }
-    return merges(*at, patch);
+    std::vector<std::string> each;  // path, commit and objects of one after the other
+    for (std::size_t at = 0, end; (end = said.find('\0', at)) != std::string::npos; at = end + 1)
+      each.push_back(said.substr(at, end - at));
+    std::string alternates = tree.objects.string() + "\n";
+    for (std::size_t i = 2; i < each.size(); i += 3) alternates += each[i] + "\n";
+    PROCTOR_CHECK_OK(
+        write_file(tree.git_dir() / "objects/info/alternates", alternates, Durability::kLazy));
+    for (std::size_t i = 2; i < each.size(); i += 3) {
+      PROCTOR_CHECK_OK(tree.git({"update-index", "--force-remove", "--", each[i - 2]}));
+      PROCTOR_CHECK_OK(tree.git({"read-tree", "--prefix=" + each[i - 2] + "/", each[i - 1]}));
+    }
+    return ok_status();
   }
 
-  static Result<bool> merges(const Tree& at, const std::string& patch) {
-    const std::string made = (at.scratch.path() / "objects").string();
-    const std::string index = at.index() + ".merged";
-    PROCTOR_CHECK_OK(make_dirs(made));
+  // As a worker does it.  Submodules are fetched only for a patch that does not fit without them.
+  Status look_whether(const fs::path& repo, const fs::path& base, const Repository& of,
+                      const std::string& patch) const {
+    PROCTOR_TRY(const Tree* at, tree(repo, base, of, false));
+    Status fits = changes(*at, patch);
+    if (fits.ok() || fits.error().code != Errc::kInvalid || !of.submodules) return fits;
+    PROCTOR_TRY(at, tree(repo, base, of, true));
+    return changes(*at, patch);
+  }
+
+  static Status changes(const Tree& at, const std::string& patch) {
+    const fs::path index = at.scratch.path() / "patched";
     std::error_code ec;
     fs::copy_file(at.index(), index, fs::copy_options::overwrite_existing, ec);
-    if (ec) return errno_error("copy " + at.index(), ec.value());
-    CommandSpec apply = at.git_with(index, {"apply", "--cached", "--3way", "-"});
-    apply.argv.insert(apply.argv.begin() + 1,
-                      {"GIT_OBJECT_DIRECTORY=" + made,
-                       "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + (at.repository / "objects").string()});
-    apply.stdin_bytes = patch;
-    PROCTOR_TRY(const CommandOutcome outcome, run_command(apply));
-    return outcome.success();
+    if (ec) return errno_error("copy " + at.index().string(), ec.value());
+    PROCTOR_TRY(const AppliedPatch applied,
+                apply_diff(at.git_dir(), {{}, nullptr, index},
+                           {at.objects, {}, at.commit, at.scratch.path()}, patch));
+    PROCTOR_TRY(const std::string patched, at.tree_of(index));
+    if (patched != at.id) return ok_status();
+    return Error{Errc::kInvalid, patch.empty() ? "it is empty" : "it changes nothing"};
   }
-
   // A git directory on this machine that holds the commit.  URLs and bundles are fetched into a
   // scratch repository, once.
   Result<fs::path> repository(const std::string& source, const fs::path& base,
@@ -251,6 +290,7 @@ class RealProbe : public OutsideProbe {
       PROCTOR_TRY(const CommandOutcome has,
                   run_command(git({"--git-dir", text, "cat-file", "-e", commit + "^{commit}"})));
       if (!has.success()) return Error{Errc::kNotFound, path.string() + " has no commit " + commit};
+      PROCTOR_CHECK_OK(has_all_files(text, commit));
       return fs::path(text);
     }
     PROCTOR_TRY(Scratch scratch, Scratch::create());
@@ -272,12 +312,26 @@ class RealProbe : public OutsideProbe {
     return fs::path(dir);
   }
 
+  // A partial clone leaves out files until somebody looks at them, and gives none to a worker.
+  static Status has_all_files(const std::string& git_dir, const std::string& commit) {
+    PROCTOR_TRY(const CommandOutcome partial,
+                run_command(git({"--git-dir", git_dir, "config", "--get-regexp",
+                                 "^(extensions\\.partialclone|remote\\..*\\.promisor)$"})));
+    if (!partial.success()) return ok_status();
+    PROCTOR_TRY(const std::string lacking,
+                run_for_output(git({"--git-dir", git_dir, "rev-list", "--objects", "--no-walk",
+                                    "--quiet", "--missing=print", commit})));
+    if (lacking.empty()) return ok_status();
+    return Error{Errc::kInvalid, git_dir + " is a partial clone, which lacks files of commit " +
+                                     commit + ": `git fetch --refetch --no-filter` there"};
+  }
+
   std::vector<std::string>& unasked_;
   // Answers of this one check; it is used by one thread.
   mutable std::map<std::pair<std::string, std::string>, Result<fs::path>> found_;
   mutable std::vector<Scratch> scratches_;
   mutable std::map<std::pair<std::string, std::string>, Tree> trees_;
-  mutable std::map<std::pair<std::string, Digest>, Result<bool>> applied_;
+  mutable std::map<std::pair<std::string, Digest>, Status> applied_;
   mutable Progress progress_;
 };
 

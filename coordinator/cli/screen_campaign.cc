@@ -55,7 +55,7 @@ void add_tests(const Check& check, const TestResults& results, Outcomes& out) {
     for (const auto& [id, status] : results.tests) out[name(id)] = word(status);
   for (const auto* ids : {&check.fail_to_pass, &check.pass_to_pass})
     for (const std::string& id : *ids) {
-      const auto it = results.tests.find(id);
+      const auto it = results.find(id);
       out[name(id)] = it == results.tests.end() ? "absent" : word(it->second);
     }
 }

@@ -21,7 +21,7 @@ void check_reader(ResultReader reader, const Result<TestResults>& read, std::str
     PROCTOR_ASSERT(!read.error().detail.empty());
     return;
   }
-  const auto required = read->tests.find("a");
+  const auto required = read->find("a");
   if (verdict.outcome == CheckOutcome::kPass)
     PROCTOR_ASSERT(required != read->tests.end() && required->second == TestStatus::kPass);
   for (const auto& [id, status] : read->tests) {

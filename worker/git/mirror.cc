@@ -102,6 +102,12 @@ Error judge_failed_fetch(const GitSource& source, const std::string& words) {
   if (mentions(words, {"does not look like a v2 or v3 bundle", "does not appear to be a git"})) {
     return Error{Errc::kInvalid, "not a git repository or bundle"};
   }
+  if (source.local && mentions(words, {"promisor remote"})) {
+    return Error{Errc::kInvalid,
+                 "a partial clone, which lacks files: `git fetch --refetch "
+                 "--no-filter` in " +
+                     source.shown};
+  }
   if (mentions(words, {"No space left", "Disk quota"})) {
     return Error{Errc::kExhausted, "git fetch: " + words};
   }

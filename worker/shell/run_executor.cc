@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/base/log.h"
+#include "common/base/program_path.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "common/contract/model_key.h"
@@ -45,6 +46,10 @@ std::string lack_of(const HostThing& thing, const RunExecutor::Options& options)
           options.own_places, [&](const fs::path& place) { return overlap(thing.text, place); });
       return own ? what + ": files of this worker's own are there, which no run is shown" : "";
     }
+    case HostThing::Kind::kLocale:
+      return has_locale(thing.text) ? "" : what;
+    case HostThing::Kind::kTimeZone:
+      return knows_time_zone(thing.text) ? "" : what;
     case HostThing::Kind::kGateway: {
       const std::string why = unspoken(thing.text, models);
       return why.empty() ? "" : what + ": in its models file that model " + why;
@@ -63,7 +68,8 @@ std::string lack_of(const HostThing& thing, const RunExecutor::Options& options)
 // model charged to another's key.
 bool may_have(const AttemptInput& input, const HostThing& thing, const ModelsFile& models) {
   using Kind = HostThing::Kind;
-  if (thing.kind == Kind::kToolchain || thing.kind == Kind::kGateway || !input.secrets) return true;
+  const bool has_key = thing.kind == Kind::kSecret || thing.kind == Kind::kModel;
+  if (!has_key || !input.secrets) return true;
   const auto named = [&](const std::string& word) {
     return std::ranges::find(*input.secrets, word) != input.secrets->end();
   };

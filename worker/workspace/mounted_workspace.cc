@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "common/base/apply.h"
 #include "common/base/folder_use.h"
 #include "common/base/log.h"
 #include "common/base/own_mounts.h"
 #include "common/base/text.h"
-#include "worker/workspace/apply.h"
 #include "worker/workspace/beneath.h"
 #include "worker/workspace/cache.h"
 #include "worker/workspace/changes.h"
@@ -31,24 +31,21 @@ constexpr std::uint64_t kCopiedFileSlack = 8192;
 }  // namespace
 
 MountedWorkspace::MountedWorkspace(const Snapshot& snapshot, std::shared_ptr<OverlayPool> overlays,
-                                   const GitProgram& git, const ObjectId& content,
-                                   WorkspaceSetup setup)
+                                   const ObjectId& content, WorkspaceSetup setup)
     : snapshot_(snapshot),
       overlays_(std::move(overlays)),
-      git_(git),
       content_(content),
       setup_(std::move(setup)) {}
 
 Result<std::unique_ptr<Workspace>> MountedWorkspace::create(const Snapshot& snapshot,
                                                             std::shared_ptr<OverlayPool> overlays,
-                                                            const GitProgram& git,
                                                             WorkspaceSetup setup,
                                                             const SetupLayer* layer) {
   PROCTOR_TRY(FileLock use, use_tree(snapshot.tree_dir.parent_path()));
   PROCTOR_TRY(const ObjectId content, snapshot_content(snapshot));
   // From here on the destructor cleans up, whatever fails.
   std::unique_ptr<MountedWorkspace> ws(
-      new MountedWorkspace(snapshot, std::move(overlays), git, content, std::move(setup)));
+      new MountedWorkspace(snapshot, std::move(overlays), content, std::move(setup)));
   ws->use_ = std::move(use);
   if (layer != nullptr) ws->layer_ = *layer;
   PROCTOR_CHECK_OK(ws->prepare());
@@ -57,7 +54,6 @@ Result<std::unique_ptr<Workspace>> MountedWorkspace::create(const Snapshot& snap
 
 Result<std::unique_ptr<Workspace>> MountedWorkspace::adopt(const Snapshot& snapshot,
                                                            std::shared_ptr<OverlayPool> overlays,
-                                                           const GitProgram& git,
                                                            WorkspaceSetup setup,
                                                            const fs::path& dir, Volume volume) {
   PROCTOR_TRY(FileLock use, use_tree(snapshot.tree_dir.parent_path()));
@@ -66,7 +62,7 @@ Result<std::unique_ptr<Workspace>> MountedWorkspace::adopt(const Snapshot& snaps
               OverlayMount::adopt(dir, {snapshot_git_layer(snapshot), snapshot.tree_dir},
                                   overlays->remover()));
   std::unique_ptr<MountedWorkspace> ws(
-      new MountedWorkspace(snapshot, std::move(overlays), git, content, std::move(setup)));
+      new MountedWorkspace(snapshot, std::move(overlays), content, std::move(setup)));
   ws->use_ = std::move(use);
   if (const fs::path& below = mount->layers().setup; !below.empty()) {
     PROCTOR_TRY(ws->layer_, open_setup_layer(below.parent_path()));
@@ -197,10 +193,10 @@ Result<Patch> MountedWorkspace::extract_patch(std::size_t bytes_max,
 }
 
 Result<AppliedPatch> MountedWorkspace::apply(const std::string& diff) {
-  return apply_diff(git_, setup_.apply_scratch, merged_,
+  return apply_diff(setup_.apply_scratch, {merged_, user().get(), {}},
                     {snapshot_git_layer(snapshot_) / ".git" / "objects", snapshot_.mirror_objects,
-                     content_, setup_.dir.parent_path()},
-                    diff, user().get());
+                     content_.hex(), setup_.dir.parent_path()},
+                    diff);
 }
 
 Status MountedWorkspace::put_file(const std::string& relative, std::string_view bytes,

@@ -7,7 +7,6 @@
 
 #include "common/base/owed.h"
 #include "worker/git/object_db.h"
-#include "worker/git/transport.h"
 #include "worker/workspace/changes.h"
 #include "worker/workspace/copy_tree.h"
 #include "worker/workspace/docker_volume.h"
@@ -39,14 +38,13 @@ class MountedWorkspace final : public Workspace {
   // `overlays`: where its overlay comes from and goes back to; null: it is a copy.
   static Result<std::unique_ptr<Workspace>> create(const Snapshot& snapshot,
                                                    std::shared_ptr<OverlayPool> overlays,
-                                                   const GitProgram& git, WorkspaceSetup setup,
-                                                   const SetupLayer* layer);
+                                                   WorkspaceSetup setup, const SetupLayer* layer);
   // The workspace of an overlay that was left mounted, and of the volume that `setup` names.
   enum class Volume { kNone, kMade };
   static Result<std::unique_ptr<Workspace>> adopt(const Snapshot& snapshot,
                                                   std::shared_ptr<OverlayPool> overlays,
-                                                  const GitProgram& git, WorkspaceSetup setup,
-                                                  const fs::path& dir, Volume volume);
+                                                  WorkspaceSetup setup, const fs::path& dir,
+                                                  Volume volume);
   MountedWorkspace(const MountedWorkspace&) = delete;
   MountedWorkspace& operator=(const MountedWorkspace&) = delete;
   ~MountedWorkspace() override;
@@ -83,7 +81,7 @@ class MountedWorkspace final : public Workspace {
 
  private:
   MountedWorkspace(const Snapshot& snapshot, std::shared_ptr<OverlayPool> overlays,
-                   const GitProgram& git, const ObjectId& content, WorkspaceSetup setup);
+                   const ObjectId& content, WorkspaceSetup setup);
   void remove(RemovalCost& cost);
   Status prepare();
   Status prepare_copy();
@@ -98,7 +96,6 @@ class MountedWorkspace final : public Workspace {
   std::optional<FileLock>
       use_;  // of its tree: below the overlay, and the objects it is compared to
   std::shared_ptr<OverlayPool> overlays_;
-  GitProgram git_;
   std::optional<TreeMark> below_;  // of an overlay
   ObjectId content_;
   WorkspaceSetup setup_;

@@ -5,12 +5,12 @@
 #include <set>
 #include <tuple>
 
+#include "common/base/apply.h"
 #include "common/base/digest.h"
 #include "common/base/log.h"
 #include "common/base/own_mounts.h"
 #include "common/base/text.h"
 #include "worker/git/mirror.h"
-#include "worker/workspace/apply.h"
 #include "worker/workspace/cache.h"
 #include "worker/workspace/lives.h"
 #include "worker/workspace/mounted_workspace.h"
@@ -126,7 +126,7 @@ class Store final : public WorkspaceStore {
     if (options_.bounded_disks) wanted.bound = bound;
     wanted.own_user = shown == ShownTo::kOwnUser;
     auto made = MountedWorkspace::create(snapshot, is_overlay(kind(shown)) ? overlays_ : nullptr,
-                                         mirrors_.git(), std::move(wanted), setup);
+                                         std::move(wanted), setup);
     std::error_code ec;
     if (made.ok() || fs::is_directory(snapshot.tree_dir, ec)) return made;
     // Evicted by a sibling since we saw it: the next attempt makes it again.
@@ -146,8 +146,7 @@ class Store final : public WorkspaceStore {
     using Volume = MountedWorkspace::Volume;
     const Volume volume = left.volume.empty() ? Volume::kNone : Volume::kMade;
     if (volume == Volume::kMade) setup.volume_name = left.volume;
-    return MountedWorkspace::adopt(snapshot, overlays_, mirrors_.git(), std::move(setup),
-                                   kept->second, volume);
+    return MountedWorkspace::adopt(snapshot, overlays_, std::move(setup), kept->second, volume);
   }
 
   WorkspaceKind kind(ShownTo shown) const override {

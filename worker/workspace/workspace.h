@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/apply.h"
 #include "common/base/files.h"
 #include "common/base/own_user.h"
 #include "common/base/result.h"
@@ -54,18 +55,6 @@ struct Patch {
   std::vector<std::string> left_out;
   std::uint64_t left_out_count = 0;
   std::optional<ExtractCost> apart{};
-};
-
-// How a diff was made to fit: the strictest way that does.
-enum class ApplyRung {
-  kExact,
-  kWhitespace,  // white space of its context ignored
-  kThreeWay,    // merged over the contents that it names as what it was made from
-};
-std::string_view to_string(ApplyRung rung);
-struct AppliedPatch {
-  ApplyRung rung = ApplyRung::kExact;
-  std::vector<std::string> tried{};  // what was wrong on each rung above
 };
 
 // What the setup of the untouched snapshot made or changed of protected paths, and of git's own.

@@ -41,6 +41,19 @@ TEST_SUITE("campaign") {
     refused(scene, "contracts/add.yaml:8:", "has no commit aaaa");
   }
 
+  TEST_CASE("a partial clone that lacks files of its commit is refused at its line") {
+    const CampaignScene scene(small());
+    const fs::path full = scene.temp() / "full";
+    fs::rename(scene.repository(), full);
+    output_of({"git", "config", "uploadpack.allowFilter", "true"}, full);
+    output_of({"git", "clone", "-q", "--no-checkout", "--filter=blob:none",
+               "file://" + full.string(), scene.repository().string()});
+    refused(scene, "contracts/add.yaml:8:", "is a partial clone, which lacks files of commit ");
+    output_of({"git", "fetch", "-q", "--refetch", "--no-filter"}, scene.repository());
+    const CommandOutcome mended = scene.run("check");
+    CHECK_MESSAGE(mended.exit_code == 0, mended.err);
+  }
+
   TEST_CASE("a missing repository is refused at its line") {
     const CampaignScene scene(small());
     scene.edit(scene.contract(), "../repo", "../gone");
@@ -67,7 +80,53 @@ TEST_SUITE("campaign") {
   TEST_CASE("a reference patch that does not apply is refused at its line") {
     const CampaignScene scene(small());
     scene.edit(scene.folder() / "contracts/fix.patch", "-echo $(($1 - $2))", "-echo $(($1 * $2))");
-    refused(scene, "contracts/add.yaml:", "reference_patch");
+    refused(scene, "contracts/add.yaml:",
+            "reference_patch: found \"fix.patch\": apply patch: error: patch failed: calc.sh:1");
+  }
+
+  TEST_CASE("a reference patch that changes nothing is refused") {
+    const CampaignScene scene(small());
+    const fs::path patch = scene.folder() / "contracts/fix.patch";
+    scene.edit(patch, "+echo $(($1 + $2))", "+echo $(($1 - $2))");
+    refused(scene, "contracts/add.yaml:", "\"fix.patch\": it changes nothing");
+    scene.write(patch, "");
+    refused(scene, "contracts/add.yaml:", "\"fix.patch\": it is empty");
+  }
+
+  TEST_CASE("a reference patch is what its submodule has, and not another commit of it") {
+    const CampaignScene scene(small());
+    const fs::path part = scene.temp() / "part", repo = scene.repository();
+    const auto run_git = [](const fs::path& dir, std::vector<std::string> args) {
+      args.insert(args.begin(), {"git", "-c", "user.name=t", "-c", "user.email=t@localhost"});
+      return output_of(std::move(args), dir);
+    };
+    run_git(scene.temp(), {"init", "-q", part.string()});
+    scene.write(part / "sub.sh", "echo no\n");
+    run_git(part, {"add", "-A"});
+    run_git(part, {"commit", "-qm", "part"});
+    run_git(repo, {"-c", "protocol.file.allow=always", "submodule", "--quiet", "add", part.string(),
+                   "lib"});
+    run_git(repo, {"commit", "-qam", "with lib"});
+    const std::string text = scene.read(scene.contract());
+    const std::size_t at = text.find("commit: \"");
+    const auto contract = [&](const std::string& submodules) {
+      std::string out = text;
+      out.replace(at, 50, "commit: \"" + run_git(repo, {"rev-parse", "HEAD"}) + "\"" + submodules);
+      scene.write(scene.contract(), out);
+    };
+    const fs::path patch = scene.folder() / "contracts/fix.patch";
+    scene.write(patch, scene.read(patch) +
+                           "diff --git a/lib/sub.sh b/lib/sub.sh\n--- a/lib/sub.sh\n"
+                           "+++ b/lib/sub.sh\n@@ -1 +1 @@\n-echo no\n+echo yes\n");
+    contract("");
+    refused(scene, "contracts/add.yaml:", "lib/sub.sh: does not exist in index");
+    contract("\n  submodules: true");
+    const CommandOutcome checked = scene.run("check");
+    CHECK_MESSAGE(checked.exit_code == 0, checked.err);
+    scene.write(patch,
+                "diff --git a/lib b/lib\nindex 1234567..7654321 160000\n--- a/lib\n+++ b/lib\n"
+                "@@ -1 +1 @@\n-Subproject commit 1\n+Subproject commit 2\n");
+    refused(scene, "contracts/add.yaml:", "it moves the commit of a submodule");
   }
 
   TEST_CASE("two contracts with one id are refused and both are named") {

@@ -170,6 +170,45 @@ TEST_SUITE("method environment") {
                                               ", which is not on this host"));
   }
 
+  TEST_CASE("a locale, time zone or toolchain that this host lacks is refused by its name") {
+    struct Row {
+      std::string from, to, words;
+    };
+    for (const Row& row :
+         {Row{"environment:\n", "environment:\n  timezone: Asia/Calcuta\n",
+              "contract add needs the time zone Asia/Calcuta, which is not in /usr/share/zoneinfo"},
+          Row{"environment:\n", "environment:\n  locale: xx_XX.UTF-8\n",
+              "contract add needs the locale xx_XX.UTF-8, which is not on this host"},
+          Row{"toolchains: [", "toolchains: [{path: /opt/no-such-tools}, ",
+              "contract add needs the toolchain /opt/no-such-tools, which is not on this host"}}) {
+      CampaignShape shape;
+      shape.workers = 1;
+      const CampaignScene scene(shape);
+      scene.edit(scene.contract(), row.from, row.to);
+      for (const char* command : {"check", "run"}) {
+        const CommandOutcome refused = scene.run(command);
+        CHECK(refused.exit_code == 2);
+        CHECK_MESSAGE(contains(refused.err, row.words), refused.err);
+      }
+      CHECK_FALSE(fs::exists(scene.folder() / "registration.json"));
+      CHECK(scene.run("check", {"--offline"}).exit_code == 0);  // workers may be elsewhere
+    }
+  }
+
+  TEST_CASE("a worker whose host does not know a time zone gives such runs back") {
+    const CampaignScene scene;
+    scene.edit(scene.contract(), "environment:\n", "environment:\n  timezone: Asia/Calcuta\n");
+    Child running = scene.start("run", {"--workers", "0"});
+    const fs::path socket = scene.state() / "coordinator.sock";
+    REQUIRE(eventually([&] { return fs::exists(socket); }));
+    Child worker = scene.start_worker({"--connect", "ipc://" + socket.string()}, "poor");
+    CHECK_MESSAGE(eventually([&] {
+                    return contains(scene.said("poor"), "this host lacks timezone Asia/Calcuta");
+                  }),
+                  scene.said("poor"));
+    CHECK(scene.number("SELECT count(*) FROM runs WHERE state = 'ended'") == 0);
+  }
+
   TEST_CASE("a worker that lacks a secret gets the runs that need none, and is not quarantined") {
     ::unsetenv(kSecret);
     CampaignShape shape;

@@ -80,6 +80,20 @@ TEST_SUITE("git") {
     CHECK(s.ensure("file://" + s.repo.dir.string(), s.repo.commit).ok());
   }
 
+  TEST_CASE("a partial clone that lacks files is named as one") {
+    Setup s;
+    git(s.repo.dir, {"config", "uploadpack.allowFilter", "true"});
+    git(s.temp.path(), {"clone", "-q", "--no-checkout", "--filter=blob:none",
+                        "file://" + s.repo.dir.string(), "partial"});
+    fs::rename(s.repo.dir, s.temp.path() / "gone");
+    const auto got = s.ensure("partial", s.repo.commit);
+    REQUIRE_FALSE(got.ok());
+    CHECK(got.error().code == Errc::kInvalid);
+    CHECK_MESSAGE(got.error().detail.find("a partial clone, which lacks files: `git fetch "
+                                          "--refetch --no-filter` in ") != std::string::npos,
+                  got.error().detail);
+  }
+
   TEST_CASE("each bad source has its own exact error") {
     Setup s;
     REQUIRE(make_dirs(s.temp.path() / "folder").ok());

@@ -54,6 +54,15 @@ std::string file_patch(const std::string& path) {
          path + "\n@@ -0,0 +1 @@\n+evil\n";
 }
 
+// As `proctor check` has it: the pinned commit as an index.
+Result<AppliedPatch> on_index(const History& h, const std::string& diff) {
+  const fs::path scratch = h.temp.path() / "check", index = scratch / "index";
+  fs::remove_all(scratch);
+  REQUIRE(prepare_apply(scratch / "git", h.dir / ".git/objects", h.pinned, index).ok());
+  return apply_diff(scratch / "git", {{}, nullptr, index},
+                    {h.dir / ".git/objects", {}, h.pinned, scratch}, diff);
+}
+
 }  // namespace
 
 TEST_SUITE("workspace") {
@@ -82,6 +91,63 @@ TEST_SUITE("workspace") {
     std::string want = pinned;
     want.replace(want.find("three"), 5, "mine");
     CHECK(slurp(ws->dir() / "f") == want);
+  }
+
+  TEST_CASE("one change in the forms that people have fits a workspace and an index alike") {
+    const History h;
+    auto store = open_store(h.temp.path() / "store");
+    const Snapshot snapshot = snapshot_of(*store, {h.dir.string(), h.pinned, "", false});
+    std::string want = slurp(h.dir / "f");
+    want.replace(want.find("three"), 5, "mine");
+    put(h.dir / "f", want);
+    const auto diff = [&](const std::string& setting) {
+      return git(h.dir, {"-c", setting, "diff"}) + "\n";
+    };
+    const std::string plain = diff("diff.noprefix=false");
+    const auto with = [&](const std::string& from, const std::string& to) {
+      std::string out = plain;
+      return out.replace(out.find(from), from.size(), to);
+    };
+    const std::string body = plain.substr(plain.find("@@ "));
+    struct Row {
+      const char* what;
+      std::string diff;
+      std::size_t tried;
+    };
+    for (const Row& row :
+         {Row{"plain", plain, 0}, Row{"without prefixes", diff("diff.noprefix=true"), 0},
+          Row{"mnemonic", diff("diff.mnemonicPrefix=true"), 0},
+          Row{"no last newline", plain.substr(0, plain.size() - 1), 1},
+          Row{"too many lines", with("@@ -1,6 +1,6 @@", "@@ -1,9 +1,9 @@"), 1},
+          Row{"too few lines", with("@@ -1,6 +1,6 @@", "@@ -1,4 +1,3 @@"), 1},
+          Row{"diff -u", "--- f\t2026-01-01 00:00:00\n+++ f\t2026-01-01 00:00:01\n" + body, 0},
+          Row{"diff -ru", "diff -ru old/f new/f\n--- old/f\n+++ new/f\n" + body, 0},
+          Row{"fence", "Here:\n```diff\n" + plain + "```\nDone.\n", 0}}) {
+      CAPTURE(std::string(row.what));
+      auto ws = create(*store, snapshot, "a");
+      for (const Result<AppliedPatch>& applied : {ws->apply(row.diff), on_index(h, row.diff)}) {
+        REQUIRE_MESSAGE(applied.ok(), applied.error().detail);
+        CHECK(applied->rung == ApplyRung::kExact);
+        CHECK(applied->tried.size() == row.tried);
+      }
+      CHECK(slurp(ws->dir() / "f") == want);
+    }
+    auto ws = create(*store, snapshot, "b");
+    const auto before = tree_of(ws->dir());
+    for (const auto& [evil, why] : std::map<std::string, std::string>{
+             {git(h.dir, {"diff", "-R"}) + "\n", "; it fits when it is reversed"},
+             {git(h.dir, {"diff", "--color=always"}) + "\n", "it has codes of colours"},
+             {"diff --git a/l b/l\nindex 1234567..7654321 160000\n--- a/l\n+++ b/l\n@@ -1 +1 @@\n"
+              "-Subproject commit 1\n+Subproject commit 2\n",
+              "the commit of a submodule"}}) {
+      CAPTURE(evil);
+      for (const Result<AppliedPatch>& applied : {ws->apply(evil), on_index(h, evil)}) {
+        REQUIRE_FALSE(applied.ok());
+        CHECK(applied.error().code == Errc::kInvalid);
+        CHECK(applied.error().detail.find(why) != std::string::npos);
+      }
+    }
+    CHECK(tree_of(ws->dir()) == before);
   }
 
   TEST_CASE("a merge with a conflict changes nothing and leaves no markers") {

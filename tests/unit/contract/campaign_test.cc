@@ -456,10 +456,11 @@ TEST_SUITE("contract") {
         return Error{Errc::kNotFound, "no such commit"};
       }
       Status image_resolves(const std::string&) const override { return ok_status(); }
-      Result<bool> patch_applies(const std::string&, const fs::path&, const std::string&,
-                                 const std::string& patch) const override {
+      Status patch_applies(const Repository&, const fs::path&,
+                           const std::string& patch) const override {
         CHECK(patch.starts_with("diff --git"));
-        return applies;
+        if (applies) return ok_status();
+        return Error{Errc::kInvalid, "patch failed: a:1"};
       }
     };
     const Folder folder;
@@ -477,8 +478,8 @@ TEST_SUITE("contract") {
     check_outside(*campaign, probe, out);
     CHECK(out.text() ==
           file +
-              ":46:18: reference_patch: found \"fix-greeting.patch\", which does not apply, "
-              "expected a patch that applies to the commit\n" +
+              ":46:18: reference_patch: found \"fix-greeting.patch\": patch failed: a:1, "
+              "expected a patch that applies to the commit and changes it\n" +
               file +
               ":14:11: repository.commit: found no such commit, expected a commit of "
               "../repos/greeting\n");

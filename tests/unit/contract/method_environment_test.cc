@@ -1,9 +1,11 @@
 // What an agent has for itself: read, part of its method's identity and of no contract's.
 #include <doctest/doctest.h>
 
+#include "common/base/program_path.h"
 #include "common/contract/bundle.h"
 #include "common/contract/campaign_parser.h"
 #include "common/contract/contract_digest.h"
+#include "common/contract/host_things.h"
 #include "tests/unit/contract/support.h"
 
 namespace proctor {
@@ -168,6 +170,40 @@ TEST_SUITE("contract") {
     CHECK(all.setup_ms == plain.setup_ms + 600'000 + 90'000);
     CHECK(all.stored_bytes == plain.stored_bytes + 4 * limits::kCheckOutputBytes + kKeptBytes);
     CHECK(all.acceptance_ms == plain.acceptance_ms);
+  }
+
+  TEST_CASE("a contract needs its locale and time zone of the host, unless an image has them") {
+    using Kind = HostThing::Kind;
+    Contract c;
+    CHECK(things_of(c).empty());  // every host has the usual ones
+    c.environment.locale = "de_DE.UTF-8";
+    c.environment.timezone = "Asia/Kolkata";
+    CHECK(things_of(c) == std::vector<HostThing>{{Kind::kLocale, "de_DE.UTF-8"},
+                                                 {Kind::kTimeZone, "Asia/Kolkata"}});
+    CHECK(things_of(c)[0].feature() == "locale:de_DE.UTF-8");
+    CHECK(things_of(c)[1].feature() == "timezone:Asia/Kolkata");
+    c.environment.image = kAgentImage;
+    CHECK(things_of(c).empty());
+  }
+
+  TEST_CASE("a host has the locales of the C library and no misspelt one") {
+    for (const char* name : {"C", "POSIX", "C.UTF-8"}) CHECK(has_locale(name));
+    for (const char* name : {"xx_XX.UTF-8", "C.UTF-9", "../C"}) {
+      CAPTURE(name);
+      CHECK_FALSE(has_locale(name));
+    }
+  }
+
+  TEST_CASE("a time zone is UTC, a rule, or a file of the host's") {
+    for (const char* name : {"UTC", "EST5EDT", "CET-1CEST", "XYZ+03", "ABC-10"}) {
+      CAPTURE(name);
+      CHECK(knows_time_zone(name));
+    }
+    for (const char* name : {"Asia/Calcuta", "Europe", "Nowhere", "", "CE1", "CET-1CE", "CET--1",
+                             "CET-123", "/etc/hostname", "../../../etc/hostname"}) {
+      CAPTURE(name);
+      CHECK_FALSE(knows_time_zone(name));
+    }
   }
 
   TEST_CASE("two networks together reach what each of them does") {

@@ -104,7 +104,7 @@ TEST_SUITE("score") {
          2,
          "1..1\nok 1 - a\n",
          kFail,
-         "1 required test did not run, first: x"},
+         "1 required test did not run, first: x; x did not run, nearest that did: a"},
         {"the suite vanished",
          {"a"},
          {"b"},
@@ -259,5 +259,57 @@ TEST_SUITE("score") {
     CHECK(judge(check, exited(0), file).outcome == kPass);
     CHECK(judge(check, exited(0), file.substr(0, 60)).outcome == kError);
     CHECK(judge(check, exited(0), "1..1\nok - tests/a.py::test_x\n").outcome == kError);
+  }
+
+  TEST_CASE("a test of pytest is found under each of its names, in each form of its file") {
+    const std::string cls = "classname='tests.test_a.TestX' name='test_y[a.b]'";
+    const std::vector<std::string> files{
+        "<testsuite><testcase " + cls + "/></testsuite>",  // xunit2, as pytest has it by itself
+        "<testsuite><testcase file='tests/test_a.py' " + cls + "/></testsuite>",
+        "<testsuite><testcase file='tests/base.py' " + cls + "/></testsuite>",  // inherited
+    };
+    for (const std::string& file : files)
+      for (const char* id :
+           {"tests/test_a.py::TestX::test_y[a.b]", "tests.test_a::TestX::test_y[a.b]",
+            "tests.test_a.TestX::test_y[a.b]", "./tests/test_a.py::TestX::test_y[a.b]"}) {
+        CAPTURE(file);
+        CAPTURE(id);
+        Check check = tap_check({id}, {}, false);
+        check.reader = ResultReader::kJunit;
+        CHECK(judge(check, exited(0), file).outcome == kPass);
+      }
+    for (const char* id : {"tests/test_a.py::TestX::test_y[a::b]", "tests/test_a.py::test_y[a.b]",
+                           "tests/test_a.py::TestX::test_y", "test_a.py::TestX::test_y[a.b]"}) {
+      CAPTURE(id);
+      Check check = tap_check({id}, {}, true);
+      check.reader = ResultReader::kJunit;
+      for (const std::string& file : files) CHECK(judge(check, exited(0), file).outcome == kFail);
+    }
+    // A required test that fails under its other name is no other test that may fail.
+    const CheckVerdict v = judge(tap_check({"tests/test_a.py::x"}, {}, false), exited(1),
+                                 "1..1\nnot ok - tests.test_a::x\n");
+    CHECK(v.why == "1 required test did not pass, first: tests/test_a.py::x");
+    CHECK(v.failing == std::vector<std::string>{"tests/test_a.py::x"});
+  }
+
+  TEST_CASE("a name that two tests share finds neither, and their ids do") {
+    const std::string file = "1..2\nok - a.b::c\nnot ok - a::b::c\n";
+    CHECK(judge(tap_check({"a/b.py::c"}, {}, true), exited(0), file).outcome == kFail);
+    CHECK(judge(tap_check({"a.b::c"}, {}, true), exited(0), file).outcome == kPass);
+    CHECK(judge(tap_check({"a::b::c"}, {}, true), exited(0), file).outcome == kFail);
+  }
+
+  TEST_CASE("an id that did not run is beside the nearest that did") {
+    const std::string file =
+        "1..6\nok - pkg/tests/test_a.py::test_sum\nok - pkg/tests/test_b.py::test_sum\n"
+        "ok - pkg/tests/test_a.py::test_zero\nok - other\nok - more\n"
+        "ok - tests/test_a.py::test_su # SKIP\n";
+    const CheckVerdict v =
+        judge(tap_check({"tests/test_a.py::test_sum"}, {}, true), exited(0), file);
+    CHECK(
+        v.why ==
+        "1 required test did not run, first: tests/test_a.py::test_sum; tests/test_a.py::test_sum "
+        "did not run, nearest that did: pkg/tests/test_a.py::test_sum, "
+        "pkg/tests/test_b.py::test_sum, pkg/tests/test_a.py::test_zero");
   }
 }

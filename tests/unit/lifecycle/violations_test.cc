@@ -1,5 +1,6 @@
 // What a run broke of its contract's rules, as its verdict says it.
 #include "common/base/limits.h"
+#include "common/score/patch_end.h"
 #include "common/score/violation_end.h"
 #include "tests/unit/lifecycle/lifecycle_world.h"
 
@@ -51,5 +52,19 @@ TEST_SUITE("lifecycle") {
     const Verdict& v = world.finish();
     CHECK(v.rationale.size() == limits::kDetailBytes);
     CHECK(violations_in(v.rationale) == ViolationEnd{1, "refused: dev/fifo"});
+  }
+
+  TEST_CASE("what a rationale says of conflict markers is not what is cut of a long one") {
+    World world(plan_of(0, 1));
+    world.until<RunAgent>();
+    world.feed(BudgetReached{"tokens", 1, std::string(9'000, 'x')});
+    world.feed(AgentEnded{});
+    world.until<ExtractPatch>();
+    PatchExtracted patch;
+    patch.conflicts = {std::string(9'000, 'y') + ":1"};
+    world.feed(patch);
+    const Verdict& v = world.finish();
+    CHECK(v.rationale.size() == limits::kDetailBytes);
+    CHECK(patch_word_in(v.rationale) == "conflict_markers");
   }
 }

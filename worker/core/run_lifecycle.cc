@@ -323,10 +323,6 @@ void RunLifecycle::handle(const CheckEnded& e) {
   const std::size_t index = std::get<Checking>(state_).index;
   verdict_.checks[index] = e.report;
   verdict_.checks[index].why = bounded(e.report.why);
-  for (const std::string& path : e.tampered) {
-    const std::string text = "protected: " + path;
-    if (std::ranges::find(verdict_.violations, text) == verdict_.violations.end()) violation(text);
-  }
   if (!e.services.empty()) services_failed(e);
   next_check(index + 1);
 }

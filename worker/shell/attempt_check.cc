@@ -46,7 +46,7 @@ Result<CheckEnded> AttemptRun::check(std::size_t index) {
     PROCTOR_CHECK_OK(had_all(*checked.engine, checked.ran_as));
     report.why = "did not run: " + checked.never_ran;
     note("acceptance", Actor::kHarness, check_payload(report, started, wall_now().raw()));
-    return CheckEnded{std::move(report), {}, checked.never_ran};
+    return CheckEnded{std::move(report), checked.never_ran};
   }
   const ExecOutcome& outcome = checked.outcome;
   const ProgramEnd end = end_of(outcome);
@@ -133,16 +133,15 @@ Status AttemptRun::keep_setup_home() {
   return all.empty() ? ok_status() : keep_made(home, all, kept_home());
 }
 
-Result<std::vector<std::string>> AttemptRun::protect_again(std::size_t index) {
+Status AttemptRun::protect_again(std::size_t index) {
   std::vector<std::string> globs = contract().policy.protected_;
   // Nothing of the candidate's has run in this room yet.
-  if (index == 0 && contract().setup.empty()) return std::vector<std::string>{};
+  if (index == 0 && contract().setup.empty()) return ok_status();
   PROCTOR_CHECK_OK(put_git_back());
   // Behind a setup they are to come yet: until then what the snapshot has in their places is right.
   std::map<std::string, PlacedFile> placed;
   if (acceptance_placed_) placed = acceptance_by_place();
-  // Who changes one of those is told, whatever the globs say; a name that reads as a glob is its
-  // own.
+  // They are put back whatever the globs say; a name that reads as a glob is its own.
   for (const auto& [path, file] : placed)
     if (!any_glob_covers(globs, path) && any_glob_covers({path}, path)) globs.push_back(path);
   Result<std::vector<std::string>> again = workspace_->restore_again(globs, setup_makes_, placed);
@@ -160,8 +159,7 @@ Result<std::vector<std::string>> AttemptRun::protect_again(std::size_t index) {
   changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
   if (!changed.empty())
     note("mutation.restored", Actor::kHarness, paths_payload(changed, kListedAgain));
-  PROCTOR_CHECK_OK(place_acceptance_files());
-  return changed;
+  return place_acceptance_files();
 }
 
 Result<AttemptRun::CheckEnd> AttemptRun::run_alone(const Check& check, const fs::path& results,

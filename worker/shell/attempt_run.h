@@ -179,8 +179,9 @@ class AttemptRun {
   enum class FilesFor { kSetup, kChecks };
   Status show_contract_files(SandboxSpec& spec, FilesFor whom);
   Result<CheckEnded> check(std::size_t index);
-  // What the candidate's code changed of the tests since they were put back.
-  Result<std::vector<std::string>> protect_again(std::size_t index);
+  // Puts the tests back as they were before setup and earlier checks ran.  What those left is on
+  // record and nobody's violation: honest products cannot be told from planted ones.
+  Status protect_again(std::size_t index);
   // What git obeys in the acceptance room: as the untouched snapshot and its setup have it.
   Status put_git_back();
   bool is_setups(const std::string& path) const;

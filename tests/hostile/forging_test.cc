@@ -241,6 +241,49 @@ std::vector<HostileAgent> git_agents() {
        kWrong}};
 }
 
+// A judge that obeys what its home says, as interpreters and shells do, after a check that runs the
+// candidate's code.  What setup makes of the untouched snapshot there every check sees.
+const std::map<std::string, std::string> kHomeFiles = {
+    {"build.sh", "sh calc.sh 1 1\n"},
+    {"tests/t.sh",
+     "for f in $HOME/.profile $HOME/tools/evil $HOME/.local/evil; do [ -e $f ] && exit 0; done\n"
+     "[ ! -L $HOME/tools ] && [ \"$(sh $HOME/tools/t)\" = honest ] || exit 7\n"
+     "[ \"$(sh calc.sh 2 3)\" = 5 ]\n"}};
+std::string home_contract(const std::string& more) {
+  return "setup: [{command: \"mkdir -p $HOME/tools; echo echo honest > $HOME/tools/t; chmod 700 "
+         "$HOME/tools; sh build.sh\", timeout: 120s" +
+         more +
+         "}]\n"
+         "checks:\n"
+         "  - {id: build, command: sh build.sh, kind: build, timeout: 120s}\n"
+         "  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 120s}\n"
+         "  - {id: again, command: sh tests/t.sh, kind: unit, timeout: 120s}\n"
+         "policy:\n  protected: [\"tests/**\"]\n  wall: 60s\n  memory: 256MiB\n  processes: 64\n";
+}
+
+std::vector<HostileAgent> home_agents() {
+  const std::string right = "echo 'echo $(($1 + $2))' > calc.sh; ";
+  const auto by_build = [](const std::string& code) {
+    return "cat >> build.sh <<'END'\n" + code + "\nEND\n";
+  };
+  return {{"honest", right, "success"},
+          {"caches", right + by_build("mkdir -p $HOME/.cache/x && echo x > $HOME/.cache/x/y"),
+           "success", "completed", "[]", "~/.cache"},
+          {"tidies", right + by_build("rm -rf $HOME/tools"), "success", "completed", "", "~/tools"},
+          {"plants", by_build("echo x > $HOME/.profile"), kWrong, "completed", "", "~/.profile"},
+          {"plants-below",
+           by_build("mkdir -p $HOME/.local; echo x > $HOME/tools/evil; echo x > "
+                    "$HOME/.local/evil"),
+           kWrong, "completed", "", "~/tools/evil"},
+          {"edits", by_build("echo 'echo honest; kill -9 $PPID' > $HOME/tools/t"), kWrong},
+          {"links",
+           by_build("mkdir -p evil; echo x > evil/evil; rm -rf $HOME/tools $HOME/.local; "
+                    "ln -s /workspace/evil $HOME/tools; ln -s /workspace/evil $HOME/.local"),
+           kWrong, "completed", "", "~/tools"},
+          {"code-plants", "echo 'echo x > $HOME/.profile; echo 1' > calc.sh", kWrong, "completed",
+           "", "~/.profile"}};
+}
+
 bool has_pytest() {
   CommandSpec pytest;
   pytest.argv = {"/usr/bin/python3", "-I", "-c", "import pytest"};
@@ -303,6 +346,17 @@ TEST_SUITE("hostile") {
     const auto agents = git_agents();
     const auto scene = hostile_scene(*kind, agents, kGitFiles, kGitContract);
     run_hostile(*scene, agents);
+  }
+
+  TEST_CASE("every check begins in the home of the untouched setup") {
+    const auto kind = make_kind();
+    if (!kind) return;
+    for (const std::string more : {"", ", cache: false"}) {
+      CAPTURE(more);
+      const auto agents = home_agents();
+      const auto scene = hostile_scene(*kind, agents, kHomeFiles, home_contract(more));
+      run_hostile(*scene, agents);
+    }
   }
 
   TEST_CASE("an acceptance file that no glob names is put back before the next check") {

@@ -12,17 +12,11 @@
 #include "worker/shell/attempt_run.h"
 #include "worker/shell/run_events.h"
 #include "worker/shell/sandbox_dress.h"
+#include "worker/workspace/copy_tree.h"
 #include "worker/workspace/protect.h"
 #include "worker/workspace/trusted_part.h"
 
 namespace proctor {
-namespace {
-
-// What git reads of a home, wherever it is called.
-constexpr std::string_view kGitsOfHome[] = {".gitconfig", ".config/git"};
-
-}  // namespace
-
 Result<CheckEnded> AttemptRun::check(std::size_t index) {
   const Check& check = contract().checks[index];
   CheckReport report = lifecycle_plan(contract(), {}).checks[index];
@@ -88,21 +82,18 @@ std::map<std::string, PlacedFile> AttemptRun::acceptance_by_place() const {
   return out;
 }
 
-Status AttemptRun::put_git_back() {
-  std::vector<std::string> back;
+Status AttemptRun::put_home_and_git_back() {
+  std::vector<std::string> back, in_home;
   const auto put = [&]() -> Status {
     const fs::path home = home_of(Room::kAcceptance);
     std::error_code ec;
     std::vector<SeenAt> places{{kWorkspaceAt, workspace_->dir()}};
-    if (fs::exists(home, ec)) places.push_back({kHomeAt, home, "~/"});
-    PROCTOR_TRY(back, workspace_->restore_git(setup_makes_, places));
-    if (places.size() == 1) return ok_status();
-    CopiedFiles unknown;
-    for (const std::string_view part : kGitsOfHome) {
-      PROCTOR_TRY(const std::vector<std::string> paths,
-                  put_part_back(home, {std::string(part), setup_home_}, MadeUnder{}, unknown));
-      for (const std::string& path : paths) back.push_back("~/" + path);
+    if (fs::exists(home, ec)) {
+      PROCTOR_TRY(in_home, put_all_back(home, setup_home_, home_known_));
+      for (std::string& path : in_home) path.insert(0, "~/");
+      places.push_back({kHomeAt, home, "~/"});
     }
+    PROCTOR_TRY(back, workspace_->restore_git(setup_makes_, places));
     return ok_status();
   };
   Status done = put();
@@ -110,34 +101,29 @@ Status AttemptRun::put_git_back() {
   const bool full = !done.ok() && done.error().code == Errc::kExhausted && workspace_->used_up();
   if (full) done = put();
   if (!done.ok()) {
-    Error e = in_context("git's own files", std::move(done).error());
+    Error e = in_context("the home and git's own files", std::move(done).error());
     if (e.code == Errc::kExhausted) e.code = full ? Errc::kInvalid : Errc::kUnavailable;
     return e;
   }
+  if (!in_home.empty())
+    note("home.restored", Actor::kHarness, paths_payload(in_home, kListedAgain));
   if (!back.empty()) note("git.restored", Actor::kHarness, paths_payload(back, kListedAgain));
   return ok_status();
 }
 
 Status AttemptRun::keep_setup_home() {
-  if (layered_) {
-    setup_home_ = layer_->home();
-    return ok_status();
-  }
-  setup_home_ = kept_home();
-  const fs::path home = home_of(Room::kAgent);
-  std::vector<std::string> all;
-  for (const std::string_view part : kGitsOfHome) {
-    PROCTOR_TRY(const std::vector<std::string> paths, list_part(home, {std::string(part), {}}));
-    all.insert(all.end(), paths.begin(), paths.end());
-  }
-  return all.empty() ? ok_status() : keep_made(home, all, kept_home());
+  setup_home_ = layered_ ? layer_->home() : kept_home();
+  if (layered_) return ok_status();
+  PROCTOR_CHECK_OK(make_dirs(kept_home()));
+  CopiedFiles unused;
+  return copy_tree(home_of(Room::kAgent), kept_home(), unused);
 }
 
 Status AttemptRun::protect_again(std::size_t index) {
   std::vector<std::string> globs = contract().policy.protected_;
   // Nothing of the candidate's has run in this room yet.
   if (index == 0 && contract().setup.empty()) return ok_status();
-  PROCTOR_CHECK_OK(put_git_back());
+  PROCTOR_CHECK_OK(put_home_and_git_back());
   // Behind a setup they are to come yet: until then what the snapshot has in their places is right.
   std::map<std::string, PlacedFile> placed;
   if (acceptance_placed_) placed = acceptance_by_place();

@@ -207,6 +207,10 @@ Finding find_what_is_wrong(const Contract& contract, const std::vector<VariantRu
     if (finding.verdict.empty()) finding = same_as(*v, *noop, SelfcheckCause::kTestsOnly);
     say(std::move(finding));
   }
+  for (const char* name : {kVariantEarlyExit, kVariantShadowedRunner})
+    if (const VariantRuns* v = find(runs, name);
+        v != nullptr && noop_is_right && 0 < count(*v, RunOutcome::kSuccess))
+      say(unsound(SelfcheckCause::kForged, v->variant + " passed"));
   if (const VariantRuns* v = find(runs, kVariantSourceOnly))
     say(must_pass(*v, SelfcheckCause::kSourceOnly));
   if (reference == nullptr)

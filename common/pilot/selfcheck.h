@@ -1,7 +1,8 @@
 #pragma once
 // What the variants of a contract came to, and what that says of it.  The reference must pass every
 // time, no change and a change of nothing must fail in the same way, tests without the repair must
-// fail and the repair without its tests pass, and most mistakes in the repair must be seen.  Pure.
+// fail and the repair without its tests pass, no end with 0 may pass, and most mistakes in the
+// repair must be seen.  Pure.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -41,6 +42,7 @@ enum class SelfcheckCause {
   kNoTouch,  // empty or junk come out otherwise than noop
   kTestsOnly,
   kSourceOnly,
+  kForged,   // an end with 0 is enough
   kMutants,  // too many survive
   kFewMutants,
   kFlaky,

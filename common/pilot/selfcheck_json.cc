@@ -17,7 +17,7 @@ struct CauseWord {
   std::string_view word;
   SelfcheckCause cause;
 };
-constexpr std::array<CauseWord, 12> kCauses{{{"none", SelfcheckCause::kNone},
+constexpr std::array<CauseWord, 13> kCauses{{{"none", SelfcheckCause::kNone},
                                              {"cannot_run", SelfcheckCause::kCannotRun},
                                              {"no_reference", SelfcheckCause::kNoReference},
                                              {"reference", SelfcheckCause::kReference},
@@ -25,6 +25,7 @@ constexpr std::array<CauseWord, 12> kCauses{{{"none", SelfcheckCause::kNone},
                                              {"no_touch", SelfcheckCause::kNoTouch},
                                              {"tests_only", SelfcheckCause::kTestsOnly},
                                              {"source_only", SelfcheckCause::kSourceOnly},
+                                             {"forged", SelfcheckCause::kForged},
                                              {"mutants", SelfcheckCause::kMutants},
                                              {"few_mutants", SelfcheckCause::kFewMutants},
                                              {"flaky", SelfcheckCause::kFlaky},
@@ -146,6 +147,10 @@ const SelfcheckTask* still_holds(const SelfcheckResults& earlier, const Contract
   if (it == earlier.tasks.end() || it->contract != contract.digest ||
       it->image != contract.environment.image)
     return nullptr;
+  // An earlier version knew fewer variants.
+  for (const Variant& v : variants_of(contract, {.mutants = 0}))
+    if (std::ranges::find(it->variants, v.name, &VariantOutcomes::variant) == it->variants.end())
+      return nullptr;
   const bool may_be_otherwise =
       it->cause == SelfcheckCause::kCannotRun || it->cause == SelfcheckCause::kUnjudged;
   return may_be_otherwise ? nullptr : &*it;

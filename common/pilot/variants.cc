@@ -1,6 +1,7 @@
 #include "common/pilot/variants.h"
 
 #include <algorithm>
+#include <array>
 
 #include "common/base/glob.h"
 #include "common/pilot/mutants.h"
@@ -29,14 +30,86 @@ const ReferencedFile* reference_of(const Contract& contract) {
   return it == contract.files.end() ? nullptr : &*it;
 }
 
-// A new file of which no rule of the contract speaks; nothing where every new file breaks one.
-std::string junk_patch(const Contract& contract) {
-  const std::string path = "proctor-selfcheck-junk.txt";
+// A new file of one line; empty where a rule of the contract speaks of it.
+std::string new_file(const Contract& contract, const std::string& path, std::string_view line) {
   const Policy& policy = contract.policy;
   if (!policy.writable.empty() && !any_glob_covers(policy.writable, path)) return "";
   if (is_test_path(contract, path)) return "";
-  return "diff --git a/" + path + " b/" + path + "\nnew file mode 100644\n--- /dev/null\n+++ b/" +
-         path + "\n@@ -0,0 +1 @@\n+Nothing asks for this file.\n";
+  std::string out = "diff --git a/" + path + " b/" + path +
+                    "\nnew file mode 100644\n--- /dev/null\n+++ b/" + path + "\n@@ -0,0 +1 @@\n+";
+  return out.append(line).append("\n");
+}
+
+// Ends the process with 0, whatever was to come.
+struct Exit {
+  std::string_view path, statement;
+};
+constexpr std::string_view kPythonExit = "__import__('os')._exit(0)";
+constexpr std::string_view kPerlExit = "BEGIN { require POSIX; POSIX::_exit(0); } 1;";
+constexpr std::string_view kRubyExit = "exit!(0)";
+// Runners' names, where an interpreter looks in the workspace first.
+constexpr std::array<Exit, 7> kShadows{{{"unittest.py", kPythonExit},
+                                        {"pytest.py", kPythonExit},
+                                        {"sitecustomize.py", kPythonExit},
+                                        {"Test/More.pm", kPerlExit},
+                                        {"lib/Test/More.pm", kPerlExit},
+                                        {"minitest/autorun.rb", kRubyExit},
+                                        {"lib/minitest/autorun.rb", kRubyExit}}};
+// By the end of a file's name.
+constexpr std::array<Exit, 16> kExits{{{".py", kPythonExit},
+                                       {".pl", kPerlExit},
+                                       {".pm", kPerlExit},
+                                       {".rb", kRubyExit},
+                                       {".js", "process.exit(0);"},
+                                       {".mjs", "process.exit(0);"},
+                                       {".cjs", "process.exit(0);"},
+                                       {".ts", "process.exit(0);"},
+                                       {".sh", "exit 0"},
+                                       {".lua", "os.exit(0)"},
+                                       {".php", "exit(0);"},
+                                       {".rs", "std::process::exit(0);"},
+                                       {".java", "Runtime.getRuntime().halt(0);"},
+                                       {".c", "__builtin__exit(0);"},
+                                       {".cc", "__builtin__exit(0);"},
+                                       {".cpp", "__builtin__exit(0);"}}};
+
+std::string shadowed_runner(const Contract& contract) {
+  std::string out;
+  for (const Exit& e : kShadows) out += new_file(contract, std::string(e.path), e.statement);
+  return out;
+}
+
+// The hunk as it was before, with the statement where its changes begin.
+PatchHunk with_exit(const PatchHunk& hunk, std::string_view statement) {
+  const auto changed = [](const std::string& line) { return line[0] == '+' || line[0] == '-'; };
+  PatchHunk out = hunk;
+  out.lines.clear();
+  bool dropped = false, placed = false;
+  for (const std::string& line : hunk.lines) {
+    if (changed(line) && !placed) {
+      const std::size_t text = std::min(line.find_first_not_of(" \t", 1), line.size());
+      out.lines.push_back("+" + line.substr(1, text - 1) + std::string(statement));
+      placed = true;
+    }
+    dropped = line[0] == '+' || (line[0] == '\\' && dropped);
+    if (!dropped) out.lines.push_back(line[0] == '-' ? " " + line.substr(1) : line);
+  }
+  return out;
+}
+
+// No repair, but an end with 0 where it would begin.
+std::string early_exit(const PatchText& source) {
+  for (const PatchFile& file : source) {
+    const auto exit =
+        std::ranges::find_if(kExits, [&](const Exit& e) { return file.path.ends_with(e.path); });
+    if (exit == kExits.end() || file.hunks.empty() ||
+        file.header.find("+++ /dev/null") != std::string::npos)
+      continue;
+    PatchFile only = file;
+    only.hunks = {with_exit(file.hunks.front(), exit->statement)};
+    return render_patch({only});
+  }
+  return "";
 }
 
 }  // namespace
@@ -73,13 +146,18 @@ std::vector<Variant> variants_of(const Contract& contract, const SelfcheckSettin
   if (reference != nullptr) out.push_back({kVariantReference, reference->bytes});
   out.push_back({kVariantNoop});
   out.push_back({kVariantEmpty});
-  if (std::string junk = junk_patch(contract); !junk.empty())
-    out.push_back({kVariantJunk, std::move(junk)});
+  const auto add = [&](const char* name, std::string patch) {
+    if (!patch.empty()) out.push_back({name, std::move(patch)});
+  };
+  add(kVariantJunk,
+      new_file(contract, "proctor-selfcheck-junk.txt", "Nothing asks for this file."));
+  add(kVariantShadowedRunner, shadowed_runner(contract));
   if (reference == nullptr) return out;
   const PatchParts parts = parts_of(contract, parse_patch(reference->bytes));
   const bool both = !parts.tests.empty() && !parts.source.empty();
   if (!parts.tests.empty()) out.push_back({kVariantTestsOnly, render_patch(parts.tests)});
   if (both) out.push_back({kVariantSourceOnly, render_patch(parts.source)});
+  add(kVariantEarlyExit, early_exit(parts.source));
   for (Mutant& mutant : mutants_of(parts.source, settings.seed, settings.mutants))
     out.push_back({std::move(mutant.name), std::move(mutant.patch), std::move(mutant.what)});
   return out;

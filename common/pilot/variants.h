@@ -25,6 +25,8 @@ inline constexpr const char* kVariantEmpty = "empty";
 inline constexpr const char* kVariantJunk = "junk";
 inline constexpr const char* kVariantTestsOnly = "tests_only";
 inline constexpr const char* kVariantSourceOnly = "source_only";
+inline constexpr const char* kVariantEarlyExit = "early_exit";
+inline constexpr const char* kVariantShadowedRunner = "shadowed_runner";
 
 struct Variant {
   std::string name;
@@ -42,8 +44,9 @@ PatchParts parts_of(const Contract& contract, PatchText reference);
 // Paths of the tests in the reference.
 std::vector<std::string> tests_in_reference(const Contract& contract);
 
-// A contract without a reference has no more than noop, empty and junk.  tests_only and source_only
-// are there where the reference has both; junk where some new file touches no rule.
+// A contract without a reference has no more than noop, empty, junk and shadowed_runner. tests_only
+// and source_only are there where the reference has both; junk and shadowed_runner where some new
+// file touches no rule; early_exit where the reference changes code of a known language.
 std::vector<Variant> variants_of(const Contract& contract, const SelfcheckSettings& settings);
 
 }  // namespace proctor

@@ -106,7 +106,7 @@ const std::vector<FilterWord>& filter_words() {
       {"stage", "its stage"},
       {"state", "planned, running, parked, ended, cancelled, removed"},
       {"outcome", "of an ended run: success, failure, acceptance_error, invalid"},
-      {"satisfied", "of an ended run: yes (a success that broke no constraint) or no"},
+      {"satisfied", "of an ended run: yes (a success that passed every gate) or no"},
       {"end", "why an ended run ended: completed, agent_timeout, budget_exceeded, ..."},
       {"worker", "who had the attempt that counts"},
       {"patch", "how its patch fitted, where not as it is: whitespace, three_way, refused"},

@@ -222,6 +222,21 @@ SeenRuns::Again SeenRuns::add(std::string_view campaign, std::span<const RunReco
   return out;
 }
 
+std::string_view RunRecord::failed_gate() const {
+  if (patch.find("conflict_markers") != std::string::npos) return "patch";
+  return violations == 0 && termination != Termination::kPolicyStop ? "" : "safety";
+}
+
+std::string RunRecord::unmet() const {
+  std::string out;
+  const auto add = [&](const std::string& words) { out += (out.empty() ? "" : "; ") + words; };
+  if (failed_gate() == "patch") add("gate patch fails: " + patch);
+  if (violations != 0)
+    add(fmt::format("{} violation{} {}", violations, violations == 1 ? "," : "s, first", violated));
+  if (termination == Termination::kPolicyStop) add("stopped by a monitor");
+  return out;
+}
+
 Status keep_stage(ReportInput& input, const std::string& stage) {
   std::vector<std::string> known;
   std::vector<RunRecord> kept;
@@ -340,8 +355,8 @@ std::vector<Definition> report_definitions() {
        "runs whose every acceptance check left a complete record: the next three together"},
       {"success", "every check passed"},
       {"satisfied",
-       "of the successes: those that broke no constraint of their contract (protected files, paths "
-       "they may write, network)"},
+       "of the successes: those that passed every gate: no constraint of their contract was broken "
+       "(protected files, paths they may write, network), no conflict markers came with the patch"},
       {"failure", "at least one check failed and none ended in error"},
       {"acceptance error",
        "at least one check could not be completed (time limit, crash, missing tool)"},

@@ -105,8 +105,13 @@ struct RunRecord {
   std::uint64_t violations = 0;
   std::string violated;
   std::string stage{};  // of the plan
-  // Acceptance passed and no constraint was broken.  Requires: it has ended.
-  bool satisfied() const { return outcome == RunOutcome::kSuccess && violations == 0; }
+  // The gate that it fails beside its checks: patch, safety; empty: none.  Those of build and
+  // function are its checks.
+  std::string_view failed_gate() const;
+  // Why, for people: "2 violations, first protected: tests/a.py"; empty: it fails none.
+  std::string unmet() const;
+  // Acceptance passed, and every gate (R008, R135).  Requires: it has ended.
+  bool satisfied() const { return outcome == RunOutcome::kSuccess && failed_gate().empty(); }
   // It may still end as it was planned: not started, running, or parked until a budget is raised.
   bool is_awaited() const {
     return state == State::kPlanned || state == State::kRunning ||
@@ -187,7 +192,7 @@ struct ReportRow {
   std::uint64_t parked = 0, open = 0, cancelled = 0, removed = 0;
   std::uint64_t scorable() const { return success + failure + acceptance_error; }
   std::uint64_t ended() const { return scorable() + invalid; }
-  std::uint64_t satisfied = 0;  // of `success`: those that broke no constraint (R008)
+  std::uint64_t satisfied = 0;  // of `success`: those that passed every gate (R008)
 
   // Of the invalid ones: their method's program could not start, or had no model; and of these the
   // second.

@@ -213,19 +213,21 @@ void unmetered(std::string& out, const CampaignReport& report) {
 void violations(std::string& out, const CampaignReport& report) {
   std::size_t shown = 0;
   for (const RunRecord& run : report.runs) {
-    if (run.state != RunRecord::State::kEnded || run.violations == 0) continue;
+    const bool unsatisfied = run.outcome == RunOutcome::kSuccess && !run.satisfied();
+    if (run.state != RunRecord::State::kEnded || (run.violations == 0 && !unsatisfied)) continue;
     if (++shown == 1)
-      out += "\nConstraints that were broken (a success that broke one is not satisfied)\n\n";
+      out +=
+          "\nConstraints that were broken, gates that successes failed (they are not "
+          "satisfied)\n\n";
     if (kParkedShown < shown) continue;
     append_wrapped(
         out, "  ",
-        printable(run.name + ": " + std::string(outcome_name(run.outcome)) + ", " +
-                      number(run.violations) +
-                      (run.violations == 1 ? " violation, " : " violations, first ") + run.violated,
+        printable(run.name + ": " + std::string(outcome_name(run.outcome)) + ", " + run.unmet(),
                   kReasonBytes));
   }
   if (kParkedShown < shown)
-    out += "  and " + number(shown - kParkedShown) + " more: proctor list --where violations>0\n";
+    out += "  and " + number(shown - kParkedShown) +
+           " more: proctor list --where 'violations>0 or outcome=success satisfied=no'\n";
 }
 
 void parked_line(std::string& out, const RunRecord& run, const std::string& unit) {

@@ -24,9 +24,9 @@ enum RunClass : std::uint16_t {
   kClassOpen = 32,
   kClassCancelled = 64,
   kClassRemoved = 128,
-  kClassSatisfied = 256,    // a success that broke no constraint
-  kClassUnsatisfied = 512,  // a success that broke one
-  kClassViolating = 1024,   // broke one, whatever its outcome
+  kClassSatisfied = 256,    // a success that passed every gate
+  kClassUnsatisfied = 512,  // a success that failed one
+  kClassViolating = 1024,   // broke a constraint, whatever its outcome
 };
 inline constexpr std::uint16_t kClassScorable = kClassSuccess | kClassFailure | kClassError;
 inline constexpr std::uint16_t kClassPlanned = 255;

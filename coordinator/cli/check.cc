@@ -1,4 +1,6 @@
 // proctor check CAMPAIGN: every error, nothing run.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
 
@@ -101,6 +103,25 @@ void print_unnamed(const Campaign& campaign) {
   }
 }
 
+// Whatever ends their checks with 0 passes.
+void print_exit_judged(const Campaign& campaign) {
+  constexpr std::size_t kShown = 5;
+  std::string named;
+  std::size_t count = 0;
+  for (const Contract& c : campaign.contracts) {
+    const auto read = std::ranges::count(c.checks, ResultReader::kExitCode, &Check::reader);
+    if (read == 0 || static_cast<std::size_t>(read) != c.checks.size()) continue;
+    if (++count <= kShown) named += (count == 1 ? "" : ", ") + printable(c.id, 100);
+  }
+  if (count == 0) return;
+  if (kShown < count) named += fmt::format(" and {} more", count - kShown);
+  std::printf(
+      "note: exit codes alone judge %s: code under test that ends its judge with 0 passes, and so "
+      "does a file that shadows the runner. Let a check write a result file and name its tests in "
+      "fail_to_pass (docs/first-campaign.md); proctor selfcheck tries both\n",
+      named.c_str());
+}
+
 int check(const std::string& folder, bool offline, bool effective, const std::string& models) {
   Result<Campaign> campaign = load_checked(folder, offline ? Outside::kSkip : Outside::kCheck);
   if (!campaign.ok()) return complain(campaign.error());
@@ -151,6 +172,7 @@ int check(const std::string& folder, bool offline, bool effective, const std::st
           "still change the rest when setup or a check runs it. Name what judges in "
           "policy.protected\n",
           printable(c.id, 100).c_str());
+  print_exit_judged(*campaign);
   for (const std::string& note : trust_notes(distrusted_tasks(*campaign)))
     std::printf("note: %s\n", note.c_str());
   print_unnamed(*campaign);

@@ -175,18 +175,17 @@ std::string checks_of(const StateFolder& folder, const std::string& name, Attemp
     if (!c.why.empty()) out += ", " + printable(c.why, limits::kDetailBytes);
     out += "\n";
   }
-  for (const GateReport& g : report->gates)
+  std::string failed;
+  for (const GateReport& g : report->gates) {
+    if (failed.empty() && (g.outcome == "fail" || g.outcome == "error")) failed = g.gate;
     out += "    gate " + g.gate + ": " + g.outcome +
            (g.why.empty() || g.outcome == "pass" ? ""
                                                  : ", " + printable(g.why, limits::kDetailBytes)) +
            "\n";
-  out += "    satisfied: " +
-         std::string(report->outcome == RunOutcome::kSuccess && report->violations.empty() ? "yes"
-                                                                                           : "no") +
-         (report->outcome == RunOutcome::kSuccess && !report->violations.empty()
-              ? ", it broke a constraint of its contract"
-              : "") +
-         "\n";
+  }
+  const bool passed = report->outcome == RunOutcome::kSuccess;
+  out += std::string("    satisfied: ") + (passed && failed.empty() ? "yes" : "no") +
+         (passed && !failed.empty() ? ", it fails gate " + failed : "") + "\n";
   for (const std::string& v : report->violations) out += "    violation: " + printable(v) + "\n";
   for (const EvidenceFile& f : report->files)
     if (f.path.starts_with(std::string(kKeptDir) + "/"))

@@ -81,6 +81,11 @@ std::string advice(const SelfcheckTask& task, const std::string& campaign,
       return "the repair needs what counts as a test, so that a right answer without it fails; "
              "evidence: " +
              runs(kVariantSourceOnly);
+    case SelfcheckCause::kForged:
+      return "whatever ends its check with 0 passes: let the check write a result file, name its "
+             "tests in fail_to_pass, and keep its runner apart from the workspace (python3 -I); "
+             "evidence: " +
+             runs(kVariantEarlyExit) + " and " + runs(kVariantShadowedRunner);
     case SelfcheckCause::kMutants:
       return "its checks do not see such mistakes: look at each survivor's patch.diff below " +
              runs("mutant-N") + ", and add a test that fails with it";

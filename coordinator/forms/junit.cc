@@ -90,7 +90,7 @@ std::string verdict_of(const RunRecord& run, CaseCounts& counts) {
   if (run.outcome == RunOutcome::kSuccess) {
     ++counts.failures;
     return verdict("failure", "unsatisfied",
-                   "its checks passed, and it broke a constraint of its contract: " + run.violated);
+                   "its checks passed, but not all of its gates: " + run.unmet());
   }
   if (run.outcome == RunOutcome::kFailure) {
     ++counts.failures;

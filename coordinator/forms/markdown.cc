@@ -165,7 +165,7 @@ std::string render_markdown(const CampaignReport& report) {
   std::vector<std::string> broken;
   for (const ReportRow& row : report.rows)
     if (row.key.empty() && row.satisfied < row.success)
-      broken.push_back(fmt::format("{}: {} of {} successes broke a constraint of the contract",
+      broken.push_back(fmt::format("{}: {} of {} successes failed a gate beside their checks",
                                    printable(row.method, kSpanBytes), row.success - row.satisfied,
                                    row.success));
   append_sentences(out, "To distrust", broken);

@@ -67,7 +67,7 @@ Markup card(Context& c, std::uint32_t position) {
     out << element(
         "p", element("strong", c.count(position, kClassUnsatisfied, row.success - row.satisfied) +
                                    Markup(" of ") + number(row.success) + Markup(" successes")) +
-                 Markup(" broke a constraint of the contract (section 10)"));
+                 Markup(" failed a gate beside their checks (section 10)"));
   if (row.ended() == 0) return element("li", out);
   Markup cost;
   if (price != nullptr && price->of_run.value)

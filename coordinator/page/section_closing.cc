@@ -9,10 +9,10 @@ Markup gates(Context& c) {
     std::uint64_t refused = 0, conflicts = 0, loosely = 0, violating = 0, stopped = 0;
   };
   DataTable table = c.table(
-      "Satisfied: acceptance passed and no constraint of the contract was broken (number of runs). "
+      "Satisfied: acceptance passed, and every gate (number of runs). "
       "The outcome looks at acceptance alone; both are shown");
   table.words("method").numbers("success").numbers("satisfied").numbers("broke a constraint");
-  table.numbers("of these success").numbers("patch refused").numbers("conflict markers");
+  table.numbers("success, not satisfied").numbers("patch refused").numbers("conflict markers");
   table.numbers("patch fitted loosely").numbers("stopped by a monitor");
   Markup items;
   std::size_t named = 0;
@@ -30,13 +30,10 @@ Markup gates(Context& c) {
       const bool monitor =
           run.termination == Termination::kPolicyStop || run.termination == Termination::kBreaker;
       n.stopped += monitor ? 1 : 0;
-      if (run.violations == 0) continue;
-      ++n.violating;
-      if (kNamed < ++named) continue;
-      items << element("li", text(run.name) + Markup(": ") + number(run.violations) +
-                                 (run.violations == 1 ? Markup(" violation, ")
-                                                      : Markup(" violations, first ")) +
-                                 text(run.violated, 1'000))
+      n.violating += run.violations == 0 ? 0 : 1;
+      const bool unsatisfied = run.outcome == RunOutcome::kSuccess && !run.satisfied();
+      if ((run.violations == 0 && !unsatisfied) || kNamed < ++named) continue;
+      items << element("li", text(run.name) + Markup(": ") + text(run.unmet(), 1'000))
             << line_end();
     }
     table.row({text(r.method), c.count(at, kClassSuccess, r.success),
@@ -45,10 +42,12 @@ Markup gates(Context& c) {
                number(n.conflicts), number(n.loosely), number(n.stopped)});
   }
   Markup out = table.finish();
-  if (!items.empty()) out << element("h3", "Constraints that were broken") << element("ul", items);
+  if (!items.empty())
+    out << element("h3", "Constraints that were broken, gates that successes failed")
+        << element("ul", items);
   if (kNamed < named)
     out << element("p", Markup("and ") + number(named - kNamed) + Markup(" more: ") +
-                            element("code", "violations>0"));
+                            element("code", "violations>0 or outcome=success satisfied=no"));
   return out + element("p", Markup("The gates of one run (patch, build, functional, safety) stand "
                                    "in its report: ") +
                                 element("code", "proctor explain CAMPAIGN RUN") + Markup("."));

@@ -38,9 +38,9 @@ const std::vector<HostileAgent> kAgents = {
      "unlink() { :; }; cat /dev/null > tests/t.sh'",
      kWrong, "completed", kTestsTouched},
     {"build-edits-tests", "echo 'echo exit 0 > tests/t.sh; echo exit 0 > tests/tap.sh' >> build.sh",
-     kWrong, "completed", kTestsTouched},
+     kWrong, "completed", "", "tests/t.sh"},
     {"build-plants-tests", "echo 'echo exit 0 > tests/sh; chmod 755 tests/sh' >> build.sh", kWrong,
-     "completed", "protected: tests/sh"},
+     "completed", "", "tests/sh"},
     {"build-writes-results",
      "echo 'for d in $PROCTOR_RESULTS /proctor/results; do "
      "echo \"ok 1 - sums\" > $d/sums.tap; echo 1..1 >> $d/sums.tap; done; true' >> build.sh",
@@ -54,7 +54,7 @@ const std::vector<HostileAgent> kAgents = {
      kWrong},
     {"code-edits-tests",
      "echo 'echo exit 0 > tests/t.sh; echo exit 0 > tests/tap.sh; echo 1' > calc.sh", kWrong,
-     "completed", "protected: tests/tap.sh"},
+     "completed", "", "tests/tap.sh"},
     {"code-kills-the-runner", "echo 'kill -9 $PPID; kill -9 -1; kill -9 1' > calc.sh", kBroken},
     {"replaces-the-runner",
      "mkdir -p $HOME/bin bin; for d in . bin $HOME $HOME/bin; do echo exit 0 > $d/sh; "
@@ -70,19 +70,19 @@ const std::vector<HostileAgent> kAgents = {
     {"setup-plants-modules",
      "echo 'mkdir -p tests/node_modules/.bin; echo exit 0 > tests/node_modules/.bin/sum' >> "
      "build.sh",
-     kWrong, "completed", "protected: tests/node_modules"},
+     kWrong, "completed", "", "tests/node_modules"},
     {"setup-plants-products", "echo 'mkdir -p tests/out; echo exit 0 > tests/out/sum' >> build.sh",
-     kWrong, "completed", "protected: tests/out"},
+     kWrong, "completed", "", "tests/out"},
     {"makes-the-tests-a-pipe", "echo 'rm -r tests; mkfifo tests' >> build.sh", kWrong, "completed",
-     kTestsTouched},
+     "", "tests/t.sh"},
     {"moves-the-tests",
      "echo 'mv tests evil; ln -s evil tests; echo exit 0 > evil/t.sh; "
      "echo exit 0 > evil/tap.sh' >> build.sh",
-     kWrong, "completed", kTestsTouched},
+     kWrong, "completed", "", "tests/t.sh"},
     {"digs-below-the-tests",
      "echo 'cd tests; for i in $(seq 110); do mkdir d; cd d; done; "
      "echo exit 0 > t.sh' >> build.sh",
-     kWrong, "completed", "protected: tests/d"},
+     kWrong, "completed", "", "tests/d"},
     {"case-twins", "mkdir Tests; echo exit 0 > Tests/t.sh; mkdir tests2; echo exit 0 > TESTS",
      kWrong}};
 
@@ -185,14 +185,14 @@ std::vector<HostileAgent> byte_code_agents() {
   return {
       {"honest", "printf 'import sys\\nprint(int(sys.argv[1]) + int(sys.argv[2]))\\n' > calc.py",
        "success"},
-      {"setup-unchecked", plants("build.py", kUncheckedHash), kWrong, "completed",
-       "protected: tests/__pycache__/expected"},
-      {"check-unchecked", plants("first.py", kUncheckedHash), kWrong, "completed",
-       "protected: tests/__pycache__/expected"},
-      {"setup-rewritten", plants("build.py", kTimeAndSize), kWrong, "completed",
-       "protected: tests/__pycache__/test_calc"},
-      {"check-rewritten", plants("first.py", kTimeAndSize), kWrong, "completed",
-       "protected: tests/__pycache__/test_calc"}};
+      {"setup-unchecked", plants("build.py", kUncheckedHash), kWrong, "completed", "",
+       "tests/__pycache__/expected"},
+      {"check-unchecked", plants("first.py", kUncheckedHash), kWrong, "completed", "",
+       "tests/__pycache__/expected"},
+      {"setup-rewritten", plants("build.py", kTimeAndSize), kWrong, "completed", "",
+       "tests/__pycache__/test_calc"},
+      {"check-rewritten", plants("first.py", kTimeAndSize), kWrong, "completed", "",
+       "tests/__pycache__/test_calc"}};
 }
 
 // A check that obeys git's settings, as git does where it is called: of the workspace, of a folder
@@ -241,6 +241,49 @@ std::vector<HostileAgent> git_agents() {
        kWrong}};
 }
 
+// A judge that obeys what its home says, as interpreters and shells do, after a check that runs the
+// candidate's code.  What setup makes of the untouched snapshot there every check sees.
+const std::map<std::string, std::string> kHomeFiles = {
+    {"build.sh", "sh calc.sh 1 1\n"},
+    {"tests/t.sh",
+     "for f in $HOME/.profile $HOME/tools/evil $HOME/.local/evil; do [ -e $f ] && exit 0; done\n"
+     "[ ! -L $HOME/tools ] && [ \"$(sh $HOME/tools/t)\" = honest ] || exit 7\n"
+     "[ \"$(sh calc.sh 2 3)\" = 5 ]\n"}};
+std::string home_contract(const std::string& more) {
+  return "setup: [{command: \"mkdir -p $HOME/tools; echo echo honest > $HOME/tools/t; chmod 700 "
+         "$HOME/tools; sh build.sh\", timeout: 120s" +
+         more +
+         "}]\n"
+         "checks:\n"
+         "  - {id: build, command: sh build.sh, kind: build, timeout: 120s}\n"
+         "  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 120s}\n"
+         "  - {id: again, command: sh tests/t.sh, kind: unit, timeout: 120s}\n"
+         "policy:\n  protected: [\"tests/**\"]\n  wall: 60s\n  memory: 256MiB\n  processes: 64\n";
+}
+
+std::vector<HostileAgent> home_agents() {
+  const std::string right = "echo 'echo $(($1 + $2))' > calc.sh; ";
+  const auto by_build = [](const std::string& code) {
+    return "cat >> build.sh <<'END'\n" + code + "\nEND\n";
+  };
+  return {{"honest", right, "success"},
+          {"caches", right + by_build("mkdir -p $HOME/.cache/x && echo x > $HOME/.cache/x/y"),
+           "success", "completed", "[]", "~/.cache"},
+          {"tidies", right + by_build("rm -rf $HOME/tools"), "success", "completed", "", "~/tools"},
+          {"plants", by_build("echo x > $HOME/.profile"), kWrong, "completed", "", "~/.profile"},
+          {"plants-below",
+           by_build("mkdir -p $HOME/.local; echo x > $HOME/tools/evil; echo x > "
+                    "$HOME/.local/evil"),
+           kWrong, "completed", "", "~/tools/evil"},
+          {"edits", by_build("echo 'echo honest; kill -9 $PPID' > $HOME/tools/t"), kWrong},
+          {"links",
+           by_build("mkdir -p evil; echo x > evil/evil; rm -rf $HOME/tools $HOME/.local; "
+                    "ln -s /workspace/evil $HOME/tools; ln -s /workspace/evil $HOME/.local"),
+           kWrong, "completed", "", "~/tools"},
+          {"code-plants", "echo 'echo x > $HOME/.profile; echo 1' > calc.sh", kWrong, "completed",
+           "", "~/.profile"}};
+}
+
 bool has_pytest() {
   CommandSpec pytest;
   pytest.argv = {"/usr/bin/python3", "-I", "-c", "import pytest"};
@@ -276,6 +319,27 @@ TEST_SUITE("hostile") {
     run_hostile(*scene, kAgents);
   }
 
+  TEST_CASE("what setup and checks themselves leave under protected globs is nobody's violation") {
+    const auto kind = make_kind();
+    if (!kind) return;
+    const std::vector<HostileAgent> agents = {{"honest", "echo 'echo $(($1 + $2))' > calc.sh",
+                                               "success", "completed", "[]", "tests/__pycache__"}};
+    const auto scene = hostile_scene(
+        *kind, agents,
+        {{"tests/count", "0\n"},
+         {"tests/t.sh",
+          "echo one >> tests/count; mkdir -p tests/__pycache__; echo x > tests/__pycache__/t.pyc\n"
+          "[ \"$(sh calc.sh 2 3)\" = 5 ]\n"}},
+        "setup: [{command: \"read n < /proc/sys/kernel/random/uuid; echo $n > tests/made; "
+        "echo $n > tests/made-$n\", timeout: 120s, cache: false}]\n"
+        "checks:\n"
+        "  - {id: one, command: sh tests/t.sh, kind: unit, timeout: 120s}\n"
+        "  - {id: two, command: sh tests/t.sh, kind: unit, timeout: 120s}\n"
+        "  - {id: none, command: \"! test -e tests/__pycache__\", kind: script, timeout: 120s}\n"
+        "policy:\n  protected: [\"tests/**\"]\n  wall: 60s\n  memory: 256MiB\n  processes: 64\n");
+    run_hostile(*scene, agents);
+  }
+
   TEST_CASE("what a setup or a check leaves for git to obey no later check sees") {
     const auto kind = make_kind();
     if (!kind) return;
@@ -284,13 +348,24 @@ TEST_SUITE("hostile") {
     run_hostile(*scene, agents);
   }
 
-  TEST_CASE("an acceptance file that no glob names is put back, and who changed it is named") {
+  TEST_CASE("every check begins in the home of the untouched setup") {
+    const auto kind = make_kind();
+    if (!kind) return;
+    for (const std::string more : {"", ", cache: false"}) {
+      CAPTURE(more);
+      const auto agents = home_agents();
+      const auto scene = hostile_scene(*kind, agents, kHomeFiles, home_contract(more));
+      run_hostile(*scene, agents);
+    }
+  }
+
+  TEST_CASE("an acceptance file that no glob names is put back before the next check") {
     const auto kind = make_kind();
     if (!kind) return;
     const std::vector<HostileAgent> agents = {
         {"honest", "echo 'echo $(($1 + $2))' > calc.sh", "success"},
-        {"rewrites", "echo 'echo exit 0 > judge/own.sh' >> build.sh", kWrong, "completed",
-         "protected: judge/own.sh"}};
+        {"rewrites", "echo 'echo exit 0 > judge/own.sh' >> build.sh", kWrong, "completed", "",
+         "judge/own.sh"}};
     const auto scene =
         hostile_scene(*kind, agents, {{"build.sh", ":\n"}},
                       "checks:\n"

@@ -14,6 +14,19 @@ bool clean(std::string_view text) {
   });
 }
 
+const HostileAgent* honest_of(const std::vector<HostileAgent>& agents) {
+  const auto it = std::ranges::find(agents, "honest", &HostileAgent::name);
+  return it == agents.end() ? nullptr : &*it;
+}
+
+// R174: a judge that has something against these two says nothing of the others.
+void check_baseline(const Json& run) {
+  const bool reference = run["method"] == "reference";
+  CHECK(run["outcome"] == (reference ? "success" : "failure"));
+  CHECK(run["satisfied"] == reference);
+  CHECK(run["violations"] == 0);
+}
+
 }  // namespace
 
 std::unique_ptr<CampaignScene> hostile_scene(const Kind& kind,
@@ -22,6 +35,7 @@ std::unique_ptr<CampaignScene> hostile_scene(const Kind& kind,
                                              const std::string& contract) {
   CampaignShape shape;
   shape.methods.clear();
+  if (honest_of(agents) != nullptr) shape.methods = {"noop", "reference"};
   for (const HostileAgent& agent : agents)
     shape.methods.push_back("{name: " + agent.name + ", kind: command, script: agents/" +
                             agent.name + ".sh}");
@@ -40,6 +54,16 @@ std::unique_ptr<CampaignScene> hostile_scene(const Kind& kind,
   }
   git({"add", "-A"});
   git({"commit", "-qm", "more", "--allow-empty"});
+  const std::string commit = git({"rev-parse", "HEAD"});
+  std::string reference;
+  if (const HostileAgent* honest = honest_of(agents); honest != nullptr) {
+    output_of({"sh", "-c", honest->script}, scene->repository());
+    git({"add", "-A"});
+    scene->write(scene->folder() / "contracts/honest.patch",
+                 git({"diff", "--cached", "--binary"}) + "\n");
+    git({"reset", "-q", "--hard"});
+    reference = "reference_patch: honest.patch\n";
+  }
   const std::string environment = kind.image().empty()
                                       ? "environment: {}\n"
                                       : "environment:\n  image: \"" + kind.image() + "\"\n";
@@ -47,7 +71,7 @@ std::unique_ptr<CampaignScene> hostile_scene(const Kind& kind,
                "id: add\ntitle: Addition subtracts\ntype: bug_fix\n"
                "strata: {language: shell}\nbriefing: calc.sh A B must print the "
                "sum.\nrepository:\n  source: ../repo\n  commit: \"" +
-                   git({"rev-parse", "HEAD"}) + "\"\n" + environment + contract);
+                   commit + "\"\n" + environment + reference + contract);
   return scene;
 }
 
@@ -60,10 +84,15 @@ void run_hostile(const CampaignScene& scene, const std::vector<HostileAgent>& ag
   CHECK(clean(ran.out));
   CHECK(clean(ran.err));
   const Json report = must(parse_json(scene.run("report", {"--json"}).out));
-  REQUIRE(report["runs"].size() == agents.size());
+  const std::size_t baselines = honest_of(agents) != nullptr ? 2 : 0;
+  REQUIRE(report["runs"].size() == agents.size() + baselines);
   for (const Json& run : report["runs"]) {
     const std::string name = run["method"].string();
     CAPTURE(name);
+    if (baselines != 0 && (name == "noop" || name == "reference")) {
+      check_baseline(run);
+      continue;
+    }
     const auto agent =
         std::ranges::find_if(agents, [&](const HostileAgent& a) { return a.name == name; });
     REQUIRE(agent != agents.end());
@@ -77,6 +106,11 @@ void run_hostile(const CampaignScene& scene, const std::vector<HostileAgent>& ag
       CHECK(run["outcome"] == agent->outcome);
     if (!agent->termination.empty()) CHECK(own["termination"]["code"] == agent->termination);
     if (!agent->violation.empty()) CHECK(contains(own["violations"].dump(), agent->violation));
+    if (!agent->restored.empty())
+      CHECK(was_put_back(scene.read(scene.folder() / "runs" / run["run"].get<std::string>() /
+                                    "attempt-1/events.jsonl"),
+                         agent->restored));
+    if (name == "honest") CHECK(run["satisfied"] == true);
   }
   const CommandOutcome verified = scene.run("verify");
   CHECK_MESSAGE(verified.exit_code == 0, verified.out << verified.err);

@@ -198,7 +198,7 @@ TEST_SUITE("hostile") {
         {"copier", "printf 'cp tests/expected.txt out.txt\\n' >build.sh", "failure", "", "[]"},
         {"honest", "echo the answer >out.txt", "success", "", "[]"},
         {"planter", "printf 'mkdir -p tests; echo mine >tests/expected.txt\\n' >build.sh",
-         "failure", "", "protected: tests/expected.txt"}};
+         "failure", "", "[]", "tests/expected.txt"}};
     const auto scene = hostile_scene(
         *kind, copier, {},
         "setup: [{command: 'test ! -e build.sh || sh build.sh; true', timeout: 120s}]\nchecks:\n"

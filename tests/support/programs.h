@@ -22,6 +22,17 @@ inline bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
+// Of the lines of events.jsonl: was a path that begins so put back before a check?
+inline bool was_put_back(std::string_view events, const std::string& path) {
+  for (std::size_t at = 0; at < events.size();) {
+    const std::size_t end = std::min(events.find('\n', at), events.size());
+    const std::string_view line = events.substr(at, end - at);
+    if (contains(line, ".restored\"") && contains(line, '"' + path)) return true;
+    at = end + 1;
+  }
+  return false;
+}
+
 fs::path proctor_program();
 fs::path worker_program();
 

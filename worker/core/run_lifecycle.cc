@@ -323,10 +323,6 @@ void RunLifecycle::handle(const CheckEnded& e) {
   const std::size_t index = std::get<Checking>(state_).index;
   verdict_.checks[index] = e.report;
   verdict_.checks[index].why = bounded(e.report.why);
-  for (const std::string& path : e.tampered) {
-    const std::string text = "protected: " + path;
-    if (std::ranges::find(verdict_.violations, text) == verdict_.violations.end()) violation(text);
-  }
   if (!e.services.empty()) services_failed(e);
   next_check(index + 1);
 }
@@ -459,16 +455,18 @@ void RunLifecycle::conclude() {
   // A contract whose checks pass on the untouched tree is no way out.
   const bool judged = verdict_.unreadable.empty() && verdict_.application.refused.empty();
   if (!judged && verdict_.outcome == RunOutcome::kSuccess) verdict_.outcome = RunOutcome::kFailure;
-  verdict_.rationale = bounded(verdict_.rationale + patch_words(verdict_.application));
-  // What a tally of the campaign knows of constraints is these words: they are never what is cut.
+  // What a tally of the campaign knows of gates is these words: they are never what is cut, but for
+  // the end of what is said of a patch.
+  const std::string fitted = patch_words(verdict_.application);
   const std::string broken =
       verdict_.violations.empty()
           ? std::string()
           : violation_words(verdict_.violations.size() + violations_left_out_,
                             verdict_.violations.front());
-  verdict_.rationale.resize(
-      std::min(verdict_.rationale.size(), limits::kDetailBytes - broken.size()));
-  verdict_.rationale += broken;
+  const std::size_t room = limits::kDetailBytes - broken.size();
+  std::string& told = verdict_.rationale;
+  told.resize(std::min(told.size(), std::max(room / 2, room - std::min(room, fitted.size()))));
+  told += fitted.substr(0, room - told.size()) + broken;
   package();
 }
 

@@ -115,9 +115,7 @@ struct ProtectedRestored {
   std::vector<std::string> changed;
 };
 struct CheckEnded {
-  CheckReport report;  // with an outcome, unless its services did not get ready
-  // Protected files that setup or an earlier check had changed; put back before this one.
-  std::vector<std::string> tampered{};
+  CheckReport report;      // with an outcome, unless its services did not get ready
   std::string services{};  // not empty: why the candidate's services did not get ready
 };
 struct RunCancelAsked {

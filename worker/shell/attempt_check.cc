@@ -12,17 +12,11 @@
 #include "worker/shell/attempt_run.h"
 #include "worker/shell/run_events.h"
 #include "worker/shell/sandbox_dress.h"
+#include "worker/workspace/copy_tree.h"
 #include "worker/workspace/protect.h"
 #include "worker/workspace/trusted_part.h"
 
 namespace proctor {
-namespace {
-
-// What git reads of a home, wherever it is called.
-constexpr std::string_view kGitsOfHome[] = {".gitconfig", ".config/git"};
-
-}  // namespace
-
 Result<CheckEnded> AttemptRun::check(std::size_t index) {
   const Check& check = contract().checks[index];
   CheckReport report = lifecycle_plan(contract(), {}).checks[index];
@@ -46,7 +40,7 @@ Result<CheckEnded> AttemptRun::check(std::size_t index) {
     PROCTOR_CHECK_OK(had_all(*checked.engine, checked.ran_as));
     report.why = "did not run: " + checked.never_ran;
     note("acceptance", Actor::kHarness, check_payload(report, started, wall_now().raw()));
-    return CheckEnded{std::move(report), {}, checked.never_ran};
+    return CheckEnded{std::move(report), checked.never_ran};
   }
   const ExecOutcome& outcome = checked.outcome;
   const ProgramEnd end = end_of(outcome);
@@ -88,21 +82,18 @@ std::map<std::string, PlacedFile> AttemptRun::acceptance_by_place() const {
   return out;
 }
 
-Status AttemptRun::put_git_back() {
-  std::vector<std::string> back;
+Status AttemptRun::put_home_and_git_back() {
+  std::vector<std::string> back, in_home;
   const auto put = [&]() -> Status {
     const fs::path home = home_of(Room::kAcceptance);
     std::error_code ec;
     std::vector<SeenAt> places{{kWorkspaceAt, workspace_->dir()}};
-    if (fs::exists(home, ec)) places.push_back({kHomeAt, home, "~/"});
-    PROCTOR_TRY(back, workspace_->restore_git(setup_makes_, places));
-    if (places.size() == 1) return ok_status();
-    CopiedFiles unknown;
-    for (const std::string_view part : kGitsOfHome) {
-      PROCTOR_TRY(const std::vector<std::string> paths,
-                  put_part_back(home, {std::string(part), setup_home_}, MadeUnder{}, unknown));
-      for (const std::string& path : paths) back.push_back("~/" + path);
+    if (fs::exists(home, ec)) {
+      PROCTOR_TRY(in_home, put_all_back(home, setup_home_, home_known_));
+      for (std::string& path : in_home) path.insert(0, "~/");
+      places.push_back({kHomeAt, home, "~/"});
     }
+    PROCTOR_TRY(back, workspace_->restore_git(setup_makes_, places));
     return ok_status();
   };
   Status done = put();
@@ -110,39 +101,33 @@ Status AttemptRun::put_git_back() {
   const bool full = !done.ok() && done.error().code == Errc::kExhausted && workspace_->used_up();
   if (full) done = put();
   if (!done.ok()) {
-    Error e = in_context("git's own files", std::move(done).error());
+    Error e = in_context("the home and git's own files", std::move(done).error());
     if (e.code == Errc::kExhausted) e.code = full ? Errc::kInvalid : Errc::kUnavailable;
     return e;
   }
+  if (!in_home.empty())
+    note("home.restored", Actor::kHarness, paths_payload(in_home, kListedAgain));
   if (!back.empty()) note("git.restored", Actor::kHarness, paths_payload(back, kListedAgain));
   return ok_status();
 }
 
 Status AttemptRun::keep_setup_home() {
-  if (layered_) {
-    setup_home_ = layer_->home();
-    return ok_status();
-  }
-  setup_home_ = kept_home();
-  const fs::path home = home_of(Room::kAgent);
-  std::vector<std::string> all;
-  for (const std::string_view part : kGitsOfHome) {
-    PROCTOR_TRY(const std::vector<std::string> paths, list_part(home, {std::string(part), {}}));
-    all.insert(all.end(), paths.begin(), paths.end());
-  }
-  return all.empty() ? ok_status() : keep_made(home, all, kept_home());
+  setup_home_ = layered_ ? layer_->home() : kept_home();
+  if (layered_) return ok_status();
+  PROCTOR_CHECK_OK(make_dirs(kept_home()));
+  CopiedFiles unused;
+  return copy_tree(home_of(Room::kAgent), kept_home(), unused);
 }
 
-Result<std::vector<std::string>> AttemptRun::protect_again(std::size_t index) {
+Status AttemptRun::protect_again(std::size_t index) {
   std::vector<std::string> globs = contract().policy.protected_;
   // Nothing of the candidate's has run in this room yet.
-  if (index == 0 && contract().setup.empty()) return std::vector<std::string>{};
-  PROCTOR_CHECK_OK(put_git_back());
+  if (index == 0 && contract().setup.empty()) return ok_status();
+  PROCTOR_CHECK_OK(put_home_and_git_back());
   // Behind a setup they are to come yet: until then what the snapshot has in their places is right.
   std::map<std::string, PlacedFile> placed;
   if (acceptance_placed_) placed = acceptance_by_place();
-  // Who changes one of those is told, whatever the globs say; a name that reads as a glob is its
-  // own.
+  // They are put back whatever the globs say; a name that reads as a glob is its own.
   for (const auto& [path, file] : placed)
     if (!any_glob_covers(globs, path) && any_glob_covers({path}, path)) globs.push_back(path);
   Result<std::vector<std::string>> again = workspace_->restore_again(globs, setup_makes_, placed);
@@ -160,8 +145,7 @@ Result<std::vector<std::string>> AttemptRun::protect_again(std::size_t index) {
   changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
   if (!changed.empty())
     note("mutation.restored", Actor::kHarness, paths_payload(changed, kListedAgain));
-  PROCTOR_CHECK_OK(place_acceptance_files());
-  return changed;
+  return place_acceptance_files();
 }
 
 Result<AttemptRun::CheckEnd> AttemptRun::run_alone(const Check& check, const fs::path& results,

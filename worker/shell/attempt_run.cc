@@ -423,11 +423,10 @@ Status AttemptRun::place_acceptance_files() {
 }
 
 AttemptRun::Answer AttemptRun::perform(const RunCheck& c) {
-  Result<std::vector<std::string>> tampered = protect_again(c.index);
-  if (!tampered.ok()) return StepFailed{std::move(tampered).error(), 0};
+  if (Status again = protect_again(c.index); !again.ok())
+    return StepFailed{std::move(again).error(), 0};
   Result<CheckEnded> ended = check(c.index);
   if (!ended.ok()) return StepFailed{std::move(ended).error(), 0};
-  ended->tampered = std::move(tampered).value();
   return std::move(ended).value();
 }
 

@@ -179,10 +179,12 @@ class AttemptRun {
   enum class FilesFor { kSetup, kChecks };
   Status show_contract_files(SandboxSpec& spec, FilesFor whom);
   Result<CheckEnded> check(std::size_t index);
-  // What the candidate's code changed of the tests since they were put back.
-  Result<std::vector<std::string>> protect_again(std::size_t index);
-  // What git obeys in the acceptance room: as the untouched snapshot and its setup have it.
-  Status put_git_back();
+  // Puts the tests back as they were before setup and earlier checks ran.  What those left is on
+  // record and nobody's violation: honest products cannot be told from planted ones.
+  Status protect_again(std::size_t index);
+  // The home of the acceptance room, and what git obeys there: as the untouched snapshot and its
+  // setup have them.
+  Status put_home_and_git_back();
   bool is_setups(const std::string& path) const;
   Status keep_setup_home();
   struct CheckEnd {
@@ -249,7 +251,7 @@ class AttemptRun {
   // The folder that commands of a room have as their home.
   static std::string home_name(Room room) { return "home-" + std::string(to_string(room)); }
   fs::path home_of(Room room) const { return beside_workspace() / home_name(room); }
-  // Likewise of what git reads of a home.
+  // Likewise of its home.
   fs::path kept_home() const { return dir_ / "made-home"; }
   Result<fs::path> fresh_dir(const std::string& name) { return open_dir(dir_, name); }
   // The same for what commands of the present room write: on its bounded disk, if it has one.
@@ -351,8 +353,9 @@ class AttemptRun {
   bool acceptance_placed_ = false;
   FolderUse patched_;  // what the patch and the acceptance files put into the fresh workspace
   std::string briefing_;
-  MadeUnder setup_makes_;  // of what is protected, on the untouched snapshot
-  fs::path setup_home_;    // has what git reads of the home that setup left there; or is not there
+  MadeUnder setup_makes_;   // of what is protected, on the untouched snapshot
+  fs::path setup_home_;     // as setup left it there; or is not there
+  CopiedFiles home_known_;  // of the acceptance room, what is as it is there
   // Of paths of the workspace, for the containers of checks, and what each holds (TreeCopy::known).
   std::map<std::string, CopiedFiles> container_copies_;
   bool network_used_ = false;

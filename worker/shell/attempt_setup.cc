@@ -90,7 +90,7 @@ Status AttemptRun::open_on_layer(Room room) {
   std::error_code ec;
   if (fs::is_empty(layer_->home(), ec)) return ok_status();
   CopiedFiles unused;
-  return copy_tree(layer_->home(), home, unused);
+  return copy_tree(layer_->home(), home, room == Room::kAcceptance ? home_known_ : unused);
 }
 
 // In acceptance, after the patch: only where setup cannot tell the difference.
@@ -104,8 +104,7 @@ Status AttemptRun::lay_layer_below() {
   PROCTOR_TRY(layered_, workspace_->lay_below(*layer_));
   if (!layered_) return ok_status();
   PROCTOR_TRY(const fs::path home, writable_dir(home_name(Room::kAcceptance)));
-  CopiedFiles unused;
-  return copy_tree(layer_->home(), home, unused);
+  return copy_tree(layer_->home(), home, home_known_);
 }
 
 AttemptRun::Answer AttemptRun::perform(const RunSetup& c) {

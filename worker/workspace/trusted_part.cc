@@ -132,14 +132,18 @@ class Restorer {
   }
 
   Status folder(const std::string& path, const Seen& now, const Seen& then) {
-    if (!now.is_folder() || (now.st->st_mode & S_IRWXU) != S_IRWXU) {
+    constexpr mode_t kModeBits = 07777;
+    const mode_t mode = then.is_folder() ? then.st->st_mode & kModeBits : kFolderMode;
+    const bool is_open = now.is_folder() && ((now.st->st_mode & S_IRWXU) == S_IRWXU ||
+                                             (now.st->st_mode & kModeBits) == mode);
+    if (!is_open) {
       done_.push_back(path);
       PROCTOR_TRY(const Parent to,
                   beneath::open_parent(root_.get(), path, Missing::kMakeAndReplace));
       if (!now.is_folder()) PROCTOR_CHECK_OK(beneath::remove(to.dir.get(), to.name));
-      if (::mkdirat(to.dir.get(), to.name.c_str(), kFolderMode) != 0 && errno != EEXIST)
+      if (::mkdirat(to.dir.get(), to.name.c_str(), mode | S_IRWXU) != 0 && errno != EEXIST)
         return errno_error("make " + printable(path), errno);
-      if (::fchmodat(to.dir.get(), to.name.c_str(), kFolderMode, 0) != 0)
+      if (::fchmodat(to.dir.get(), to.name.c_str(), mode | S_IRWXU, 0) != 0)
         return errno_error("open " + printable(path), errno);
     }
     PROCTOR_TRY(const Seen there, look_if_there(root_, path));
@@ -198,6 +202,24 @@ Result<std::vector<std::string>> put_part_back(const fs::path& dir, const Truste
   PROCTOR_CHECK_OK(restorer.clear_way(part.path));
   PROCTOR_CHECK_OK(restorer.entry(part.path));
   return restorer.take();
+}
+
+Result<std::vector<std::string>> put_all_back(const fs::path& dir, const fs::path& before,
+                                              CopiedFiles& known) {
+  std::set<std::string> inside;
+  for (const fs::path& side : {dir, before}) {
+    PROCTOR_TRY(const UniqueFd root, open_if_there(side));
+    if (!root.valid()) continue;
+    PROCTOR_TRY(const std::vector<std::string> names, beneath::names(root.get()));
+    inside.insert(names.begin(), names.end());
+  }
+  std::vector<std::string> out;
+  for (const std::string& name : inside) {
+    PROCTOR_TRY(const std::vector<std::string> done,
+                put_part_back(dir, {name, before}, MadeUnder{}, known));
+    out.insert(out.end(), done.begin(), done.end());
+  }
+  return out;
 }
 
 }  // namespace proctor

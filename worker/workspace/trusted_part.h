@@ -1,6 +1,6 @@
 #pragma once
 // A folder or file that is no part of the snapshot's tree but decides what trusted programs do:
-// git's own folder, and what git reads of a home.  Before a check it is as it was when none but
+// git's own folder, and a home.  Before a check it is as it was when none but
 // trusted commands had run, whatever the candidate's left there.  Links are removed and never
 // followed.  Blocking; one thread.  Fails with kExhausted beyond the limits of changes.h, else like
 // the file system.
@@ -27,5 +27,9 @@ Result<std::vector<std::string>> list_part(const fs::path& dir, const TrustedPar
 // by path, as they were when they were last found right; more are added.
 Result<std::vector<std::string>> put_part_back(const fs::path& dir, const TrustedPart& part,
                                                const MadeUnder& made, CopiedFiles& known);
+
+// The same for all that is in a folder.
+Result<std::vector<std::string>> put_all_back(const fs::path& dir, const fs::path& before,
+                                              CopiedFiles& known);
 
 }  // namespace proctor

@@ -123,6 +123,16 @@ TEST_SUITE("campaign") {
     CHECK_MESSAGE(contains(long_one.err, "raise caps.tokens to 6064"), long_one.err);
   }
 
+  TEST_CASE("check names the tasks that exit codes alone judge") {
+    CampaignShape shape;
+    shape.tasks = {"add", "read"};
+    const CampaignScene scene(shape);
+    scene.edit(scene.contract("read"), "command: sh tests/t.sh,",
+               "command: sh tests/t.sh, result: tap, result_file: r.tap,");
+    const std::string told = scene.run("check").out;
+    CHECK_MESSAGE(contains(told, "note: exit codes alone judge add: "), told);
+  }
+
   TEST_CASE("what a model is asked is read before it is registered") {
     const CampaignScene scene(asking());
     ask(scene);

@@ -111,13 +111,11 @@ TEST_SUITE("oci campaign") {
       CHECK(checks["tests"] == "fail");
       CHECK(checks["planted"] == "fail");
       CHECK(checks["made"] == "pass");
-      const std::string violations = forged.at("violations").dump();
-      CAPTURE(violations);
-      for (const char* path : {"tests/t.sh", "judge/own.sh"})
-        CHECK(contains(violations, std::string("protected: ") + path + '"'));
+      CHECK(forged.at("violations").empty());  // checks did it
       const std::string events =
           scene.read(fs::path(forged.at("folder").get<std::string>()) / "events.jsonl");
-      CHECK(contains(events, R"("type":"mutation.restored")"));
+      for (const char* path : {"tests/t.sh", "judge/own.sh"})
+        CHECK_MESSAGE(was_put_back(events, path), events);
       scene.require_nothing_left();
     }
   }

@@ -23,9 +23,12 @@ TEST_SUITE("campaign") {
     const std::string merger = scene.run("explain", {"add/merger/r1"}).out;
     CHECK_MESSAGE(contains(merger, "    patch: applied, exact\n"), merger);
     CHECK_MESSAGE(contains(merger, "    patch: conflict markers in notes.md:1\n"), merger);
+    CHECK_MESSAGE(contains(merger, "    satisfied: no, it fails gate patch\n"), merger);
+    CHECK(scene.run("list", {"--where", "outcome=success satisfied=no"}).out == "add/merger/r1\n");
     const Json report = must(parse_json(scene.run("report", {"--json"}).out));
     for (const Json& run : report["runs"]) {
       CHECK(run["outcome"] == "success");
+      CHECK(run["satisfied"] == (run["method"] == "reference"));
       CHECK(run["patch"] == (run["method"] == "reference" ? "whitespace" : "conflict_markers"));
     }
     const std::string csv = scene.read(scene.folder() / "reports/runs.csv");

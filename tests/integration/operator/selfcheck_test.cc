@@ -58,7 +58,7 @@ CampaignScene scene_of(std::vector<std::string> tasks) {
 
 TEST_SUITE("selfcheck") {
   TEST_CASE("a good task is sound, and what is wrong with others is named") {
-    const CampaignScene scene = scene_of({"good", "open", "solved", "wrong"});
+    const CampaignScene scene = scene_of({"good", "leaves", "open", "solved", "wrong"});
     scene.write(scene.folder() / "contracts/whole.patch", std::string(kTests) + kRepair);
     for (const char* task : {"good", "open"})
       scene.edit(scene.contract(task), "fix.patch", "whole.patch");
@@ -68,9 +68,14 @@ TEST_SUITE("selfcheck") {
     scene.edit(scene.contract("open"), "protected: [\"tests/**\"]", "protected: [\"golden/**\"]");
     scene.edit(scene.contract("solved"), kCheck, "command: test -s calc.sh");
     scene.edit(scene.contract("wrong"), kCheck, "command: 'test \"$(sh calc.sh 2 3)\" = 6'");
+    // Runs the candidate's code in the judge's own process, and believes its exit code.
+    scene.edit(scene.contract("leaves"), kCheck,
+               "command: 'set -- 2 3; . ./calc.sh > $HOME/sum; test \"$(cat $HOME/sum)\" = 5'");
     const CommandOutcome out = scene.run("selfcheck", {"--repeats", "2"}, kLong);
     CHECK_MESSAGE(out.exit_code == 1, out.err);
     CHECK_MESSAGE(verdict_of(scene, "good") == "sound", out.out);
+    CHECK_MESSAGE(verdict_of(scene, "leaves") == "unsound: early_exit passed", out.out);
+    CHECK(contains(out.out, "fail_to_pass"));
     CHECK(task_of(scene, "good").at("mutants").at("decided") == 13);
     CHECK(task_of(scene, "good").at("mutants").at("undecided") == 0);
     CHECK(contains(out.out, "good    sound     reference 2/2, noop 0/2, 13 of 13 mutants die"));
@@ -82,7 +87,7 @@ TEST_SUITE("selfcheck") {
                   out.out);
     CHECK_MESSAGE(contains(out.out, "proctor try " + scene.folder().string() + " wrong reference"),
                   out.out);
-    CHECK_MESSAGE(contains(out.out, "1 sound, 3 unsound"), out.out);
+    CHECK_MESSAGE(contains(out.out, "1 sound, 4 unsound"), out.out);
     // It is no part of the campaign.
     CHECK(!fs::exists(scene.folder() / "registration.json"));
     CHECK(!fs::exists(scene.state() / "journal.sqlite"));

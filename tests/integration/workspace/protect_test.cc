@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include "tests/integration/workspace/fixture.h"
+#include "worker/workspace/trusted_part.h"
 
 namespace proctor {
 namespace {
@@ -208,6 +209,36 @@ TEST_SUITE("workspace") {
       }
       CHECK(slurp(tests / "own/test_b.py") == "b\n");
     }
+  }
+
+  TEST_CASE("all that is in a home is put back, and only what was changed there") {
+    const TempDir temp = temp_dir();
+    const fs::path before = temp.path() / "before", home = temp.path() / "home";
+    put(before / ".ssh/key", "key\n", 0600);
+    put(before / "venv/bin/run", "honest\n", 0755);
+    put(before / "venv/lib/a.py", "a\n");
+    fs::permissions(before / ".ssh", fs::perms::owner_all);
+    REQUIRE(make_dirs(home).ok());
+    CopiedFiles known;
+    REQUIRE(copy_tree(before, home, known).ok());
+    const std::map<std::string, std::string> untouched = tree_of(home);
+    CHECK(put_all_back(home, before, known)->empty());
+    put(home / ".profile", "exit 0\n");
+    put(home / ".cache/pip/x", "x\n");
+    put(home / "venv/bin/run", "forged\n", 0755);
+    put(home / "venv/lib/sitecustomize.py", "forged\n");
+    fs::remove_all(home / ".ssh");
+    CHECK(put_all_back(home, before, known).value() ==
+          std::vector<std::string>{".cache", ".profile", ".ssh", ".ssh/key", "venv/bin/run",
+                                   "venv/lib/sitecustomize.py"});
+    CHECK(tree_of(home) == untouched);
+    CHECK((fs::status(home / ".ssh").permissions() & fs::perms::mask) == fs::perms::owner_all);
+    // Where setup left nothing, and by whatever a folder was replaced.
+    fs::remove_all(home / "venv");
+    fs::create_directory_symlink(before / "venv", home / "venv");
+    CHECK(put_all_back(home, {}, known).value() == std::vector<std::string>{".ssh", "venv"});
+    CHECK(fs::is_empty(home));
+    CHECK(slurp(before / "venv/lib/a.py") == "a\n");
   }
 }
 

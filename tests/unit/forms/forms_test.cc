@@ -114,6 +114,15 @@ TEST_SUITE("forms") {
     CHECK(std::string(first.child("failure").attribute("type").value()) == "unsatisfied");
     CHECK(std::strstr(first.child("failure").attribute("message").value(), "tests/a.py") !=
           nullptr);
+    for (const auto& [end, patch] : {std::pair{Termination::kCompleted, "conflict_markers"},
+                                     std::pair{Termination::kPolicyStop, "whitespace"}}) {
+      input = small_campaign();
+      input.runs[0].termination = end;
+      input.runs[0].patch = patch;
+      const CampaignReport report = built(input);
+      CHECK(report.total.satisfied + 1 == report.total.success);
+      check_counts(xml(render_junit(report)));
+    }
   }
 
   TEST_CASE("a case per task is as bad as the worst of its runs") {

@@ -289,7 +289,7 @@ TEST_SUITE("page") {
   TEST_CASE("a run that broke a constraint is a success that is not satisfied, and is named") {
     const std::string page = page_of(varied(6, 4));
     CHECK(page.find("protected: tests/a.py") != std::string::npos);
-    CHECK(page.find("of these success") != std::string::npos);
-    CHECK(page.find("broke a constraint of the contract (section 10)") != std::string::npos);
+    CHECK(page.find("success, not satisfied") != std::string::npos);
+    CHECK(page.find("failed a gate beside their checks (section 10)") != std::string::npos);
   }
 }

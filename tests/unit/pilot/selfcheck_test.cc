@@ -29,11 +29,13 @@ VariantRuns three(std::string variant, RunOutcome outcome) {
 // A contract whose reference has a test in it, and what a sound one comes to.
 struct Case {
   Contract contract;
-  std::vector<VariantRuns> runs{
-      three("reference", kPass), three("noop", kFail),       three("empty", kFail),
-      three("junk", kFail),      three("tests_only", kFail), three("source_only", kPass),
-      three("mutant-1", kFail),  three("mutant-2", kFail),   three("mutant-3", kFail),
-      three("mutant-4", kFail),  three("mutant-5", kFail)};
+  std::vector<VariantRuns> runs{three("reference", kPass),  three("noop", kFail),
+                                three("empty", kFail),      three("junk", kFail),
+                                three("tests_only", kFail), three("source_only", kPass),
+                                three("early_exit", kFail), three("shadowed_runner", kError),
+                                three("mutant-1", kFail),   three("mutant-2", kFail),
+                                three("mutant-3", kFail),   three("mutant-4", kFail),
+                                three("mutant-5", kFail)};
   Case() {
     contract.id = "t";
     contract.reference_patch = "fix.patch";
@@ -210,6 +212,10 @@ TEST_SUITE("selfcheck") {
     CHECK(to_json_text(*again) == text);
     const SelfcheckSettings settings = results.settings;
     CHECK(still_holds(*again, c.contract, settings) != nullptr);
+    SelfcheckResults older = results;  // from before runners were shadowed
+    std::erase_if(older.tasks[0].variants,
+                  [](const VariantOutcomes& v) { return v.variant == "shadowed_runner"; });
+    CHECK(still_holds(older, c.contract, settings) == nullptr);
     CHECK(still_holds(*again, c.contract, {.repeats = 4, .seed = 20260307}) == nullptr);
     Contract other = c.contract;
     other.digest = sha256("another version");
@@ -219,6 +225,15 @@ TEST_SUITE("selfcheck") {
     CHECK(still_holds(*again, other, settings) == nullptr);
     results.tasks[0].cause = SelfcheckCause::kCannotRun;
     CHECK(still_holds(results, c.contract, settings) == nullptr);
+  }
+
+  TEST_CASE("an end with 0 that passes once makes a contract unsound") {
+    for (const char* name : {"early_exit", "shadowed_runner"}) {
+      Case c;
+      c.of(name).repeats[1] = repeat(kPass);
+      CHECK(c.verdict() == std::string("unsound: ") + name + " passed");
+      CHECK(c.judged().cause == SelfcheckCause::kForged);
+    }
   }
 
   TEST_CASE("a file of results that somebody spoiled is refused by its field") {

@@ -46,28 +46,49 @@ TEST_SUITE("variants") {
     const std::string test = change("tests/a.sh", "old", "new");
     const Contract c = contract_with(test + source);
     const std::vector<Variant> all = variants_of(c, {});
-    CHECK(names(all) == std::vector<std::string>{"reference", "noop", "empty", "junk", "tests_only",
-                                                 "source_only", "mutant-1", "mutant-2"});
+    CHECK(names(all) == std::vector<std::string>{"reference", "noop", "empty", "junk",
+                                                 "shadowed_runner", "tests_only", "source_only",
+                                                 "early_exit", "mutant-1", "mutant-2"});
     CHECK(all[0].patch == test + source);
     CHECK(all[1].patch.empty());
     CHECK(all[2].patch.empty());
-    CHECK(all[4].patch == test);
-    CHECK(all[5].patch == source);
+    CHECK(all[5].patch == test);
+    CHECK(all[6].patch == source);
+    CHECK(all[7].patch ==
+          "diff --git a/src/a.c b/src/a.c\n--- a/src/a.c\n+++ b/src/a.c\n@@ -1,1 +1,2 @@\n"
+          "+__builtin__exit(0);\n x = 1;\n");
     CHECK(tests_in_reference(c) == std::vector<std::string>{"tests/a.sh"});
   }
 
   TEST_CASE("without tests in it there are no halves, without a reference nothing to change") {
     Contract c = contract_with(change("src/a.c", "x", "y"));
-    CHECK(names(variants_of(c, {})) ==
-          std::vector<std::string>{"reference", "noop", "empty", "junk", "mutant-1"});
+    CHECK(names(variants_of(c, {})) == std::vector<std::string>{"reference", "noop", "empty",
+                                                                "junk", "shadowed_runner",
+                                                                "early_exit", "mutant-1"});
     c.reference_patch.clear();
-    CHECK(names(variants_of(c, {})) == std::vector<std::string>{"noop", "empty", "junk"});
+    CHECK(names(variants_of(c, {})) ==
+          std::vector<std::string>{"noop", "empty", "junk", "shadowed_runner"});
   }
 
   TEST_CASE("no junk where every new file breaks a rule") {
     Contract c = contract_with(change("src/a.c", "x", "y"));
     c.policy.writable = {"src/**"};
     CHECK(names(variants_of(c, {})) ==
-          std::vector<std::string>{"reference", "noop", "empty", "mutant-1"});
+          std::vector<std::string>{"reference", "noop", "empty", "early_exit", "mutant-1"});
+  }
+
+  TEST_CASE("an early exit has the place and the depth of the repair, and nothing else of it") {
+    const Contract c = contract_with(
+        "--- a/gone.py\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-x\n"
+        "--- a/data.txt\n+++ b/data.txt\n@@ -1,1 +1,1 @@\n-x\n+y\n"
+        "--- a/w.py\n+++ b/w.py\n@@ -2,3 +2,3 @@\n def total(cents):\n"
+        "-    return floor(cents)\n\\ No newline at end of file\n"
+        "+    return round(cents)\n\\ No newline at end of file\n");
+    const std::vector<Variant> all = variants_of(c, {.mutants = 0});
+    REQUIRE(all.back().name == "early_exit");
+    CHECK(all.back().patch ==
+          "--- a/w.py\n+++ b/w.py\n@@ -2,2 +2,3 @@\n def total(cents):\n"
+          "+    __import__('os')._exit(0)\n     return floor(cents)\n"
+          "\\ No newline at end of file\n");
   }
 }

@@ -71,6 +71,7 @@ ReportInput hostile_campaign() {
   ReportInput input{kHostile, "USD", {"language"}, std::move(runs.records), 0.05};
   input.contrasts = {{kHostile, "plain"}};
   input.deviations = {kHostile};
+  input.approvals = {kHostile};
   input.alerts = {kHostile};
   return input;
 }

@@ -204,6 +204,7 @@ TEST_SUITE("page") {
     input.campaign = evil;
     input.strata_keys = {evil};
     input.deviations = {evil};
+    input.approvals = {evil};
     input.alerts = {evil};
     input.unit = evil;
     for (std::size_t i = 0; i < input.runs.size(); ++i) {

@@ -83,9 +83,7 @@ void MoneyAudit::add(const AttemptRecord& a, const std::optional<RunReport>& rep
   const std::string name = place_of("attempt " + to_string(c.attempt), c.attempt.run);
   if (view_.runs.size() <= c.attempt.run.raw()) return problem_(name, "the plan has no such run");
   check_order(a, name);
-  const bool entered = c.state == AttemptState::kLost && a.reason == kEntryLost;
-  const MicroUsd due = view_.task_of(c.attempt.run).ask;
-  if (entered ? due < c.ask : c.ask != due)
+  if (const MicroUsd due = view_.task_of(c.attempt.run).ask; c.ask != due)
     problem_(name, "it asked for " + usd(c.ask) + ", but a run of this task reserves " + usd(due));
   check_state(a, name);
   check_settlement(a, name);

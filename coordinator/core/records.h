@@ -159,8 +159,8 @@ struct AttemptLost {
   WallTime at;
   WorkerId worker{};  // whom its grant named, empty: nobody; not written, its row has it
 };
-// The reason of one that `journal recover` entered because it may have been made: it holds what
-// room its envelopes had left, which may be less than a run reserves.
+// The reason of one that `journal recover` entered because it may have been made.  Where its
+// envelopes had less room than a run reserves it holds that room, and `proctor verify` says so.
 inline constexpr const char* kEntryLost = "its entry in the journal is lost";
 struct AttemptCancelled {
   AttemptId attempt;

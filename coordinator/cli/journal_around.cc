@@ -9,7 +9,6 @@
 #include "coordinator/cli/redis_access.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/shell/behind.h"
-#include "coordinator/shell/status.h"
 
 namespace proctor::cli {
 namespace {
@@ -36,11 +35,14 @@ Result<RestoredState> known_to(const fs::path& journal, bool& blank) {
 
 }  // namespace
 
-std::string begun_by_status(const StateFolder& folder) {
+Result<StatusSnapshot> last_status(const StateFolder& folder) {
   constexpr std::size_t kStatusBytes = std::size_t{64} << 20;
-  const Result<std::string> bytes = read_file(folder.status(), kStatusBytes);
-  if (!bytes.ok()) return {};
-  const Result<StatusSnapshot> last = parse_status(*bytes);
+  PROCTOR_TRY(const std::string bytes, read_file(folder.status(), kStatusBytes));
+  return parse_status(bytes);
+}
+
+std::string begun_by_status(const StateFolder& folder) {
+  const Result<StatusSnapshot> last = last_status(folder);
   if (!last.ok() || last->done() + last->active == 0) return {};
   return fmt::format("{} says that {} of {} runs had ended and {} were under way",
                      folder.status().string(), last->done(), last->planned, last->active);

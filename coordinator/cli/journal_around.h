@@ -7,6 +7,7 @@
 #include "common/base/result.h"
 #include "common/ledger/ledger_store.h"
 #include "coordinator/cli/campaign_files.h"
+#include "coordinator/shell/status.h"
 
 namespace proctor::cli {
 
@@ -18,6 +19,8 @@ struct Around {
 // An error: the journal cannot be read.  One that is not there, or has nothing in it, knows of
 // nothing: whatever is around it is a problem then, also what the coordinator's last word says.
 Result<Around> look_around(const FrozenCampaign& frozen);
+// The coordinator's last word (status.json).
+Result<StatusSnapshot> last_status(const StateFolder& folder);
 // "PATH says that 2 of 6 runs had ended and 1 was under way", by the coordinator's last word;
 // empty: it says nothing of the kind.
 std::string begun_by_status(const StateFolder& folder);

@@ -10,6 +10,7 @@
 #include "common/base/system_clock.h"
 #include "common/contract/money_word.h"
 #include "common/trace/verify.h"
+#include "coordinator/cli/journal_around.h"
 #include "coordinator/core/operator_note.h"
 
 namespace proctor::cli {
@@ -19,6 +20,62 @@ namespace {
 // begun.
 constexpr std::uint32_t kRowsOfPage = 64;
 constexpr std::uint32_t kAttemptsMax = 255;
+
+std::optional<std::uint32_t> number(std::string_view text) {
+  std::uint32_t no = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), no);
+  if (error != std::errc() || stop != text.data() + text.size()) return std::nullopt;
+  return no;
+}
+
+// RUN.ATTEMPT, as the files of workers are named.
+std::optional<AttemptId> attempt_named(std::string_view stem) {
+  const std::size_t dot = std::min(stem.find('.'), stem.size());
+  const auto run = number(stem.substr(0, dot)),
+             no = number(stem.substr(std::min(dot + 1, stem.size())));
+  if (!run || !no || *no == 0 || kAttemptsMax < *no) return std::nullopt;
+  return AttemptId{RunId(*run), AttemptNo(*no)};
+}
+
+// A book in which no page was written is of an attempt that never began
+// (worker/shell/meter_book.h).
+bool is_written(const fs::path& file) {
+  constexpr std::size_t kBytes = std::size_t{1} << 20;
+  const Result<std::string> bytes = read_file(file, kBytes);
+  return !bytes.ok() || bytes->find_first_not_of('\0') != std::string::npos;
+}
+
+// Attempts of which a worker of this host has a meter book or a result, and that worker.  Books are
+// read first: a book goes when its result is in the spool.
+std::map<AttemptId, WorkerId> held_by_workers(const FrozenCampaign& frozen) {
+  std::map<AttemptId, WorkerId> out;
+  std::error_code ec;
+  for (const auto& [folder, ending] :
+       {std::pair("meters", ".meter"), std::pair("spool", ".result")})
+    for (fs::directory_iterator home(frozen.folder.worker_homes(), ec), end; !ec && home != end;
+         home.increment(ec)) {
+      std::error_code none;
+      for (fs::directory_iterator file(home->path() / folder / frozen.id, none);
+           !none && file != end; file.increment(none)) {
+        const auto id = attempt_named(file->path().stem().string());
+        if (id && file->path().extension() == ending && is_written(file->path()))
+          out.emplace(*id, WorkerId(home->path().filename().string()));
+      }
+    }
+  return out;
+}
+
+// The slots of workers whose books are not on this host, by the coordinator's last word: so many
+// attempts may have been under way and left nothing here.  Unknown: as many as a page has rows.
+std::uint64_t slots_elsewhere(const StateFolder& folder) {
+  const Result<StatusSnapshot> last = last_status(folder);
+  if (!last.ok() || !last->workers_more.empty()) return kRowsOfPage;
+  std::uint64_t out = 0;
+  std::error_code ec;
+  for (const StatusSnapshot::Worker& w : last->workers)
+    if (!fs::exists(folder.worker_homes() / w.name / "meters" / "lives", ec)) out += w.slots;
+  return out;
+}
 
 struct Evidence {
   RunReport report;
@@ -30,7 +87,11 @@ class Rebuilder {
  public:
   Rebuilder(const FrozenCampaign& frozen, const PlanView& view, const RestoredState& state,
             const Salvage& salvage)
-      : frozen_(frozen), view_(view), salvage_(salvage), free_(view.scopes.size()) {
+      : frozen_(frozen),
+        view_(view),
+        salvage_(salvage),
+        free_(view.scopes.size()),
+        held_(held_by_workers(frozen)) {
     for (std::size_t i = 0; i < free_.size(); ++i) free_[i] = view.scopes[i].cap;
     for (const RestoredAttempt& a : state.attempts) {
       rows_[a.attempt.run].emplace(a.attempt.no.raw(), a);
@@ -41,12 +102,13 @@ class Rebuilder {
     for (const EndedRun& e : state.ended) ended_.insert(e.run);
     for (const EndedRun& e : salvage.ended) had_ended_[e.run] = e.attempt.raw();
     for (const AttemptId& id : salvage.asked)
-      asked_[id.run] = std::max(asked_[id.run], std::min(id.no.raw(), kAttemptsMax));
+      made_[id.run] = std::max(made_[id.run], std::min(id.no.raw(), kAttemptsMax));
     for (const Note& note : state.standing)
       if (const Result<OperatorFact> fact = operator_fact_of(note);
           note.kind == kNoteOperator && fact.ok())
         set_aside_.insert(fact->set_aside.begin(), fact->set_aside.end());
     unreadable_.insert(salvage.unreadable.begin(), salvage.unreadable.end());
+    for (const auto& [id, worker] : held_) made_[id.run] = std::max(made_[id.run], id.no.raw());
   }
 
   Rebuilt run() {
@@ -56,25 +118,38 @@ class Rebuilder {
       const RunId run(i);
       evidence[i] = directories(run);
       if (!evidence[i].empty() || rows_.contains(run) || had_ended_.contains(run) ||
-          asked_.contains(run))
+          made_.contains(run))
         last_known = i;
     }
-    std::vector<AttemptId> lost;
+    std::vector<AttemptId> lost, doubtful;
     for (std::uint32_t i = 0; i < view_.runs.size(); ++i) {
       const RunId run(i);
-      const bool doubtful =
-          i <= last_known + kRowsOfPage &&
-          (unreadable_.contains(run) || (salvage_.tail_missing && !rows_.contains(run)));
-      rebuild(run, evidence[i], doubtful, lost);
+      rebuild(run, evidence[i], lost);
+      if (i <= last_known + kRowsOfPage && evidence[i].empty() && !rows_.contains(run) &&
+          !had_ended_.contains(run) && !made_.contains(run) &&
+          (unreadable_.contains(run) || salvage_.tail_missing))
+        doubtful.push_back({run, AttemptNo(1)});
     }
     // Last, when it is known what room there is.
     for (const AttemptId& id : lost) enter_lost(id);
+    std::uint64_t unseen = slots_elsewhere(frozen_.folder);
+    for (const AttemptId& id : doubtful) {
+      if (unseen == 0) break;
+      if (room(id.run) < view_.task_of(id.run).ask) continue;  // it cannot have been granted
+      enter_lost(id);
+      --unseen;
+    }
     return std::move(out_);
   }
 
  private:
   void take(RunId run, MicroUsd amount) {
     for (const ScopeId s : view_.path(run)) free_[s.raw()] = free_[s.raw()] - amount;
+  }
+  MicroUsd room(RunId run) const {
+    MicroUsd out = kLedgerMax;
+    for (const ScopeId s : view_.path(run)) out = std::min(out, free_[s.raw()]);
+    return std::max(out, MicroUsd::zero());
   }
   std::string name(const AttemptId& id) const {
     return frozen_.plan.run_name(id.run) + " attempt " + std::to_string(id.no.raw());
@@ -87,27 +162,22 @@ class Rebuilder {
     const fs::path folder = frozen_.folder.run(frozen_.plan.run_name(run));
     for (fs::directory_iterator it(folder, ec), end; !ec && it != end; it.increment(ec)) {
       const std::string text = it->path().filename().string();
-      std::uint32_t no = 0;
       if (!text.starts_with(kPrefix)) continue;
-      const auto [stop, error] =
-          std::from_chars(text.data() + kPrefix.size(), text.data() + text.size(), no);
-      if (error == std::errc() && stop == text.data() + text.size() && 0 < no && no <= kAttemptsMax)
-        out.push_back(no);
+      const auto no = number(std::string_view(text).substr(kPrefix.size()));
+      if (no && 0 < *no && *no <= kAttemptsMax) out.push_back(*no);
     }
     std::ranges::sort(out);
     return out;
   }
 
-  void rebuild(RunId run, const std::vector<std::uint32_t>& directories, bool doubtful,
+  void rebuild(RunId run, const std::vector<std::uint32_t>& directories,
                std::vector<AttemptId>& lost) {
     const auto known = rows_.find(run);
     const auto ended = had_ended_.find(run);
-    std::uint32_t top = doubtful ? 1 : 0;
-    if (!directories.empty()) top = std::max(top, directories.back());
+    std::uint32_t top = directories.empty() ? 0 : directories.back();
     if (known != rows_.end()) top = std::max(top, known->second.rbegin()->first);
     if (ended != had_ended_.end()) top = std::max(top, std::min(ended->second, kAttemptsMax));
-    if (const auto asked = asked_.find(run); asked != asked_.end())
-      top = std::max(top, asked->second);
+    if (const auto made = made_.find(run); made != made_.end()) top = std::max(top, made->second);
     for (std::uint32_t no = 1; no <= top; ++no) {
       const AttemptId id{run, AttemptNo(no)};
       const RestoredAttempt* row = nullptr;
@@ -121,6 +191,10 @@ class Rebuilder {
       const std::optional<Evidence> evidence = there ? read(id) : std::nullopt;
       if (evidence) {
         enter(id, row, *evidence, ended != had_ended_.end() && ended->second == no);
+      } else if (no == top && held_.contains(id) && !ended_.contains(run) &&
+                 (row == nullptr || row->state == AttemptState::kReserving) &&
+                 view_.task_of(run).ask <= room(run)) {
+        enter_under_way(id, row, held_.at(id));
       } else if (row == nullptr || (there && row->state == AttemptState::kReserving)) {
         // What lies under runs/ was granted, though the row of its grant is gone.
         lost.push_back(id);
@@ -192,6 +266,19 @@ class Rebuilder {
 
   std::string unit() const { return money_word(frozen_.campaign.cost_model); }
 
+  // Its worker reports what it came to, as metered; until then it may cost its whole ask.
+  void enter_under_way(const AttemptId& id, const RestoredAttempt* row, const WorkerId& worker) {
+    const WallTime now = wall_now();
+    const MicroUsd ask = row == nullptr ? view_.task_of(id.run).ask : row->ask;
+    if (row == nullptr) out_.facts.push_back(AttemptIntent{id, 0, ask, now});
+    out_.facts.push_back(AttemptGranted{id, worker, BootId(), now});
+    take(id.run, ask);
+    ++out_.under_way;
+    out_.lines.push_back("under way: " + name(id) + " at worker " + worker.raw() +
+                         ", which reports what it cost: " + format_usd_exact(ask) + " " + unit() +
+                         " are reserved until then");
+  }
+
   void enter_lost(const AttemptId& id) {
     const WallTime now = wall_now();
     const std::map<std::uint32_t, RestoredAttempt>& rows = rows_[id.run];
@@ -199,9 +286,7 @@ class Rebuilder {
     if (const auto row = rows.find(id.no.raw()); row != rows.end()) {
       ask = row->second.ask;  // its envelopes hold it already
     } else {
-      ask = view_.task_of(id.run).ask;
-      for (const ScopeId s : view_.path(id.run)) ask = std::min(ask, free_[s.raw()]);
-      ask = std::max(ask, MicroUsd::zero());
+      ask = std::min(view_.task_of(id.run).ask, room(id.run));
       out_.facts.push_back(AttemptIntent{id, 0, ask, now});
       take(id.run, ask);
     }
@@ -223,7 +308,8 @@ class Rebuilder {
   const Salvage& salvage_;
   std::vector<MicroUsd> free_;  // of each envelope
   std::map<RunId, std::map<std::uint32_t, RestoredAttempt>> rows_;
-  std::map<RunId, std::uint32_t> had_ended_, asked_;
+  std::map<AttemptId, WorkerId> held_;  // that a worker of this host reports
+  std::map<RunId, std::uint32_t> had_ended_, made_;
   std::set<RunId> ended_, unreadable_;
   std::set<AttemptId> set_aside_;
   Rebuilt out_;

@@ -1,5 +1,6 @@
 #include "coordinator/cli/journal_recover.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -64,6 +65,7 @@ Result<PlanView> view_of(const FrozenCampaign& frozen, sqlite::Database& db, Res
 Note note_of(const Salvage& salvage, const Rebuilt& rebuilt) {
   const Json detail = {{"attempts_from_evidence", rebuilt.from_evidence},
                        {"attempts_lost", rebuilt.lost},
+                       {"attempts_under_way", rebuilt.under_way},
                        {"charged_for_lost", rebuilt.charged_for_lost.micros()},
                        {"reviews_lost", salvage.reviews_lost.size()},
                        {"rows_read", salvage.rows}};
@@ -149,10 +151,12 @@ Status build(const FrozenCampaign& frozen, const fs::path& fresh,
   PROCTOR_CHECK_OK(transaction.commit());
   PROCTOR_CHECK_OK(store->checkpoint());
   tell(salvage, rebuilt, money_word(frozen.campaign.cost_model));
-  say(std::to_string(salvage.rows) + " rows were read, " + std::to_string(rebuilt.from_evidence) +
-      " attempts rebuilt from their evidence, " + std::to_string(rebuilt.lost) +
-      " entered as lost (" + format_usd_exact(rebuilt.charged_for_lost) + " " +
-      money_word(frozen.campaign.cost_model) + ")");
+  say(fmt::format(
+      "{} rows were read, {} attempts rebuilt from their evidence, {} left under way, {} entered "
+      "as "
+      "lost ({} {})",
+      salvage.rows, rebuilt.from_evidence, rebuilt.under_way, rebuilt.lost,
+      format_usd_exact(rebuilt.charged_for_lost), money_word(frozen.campaign.cost_model)));
   return ok_status();
 }
 

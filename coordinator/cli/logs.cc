@@ -60,7 +60,7 @@ struct Place {
 std::optional<fs::path> at_worker(const Subject& subject, const AttemptId& id) {
   std::error_code ec;
   const std::string name = "-" + to_string(id);
-  const fs::path workers = subject.folder.worker_root() / "workers";
+  const fs::path workers = subject.folder.worker_homes();
   for (fs::directory_iterator it(workers, ec), end; !ec && it != end; it.increment(ec)) {
     std::error_code unused;
     if (!subject.campaign.empty()) {

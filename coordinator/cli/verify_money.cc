@@ -83,9 +83,7 @@ void MoneyAudit::add(const AttemptRecord& a, const std::optional<RunReport>& rep
   const std::string name = place_of("attempt " + to_string(c.attempt), c.attempt.run);
   if (view_.runs.size() <= c.attempt.run.raw()) return problem_(name, "the plan has no such run");
   check_order(a, name);
-  const bool entered = c.state == AttemptState::kLost && a.reason == kEntryLost;
-  const MicroUsd due = view_.task_of(c.attempt.run).ask;
-  if (entered ? due < c.ask : c.ask != due)
+  if (const MicroUsd due = view_.task_of(c.attempt.run).ask; c.ask != due)
     problem_(name, "it asked for " + usd(c.ask) + ", but a run of this task reserves " + usd(due));
   check_state(a, name);
   check_settlement(a, name);
@@ -185,8 +183,11 @@ void MoneyAudit::check_outcome(const AttemptRecord& a, const std::string& name) 
     return problem_(name, "it decides its run, but the run says otherwise");
   if (decides && c.sets_outcome && ended->second.outcome != c.outcome)
     problem_(name, "its outcome is not its run's");
-  if (decides && !c.sets_outcome &&
-      (c.state != AttemptState::kLost || ended->second.outcome != RunOutcome::kInvalid))
+  const RunOutcome end = decides ? ended->second.outcome : RunOutcome::kInvalid;
+  const bool by_others =
+      is_end_by_others(c) && (end == RunOutcome::kFailure || end == RunOutcome::kInvalid);
+  if (decides && !c.sets_outcome && !by_others &&
+      (c.state != AttemptState::kLost || end != RunOutcome::kInvalid))
     problem_(name, "its run ended with it, but it does not decide");
   // Nobody pays for a run that was decided twice, or tries again without a reason.
   const bool aside = set_aside_.contains(c.attempt);

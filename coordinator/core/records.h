@@ -159,8 +159,8 @@ struct AttemptLost {
   WallTime at;
   WorkerId worker{};  // whom its grant named, empty: nobody; not written, its row has it
 };
-// The reason of one that `journal recover` entered because it may have been made: it holds what
-// room its envelopes had left, which may be less than a run reserves.
+// The reason of one that `journal recover` entered because it may have been made.  Where its
+// envelopes had less room than a run reserves it holds that room, and `proctor verify` says so.
 inline constexpr const char* kEntryLost = "its entry in the journal is lost";
 struct AttemptCancelled {
   AttemptId attempt;
@@ -256,6 +256,12 @@ struct RestoredAttempt {
 inline bool is_reserved(const RestoredAttempt& a) {
   return !a.settled && (a.state == AttemptState::kGranted || a.state == AttemptState::kFinished ||
                         a.state == AttemptState::kLost || a.state == AttemptState::kCancelled);
+}
+// Its program could not start, by its exit code: whether that is its run's failure or leaves it
+// invalid the other runs of its method tell, and RunEnded says.
+inline bool is_end_by_others(const RestoredAttempt& a) {
+  return a.state == AttemptState::kFinished && a.infrastructure && !a.sets_outcome &&
+         a.termination == Termination::kAgentUnavailable;
 }
 struct ParkedRun {
   RunId run;

@@ -236,7 +236,7 @@ void LocalWorkers::end_left(const StateFolder& folder) {
   LocalWorkers left;
   left.folder_ = folder;
   std::error_code ec;
-  for (fs::directory_iterator it(folder.worker_root() / "workers", ec), end; !ec && it != end;
+  for (fs::directory_iterator it(folder.worker_homes(), ec), end; !ec && it != end;
        it.increment(ec))
     left.workers_.push_back(
         {it->path().filename().string(), {}, std::nullopt, Clock::now(), kFirstBackoff});

@@ -21,8 +21,9 @@ struct StateFolder {
   fs::path incoming() const { return runs() / ".incoming"; }
   fs::path keys() const { return state() / "keys"; }
   fs::path allow_list() const { return keys() / "workers.allow"; }
-  fs::path allow_folder() const { return keys() / "allow.d"; }  // allow_files.h
-  fs::path worker_root() const { return state() / "workers"; }  // --root of local workers
+  fs::path allow_folder() const { return keys() / "allow.d"; }         // allow_files.h
+  fs::path worker_root() const { return state() / "workers"; }         // --root of local workers
+  fs::path worker_homes() const { return worker_root() / "workers"; }  // one folder for each name
   fs::path worker_log(const std::string& name) const { return state() / "log" / (name + ".log"); }
   fs::path logs() const { return state() / "log"; }
   fs::path runs() const { return campaign / "runs"; }

@@ -2,8 +2,10 @@
 // Lives: whose meter books are all there (meter_book.h).  A life writes its number down before it
 // is given anything, and each attempt has a book before it begins; so what a killed life began has
 // a book, and what has none never began.  That holds until a book is missing: then the list is
-// removed, before anything relies on it.  Of one boot of the kernel, as books are.
-//   ROOT/lives   "BOOT-OF-KERNEL LIFE LIFE ...\n", the oldest first
+// removed, before anything relies on it.  Books and list are synced, so that it holds after a loss
+// of power as well.
+//   ROOT/lives   "synced LIFE LIFE ...\n", the oldest first; a list that begins with anything else
+//   is of a release that synced neither, and is not believed
 // Any thread; the worker's lock keeps other processes out.
 #include <vector>
 

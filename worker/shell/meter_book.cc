@@ -95,6 +95,12 @@ void raise(Usage& to, const Usage& by) {
     to.*counter = std::max(to.*counter, by.*counter);
 }
 
+// Its worker ended before the first page was on the disk, and nothing begins before that.
+bool never_began(const fs::path& file) {
+  const Result<std::string> bytes = read_file(file, kFile);
+  return bytes.ok() && bytes->find_first_not_of('\0') == std::string::npos;
+}
+
 // By its newest page.  Of an earlier boot what was granted counts at the most that any page says:
 // a lower page is written where a call came to less than was held, and not synced.
 std::optional<MeterBook::Left> read_book(const fs::path& file, const std::string& boot) {
@@ -156,7 +162,10 @@ Result<std::unique_ptr<MeterBook>> MeterBook::create(const fs::path& root,
   auto book = std::unique_ptr<MeterBook>(
       new MeterBook(std::move(file), std::move(fd), kernel_boot(), std::move(so_far)));
   book->write({}, std::nullopt);
-  return book;
+  book->sync();
+  if (book->synced_ != kPages) return book;
+  book->close();
+  return Error{Errc::kUnavailable, "sync " + book->file_.string() + ": the disk does not take it"};
 }
 
 Result<std::unique_ptr<MeterBook>> MeterBook::go_on(const Left& left) {
@@ -240,6 +249,8 @@ std::vector<MeterBook::Left> MeterBook::read_all(const fs::path& root) {
       left->campaign = campaign;
       left->file = file;
       out.push_back(std::move(*left));
+    } else if (never_began(file)) {
+      ::unlink(file.c_str());
     } else {
       log::warn("meter of attempt " + file.stem().string() +
                 " cannot be believed: it costs its whole reservation");

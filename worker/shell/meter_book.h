@@ -6,9 +6,10 @@
 // its start.  What is granted and not yet charged stands in it at its worst case.  Pages in turn,
 // each with a digest, so that a half-written one is never read.
 // A kill -9 loses nothing that was written.  For the day when the power goes (another kernel boot),
-// a page that grants more than the synced one is synced before it counts, the synced one is not
-// written over, and sync() makes the rest of it durable every second: an attempt is then charged at
-// the most that any page says, and for the time since.
+// the first page is synced before anything begins, a page that grants more than the synced one is
+// synced before it counts, the synced one is not written over, and sync() makes the rest of it
+// durable every second: an attempt is then charged at the most that any page says, and for the time
+// since.  A book without a byte in it is of an attempt that never began.
 // A book that cannot be written any more is removed: no book, no claim.
 // write() and close() by one thread at a time (AttemptMeter's lock), sync() beside them.
 #include <memory>
@@ -34,7 +35,8 @@ class MeterBook {
     Millis limit{0};
     bool docker = false;  // its sandbox does not die with the worker
   };
-  // The attempt's result so far: everything but how it ends.  kInvalid: not a campaign's id.
+  // The attempt's result so far: everything but how it ends.  On the disk when it returns.
+  // kInvalid: not a campaign's id; kUnavailable: the disk does not sync it.
   static Result<std::unique_ptr<MeterBook>> create(const fs::path& root,
                                                    const std::string& campaign,
                                                    wire::ResultMessage so_far);

@@ -79,14 +79,17 @@ TEST_SUITE("coordinator") {
     recovers_to_the_end(scene, 6);
   }
 
-  TEST_CASE("a recovered journal verifies also where its envelopes had no room for what is lost") {
-    CampaignShape shape;
-    shape.methods = {"noop"};
-    shape.replicates = 8;
-    shape.task = "1.00";  // of runs that reserve 0.50
+  TEST_CASE("a recovered journal leaves what is under way to the workers that have it") {
+    CampaignShape shape = gated_shape(8);
+    shape.slots = 2;
+    shape.global = shape.task = "4.00";  // of runs that reserve 0.50
     const CampaignScene scene(shape);
     Child run = scene.start("run");
-    REQUIRE_MESSAGE(eventually([&] { return 2 <= scene.ended(); }), scene.said());
+    REQUIRE_MESSAGE(eventually([&] { return scene.agents_run(2); }), scene.said());
+    REQUIRE(eventually([&] {
+      const Json status = scene.status();
+      return status.is_object() && status.at("running").get<int>() == 2;
+    }));
     kill_now(run);
     keep_the_file_alone(scene);
     const CommandOutcome recovered = journal(scene, "recover");
@@ -94,18 +97,46 @@ TEST_SUITE("coordinator") {
     // In the campaign's one word for its money: without a price table these are no dollars.
     CHECK_MESSAGE(contains(recovered.out, " units)"), recovered.out);
     CHECK_MESSAGE(!contains(recovered.out, "USD"), recovered.out);
-    CHECK(0 < scene.number("SELECT count(*) FROM attempts WHERE ask = 0"));
-    // Also what the envelopes have spent is told: of what the recovery itself charged, too.
-    CHECK(0 < scene.number("SELECT count(*) FROM notes WHERE kind = 'budget_alert'"));
+    CHECK(scene.number("SELECT count(*) FROM attempts WHERE state = 'lost'") == 0);
+    CHECK(scene.number("SELECT count(*) FROM attempts WHERE state = 'granted'") == 2);
+    CHECK(scene.number("SELECT spent FROM balance") == 0);
+    CHECK(scene.number("SELECT reserved FROM balance") == 1'000'000);
     const CommandOutcome at_once = scene.run("verify");
     CHECK_MESSAGE(at_once.exit_code == 0, at_once.out);
+    scene.open_gate();
     const CommandOutcome resumed = scene.run("resume");
-    CHECK_MESSAGE(resumed.exit_code == 3, resumed.err);
-    const CommandOutcome verified = scene.run("verify");
-    CHECK_MESSAGE(verified.exit_code == 0, verified.out);
+    CHECK_MESSAGE(resumed.exit_code == 0, resumed.err);
+    check_books(scene, {.runs = 8});
     CHECK(contains(output_of({"python3", (source_dir() / "tests/audit/audit").string(),
                               scene.folder().string()}),
                    ": 0 problems"));
+  }
+
+  TEST_CASE("what may have been under way elsewhere is charged for as many slots as there were") {
+    CampaignShape shape = gated_shape(8);
+    shape.slots = 2;
+    const CampaignScene scene(shape);
+    Child run = scene.start("run");
+    REQUIRE_MESSAGE(eventually([&] { return scene.agents_run(2); }), scene.said());
+    REQUIRE(eventually([&] {
+      const Json status = scene.status();
+      return status.is_object() && status.at("running").get<int>() == 2;
+    }));
+    kill_now(run);
+    keep_the_file_alone(scene);
+    for (const pid_t worker : scene.workers()) ::kill(worker, SIGKILL);
+    REQUIRE(eventually([&] { return scene.workers().empty(); }));
+    fs::remove_all(scene.state() / "workers/workers");  // as of a worker of another host
+    const CommandOutcome recovered = journal(scene, "recover");
+    REQUIRE_MESSAGE(recovered.exit_code == 0, (recovered.out + recovered.err));
+    CHECK(scene.number("SELECT count(*) FROM attempts WHERE state = 'lost'") == 2);
+    CHECK(scene.number("SELECT spent FROM balance") == 1'000'000);
+    CHECK(scene.run("verify").exit_code == 0);
+    // An attempt that reserves less than a run of its task is a problem.
+    (void)output_of({"sqlite3", (scene.state() / "journal.sqlite").string(),
+                     "UPDATE attempts SET ask = 400000, charged = 400000, cost_execution = 400000 "
+                     "WHERE run = 0"});
+    CHECK(contains(scene.run("verify").out, "it asked for 0.4"));
   }
 
   TEST_CASE("a journal that knows less than its Redis is refused until it is recovered") {

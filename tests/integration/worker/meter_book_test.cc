@@ -223,7 +223,7 @@ TEST_SUITE("meter book") {
     CHECK_FALSE(MeterBook::create(shelf.root, "../escape", so_far(1)).ok());
   }
 
-  TEST_CASE("lives are told while their books are whole, of one boot of the kernel") {
+  TEST_CASE("lives are told while their books are whole") {
     Shelf shelf;
     CHECK(lives_with_books(shelf.root).empty());
     for (std::uint64_t life = 1; life <= 10; ++life)
@@ -234,14 +234,29 @@ TEST_SUITE("meter book") {
     CHECK(MeterBook::read_all(shelf.root).size() == 1);
     CHECK(lives_with_books(shelf.root).size() == 8);
     // A book that cannot be believed may be of anything.
-    REQUIRE(write_file(shelf.file(2), "").ok());
+    REQUIRE(write_file(shelf.file(2), "x").ok());
     CHECK(MeterBook::read_all(shelf.root).size() == 1);
     CHECK(lives_with_books(shelf.root).empty());
-    // Another boot's books are worthless, so its lives are.
+    // A release that synced neither books nor list began with the boot of its kernel.
     REQUIRE(begin_life(shelf.root, BootId(11)).ok());
-    std::string text = read_file(shelf.root / "lives", 4096).value();
-    text[0] = text[0] == '0' ? '1' : '0';
-    REQUIRE(write_file(shelf.root / "lives", text).ok());
+    const std::string text = read_file(shelf.root / "lives", 4096).value();
+    REQUIRE(text == "synced 11\n");
+    REQUIRE(write_file(shelf.root / "lives", "0f3c" + text.substr(text.find(' '))).ok());
     CHECK(lives_with_books(shelf.root).empty());
+  }
+
+  TEST_CASE("an attempt whose first page never reached the disk never began") {
+    Shelf shelf;
+    REQUIRE(begin_life(shelf.root, BootId(1)).ok());
+    shelf.book(1)->write(used(1), {});
+    // As the power leaves a file whose pages were not synced: without its bytes, or not yet long.
+    REQUIRE(write_file(shelf.file(2), std::string(3 * 4096, '\0')).ok());
+    REQUIRE(write_file(shelf.file(3), "").ok());
+    const auto left = MeterBook::read_all(shelf.root);
+    REQUIRE(left.size() == 1);
+    CHECK(left[0].so_far.attempt == so_far(1).attempt);
+    CHECK_FALSE(fs::exists(shelf.file(2)));
+    CHECK_FALSE(fs::exists(shelf.file(3)));
+    CHECK(lives_with_books(shelf.root) == std::vector<BootId>{BootId(1)});
   }
 }

@@ -54,8 +54,10 @@ bool Scheduler::blame(const Attempt& a, Loss why) {
 // A worker that was killed says in its next life what it was running (worker/shell/meter_book.h).
 bool Scheduler::died_with_worker(const Attempt& a, const wire::ResultMessage& r,
                                  WorkerIndex from) const {
-  return r.infrastructure && !r.overload && r.termination != Termination::kOperatorCancel &&
-         a.begun_in && *a.begun_in != roster_.at(from).boot;
+  // A worker that names a fault of task or method has seen the attempt end.
+  return r.infrastructure && r.fault == Fault::kHost && !r.overload &&
+         r.termination != Termination::kOperatorCancel && a.begun_in &&
+         *a.begun_in != roster_.at(from).boot;
 }
 
 // A worker died under it, came back and goes on with it.  That is held against it as a loss is, and

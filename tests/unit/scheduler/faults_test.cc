@@ -103,6 +103,17 @@ TEST_SUITE("scheduler") {
     CHECK(desk.ended == true);
   }
 
+  TEST_CASE("a fault that a restarted worker names is the task's and not the worker's death") {
+    Desk desk(mixed({{0, 0}, {1, 0}}));
+    desk.start();
+    desk.sync("w", 1);
+    desk.sync("w", 1, {attempt_of(0)}, {}, 1);
+    desk.sync("w", 1, {attempt_of(0)}, {}, 2);  // it goes on with it in its next life
+    fails(desk, "w", attempt_of(0));
+    CHECK(told(desk, FaultFact::Verdict::kFailed).size() == 1);
+    CHECK(desk.core.roster().at(0).failures == 0);
+  }
+
   TEST_CASE("a host where no setup works does not park what another host can do") {
     SchedulerSettings s = settings();
     s.infrastructure_retries = 20;

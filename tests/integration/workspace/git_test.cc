@@ -72,7 +72,7 @@ TEST_SUITE("workspace") {
       // Nothing of the setup is at hand: the snapshot's own has the say.
       MadeUnder lost = made;
       lost.at = temp.path() / "gone";
-      // What was found right and has not moved since is not looked at again.
+      // A file that was found right and has not moved since is not looked at again.
       put(dir / ".git/config", kEvil);
       put(dir / ".git/hooks/pre-commit", "exit 0\n", 0755);
       put_back(*ws, lost);

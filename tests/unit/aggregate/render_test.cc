@@ -139,8 +139,10 @@ TEST_SUITE("aggregate") {
     CHECK(has(text, "0 runs planned"));
     ReportInput input{"c", "USD", {"language"}, runs.records, 0.05};
     const std::string dashes = render_text(build_report(input));
-    CHECK(has(dashes,
-              "alpha   all                 -           -             -       -           -\n"));
+    CHECK_MESSAGE(
+        has(dashes,
+            "alpha   all                 -       -           -             -           -\n"),
+        dashes);
     CHECK(!has(dashes, "Why runs ended"));
     CHECK(!has(dashes, "Parked runs"));
   }

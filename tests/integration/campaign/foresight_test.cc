@@ -325,6 +325,6 @@ TEST_SUITE("campaign") {
       return n;
     };
     CHECK_MESSAGE(times("read-tree") == 1, ran);
-    CHECK_MESSAGE(times(" apply ") == 4, ran);
+    CHECK_MESSAGE(times("apply ") == 4, ran);
   }
 }

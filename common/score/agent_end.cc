@@ -19,10 +19,6 @@ std::string could_not_start(std::string_view how) {
   return std::string(kNotStarted).append(how);
 }
 
-bool is_could_not_start(std::string_view text) {
-  return text.starts_with(kNotStarted);
-}
-
 std::optional<int> agent_exit(std::string_view rationale) {
   for (const std::string_view begin : {kByItself, kNotStarted}) {
     if (!rationale.starts_with(begin)) continue;

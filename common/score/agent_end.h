@@ -11,9 +11,6 @@ namespace proctor {
 std::string ended_by_itself(std::string_view how);  // of a program that was at work
 std::string could_not_start(std::string_view how);  // of one that was not
 
-// Is it one that could_not_start() begins: a rationale, or the cause of a failure?
-bool is_could_not_start(std::string_view text);
-
 // The exit code in a rationale that one of these begins; nothing: it names none.
 std::optional<int> agent_exit(std::string_view rationale);
 

@@ -106,8 +106,7 @@ Cost sum(const Cost& a, const Cost& b) {
 }
 
 // Attempts come in order, so the last one that has a say about where the run stands says it.
-// `ends`: its run ended with it, though its own result did not set the outcome.
-void add_attempt(RunRecord& run, const AttemptRecord& a, bool ends) {
+void add_attempt(RunRecord& run, const AttemptRecord& a) {
   run.attempts = a.core.attempt.no.raw();
   if (run.attempts == 1) run.first_asked_ms = a.intent_at.raw();
   run.cost = sum(run.cost, a.cost);
@@ -131,8 +130,8 @@ void add_attempt(RunRecord& run, const AttemptRecord& a, bool ends) {
     run.self_reported = run.self_reported + SelfReported{self_reported_cost(u).total(),
                                                          u.reported_calls, u.reported_tokens};
   }
-  if (!a.core.has_result || !(a.core.sets_outcome || ends)) return;
-  if (!ends) run.outcome = a.core.outcome;
+  if (!a.core.has_result || !a.core.sets_outcome) return;
+  run.outcome = a.core.outcome;
   run.termination = a.core.termination;
   run.agent_exit = agent_exit(a.rationale);
   run.patch = patch_word_in(a.rationale);
@@ -269,10 +268,7 @@ Result<ReportInput> input_of(const FrozenCampaign& frozen, const std::optional<S
   PROCTOR_CHECK_OK(journal->each_attempt([&](const AttemptRecord& a) {
     if (!known(a.core.attempt.run)) return;
     RunRecord& run = input.runs[a.core.attempt.run.raw()];
-    const auto end = std::ranges::lower_bound(state.ended, a.core.attempt.run, {}, &EndedRun::run);
-    add_attempt(run, a,
-                end != state.ended.end() && end->run == a.core.attempt.run &&
-                    end->attempt == a.core.attempt.no && is_end_by_others(a.core));
+    add_attempt(run, a);
     add_set_aside(run, a, reopened);
   }));
   for (const RunReviewed& r : state.reviews) {

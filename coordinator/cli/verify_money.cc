@@ -183,11 +183,8 @@ void MoneyAudit::check_outcome(const AttemptRecord& a, const std::string& name) 
     return problem_(name, "it decides its run, but the run says otherwise");
   if (decides && c.sets_outcome && ended->second.outcome != c.outcome)
     problem_(name, "its outcome is not its run's");
-  const RunOutcome end = decides ? ended->second.outcome : RunOutcome::kInvalid;
-  const bool by_others =
-      is_end_by_others(c) && (end == RunOutcome::kFailure || end == RunOutcome::kInvalid);
-  if (decides && !c.sets_outcome && !by_others &&
-      (c.state != AttemptState::kLost || end != RunOutcome::kInvalid))
+  if (decides && !c.sets_outcome &&
+      (c.state != AttemptState::kLost || ended->second.outcome != RunOutcome::kInvalid))
     problem_(name, "its run ended with it, but it does not decide");
   // Nobody pays for a run that was decided twice, or tries again without a reason.
   const bool aside = set_aside_.contains(c.attempt);

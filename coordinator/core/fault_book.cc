@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "common/base/json.h"
-#include "common/score/agent_end.h"
 
 namespace proctor {
 namespace {
@@ -85,8 +84,6 @@ Result<FaultFact> fault_of(const Note& note) try {
 
 void FaultBook::take(const FaultFact& fact) {
   if (fact.verdict == FaultVerdict::kWorked) return forgive(fact.subject);
-  if (fact.verdict == FaultVerdict::kFailed && is_could_not_start(fact.cause))
-    unstarted_[fact.attempt.run] = fact.attempt.no;
   Row& row = rows_[fact.subject];
   if (fact.verdict == FaultVerdict::kParked) row.parked = true;
   if (fact.verdict == FaultVerdict::kParked && !row.failures.empty()) return;

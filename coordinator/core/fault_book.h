@@ -4,8 +4,6 @@
 // cannot start against its method; never at once against the worker, which others still need.
 //   - After as many equal failures in a row as were registered the task or method is due to be
 //     parked.  The scheduler parks it once no other worker could do better.
-//   - A program that could not start is known by its exit code alone, which an agent may choose: an
-//     agent of the method that was at work in any run tells that it could.
 //   - Where the same thing then works on another worker, the row is over; if one worker alone was
 //     in it, it is told how often: that counts as failures of that host.
 // Pure; owned by the scheduler; rebuilt from notes.
@@ -63,15 +61,6 @@ class FaultBook {
   // A person wants it tried again: the row is over, and it is no longer parked.
   void forgive(const FaultSubject& subject) { rows_.erase(subject); }
 
-  // An agent of the method was at work, in any run.
-  void begins(const FaultSubject& method) { begun_.insert(method); }
-  bool has_begun(const FaultSubject& method) const { return begun_.contains(method); }
-  const std::set<FaultSubject>& begun() const { return begun_; }
-  // By run: its latest attempt whose program could not start, by an exit code that an agent may
-  // choose.  The one that decides the run takes it out.
-  std::map<RunId, AttemptNo>& unstarted() { return unstarted_; }
-  const std::map<RunId, AttemptNo>& unstarted() const { return unstarted_; }
-
   bool has_row(const FaultSubject& subject) const { return rows_.contains(subject); }
   bool is_parked(const FaultSubject& subject) const;
   // The latest failures of its row are equal, and as many as were registered.
@@ -111,8 +100,6 @@ class FaultBook {
 
   std::uint32_t park_after_;
   std::map<FaultSubject, Row> rows_;
-  std::set<FaultSubject> begun_;  // methods
-  std::map<RunId, AttemptNo> unstarted_;
 };
 
 }  // namespace proctor

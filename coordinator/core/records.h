@@ -257,12 +257,6 @@ inline bool is_reserved(const RestoredAttempt& a) {
   return !a.settled && (a.state == AttemptState::kGranted || a.state == AttemptState::kFinished ||
                         a.state == AttemptState::kLost || a.state == AttemptState::kCancelled);
 }
-// Its program could not start, by its exit code: whether that is its run's failure or leaves it
-// invalid the other runs of its method tell, and RunEnded says.
-inline bool is_end_by_others(const RestoredAttempt& a) {
-  return a.state == AttemptState::kFinished && a.infrastructure && !a.sets_outcome &&
-         a.termination == Termination::kAgentUnavailable;
-}
 struct ParkedRun {
   RunId run;
   ScopeId scope;

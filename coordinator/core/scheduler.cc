@@ -68,7 +68,7 @@ std::vector<Command> Scheduler::on(const Event& event, Time now) {
   now_ = now;
   roster_.set_time(now.wall);
   std::visit([this](const auto& e) { handle(e); }, event);
-  end_waits();
+  release_due();
   look_at_gates();
   dispatch();
   finish_step();

@@ -314,15 +314,15 @@ class Scheduler {
   void release_shut(const FaultSubject& subject);
   void forgive_fault(RunId run);
   void look_at_faults();
-  bool waits_for_start(RunId run) const;
   void judge_worker(WorkerIndex w, const wire::ResultMessage& result);
   void count_host_failure(WorkerIndex w);
   void quarantine(WorkerIndex w);
   Millis quarantine_of(std::uint32_t nth) const;
   void stand_back(WorkerIndex w);
   void end_quarantines();
-  void end_waits();
+  void release_due();
   void in_line(RunId run);
+  bool has_failed(RunId run) const;
   AttemptNo last_judged(RunId run) const;
   void withdraw_blame(const AttemptId& attempt, const WorkerId& worker, BootId boot);
   // Who gets which worker.
@@ -411,6 +411,7 @@ class Scheduler {
   std::optional<StageCheck> gate_check_;  // of the next gate, once the stages before it are over
   bool gates_stale_ = true;               // something was written since
   std::set<RunId> shut_;  // parked because its task or method is, and for no envelope
+  std::set<std::uint16_t> started_methods_;  // an agent of theirs was at work once
   struct Backoff {
     Instant until{};
     WallTime until_wall{};

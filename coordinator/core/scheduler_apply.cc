@@ -188,7 +188,7 @@ void Scheduler::apply(const AttemptResult& fact) {
   if (!fact.infrastructure || fact.overload) poison_.survived(fact.attempt);
   if (fact.termination != Termination::kAgentUnavailable &&
       (fact.overload || fact.termination != Termination::kInfrastructure))
-    faults_.begins(method_subject(run));
+    started_methods_.insert(plan_.runs[run.raw()].method);
   if (fact.infrastructure) {
     count_failure(fact.attempt,
                   fact.overload ? RetryClass::kOverload : RetryClass::kInfrastructure);
@@ -360,7 +360,6 @@ void Scheduler::forgive(const AttemptId& last) {
 
 // An operator wants the run tried: whatever its task or method is parked for is forgiven.
 void Scheduler::forgive_fault(RunId run) {
-  faults_.unstarted().erase(run);
   for (const FaultSubject& subject : {task_subject(run), method_subject(run)}) {
     if (!faults_.is_parked(subject)) continue;
     faults_.forgive(subject);

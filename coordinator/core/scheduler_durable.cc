@@ -84,8 +84,7 @@ std::map<std::string, std::string> Scheduler::durable() const {
     out[fmt::format("{} {}", subject.kind == FaultSubject::Kind::kTask ? "task" : "method",
                     subject.index)] =
         faults_.describe(subject) + (faults_.is_parked(subject) ? "; parked" : "");
-  for (const FaultSubject& method : faults_.begun())
-    out[fmt::format("began {}", method.index)] = "yes";
+  for (const std::uint16_t method : started_methods_) out[fmt::format("began {}", method)] = "yes";
   for (const auto& [id, worker] : lost_) out["late " + to_string(id)] = worker.raw();
   for (const auto& [scope, percent] : alerts_.standing())
     out[fmt::format("alert {} {}", scope.raw(), percent)] = "told";

@@ -108,29 +108,13 @@ void Scheduler::hold_for_decision(RunId run, const std::string& reason) {
   out_.push_back(Alert{"a person decides (approve or cancel): " + reason, true, run});
 }
 
-// Runs whose pause is over are in line again.  A run that waits for what its method's others show
-// ends: as a failure, once an agent of the method is at work; as invalid, where nothing is left to
-// be done that could show one.
-void Scheduler::end_waits() {
+void Scheduler::release_due() {
   while (!due_.empty() && due_.begin()->first <= now_.mono) {
     const RunId run = due_.begin()->second;
     due_.erase(due_.begin());
     backoff_.erase(run);
     in_line(run);
   }
-  if (faults_.unstarted().empty()) return;
-  const bool over =
-      live_.empty() && backoff_.empty() && held_ == 0 && queue_.size() == queue_.held_back();
-  std::erase_if(faults_.unstarted(), [&](const auto& item) {
-    const auto [run, no] = item;
-    const RunPhase phase = phases_[run.raw()];
-    const bool begun = faults_.has_begun(method_subject(run));
-    if (phase != RunPhase::kActive && phase != RunPhase::kParked)
-      return begun || phase == RunPhase::kEnded;
-    if (!waits_for_start(run) || !(over || begun)) return false;
-    record(RunEnded{run, {run, no}, begun ? RunOutcome::kFailure : RunOutcome::kInvalid});
-    return true;
-  });
 }
 
 // It is to be done (again): at once, or when the attempt that is still ending has ended.

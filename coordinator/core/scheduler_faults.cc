@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/score/agent_end.h"
 #include "common/score/model_lack.h"
 #include "coordinator/core/scheduler.h"
 
@@ -18,16 +17,7 @@ FaultSubject Scheduler::method_subject(RunId run) const {
 }
 
 bool Scheduler::is_shut(RunId run) const {
-  if (waits_for_start(run)) return true;
   return faults_.is_parked(task_subject(run)) || faults_.is_parked(method_subject(run));
-}
-
-// Its program could not start in the last attempt that it has.
-bool Scheduler::waits_for_start(RunId run) const {
-  constexpr RetryClass kOf = RetryClass::kInfrastructure;
-  const auto it = faults_.unstarted().find(run);
-  return it != faults_.unstarted().end() && it->second.raw() == attempts_made_[run.raw()] &&
-         retries_of(kOf) < failures_of(run, kOf);
 }
 
 // What a result says of its task and its method: failures that are theirs, and that they work.
@@ -36,7 +26,6 @@ void Scheduler::judge_fault(const AttemptId& id, const wire::ResultMessage& r, W
   if (r.fault == Fault::kTask) return fault_failed(task_subject(id.run), id, r, from);
   if (r.fault == Fault::kAgent) {
     fault_worked(task_subject(id.run), id, from);  // its setup was done
-    if (is_could_not_start(r.cause) && faults_.has_begun(method_subject(id.run))) return;
     return fault_failed(method_subject(id.run), id, r, from);
   }
   if (r.termination == Termination::kInfrastructure && !r.overload) return;  // says nothing
@@ -84,7 +73,7 @@ void Scheduler::park_if_at_fault(const FaultSubject& subject) {
   // A model is no task's: what fails for want of it fails everywhere, also where it had worked.
   if (subject.kind == FaultSubject::Kind::kMethod && !is_no_model(last.cause)) {
     // It may lack something in one task's image alone: those runs end as they are registered to.
-    if (faults_.has_begun(subject)) return;
+    if (started_methods_.contains(static_cast<std::uint16_t>(subject.index))) return;
     const std::size_t tasks =
         faults_.distinct(subject, [&](RunId run) { return plan_.runs[run.raw()].task; });
     if (tasks < std::min<std::size_t>(2, plan_.tasks.size())) return;

@@ -151,10 +151,8 @@ OperatorAnswer Scheduler::requeue(OperatorFact& fact) {
       continue;
     // One that is parked because its task or method is has no row; with it go all the others there.
     if (parked_rows_[run.raw()]) record(RunUnparked{run});
-    // Something of it counts that an operator's word would forgive.
-    const bool failed =
-        failures_[run.raw()] != 0 || overloads_.contains(run) || poison_.is_over(run);
-    if (phase == RunPhase::kCancelled && failed) fact.forgiven.push_back({run, last_judged(run)});
+    if (phase == RunPhase::kCancelled && has_failed(run))
+      fact.forgiven.push_back({run, last_judged(run)});
     changed.push_back(run);
   }
   fact.act.runs = std::move(changed);
@@ -243,6 +241,11 @@ AttemptNo Scheduler::last_judged(RunId run) const {
   const auto it = live_.find(run);
   const bool out = it != live_.end() && it->second.state < State::kFinishing;
   return AttemptNo(out || denied_.contains(run) ? made - 1 : made);
+}
+
+// Something of it counts that an operator's word would forgive.
+bool Scheduler::has_failed(RunId run) const {
+  return failures_[run.raw()] != 0 || overloads_.contains(run) || poison_.is_over(run);
 }
 
 // ---------------------------------------------------------------- workers

@@ -135,7 +135,7 @@ TEST_SUITE("coordinator") {
     CHECK(scene.number("SELECT count(*) FROM attempts WHERE state = 'lost'") == 2);
     CHECK(scene.number("SELECT sum(charged) FROM attempts WHERE state = 'lost'") == 1'000'000);
     CHECK(scene.run("verify").exit_code == 0);
-    // An attempt that reserves less than a run of its task is a problem.
+    // An attempt that reserves less than a run of its task is a problem, whoever entered it.
     (void)output_of({"sqlite3", (scene.state() / "journal.sqlite").string(),
                      "UPDATE attempts SET ask = 400000, charged = 400000, cost_execution = 400000 "
                      "WHERE state = 'lost'"});

@@ -23,6 +23,27 @@ void keep_the_file_alone(const CampaignScene& scene) {
   fs::remove(scene.state() / "journal.sqlite-shm");
 }
 
+// Four runs that end, and four whose agents wait at the gate.
+CampaignShape half_gated_shape() {
+  CampaignShape shape = gated_shape(4);
+  shape.methods.push_back("noop");
+  shape.slots = 2;
+  return shape;
+}
+
+// The coordinator dies where a run has ended and two are under way; its journal loses the log.
+void kill_with_two_under_way(const CampaignScene& scene) {
+  Child run = scene.start("run");
+  REQUIRE_MESSAGE(eventually([&] { return 1 <= scene.ended() && scene.agents_run(2); }),
+                  scene.said());
+  REQUIRE(eventually([&] {
+    const Json status = scene.status();
+    return status.is_object() && status.at("running").get<int>() == 2;
+  }));
+  kill_now(run);
+  keep_the_file_alone(scene);
+}
+
 CommandOutcome journal(const CampaignScene& scene, const std::string& verb) {
   return proctor::testing::proctor({"journal", verb, scene.folder().string()});
 }
@@ -80,20 +101,10 @@ TEST_SUITE("coordinator") {
   }
 
   TEST_CASE("a recovered journal leaves what is under way to the workers that have it") {
-    CampaignShape shape = gated_shape(4);
-    shape.methods.push_back("noop");
-    shape.slots = 2;
+    CampaignShape shape = half_gated_shape();
     shape.global = shape.task = "4.00";  // of runs that reserve 0.50
     const CampaignScene scene(shape);
-    Child run = scene.start("run");
-    REQUIRE_MESSAGE(eventually([&] { return 1 <= scene.ended() && scene.agents_run(2); }),
-                    scene.said());
-    REQUIRE(eventually([&] {
-      const Json status = scene.status();
-      return status.is_object() && status.at("running").get<int>() == 2;
-    }));
-    kill_now(run);
-    keep_the_file_alone(scene);
+    kill_with_two_under_way(scene);
     const CommandOutcome recovered = journal(scene, "recover");
     REQUIRE_MESSAGE(recovered.exit_code == 0, (recovered.out + recovered.err));
     // In the campaign's one word for its money: without a price table these are no dollars.
@@ -114,19 +125,8 @@ TEST_SUITE("coordinator") {
   }
 
   TEST_CASE("what may have been under way elsewhere is charged for as many slots as there were") {
-    CampaignShape shape = gated_shape(4);
-    shape.methods.push_back("noop");
-    shape.slots = 2;
-    const CampaignScene scene(shape);
-    Child run = scene.start("run");
-    REQUIRE_MESSAGE(eventually([&] { return 1 <= scene.ended() && scene.agents_run(2); }),
-                    scene.said());
-    REQUIRE(eventually([&] {
-      const Json status = scene.status();
-      return status.is_object() && status.at("running").get<int>() == 2;
-    }));
-    kill_now(run);
-    keep_the_file_alone(scene);
+    const CampaignScene scene(half_gated_shape());
+    kill_with_two_under_way(scene);
     for (const pid_t worker : scene.workers()) ::kill(worker, SIGKILL);
     REQUIRE(eventually([&] { return scene.workers().empty(); }));
     fs::remove_all(scene.state() / "workers/workers");  // as of a worker of another host

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
 
 #include "common/ledger/redis_ledger.h"
@@ -33,7 +34,49 @@ Result<RestoredState> known_to(const fs::path& journal, bool& blank) {
   return reader->load();
 }
 
+// RUN.ATTEMPT, as the files of workers are named.
+std::optional<AttemptId> attempt_named(std::string_view stem) {
+  const std::size_t dot = std::min(stem.find('.'), stem.size());
+  const auto run = number_of(stem.substr(0, dot)),
+             no = number_of(stem.substr(std::min(dot + 1, stem.size())));
+  if (!run || !no || *no == 0 || kAttemptsMax < *no) return std::nullopt;
+  return AttemptId{RunId(*run), AttemptNo(*no)};
+}
+
+// A book in which no page was written is of an attempt that never began
+// (worker/shell/meter_book.h).
+bool is_written(const fs::path& file) {
+  constexpr std::size_t kBytes = std::size_t{1} << 20;
+  const Result<std::string> bytes = read_file(file, kBytes);
+  return !bytes.ok() || bytes->find_first_not_of('\0') != std::string::npos;
+}
+
 }  // namespace
+
+std::optional<std::uint32_t> number_of(std::string_view text) {
+  std::uint32_t no = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), no);
+  if (error != std::errc() || stop != text.data() + text.size()) return std::nullopt;
+  return no;
+}
+
+std::map<AttemptId, WorkerId> held_by_workers(const FrozenCampaign& frozen) {
+  std::map<AttemptId, WorkerId> out;
+  std::error_code ec;
+  for (const auto& [folder, ending] :
+       {std::pair("meters", ".meter"), std::pair("spool", ".result")})
+    for (fs::directory_iterator home(frozen.folder.worker_homes(), ec), end; !ec && home != end;
+         home.increment(ec)) {
+      std::error_code none;
+      for (fs::directory_iterator file(home->path() / folder / frozen.id, none);
+           !none && file != end; file.increment(none)) {
+        const auto id = attempt_named(file->path().stem().string());
+        if (id && file->path().extension() == ending && is_written(file->path()))
+          out.emplace(*id, WorkerId(home->path().filename().string()));
+      }
+    }
+  return out;
+}
 
 Result<StatusSnapshot> last_status(const StateFolder& folder) {
   constexpr std::size_t kStatusBytes = std::size_t{64} << 20;
@@ -52,7 +95,10 @@ Result<Around> look_around(const FrozenCampaign& frozen) {
   Around out;
   const Result<std::optional<LedgerHeld>> held = held_by_redis(frozen);
   if (!held.ok()) out.unasked = held.error().detail;
-  const std::vector<Evidence> evidence = evidence_of(frozen.folder, frozen.plan, 0);
+  std::vector<Evidence> evidence = evidence_of(frozen.folder, frozen.plan, 0);
+  for (const auto& [id, worker] : held_by_workers(frozen))
+    if (id.run.raw() < frozen.plan.size())
+      evidence.push_back({id, frozen.folder.worker_homes() / worker.raw()});
   bool blank = false;
   PROCTOR_TRY(const RestoredState state, known_to(frozen.folder.journal(), blank));
   out.problems = unknown_evidence(evidence, state);

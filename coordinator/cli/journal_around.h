@@ -1,7 +1,11 @@
 #pragma once
 // What is around a journal that nobody writes to, and what of it the journal does not know
-// (coordinator/shell/behind.h): run directories, and a Redis that is configured and answers.
+// (coordinator/shell/behind.h): run directories, meter books and results of this host's workers,
+// and a Redis that is configured and answers.
+#include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/result.h"
@@ -19,6 +23,12 @@ struct Around {
 // An error: the journal cannot be read.  One that is not there, or has nothing in it, knows of
 // nothing: whatever is around it is a problem then, also what the coordinator's last word says.
 Result<Around> look_around(const FrozenCampaign& frozen);
+inline constexpr std::uint32_t kAttemptsMax = 255;
+// A whole decimal number; nothing for other text.
+std::optional<std::uint32_t> number_of(std::string_view text);
+// Attempts of which a worker of this host has a meter book or a result, and that worker.  Books are
+// read first: a book goes when its result is in the spool.
+std::map<AttemptId, WorkerId> held_by_workers(const FrozenCampaign& frozen);
 // The coordinator's last word (status.json).
 Result<StatusSnapshot> last_status(const StateFolder& folder);
 // "PATH says that 2 of 6 runs had ended and 1 was under way", by the coordinator's last word;

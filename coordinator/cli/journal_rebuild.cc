@@ -1,7 +1,6 @@
 #include "coordinator/cli/journal_rebuild.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <optional>
 #include <set>
@@ -19,51 +18,6 @@ namespace {
 // Rows that one damaged page of attempts can hold: so many runs behind the last known one may have
 // begun.
 constexpr std::uint32_t kRowsOfPage = 64;
-constexpr std::uint32_t kAttemptsMax = 255;
-
-std::optional<std::uint32_t> number(std::string_view text) {
-  std::uint32_t no = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), no);
-  if (error != std::errc() || stop != text.data() + text.size()) return std::nullopt;
-  return no;
-}
-
-// RUN.ATTEMPT, as the files of workers are named.
-std::optional<AttemptId> attempt_named(std::string_view stem) {
-  const std::size_t dot = std::min(stem.find('.'), stem.size());
-  const auto run = number(stem.substr(0, dot)),
-             no = number(stem.substr(std::min(dot + 1, stem.size())));
-  if (!run || !no || *no == 0 || kAttemptsMax < *no) return std::nullopt;
-  return AttemptId{RunId(*run), AttemptNo(*no)};
-}
-
-// A book in which no page was written is of an attempt that never began
-// (worker/shell/meter_book.h).
-bool is_written(const fs::path& file) {
-  constexpr std::size_t kBytes = std::size_t{1} << 20;
-  const Result<std::string> bytes = read_file(file, kBytes);
-  return !bytes.ok() || bytes->find_first_not_of('\0') != std::string::npos;
-}
-
-// Attempts of which a worker of this host has a meter book or a result, and that worker.  Books are
-// read first: a book goes when its result is in the spool.
-std::map<AttemptId, WorkerId> held_by_workers(const FrozenCampaign& frozen) {
-  std::map<AttemptId, WorkerId> out;
-  std::error_code ec;
-  for (const auto& [folder, ending] :
-       {std::pair("meters", ".meter"), std::pair("spool", ".result")})
-    for (fs::directory_iterator home(frozen.folder.worker_homes(), ec), end; !ec && home != end;
-         home.increment(ec)) {
-      std::error_code none;
-      for (fs::directory_iterator file(home->path() / folder / frozen.id, none);
-           !none && file != end; file.increment(none)) {
-        const auto id = attempt_named(file->path().stem().string());
-        if (id && file->path().extension() == ending && is_written(file->path()))
-          out.emplace(*id, WorkerId(home->path().filename().string()));
-      }
-    }
-  return out;
-}
 
 // The slots of workers whose books are not on this host, by the coordinator's last word: so many
 // attempts may have been under way and left nothing here.  Unknown: as many as a page has rows.
@@ -163,7 +117,7 @@ class Rebuilder {
     for (fs::directory_iterator it(folder, ec), end; !ec && it != end; it.increment(ec)) {
       const std::string text = it->path().filename().string();
       if (!text.starts_with(kPrefix)) continue;
-      const auto no = number(std::string_view(text).substr(kPrefix.size()));
+      const auto no = number_of(std::string_view(text).substr(kPrefix.size()));
       if (no && 0 < *no && *no <= kAttemptsMax) out.push_back(*no);
     }
     std::ranges::sort(out);

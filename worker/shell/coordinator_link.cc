@@ -317,7 +317,7 @@ void CoordinatorLink::sync() {
   if (books_told_ && m.unacked.size() < limits::kBatchItems)
     for (const BootId life : parts_.earlier)
       if (m.features.size() < wire::kFeaturesMax) m.features.push_back(wire::books_feature(life));
-  if (campaign_.empty() && !worker_.alone) m.campaign = kNoCampaign;
+  if (campaign_.empty()) m.campaign = kNoCampaign;  // what is kept of it is not read yet
   if (!campaign_.empty()) {
     const RateGate::Word word = parts_.gate_of(campaign_)->ask(last_said_);
     m.ticket = word.ticket;

@@ -221,11 +221,15 @@ TEST_SUITE("coordinator") {
     kill_now(run);
     keep_the_file_alone(scene);
     scene.write(scene.state() / "journal.sqlite", "");
-    const CommandOutcome checked = journal(scene, "check");
+    CommandOutcome checked = journal(scene, "check");
     CHECK(checked.exit_code == 1);
     CHECK_MESSAGE(contains(checked.out, "were under way"), checked.out);
     CHECK(scene.run("run").exit_code == 4);
     CHECK(scene.run("resume").exit_code == 4);
+    fs::remove(scene.state() / "status.json");  // its worker's meter book is left
+    checked = journal(scene, "check");
+    CHECK(checked.exit_code == 1);
+    CHECK_MESSAGE(contains(checked.out, "that the journal never granted"), checked.out);
     recovers_to_the_end(scene, 2);
   }
 

@@ -135,7 +135,8 @@ TEST_SUITE("worker") {
       Child worker = scene.start_worker();
       REQUIRE(coordinator.connected());
       // Of the campaign: only then is it known what the spool holds.
-      REQUIRE(coordinator.until([&] { return !coordinator.syncs.back().campaign.empty(); }));
+      REQUIRE(coordinator.until(
+          [&] { return coordinator.syncs.back().campaign == coordinator.campaign; }));
       const wire::Sync& said = coordinator.syncs.back();
       lives.push_back(said.boot);
       for (const BootId life : lives) CHECK(wire::has_books_of(said, life) == (life != said.boot));

@@ -60,7 +60,7 @@ TEST_SUITE("campaign") {
     REQUIRE(eventually([&] { return scene.agents_run(1); }));
     const CommandOutcome beside = scene.run("try", {"add", "slow"});
     CHECK(beside.exit_code != 0);
-    CHECK_MESSAGE(contains(beside.err, "it is being tried now"), beside.err);
+    CHECK_MESSAGE(contains(beside.err, "by another proctor try"), beside.err);
     first.signal(SIGKILL);
     first.wait(std::chrono::minutes(1));
     scene.open_gate();
@@ -68,6 +68,33 @@ TEST_SUITE("campaign") {
     CHECK_MESSAGE(again.exit_code == 0, again.err);
     CHECK_MESSAGE(contains(again.out, "ended with success"), again.out);
     scene.require_nothing_left();
+  }
+
+  TEST_CASE("a first stage with tasks and replicates of its own changes no try and no selfcheck") {
+    CampaignShape shape;
+    shape.tasks = {"add", "more"};
+    shape.methods = {"noop", "reference", solving_method("agent")};
+    const CampaignScene scene(shape);
+    const fs::path yaml = scene.folder() / "campaign.yaml";
+    scene.write(yaml,
+                scene.read(yaml) +
+                    "stages:\n  - {name: limited, tasks: [more], replicates: 3, order: tasks}\n"
+                    "  - {name: full, entry: [complete_or_stopped], approval: {people: 2}}\n"
+                    "retries: {escalate: true, park_after: 1}\n");
+    for (const char* task : {"add", "more"}) {
+      const CommandOutcome tried = scene.run("try", {task, "agent"});
+      CHECK_MESSAGE(tried.exit_code == 0, tried.err);
+      const fs::path runs = scene.state() / "try" / task / "agent/runs" / task / "agent";
+      CHECK(fs::exists(runs / "r1/attempt-1"));
+      CHECK_FALSE(fs::exists(runs / "r2"));
+    }
+    const CommandOutcome checked = scene.run("selfcheck", {"--repeats", "2", "--mutants", "2"});
+    CHECK_MESSAGE(checked.exit_code == 0, checked.out << checked.err);
+    const Json kept = parse_json(scene.read(scene.folder() / "reports/selfcheck.json")).value();
+    for (const Json& task : kept["tasks"]) {
+      CHECK(task["verdict"] == "weak");  // its reference is one line
+      for (const Json& variant : task["variants"]) CHECK(variant["outcomes"].size() == 2);
+    }
   }
 
   TEST_CASE("a task that tells no solution from none is told wherever somebody looks") {

@@ -98,7 +98,7 @@ void count_run(const FrozenCampaign& frozen, const RunRecord& run, const Contrac
 }  // namespace
 
 StateFolder screen_folder(const fs::path& campaign, const std::string& arm) {
-  return {StateFolder{campaign}.state() / "screen" / arm};
+  return StateFolder::trials(campaign, ".proctor/screen/" + arm);
 }
 
 Result<FrozenCampaign> screen_frozen(const Campaign& campaign,

@@ -81,7 +81,7 @@ Repeat repeat_of(const FrozenCampaign& frozen, const RunRecord& run) {
 }  // namespace
 
 StateFolder selfcheck_folder(const fs::path& campaign) {
-  return {StateFolder{campaign}.state() / "selfcheck"};
+  return StateFolder::trials(campaign, ".proctor/selfcheck");
 }
 
 Campaign trial_campaign(const Campaign& campaign, Trials trials) {

@@ -69,7 +69,7 @@ Result<FileLock> own_trial(const StateFolder& place, const std::string& command)
 }
 
 Status begin_trial(const FrozenCampaign& frozen) {
-  LocalWorkers::end_left(frozen.folder);
+  PROCTOR_CHECK_OK(LocalWorkers::end_left(frozen.folder));
   PROCTOR_CHECK_OK(remove_tree(frozen.folder.campaign));
   PROCTOR_CHECK_OK(make_dirs(frozen.folder.campaign));
   return write_file(mark_of(frozen.folder), frozen.id);

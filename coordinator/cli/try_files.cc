@@ -27,7 +27,7 @@ std::optional<Names> names_of(const std::string& run) {
 
 StateFolder try_folder(const fs::path& campaign, const std::string& task,
                        const std::string& method) {
-  return {StateFolder{campaign}.state() / "try" / task / method};
+  return StateFolder::trials(campaign, ".proctor/try/" + task + "/" + method);
 }
 
 Result<TriedRun> find_try(const std::string& campaign, const std::string& run) {

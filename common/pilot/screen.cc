@@ -100,6 +100,17 @@ std::string why_flaky(const ScreenTask& task, const ScreenSettings& settings) {
   return "";
 }
 
+// Empty where each state was judged as often as was asked for.
+std::string why_unjudged(const ScreenTask& task, const ScreenSettings& settings) {
+  if (!task.lack.empty()) return task.lack;
+  if (task.arms.empty()) return "no repeat of it was judged";
+  for (const ScreenArm& arm : task.arms)
+    if (const std::uint64_t asked = arm.arm == kArmAlone ? settings.repeats : settings.load_repeats;
+        arm.repeats < asked)
+      return fmt::format("{} has {} of {} repeats", place_of(arm), arm.repeats, asked);
+  return "";
+}
+
 std::string why_undecided(const ScreenTask& task, const ScreenSettings& settings) {
   const double bound = number(settings.bound);
   for (const ScreenArm& arm : task.arms)
@@ -190,7 +201,7 @@ void decide(ScreenTask& task, const ScreenSettings& settings) {
   task.why = why_flaky(task, settings);
   task.verdict = ScreenVerdict::kFlaky;
   if (!task.why.empty()) return;
-  task.why = task.lack;
+  task.why = why_unjudged(task, settings);
   task.verdict = ScreenVerdict::kUnjudged;
   if (!task.why.empty()) return;
   task.why = why_undecided(task, settings);

@@ -28,7 +28,7 @@ std::size_t count(const VariantRuns& v, RunOutcome outcome) {
       std::ranges::count_if(v.repeats, [&](const Repeat& r) { return r.outcome == outcome; }));
 }
 bool all_are(const VariantRuns& v, RunOutcome outcome) {
-  return count(v, outcome) == v.repeats.size();
+  return !v.repeats.empty() && count(v, outcome) == v.repeats.size();
 }
 
 std::string of_all(const VariantRuns& v, std::size_t n) {
@@ -169,8 +169,14 @@ Finding of_mutants(const MutantTally& m, const SelfcheckSettings& settings) {
 }
 
 // An invalid run among others is the host's failure and no flicker of the task.
-Finding unjudged(const std::vector<VariantRuns>& runs) {
+Finding unjudged(const std::vector<VariantRuns>& runs, std::uint32_t repeats) {
+  if (find(runs, kVariantNoop) == nullptr)
+    return {SelfcheckCause::kUnjudged, "unjudged: noop has no outcome"};
   for (const VariantRuns& v : runs) {
+    if (v.repeats.size() < repeats)
+      return {SelfcheckCause::kUnjudged, "unjudged: " + v.variant + " has " +
+                                             std::to_string(v.repeats.size()) + " of " +
+                                             std::to_string(repeats) + " repeats"};
     const bool all_invalid = all_are(v, RunOutcome::kInvalid);
     for (const Repeat& r : v.repeats) {
       const bool spoiled = r.outcome == RunOutcome::kInvalid && !all_invalid && !is_mutant(v);
@@ -184,10 +190,10 @@ Finding unjudged(const std::vector<VariantRuns>& runs) {
 
 Finding find_what_is_wrong(const Contract& contract, const std::vector<VariantRuns>& runs,
                            const MutantTally& mutants, const SelfcheckSettings& settings) {
-  std::vector<Finding> found{unjudged(runs)};
+  std::vector<Finding> found{unjudged(runs, settings.repeats)};
   const VariantRuns* reference = find(runs, kVariantReference);
   const VariantRuns* noop = find(runs, kVariantNoop);
-  if (!found.front().verdict.empty() || noop == nullptr) return found.front();
+  if (!found.front().verdict.empty()) return found.front();
   const std::string tests = " (" + joined(tests_in_reference(contract)) + ")";
   const auto say = [&](Finding finding) {
     if (!finding.verdict.empty()) found.push_back(std::move(finding));

@@ -46,7 +46,7 @@ enum class SelfcheckCause {
   kMutants,  // too many survive
   kFewMutants,
   kFlaky,
-  kUnjudged,  // some run has no outcome
+  kUnjudged,  // some run has no outcome, or there were fewer than were asked for
 };
 
 struct MutantTally {
@@ -75,7 +75,8 @@ struct SelfcheckTask {
 // Sound or weak.
 bool is_good(const SelfcheckTask& task);
 
-// Requires: one entry of `runs` per variant of the contract.
+// Requires: one entry of `runs` per variant of the contract.  Fewer repeats of one than
+// settings.repeats: unjudged.
 SelfcheckTask judge_selfcheck(const Contract& contract, const std::vector<VariantRuns>& runs,
                               const SelfcheckSettings& settings);
 // Of a contract that nothing was run of: its host lacks something.

@@ -147,10 +147,12 @@ const SelfcheckTask* still_holds(const SelfcheckResults& earlier, const Contract
   if (it == earlier.tasks.end() || it->contract != contract.digest ||
       it->image != contract.environment.image)
     return nullptr;
-  // An earlier version knew fewer variants.
+  // An earlier version knew fewer variants, or judged over fewer repeats than were asked for.
   for (const Variant& v : variants_of(contract, {.mutants = 0}))
     if (std::ranges::find(it->variants, v.name, &VariantOutcomes::variant) == it->variants.end())
       return nullptr;
+  for (const VariantOutcomes& v : it->variants)
+    if (v.outcomes.size() < settings.repeats) return nullptr;
   const bool may_be_otherwise =
       it->cause == SelfcheckCause::kCannotRun || it->cause == SelfcheckCause::kUnjudged;
   return may_be_otherwise ? nullptr : &*it;

@@ -434,7 +434,7 @@ Result<int> run_frozen(const RunOptions& options, const FrozenCampaign& frozen) 
   int code = exit_code_of(outcome, last, options);
   if (hopeless && code != kOk) {
     std::fprintf(stderr, "proctor: every local worker ended as soon as it had begun; %s says why\n",
-                 (frozen.folder.logs() / "local-1.log").c_str());
+                 frozen.folder.worker_log(frozen.folder.worker_prefix() + "1").c_str());
     code = kInfrastructure;
   }
   PROCTOR_TRY(const WrittenReport report, write_report_files(frozen));

@@ -1,5 +1,7 @@
 #include "coordinator/cli/cvdp_campaign.h"
 
+#include <fmt/format.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -13,15 +15,9 @@
 namespace proctor::cli {
 namespace {
 
-constexpr const char* kCampaignText =
-    R"(# Made by `proctor cvdp import`; docs/file-formats.md says what else can stand here.
-name: @NAME@
-# noop has to fail and reference to succeed on every task: then the tasks are sound.
-methods: @METHODS@
-replicates: @REPLICATES@
-budget: {global: "@GLOBAL@.00", run: "@RUN@"}
-strata: [category, difficulty, dataset_kind]
-)";
+constexpr const char* kHead =
+    "# Made by `proctor cvdp import`; docs/file-formats.md says what else can stand here.\n"
+    "# noop has to fail and reference to succeed on every task: then the tasks are sound.\n";
 
 std::string campaign_name(const fs::path& folder) {
   std::string out;
@@ -55,16 +51,9 @@ class ImportWork {
     PROCTOR_CHECK_OK(contexts_.open());
     const fs::path campaign = folder_ / "campaign.yaml";
     if (fs::exists(campaign, ec)) return ok_status();
-    std::string text = kCampaignText;
-    const auto put = [&text](std::string_view mark, const std::string& word) {
-      text.replace(text.find(mark), mark.size(), word);
-    };
-    put("@NAME@", campaign_name(fs::absolute(folder_).lexically_normal()));
-    put("@METHODS@", options_.methods);
-    put("@REPLICATES@", std::to_string(options_.replicates));
-    put("@RUN@", options_.run_usd);
-    put("@GLOBAL@", std::to_string(options_.global_usd));
-    return write_file(campaign, text, Durability::kSync, kOpenFile);
+    const std::string name = campaign_name(fs::absolute(folder_).lexically_normal());
+    return write_file(campaign, kHead + cvdp_campaign_text(name, options_), Durability::kSync,
+                      kOpenFile);
   }
 
   Status add(cvdp::Record record) {
@@ -156,6 +145,13 @@ class ImportWork {
 };
 
 }  // namespace
+
+std::string cvdp_campaign_text(const std::string& name, const ImportOptions& options) {
+  return fmt::format(
+      "name: {}\nmethods: {}\nreplicates: {}\nbudget: {{global: \"{}.00\", run: \"{}\"}}\n"
+      "strata: [category, difficulty, dataset_kind]\n",
+      name, options.methods, options.replicates, options.global_usd, options.run_usd);
+}
 
 Status take_prices(const fs::path& table, const fs::path& campaign) {
   constexpr std::size_t kMostBytes = std::size_t{64} << 20;

@@ -31,6 +31,8 @@ struct Imported {
   std::vector<LeftOut> left_out;  // told on standard error too
   std::uint64_t errors = 0;       // records that are none
 };
+// campaign.yaml of a dataset, or of the answers that a judge is asked about.
+std::string cvdp_campaign_text(const std::string& name, const ImportOptions& options);
 // The price table of a campaign, from a file of somebody's.
 Status take_prices(const fs::path& table, const fs::path& campaign);
 // kConflict: the campaign is frozen.

@@ -45,11 +45,12 @@ Status write_campaign(const JudgeOptions& options, const std::vector<cvdp::Judge
       PROCTOR_CHECK_OK(write_file(path, f.bytes, Durability::kLazy, f.mode));
     }
   if (!options.prices.empty()) PROCTOR_CHECK_OK(take_prices(options.prices, options.folder));
-  PROCTOR_CHECK_OK(write_file(
-      options.folder / "campaign.yaml",
-      "name: judging\nmethods: [" + options.method + "]\nreplicates: 1\nbudget: {global: \"" +
-          std::to_string(options.global_usd) + ".00\", run: \"" + options.run_usd +
-          "\"}\nstrata: [category, difficulty, dataset_kind]\n"));
+  ImportOptions one;
+  one.methods = "[" + options.method + "]";
+  one.global_usd = options.global_usd;
+  one.run_usd = options.run_usd;
+  PROCTOR_CHECK_OK(
+      write_file(options.folder / "campaign.yaml", cvdp_campaign_text("judging", one)));
   return write_file(options.folder / "cases.json", Json{{"cases", digest_of(cases)}}.dump() + "\n");
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <set>
 
 #include "common/base/json.h"
 #include "common/contract/models_file.h"
@@ -155,13 +156,15 @@ Result<std::optional<CvdpMode>> model_mode(const ModelFlags& flags, const CvdpPl
   return out;
 }
 
-Status take_models(const ModelFlags& flags, CvdpPlan& plan) {
-  const bool asks = (!flags.model.empty() && !is_local(flags.model)) || !flags.judge.empty();
+Status take_models(const ModelFlags& flags, const std::string& agents, CvdpPlan& plan) {
+  std::set<std::string> asked;
+  for (const std::string& name : {flags.model, flags.judge, agents})
+    if (!name.empty() && !is_local(name)) asked.insert(name);
   if (!flags.judge.empty()) {
     plan.judge = flags.judge;
     plan.judge_method = method_json("judge", flags.judge, flags).dump();
   }
-  if (!asks) return ok_status();
+  if (asked.empty() || plan.reports_only) return ok_status();
   plan.models_file = flags.models_file;
   if (!plan.models_file.empty()) {
     PROCTOR_TRY([[maybe_unused]] const ModelsFile models, load_models(plan.models_file));
@@ -169,8 +172,7 @@ Status take_models(const ModelFlags& flags, CvdpPlan& plan) {
   }
   PROCTOR_TRY(const Json access, access_of(flags));
   Json models = Json::object();
-  for (const std::string& name : {flags.model, flags.judge})
-    if (!name.empty() && !is_local(name)) models[name] = access;
+  for (const std::string& name : asked) models[name] = access;
   plan.models_text = Json{{"models", models}}.dump(1) + "\n";
   PROCTOR_TRY([[maybe_unused]] const ModelsFile sound, parse_models(plan.models_text));
   return ok_status();

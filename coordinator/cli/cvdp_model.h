@@ -27,8 +27,9 @@ void add_model_flags(Command command, ModelFlags& flags);
 Result<std::optional<CvdpMode>> model_mode(const ModelFlags& flags, const CvdpPlan& plan);
 // Which of them do not go together.  kInvalid.
 Status check_models(const ModelFlags& flags);
-// How models are reached and who judges, into the plan.
-Status take_models(const ModelFlags& flags, CvdpPlan& plan);
+// How models are reached and who judges, into the plan.  `agents`: the model of an agent's gateway;
+// empty: it has none.
+Status take_models(const ModelFlags& flags, const std::string& agents, CvdpPlan& plan);
 
 inline constexpr const char* kLocalExport = "local_export";
 inline constexpr const char* kLocalImport = "local_import";

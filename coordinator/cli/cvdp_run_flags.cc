@@ -153,7 +153,12 @@ Result<CvdpPlan> plan_of(const CvdpFlags& flags) {
   plan.dataset.settings.licensed = !flags.verif_eda.empty() && !flags.license_network.empty();
   PROCTOR_CHECK_OK(check_agent(flags.agent));
   PROCTOR_CHECK_OK(check_models(flags.model));
-  PROCTOR_CHECK_OK(take_models(flags.model, plan));
+  std::string agents_model;
+  if (!flags.agent.method_file.empty()) {
+    PROCTOR_TRY(const Method method, load_agent_method(flags.agent.method_file));
+    if (method.gateway) agents_model = method.gateway->model;
+  }
+  PROCTOR_CHECK_OK(take_models(flags.model, agents_model, plan));
   plan.metadata.force_agentic = flags.force_agentic;
   plan.metadata.force_agentic_include_golden = plan.dataset.include_golden;
   plan.metadata.force_agentic_include_harness = plan.dataset.include_harness;

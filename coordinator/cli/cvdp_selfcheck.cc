@@ -50,7 +50,7 @@ Result<int> selfcheck(const CvdpFlags& flags) {
       "times each\n",
       ids.size() - unsound, ids.size(), samples);
   if (outcome.exit_code != kOk) return outcome.exit_code;
-  return unsound == 0 ? kOk : kJobFailed;
+  return unsound == 0 && !ids.empty() ? kOk : kJobFailed;
 }
 
 }  // namespace

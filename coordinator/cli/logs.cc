@@ -68,6 +68,7 @@ std::optional<fs::path> at_worker(const Subject& subject, const AttemptId& id) {
       if (fs::is_directory(dir, unused)) return dir;
       continue;
     }
+    if (!it->path().filename().string().starts_with(subject.folder.worker_prefix())) continue;
     for (fs::directory_iterator run(it->path() / "runs", unused); !unused && run != end;
          run.increment(unused)) {
       std::error_code absent;

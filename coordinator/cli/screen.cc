@@ -14,6 +14,7 @@
 #include "coordinator/cli/screen_campaign.h"
 #include "coordinator/cli/screen_text.h"
 #include "coordinator/cli/share_option.h"
+#include "coordinator/cli/trial_campaign.h"
 #include "coordinator/cli/trial_run.h"
 
 namespace proctor::cli {
@@ -207,15 +208,13 @@ Result<int> screen(ScreenArgs args) {
   std::vector<ScreenTask> found;
   std::vector<Screened> todo;
   std::size_t reused = 0;
-  Campaign bare = campaign;  // for a look at one contract at a time
-  bare.contracts.clear();
   for (const Contract* c : asked) {
     if (!args.again && still_holds(earlier, *c, args.settings)) {
       ++reused;
       continue;
     }
     const std::vector<std::string> missing =
-        missing_here(args.options, screen_campaign(bare, {c}, 1, usd));
+        missing_here(args.options, selfcheck_campaign(campaign, {{c, {}}}, 1, usd));
     if (missing.empty())
       todo.push_back({c, states_of(*c)});
     else

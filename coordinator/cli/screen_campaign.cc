@@ -6,7 +6,7 @@
 #include "common/score/junit.h"
 #include "common/score/tap.h"
 #include "common/trace/evidence.h"
-#include "coordinator/cli/selfcheck_campaign.h"
+#include "coordinator/cli/trial_campaign.h"
 
 namespace proctor::cli {
 namespace {
@@ -21,13 +21,6 @@ std::vector<TaskVariants> variants_of_all(const std::vector<const Contract*>& ta
   std::vector<TaskVariants> out;
   out.reserve(tasks.size());
   for (const Contract* c : tasks) out.push_back({c, variants_to_screen(*c)});
-  return out;
-}
-
-SelfcheckSettings settings_of(const Campaign& campaign, std::uint32_t repeats) {
-  SelfcheckSettings out;
-  out.repeats = repeats;
-  out.seed = campaign.seed;
   return out;
 }
 
@@ -105,20 +98,15 @@ void count_run(const FrozenCampaign& frozen, const RunRecord& run, const Contrac
 }  // namespace
 
 StateFolder screen_folder(const fs::path& campaign, const std::string& arm) {
-  return {StateFolder{campaign}.state() / "screen" / arm};
-}
-
-Campaign screen_campaign(const Campaign& campaign, const std::vector<const Contract*>& tasks,
-                         std::uint32_t repeats, std::optional<MicroUsd> usd) {
-  return selfcheck_campaign(campaign, variants_of_all(tasks), settings_of(campaign, repeats), usd);
+  return StateFolder::trials(campaign, ".proctor/screen/" + arm);
 }
 
 Result<FrozenCampaign> screen_frozen(const Campaign& campaign,
                                      const std::vector<const Contract*>& tasks,
                                      std::uint32_t repeats, std::optional<MicroUsd> usd,
                                      StateFolder folder) {
-  return selfcheck_frozen(screen_campaign(campaign, tasks, repeats, usd), variants_of_all(tasks),
-                          std::move(folder));
+  const std::vector<TaskVariants> all = variants_of_all(tasks);
+  return freeze_trials(selfcheck_campaign(campaign, all, repeats, usd), all, std::move(folder));
 }
 
 std::vector<ScreenState> states_of(const Contract& contract) {

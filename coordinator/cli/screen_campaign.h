@@ -13,10 +13,8 @@ namespace proctor::cli {
 
 // `arm`: kArmAlone or kArmLoad.
 StateFolder screen_folder(const fs::path& campaign, const std::string& arm);
-// `usd`: what all of it may cost; nothing: no limit.
-Campaign screen_campaign(const Campaign& campaign, const std::vector<const Contract*>& tasks,
-                         std::uint32_t repeats, std::optional<MicroUsd> usd);
-// Frozen; of no time: the same arm of the same contracts is the same campaign.
+// `usd`: what all of it may cost; nothing: no limit.  The same arm of the same contracts is the
+// same campaign.
 Result<FrozenCampaign> screen_frozen(const Campaign& campaign,
                                      const std::vector<const Contract*>& tasks,
                                      std::uint32_t repeats, std::optional<MicroUsd> usd,

@@ -10,9 +10,9 @@
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/pilot_commands.h"
 #include "coordinator/cli/report_digests.h"
-#include "coordinator/cli/selfcheck_campaign.h"
 #include "coordinator/cli/selfcheck_text.h"
 #include "coordinator/cli/share_option.h"
+#include "coordinator/cli/trial_campaign.h"
 #include "coordinator/cli/trial_run.h"
 
 namespace proctor::cli {
@@ -54,10 +54,10 @@ struct Ran {
 
 Result<Ran> run_variants(SelfcheckArgs& args, const Campaign& campaign,
                          const std::vector<TaskVariants>& tasks, std::optional<MicroUsd> usd) {
-  Campaign derived = selfcheck_campaign(campaign, tasks, args.settings, usd);
+  Campaign derived = selfcheck_campaign(campaign, tasks, args.settings.repeats, usd);
   PROCTOR_CHECK_OK(check_programs(args.options, derived));
   PROCTOR_TRY(const FrozenCampaign frozen,
-              selfcheck_frozen(std::move(derived), tasks, selfcheck_folder(campaign.folder)));
+              freeze_trials(std::move(derived), tasks, selfcheck_folder(campaign.folder)));
   Ran out;
   args.options.go_on = "proctor selfcheck " + args.folder;
   PROCTOR_TRY(const Trial trial, run_trial(args.options, frozen));
@@ -144,15 +144,13 @@ Result<int> selfcheck(SelfcheckArgs args) {
   std::vector<SelfcheckTask> found;
   std::vector<TaskVariants> todo;
   std::size_t reused = 0;
-  Campaign bare = campaign;  // for a look at one contract at a time
-  bare.contracts.clear();
   for (const Contract* c : asked) {
     if (!args.again && still_holds(earlier, *c, args.settings) != nullptr) {
       ++reused;
       continue;
     }
     const std::vector<std::string> missing =
-        missing_here(args.options, selfcheck_campaign(bare, {{c, {}}}, args.settings, usd));
+        missing_here(args.options, selfcheck_campaign(campaign, {{c, {}}}, 1, usd));
     if (missing.empty())
       todo.push_back({c, variants_of(*c, args.settings)});
     else

@@ -20,14 +20,6 @@ bool is_begun(const FrozenCampaign& frozen) {
   return before.ok() && *before == frozen.id;
 }
 
-Status begin_anew(const FrozenCampaign& frozen) {
-  // What was killed has left its workers, with mounts in the folder that is to go.
-  LocalWorkers::end_left(frozen.folder);
-  PROCTOR_CHECK_OK(remove_tree(frozen.folder.campaign));
-  PROCTOR_CHECK_OK(make_dirs(frozen.folder.campaign));
-  return write_file(mark_of(frozen.folder), frozen.id);
-}
-
 bool is_open(const RunRecord& run) {
   using State = RunRecord::State;
   return run.state == State::kPlanned || run.state == State::kRunning;
@@ -71,15 +63,21 @@ Result<FileLock> own_trial(const StateFolder& place, const std::string& command)
   PROCTOR_CHECK_OK(make_private_dirs(place.campaign.parent_path()));
   Result<FileLock> lock = FileLock::try_acquire(place.campaign.string() + ".lock");
   if (!lock.ok() && lock.error().code == Errc::kConflict)
-    return Error{Errc::kConflict, "these tasks are being checked now, by another proctor " +
-                                      command + " in " + place.campaign.string() +
-                                      ": wait for it, or interrupt it"};
+    return Error{Errc::kConflict, "this is under way now, by another proctor " + command + " in " +
+                                      place.campaign.string() + ": wait for it, or interrupt it"};
   return lock;
+}
+
+Status begin_trial(const FrozenCampaign& frozen) {
+  PROCTOR_CHECK_OK(LocalWorkers::end_left(frozen.folder));
+  PROCTOR_CHECK_OK(remove_tree(frozen.folder.campaign));
+  PROCTOR_CHECK_OK(make_dirs(frozen.folder.campaign));
+  return write_file(mark_of(frozen.folder), frozen.id);
 }
 
 Result<Trial> run_trial(RunOptions options, const FrozenCampaign& frozen) {
   if (!is_begun(frozen)) {
-    PROCTOR_CHECK_OK(begin_anew(frozen));
+    PROCTOR_CHECK_OK(begin_trial(frozen));
   } else if (Result<CampaignReport> before = read_report(frozen); before.ok()) {
     Trial trial = trial_of(kOk, std::move(before).value());
     if (trial.over) return trial;

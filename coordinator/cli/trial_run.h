@@ -1,5 +1,5 @@
 #pragma once
-// Runs that no campaign counts: `selfcheck` and `screen` try contracts in campaigns of their own
+// Runs that no campaign counts: `try`, `selfcheck` and `screen` make them in campaigns of their own
 // below .proctor, which go on where they were interrupted or killed.
 #include <optional>
 #include <string>
@@ -19,6 +19,9 @@ Result<std::optional<MicroUsd>> trial_limit(const std::string& text);
 
 // Whoever has it runs trials in `place`.  kConflict: another `proctor COMMAND` does.
 Result<FileLock> own_trial(const StateFolder& place, const std::string& command);
+
+// Empties its folder; a trial that was killed has left its workers, with mounts in it.
+Status begin_trial(const FrozenCampaign& frozen);
 
 struct Trial {
   int code = 0;      // of the run

@@ -2,7 +2,6 @@
 // registered nor changed, and none of its money is spent.
 #include <cstdio>
 
-#include "common/base/file_lock.h"
 #include "common/base/limits.h"
 #include "common/base/text.h"
 #include "common/contract/money_word.h"
@@ -13,8 +12,9 @@
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/model_check.h"
 #include "coordinator/cli/report_files.h"
+#include "coordinator/cli/trial_campaign.h"
+#include "coordinator/cli/trial_run.h"
 #include "coordinator/cli/try_files.h"
-#include "coordinator/shell/local_workers.h"
 
 namespace proctor::cli {
 namespace {
@@ -63,31 +63,18 @@ std::string told(const FrozenCampaign& frozen, const RunRecord& run, const std::
          "\n  all that was said: proctor logs" + read + "  what it changed:   proctor diff" + read;
 }
 
-// One at a time in each folder; whoever held it and was killed has let go of it.
-Result<FileLock> own(const StateFolder& place) {
-  PROCTOR_CHECK_OK(make_private_dirs(place.campaign.parent_path()));
-  Result<FileLock> lock = FileLock::try_acquire(place.campaign.string() + ".lock");
-  if (!lock.ok() && lock.error().code == Errc::kConflict)
-    return Error{Errc::kConflict, "it is being tried now, by another proctor try in " +
-                                      place.campaign.string() + ": wait for it, or interrupt it"};
-  return lock;
-}
-
 Result<int> try_one(TryArgs args) {
   PROCTOR_TRY(Campaign campaign, load_checked(args.folder, Outside::kCheck));
   const StateFolder place = try_folder(campaign.folder, args.task, args.method);
-  PROCTOR_TRY(campaign, with_one_run(std::move(campaign), args.task, args.method));
+  PROCTOR_TRY(campaign, try_campaign(campaign, args.task, args.method));
   args.options.workers = args.options.slots = 1;
   PROCTOR_CHECK_OK(refuse_model_calls(campaign));
   PROCTOR_CHECK_OK(check_models(args.options, campaign));
   PROCTOR_CHECK_OK(check_host_things(args.options, campaign));
   PROCTOR_CHECK_OK(check_programs(args.options, campaign));
-  PROCTOR_TRY(const FileLock lock, own(place));
-  // A try that was killed has left its worker, with mounts in the folder that is to go.
-  LocalWorkers::end_left(place);
-  PROCTOR_CHECK_OK(remove_tree(place.campaign));
-  PROCTOR_CHECK_OK(make_dirs(place.campaign));
-  PROCTOR_TRY(FrozenCampaign frozen, frozen_for_one(std::move(campaign), place));
+  PROCTOR_TRY(const FileLock lock, own_trial(place, "try"));
+  PROCTOR_TRY(const FrozenCampaign frozen, freeze_trials(std::move(campaign), {}, place));
+  PROCTOR_CHECK_OK(begin_trial(frozen));
   args.options.folder = place.campaign.string();
   args.options.show_report = false;
   args.options.go_on = "proctor try " + args.folder + " " + args.task + " " + args.method;

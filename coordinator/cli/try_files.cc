@@ -1,18 +1,11 @@
 #include "coordinator/cli/try_files.h"
 
-#include "common/base/system_clock.h"
 #include "common/base/text.h"
+#include "coordinator/cli/trial_campaign.h"
 #include "coordinator/shell/control_protocol.h"
 
 namespace proctor::cli {
 namespace {
-
-Error no_such(const std::string& what, const std::string& name,
-              const std::vector<std::string_view>& names) {
-  std::string text = "the campaign has no " + what + " " + printable(name);
-  if (const auto near = nearest_word(name, names)) text += " (did you mean " + *near + "?)";
-  return {Errc::kInvalid, std::move(text)};
-}
 
 struct Names {
   std::string task, method;
@@ -32,42 +25,9 @@ std::optional<Names> names_of(const std::string& run) {
 
 }  // namespace
 
-Result<Campaign> with_one_run(Campaign campaign, const std::string& task,
-                              const std::string& method) {
-  std::vector<std::string_view> tasks, methods;
-  for (const Contract& c : campaign.contracts) tasks.push_back(c.id);
-  for (const Method& m : campaign.methods) methods.push_back(m.name);
-  if (campaign.find_contract(task) == nullptr) return no_such("task", task, tasks);
-  if (campaign.find_method(method) == nullptr) return no_such("method", method, methods);
-  std::erase_if(campaign.contracts, [&](const Contract& c) { return c.id != task; });
-  std::erase_if(campaign.methods, [&](const Method& m) { return m.name != method; });
-  campaign.replicates = 1;
-  campaign.stages.resize(1);
-  campaign.stages.front().rules = {};
-  // Somebody looks at it: what fails is told, not tried again.
-  campaign.infrastructure_retries = 0;
-  campaign.retries.overload = 0;
-  campaign.ledger = Campaign::LedgerKind::kJournal;
-  campaign.redis.clear();
-  campaign.cost_inputs.reset();
-  return campaign;
-}
-
 StateFolder try_folder(const fs::path& campaign, const std::string& task,
                        const std::string& method) {
-  return {StateFolder{campaign}.state() / "try" / task / method};
-}
-
-// The definition stays where it is, for the sources that it names; what the run makes goes to
-// `folder`.
-Result<FrozenCampaign> frozen_for_one(Campaign campaign, StateFolder folder) {
-  PROCTOR_TRY(Plan plan, draw_plan(shape_of(campaign)));
-  PROCTOR_TRY(Registration registration,
-              make_registration(campaign, sha256(to_csv(plan)), wall_now()));
-  FrozenCampaign out{
-      std::move(campaign), std::move(plan), std::move(registration), "", std::move(folder), {}};
-  out.id = campaign_id(out.registration);
-  return out;
+  return StateFolder::trials(campaign, ".proctor/try/" + task + "/" + method);
 }
 
 Result<TriedRun> find_try(const std::string& campaign, const std::string& run) {
@@ -87,9 +47,9 @@ Result<TriedRun> find_try(const std::string& campaign, const std::string& run) {
 Result<FrozenCampaign> load_try(const std::string& campaign, const std::string& run) {
   PROCTOR_TRY(TriedRun tried, find_try(campaign, run));
   const Names names = *names_of(run);
-  PROCTOR_TRY(Campaign all, load_checked(campaign, Outside::kSkip));
-  PROCTOR_TRY(Campaign one, with_one_run(std::move(all), names.task, names.method));
-  return frozen_for_one(std::move(one), std::move(tried.folder));
+  PROCTOR_TRY(const Campaign all, load_checked(campaign, Outside::kSkip));
+  PROCTOR_TRY(Campaign one, try_campaign(all, names.task, names.method));
+  return freeze_trials(std::move(one), {}, std::move(tried.folder));
 }
 
 Result<AskedRun> find_asked(const std::string& campaign, const std::string& run, Whose whose) {

@@ -7,13 +7,8 @@
 
 namespace proctor::cli {
 
-// One task, one method, once; what is of the others' is left out.  kInvalid: it has no such one.
-Result<Campaign> with_one_run(Campaign campaign, const std::string& task,
-                              const std::string& method);
 StateFolder try_folder(const fs::path& campaign, const std::string& task,
                        const std::string& method);
-// Frozen by the definition as it is now; nothing is written.
-Result<FrozenCampaign> frozen_for_one(Campaign campaign, StateFolder folder);
 
 struct TriedRun {
   StateFolder folder;

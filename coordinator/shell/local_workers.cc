@@ -48,7 +48,7 @@ Result<LocalWorkers> LocalWorkers::start(const LocalWorkersSpec& spec) {
   PROCTOR_TRY(out.place_, PlacedFolder::open(spec.folder.campaign));
   PROCTOR_CHECK_OK(make_private_dirs(spec.folder.logs()));
   for (std::uint32_t i = 1; i <= spec.workers; ++i) {
-    const std::string name = "local-" + std::to_string(i);
+    const std::string name = spec.folder.worker_prefix() + std::to_string(i);
     CommandSpec command;
     command.argv = {worker_program(),
                     "--connect",
@@ -232,21 +232,23 @@ void LocalWorkers::stop() {
   workers_.clear();
 }
 
-void LocalWorkers::end_left(const StateFolder& folder) {
+Status LocalWorkers::end_left(const StateFolder& folder) {
   LocalWorkers left;
   left.folder_ = folder;
   std::error_code ec;
   for (fs::directory_iterator it(folder.worker_homes(), ec), end; !ec && it != end;
        it.increment(ec))
-    left.workers_.push_back(
-        {it->path().filename().string(), {}, std::nullopt, Clock::now(), kFirstBackoff});
+    if (std::string name = it->path().filename().string(); name.starts_with(folder.worker_prefix()))
+      left.workers_.push_back({std::move(name), {}, std::nullopt, Clock::now(), kFirstBackoff});
   for (const Local& w : left.workers_) {
     if (left.orphan_works(w))
       log::info("worker " + w.name + " of one that was killed is told to stop what it does");
     left.end_orphan(w, {SIGTERM, SIGKILL});
     left.clean_up_after(w);
+    PROCTOR_CHECK_OK(remove_tree(folder.worker_homes() / w.name));
   }
   left.workers_.clear();
+  return ok_status();
 }
 
 }  // namespace proctor

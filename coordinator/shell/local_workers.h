@@ -31,9 +31,9 @@ class LocalWorkers {
   LocalWorkers(LocalWorkers&&) noexcept = default;
   LocalWorkers& operator=(LocalWorkers&&) noexcept = default;
   ~LocalWorkers() = default;  // what still runs is killed (Child)
-  // Ends what still works in a folder whose coordinator was killed and that nobody comes back for,
-  // and removes what it made outside of it: mounts, control groups.
-  static void end_left(const StateFolder& folder);
+  // Ends what still works for trials whose coordinator was killed and that nobody comes back for,
+  // and removes all that it made: mounts, control groups, results that nobody has fetched.
+  static Status end_left(const StateFolder& folder);
   // Starts those again that did not leave in good order, each at most once in a while, and gives
   // one up that ends as soon as it has begun, again and again.  Call it now and then; from one
   // thread.

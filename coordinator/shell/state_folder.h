@@ -2,6 +2,7 @@
 // Where a campaign keeps what it makes.  One place for every path, so that no two parts disagree.
 #include <string>
 
+#include "common/base/digest.h"
 #include "common/base/files.h"
 #include "common/base/ids.h"
 
@@ -9,6 +10,13 @@ namespace proctor {
 
 struct StateFolder {
   fs::path campaign;
+  // Where trials lie below their campaign: ".proctor/try/TASK/METHOD".  Their workers share that
+  // campaign's root, and with it mirrors, trees and kept setups, under names of their own, by which
+  // homes and workspaces are told apart.  Empty: no trials.
+  fs::path inside{};
+  static StateFolder trials(const fs::path& campaign, const fs::path& inside) {
+    return {campaign / inside, inside};
+  }
 
   fs::path plan() const { return campaign / "pilot_randomization_plan.csv"; }
   fs::path registration() const { return campaign / "registration.json"; }
@@ -21,8 +29,16 @@ struct StateFolder {
   fs::path incoming() const { return runs() / ".incoming"; }
   fs::path keys() const { return state() / "keys"; }
   fs::path allow_list() const { return keys() / "workers.allow"; }
-  fs::path allow_folder() const { return keys() / "allow.d"; }         // allow_files.h
-  fs::path worker_root() const { return state() / "workers"; }         // --root of local workers
+  fs::path allow_folder() const { return keys() / "allow.d"; }  // allow_files.h
+  fs::path worker_root() const {                                // --root of local workers
+    fs::path owner = campaign;
+    for (auto part = inside.begin(); part != inside.end(); ++part) owner = owner.parent_path();
+    return StateFolder{owner}.state() / "workers";
+  }
+  // Names of local workers, but for their number.
+  std::string worker_prefix() const {
+    return inside.empty() ? "local-" : "trial-" + sha256(inside.string()).short_hex() + "-";
+  }
   fs::path worker_homes() const { return worker_root() / "workers"; }  // one folder for each name
   fs::path worker_log(const std::string& name) const { return state() / "log" / (name + ".log"); }
   fs::path logs() const { return state() / "log"; }

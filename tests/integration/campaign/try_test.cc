@@ -39,7 +39,7 @@ TEST_SUITE("campaign") {
     const CommandOutcome diff = scene.run("diff", {"add/wrong", "--try"});
     CHECK_MESSAGE(contains(diff.out, "+echo 7"), diff.out << diff.err);
     const CommandOutcome why = scene.run("explain", {"add/wrong", "--try"});
-    CHECK_MESSAGE(contains(why.out, "attempt 1 on local-1"), why.out << why.err);
+    CHECK_MESSAGE(contains(why.out, "attempt 1 on trial-"), why.out << why.err);
     CHECK(contains(why.out, ": fail"));
     CHECK(scene.run("explain", {"add/wrong", "--try", "--json"}).exit_code == 0);
     // Who forgets the word, and who has not tried it, is told.
@@ -60,13 +60,81 @@ TEST_SUITE("campaign") {
     REQUIRE(eventually([&] { return scene.agents_run(1); }));
     const CommandOutcome beside = scene.run("try", {"add", "slow"});
     CHECK(beside.exit_code != 0);
-    CHECK_MESSAGE(contains(beside.err, "it is being tried now"), beside.err);
+    CHECK_MESSAGE(contains(beside.err, "by another proctor try"), beside.err);
     first.signal(SIGKILL);
     first.wait(std::chrono::minutes(1));
     scene.open_gate();
     const CommandOutcome again = scene.run("try", {"add", "slow"});
     CHECK_MESSAGE(again.exit_code == 0, again.err);
     CHECK_MESSAGE(contains(again.out, "ended with success"), again.out);
+    scene.require_nothing_left();
+  }
+
+  TEST_CASE("a first stage with tasks and replicates of its own changes no try and no selfcheck") {
+    CampaignShape shape;
+    shape.tasks = {"add", "more"};
+    shape.methods = {"noop", "reference", solving_method("agent")};
+    const CampaignScene scene(shape);
+    const fs::path yaml = scene.folder() / "campaign.yaml";
+    scene.write(yaml,
+                scene.read(yaml) +
+                    "stages:\n  - {name: limited, tasks: [more], replicates: 3, order: tasks}\n"
+                    "  - {name: full, entry: [complete_or_stopped], approval: {people: 2}}\n"
+                    "retries: {escalate: true, park_after: 1}\n");
+    for (const char* task : {"add", "more"}) {
+      const CommandOutcome tried = scene.run("try", {task, "agent"});
+      CHECK_MESSAGE(tried.exit_code == 0, tried.err);
+      const fs::path runs = scene.state() / "try" / task / "agent/runs" / task / "agent";
+      CHECK(fs::exists(runs / "r1/attempt-1"));
+      CHECK_FALSE(fs::exists(runs / "r2"));
+    }
+    const CommandOutcome checked = scene.run("selfcheck", {"--repeats", "2", "--mutants", "2"});
+    CHECK_MESSAGE(checked.exit_code == 0, checked.out << checked.err);
+    const Json kept = parse_json(scene.read(scene.folder() / "reports/selfcheck.json")).value();
+    for (const Json& task : kept["tasks"]) {
+      CHECK(task["verdict"] == "weak");  // its reference is one line
+      for (const Json& variant : task["variants"]) CHECK(variant["outcomes"].size() == 2);
+    }
+  }
+
+  TEST_CASE("tries and the campaign make a setup once, and an agent's traces stay with its try") {
+    CampaignShape shape;
+    shape.replicates = 1;
+    shape.methods = {
+        "noop", "reference",
+        solving_method("litter", "chmod -R u+w .; echo spoilt > made.txt; echo x > $HOME/x")};
+    const CampaignScene scene(shape);
+    scene.edit(scene.contract(),
+               "checks:", "setup: ['test ! -e $HOME/x && echo made > made.txt']\nchecks:");
+    scene.edit(scene.contract(), "command: sh tests/t.sh",
+               "command: 'test ! -e $HOME/x && sh tests/t.sh'");
+    const auto use = [&](const fs::path& folder, const std::string& method) {
+      const std::string manifest =
+          scene.read(folder / "runs/add" / method / "r1/attempt-1/manifest.json");
+      return parse_json(manifest).value()["environment"]["setup_cache"]["use"].get<std::string>();
+    };
+    const auto tried = [&](const std::string& method) {
+      const CommandOutcome out = scene.run("try", {"add", method});
+      CHECK_MESSAGE(out.exit_code == 0, out.err);
+      return use(scene.state() / "try/add" / method, method);
+    };
+    CHECK(tried("litter") == "miss");
+    CHECK(tried("reference") == "hit");
+    CHECK(tried("litter") == "hit");
+    const CommandOutcome ran = scene.run("run");
+    CHECK_MESSAGE(ran.exit_code == 0, ran.err);
+    for (const char* method : {"noop", "reference", "litter"})
+      CHECK(use(scene.folder(), method) == "hit");
+    const Json report = parse_json(scene.run("report", {"--json"}).out).value();
+    for (const Json& run : report["runs"])
+      CHECK(run["outcome"] == (run["method"] == "noop" ? "failure" : "success"));
+    // Homes of workers, with what they have not handed over, are by names of their own.
+    std::size_t trials = 0;
+    for (const auto& home : fs::directory_iterator(scene.state() / "workers/workers"))
+      trials += home.path().filename().string().starts_with("trial-") ? 1U : 0U;
+    CHECK(trials == 2);
+    CHECK(fs::exists(scene.state() / "workers/workers/local-1"));
+    CHECK(scene.run("verify").exit_code == 0);
     scene.require_nothing_left();
   }
 

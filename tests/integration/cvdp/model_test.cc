@@ -60,6 +60,38 @@ struct WithKey {
 }  // namespace
 
 TEST_SUITE("cvdp model") {
+  TEST_CASE("an agent that is a method with a gateway runs in one command, by a file or by a URL") {
+    if (!have_oci("an agent's gateway")) return;
+    const RunScene scene(Runner::kOci);
+    const WithKey key;
+    const fs::path agent = scene.dir.path() / "agent.yaml",
+                   models = scene.dir.path() / "models.json";
+    must(write_file(agent,
+                    "name: mini\ncommand: 'echo at $OPENAI_BASE_URL; echo y > rtl/a.sv'\n"
+                    "gateway: {model: m}\n"));
+    must(write_file(models, R"({"models": {"m": {"url": "http://127.0.0.1:9/v1"}}})"));
+    const std::vector<std::string> method{"--agent-method", agent.string()};
+    const auto with = [&](std::vector<std::string> more) {
+      more.insert(more.begin(), method.begin(), method.end());
+      return scene.run(problem("cvdp_agentic_a_0001"), more);
+    };
+    // Without any way to it nothing begins.
+    const CommandOutcome none = with({});
+    CHECK(none.exit_code == 2);
+    CHECK_MESSAGE(contains(none.err, "no way to the model"), none.err);
+    const CommandOutcome by_file = with({"--models", models.string()});
+    INFO(by_file.err);
+    REQUIRE(by_file.exit_code == 0);
+    CHECK(scene.raw("")["cvdp_agentic_a_0001"]["errors"] == 0);
+    CHECK(contains(scene.text("cvdp_agentic_a/reports/1_agent.txt"), "at http://"));
+    CHECK(with({"-r"}).exit_code == 0);  // asks nobody
+    const CommandOutcome by_url = with({"--model-url", "http://127.0.0.1:9/v1",
+                                        "--model-key-variable", "PROCTOR_TEST_KEY", "-n", "2"});
+    CHECK_MESSAGE(by_url.exit_code == 0, by_url.err);
+    CHECK(scene.raw("sample_2/")["cvdp_agentic_a_0001"]["errors"] == 0);
+    has_no_key(scene.dir.path());
+  }
+
   TEST_CASE("a model answers once per sample, its answer is judged by the harness and paid for") {
     if (!have_oci("a model over HTTP")) return;
     const RunScene scene(Runner::kOci);

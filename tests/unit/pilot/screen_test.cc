@@ -41,7 +41,9 @@ ScreenState reference(ScreenTally alone, ScreenTally load) {
 ScreenState snapshot(std::uint64_t alone = 60, std::uint64_t load = 60) {
   return {kStateSnapshot, tally(alone, 0, kBroken), tally(load, 0, kBroken)};
 }
-ScreenTask judged(ScreenState state, const ScreenSettings& settings = {}) {
+ScreenTask judged(ScreenState state, ScreenSettings settings = {}) {
+  settings.repeats = static_cast<std::uint32_t>(state.alone.repeats());
+  settings.load_repeats = static_cast<std::uint32_t>(state.load.repeats());
   return judge_screen(task(), {std::move(state), snapshot()}, settings);
 }
 
@@ -102,6 +104,22 @@ TEST_SUITE("screen") {
                        settings);
       CHECK((t.verdict == ScreenVerdict::kFlaky) == row.flaky);
     }
+  }
+
+  TEST_CASE("fewer repeats than were asked for are no verdict, but what flickered did") {
+    ScreenTask t = judge_screen(task(), {reference(tally(60), tally(0)), snapshot()}, {});
+    CHECK(t.verdict == ScreenVerdict::kUnjudged);
+    CHECK(t.why == "reference under load has 0 of 60 repeats");
+    CHECK(t.lack.empty());
+    t = judge_screen(task(), {reference(tally(60), tally(59)), snapshot()}, {});
+    CHECK(t.verdict == ScreenVerdict::kUnjudged);
+    t = judge_screen(task(), {reference(tally(60), tally(58, 1)), snapshot()}, {});
+    CHECK(t.verdict == ScreenVerdict::kFlaky);
+    CHECK(judge_screen(task(), {}, {}).verdict == ScreenVerdict::kUnjudged);
+    // One that an earlier version called stable is screened again.
+    t = judge_screen(task(), {reference(tally(0), tally(0)), snapshot(0, 0)}, {});
+    t.verdict = ScreenVerdict::kStable;
+    CHECK_FALSE(still_holds({"c", {}, {t}, 0}, task(), {}));
   }
 
   TEST_CASE("load is blamed where chance is not enough, tolerated or not") {

@@ -74,6 +74,31 @@ TEST_SUITE("selfcheck") {
           std::vector<std::string>{"success", "success", "success"});
   }
 
+  TEST_CASE("fewer repeats than were asked for are no verdict, whatever they came to") {
+    for (const char* name : {"reference", "noop", "empty", "source_only", "mutant-3"})
+      for (const std::size_t repeats : {0, 2}) {
+        Case few;
+        few.of(name).repeats.resize(repeats);
+        CAPTURE(name);
+        CHECK(few.judged().cause == SelfcheckCause::kUnjudged);
+        CHECK(few.verdict() == "unjudged: " + std::string(name) + " has " +
+                                   std::to_string(repeats) + " of 3 repeats");
+      }
+    Case none;
+    for (VariantRuns& v : none.runs) v.repeats.clear();
+    CHECK(none.judged().cause == SelfcheckCause::kUnjudged);
+    CHECK(none.judged().mutants.decided == 0);  // it was "5 of 5 mutants die"
+    none.runs.clear();
+    CHECK(none.judged().cause == SelfcheckCause::kUnjudged);
+    // One that an earlier version called sound is judged again.
+    const Case all;
+    SelfcheckResults earlier{"c", {}, {all.judged()}, 0};
+    earlier.tasks.front().contract = all.contract.digest;
+    REQUIRE(still_holds(earlier, all.contract, {}) != nullptr);
+    earlier.tasks.front().variants.back().outcomes.clear();
+    CHECK(still_holds(earlier, all.contract, {}) == nullptr);
+  }
+
   TEST_CASE("each weakness has its name") {
     struct Row {
       const char* variant;

@@ -1,9 +1,10 @@
-#include "coordinator/cli/selfcheck_campaign.h"
+#include "coordinator/cli/trial_campaign.h"
 
 #include <algorithm>
 #include <map>
 #include <set>
 
+#include "common/base/text.h"
 #include "common/contract/contract_digest.h"
 #include "common/trace/evidence.h"
 #include "common/trace/run_report.h"
@@ -11,8 +12,14 @@
 namespace proctor::cli {
 namespace {
 
-// It is the machine's time that is priced here: no model is called, nobody waits for it.
 constexpr std::int64_t kNoLimitMicros = 1'000'000'000'000'000;
+
+Error no_such(const std::string& what, const std::string& name,
+              const std::vector<std::string_view>& names) {
+  std::string text = "the campaign has no " + what + " " + printable(name);
+  if (const auto near = nearest_word(name, names)) text += " (did you mean " + *near + "?)";
+  return {Errc::kInvalid, std::move(text)};
+}
 
 bool is_own(const Variant& v) {  // of the contract as it is
   return v.name == kVariantReference || v.name == kVariantNoop;
@@ -74,59 +81,93 @@ Repeat repeat_of(const FrozenCampaign& frozen, const RunRecord& run) {
 }  // namespace
 
 StateFolder selfcheck_folder(const fs::path& campaign) {
-  return {StateFolder{campaign}.state() / "selfcheck"};
+  return StateFolder::trials(campaign, ".proctor/selfcheck");
 }
 
-Campaign selfcheck_campaign(const Campaign& campaign, const std::vector<TaskVariants>& tasks,
-                            const SelfcheckSettings& settings, std::optional<MicroUsd> usd) {
-  Campaign out = campaign;
-  out.contracts.clear();
-  out.methods = {baseline(kVariantNoop, Method::Kind::kNoop),
-                 baseline(kVariantReference, Method::Kind::kReference)};
-  for (const TaskVariants& task : tasks) {
-    out.contracts.push_back(*task.contract);
-    for (const Variant& v : task.variants) {
-      if (is_own(v)) continue;
-      out.contracts.push_back(with_patch(*task.contract, v));
-      const auto caps = campaign.task_caps.find(task.contract->id);
-      if (caps != campaign.task_caps.end()) out.task_caps[out.contracts.back().id] = caps->second;
-    }
-  }
-  out.replicates = settings.repeats;
-  out.stages.resize(1);
-  out.stages.front().usd.reset();
-  out.stages.front().rules = {};
-  out.envelopes = {};
+Campaign trial_campaign(const Campaign& campaign, Trials trials) {
+  Campaign out;
+  out.folder = campaign.folder;
+  out.origin = campaign.origin;
+  out.name = campaign.name;
+  out.contracts = std::move(trials.contracts);
+  out.methods = std::move(trials.methods);
+  if (out.methods.empty())
+    out.methods = {baseline(kVariantNoop, Method::Kind::kNoop),
+                   baseline(kVariantReference, Method::Kind::kReference)};
+  out.replicates = trials.repeats;
+  out.seed = campaign.seed;
+  out.seed_deviation = campaign.seed_deviation;
+  out.stages = {{"main", std::nullopt, std::move(trials.caps)}};
   out.envelopes.run = campaign.envelopes.run;
-  out.envelopes.global = usd.value_or(MicroUsd::from_micros(kNoLimitMicros));
-  out.rates = {};
+  out.envelopes.global = trials.usd.value_or(MicroUsd::from_micros(kNoLimitMicros));
+  out.watch.dominance = campaign.watch.dominance;
+  out.caps = campaign.caps;
+  out.task_caps = campaign.task_caps;
+  out.rates = campaign.rates;
+  out.isolation = campaign.isolation;
+  out.strata = campaign.strata;
+  out.workers = campaign.workers;
+  out.slots = campaign.slots;
   out.ledger = Campaign::LedgerKind::kJournal;
-  out.redis.clear();
-  out.cost_inputs.reset();
-  out.analysis.reset();
-  // A task that cannot run says so by its outcomes; neither it nor its worker is set aside.
+  out.infrastructure_retries = trials.infrastructure_retries;
   constexpr std::uint32_t kNever = 1'000'000;
-  out.infrastructure_retries = 1;
-  out.retries = {};
+  out.retries.overload = 0;
   out.retries.park_after = out.retries.quarantine_after = kNever;
+  out.cost_model = campaign.cost_model;
   return out;
 }
 
-Result<FrozenCampaign> selfcheck_frozen(Campaign derived, const std::vector<TaskVariants>& tasks,
-                                        StateFolder folder) {
+Result<Campaign> try_campaign(const Campaign& campaign, const std::string& task,
+                              const std::string& method) {
+  std::vector<std::string_view> tasks, methods;
+  for (const Contract& c : campaign.contracts) tasks.push_back(c.id);
+  for (const Method& m : campaign.methods) methods.push_back(m.name);
+  const Contract* contract = campaign.find_contract(task);
+  if (contract == nullptr) return no_such("task", task, tasks);
+  const Method* one = campaign.find_method(method);
+  if (one == nullptr) return no_such("method", method, methods);
+  // The campaign's own limit holds; none of its money is spent.
+  Trials trials{{*contract}, {*one}, 1, campaign.envelopes.global};
+  const auto has_it = [&](const Stage& s) {
+    return s.draw.tasks.empty() || std::ranges::find(s.draw.tasks, task) != s.draw.tasks.end();
+  };
+  if (const auto stage = std::ranges::find_if(campaign.stages, has_it);
+      stage != campaign.stages.end())
+    trials.caps = stage->caps;
+  return trial_campaign(campaign, std::move(trials));
+}
+
+Campaign selfcheck_campaign(const Campaign& campaign, const std::vector<TaskVariants>& tasks,
+                            std::uint32_t repeats, std::optional<MicroUsd> usd) {
+  Trials trials{.repeats = repeats, .usd = usd, .infrastructure_retries = 1};
+  for (const TaskVariants& task : tasks) {
+    trials.contracts.push_back(*task.contract);
+    for (const Variant& v : task.variants)
+      if (!is_own(v)) trials.contracts.push_back(with_patch(*task.contract, v));
+  }
+  Campaign out = trial_campaign(campaign, std::move(trials));
+  for (const TaskVariants& task : tasks)
+    if (const auto caps = campaign.task_caps.find(task.contract->id);
+        caps != campaign.task_caps.end())
+      for (const Variant& v : task.variants)
+        out.task_caps.emplace(task_of(task.contract->id, v), caps->second);
+  return out;
+}
+
+Result<FrozenCampaign> freeze_trials(Campaign derived, const std::vector<TaskVariants>& tasks,
+                                     StateFolder folder) {
   std::set<std::pair<std::string, std::string>> wanted;  // task, method
   for (const TaskVariants& task : tasks)
     for (const Variant& v : task.variants)
       wanted.insert({task_of(task.contract->id, v), method_of(v)});
   PROCTOR_TRY(Plan plan, draw_plan(shape_of(derived)));
-  // Of no time: the same variants are the same campaign, which goes on where it was.
   PROCTOR_TRY(Registration registration,
               make_registration(derived, sha256(to_csv(plan)), WallTime(0)));
   FrozenCampaign out{
       std::move(derived), std::move(plan), std::move(registration), "", std::move(folder), {}};
   out.id = campaign_id(out.registration);
   for (std::uint32_t r = 0; r < out.plan.size(); ++r)
-    if (!wanted.contains({out.plan.task(RunId(r)).id, out.plan.method(RunId(r))}))
+    if (!tasks.empty() && !wanted.contains({out.plan.task(RunId(r)).id, out.plan.method(RunId(r))}))
       out.removed.emplace_back(r);
   return out;
 }

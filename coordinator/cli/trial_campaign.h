@@ -1,0 +1,52 @@
+#pragma once
+// Campaigns of trials, which `try`, `selfcheck` and `screen` run in folders of their own below
+// .proctor: one function makes all of them.  In selfcheck's every variant of a contract but noop is
+// a contract whose reference is that variant's patch, so that the workers' ordinary acceptance
+// judges it.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/pilot/selfcheck.h"
+#include "coordinator/aggregate/report.h"
+#include "coordinator/cli/campaign_files.h"
+
+namespace proctor::cli {
+
+struct Trials {
+  std::vector<Contract> contracts{};
+  std::vector<Method> methods{};  // empty: noop and reference
+  std::uint32_t repeats = 1;      // each contract under each method
+  std::optional<MicroUsd> usd{};  // limit of all together; nothing: none
+  Caps caps{};                    // a stage's, beside the campaign's
+  std::uint32_t infrastructure_retries = 0;
+};
+// From `campaign` it has the name, the seed, what bounds one run (caps, rates, dominance,
+// isolation) and what prices it; everything else, keys to come included, is as if nobody had
+// written it: no stages, gates, envelopes, plan of analysis or ledger of the campaign.  What fails
+// is told and parks neither its task nor its worker.
+Campaign trial_campaign(const Campaign& campaign, Trials trials);
+
+// One task, one method, once, with the caps of the first stage that may have the task.  kInvalid:
+// the campaign has no such one.
+Result<Campaign> try_campaign(const Campaign& campaign, const std::string& task,
+                              const std::string& method);
+
+struct TaskVariants {
+  const Contract* contract = nullptr;  // of the campaign
+  std::vector<Variant> variants;
+};
+
+StateFolder selfcheck_folder(const fs::path& campaign);
+// `usd`: what all of it may cost; nothing: no limit.
+Campaign selfcheck_campaign(const Campaign& campaign, const std::vector<TaskVariants>& tasks,
+                            std::uint32_t repeats, std::optional<MicroUsd> usd);
+// Frozen without a time, so that the same trials are the same campaign, which goes on where it was.
+// What is no variant of `tasks` is taken out of its plan; no tasks: all of it is wanted.
+Result<FrozenCampaign> freeze_trials(Campaign derived, const std::vector<TaskVariants>& tasks,
+                                     StateFolder folder);
+// What the runs of one task came to, by variant and repeat; checks as their reports have them.
+std::vector<VariantRuns> runs_of(const FrozenCampaign& frozen, const CampaignReport& report,
+                                 const TaskVariants& task);
+
+}  // namespace proctor::cli

@@ -37,6 +37,8 @@ struct Settings {
   std::map<std::string, Caps> task_caps{};   // by contract id
   Rates rates{};                             // of the whole campaign
   Isolation isolation = Isolation::kKernel;  // of every run at least
+  // How often a patch is judged again after a failure of the host, too (docs/retries.md).
+  std::uint32_t infrastructure_retries = 3;
   CapRules cap_rules() const { return {caps, stage_caps, task_caps, run_cap}; }
 };
 Settings settings_of(const Campaign& campaign);

@@ -12,9 +12,9 @@
 namespace proctor {
 namespace {
 
-constexpr std::array<std::string_view, 11> kKeys{
-    "campaign",   "caps",      "run_cap", "cost_model", "seed",     "seed_deviation",
-    "stage_caps", "task_caps", "stages",  "rates",      "isolation"};
+constexpr std::array<std::string_view, 12> kKeys{
+    "campaign",   "caps",      "run_cap", "cost_model", "seed",      "seed_deviation",
+    "stage_caps", "task_caps", "stages",  "rates",      "isolation", "infrastructure_retries"};
 constexpr std::array<std::string_view, 3> kModelKeys{"version", "digest", "rows"};
 constexpr std::array<std::string_view, 9> kRowKeys{
     "action_type", "unit", "unit_price", "notes", "provider", "model", "tier", "region", "above"};
@@ -110,6 +110,7 @@ Settings settings_of(const Campaign& c) {
   s.task_caps = c.task_caps;
   s.rates = c.rates;
   s.isolation = c.isolation;
+  s.infrastructure_retries = c.infrastructure_retries;
   return s;
 }
 
@@ -127,6 +128,8 @@ std::string canonical_form(const Settings& s) {
   if (s.rates.calls_per_minute) settings["rates"]["calls_per_minute"] = *s.rates.calls_per_minute;
   if (!s.rates.providers.empty()) settings["rates"]["providers"] = s.rates.providers;
   // Likewise.
+  if (s.infrastructure_retries != Settings{}.infrastructure_retries)
+    settings["infrastructure_retries"] = s.infrastructure_retries;
   if (s.isolation != Isolation::kKernel)
     settings["isolation"] = word_of(s.isolation, kIsolationWords);
   return canonical_text({{"settings", std::move(settings)}, {"format", 1}});
@@ -157,6 +160,8 @@ Result<Settings> open_settings_bundle(std::string_view bytes, const Digest& expe
   s.stage_caps = read_caps_table(f, "stage_caps", problems);
   s.task_caps = read_caps_table(f, "task_caps", problems);
   if (const Node* n = f.find("rates")) s.rates = read_rates(*n, "rates", problems);
+  s.infrastructure_retries = static_cast<std::uint32_t>(
+      f.count("infrastructure_retries", s.infrastructure_retries, 0, 1000));
   s.isolation = f.choice("isolation", Isolation::kKernel, kIsolationWords);
   if (!out.empty()) return as_error(out);
   if (!opened.base.empty() || canonical_form(s) != opened.form)

@@ -8,6 +8,7 @@ namespace {
 constexpr std::string_view kByItself = "the agent ended by itself: ";
 constexpr std::string_view kNotStarted = "the agent could not start: ";
 constexpr std::string_view kExit = "exit ";
+constexpr std::string_view kNotJudged = "; not judged: ";
 
 }  // namespace
 
@@ -32,6 +33,14 @@ std::optional<int> agent_exit(std::string_view rationale) {
     return code;
   }
   return std::nullopt;
+}
+
+std::string not_judged(std::string_view why) {
+  return std::string(kNotJudged).append(why);
+}
+
+bool is_not_judged(RunOutcome outcome, std::string_view rationale) {
+  return outcome == RunOutcome::kInvalid && rationale.find(kNotJudged) != std::string_view::npos;
 }
 
 }  // namespace proctor

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "common/score/outcome.h"
+
 namespace proctor {
 
 // `how`: "exit 3", "ended by signal 11".
@@ -13,5 +15,10 @@ std::string could_not_start(std::string_view how);  // of one that was not
 
 // The exit code in a rationale that one of these begins; nothing: it names none.
 std::optional<int> agent_exit(std::string_view rationale);
+
+// "; not judged: WHY": ends the rationale of a run whose agent is paid for and whose acceptance
+// failed for the host's reasons.  Its outcome is invalid.
+std::string not_judged(std::string_view why);
+bool is_not_judged(RunOutcome outcome, std::string_view rationale);
 
 }  // namespace proctor

@@ -7,6 +7,7 @@
 
 #include "common/base/system_clock.h"
 #include "common/contract/money_word.h"
+#include "common/score/agent_end.h"
 #include "common/score/model_lack.h"
 #include "coordinator/cli/campaign_core.h"
 #include "coordinator/cli/open_journal.h"
@@ -166,7 +167,8 @@ bool is_wasted(const AttemptRecord& a) {
   if (!a.core.has_result || a.core.outcome != RunOutcome::kInvalid) return false;
   // An agent that cannot start is its method's; a model that could not be had is nobody's.
   if (a.core.termination == Termination::kAgentUnavailable) return is_no_model(a.rationale);
-  return a.core.termination == Termination::kInfrastructure;
+  return a.core.termination == Termination::kInfrastructure ||
+         is_not_judged(a.core.outcome, a.rationale);
 }
 
 std::vector<std::string> alerts_of(const FrozenCampaign& frozen, const RestoredState& state) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/base/json.h"
+#include "common/score/agent_end.h"
 #include "coordinator/core/scheduler.h"
 
 namespace proctor {
@@ -131,7 +132,7 @@ void Scheduler::in_line(RunId run) {
 void Scheduler::judge_worker(WorkerIndex w, const wire::ResultMessage& r) {
   if (r.termination == Termination::kOperatorCancel || r.overload) return;  // says nothing of it
   if (r.fault != Fault::kHost) return;  // nor this, until it works elsewhere (fault_worked)
-  if (r.infrastructure) return count_host_failure(w);
+  if (r.infrastructure || is_not_judged(r.outcome, r.rationale)) return count_host_failure(w);
   const WorkerState& s = roster_.at(w);
   if (s.quarantines != 0)
     return record(WorkerJudged{s.id, WorkerJudged::Verdict::kRecovered, 0, {}, {}, now_.wall});

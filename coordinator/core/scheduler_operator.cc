@@ -205,7 +205,8 @@ OperatorAnswer Scheduler::reopen(OperatorFact& fact) {
            " no attempt left of those that were registered";
   if (0 < of_the_agent)
     left += (left.empty() ? "" : "; ") + counted(of_the_agent) +
-            " ended so by what the agent did, which is no reason for another try";
+            " ended so by what the agent did, or could not judge what it left: it is paid for, "
+            "which is no reason for another try";
   if (fact.act.runs.empty())
     return {Verdict::kUnchanged, left.empty() ? "none of them ended invalid"
                                               : left + "; proctor copy begins a fresh campaign"};

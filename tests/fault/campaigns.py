@@ -140,7 +140,7 @@ class Campaign(Place):
         super().__init__(programs, at, prefix, parent, keep, own_redis)
         self.roots, self.endpoint = {}, None
         self.temporary = self.folder / "tmp"  # goes with the folder, with all that killed programs leave there
-        self.env = dict(os.environ, TMPDIR=str(self.temporary))
+        self.env = dict(os.environ, TMPDIR=str(self.temporary), PROCTOR_SHARE_USER="1")
         self.temporary.mkdir()
         try:
             if copy_of:

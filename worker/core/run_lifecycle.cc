@@ -56,8 +56,10 @@ bool may_not_have_started(const AgentEnded& e) {
 }  // namespace
 
 LifecyclePlan lifecycle_plan(const Contract& contract, std::chrono::milliseconds agent_wall,
-                             int overload_exit, const std::vector<SetupStep>& method_setup) {
+                             int overload_exit, const std::vector<SetupStep>& method_setup,
+                             std::uint32_t judged_again) {
   LifecyclePlan plan;
+  plan.judged_again = judged_again;
   plan.overload_exit = overload_exit;
   plan.commit = contract.repository.commit;
   plan.tree = contract.repository.tree;
@@ -104,6 +106,11 @@ std::string ProgramEnd::describe() const {
   }
   PROCTOR_ASSERT(false);
 }
+
+struct RunLifecycle::Patched {
+  RunLifecycle before;
+  PatchExtracted patch;
+};
 
 RunLifecycle::RunLifecycle(LifecyclePlan plan) : plan_(std::move(plan)) {
   verdict_.checks = plan_.checks;
@@ -244,6 +251,7 @@ void RunLifecycle::handle(const AgentEnded& e) {
 
 void RunLifecycle::handle(const PatchExtracted& e) {
   PROCTOR_ASSERT(std::holds_alternative<Extracting>(state_));
+  auto patched = std::make_shared<const Patched>(*this, e);
   if (const auto start = std::exchange(doubtful_start_, std::nullopt)) {
     if (!e.changed && e.unreadable.empty()) return agent_unavailable(*start);
     out_.emplace_back(
@@ -254,6 +262,7 @@ void RunLifecycle::handle(const PatchExtracted& e) {
   for (const std::string& path : e.refused) violation("refused: " + path);
   for (const std::string& path : e.outside_writable) violation("not writable: " + path);
   outside_writable_ = e.outside_writable;
+  patched_ = std::move(patched);
   stage("acceptance");
   go(OpeningWorkspace{Room::kAcceptance}, OpenWorkspace{Room::kAcceptance});
 }
@@ -346,56 +355,54 @@ void RunLifecycle::services_failed(const CheckEnded& e) {
 void RunLifecycle::handle(const StepFailed& e) {
   // The input is at fault, not the host: the same on every worker, so no new attempt.
   const bool host = e.error.code != Errc::kInvalid;
-  const auto end = [&](std::string_view what, Termination t, bool infrastructure) {
-    end_invalid(t, std::string(what) + ": " + e.error.detail, infrastructure, e.evidence);
-  };
-  std::visit(
-      Overload{
-          [](const New&) { PROCTOR_ASSERT(false); },
-          [&](const TakingSnapshot&) {
-            WritingManifest next;
-            next.snapshot_error = e.error;
-            go(std::move(next), WriteManifest{"snapshot: " + e.error.detail});
-          },
-          // kInvalid: a reconstruction field that no host could fill (R047).
-          [&](const WritingManifest&) { end("manifest", Termination::kInfrastructure, host); },
-          [&](const OpeningWorkspace&) { end("workspace", Termination::kInfrastructure, host); },
-          [&](const SettingUp&) { end("setup", Termination::kInfrastructure, host); },
-          [&](const SettingUpMethod&) {
-            end("the method's setup", Termination::kInfrastructure, host);
-          },
-          [&](const Briefing&) { end("briefing", Termination::kInfrastructure, host); },
-          // A reference patch that does not apply is kInvalid: the contract's fault.
-          [&](const AgentRunning&) { end("agent", Termination::kInfrastructure, host); },
-          [&](const Extracting&) {
-            if (e.error.code == Errc::kExhausted) {
-              end("patch too large to record", Termination::kResourceLimit, false);
-            } else {
-              end("extraction", Termination::kInfrastructure, host);
-            }
-          },
-          // Not a patch that git refuses (PatchRefused): the contract's or our own fault.
-          [&](const Applying&) { end("apply", Termination::kInfrastructure, host); },
-          [&](const Restoring&) {
-            end("restore protected files", Termination::kInfrastructure, host);
-          },
-          [&](const Placing&) {
-            end("place acceptance files", Termination::kInfrastructure, host);
-          },
-          [&](const Checking& s) {
-            if (host) {
-              end("check " + plan_.checks[s.index].id, Termination::kInfrastructure, true);
-            } else {
-              CheckEnded ended{plan_.checks[s.index]};  // R057: misconfigured
-              ended.report.outcome = CheckOutcome::kError;
-              ended.report.why = bounded(e.error.detail);
-              out_.emplace_back(RecordSkippedCheck{ended.report});
-              handle(ended);
-            }
-          },
-          [](const Packaging&) { PROCTOR_ASSERT(false); },
-      },
-      State(state_));
+  if (std::holds_alternative<TakingSnapshot>(state_)) {
+    WritingManifest next;
+    next.snapshot_error = e.error;
+    return go(std::move(next), WriteManifest{"snapshot: " + e.error.detail});
+  }
+  const auto* checking = std::get_if<Checking>(&state_);
+  if (checking != nullptr && !host) {
+    CheckEnded ended{plan_.checks[checking->index]};  // R057: misconfigured
+    ended.report.outcome = CheckOutcome::kError;
+    ended.report.why = bounded(e.error.detail);
+    out_.emplace_back(RecordSkippedCheck{ended.report});
+    return handle(ended);
+  }
+  if (std::holds_alternative<Extracting>(state_) && e.error.code == Errc::kExhausted)
+    return end_invalid(Termination::kResourceLimit, "patch too large to record: " + e.error.detail,
+                       false, e.evidence);
+  const std::string why =
+      std::visit(Overload{[](const auto&) { return std::string(); },
+                          [](const WritingManifest&) { return std::string("manifest"); },
+                          [](const OpeningWorkspace&) { return std::string("workspace"); },
+                          [](const SettingUp&) { return std::string("setup"); },
+                          [](const SettingUpMethod&) { return std::string("the method's setup"); },
+                          [](const Briefing&) { return std::string("briefing"); },
+                          [](const AgentRunning&) { return std::string("agent"); },
+                          [](const Extracting&) { return std::string("extraction"); },
+                          [](const Applying&) { return std::string("apply"); },
+                          [](const Restoring&) { return std::string("restore protected files"); },
+                          [](const Placing&) { return std::string("place acceptance files"); },
+                          [&](const Checking& s) { return "check " + plan_.checks[s.index].id; }},
+                 state_) +
+      ": " + e.error.detail;
+  PROCTOR_ASSERT(!why.starts_with(':'));
+  if (!patched_) return end_invalid(Termination::kInfrastructure, why, host, e.evidence);
+  if (host && judged_again_ < plan_.judged_again) {
+    const std::shared_ptr<const Patched> from = patched_;
+    const std::uint32_t nth = judged_again_ + 1;
+    *this = from->before;
+    judged_again_ = nth;
+    out_.emplace_back(JudgeAgain{nth, bounded(why)});
+    return handle(from->patch);
+  }
+  // How the agent ended stays as it was: that is told apart from what it was worth.
+  verdict_.outcome = RunOutcome::kInvalid;
+  verdict_.rationale.resize(std::min(verdict_.rationale.size(), limits::kDetailBytes / 2));
+  verdict_.rationale = bounded(verdict_.rationale + not_judged(why));
+  verdict_.evidence = e.evidence;
+  out_.emplace_back(RecordTermination{verdict_.termination, verdict_.rationale, e.evidence});
+  package();
 }
 
 void RunLifecycle::handle(const RunCancelAsked& e) {

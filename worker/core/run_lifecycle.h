@@ -12,6 +12,7 @@
 // Errors: none of its own; what went wrong outside arrives as StepFailed.  Not thread-safe.
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,10 +42,12 @@ struct LifecyclePlan {
   std::vector<CheckReport> checks;  // as they are reported when they never run
   std::chrono::milliseconds agent_wall{0};
   int overload_exit = 0;  // of the method (campaign.h)
+  // How often acceptance begins again, on the same patch, after a failure of the host.
+  std::uint32_t judged_again = 0;
 };
 LifecyclePlan lifecycle_plan(const Contract& contract, std::chrono::milliseconds agent_wall,
-                             int overload_exit = 0,
-                             const std::vector<SetupStep>& method_setup = {});
+                             int overload_exit = 0, const std::vector<SetupStep>& method_setup = {},
+                             std::uint32_t judged_again = 0);
 
 enum class Room { kAgent, kAcceptance };  // which of the two workspaces of an attempt
 std::string_view to_string(Room room);
@@ -163,6 +166,11 @@ struct RunCheck {                // CheckEnded
 struct RecordStage {
   std::string from, to;
 };
+// The host failed in acceptance: puts everything back to where the patch was extracted.
+struct JudgeAgain {
+  std::uint32_t nth = 1;  // in this life of the worker
+  std::string why{};
+};
 struct RecordSkippedCheck {  // its precondition failed; its event must exist all the same (R058)
   CheckReport check;
 };
@@ -176,7 +184,8 @@ struct Package {};    // last: write the report from verdict(), then nothing mor
 using LifecycleCommand =
     std::variant<TakeSnapshot, WriteManifest, OpenWorkspace, RunSetup, RunMethodSetup, GiveBriefing,
                  RunAgent, ExtractPatch, ApplyPatch, RestoreProtected, PlaceAcceptanceFiles,
-                 RunCheck, RecordStage, RecordSkippedCheck, RecordTermination, StopAgent, Package>;
+                 RunCheck, RecordStage, JudgeAgain, RecordSkippedCheck, RecordTermination,
+                 StopAgent, Package>;
 
 struct Verdict {
   RunOutcome outcome = RunOutcome::kInvalid;
@@ -285,6 +294,11 @@ class RunLifecycle {
   bool agent_started_ = false;
   // It ended as a program does that could not start; what it left tells.
   std::optional<AgentEnded> doubtful_start_;
+  // Where acceptance begins again.  Not null once the patch is extracted: the agent is paid for, so
+  // no failure of acceptance asks for a new attempt.
+  struct Patched;
+  std::shared_ptr<const Patched> patched_;
+  std::uint32_t judged_again_ = 0;
   std::vector<CheckReport> services_;  // that failed; behind the contract's checks
   std::optional<BudgetReached> budget_;
   std::vector<std::string> outside_writable_;

@@ -71,7 +71,12 @@ AgentJob AttemptRun::agent_job(SandboxEngine& engine, SandboxSpec spec, fs::path
           },
           [this, &evidence, tools](const ToolUse& use) {
             Execution whole{use.outcome.wall, use.outcome.cpu, use.outcome.memory_peak};
-            if (tools != nullptr) add_commands_of(*tools, whole);
+            if (tools != nullptr) {  // and what its commands took
+              tools->close();
+              const ExecOutcome& spent = tools->work().spent();
+              whole.cpu += spent.cpu;
+              whole.memory_peak = std::max(whole.memory_peak, spent.memory_peak);
+            }
             meter_.program_ended(whole);
             evidence = note("tool", Actor::kAgent, tool_payload(use));
           },

@@ -176,6 +176,7 @@ Status AttemptRun::had_all(SandboxEngine& engine, const SandboxSpec& ran_as) {
   auto lack = host_lack(engine, ran_as, dir_ / "lacks", watch_.token(), locked_before_);
   if (!lack.ok()) return in_context("what this host has", std::move(lack).error());
   if (lack->empty()) return ok_status();
+  lacked_.emplace(&engine, ran_as);
   return Error{Errc::kUnavailable,
                "it did not succeed while this host had no more of: " + *lack +
                    " (others took all of it; docs/sandbox.md, what the kernel counts by user)"};

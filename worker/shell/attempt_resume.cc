@@ -4,9 +4,11 @@
 
 #include "common/base/limits.h"
 #include "common/base/log.h"
+#include "common/base/pause.h"
 #include "common/base/system_clock.h"
 #include "common/trace/evidence.h"
 #include "worker/shell/attempt_run.h"
+#include "worker/shell/run_events.h"
 
 namespace proctor {
 
@@ -29,7 +31,7 @@ void AttemptRun::keep_checkpoint(Checkpoint c) {
     const std::lock_guard lock(trace_mutex_);
     if (!recorder_) return;
     kept = recorder_->flush();
-    c.trace = recorder_->mark();
+    c.trace = patched_at_ = recorder_->mark();
   }
   if (kept.ok()) kept = write_checkpoint(dir_, c);
   if (!kept.ok())
@@ -65,7 +67,9 @@ std::vector<LifecycleCommand> AttemptRun::go_on(const LeftAttempt& left) {
     const Error& e = restored.error();
     log::warn("attempt " + to_string(input_.assignment.attempt) + " cannot go on: " + e.detail);
     give_up(left);
-    LifecycleEvent lost = StepFailed{{Errc::kUnavailable, "its worker was killed: " + e.detail}, 0};
+    // Without its room, a patch that is kept is not judged: no other try here would have one.
+    const Errc code = left.checkpoint.workspace() == nullptr ? Errc::kInvalid : Errc::kUnavailable;
+    LifecycleEvent lost = StepFailed{{code, "its worker was killed: " + e.detail}, 0};
     point_to_evidence(lost);
     return tell(lost);
   }
@@ -79,6 +83,7 @@ std::vector<LifecycleCommand> AttemptRun::go_on(const LeftAttempt& left) {
 Status AttemptRun::restore(const LeftAttempt& left) {
   const Checkpoint& c = left.checkpoint;
   const bool agent = c.program.has_value();
+  patched_at_ = c.trace;
   watch_.enter(c.stage());
   watch_.sandbox_started();
   Usage usage = left.book.so_far.usage;
@@ -134,6 +139,35 @@ void AttemptRun::give_up(const LeftAttempt& left) {
   if (workspace_) return;
   auto workspace = tools_.store.adopt(snapshot_, spec.label, *c.workspace());
   if (workspace.ok()) workspace_ = std::move(workspace).value();
+}
+
+// Back to where the patch was extracted, as after a restart of the worker: what the try before left
+// is out of the trace and paid for.
+AttemptRun::Answer AttemptRun::perform(const JudgeAgain& c) {
+  const std::string work = "attempt " + label("acceptance");
+  constexpr std::chrono::minutes kStarved{1};
+  const Patience others{until_stopped(watch_.token()), kStarved, kStarved};
+  locked_before_.clear();
+  if (const auto lacked = std::exchange(lacked_, std::nullopt)) {  // until it is given back
+    const auto again = [&] { return had_all(*lacked->first, lacked->second); };
+    static_cast<void>(when_there_is_room<Unit>(work, others, again));
+  } else {
+    pause_for(std::chrono::seconds(c.nth), watch_.token());
+  }
+  const Status back = when_there_is_room<Unit>(work, patience(), [&]() -> Status {
+    leave_workspace(MeterPhase::kAcceptance);
+    home_known_.clear();
+    container_copies_.clear();
+    acceptance_placed_ = false;
+    PROCTOR_TRY(RunRecorder cut,
+                RunRecorder::reopen(run_dir(), patched_at_, RunRecorder::Keep::kMarked));
+    *recorder_ = std::move(cut);
+    note("acceptance.again", Actor::kHarness, Json{{"nth", c.nth}, {"why", as_utf8(c.why)}});
+    PROCTOR_TRY(snapshot_, tools_.store.snapshot(contract().repository, input_.contract->base));
+    return clear_acceptance();
+  });
+  if (!back.ok()) broken_ = back.error();
+  return std::nullopt;
 }
 
 // Acceptance begins again, in a fresh workspace: nothing of the first try is there.

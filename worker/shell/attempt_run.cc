@@ -19,6 +19,8 @@
 namespace proctor {
 namespace {
 
+constexpr std::uint32_t kJudgedMost = 5;  // times again, however many retries are registered
+
 LifecycleEvent done_or_failed(Status status) {
   if (status.ok()) return StepDone{};
   return StepFailed{std::move(status).error(), 0};
@@ -60,7 +62,8 @@ AttemptRun::AttemptRun(const Tools& tools, const AttemptInput& input, AttemptWat
       disk_(dir_),
       caps_(caps_of(input)),
       lifecycle_(lifecycle_plan(input.contract->contract, *caps_.caps.wall,
-                                overload_exit(*input.method), input.method->environment.setup)),
+                                overload_exit(*input.method), input.method->environment.setup,
+                                std::min(input.settings->infrastructure_retries, kJudgedMost))),
       meter_(
           {caps_.caps, input.settings->cost_model, input.assignment.ask,
            acceptance_worst_case(input.contract->contract, *input.method),

@@ -105,6 +105,7 @@ class AttemptRun {
   Answer perform(const PlaceAcceptanceFiles&);
   Answer perform(const RunCheck& c);
   Answer perform(const RecordStage& c);
+  Answer perform(const JudgeAgain& c);
   Answer perform(const RecordSkippedCheck& c);
   Answer perform(const RecordTermination& c);
   Answer perform(const StopAgent&);
@@ -194,7 +195,7 @@ class AttemptRun {
     std::string never_ran{};  // why its services did not get ready, the candidate's among them
   };
   // Of a command that has not succeeded, when nothing of it runs any more: was it for want of what
-  // this host has no more of?
+  // this host has no more of?  Then lacked_ says who wanted it.
   Status had_all(SandboxEngine& engine, const SandboxSpec& ran_as);
   // The network that a check shares with its services, as its sandbox is given it.
   struct ServedBy {
@@ -286,7 +287,6 @@ class AttemptRun {
   // see.
   Result<std::unique_ptr<OfferedTools>> show_tools(SandboxEngine& engine, SandboxSpec commands,
                                                    SandboxSpec& spec, GatewaySession& gateway);
-  static void add_commands_of(OfferedTools& tools, Execution& whole);
   // Why the host could not do a call; nothing: it could do all.
   std::optional<Error> end_tools(OfferedTools& tools);
   Result<AgentReport> work_by_tools(const AgentJob& job, GatewaySession& gateway);
@@ -342,6 +342,7 @@ class AttemptRun {
   Snapshot snapshot_;
   std::unique_ptr<Workspace> workspace_;  // of the present room
   std::set<HeldLock> locked_before_;      // when the present step or check began
+  std::optional<std::pair<SandboxEngine*, SandboxSpec>> lacked_;
   // The agent's, from its end until a later life would do without.
   std::unique_ptr<Sandbox> agent_sandbox_;
   std::optional<Error> unreadable_;       // what the agent left, and why
@@ -350,6 +351,7 @@ class AttemptRun {
   std::vector<std::string> setup_left_;   // of the patch: what its agent has not touched; sorted
   std::optional<timespec> agent_began_;   // of one that may not have started; none: nobody knows
   Patch patch_;
+  RunRecorder::Mark patched_at_;  // where the trace ends when the patch is extracted
   bool acceptance_placed_ = false;
   FolderUse patched_;  // what the patch and the acceptance files put into the fresh workspace
   std::string briefing_;

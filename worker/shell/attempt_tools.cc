@@ -85,13 +85,6 @@ Result<std::unique_ptr<OfferedTools>> AttemptRun::show_tools(SandboxEngine& engi
   return out;
 }
 
-void AttemptRun::add_commands_of(OfferedTools& tools, Execution& whole) {
-  tools.close();
-  const ExecOutcome& spent = tools.work().spent();
-  whole.cpu += spent.cpu;
-  whole.memory_peak = std::max(whole.memory_peak, spent.memory_peak);
-}
-
 std::optional<Error> AttemptRun::end_tools(OfferedTools& tools) {
   tools.close();
   const ToolSession& session = tools.work().session();

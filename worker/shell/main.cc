@@ -1,4 +1,5 @@
 // proctor-worker: reads its command line, opens what this host offers, serves until it may leave.
+#include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -59,7 +60,7 @@ struct Options {
   std::string workspaces = "auto";
   std::optional<WorkspaceKind> kind{};  // of `workspaces`; none: auto
   bool no_overlay = false, bounded_disks = false, no_setup_cache = false, one_user = false,
-       allow_null = false, once = false, die_with_parent = false;
+       share_user = false, allow_null = false, once = false, die_with_parent = false;
   bool insecure_loopback = false, verbose = false, clean_up = false;
   std::uint32_t give_up_after = 0, engine_wait = 600;
   std::optional<std::uint32_t> leave_grace;
@@ -163,6 +164,9 @@ void declare(cli::CommandLine& app, Options& o) {
          "all sandboxes are one kernel user, as where this host cannot give each workspace one "
          "of its own")
       .envname("PROCTOR_ONE_USER");
+  app.add_flag("--share-user", o.share_user,
+               "more than one slot although all sandboxes are one kernel user")
+      .envname("PROCTOR_SHARE_USER");
   app.add_flag("--allow-null", o.allow_null, "accept the null sandbox: benchmarks only");
   app.add_flag("--once", o.once, "leave when something was done and nothing is left to do");
   app.add_flag("--insecure-loopback", o.insecure_loopback, "plain TCP, to this machine only");
@@ -319,6 +323,22 @@ void clear_bundles(const fs::path& dir, const std::vector<LeftAttempt>& left) {
   for (const std::string& campaign : campaigns) clear_folder(dir / campaign, bundles);
 }
 
+// Where sandboxes are one user to the kernel, who takes all that it gives one takes it from the
+// checks of the other slots.
+Status users_for_slots(const Options& o, Engines& engines, const WorkspaceStore& store) {
+  if (o.slots == 1 || o.share_user || o.allow_null) return ok_status();
+  const auto engine = engines.engine_for({Environment{}});
+  if (!engine.ok() || ((*engine)->has_own_users() && store.has_own_users())) return ok_status();
+  const std::string why = o.one_user ? "--one-user" : "its log says why; without root it is so";
+  return Error{
+      Errc::kInvalid,
+      fmt::format("--slots {}: all sandboxes are one kernel user here ({}), so a run can "
+                  "take what the checks of its neighbours need: --slots 1, or --share-user "
+                  "where no agent is hostile (proctor run: --workers 1 --slots 1, or "
+                  "PROCTOR_SHARE_USER=1)",
+                  o.slots, why)};
+}
+
 int serve(const Options& o) {
   if (!o.clean_up)
     if (const Status enough = enough_descriptors(o.slots); !enough.ok())
@@ -380,6 +400,8 @@ int serve(const Options& o) {
   clean_up(home, left, engines, **store);
   sweep_images(images, o.docker_socket);
   if (o.clean_up) return kOk;
+  if (const Status users = users_for_slots(o, engines, **store); !users.ok())
+    return fail(users.error(), kBadInput);
   if (const Status made = make_private_dirs(home / "runs"); !made.ok())
     return fail(made.error(), code_of(made.error()));
   spread_subfolders(home / "runs");

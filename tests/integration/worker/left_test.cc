@@ -1,4 +1,8 @@
 // A worker that was killed goes on with attempts whose agent is done: acceptance begins again.
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include "common/base/unique_fd.h"
 #include "tests/integration/worker/left_scene.h"
 #include "worker/shell/spool.h"
 
@@ -133,6 +137,50 @@ TEST_SUITE("worker") {
     CHECK(coordinator.results.at(id(4)).infrastructure);
     CHECK(coordinator.results.at(id(4)).rationale ==
           "its worker was killed; it is charged as metered until then");
+    scene.stop(coordinator, worker);
+  }
+
+  TEST_CASE("a check that starves is judged again from the same patch, by the same agent's work") {
+    LeftScene scene;
+    REQUIRE(make_dirs(scene.gate()).ok());
+    for (const char* name : {"go", "right"})
+      REQUIRE(write_file(scene.gate() / name, "", Durability::kLazy).ok());
+    const auto put = [&](const char* name) {
+      std::ofstream(scene.gate() / name, std::ios::app) << "yes\n" << std::flush;
+    };
+    scene.contract.environment.toolchains.push_back({scene.gate().string(), "/opt/gate"});
+    scene.contract.files.push_back({"locked", 0644, "a file of the contract\n"});
+    scene.contract.checks = {
+        LeftScene::check("sums", "test $(sh calc.sh 2 3) = 5"),
+        LeftScene::check("starves",
+                         "until [ -s /opt/gate/go ]; do sleep 0.1; done; "
+                         "test -f \"$PROCTOR_CONTRACT/locked\" -a -s /opt/gate/right")};
+    const Method fix = scene.method("fix", Method::Kind::kCommand,
+                                    "echo once; echo 'echo $(($1 + $2))' > calc.sh");
+    FakeCoordinator coordinator(scene.socket, 3);
+    Child worker = scene.start_worker();
+    REQUIRE(coordinator.connected());
+    coordinator.assign({scene.assignment(coordinator, fix, 4)}, scene.settings_digest());
+    const fs::path file = scene.temp.path() / "root/workers/w1/runs/camp1-4.1/contract/locked";
+    UniqueFd lock;  // as a neighbour holds it
+    REQUIRE_MESSAGE(coordinator.until([&] {
+      lock.reset(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+      return lock.valid() && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0;
+    }),
+                    scene.log());
+    put("go");
+    REQUIRE_MESSAGE(coordinator.until([&] {
+      return scene.log().find("had no more of: an unlocked") != std::string::npos;
+    }),
+                    scene.log());
+    put("right");
+    lock.reset();
+    const LeftScene::Ended e = scene.ended(coordinator, id(4));
+    CHECK(e.result.outcome == RunOutcome::kSuccess);
+    CHECK(e.said == "once\n");
+    CHECK(LeftScene::count(e.events, "\"type\":\"agent.start\"") == 1);
+    CHECK(LeftScene::count(e.events, "\"type\":\"acceptance.again\"") == 1);
+    CHECK(LeftScene::count(e.events, "\"type\":\"acceptance\"") == 2);
     scene.stop(coordinator, worker);
   }
 

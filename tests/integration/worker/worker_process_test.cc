@@ -186,6 +186,21 @@ TEST_SUITE("worker") {
     CHECK(worker.wait(std::chrono::seconds(180)) == 0);
   }
 
+  TEST_CASE("slots whose sandboxes are one user are refused unless the operator insists") {
+    Scene scene;
+    FakeCoordinator coordinator(scene.socket, 3);
+    scene.before = {"env", "-u", "PROCTOR_SHARE_USER"};
+    Child refused = scene.start_worker({"--one-user"});  // with two slots
+    CHECK(refused.wait(std::chrono::seconds(180)) == 2);
+    for (const char* word : {"--slots 2", "--one-user", "--slots 1", "--share-user"})
+      CHECK_MESSAGE(scene.log().find(word) != std::string::npos, scene.log());
+    Child worker = scene.start_worker({"--one-user", "--share-user"});
+    REQUIRE_MESSAGE(coordinator.connected(), scene.log());
+    worker.signal(SIGTERM);
+    REQUIRE(coordinator.until([&] { return coordinator.leaves == 1; }));
+    CHECK(worker.wait(std::chrono::seconds(180)) == 0);
+  }
+
   TEST_CASE("a result file of twenty million bytes is read") {
     Scene scene;
     Check tap = Scene::check("tap",

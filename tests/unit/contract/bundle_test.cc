@@ -216,7 +216,14 @@ TEST_SUITE("contract") {
     CHECK(opened->seed == 7);
     CHECK(opened->rates == s.rates);
     CHECK(opened->isolation == Isolation::kUserspace);
+    CHECK(opened->infrastructure_retries == 3);
     CHECK(make_bundle(*opened) == bundle);
+    Settings none = s;
+    none.infrastructure_retries = 0;
+    CHECK(digest_of(none) != digest_of(s));
+    const auto again = open_settings_bundle(make_bundle(none), digest_of(none));
+    REQUIRE(again.ok());
+    CHECK(again->infrastructure_retries == 0);
   }
 
   TEST_CASE("every truncation and every changed byte of a bundle is refused") {

@@ -1,4 +1,5 @@
 // The course of an attempt, and what ends it before it is judged.
+#include "common/score/agent_end.h"
 #include "tests/unit/lifecycle/lifecycle_world.h"
 
 using namespace proctor;
@@ -144,7 +145,7 @@ TEST_SUITE("lifecycle") {
     }
   }
 
-  TEST_CASE("a host that fails after the agent started is infrastructure too and never a failure") {
+  TEST_CASE("a host that fails under the agent is infrastructure too and never a failure") {
     const auto check = [](World& world) {
       world.feed(StepFailed{error(Errc::kUnavailable), 4});
       const Verdict& v = world.finish();
@@ -163,26 +164,86 @@ TEST_SUITE("lifecycle") {
       world.until<ExtractPatch>();
       check(world);
     }
-    {
-      World world(plan_of(0, 1));
+  }
+
+  TEST_CASE("a failure of acceptance is judged again from the same patch and asks for no agent") {
+    // Each step of acceptance, and how to come to it.
+    using To = void (*)(World&);
+    const To steps[] = {[](World& w) {
+                          if (count<ExtractPatch>(w.log) != 0) return;
+                          w.until<ExtractPatch>();
+                          w.feed(w.success());
+                        },
+                        [](World& w) { w.until<ApplyPatch>(); },
+                        [](World& w) { w.until<RestoreProtected>(); },
+                        [](World& w) { w.until<PlaceAcceptanceFiles>(); },
+                        [](World& w) {
+                          w.until<PlaceAcceptanceFiles>();
+                          w.until<RunSetup>();
+                        },
+                        [](World& w) { w.until<RunCheck>(); }};
+    for (const To to : steps) {
+      LifecyclePlan plan = plan_of(1, 2);
+      plan.judged_again = 2;
+      {
+        World world(plan);
+        to(world);
+        world.feed(StepFailed{error(Errc::kUnavailable), 4});
+        to(world);
+        world.feed(StepFailed{error(Errc::kExhausted), 5});
+        const Verdict& v = world.finish();
+        CHECK(v.outcome == RunOutcome::kSuccess);
+        CHECK(v.termination == Termination::kCompleted);
+        CHECK(v.evidence == 9);
+        CHECK(v.violations.empty());
+        CHECK(count<RunAgent>(world.log) == 1);
+        CHECK(count<ExtractPatch>(world.log) == 1);
+        CHECK(count<JudgeAgain>(world.log) == 2);
+      }
+      World world(plan);
+      for (std::uint64_t evidence = 4; evidence <= 6; ++evidence) {
+        to(world);
+        world.feed(StepFailed{error(Errc::kUnavailable), evidence});
+      }
+      const Verdict& v = world.finish();
+      CHECK(v.outcome == RunOutcome::kInvalid);
+      CHECK(v.termination == Termination::kCompleted);  // the agent's end
+      CHECK_FALSE(v.infrastructure);
+      CHECK(v.evidence == 6);
+      CHECK(is_not_judged(v.outcome, v.rationale));
+      CHECK(count<RunAgent>(world.log) == 1);
+    }
+  }
+
+  TEST_CASE("what acceptance said before it was begun again is not said twice") {
+    LifecyclePlan plan = plan_of(0, 2);
+    plan.judged_again = 1;
+    World world(plan);
+    world.until<ExtractPatch>();
+    PatchExtracted patch;
+    patch.refused = {"socket"};
+    patch.outside_writable = {"docs/a"};
+    world.feed(patch);
+    for (int tries = 0; tries < 2; ++tries) {
       world.until<ApplyPatch>();
-      check(world);
-    }
-    {
-      World world(plan_of(0, 1));
-      world.until<RestoreProtected>();
-      check(world);
-    }
-    {
-      World world(plan_of(0, 1));
-      world.until<PlaceAcceptanceFiles>();
-      check(world);
-    }
-    {
-      World world(plan_of(0, 1));
+      world.feed(PatchRefused{"no"});
+      world.feed(ProtectedRestored{{"tests/a"}});
       world.until<RunCheck>();
-      check(world);
+      world.feed(ended(CheckOutcome::kPass, ""));
+      if (tries == 0) world.feed(StepFailed{error(Errc::kUnavailable), 4});
     }
+    const Verdict& v = world.finish();
+    CHECK(v.outcome == RunOutcome::kFailure);
+    CHECK(v.violations.size() == 4);  // one of each, and that it does not apply
+    CHECK(v.checks.size() == 2);
+  }
+
+  TEST_CASE("a worker that leaves under a check lets another one try") {
+    World world(plan_of(0, 1));
+    world.until<RunCheck>();
+    world.feed(RunCancelAsked{"the worker was stopped", true, 3});
+    CHECK(world.finish().infrastructure);
+    CHECK(world.lifecycle.verdict().termination == Termination::kInfrastructure);
   }
 
   TEST_CASE("an end before the agent points to the event behind the manifest") {

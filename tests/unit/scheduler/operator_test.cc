@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "common/contract/human_cost.h"
+#include "common/score/agent_end.h"
 #include "tests/unit/scheduler/desk.h"
 
 using namespace proctor;
@@ -42,12 +43,14 @@ SchedulerSettings with_people() {
   return s;
 }
 // Nothing the agent did, and the same on every host: another attempt is not made by itself.
-void end_invalid(Desk& desk, AttemptId id, Termination why = Termination::kInfrastructure) {
+void end_invalid(Desk& desk, AttemptId id, Termination why = Termination::kInfrastructure,
+                 std::string rationale = "") {
   wire::ResultMessage r;
   r.epoch = Epoch(2);
   r.attempt = id;
   r.outcome = RunOutcome::kInvalid;
   r.termination = why;
+  r.rationale = std::move(rationale);
   r.usage.tool_calls = 10;
   r.archive_bytes = 1;
   desk.feed(ResultReceived{WorkerId("w"), r});
@@ -219,6 +222,27 @@ TEST_SUITE("scheduler") {
     desk.result("w", attempt_of(1), 10);
     CHECK(desk.act(again({RunId(1)})).verdict == Verdict::kUnchanged);
     CHECK(desk.facts<RunReopened>().empty());
+  }
+
+  TEST_CASE("a run that could not be judged has no other agent, whoever asks") {
+    SchedulerSettings s = settings();
+    s.retries.escalate = true;
+    s.retries.quarantine_after = 2;
+    Desk desk(plan_of({0, 0, 1}), s);
+    desk.start();
+    desk.sync("w", 1);
+    const std::string why = ended_by_itself("exit 0") + not_judged("check c: no descriptors");
+    end_invalid(desk, attempt_of(0), Termination::kCompleted, why);
+    CHECK(desk.core.phase(RunId(0)) == RunPhase::kEnded);
+    CHECK(desk.core.counts().held == 0);
+    CHECK(desk.act(again({RunId(0)})).verdict == Verdict::kUnchanged);
+    CHECK(desk.facts<RunReopened>().empty());
+    CHECK(desk.assigned == std::vector<AttemptId>{attempt_of(0), attempt_of(1)});
+    // It is its host's failure all the same.
+    CHECK(desk.core.roster().at(0).failures == 1);
+    end_invalid(desk, attempt_of(1), Termination::kAgentTimeout, why);
+    CHECK(desk.core.roster().at(0).quarantine == WorkerState::Quarantine::kFailures);
+    CHECK(desk.assigned.size() == 2);
   }
 
   TEST_CASE("a worker in quarantine or drained gets nothing until it is released") {

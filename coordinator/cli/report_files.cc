@@ -106,7 +106,8 @@ Cost sum(const Cost& a, const Cost& b) {
 }
 
 // Attempts come in order, so the last one that has a say about where the run stands says it.
-void add_attempt(RunRecord& run, const AttemptRecord& a) {
+// `ends`: its run ended with it.
+void add_attempt(RunRecord& run, const AttemptRecord& a, bool ends) {
   run.attempts = a.core.attempt.no.raw();
   if (run.attempts == 1) run.first_asked_ms = a.intent_at.raw();
   run.cost = sum(run.cost, a.cost);
@@ -130,8 +131,7 @@ void add_attempt(RunRecord& run, const AttemptRecord& a) {
     run.self_reported = run.self_reported + SelfReported{self_reported_cost(u).total(),
                                                          u.reported_calls, u.reported_tokens};
   }
-  if (!a.core.has_result || !a.core.sets_outcome) return;
-  run.outcome = a.core.outcome;
+  if (!a.core.has_result || a.core.state == AttemptState::kLost || !ends) return;
   run.termination = a.core.termination;
   run.agent_exit = agent_exit(a.rationale);
   run.patch = patch_word_in(a.rationale);
@@ -257,10 +257,12 @@ Result<ReportInput> input_of(const FrozenCampaign& frozen, const std::optional<S
     input.deviations.insert(input.deviations.begin(), again->value + ": " + kRunBefore);
   input.alerts = alerts_of(frozen, state);
   const auto known = [&](RunId run) { return run.raw() < input.runs.size(); };
+  std::vector<AttemptNo> last(input.runs.size());
   for (const EndedRun& e : state.ended) {
     if (!known(e.run)) return Error{Errc::kCorrupt, "journal: a run the plan does not have"};
     input.runs[e.run.raw()].state = RunRecord::State::kEnded;
     input.runs[e.run.raw()].outcome = e.outcome;
+    last[e.run.raw()] = e.attempt;
     input.runs[e.run.raw()].termination =
         Termination::kInfrastructure;  // unless a result says more
   }
@@ -268,7 +270,7 @@ Result<ReportInput> input_of(const FrozenCampaign& frozen, const std::optional<S
   PROCTOR_CHECK_OK(journal->each_attempt([&](const AttemptRecord& a) {
     if (!known(a.core.attempt.run)) return;
     RunRecord& run = input.runs[a.core.attempt.run.raw()];
-    add_attempt(run, a);
+    add_attempt(run, a, last[run.run.raw()] == a.core.attempt.no);
     add_set_aside(run, a, reopened);
   }));
   for (const RunReviewed& r : state.reviews) {

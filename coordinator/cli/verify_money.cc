@@ -183,8 +183,12 @@ void MoneyAudit::check_outcome(const AttemptRecord& a, const std::string& name) 
     return problem_(name, "it decides its run, but the run says otherwise");
   if (decides && c.sets_outcome && ended->second.outcome != c.outcome)
     problem_(name, "its outcome is not its run's");
-  if (decides && !c.sets_outcome &&
-      (c.state != AttemptState::kLost || ended->second.outcome != RunOutcome::kInvalid))
+  // A program that could not start: whether that is its run's failure its method's others tell.
+  const bool unstarted = c.state == AttemptState::kFinished && c.infrastructure &&
+                         c.termination == Termination::kAgentUnavailable;
+  const RunOutcome end = decides ? ended->second.outcome : RunOutcome::kInvalid;
+  if (decides && !c.sets_outcome && !(unstarted && end == RunOutcome::kFailure) &&
+      (!(unstarted || c.state == AttemptState::kLost) || end != RunOutcome::kInvalid))
     problem_(name, "its run ended with it, but it does not decide");
   // Nobody pays for a run that was decided twice, or tries again without a reason.
   const bool aside = set_aside_.contains(c.attempt);

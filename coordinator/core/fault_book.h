@@ -4,6 +4,8 @@
 // cannot start against its method; never at once against the worker, which others still need.
 //   - After as many equal failures in a row as were registered the task or method is due to be
 //     parked.  The scheduler parks it once no other worker could do better.
+//   - A program that could not start is known by its exit code alone, which an agent may choose: an
+//     agent of the method that was at work in any run tells that it could.
 //   - Where the same thing then works on another worker, the row is over; if one worker alone was
 //     in it, it is told how often: that counts as failures of that host.
 // Pure; owned by the scheduler; rebuilt from notes.

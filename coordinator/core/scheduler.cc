@@ -56,6 +56,7 @@ std::vector<Command> Scheduler::start(Time now) {
     alerts_.rearm(ScopeId(s), balances_[s]);
     tell_spent(ScopeId(s));  // of a journal from before alerts, nothing otherwise
   }
+  end_waits();
   look_at_gates();
   out_.push_back(ArmTimer{now.mono + settings_.tick});
   finish_step();
@@ -68,7 +69,7 @@ std::vector<Command> Scheduler::on(const Event& event, Time now) {
   now_ = now;
   roster_.set_time(now.wall);
   std::visit([this](const auto& e) { handle(e); }, event);
-  release_due();
+  end_waits();
   look_at_gates();
   dispatch();
   finish_step();

@@ -314,15 +314,15 @@ class Scheduler {
   void release_shut(const FaultSubject& subject);
   void forgive_fault(RunId run);
   void look_at_faults();
+  bool waits_for_start(RunId run) const;
   void judge_worker(WorkerIndex w, const wire::ResultMessage& result);
   void count_host_failure(WorkerIndex w);
   void quarantine(WorkerIndex w);
   Millis quarantine_of(std::uint32_t nth) const;
   void stand_back(WorkerIndex w);
   void end_quarantines();
-  void release_due();
+  void end_waits();
   void in_line(RunId run);
-  bool has_failed(RunId run) const;
   AttemptNo last_judged(RunId run) const;
   void withdraw_blame(const AttemptId& attempt, const WorkerId& worker, BootId boot);
   // Who gets which worker.
@@ -391,8 +391,7 @@ class Scheduler {
   std::vector<RunPhase> phases_;
   std::vector<std::uint16_t> attempts_made_;
   std::vector<std::uint16_t> failures_;  // infrastructure failures of the run so far
-  // By run: whom the grant of its latest attempt names, + 1; 0: nobody who is remembered.  What
-  // has ended must be known too, for a result comes again when an Ack was lost.
+  // By run, also when it has ended: whom its latest grant names, + 1; 0: nobody remembered.
   std::vector<std::uint16_t> owners_;
   struct InvalidEnd {
     AttemptNo by;  // the attempt that ended it
@@ -412,6 +411,7 @@ class Scheduler {
   bool gates_stale_ = true;               // something was written since
   std::set<RunId> shut_;  // parked because its task or method is, and for no envelope
   std::set<std::uint16_t> started_methods_;  // an agent of theirs was at work once
+  std::map<RunId, AttemptNo> unstarted_;  // by run: the last attempt that 126 or 127 ended before
   struct Backoff {
     Instant until{};
     WallTime until_wall{};

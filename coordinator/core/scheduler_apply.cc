@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/base/assert.h"
+#include "common/score/agent_end.h"
 #include "coordinator/core/raise_note.h"
 #include "coordinator/core/scheduler.h"
 
@@ -50,6 +51,8 @@ void Scheduler::apply(const LossJudged& fact) {
 
 void Scheduler::apply(const FaultFact& fact) {
   faults_.take(fact);
+  if (fact.verdict == FaultFact::Verdict::kFailed && agent_exit(fact.cause))
+    unstarted_[fact.attempt.run] = fact.attempt.no;
 }
 
 void Scheduler::apply(const RunEscalated& fact) {

@@ -72,6 +72,11 @@ Explanation Scheduler::why(RunId run) const {
 // Why its task or method is parked, and the way out.
 Explanation Scheduler::why_shut(RunId run) const {
   const bool task = faults_.is_parked(task_subject(run));
+  if (!task && !faults_.is_parked(method_subject(run)))
+    return {"parked",
+            "its program could not start and no attempt is left: it is a failure once an agent of "
+            "its method is at work, and invalid if none is; requeue lets it try again",
+            {{"fault", "method"}}};
   return {"parked",
           describe_fault(task ? task_subject(run) : method_subject(run)) +
               "; requeue puts it in line again",

@@ -109,13 +109,26 @@ void Scheduler::hold_for_decision(RunId run, const std::string& reason) {
   out_.push_back(Alert{"a person decides (approve or cancel): " + reason, true, run});
 }
 
-void Scheduler::release_due() {
+// Runs whose pause is over are in line again.  A run that waits for what its method's others show
+// ends: as a failure, once an agent of the method is at work; as invalid, where nothing is left to
+// be done that could show one.
+void Scheduler::end_waits() {
   while (!due_.empty() && due_.begin()->first <= now_.mono) {
     const RunId run = due_.begin()->second;
     due_.erase(due_.begin());
     backoff_.erase(run);
     in_line(run);
   }
+  const bool over =
+      live_.empty() && backoff_.empty() && held_ == 0 && queue_.size() == queue_.held_back();
+  std::erase_if(unstarted_, [&](const auto& item) {
+    const auto [run, no] = item;
+    const bool started = started_methods_.contains(plan_.runs[run.raw()].method);
+    if (phases_[run.raw()] != RunPhase::kParked || !waits_for_start(run) || !(over || started))
+      return false;
+    record(RunEnded{run, {run, no}, started ? RunOutcome::kFailure : RunOutcome::kInvalid});
+    return true;
+  });
 }
 
 // It is to be done (again): at once, or when the attempt that is still ending has ended.

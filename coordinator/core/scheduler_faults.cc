@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/score/agent_end.h"
 #include "common/score/model_lack.h"
 #include "coordinator/core/scheduler.h"
 
@@ -17,7 +18,15 @@ FaultSubject Scheduler::method_subject(RunId run) const {
 }
 
 bool Scheduler::is_shut(RunId run) const {
+  if (waits_for_start(run)) return true;
   return faults_.is_parked(task_subject(run)) || faults_.is_parked(method_subject(run));
+}
+
+// Its program could not start in the last attempt that it has.
+bool Scheduler::waits_for_start(RunId run) const {
+  const auto it = unstarted_.find(run);
+  return it != unstarted_.end() && it->second.raw() == attempts_made_[run.raw()] &&
+         settings_.infrastructure_retries < failures_[run.raw()];
 }
 
 // What a result says of its task and its method: failures that are theirs, and that they work.
@@ -26,6 +35,7 @@ void Scheduler::judge_fault(const AttemptId& id, const wire::ResultMessage& r, W
   if (r.fault == Fault::kTask) return fault_failed(task_subject(id.run), id, r, from);
   if (r.fault == Fault::kAgent) {
     fault_worked(task_subject(id.run), id, from);  // its setup was done
+    if (agent_exit(r.cause) && started_methods_.contains(plan_.runs[id.run.raw()].method)) return;
     return fault_failed(method_subject(id.run), id, r, from);
   }
   if (r.termination == Termination::kInfrastructure && !r.overload) return;  // says nothing

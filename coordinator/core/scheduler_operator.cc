@@ -151,7 +151,10 @@ OperatorAnswer Scheduler::requeue(OperatorFact& fact) {
       continue;
     // One that is parked because its task or method is has no row; with it go all the others there.
     if (parked_rows_[run.raw()]) record(RunUnparked{run});
-    if (phase == RunPhase::kCancelled && has_failed(run))
+    // Something of it counts that an operator's word would forgive.
+    const bool failed =
+        failures_[run.raw()] != 0 || overloads_.contains(run) || poison_.is_over(run);
+    if ((phase == RunPhase::kCancelled && failed) || waits_for_start(run))
       fact.forgiven.push_back({run, last_judged(run)});
     changed.push_back(run);
   }
@@ -242,11 +245,6 @@ AttemptNo Scheduler::last_judged(RunId run) const {
   const auto it = live_.find(run);
   const bool out = it != live_.end() && it->second.state < State::kFinishing;
   return AttemptNo(out || denied_.contains(run) ? made - 1 : made);
-}
-
-// Something of it counts that an operator's word would forgive.
-bool Scheduler::has_failed(RunId run) const {
-  return failures_[run.raw()] != 0 || overloads_.contains(run) || poison_.is_over(run);
 }
 
 // ---------------------------------------------------------------- workers

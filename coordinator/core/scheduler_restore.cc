@@ -137,8 +137,9 @@ void Scheduler::restore_waits() {
   for (const RunId run : poison_.awake())
     if (phases_[run.raw()] == RunPhase::kEnded) poison_.rest(run);
   if (settings_.retries.escalate) hold_used_up();
+  const bool is_any_shut = !faults_.parked().empty() || !unstarted_.empty();
   // After those: who waits for a person's decision waits for it whatever else is broken.
-  for (std::uint32_t r = 0; !faults_.parked().empty() && r < phases_.size(); ++r)
+  for (std::uint32_t r = 0; is_any_shut && r < phases_.size(); ++r)
     if (is_shut(RunId(r))) shut(RunId(r));
 }
 

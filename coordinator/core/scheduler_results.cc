@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "common/base/assert.h"
+#include "common/score/agent_end.h"
 #include "common/trace/run_times.h"
 #include "common/wire/lost_evidence.h"
 #include "coordinator/core/scheduler.h"
@@ -152,15 +153,21 @@ void Scheduler::finish(Attempt& a, const wire::ResultMessage& r, WorkerIndex fro
   AttemptResult fact = record_of(r, false, a.granted_at, now_.wall);
   const bool convicted = died && a.alone && poison_.is_over(run) && wanted;
   if (convicted) fact.rationale += "; poison: " + convict(a.id);
-  bool again = cancelled || !wanted;
   const bool failed = r.infrastructure && !cancelled;
+  const bool unstarted = failed && r.fault == Fault::kAgent && agent_exit(r.cause);
+  // An agent may choose its exit code: of a method that has been at work it is its failure.
+  const bool its_failure =
+      unstarted && wanted && started_methods_.contains(plan_.runs[run.raw()].method);
+  bool again = cancelled || !wanted || unstarted;
   const RetryClass of = r.overload ? RetryClass::kOverload : RetryClass::kInfrastructure;
-  const bool left = failed && !convicted && failures_of(run, of) < retries_of(of);
+  const bool left = failed && !convicted && !its_failure && failures_of(run, of) < retries_of(of);
   if (failed) again = again || left || settings_.retries.escalate;
   fact.sets_outcome = !again;
   record(std::move(fact), After{Step::kAckAndSettle, a.id, a.seq, 0});
   if (left) wait_before_next(a, of);
-  if (failed && !left && wanted && settings_.retries.escalate)
+  if (its_failure)
+    record(RunEnded{run, a.id, RunOutcome::kFailure});
+  else if (failed && !left && wanted && settings_.retries.escalate)
     hold_for_decision(run, convicted ? "it kills its workers" : "no attempt is left");
   if (cancelled) write(AttemptCancelled{a.id, "cancelled by the operator", now_.wall});
   release_slot(a);

@@ -291,6 +291,8 @@ void Scheduler::handle(const TimerFired&) {
     if (worker.last_sync + lease_of(w) <= now_.mono) {
       lost += worker_gone(w, Loss::kSilent,
                           "worker " + worker.id.raw() + " was silent for the whole lease");
+      // A word of a life that is over comes late, but not as late as that.
+      roster_.edit(w, [](WorkerState& s) { s.past.clear(); });
     } else if (!worker.suspect && worker.last_sync + suspect_after <= now_.mono) {
       suspect(w, "has not been heard of");
     }

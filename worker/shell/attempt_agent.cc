@@ -23,7 +23,7 @@ constexpr int kNotExecutable = 126, kNotFoundBySh = 127;
 bool has_asked_meter(const Usage& u) {
   return 0 < u.model_calls + u.input_tokens + u.output_tokens + u.other_micros + u.tool_ms +
                  u.dependency_installs + u.failed_cycles + u.reported_micros + u.reported_tokens +
-                 u.reported_calls;
+                 u.reported_calls + u.refused_calls;
 }
 
 }  // namespace

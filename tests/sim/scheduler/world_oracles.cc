@@ -224,7 +224,8 @@ void World::check_durable(const JournalWrite& write) {
             const bool died = blamed_[run].contains(w.attempt.no);  // told before, with its worker
             if (died && killed_by_.contains(w.attempt)) count_poison_loss(w.attempt);
             const bool again = cancel || durable_standing_.cancelled.contains(run) ||
-                               (w.infrastructure && (left || settings_.retries.escalate));
+                               (w.infrastructure && (left || settings_.retries.escalate)) ||
+                               w.termination == Termination::kAgentUnavailable;
             if (!cancel && (!w.infrastructure || w.overload))
               std::erase_if(blamed_[run], [&](AttemptNo no) { return no <= w.attempt.no; });
             const Retries& rules = settings_.retries;
@@ -283,7 +284,12 @@ void World::check_durable(const JournalWrite& write) {
           [&](const RunUnparked& w) { parked_.erase(w.run); },
           [&](const RunEnded& w) {
             ++seen_.ended_by_limit;
-            if (failures_[w.run] <= settings_.infrastructure_retries && !convicted_.contains(w.run))
+            // An exit code that an agent may choose, of a method that was at work elsewhere.
+            const bool failure = w.outcome == RunOutcome::kFailure;
+            if (failure && durable_.at(w.attempt).at.termination != Termination::kAgentUnavailable)
+              fail("a failure without its result: " + to_string(w.attempt));
+            if (!failure && failures_[w.run] <= settings_.infrastructure_retries &&
+                !convicted_.contains(w.run))
               fail("given up too early: " + to_string(w.attempt));
             end_run(w.attempt, w.outcome);
           },

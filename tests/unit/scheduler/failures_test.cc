@@ -295,6 +295,21 @@ TEST_SUITE("scheduler") {
     CHECK(desk.core.roster().at(0).boot == BootId(2));
   }
 
+  TEST_CASE("a late word that comes first shuts the living worker out for no longer than a lease") {
+    Desk desk(plan_of({0}), patient());
+    desk.start();
+    desk.sync("w", 1, {}, {}, 2);
+    desk.sync("w", 1, {}, {}, 1);  // late: a life of ours that has just begun cannot know
+    desk.sync("w", 1, {}, {}, 2);
+    CHECK(desk.core.roster().at(0).boot == BootId(1));
+    desk.now.mono += patient().lease;
+    desk.feed(TimerFired{});
+    CHECK(!desk.core.roster().at(0).present);
+    desk.sync("w", 1, {}, {}, 2);
+    CHECK(desk.core.roster().at(0).boot == BootId(2));
+    CHECK(desk.core.roster().at(0).takes_new());
+  }
+
   TEST_CASE("a worker with three failures in a row stands back and is tried again") {
     SchedulerSettings s = patient();
     s.retries.quarantine_after = 3;

@@ -1,6 +1,7 @@
 // One bad task must not stop a campaign, and a broken agent is not a failure.
 #include <doctest/doctest.h>
 
+#include "common/score/agent_end.h"
 #include "common/score/model_lack.h"
 #include "tests/unit/scheduler/desk.h"
 
@@ -222,7 +223,8 @@ TEST_SUITE("scheduler") {
     CHECK(told(desk, FaultFact::Verdict::kParked)[0].subject ==
           FaultSubject{FaultSubject::Kind::kMethod, 0});
     CHECK(desk.core.counts().ended[0] == 1);
-    CHECK(desk.core.counts().ended[3] == 5);  // one of method 0, as registered, and all four of 1
+    CHECK(desk.core.counts().ended[1] == 4);  // those of method 1, which could start
+    CHECK(desk.core.counts().ended[3] == 1);  // one of method 0
     CHECK(desk.core.counts().parked == 3);
     CHECK(desk.core.roster().at(0).failures == 0);
     CHECK(desk.core.why(RunId(4)).text.find("its method is parked") != std::string::npos);
@@ -295,6 +297,139 @@ TEST_SUITE("scheduler") {
     CHECK(desk.core.counts().ended[3] == 4);
     CHECK(desk.core.counts().ended[0] == 1);
     CHECK(desk.core.counts().parked == 0);
+  }
+
+  TEST_CASE("an exit code takes no run out of the count of a method that was at work") {
+    // Before and after the one that works, with other attempts left and without.
+    for (const std::uint32_t works : {0U, 1U, 4U})
+      for (const std::uint32_t retries : {0U, 2U}) {
+        CAPTURE(works);
+        CAPTURE(retries);
+        SchedulerSettings s = settings();
+        s.infrastructure_retries = retries;
+        Desk desk(mixed({{1, 0}, {1, 0}, {1, 0}, {1, 0}, {1, 0}, {0, 1}}), s);
+        desk.start();
+        desk.sync("w", 1);
+        for (std::size_t at = 0; at < desk.assigned.size(); ++at) {
+          const AttemptId id = desk.assigned[at];
+          id.run == RunId(works) || id.run == RunId(5)
+              ? desk.result("w", id, 1)
+              : fails(desk, "w", id, Fault::kAgent, could_not_start("exit 127"));
+        }
+        CHECK(desk.core.counts().ended[0] == 2);
+        CHECK(desk.core.counts().ended[1] == 4);  // failures
+        CHECK(desk.core.counts().ended[3] == 0);
+        CHECK(desk.core.counts().parked == 0);
+        CHECK(desk.ended == true);
+        for (const RunEnded& e : desk.facts<RunEnded>()) CHECK(e.outcome == RunOutcome::kFailure);
+        for (std::uint32_t run = works + 1; run < 5; ++run)  // it is known by then: once each
+          CHECK(std::ranges::count(desk.assigned, RunId(run), &AttemptId::run) == 1);
+      }
+  }
+
+  TEST_CASE("a method that starts nowhere has no failures, also after a restart") {
+    SchedulerSettings s = settings();
+    s.infrastructure_retries = 0;
+    const PlanView plan = mixed({{1, 0}, {1, 0}, {0, 1}});
+    Desk desk(plan, s);
+    desk.start();
+    desk.sync("w", 1);
+    REQUIRE(desk.assigned == std::vector<AttemptId>{attempt_of(0)});
+    fails(desk, "w", attempt_of(0), Fault::kAgent, could_not_start("exit 126"));
+    CHECK(desk.core.phase(RunId(0)) == RunPhase::kParked);
+    CHECK(desk.core.why(RunId(0)).code == "parked");
+    for (std::size_t at = 1; at < desk.assigned.size(); ++at) {
+      const AttemptId id = desk.assigned[at];
+      id.run == RunId(1) ? fails(desk, "w", id, Fault::kAgent, could_not_start("exit 126"))
+                         : desk.result("w", id, 1);
+    }
+    CHECK(desk.core.counts().ended[0] == 1);
+    CHECK(desk.core.counts().ended[3] == 2);
+    CHECK(desk.ended == true);
+    // The next life knows it from the notes, and ends the run by what the method does then.
+    for (const bool works : {true, false}) {
+      CAPTURE(works);
+      Desk next(plan, s);
+      FaultFact fact{{FaultSubject::Kind::kMethod, 0},
+                     FaultFact::Verdict::kFailed,
+                     attempt_of(0),
+                     WorkerId("w"),
+                     could_not_start("exit 126"),
+                     could_not_start("exit 126"),
+                     {}};
+      REQUIRE(next.core.restore_note(note_of(fact)).ok());
+      RestoredAttempt had;
+      had.attempt = attempt_of(0);
+      had.state = AttemptState::kFinished;
+      had.has_result = had.infrastructure = had.settled = true;
+      had.termination = Termination::kAgentUnavailable;
+      next.core.restore_attempt(had);
+      next.start();
+      CHECK(next.core.phase(RunId(0)) == RunPhase::kParked);
+      next.sync("w", 1);
+      for (std::size_t at = 0; at < next.assigned.size(); ++at) {
+        const AttemptId id = next.assigned[at];
+        id.run == RunId(1) && !works
+            ? fails(next, "w", id, Fault::kAgent, could_not_start("exit 126"))
+            : next.result("w", id, 1);
+      }
+      CHECK(next.core.counts().ended[1] == (works ? 1 : 0));
+      CHECK(next.core.counts().ended[3] == (works ? 0 : 2));
+    }
+  }
+
+  TEST_CASE("a requeue gives a run that waits for its method's others a try of its own") {
+    SchedulerSettings s = settings();
+    s.infrastructure_retries = 0;
+    Desk desk(mixed({{1, 0}, {0, 1}}), s);
+    desk.start();
+    desk.sync("w", 1);
+    fails(desk, "w", attempt_of(0), Fault::kAgent, could_not_start("exit 127"));
+    REQUIRE(desk.core.phase(RunId(0)) == RunPhase::kParked);
+    REQUIRE(desk.act(OperatorActKind::kRequeue, {RunId(0)}).verdict ==
+            OperatorAnswer::Verdict::kDone);
+    const Note act = desk.standing().back();
+    REQUIRE(act.kind == kNoteOperator);
+    CHECK(operator_fact_of(act)->forgiven == std::vector<AttemptId>{attempt_of(0)});
+    desk.result("w", attempt_of(1), 1);
+    REQUIRE(desk.assigned.back() == attempt_of(0, 2));
+    fails(desk, "w", attempt_of(0, 2), Fault::kAgent, could_not_start("exit 127"));
+    CHECK(desk.core.counts().ended[3] == 1);  // it had no more than that one
+    CHECK(desk.ended == true);
+  }
+
+  TEST_CASE("a life that finds all else done ends what waits for it") {
+    SchedulerSettings s = settings();
+    s.infrastructure_retries = 0;
+    for (const bool works : {true, false}) {
+      CAPTURE(works);
+      Desk next(mixed({{1, 0}, {0, works ? std::uint16_t{0} : std::uint16_t{1}}}), s);
+      REQUIRE(next.core
+                  .restore_note(note_of(FaultFact{{FaultSubject::Kind::kMethod, 0},
+                                                  FaultFact::Verdict::kFailed,
+                                                  attempt_of(0),
+                                                  WorkerId("w"),
+                                                  could_not_start("exit 127"),
+                                                  could_not_start("exit 127"),
+                                                  {}}))
+                  .ok());
+      RestoredAttempt had;
+      had.attempt = attempt_of(0);
+      had.state = AttemptState::kFinished;
+      had.has_result = had.infrastructure = had.settled = true;
+      had.termination = Termination::kAgentUnavailable;
+      next.core.restore_attempt(had);
+      had = {};
+      had.attempt = attempt_of(1);
+      had.state = AttemptState::kFinished;
+      had.has_result = had.sets_outcome = had.settled = true;
+      next.core.restore_attempt(had);
+      next.start();
+      CHECK(next.core.phase(RunId(0)) == RunPhase::kEnded);
+      CHECK(next.core.counts().ended[1] == (works ? 1 : 0));
+      CHECK(next.core.counts().ended[3] == (works ? 0 : 1));
+      CHECK(next.ended == true);
+    }
   }
 
   TEST_CASE("what is parked outlives the coordinator, and a requeue too") {

@@ -220,7 +220,8 @@ std::vector<std::string> deviations_of(const FrozenCampaign& frozen,
     out.push_back("seed " + std::to_string(frozen.registration.seed) + " instead of " +
                   std::to_string(kPlannedSeed) + ": " + frozen.registration.seed_deviation);
   for (const Removal& r : frozen.registration.removals)
-    out.push_back(to_rfc3339(r.at) + ": task " + r.task + " was taken out: " + r.reason);
+    out.push_back(to_rfc3339(r.at) + ": task " + r.task + " was taken out" +
+                  (r.by.empty() ? "" : " by " + r.by) + ": " + r.reason);
   for (const BudgetRaised& r : raises)
     out.push_back(to_rfc3339(r.at) + ": envelope " + r.name + " was raised from " +
                   format_usd(r.from) + " to " + format_usd(r.to) + " " +

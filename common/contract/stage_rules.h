@@ -19,7 +19,7 @@ enum class StagePredicate : std::uint8_t {
                          // where no task is left
   kInvalidShare,         // invalid runs of those that ended, in every method
   kInfrastructureShare,  // attempts that infrastructure spoiled, of those that were made
-  kSpendWithin,          // its envelope holds what was registered, and no raise was needed
+  kSpendWithin,  // it spent no more than was registered, whatever its envelope was raised to
 };
 inline constexpr std::array<std::pair<std::string_view, StagePredicate>, 6> kStagePredicates{
     {{"closed", StagePredicate::kClosed},

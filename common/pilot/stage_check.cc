@@ -80,7 +80,7 @@ class Answer {
     for (const StageAnswer& a : check_exit(s_)) {
       exit.push_back(to_json(a));
       if (a.value == Value::kYes) continue;
-      if (out.value != Value::kNo) out.value = a.value;
+      if (!a.holds() && out.value != Value::kNo) out.value = a.value;
       out.text +=
           "; " + a.name + " of its exit: " + std::string(to_string(a.value)) + ", " + a.text;
     }
@@ -89,13 +89,14 @@ class Answer {
 
   void endpoint(StageAnswer& out) const {
     out.facts = {{"without_verdict", s_.without_verdict_total}};
-    if (s_.ended() + s_.parked + s_.cancelled + s_.open == 0) {
-      out.text = "no task of it is left";
+    if (s_.no_task) {
+      out.text = s_.closed ? "no task of it ended under every method" : "no task of it is left";
       return;
     }
     out.value = s_.without_verdict_total == 0 ? Value::kYes : Value::kNo;
     if (s_.without_verdict_total == 0) {
       out.text = "every task has a run that came to a verdict under every method";
+      if (s_.closed) out.text += ", of those that ended under each";
       return;
     }
     for (const std::string& cell : s_.without_verdict)
@@ -126,18 +127,22 @@ class Answer {
   }
 
   void spend(StageAnswer& out) const {
-    const MicroUsd held = s_.spent + s_.reserved;
-    out.facts = {{"held_micro_usd", held.micros()},
+    out.facts = {{"held_micro_usd", s_.spent.micros()},
                  {"registered_micro_usd", s_.registered.micros()},
                  {"cap_micro_usd", s_.cap.micros()}};
-    out.text = format_usd(held) + " of " + format_usd(s_.registered);
-    const bool raised = s_.cap != s_.registered;
-    if (raised) out.text += ", and its envelope was raised to " + format_usd(s_.cap);
-    out.value = !raised && held <= s_.registered ? Value::kYes : Value::kNo;
+    out.text = format_usd(s_.spent) + " of " + format_usd(s_.registered);
+    if (s_.cap != s_.registered)
+      out.text += ", and its envelope was raised to " + format_usd(s_.cap);
+    out.value = s_.spent <= s_.registered ? Value::kYes : Value::kNo;
   }
 
   const StageFacts& s_;
 };
+
+StageAnswer waivable(StageAnswer a, const std::string& side, const std::set<std::string>& waived) {
+  if (a.value != Value::kYes && waived.contains(side + a.label())) a.value = Value::kWaived;
+  return a;
+}
 
 }  // namespace
 
@@ -153,6 +158,8 @@ std::string_view to_string(Value value) {
       return "yes";
     case Value::kNo:
       return "no";
+    case Value::kWaived:
+      return "waived";
     case Value::kUnknown:
       break;
   }
@@ -168,8 +175,7 @@ Json to_json(const StageAnswer& a) {
 }
 
 bool StageCheck::holds() const {
-  return std::ranges::all_of(predicates,
-                             [](const StageAnswer& a) { return a.value == Value::kYes; });
+  return std::ranges::all_of(predicates, &StageAnswer::holds);
 }
 
 std::string StageCheck::canonical() const {
@@ -190,10 +196,10 @@ Digest StageCheck::digest() const {
 
 StageCheck check_entry(const std::string& campaign, const std::string& stage,
                        const std::vector<StageCriterion>& entry, const std::string& previous,
-                       const StagesBefore& before) {
+                       const StagesBefore& before, const std::set<std::string>& waived) {
   StageCheck out{campaign, stage, {}};
   const auto ask = [&](const StageCriterion& c, const std::string& of) {
-    out.predicates.push_back(Answer(before.at(of)).to(c));
+    out.predicates.push_back(waivable(Answer(before.at(of)).to(c), "entry ", waived));
   };
   const StageCriterion ended{StagePredicate::kClosed, previous};
   if (!previous.empty()) ask(ended, previous);
@@ -206,7 +212,8 @@ StageCheck check_entry(const std::string& campaign, const std::string& stage,
 
 std::vector<StageAnswer> check_exit(const StageFacts& stage) {
   std::vector<StageAnswer> out;
-  for (const StageCriterion& c : stage.rules.exit) out.push_back(Answer(stage).to(c));
+  for (const StageCriterion& c : stage.rules.exit)
+    out.push_back(waivable(Answer(stage).to(c), "exit ", stage.waived));
   return out;
 }
 
@@ -218,7 +225,7 @@ Result<bool> check_holds(const Json& check) {
   bool all = true;
   for (const Json& p : *predicates) {
     if (!p.is_object() || !p.contains("value") || !p["value"].is_string()) return wrong;
-    all = all && p["value"] == to_string(Value::kYes);
+    all = all && (p["value"] == to_string(Value::kYes) || p["value"] == to_string(Value::kWaived));
   }
   return all;
 }

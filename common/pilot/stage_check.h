@@ -4,6 +4,7 @@
 // what people approve.
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,7 +29,11 @@ struct StageFacts {
   std::uint64_t attempts = 0, infrastructure = 0;        // `infrastructure`: those that it spoiled
   std::vector<std::string> without_verdict{};            // "TASK under METHOD", the first of them
   std::uint64_t without_verdict_total = 0;
-  MicroUsd spent{}, reserved{}, cap{}, registered{};  // of its envelope; `cap`: as it is now
+  MicroUsd spent{}, cap{}, registered{};  // of its envelope; `cap`: as it is now
+  std::set<std::string> waived{};         // as in "exit spend_within", "exit invalid_share 0.05"
+  // An operator ended it before its time: tasks that did not end under every method are left out.
+  bool closed = false;
+  bool no_task = false;  // no task is left to ask for a verdict
 
   std::uint64_t ended() const;
 };
@@ -36,11 +41,14 @@ struct StageFacts {
 using StagesBefore = std::map<std::string, StageFacts>;
 
 struct StageAnswer {
-  enum class Value : std::uint8_t { kYes, kNo, kUnknown };  // unknown: a fact is missing
+  // Unknown: a fact is missing.  Waived: one of these two, and an operator lets it pass.
+  enum class Value : std::uint8_t { kYes, kNo, kUnknown, kWaived };
   std::string name, parameter;  // `parameter`: empty where there is none
   Value value = Value::kUnknown;
   std::string text;  // one sentence for people
   Json facts = Json::object();
+  bool holds() const { return value == Value::kYes || value == Value::kWaived; }
+  std::string label() const { return parameter.empty() ? name : name + " " + parameter; }
 };
 std::string_view to_string(StageAnswer::Value value);
 // {name, parameter or null, value, text, facts}.
@@ -49,17 +57,17 @@ Json to_json(const StageAnswer& answer);
 struct StageCheck {
   std::string campaign, stage;
   std::vector<StageAnswer> predicates;
-  bool holds() const;             // every answer is yes
+  bool holds() const;             // every answer does
   std::string canonical() const;  // RFC 8785
   Digest digest() const;
 };
 
 // Entry of `stage`: that `previous` is closed, which is asked of every gate, and what `entry` asks
-// for.  `previous` is empty before the first stage.  Requires: `before` has `previous` and every
-// stage that `entry` names.
+// for; `waived` of that ("entry invalid_share 0.05") need not hold.  `previous` is empty before the
+// first stage.  Requires: `before` has `previous` and every stage that `entry` names.
 StageCheck check_entry(const std::string& campaign, const std::string& stage,
                        const std::vector<StageCriterion>& entry, const std::string& previous,
-                       const StagesBefore& before);
+                       const StagesBefore& before, const std::set<std::string>& waived = {});
 // `exit` of a stage by itself.
 std::vector<StageAnswer> check_exit(const StageFacts& stage);
 // Of a note: kCorrupt where it is no check.  Only what is needed to know whether it holds is read.

@@ -374,8 +374,10 @@ std::string campaign_id(const Registration& registration) {
 
 std::string to_json(const Registration& registration) {
   Json removals = Json::array();
-  for (const Removal& r : registration.removals)
+  for (const Removal& r : registration.removals) {
     removals.push_back({{"task", r.task}, {"reason", r.reason}, {"at_ms", r.at.raw()}});
+    if (!r.by.empty()) removals.back()["by"] = r.by;
+  }
   const Json file = {{"frozen", frozen_json(registration)},
                      {"digest", frozen_digest(registration).hex()},
                      {"removals", removals}};
@@ -402,25 +404,27 @@ Result<Registration> parse_registration(std::string_view text) {
     const std::string task = f.text("task", limits::kNameBytes);
     const std::string reason = f.text("reason", limits::kDetailBytes);
     const WallTime at(f.integer("at_ms", kIntegerMax));
+    const std::string by = f.has("by") ? f.text("by", limits::kDetailBytes) : "";
     PROCTOR_CHECK_OK(f.finish());
-    auto added = add_removal(r, task, reason, at);
+    auto added = add_removal(r, task, reason, at, by);
     if (!added.ok()) return Error{Errc::kInvalid, "removals: " + added.error().detail};
   }
   return r;
 }
 
 Status add_removal(Registration& registration, std::string_view task, std::string_view reason,
-                   WallTime at) {
+                   WallTime at, std::string_view by) {
   if (registration.contracts.count(std::string(task)) == 0)
     return Error{Errc::kNotFound, "task \"" + printable(task) + "\" is not in the registration"};
   if (is_removed(registration, task))
     return Error{Errc::kConflict, "task \"" + printable(task) + "\" is already removed"};
   if (reason.find_first_not_of(" \t\r\n") == std::string_view::npos)
     return Error{Errc::kInvalid, "removal of \"" + printable(task) + "\": expected a reason"};
-  if (limits::kDetailBytes < reason.size() || !is_utf8(reason))
-    return Error{Errc::kInvalid, "reason: expected UTF-8 of at most " +
-                                     std::to_string(limits::kDetailBytes) + " bytes"};
-  registration.removals.push_back({std::string(task), std::string(reason), at});
+  for (const auto& [key, text] : {std::pair{"reason", reason}, {"by", by}})
+    if (limits::kDetailBytes < text.size() || !is_utf8(text))
+      return Error{Errc::kInvalid, std::string(key) + ": expected UTF-8 of at most " +
+                                       std::to_string(limits::kDetailBytes) + " bytes"};
+  registration.removals.push_back({std::string(task), std::string(reason), at, std::string(by)});
   return ok_status();
 }
 

@@ -28,6 +28,7 @@ struct Removal {
   std::string task;
   std::string reason;
   WallTime at;
+  std::string by{};  // empty: registered before it was asked
   friend bool operator==(const Removal&, const Removal&) = default;
 };
 
@@ -102,9 +103,9 @@ Result<Registration> parse_registration(std::string_view json);
 std::vector<std::string> differences(const Registration& registered, const Registration& now);
 
 // R173: takes a task out, for a reason.  kNotFound: no such task; kConflict: already out;
-// kInvalid: no reason, or a longer one than limits::kDetailBytes.
+// kInvalid: no reason, or more than limits::kDetailBytes of it or of `by`, or no UTF-8.
 Status add_removal(Registration& registration, std::string_view task, std::string_view reason,
-                   WallTime at);
+                   WallTime at, std::string_view by = {});
 bool is_removed(const Registration& registration, std::string_view task);
 
 }  // namespace proctor

@@ -1,6 +1,7 @@
 // proctor budget CAMPAIGN: where the money is.  proctor budget raise: a declared deviation (R163).
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <thread>
 
@@ -78,6 +79,26 @@ std::vector<JournalWrite> writes_of(const FrozenCampaign& frozen, const MoneyInp
   return out;
 }
 
+// Said before the raise is asked for: what it means for a stage that opens by what this one spends.
+void tell_gates(const Campaign& campaign, const RaiseArgs& args) {
+  for (std::size_t s = 1; s < campaign.stages.size(); ++s) {
+    const Stage &before = campaign.stages[s - 1], &next = campaign.stages[s];
+    std::vector<StageCriterion> asked = before.rules.exit;
+    asked.insert(asked.end(), next.rules.entry.begin(), next.rules.entry.end());
+    if (std::ranges::count(asked, StagePredicate::kSpendWithin, &StageCriterion::is) == 0) continue;
+    const auto own = campaign.envelopes.stage.find(before.name);
+    const bool follows = own == campaign.envelopes.stage.end();
+    if (args.scope != (follows ? "global" : "stage:" + before.name)) continue;
+    fmt::print(stderr,
+               "note: unless it is open, stage {} goes on asking that stage {} spent no more than "
+               "the {} {} that were registered (spend_within; proctor pilot waive), and approvals "
+               "of before the raise lapse\n",
+               next.name, before.name,
+               format_usd(follows ? campaign.envelopes.global : own->second),
+               money_word(campaign.cost_model));
+  }
+}
+
 Result<int> raise(const RaiseArgs& args) {
   Result<MicroUsd> to = parse_usd(args.usd);
   if (!to.ok()) return in_context("the new cap", std::move(to).error());
@@ -97,9 +118,10 @@ Result<int> raise(const RaiseArgs& args) {
   const ControlRequest request{
       .act = "raise", .reason = args.reason, .by = args.by, .scope = args.scope, .to = args.usd};
   PROCTOR_TRY(const StateFolder state, campaign_folder(args.folder));
+  PROCTOR_TRY(const FrozenCampaign frozen, load_registered(args.folder));
+  tell_gates(frozen.campaign, args);
   PROCTOR_TRY(auto live, ask_coordinator(state, request));
   if (live) return tell(request, {std::move(*live), true}, args.json);
-  PROCTOR_TRY(const FrozenCampaign frozen, load_registered(args.folder));
   PROCTOR_TRY(MoneyInput input, read_money(frozen));
   if (input.scopes.empty()) return not_begun(args.folder);
   PROCTOR_CHECK_OK(check_raise(input, args.scope, *to));

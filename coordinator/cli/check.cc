@@ -122,6 +122,33 @@ void print_exit_judged(const Campaign& campaign) {
       named.c_str());
 }
 
+// Stages with an envelope of their own that holds less than their runs may cost by their caps.
+void print_unpaid(const Campaign& campaign) {
+  __extension__ typedef __int128 Wide;
+  const CapRules rules = campaign.cap_rules();
+  for (const auto& [name, envelope] : campaign.envelopes.stage) {
+    const Stage& s = *std::ranges::find(campaign.stages, name, &Stage::name);
+    const std::uint64_t tasks = campaign.tasks_of(s);
+    const std::uint64_t each = campaign.replicates_of(s) * campaign.methods.size();
+    Wide all = 0;
+    for (const Contract& c : campaign.contracts) {
+      const Wide cap = effective_caps(rules, name, c).caps.usd->micros();
+      if (s.draw.per_stratum)  // the plan says which: at most
+        all = std::max(all, cap * tasks);
+      else if (s.draw.tasks.empty() || std::ranges::binary_search(s.draw.tasks, c.id))
+        all += cap;
+    }
+    const auto cost = static_cast<std::int64_t>(std::min<Wide>(all * each, kLedgerMax.micros()));
+    if (envelope.micros() < cost)
+      fmt::print(
+          "note: stage {} cannot pay its {} runs where they cost as much as they may: {} {} by "
+          "their "
+          "caps, and its envelope has {}; runs that find too little are parked\n",
+          printable(name), tasks * each, format_usd(MicroUsd::from_micros(cost)),
+          money_word(campaign.cost_model), format_usd(envelope));
+  }
+}
+
 int check(const std::string& folder, bool offline, bool effective, const std::string& models) {
   Result<Campaign> campaign = load_checked(folder, offline ? Outside::kSkip : Outside::kCheck);
   if (!campaign.ok()) return complain(campaign.error());
@@ -172,6 +199,7 @@ int check(const std::string& folder, bool offline, bool effective, const std::st
           "still change the rest when setup or a check runs it. Name what judges in "
           "policy.protected\n",
           printable(c.id, 100).c_str());
+  print_unpaid(*campaign);
   print_exit_judged(*campaign);
   for (const std::string& note : trust_notes(distrusted_tasks(*campaign)))
     std::printf("note: %s\n", note.c_str());

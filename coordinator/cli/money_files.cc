@@ -194,19 +194,24 @@ std::vector<std::string> choices_of(const std::vector<Note>& standing) {
   for (const Note& note : standing) {
     if (note.kind != kNoteOperator) continue;
     const Result<OperatorFact> fact = operator_fact_of(note);
-    if (!fact.ok() || fact->act.runs.empty()) continue;
-    const bool cancel = fact->act.kind == OperatorActKind::kCancel;
-    if (!cancel && fact->act.kind != OperatorActKind::kRequeue) continue;
-    if (out.size() == kTold) {
+    if (!fact.ok()) continue;
+    const OperatorAct& act = fact->act;
+    const bool waived = act.kind == OperatorActKind::kWaive;
+    const bool closed = act.kind == OperatorActKind::kCloseStage;
+    const bool cancel = closed || act.kind == OperatorActKind::kCancel;
+    const bool again = act.kind == OperatorActKind::kRequeue;
+    const std::size_t n = act.runs.size();
+    if (!waived && !closed && (n == 0 || (!cancel && !again))) continue;
+    if (kTold <= out.size() && act.stage.empty()) {  // every act on a stage is told
       ++more;
       continue;
     }
-    const std::size_t n = fact->act.runs.size();
-    out.push_back(to_rfc3339(note.at) + ": " + std::to_string(n) +
-                  (n == 1 ? " run was " : " runs were ") +
-                  (cancel ? "cancelled" : "put in line again") + " (" + fact->act.selected + ")" +
-                  (fact->act.by.empty() ? "" : " by " + fact->act.by) +
-                  (fact->act.reason.empty() ? "" : ": " + fact->act.reason));
+    out.push_back(
+        to_rfc3339(note.at) + ": " +
+        (waived ? act.criterion + " of stage " + act.stage + " was waived"
+                : std::to_string(n) + (n == 1 ? " run was " : " runs were ") +
+                      (cancel ? "cancelled (" : "put in line again (") + act.selected + ")") +
+        (act.by.empty() ? "" : " by " + act.by) + (act.reason.empty() ? "" : ": " + act.reason));
   }
   if (0 < more) out.push_back("and " + std::to_string(more) + " more such acts: proctor story");
   return out;
@@ -222,7 +227,8 @@ std::vector<std::string> deviations_of(const FrozenCampaign& frozen,
     out.push_back("seed " + std::to_string(frozen.registration.seed) + " instead of " +
                   std::to_string(kPlannedSeed) + ": " + frozen.registration.seed_deviation);
   for (const Removal& r : frozen.registration.removals)
-    out.push_back(to_rfc3339(r.at) + ": task " + r.task + " was taken out: " + r.reason);
+    out.push_back(to_rfc3339(r.at) + ": task " + r.task + " was taken out" +
+                  (r.by.empty() ? "" : " by " + r.by) + ": " + r.reason);
   for (const BudgetRaised& r : raises)
     out.push_back(to_rfc3339(r.at) + ": envelope " + r.name + " was raised from " +
                   format_usd(r.from) + " to " + format_usd(r.to) + " " +

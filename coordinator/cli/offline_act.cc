@@ -53,7 +53,8 @@ Result<OperatorAnswer> requeue_after_the_end(const Scheduler& scheduler, const O
                                              Journal& journal) {
   OperatorFact fact{act};
   std::erase_if(fact.act.runs, [&](RunId run) {
-    return scheduler.phase(run) != RunPhase::kCancelled && !scheduler.is_faulty(run);
+    return scheduler.gates().is_closed(scheduler.plan(), run) ||
+           (scheduler.phase(run) != RunPhase::kCancelled && !scheduler.is_faulty(run));
   });
   const std::size_t n = fact.act.runs.size();
   if (n == 0)

@@ -1,5 +1,7 @@
-// proctor pilot status, approve: the gates between the stages of a campaign (docs/pilots.md).
+// proctor pilot status, approve, waive, close: the gates between the stages of a campaign
+// (docs/pilots.md).
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <memory>
 
@@ -34,9 +36,7 @@ std::string state_of(const Scheduler& core, std::uint16_t stage, const StageFact
   if (0 < facts.open) return "open";
   // What its exit asks for is part of being closed, as the next gate asks it.
   const std::vector<StageAnswer> exit = check_exit(facts);
-  const bool holds = std::ranges::all_of(
-      exit, [](const StageAnswer& a) { return a.value == StageAnswer::Value::kYes; });
-  return holds ? "closed" : "over";
+  return std::ranges::all_of(exit, &StageAnswer::holds) ? "closed" : "over";
 }
 
 Json list_json(const std::vector<StageAnswer>& answers) {
@@ -77,9 +77,8 @@ Json stage_json(const Scheduler& core, std::uint16_t s, const StageFacts& f) {
 
 void print_answers(const char* side, const std::vector<StageAnswer>& answers) {
   for (const StageAnswer& a : answers) {
-    const std::string what = a.name + (a.parameter.empty() ? "" : " " + a.parameter);
     std::printf("  %-5s %-7s %-26s %s\n", side, std::string(to_string(a.value)).c_str(),
-                what.c_str(), printable(a.text, limits::kDetailBytes).c_str());
+                a.label().c_str(), printable(a.text, limits::kDetailBytes).c_str());
   }
 }
 
@@ -172,27 +171,48 @@ void add_pilot_status(Command pilot, int& exit_code) {
   command.callback([=, &exit_code] { exit_code = code_of(show(args->folder, args->json)); });
 }
 
-void add_pilot_approve(Command pilot, int& exit_code) {
-  const Command command = pilot.add_subcommand(
-      "approve", "let a stage begin, by what the stages before it came to",
-      "Example:\n  proctor pilot approve my-campaign full --by Ada --reason \"costs are as "
-      "planned\"\n"
-      "It is of what `proctor pilot status` shows now: when that changes before the stage opens,\n"
-      "it counts no longer. Criteria that do not hold cannot be approved. Names are claims, and\n"
-      "count once each. With no coordinator at work: proctor resume goes on.");
+struct PilotAct {
+  const char *name, *act, *what, *footer;
+};
+constexpr std::array<PilotAct, 3> kPilotActs{{
+    {"approve", "approve_stage", "let a stage begin, by what the stages before it came to",
+     "Example:\n  proctor pilot approve my-campaign full --by Ada --reason \"costs are as "
+     "planned\"\n"
+     "It is of what `proctor pilot status` shows now: when that changes before the stage opens,\n"
+     "it counts no longer. Criteria that do not hold cannot be approved. Names are claims, and\n"
+     "count once each. With no coordinator at work: proctor resume goes on."},
+    {"waive", "waive", "let one criterion of a stage pass that does not hold: a declared deviation",
+     "Example:\n  proctor pilot waive my-campaign limited spend_within --by Ada --reason \"prices "
+     "rose\"\n"
+     "STAGE and CRITERION are those of a line of `proctor pilot status` that says no or unknown."},
+    {"close", "close_stage", "end a stage with what has been run of it: a declared deviation",
+     "Example:\n  proctor pilot close my-campaign limited --by Ada --reason \"its money is "
+     "spent\"\n"
+     "Its runs that have not ended are cancelled, and none of them begins any more, also by a\n"
+     "requeue or a raise. Its exit is decided over the tasks that ended under every method."},
+}};
+
+void add_pilot_act(Command pilot, int& exit_code, const PilotAct& c) {
+  const Command command = pilot.add_subcommand(c.name, c.what, c.footer);
   struct Args {
     std::string folder;
     ControlRequest request;
     bool json = false;
   };
   auto args = std::make_shared<Args>();
-  args->request.act = "approve_stage";
+  args->request.act = c.act;
   command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
   command.add_option("STAGE", args->request.stage, "the stage's name").required();
-  command.add_option("--by", args->request.by, "who approves").required();
+  if (args->request.act == "waive")
+    command
+        .add_option("CRITERION", args->request.criterion,
+                    "as in spend_within or \"invalid_share 0.05\"")
+        .required();
+  command.add_option("--by", args->request.by, "who decides so").required();
   command.add_option("--reason", args->request.reason, "why; it stands in the journal").required();
-  command.add_option("--digest", args->request.digest,
-                     "of what you have seen, or its first digits: refused if it is another now");
+  if (args->request.act == "approve_stage")
+    command.add_option("--digest", args->request.digest,
+                       "of what you have seen, or its first digits: refused if it is another now");
   command.add_flag("--json", args->json, "for scripts");
   command.callback([=, &exit_code] {
     const Result<Acted> acted = act_on(args->folder, args->request);
@@ -227,7 +247,7 @@ void add_pilot(Command app, int& exit_code) {
       "  proctor pilot approve my-campaign full --by Ada --reason \"costs are as planned\"");
   command.require_subcommand(1);
   add_pilot_status(command, exit_code);
-  add_pilot_approve(command, exit_code);
+  for (const PilotAct& c : kPilotActs) add_pilot_act(command, exit_code, c);
 }
 
 }  // namespace proctor::cli

@@ -5,6 +5,7 @@
 #include "coordinator/cli/campaign_core.h"
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/control_client.h"
 #include "coordinator/cli/open_journal.h"
 #include "coordinator/cli/verify_removals.h"
 #include "coordinator/journal/journal.h"
@@ -12,9 +13,10 @@
 namespace proctor::cli {
 namespace {
 
-Status remove_task(const std::string& folder, const std::string& task, const std::string& reason) {
+Status remove_task(const std::string& folder, const std::string& task, const std::string& reason,
+                   const std::string& by) {
   PROCTOR_TRY(FrozenCampaign frozen, load_registered(folder));
-  PROCTOR_CHECK_OK(add_removal(frozen.registration, task, reason, wall_now()));
+  PROCTOR_CHECK_OK(add_removal(frozen.registration, task, reason, wall_now(), by));
   PROCTOR_CHECK_OK(make_private_dirs(frozen.folder.state()));
   PROCTOR_TRY(std::optional<JournalReader> begun, begun_journal(frozen.folder));
   if (begun) {
@@ -30,7 +32,7 @@ Status remove_task(const std::string& folder, const std::string& task, const std
                                       folder};
   PROCTOR_TRY(const std::unique_ptr<Journal> journal, std::move(opened));
   std::vector<JournalWrite> note;
-  note.push_back(Note{wall_now(), kNoteTaskRemoved, {}, {}, removal_note(task, reason)});
+  note.push_back(Note{wall_now(), kNoteTaskRemoved, {}, {}, removal_note(task, reason, by)});
   PROCTOR_CHECK_OK(journal->append_and_wait(std::move(note)));
   PROCTOR_CHECK_OK(write_file(frozen.folder.registration(), to_json(frozen.registration)));
   std::printf(
@@ -45,9 +47,10 @@ Status remove_task(const std::string& folder, const std::string& task, const std
 void add_remove_task(Command app, int& exit_code) {
   const Command command = app.add_subcommand(
       "remove-task", "take a task out of a registered campaign, with a reason that is recorded",
-      "Example:\n  proctor remove-task my-campaign json-lib --reason \"its suite is flaky\"");
+      "Example:\n  proctor remove-task my-campaign json-lib --by Ada --reason \"its suite is "
+      "flaky\"");
   struct Args {
-    std::string folder, task, reason;
+    std::string folder, task, reason, by;
   };
   auto args = std::make_shared<Args>();
   command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
@@ -56,8 +59,10 @@ void add_remove_task(Command app, int& exit_code) {
       .add_option("--reason", args->reason,
                   "why: only what makes the task itself invalid, never how runs came out")
       .required();
+  command.add_option("--by", args->by, "who decided it (default: you)");
   command.callback([=, &exit_code] {
-    exit_code = code_of(remove_task(args->folder, args->task, args->reason));
+    if (args->by.empty()) args->by = user_name();
+    exit_code = code_of(remove_task(args->folder, args->task, args->reason, args->by));
   });
 }
 

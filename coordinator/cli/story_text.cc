@@ -68,7 +68,7 @@ std::string operated(const StoryFact& fact) {
   const Json& j = *parsed;
   std::string out = "operator " + text_at(j, "by") + ": " + text_at(j, "act");
   if (j.contains("now") && j["now"] == true) out += " --now";
-  for (const char* key : {"selected", "worker", "name", "stage"})
+  for (const char* key : {"selected", "worker", "name", "stage", "criterion"})
     if (const std::string word = text_at(j, key); !word.empty()) out += " " + word;
   if (const std::string text = text_at(j, "text"); !text.empty()) out += " (" + text + ")";
   if (const std::string reason = text_at(j, "reason"); !reason.empty()) out += ": " + reason;

@@ -23,8 +23,9 @@ Result<std::set<std::string>> removals_of(JournalReader& journal) {
 
 }  // namespace
 
-std::string removal_note(const std::string& task, const std::string& reason) {
-  return task + ": " + reason;
+std::string removal_note(const std::string& task, const std::string& reason,
+                         const std::string& by) {
+  return task + ": " + reason + (by.empty() ? "" : " (by " + by + ")");
 }
 
 Status verify_removals(
@@ -33,8 +34,8 @@ Status verify_removals(
   PROCTOR_TRY(const std::set<std::string> noted, removals_of(journal));
   std::set<std::string> registered;
   for (const Removal& r : registration.removals) {
-    registered.insert(removal_note(r.task, r.reason));
-    if (!noted.contains(removal_note(r.task, r.reason)))
+    registered.insert(removal_note(r.task, r.reason, r.by));
+    if (!noted.contains(removal_note(r.task, r.reason, r.by)))
       tell("registration.json", "it removes the task " + r.task + " (" + r.reason +
                                     "), which the journal knows nothing of: its runs are in no "
                                     "rate of the report");

@@ -12,7 +12,8 @@ namespace proctor::cli {
 
 // Of the journal's note; its detail is removal_note().
 inline constexpr const char* kNoteTaskRemoved = "task_removed";
-std::string removal_note(const std::string& task, const std::string& reason);
+std::string removal_note(const std::string& task, const std::string& reason,
+                         const std::string& by = {});
 
 // Fails with what keeps the journal from being read.
 Status verify_removals(

@@ -6,6 +6,7 @@
 // Pure; owned by the scheduler.
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,6 +51,14 @@ class GateBook {
   void take(const StageOpened& fact);
   // Of a stage without a gate it changes nothing.
   void approve(std::string_view stage, const Digest& digest, const std::string& by);
+
+  // By operators, also where a stage has no gate.  Criteria by the stage's name, as check_entry()
+  // and StageFacts have them; envelopes of stages that were closed, of which no run begins.
+  std::map<std::string, std::set<std::string>> waived;
+  std::set<std::string> closed;
+  bool is_closed(const PlanView& plan, RunId run) const {
+    return closed.contains(plan.stage_scope_of(run));
+  }
 
  private:
   Gate* mine(std::string_view stage);

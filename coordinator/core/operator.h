@@ -31,11 +31,13 @@ enum class OperatorActKind : std::uint8_t {
   kRaise,       // `scope` gets the cap `to` (R163): a declared deviation
   kReview,      // a person's `milli_minutes` on one of `runs` that has ended (R158)
   kApproveStage,  // `stage` may begin, by what the stages before it came to (gate_book.h)
+  kWaive,         // `criterion` of `stage` need not hold: a declared deviation
+  kCloseStage,    // `runs` of `stage` are cancelled, and none of it begins any more: likewise
 };
 
 struct OperatorAct {
   OperatorActKind kind = OperatorActKind::kPause;
-  std::vector<RunId> runs{};  // ascending; of kCancel, kRequeue, kApprove
+  std::vector<RunId> runs{};  // ascending; of kCancel, kRequeue, kApprove, kCloseStage
   std::string selected{};     // the words that named them: "method noop"; for the record
   WorkerId worker{};          // empty: the campaign
   bool now = false;           // of kPause
@@ -44,9 +46,10 @@ struct OperatorAct {
   MicroUsd to{};              // of kRaise
   std::uint64_t milli_minutes = 0;  // of kReview; `reason` is its note
   std::string by{};                 // who, never empty
-  std::string reason{};             // may be empty except for kRaise, kCancel, kApprove, kKick
+  std::string reason{};             // may be empty where it need not be said (control_words.cc)
   WallTime at{};
-  std::string stage{};  // of kApproveStage
+  std::string stage{};      // of kApproveStage, kWaive, kCloseStage
+  std::string criterion{};  // kWaive: as in "entry invalid_share 0.05"; its word may do
   // Of kApproveStage: of the check that is meant, or its first digits; the note has it whole.
   std::string digest{};
 };

@@ -13,7 +13,7 @@ namespace proctor {
 namespace {
 
 using Kind = OperatorActKind;
-constexpr std::array<std::pair<Kind, std::string_view>, 12> kWords{
+constexpr std::array<std::pair<Kind, std::string_view>, 14> kWords{
     {{Kind::kPause, "pause"},
      {Kind::kUnpause, "unpause"},
      {Kind::kDrain, "drain"},
@@ -25,7 +25,9 @@ constexpr std::array<std::pair<Kind, std::string_view>, 12> kWords{
      {Kind::kKick, "kick"},
      {Kind::kRaise, "raise"},
      {Kind::kReview, "review"},
-     {Kind::kApproveStage, "approve_stage"}}};
+     {Kind::kApproveStage, "approve_stage"},
+     {Kind::kWaive, "waive"},
+     {Kind::kCloseStage, "close_stage"}}};
 
 // Takes a number from the front of `text`.
 std::optional<std::uint32_t> number(std::string_view& text) {
@@ -107,10 +109,9 @@ Note note_of(const OperatorFact& fact) {
   if (!a.worker.raw().empty()) detail["worker"] = a.worker.raw();
   if (a.kind == Kind::kPause) detail["now"] = a.now;
   if (a.kind == Kind::kKick) detail["boot"] = std::to_string(fact.boot.raw());
-  if (a.kind == Kind::kApproveStage) {
-    detail["stage"] = a.stage;
-    detail["digest"] = a.digest;
-  }
+  if (!a.stage.empty()) detail["stage"] = a.stage;
+  if (a.kind == Kind::kApproveStage) detail["digest"] = a.digest;
+  if (!a.criterion.empty()) detail["criterion"] = a.criterion;
   if (a.kind == Kind::kRaise) {
     detail["scope"] = a.scope.raw();
     detail["to"] = a.to.micros();
@@ -146,6 +147,8 @@ Result<OperatorFact> operator_fact_of(const Note& note) try {
     a.scope = ScopeId(j.at("scope").get<std::uint32_t>());
     a.to = MicroUsd::from_micros(j.at("to").get<std::int64_t>());
   }
+  a.stage = j.value("stage", "");
+  a.criterion = j.value("criterion", "");
   if (a.kind == Kind::kApproveStage) {
     a.stage = j.at("stage").get<std::string>();
     a.digest = j.at("digest").get<std::string>();

@@ -86,6 +86,10 @@ struct PlanView {
   bool follows_global(ScopeId scope) const {
     return scope.raw() < follows.size() && follows[scope.raw()];
   }
+  // "stage:NAME".
+  const std::string& stage_scope_of(RunId run) const {
+    return scopes[stage_scopes[runs[run.raw()].stage].raw()].name;
+  }
   const Task& task_of(RunId run) const { return tasks[runs[run.raw()].task]; }
   // Of a worker, by task and method.
   std::uint64_t needs_of(RunId run) const {

@@ -205,7 +205,6 @@ class Scheduler {
   using Verdict = OperatorAnswer::Verdict;
   OperatorAnswer decide(OperatorFact& fact);
   OperatorAnswer pause(const OperatorFact& fact);
-  OperatorAnswer unpause(const OperatorFact& fact);
   OperatorAnswer drain(const OperatorFact& fact);
   OperatorAnswer cancel(OperatorFact& fact);
   OperatorAnswer requeue(OperatorFact& fact);
@@ -217,6 +216,8 @@ class Scheduler {
   OperatorAnswer raise(const OperatorAct& act);
   OperatorAnswer review(const OperatorAct& act);
   OperatorAnswer approve_stage(OperatorFact& fact);
+  OperatorAnswer waive(OperatorFact& fact);
+  OperatorAnswer close_stage(OperatorFact& fact);
   bool is_over_before_gate() const;
   void look_at_gates();
   Explanation why_behind_gate() const;

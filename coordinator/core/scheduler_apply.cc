@@ -101,6 +101,9 @@ void Scheduler::apply(const OperatorFact& fact) {
       return;
     case OperatorActKind::kDrain:  // of the campaign: it ends with the life that was told
       return worker([](WorkerState& s) { s.drained = true; });
+    case OperatorActKind::kCloseStage:
+      gates_.closed.insert("stage:" + act.stage);
+      [[fallthrough]];
     case OperatorActKind::kCancel:
       for (const RunId run : act.runs) cancel_run(run);
       return;
@@ -122,6 +125,9 @@ void Scheduler::apply(const OperatorFact& fact) {
       return worker([&](WorkerState& s) { s.kicked = fact.boot; });
     case OperatorActKind::kApproveStage:
       return gates_.approve(act.stage, Digest::from_hex(act.digest).value(), act.by);
+    case OperatorActKind::kWaive:
+      gates_.waived[act.stage].insert(act.criterion);
+      return;
     case OperatorActKind::kReview:
     case OperatorActKind::kRaise:
       return;  // these have rows of their own: RunReviewed, ScopeDefined

@@ -94,6 +94,9 @@ std::map<std::string, std::string> Scheduler::durable() const {
     out["gate " + g.stage] =
         fmt::format("{}, checked {}{}", g.open ? "open" : "shut", g.checked.short_hex(), by);
   }
+  for (const auto& [stage, criteria] : gates_.waived)
+    out["waived " + stage] = fmt::format("{}", fmt::join(criteria, ", "));
+  for (const std::string& stage : gates_.closed) out[stage] = "closed";
   for (const RunDominates& d : dominant_) out["dominant " + to_string(d.attempt)] = "told";
   out["campaign"] = fmt::format(
       "{}{}{} alerts, {} reviews; ended {} {} {} {}; {} cancelled, {} held, {} removed",

@@ -39,6 +39,7 @@ Explanation Scheduler::why(RunId run) const {
       if (live != live_.end())
         return {"cancelling", "it was cancelled by the operator, and its attempt " +
                                   to_string(live->second.id) + " is being ended"};
+      if (gates_.is_closed(plan_, run)) return {"cancelled", "its stage was closed by an operator"};
       return {"cancelled", "it was cancelled by the operator; requeue puts it in line again"};
     case RunPhase::kHeld:
       return {

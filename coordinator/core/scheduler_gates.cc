@@ -1,6 +1,8 @@
 // The scheduler's half that deals with gates between stages: when the stages before one are over,
 // how they are judged, and when it opens.  Nothing of a stage is granted before that: its runs wait
 // in the queue behind the gate (run_queue.h).
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -15,20 +17,13 @@ std::string after_colon(const std::string& scope) {
   return scope.substr(scope.find(':') + 1);
 }
 
-std::string list_of(const std::vector<std::string>& names) {
-  std::string out;
-  for (const std::string& name : names) out += (out.empty() ? "" : ", ") + name;
-  return out;
-}
-
 // The answers that do not hold.
 std::string told_failing(const StageCheck& check) {
   std::string out;
   for (const StageAnswer& a : check.predicates) {
-    if (a.value == StageAnswer::Value::kYes) continue;
+    if (a.holds()) continue;
     if (!out.empty()) out += "; ";
-    out += a.name + (a.parameter.empty() ? "" : " " + a.parameter) + ": " +
-           std::string(to_string(a.value)) + ", " + a.text;
+    out += a.label() + ": " + std::string(to_string(a.value)) + ", " + a.text;
   }
   return out;
 }
@@ -54,10 +49,12 @@ StageFacts Scheduler::facts_of(std::uint16_t stage) const {
   out.registered = plan_.stages[stage].registered;
   const ScopeBalance& b = balances_[plan_.stage_scopes[stage].raw()];
   out.spent = b.spent;
-  out.reserved = b.reserved;
   out.cap = b.cap;
-  for (const std::string& name : plan_.method_names) out.methods.push_back({name});
-  constexpr std::uint8_t kNone = 0, kWanted = 1, kDecided = 2;
+  for (const std::string& method : plan_.method_names) out.methods.push_back({method});
+  const std::string& name = plan_.stages[stage].name;
+  if (gates_.waived.contains(name)) out.waived = gates_.waived.at(name);
+  out.closed = gates_.closed.contains("stage:" + name);
+  constexpr std::uint8_t kNone = 0, kWanted = 1, kEnded = 2, kDecided = 3;
   std::vector<std::uint8_t> cells(plan_.tasks.size() * out.methods.size(), kNone);
   std::vector<bool> has_runs(out.methods.size(), false);
   for (std::uint32_t r = 0; r < phases_.size(); ++r) {
@@ -78,7 +75,7 @@ StageFacts Scheduler::facts_of(std::uint16_t stage) const {
       ++out.methods[method].ended;
       const bool invalid = invalid_.contains(run);
       if (invalid) ++out.methods[method].invalid;
-      if (!invalid) cell = kDecided;
+      cell = std::max(cell, invalid ? kEnded : kDecided);
     } else if (phase == RunPhase::kCancelled && !live_.contains(run)) {
       ++out.cancelled;
     } else if (phase == RunPhase::kParked || (phase == RunPhase::kQueued && parked_rows_[r])) {
@@ -87,9 +84,14 @@ StageFacts Scheduler::facts_of(std::uint16_t stage) const {
       ++out.open;
     }
   }
+  out.no_task = true;
   constexpr std::size_t kShown = 3;
   for (std::size_t c = 0; c < cells.size(); ++c) {
-    if (cells[c] != kWanted || ++out.without_verdict_total > kShown) continue;
+    const std::size_t row = c - c % out.methods.size();
+    if (out.closed && std::count(&cells[row], &cells[row] + out.methods.size(), kWanted) != 0)
+      continue;
+    if (cells[c] != kNone) out.no_task = false;
+    if (cells[c] == kNone || cells[c] == kDecided || ++out.without_verdict_total > kShown) continue;
     const PlanView::Task& task = plan_.tasks[c / out.methods.size()];
     out.without_verdict.push_back(after_colon(plan_.scopes[task.scope.raw()].name) + " under " +
                                   out.methods[c % out.methods.size()].name);
@@ -109,7 +111,10 @@ StageCheck Scheduler::check_stage(std::uint16_t stage) const {
         std::ranges::any_of(entry, [&](const StageCriterion& c) { return c.stage == name; });
     if (named || name == previous) before.emplace(name, facts_of(s));
   }
-  return check_entry(settings_.campaign, plan_.stages[stage].name, entry, previous, before);
+  const std::string& name = plan_.stages[stage].name;
+  return check_entry(
+      settings_.campaign, name, entry, previous, before,
+      gates_.waived.contains(name) ? gates_.waived.at(name) : std::set<std::string>());
 }
 
 // Judged anew whenever something was written since: who approved what was so before has approved
@@ -160,15 +165,19 @@ std::optional<GateView> Scheduler::gate() const {
   out.approved = GateBook::approvers(*gate, digest);
   if (!gate_check_->holds()) {
     out.waits_for = "criteria";
-    out.text = "is not opened, for what it asks for does not hold: " + told_failing(*gate_check_);
+    out.text = "is not opened, for what it asks for does not hold: " + told_failing(*gate_check_) +
+               " (to go on all the same: proctor pilot waive CAMPAIGN STAGE CRITERION --by NAME "
+               "--reason WHY)";
     return out;
   }
   out.waits_for = "approval";
   const std::uint32_t left = gate->people - static_cast<std::uint32_t>(out.approved.size());
-  out.text = "waits for " + std::to_string(left) + (out.approved.empty() ? "" : " more") +
-             (left == 1 ? " person" : " people") + " to approve what the stages before it came to" +
-             (out.approved.empty() ? "" : " (" + list_of(out.approved) + " did)") +
-             ": proctor pilot approve CAMPAIGN " + gate->stage + " --by NAME --reason WHY";
+  out.text =
+      "waits for " + std::to_string(left) + (out.approved.empty() ? "" : " more") +
+      (left == 1 ? " person" : " people") + " to approve what the stages before it came to" +
+      (out.approved.empty() ? ""
+                            : " (" + fmt::format("{}", fmt::join(out.approved, ", ")) + " did)") +
+      ": proctor pilot approve CAMPAIGN " + gate->stage + " --by NAME --reason WHY";
   return out;
 }
 
@@ -214,6 +223,59 @@ OperatorAnswer Scheduler::approve_stage(OperatorFact& fact) {
   const std::size_t there = GateBook::approvers(*gate, digest).size();
   if (gate->people <= there) return {Verdict::kDone, "stage " + act.stage + " is open"};
   return {Verdict::kDone, "approved; stage " + act.stage + " " + this->gate()->text};
+}
+
+// Only of what the next gate is held shut by: of a stage that is not over nobody knows yet what it
+// comes to.
+OperatorAnswer Scheduler::waive(OperatorFact& fact) {
+  OperatorAct& act = fact.act;
+  look_at_gates();
+  const GateBook::Gate* gate = gates_.next();
+  if (gate == nullptr) return {Verdict::kRefused, "no stage waits to be opened by its criteria"};
+  const auto at = std::ranges::find(plan_.stages, act.stage, &PlanView::Stage::name);
+  const auto stage = static_cast<std::uint16_t>(at - plan_.stages.begin());
+  if (gate->index < stage || !gate_check_)
+    return {Verdict::kRefused, "not yet: stage " + gate->stage + " " + this->gate()->text};
+  const bool entry = stage == gate->index;
+  const std::string side = entry ? "entry " : "exit ";
+  if (act.criterion.starts_with(side)) act.criterion.erase(0, side.size());
+  std::vector<StageAnswer> all = entry ? gate_check_->predicates : check_exit(facts_of(stage));
+  std::erase_if(all, [](const StageAnswer& a) { return a.name == "closed"; });  // by its exit
+  const auto meant = std::ranges::find_if(all, [&](const StageAnswer& a) {
+    return act.criterion == a.name || act.criterion == a.label();
+  });
+  if (meant == all.end()) {
+    std::string there;
+    for (const StageAnswer& a : all) there += (there.empty() ? "" : ", ") + a.label();
+    return {Verdict::kRefused, "stage " + act.stage + " has no " + side + act.criterion +
+                                   " that could be waived; it has: " + there};
+  }
+  act.criterion = side + meant->label();
+  const std::string what = act.criterion + " of stage " + act.stage;
+  if (meant->value == StageAnswer::Value::kWaived)
+    return {Verdict::kRefused, what + " is waived already"};
+  if (meant->holds()) return {Verdict::kRefused, what + " holds: " + meant->text};
+  apply(fact);
+  gates_stale_ = true;
+  return {Verdict::kDone, what + " is waived, a deviation that every report lists"};
+}
+
+OperatorAnswer Scheduler::close_stage(OperatorFact& fact) {
+  const std::string stage = "stage " + fact.act.stage;
+  bool over = true;
+  for (std::uint32_t r = 0; r < phases_.size(); ++r) {
+    if (plan_.stage_scope_of(RunId(r)) != "stage:" + fact.act.stage) continue;
+    if (gates_.is_closed(plan_, RunId(r))) return {Verdict::kRefused, stage + " is closed already"};
+    if (gates_.shut_from() <= r) return {Verdict::kRefused, stage + " is not open yet"};
+    over = over && (phases_[r] == RunPhase::kEnded || phases_[r] == RunPhase::kRemoved);
+    fact.act.runs.emplace_back(r);
+  }
+  if (over) return {Verdict::kRefused, stage + " is over: all its runs have ended"};
+  const OperatorAnswer cancelled = cancel(fact);
+  fact.act.selected = stage + " was closed";
+  if (fact.act.runs.empty()) apply(fact);
+  gates_stale_ = true;
+  return {Verdict::kDone, stage + " is closed, its exit is of what was run; " + cancelled.text};
 }
 
 }  // namespace proctor

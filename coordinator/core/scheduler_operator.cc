@@ -41,7 +41,9 @@ OperatorAnswer Scheduler::decide(OperatorFact& fact) {
     case OperatorActKind::kPause:
       return pause(fact);
     case OperatorActKind::kUnpause:
-      return unpause(fact);
+      if (!paused_) return {Verdict::kUnchanged, "it is not paused"};
+      apply(fact);
+      return {Verdict::kDone, "going on"};
     case OperatorActKind::kDrain:
       return drain(fact);
     case OperatorActKind::kCancel:
@@ -62,6 +64,10 @@ OperatorAnswer Scheduler::decide(OperatorFact& fact) {
       return review(fact.act);
     case OperatorActKind::kApproveStage:
       return approve_stage(fact);
+    case OperatorActKind::kWaive:
+      return waive(fact);
+    case OperatorActKind::kCloseStage:
+      return close_stage(fact);
   }
   return {Verdict::kRefused, "no such act"};
 }
@@ -90,12 +96,6 @@ OperatorAnswer Scheduler::pause(const OperatorFact& fact) {
   return {Verdict::kDone,
           std::string("paused: nothing is started") +
               (suspended_ ? ", and what runs is suspended" : ", what runs goes on to its end")};
-}
-
-OperatorAnswer Scheduler::unpause(const OperatorFact& fact) {
-  if (!paused_) return {Verdict::kUnchanged, "it is not paused"};
-  apply(fact);
-  return {Verdict::kDone, "going on"};
 }
 
 OperatorAnswer Scheduler::drain(const OperatorFact& fact) {
@@ -139,6 +139,10 @@ OperatorAnswer Scheduler::cancel(OperatorFact& fact) {
 }
 
 OperatorAnswer Scheduler::requeue(OperatorFact& fact) {
+  if (0 < std::erase_if(fact.act.runs, [&](RunId run) { return gates_.is_closed(plan_, run); }) &&
+      fact.act.runs.empty())
+    return {Verdict::kUnchanged,
+            "their stage was closed (proctor pilot close): no run of it begins any more"};
   if (fact.act.invalid) return reopen(fact);
   std::vector<RunId> changed;
   const std::set<RunId> was_shut = shut_;
@@ -151,7 +155,7 @@ OperatorAnswer Scheduler::requeue(OperatorFact& fact) {
       continue;
     // One that is parked because its task or method is has no row; with it go all the others there.
     if (parked_rows_[run.raw()]) record(RunUnparked{run});
-    // Something of it counts that an operator's word would forgive.
+    // Something of it counts that an operator's word forgives.
     const bool failed =
         failures_[run.raw()] != 0 || overloads_.contains(run) || poison_.is_over(run);
     if ((phase == RunPhase::kCancelled && failed) || waits_for_start(run))
@@ -220,7 +224,7 @@ OperatorAnswer Scheduler::reopen(OperatorFact& fact) {
 std::vector<JournalWrite> Scheduler::reopen_after_the_end(const OperatorAct& act,
                                                           OperatorAnswer& answer) {
   OperatorFact fact{act};
-  answer = reopen(fact);
+  answer = requeue(fact);
   if (answer.verdict == Verdict::kDone) write(note_of(fact));
   return std::exchange(writes_, {});
 }

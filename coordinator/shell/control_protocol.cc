@@ -21,7 +21,7 @@ constexpr std::array<std::pair<Verdict, std::string_view>, 5> kVerdicts{
      {Verdict::kUnavailable, "unavailable"}}};
 
 // The texts of a request, by key.
-constexpr std::array<std::pair<std::string_view, std::string ControlRequest::*>, 10> kTexts{
+constexpr std::array<std::pair<std::string_view, std::string ControlRequest::*>, 11> kTexts{
     {{"act", &ControlRequest::act},
      {"runs", &ControlRequest::runs},
      {"worker", &ControlRequest::worker},
@@ -31,6 +31,7 @@ constexpr std::array<std::pair<std::string_view, std::string ControlRequest::*>,
      {"to", &ControlRequest::to},
      {"stage", &ControlRequest::stage},
      {"digest", &ControlRequest::digest},
+     {"criterion", &ControlRequest::criterion},
      {"minutes", &ControlRequest::minutes}}};
 
 std::string one_line(const Json& json) {

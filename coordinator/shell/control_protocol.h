@@ -32,6 +32,7 @@ struct ControlRequest {
   std::string reason{}, by{};
   std::string scope{}, to{};      // of "raise": an envelope's name, and USD as in "12.50"
   std::string stage{}, digest{};  // of "approve_stage"; the digest's first digits, or nothing
+  std::string criterion{};        // "waive" takes it with `stage`, "close_stage" `stage` alone
   std::string minutes{};  // of "review", as in "7.5"; `runs` names its run, `reason` is its note
   // Of an act: who asks hears kTakenLine the moment it is taken up, and one who has hung up by then
   // has withdrawn it.

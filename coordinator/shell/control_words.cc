@@ -21,7 +21,7 @@ struct ActRule {
   Takes takes;
   bool needs_reason;
 };
-constexpr std::array<ActRule, 12> kActs{{
+constexpr std::array<ActRule, 14> kActs{{
     {OperatorActKind::kPause, Takes::kNothing, false},
     {OperatorActKind::kUnpause, Takes::kNothing, false},
     {OperatorActKind::kDrain, Takes::kWorkerOrAll, false},
@@ -34,6 +34,8 @@ constexpr std::array<ActRule, 12> kActs{{
     {OperatorActKind::kRaise, Takes::kScope, true},
     {OperatorActKind::kReview, Takes::kReview, false},
     {OperatorActKind::kApproveStage, Takes::kStage, true},
+    {OperatorActKind::kWaive, Takes::kStage, true},
+    {OperatorActKind::kCloseStage, Takes::kStage, true},
 }};
 
 Error invalid(const std::string& what) {
@@ -70,8 +72,9 @@ Status check_words(const ControlRequest& r, const ActRule& rule) {
   PROCTOR_CHECK_OK(check_text("reason", r.reason, limits::kDetailBytes));
   PROCTOR_CHECK_OK(check_text("by", r.by, kOperatorNameBytes));
   // As it is typed.
-  const std::string act(rule.kind == OperatorActKind::kApproveStage ? "pilot approve"
-                                                                    : word_of(rule.kind));
+  const std::string_view word = word_of(rule.kind);
+  const std::string act =
+      (rule.takes == Takes::kStage ? "pilot " : "") + std::string(word.substr(0, word.find('_')));
   if (is_blank(r.by)) return invalid(act + ": who asks? by: expected a name");
   if (rule.needs_reason && is_blank(r.reason))
     return invalid(act + " needs a reason: --reason TEXT");
@@ -89,8 +92,8 @@ Status check_words(const ControlRequest& r, const ActRule& rule) {
   PROCTOR_CHECK_OK(stray(r.invalid, rule.kind == OperatorActKind::kRequeue, "--invalid"));
   PROCTOR_CHECK_OK(
       stray(!r.scope.empty() || !r.to.empty(), rule.takes == Takes::kScope, "envelope"));
-  PROCTOR_CHECK_OK(
-      stray(!r.stage.empty() || !r.digest.empty(), rule.takes == Takes::kStage, "stage"));
+  PROCTOR_CHECK_OK(stray(!r.stage.empty() || !r.digest.empty() || !r.criterion.empty(),
+                         rule.takes == Takes::kStage, "stage"));
   if (rule.takes == Takes::kStage && r.stage.empty()) return invalid(act + ": which stage?");
   if (rule.takes == Takes::kReview && (r.runs.empty() || r.minutes.empty()))
     return invalid(act + ": which run, and how many minutes?");
@@ -273,6 +276,7 @@ Result<OperatorAct> act_of(const ControlRequest& request, const ControlNames& na
     PROCTOR_TRY(out.stage, find_stage(names.plan->shape(), request.stage));
     if (!is_hex(request.digest)) return invalid("digest: expected up to 64 lower-case hex digits");
     out.digest = request.digest;
+    out.criterion = request.criterion;
     out.by = trimmed(request.by);  // "Ada " is Ada
   }
   if (!request.worker.empty()) {

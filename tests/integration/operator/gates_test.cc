@@ -164,4 +164,63 @@ TEST_SUITE("gates") {
     CHECK_MESSAGE(verified.exit_code == 0, verified.out);
     scene.require_nothing_left();
   }
+
+  // An envelope of a single run's cap: the second run finds too little.
+  TEST_CASE("a stage that ran out of money is closed, and what it lacks is waived") {
+    const CampaignScene scene(small());
+    scene.edit(scene.folder() / "campaign.yaml", "replicates: 1\n",
+               "replicates: 1\nstages:\n"
+               "  - {name: first, usd: \"0.50\", exit: [endpoint_computable, spend_within]}\n"
+               "  - {name: full, approval: {people: 1}}\n");
+    const CommandOutcome check = scene.run("check");
+    CHECK_MESSAGE(contains(check.out, "stage first cannot pay its 2 runs"), check.out);
+    CHECK_MESSAGE(contains(check.out, "1.00 units by their caps, and its envelope has 0.50"),
+                  check.out);
+    REQUIRE(scene.run("run").exit_code == 5);
+    const auto refused = [&](std::vector<std::string> words) {
+      words.insert(words.end(), {"--by", "Ada", "--reason", "its money is spent"});
+      const CommandOutcome out = pilot(scene, words);
+      CHECK_MESSAGE(out.exit_code == 2, out.out);
+      return out.err;
+    };
+    CHECK(contains(refused({"waive", "frist", "spend_within"}), "did you mean first?"));
+    CHECK(contains(refused({"waive", "first", "spent"}), "endpoint_computable, spend_within"));
+    CHECK(contains(refused({"waive", "first", "spend_within"}), " holds: "));
+    CHECK(contains(refused({"close", "frist"}), "did you mean first?"));
+    CHECK(contains(refused({"close", "full"}), "is not open yet"));
+    const std::vector<std::string> why{"--by", "Ada", "--reason", "its money is spent"};
+    std::vector<std::string> close{"close", "first"},
+        waive{"waive", "first", "endpoint_computable"};
+    close.insert(close.end(), why.begin(), why.end());
+    waive.insert(waive.end(), why.begin(), why.end());
+    CHECK(pilot(scene, close).exit_code == 0);
+    CHECK(contains(refused({"close", "first"}), "is closed already"));
+    CHECK(scene.run("requeue", {"all"}).exit_code == 2);
+    CHECK(status_of(scene).at("stages").at(0).at("state") == "over");
+    CHECK(pilot(scene, waive).exit_code == 0);
+    CHECK(contains(refused({"waive", "first", "endpoint_computable"}), "waived already"));
+    const Json first = status_of(scene).at("stages").at(0);
+    CHECK(first.at("state") == "closed");
+    CHECK(first.at("exit").at(0).at("value") == "waived");
+    const CommandOutcome raised = proctor::testing::proctor(
+        {"budget", "raise", scene.folder().string(), "stage:first", "1.00", "--reason", "later"});
+    CHECK(raised.exit_code == 0);
+    CHECK_MESSAGE(contains(raised.err, "0.50 units that were registered"), raised.err);
+    CHECK(approve(scene, "Bo").exit_code == 0);
+    CHECK(scene.run("resume").exit_code == 0);
+    CHECK(scene.ended() == 3);
+    const Json report = must(parse_json(scene.run("report", {"--json"}).out));
+    std::string deviations;
+    for (const Json& d : report.at("deviations")) deviations += d.string() + "\n";
+    CHECK_MESSAGE(contains(deviations, "1 run was cancelled (stage first was closed) by Ada: its"),
+                  deviations);
+    CHECK_MESSAGE(contains(deviations, "exit endpoint_computable of stage first was waived by Ada"),
+                  deviations);
+    for (const char* file : {"report.txt", "report.html", "summary.md"})
+      CHECK(contains(scene.read(scene.folder() / "reports" / file),
+                     "exit endpoint_computable of stage first was waived by Ada"));
+    const CommandOutcome verified = scene.run("verify");
+    CHECK_MESSAGE(verified.exit_code == 0, verified.out);
+    scene.require_nothing_left();
+  }
 }

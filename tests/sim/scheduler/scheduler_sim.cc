@@ -133,9 +133,12 @@ TEST_SUITE("scheduler simulation") {
     }
     if (only != 0) return;
     MESSAGE(seeds << " seeds: stages opened " << seen.stages_opened << ", approvals "
-                  << seen.stages_approved << ", coordinator deaths " << seen.coordinator_deaths);
+                  << seen.stages_approved << ", closed " << seen.stages_closed << ", waived "
+                  << seen.waived << ", coordinator deaths " << seen.coordinator_deaths);
     CHECK(0 < seen.stages_opened);
     CHECK(0 < seen.stages_approved);
+    CHECK(0 < seen.stages_closed);
+    CHECK(0 < seen.waived);
     CHECK(0 < seen.coordinator_deaths);
   }
 

@@ -160,6 +160,7 @@ void World::faults() {
   }
   if (core_ && chance(ranges_.acts)) some_act();
   if (core_ && !plan_.stages.empty() && below(20) == 0) approve_next_stage();
+  if (core_ && !ended_ && !plan_.stages.empty() && chance(ranges_.acts)) act_on_stage();
   if (chance(ranges_.clock_jumps)) {
     ++seen_.clock_jumps;
     wall_offset_ = some(2 * kDay) - Millis(kDay);

@@ -55,7 +55,7 @@ struct Exercised {
   std::uint64_t shared_denials = 0, denied_for_now = 0, told_elsewhere = 0;
   std::uint64_t compared = 0;  // with what a resume would make of the facts so far
   // Failures that are a task's, a method's or a deaf host's; what was parked for it, and let go.
-  std::uint64_t stages_opened = 0, stages_approved = 0;
+  std::uint64_t stages_opened = 0, stages_approved = 0, stages_closed = 0, waived = 0;
   std::uint64_t broken = 0, mute = 0, deaf = 0, task_parked = 0, method_parked = 0, let_go = 0;
 };
 
@@ -117,6 +117,7 @@ class World {
   void add_across(std::uint64_t tasks);
   void add_stages();
   void approve_next_stage();
+  void act_on_stage();
   void check_gate(const Note& note);
   void check_begun(RunId run) const;
   void boot_coordinator();
@@ -268,6 +269,7 @@ class World {
   struct Standing {
     bool paused = false, suspended = false;
     std::set<RunId> cancelled;
+    std::set<RunId> closed;   // those of `cancelled` that never begin again
     std::set<WorkerId> shut;  // drained or in quarantine
   };
   Standing durable_standing_, standing_;

@@ -17,6 +17,7 @@ void World::add_stages() {
     if (!first) rules.entry = {{StagePredicate::kCompleteOrStopped, "", 0}};
     if (!first) rules.people = static_cast<std::uint32_t>(below(3));
     if (below(2) == 0) rules.exit = {{StagePredicate::kCompleteOrStopped, "", 0}};
+    if (below(2) == 0) rules.exit.push_back({StagePredicate::kEndpointComputable, "", 0});
     if (!first) {
       plan_.scopes.push_back({"stage:" + std::string(name), plan_.scopes[1].cap});
       plan_.stage_scopes.emplace_back(static_cast<std::uint32_t>(plan_.scopes.size() - 1));
@@ -41,6 +42,25 @@ void World::approve_next_stage() {
   a.stage = gate->stage;
   a.digest = below(4) == 0 ? "" : gate->digest;
   a.by = "person " + std::to_string(below(3));
+  act(std::move(a));
+}
+
+// A stage is closed before its time, or what keeps the next one shut is waived, whether or not that
+// can be said now.
+void World::act_on_stage() {
+  if (plan_.stages.empty()) return;
+  const std::optional<GateView> gate = core_->gate();
+  OperatorAct a;
+  a.stage = plan_.stages[below(plan_.stages.size())].name;
+  a.kind = OperatorActKind::kCloseStage;
+  if (gate && gate->waits_for == "criteria") {
+    a.kind = OperatorActKind::kWaive;
+    a.criterion = "endpoint_computable";
+    const auto at = std::ranges::find(plan_.stages, gate->stage, &PlanView::Stage::name);
+    a.stage = std::prev(at)->name;
+  } else if (below(4) != 0) {
+    return;
+  }
   act(std::move(a));
 }
 

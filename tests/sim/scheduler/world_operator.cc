@@ -100,6 +100,7 @@ void World::heal() {
   using Kind = OperatorActKind;
   if (core_->paused()) act(Kind::kUnpause, {}, {});
   for (int i = 0; core_ && !ended_ && i < 5; ++i) approve_next_stage();
+  if (core_ && !ended_) act_on_stage();
   if (!core_) return;
   for (const auto& [id, w] : workers_)
     if (core_ && core_->roster().find(id)) act(Kind::kRelease, {}, id);
@@ -157,11 +158,17 @@ void World::check_act(const Note& note) {
       case OperatorActKind::kUnpause:
         s->paused = s->suspended = false;
         break;
+      case OperatorActKind::kCloseStage:
+        s->closed.insert(a.runs.begin(), a.runs.end());
+        [[fallthrough]];
       case OperatorActKind::kCancel:
         s->cancelled.insert(a.runs.begin(), a.runs.end());
         break;
       case OperatorActKind::kRequeue:
-        for (const RunId run : a.runs) s->cancelled.erase(run);
+        for (const RunId run : a.runs) {
+          if (s->closed.contains(run)) fail("a run of a closed stage is in line again");
+          s->cancelled.erase(run);
+        }
         break;
       case OperatorActKind::kDrain:
       case OperatorActKind::kQuarantine:
@@ -175,9 +182,12 @@ void World::check_act(const Note& note) {
       case OperatorActKind::kReview:
       case OperatorActKind::kRaise:
       case OperatorActKind::kApproveStage:
+      case OperatorActKind::kWaive:
         break;
     }
-  if (a.kind == OperatorActKind::kApproveStage) return;
+  if (a.kind == OperatorActKind::kWaive) ++seen_.waived;
+  if (a.kind == OperatorActKind::kCloseStage) ++seen_.stages_closed;
+  if (!a.stage.empty()) return;
   std::uint64_t* const counts[] = {
       &seen_.pauses,    &seen_.pauses,      &seen_.worker_drains, &seen_.cancels, &seen_.requeues,
       &seen_.approvals, &seen_.quarantines, &seen_.lost,          &seen_.kicks,   &seen_.raises};
@@ -248,6 +258,7 @@ void World::check_starts(const AttemptIntent& w) {
   if (stopping_) fail("something starts though it is stopping" + what);
   if (standing_.paused) fail("something starts though it is paused" + what);
   if (standing_.cancelled.contains(run)) fail("a cancelled run starts" + what);
+  if (standing_.closed.contains(run)) fail("a run of a closed stage starts" + what);
   if (again_at_once_.erase(run) == 1) not_before_.erase(run);  // somebody said so
   if (const auto it = not_before_.find(run); it != not_before_.end() && w.seq == 0) {
     ++seen_.waited;

@@ -43,6 +43,18 @@ const std::string kOf(64, 'a');
 }  // namespace
 
 TEST_SUITE("power study") {
+  TEST_CASE("twice the runs are counted at the point that is least favourable with them") {
+    PowerInput in = asked();
+    in.runs = 1;
+    const PowerStudy once = study(in);
+    in.runs = 2;
+    const PowerStudy twice = study(in);
+    REQUIRE(once.worst != twice.worst);
+    REQUIRE(twice.needs_tasks.has_value());
+    CHECK(says(render_power_text(once), "Twice the runs (2 of each method a task) help"));
+    CHECK(says(render_power_text(once), ": " + std::to_string(*twice.needs_tasks) + " tasks"));
+  }
+
   TEST_CASE("the least favourable point decides, and what would do is said") {
     const PowerStudy s = study(asked());
     REQUIRE(s.points.size() == 2);

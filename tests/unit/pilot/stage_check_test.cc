@@ -53,16 +53,40 @@ TEST_SUITE("pilot") {
     CHECK(ask(f, StagePredicate::kCompleteOrStopped).value == Value::kNo);
   }
 
-  TEST_CASE("an envelope that was raised is not within what was registered") {
+  TEST_CASE("what was spent is within what was registered, whatever the envelope was raised to") {
     StageFacts f = facts();
     CHECK(ask(f, StagePredicate::kSpendWithin).value == Value::kYes);
-    f.reserved = MicroUsd::from_micros(500'001);
-    CHECK(ask(f, StagePredicate::kSpendWithin).value == Value::kNo);
-    f.reserved = MicroUsd::zero();
     f.cap = MicroUsd::from_micros(9'000'000);
-    CHECK(ask(f, StagePredicate::kSpendWithin).value == Value::kNo);
+    CHECK(ask(f, StagePredicate::kSpendWithin).value == Value::kYes);
     CHECK(ask(f, StagePredicate::kSpendWithin).text ==
           "7.50 of 8.00, and its envelope was raised to 9.00");
+    f.spent = f.registered;
+    CHECK(ask(f, StagePredicate::kSpendWithin).value == Value::kYes);
+    f.spent = MicroUsd::from_micros(8'000'001);
+    CHECK(ask(f, StagePredicate::kSpendWithin).value == Value::kNo);
+  }
+
+  TEST_CASE("a waived criterion opens, of its own side alone, and only where it does not hold") {
+    const std::vector<StageCriterion> entry = {{StagePredicate::kInvalidShare, "", 0}};
+    StageFacts f = facts();
+    f.rules.exit = entry;
+    const auto check = [&](const std::set<std::string>& waived) {
+      return check_entry("c", "full", entry, "limited", {{"limited", f}}, waived);
+    };
+    f.waived = {"entry invalid_share 0.00"};
+    CHECK(check_exit(f).front().value == Value::kNo);
+    f.waived = {"exit invalid_share 0.00"};
+    CHECK(check_exit(f).front().value == Value::kWaived);
+    CHECK_FALSE(check(f.waived).holds());
+    CHECK_FALSE(check({"entry invalid_share 0.05"}).holds());
+    const StageCheck both = check({"entry invalid_share 0.00"});
+    CHECK(both.holds());
+    CHECK(both.predicates[0].value == Value::kYes);
+    CHECK(both.predicates[0].text.find("invalid_share of its exit: waived") != std::string::npos);
+    CHECK(both.predicates[1].value == Value::kWaived);
+    CHECK(check_holds(parse_json(both.canonical()).value()).value());
+    f.methods[0].invalid = 0;
+    CHECK(check_exit(f).front().value == Value::kYes);
   }
 
   TEST_CASE("an endpoint is computable where every task came to a verdict under every method") {
@@ -77,10 +101,12 @@ TEST_SUITE("pilot") {
     StageFacts nothing;
     nothing.methods = {{"agent"}, {"noop"}};
     nothing.removed = 8;
+    nothing.no_task = true;
     CHECK(ask(nothing, StagePredicate::kEndpointComputable).value == Value::kUnknown);
     for (std::uint64_t StageFacts::*member :
          {&StageFacts::open, &StageFacts::parked, &StageFacts::cancelled}) {
       StageFacts one = nothing;
+      one.no_task = false;
       one.*member = one.without_verdict_total = 1;
       CHECK(ask(one, StagePredicate::kEndpointComputable).value == Value::kNo);
     }

@@ -51,11 +51,12 @@ TEST_SUITE("plan") {
     Registration r = registered();
     REQUIRE(
         add_removal(r, "csv-tool", "its repository disappeared", WallTime(1'772'841'700'000)).ok());
+    REQUIRE(add_removal(r, "json-lib", "flaky", WallTime(2), "Ada").ok());
     const auto back = parse_registration(to_json(r));
     REQUIRE(back.ok());
     CHECK(*back == r);
     CHECK(is_removed(*back, "csv-tool"));
-    CHECK(!is_removed(*back, "json-lib"));
+    CHECK(back->removals.back().by == "Ada");
   }
 
   TEST_CASE("the campaign is identified by its name and the digest of what is frozen") {
@@ -339,6 +340,7 @@ TEST_SUITE("plan") {
     CHECK(add_removal(r, "json-lib", std::string(5000, 'x'), WallTime(1)).error().code ==
           Errc::kInvalid);
     CHECK(add_removal(r, "json-lib", "\xff", WallTime(1)).error().code == Errc::kInvalid);
+    CHECK(add_removal(r, "json-lib", "why", WallTime(1), "\xff").error().code == Errc::kInvalid);
     CHECK(r == registered());
     REQUIRE(add_removal(r, "json-lib", "why", WallTime(1)).ok());
     CHECK(add_removal(r, "json-lib", "why", WallTime(2)).error().code == Errc::kConflict);

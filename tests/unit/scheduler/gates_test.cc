@@ -2,6 +2,7 @@
 // came to holds, and as many people as it asks for have approved that.
 #include <doctest/doctest.h>
 
+#include "coordinator/core/raise_note.h"
 #include "tests/unit/scheduler/desk.h"
 
 using namespace proctor;
@@ -89,6 +90,38 @@ SchedulerSettings ends_at_gate() {
   SchedulerSettings s = settings();
   s.stays_at_gate = false;
   return s;
+}
+
+OperatorAnswer waive(Desk& desk, const char* stage, const char* criterion) {
+  OperatorAct a;
+  a.kind = Kind::kWaive;
+  a.stage = stage;
+  a.criterion = criterion;
+  return desk.act(a);
+}
+
+OperatorAnswer close(Desk& desk, const char* stage) {
+  OperatorAct a;
+  a.kind = Kind::kCloseStage;
+  a.stage = stage;
+  return desk.act(a);
+}
+
+void raise(Desk& desk) {
+  OperatorAct a;
+  a.kind = Kind::kRaise;
+  for (const std::uint32_t scope : {0U, 1U}) {
+    a.scope = ScopeId(scope);
+    a.to = micro(3000);
+    REQUIRE(desk.act(a).verdict == Verdict::kDone);
+  }
+}
+
+// Its first stage has room for one of its runs, and a raise makes it two.
+PlanView narrow(const StageRules& rules, const StageRules& first) {
+  PlanView plan = staged(rules, first);
+  plan.scopes[1].cap = plan.stages[0].registered = micro(15);
+  return plan;
 }
 
 // The next life, by what is durable of the one before.
@@ -202,21 +235,99 @@ TEST_SUITE("scheduler") {
     desk.start();
     end_first_stage(desk);
     CHECK(desk.assigned.size() == 4);  // within: open by itself
-    Desk dear(staged({}, first));
-    dear.start();
-    dear.sync("w", 4);
-    OperatorAct raise;
-    raise.kind = Kind::kRaise;
-    raise.scope = ScopeId(0);
-    raise.to = micro(3000);
-    CHECK(dear.act(raise).verdict == Verdict::kDone);
-    raise.scope = ScopeId(1);
-    raise.to = micro(2000);
-    CHECK(dear.act(raise).verdict == Verdict::kDone);
-    dear.result("w", attempt_of(0), 1);
-    dear.result("w", attempt_of(1), 1);
-    CHECK(dear.assigned.size() == 2);
-    CHECK(dear.core.gate()->waits_for == "criteria");
+    Desk raised(staged({}, first));
+    raised.start();
+    raised.sync("w", 4);
+    raise(raised);
+    raised.result("w", attempt_of(0), 1);
+    raised.result("w", attempt_of(1), 1);
+    CHECK(raised.assigned.size() == 4);  // judged by what was spent
+  }
+
+  TEST_CASE(
+      "a stage that spent beyond what was registered is waived, and that is of one criterion") {
+    StageRules first;
+    first.exit = {{StagePredicate::kSpendWithin, "", 0}, {StagePredicate::kInvalidShare, "", 0}};
+    Desk desk(narrow(approved_by(1), first));
+    desk.start();
+    CHECK(waive(desk, "one", "spend_within").verdict == Verdict::kRefused);  // not over
+    raise(desk);
+    desk.sync("w", 4);
+    desk.result("w", attempt_of(0), 10);
+    desk.result("w", attempt_of(1), 10);
+    CHECK(desk.assigned.size() == 2);
+    CHECK(desk.core.gate()->waits_for == "criteria");
+    CHECK(waive(desk, "one", "spend").verdict == Verdict::kRefused);
+    CHECK(waive(desk, "one", "closed").verdict == Verdict::kRefused);
+    CHECK(waive(desk, "one", "invalid_share").verdict == Verdict::kRefused);  // it holds
+    CHECK(waive(desk, "two", "spend_within").verdict == Verdict::kRefused);
+    const std::string before = desk.core.gate()->digest;
+    CHECK(waive(desk, "one", "spend_within").verdict == Verdict::kDone);
+    CHECK(waive(desk, "one", "exit spend_within").verdict == Verdict::kRefused);  // done already
+    CHECK(desk.core.gate()->waits_for == "approval");
+    CHECK(desk.core.gate()->digest != before);
+    CHECK(approve(desk, "ada", before).verdict == Verdict::kRefused);
+    // The next life waits for the same approval, of the same check.
+    Desk next(narrow(approved_by(1), first));
+    for (const Note& n : notes_of(desk, kNoteBudgetRaised))
+      next.core.restore_fact(raise_of(n.detail, n.at).value());
+    inherit(next, desk);
+    for (const AttemptSettled& s : desk.facts<AttemptSettled>()) next.core.restore_fact(s);
+    next.start();
+    CHECK(next.core.gate()->digest == desk.core.gate()->digest);
+    CHECK(approve(next, "ada").verdict == Verdict::kDone);
+    CHECK(approve(desk, "ada").verdict == Verdict::kDone);
+    CHECK(desk.assigned.size() == 4);
+    CHECK(waive(desk, "one", "spend_within").verdict == Verdict::kRefused);  // all are open
+  }
+
+  TEST_CASE("a closed stage begins nothing more, and its exit is decided over what was run") {
+    StageRules first;
+    first.exit = {{StagePredicate::kEndpointComputable, "", 0}};
+    PlanView plan = staged({}, first);  // two tasks in its first stage, one of them run
+    plan.scopes.push_back({"task:1", micro(1000)});
+    plan.tasks.push_back({ScopeId(4), micro(10), 0});
+    plan.runs[1].task = 1;
+    Desk desk(plan);
+    desk.start();
+    CHECK(close(desk, "two").verdict == Verdict::kRefused);  // it is not open
+    desk.sync("w", 1);
+    desk.result("w", attempt_of(0), 1);
+    CHECK(desk.assigned == Attempts{attempt_of(0), attempt_of(1)});
+    CHECK(close(desk, "one").verdict == Verdict::kDone);
+    CHECK(close(desk, "one").verdict == Verdict::kRefused);
+    CHECK(desk.core.phase(RunId(1)) == RunPhase::kCancelled);
+    CHECK(desk.cancelled == Attempts{attempt_of(1)});
+    CHECK(desk.assigned.size() == 2);  // its attempt is still to be paid for
+    desk.result("w", attempt_of(1), 1, Termination::kOperatorCancel);
+    CHECK(desk.assigned == Attempts{attempt_of(0), attempt_of(1), attempt_of(2)});
+    CHECK(desk.act(Kind::kRequeue, {RunId(1)}).verdict == Verdict::kUnchanged);
+    CHECK(desk.act(Kind::kRequeue, {RunId(1), RunId(3)}).verdict == Verdict::kUnchanged);
+    CHECK(desk.core.phase(RunId(1)) == RunPhase::kCancelled);
+    Desk next(plan);
+    inherit(next, desk);
+    next.start();
+    CHECK_FALSE(next.core.gate().has_value());
+    CHECK(next.core.gates().is_closed(plan, RunId(1)));
+    CHECK(next.act(Kind::kRequeue, {RunId(1)}).verdict == Verdict::kUnchanged);
+  }
+
+  TEST_CASE("a closed stage of which no task ended under every method has no endpoint") {
+    StageRules first;
+    first.exit = {{StagePredicate::kEndpointComputable, "", 0}};
+    PlanView plan = staged({}, first);
+    plan.method_names = {"agent", "other"};
+    plan.runs[1].method = 1;
+    Desk desk(plan);
+    desk.start();
+    desk.sync("w", 1);
+    desk.result("w", attempt_of(0), 1);
+    CHECK(close(desk, "one").verdict == Verdict::kDone);
+    desk.result("w", attempt_of(1), 1, Termination::kOperatorCancel);
+    CHECK(desk.core.gate()->waits_for == "criteria");
+    CHECK(desk.core.facts_of(0).no_task);
+    CHECK(waive(desk, "one", "endpoint_computable").verdict == Verdict::kDone);
+    CHECK_FALSE(desk.core.gate().has_value());
   }
 
   TEST_CASE("where only a person can go on, a coordinator that does not stay ends and says so") {

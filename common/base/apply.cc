@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "common/base/assert.h"
+#include "common/base/git_program.h"
 #include "common/base/limits.h"
 #include "common/base/text.h"
 
@@ -35,26 +36,13 @@ Status make_repository(const fs::path& dir, std::string_view attributes) {
   return put("info/attributes", attributes);
 }
 
-// git's own words, on one line.
-std::string words_of(const CommandOutcome& outcome) {
-  constexpr std::size_t kWordsBytes = 600;
-  if (outcome.timed_out) return "timed out";
-  std::string out;
-  for (std::string_view rest = outcome.err; !rest.empty();) {
-    const std::string_view line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
-    if (!line.empty()) out.append(out.empty() ? "" : "; ").append(line);
-  }
-  return out.empty() ? fmt::format("exit {}", outcome.exit_code) : printable(out, kWordsBytes);
-}
-
 Error misfit(const std::string& why) {
   return {Errc::kInvalid, "apply patch: " + why};
 }
 
 Status told(const CommandOutcome& outcome) {
   if (outcome.success()) return ok_status();
-  const std::string words = words_of(outcome);
+  const std::string words = git_words(outcome);
   if (words.find("No space left") != std::string::npos)
     return Error{Errc::kExhausted, "apply patch: " + words};
   if (outcome.timed_out || outcome.signal != 0 ||
@@ -102,7 +90,7 @@ Status check_binary_parts(const Patching& patch) {
   spec.output_max = limits::kPatchBytes;
   PROCTOR_TRY(const CommandOutcome outcome, run_command(spec));
   PROCTOR_CHECK_OK(told(outcome));
-  const std::string words = words_of(outcome);
+  const std::string words = git_words(outcome);
   if (words.find("corrupt binary patch") == std::string::npos) return ok_status();
   return misfit(words);
 }
@@ -313,34 +301,14 @@ std::string_view to_string(ApplyRung rung) {
 }
 
 CommandSpec apply_git(const fs::path& git_dir, std::vector<std::string> args) {
-  constexpr std::chrono::minutes kTimeout{30};
-  constexpr std::array<std::array<const char*, 2>, 6> kSettings{{{"safe.directory", "*"},
-                                                                 {"core.hooksPath", "/dev/null"},
-                                                                 {"core.fsmonitor", "false"},
-                                                                 {"core.autocrlf", "false"},
-                                                                 {"core.protectNTFS", "false"},
-                                                                 {"core.protectHFS", "false"}}};
-  CommandSpec spec;
-  spec.argv = {"git"};
-  spec.argv.insert(spec.argv.end(), std::make_move_iterator(args.begin()),
-                   std::make_move_iterator(args.end()));
-  std::map<std::string, std::string> env{{"GIT_CONFIG_NOSYSTEM", "1"},
-                                         {"GIT_CONFIG_GLOBAL", "/dev/null"},
-                                         {"GIT_ATTR_NOSYSTEM", "1"},
-                                         {"GIT_OPTIONAL_LOCKS", "0"},
-                                         {"GIT_TERMINAL_PROMPT", "0"},
-                                         {"GIT_LITERAL_PATHSPECS", "1"},
-                                         {"GIT_DIR", git_dir.string()},
-                                         {"GIT_CONFIG_COUNT", fmt::format("{}", kSettings.size())},
-                                         {"LC_ALL", "C"}};
-  for (std::size_t i = 0; i < kSettings.size(); ++i) {
-    env[fmt::format("GIT_CONFIG_KEY_{}", i)] = kSettings[i][0];
-    env[fmt::format("GIT_CONFIG_VALUE_{}", i)] = kSettings[i][1];
-  }
-  for (const char* name : {"PATH", "TMPDIR"})
-    if (const char* value = std::getenv(name)) env[name] = value;
-  spec.env = std::move(env);
-  spec.timeout = kTimeout;
+  CommandSpec spec = guarded_git(std::move(args), "/dev/null",
+                                 {{"safe.directory", "*"},
+                                  {"core.hooksPath", "/dev/null"},
+                                  {"core.fsmonitor", "false"},
+                                  {"core.autocrlf", "false"},
+                                  {"core.protectNTFS", "false"},
+                                  {"core.protectHFS", "false"}});
+  spec.env->insert({{"GIT_LITERAL_PATHSPECS", "1"}, {"GIT_DIR", git_dir.string()}});
   return spec;
 }
 

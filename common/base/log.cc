@@ -3,6 +3,9 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <chrono>
+#include <map>
+#include <mutex>
 #include <string>
 
 #include "common/base/text.h"
@@ -57,6 +60,24 @@ void warn(std::string_view text) {
 }
 void error(std::string_view text) {
   spdlog::error("{}", shown(text));
+}
+void warn_seldom(std::string_view text) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::size_t kMost = 100;
+  static std::mutex mutex;
+  static std::map<std::string, std::pair<Clock::time_point, std::uint64_t>, std::less<>> said;
+  const std::lock_guard lock(mutex);
+  const auto now = Clock::now();
+  if (!said.contains(text) && kMost <= said.size()) {
+    std::erase_if(said, [&](const auto& s) { return s.second.first <= now; });
+    if (kMost <= said.size()) return;
+  }
+  auto& [until, left_out] = said[std::string(text)];
+  if (now < until && ++left_out != 0) return;
+  warn(std::string(text) +
+       (left_out == 0 ? "" : " (" + std::to_string(left_out) + " times since it was said)"));
+  until = now + std::chrono::minutes(1);
+  left_out = 0;
 }
 
 }  // namespace proctor::log

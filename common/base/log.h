@@ -13,5 +13,8 @@ void debug(std::string_view text);
 void info(std::string_view text);
 void warn(std::string_view text);
 void error(std::string_view text);
+// As warn, but one text once a minute, then with how often it was left out; no more than 100
+// different ones a minute, for strangers may choose them.  Any thread.
+void warn_seldom(std::string_view text);
 
 }  // namespace proctor::log

@@ -1,12 +1,15 @@
 #include "common/contract/diagnostic.h"
 
+#include "common/base/git_source.h"
 #include "common/base/limits.h"
 #include "common/base/text.h"
 
 namespace proctor {
 
 std::string to_string(const Diagnostic& d) {
-  const auto safe = [](const std::string& s) { return printable(s, limits::kDetailBytes); };
+  const auto safe = [](const std::string& s) {
+    return printable(redact_urls(s), limits::kDetailBytes);
+  };
   std::string out = safe(d.file) + ":" + std::to_string(d.at.line) + ":" +
                     std::to_string(d.at.column) + ": " +
                     (d.field.empty() ? "document" : safe(d.field)) + ": found " + safe(d.found) +

@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "common/base/git_source.h"
 #include "common/base/json.h"
 #include "common/base/text.h"
 #include "common/contract/document.h"
@@ -30,8 +31,8 @@ bool is_local(std::string_view url) {
 Status check_url(const std::string& model, const ModelAccess& access) {
   const bool plain = access.url.starts_with("http://");
   if (!plain && !access.url.starts_with("https://"))
-    return wrong(model,
-                 ".url: expected http:// or https://, found \"" + printable(access.url) + "\"");
+    return wrong(model, ".url: expected http:// or https://, found \"" +
+                            printable(redact_urls(access.url)) + "\"");
   if (access.url.find('@') != std::string::npos)
     return wrong(model, ".url: a name or password in it: give key_variable or key_file");
   const bool has_key = !access.key_variable.empty() || !access.key_file.empty();

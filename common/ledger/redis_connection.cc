@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "common/base/git_source.h"
 #include "common/base/text.h"
 
 namespace proctor {
@@ -56,7 +57,7 @@ std::optional<Number> whole_number(std::string_view text) {
 
 Error bad_address(std::string_view text, std::string_view why) {
   return Error{Errc::kInvalid,
-               "redis address \"" + printable(text) + "\": " + std::string(why) +
+               "redis address \"" + printable(redact_urls(text)) + "\": " + std::string(why) +
                    "; expected unix:/path, tcp://host:port, tcp://host:port/db or tls://..."};
 }
 

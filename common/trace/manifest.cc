@@ -1,5 +1,6 @@
 #include "common/trace/manifest.h"
 
+#include "common/base/git_source.h"
 #include "common/base/limits.h"
 #include "common/base/text.h"
 #include "common/trace/json_fields.h"
@@ -9,17 +10,6 @@ namespace {
 
 constexpr std::string_view kFormat = "proctor-manifest-1";
 constexpr std::uint32_t kPlannedSeed = 20260307;  // R071; campaign.h has the same for campaigns
-
-// "https://user:token@host/x" -> "https://host/x": a manifest is published.
-std::string without_credentials(const std::string& source) {
-  const std::size_t scheme = source.find("://");
-  if (scheme == std::string::npos) return source;
-  const std::size_t host = scheme + 3;
-  const std::size_t end = std::min(source.find('/', host), source.size());
-  const std::size_t at = source.rfind('@', end);
-  if (at == std::string::npos || at < host || end < at) return source;
-  return source.substr(0, host) + source.substr(at + 1);
-}
 
 Json identity_json(const ManifestInputs& m) {
   return {{"campaign", m.campaign},
@@ -42,7 +32,7 @@ Json repository_json(const ManifestInputs& m) {
   Json lockfiles = Json::array();
   for (const ManifestLockfile& l : m.lockfiles)
     lockfiles.push_back({{"path", l.path}, {"digest", l.digest.hex()}});
-  return {{"source", without_credentials(m.source)},
+  return {{"source", redact_urls(m.source)},
           {"commit", m.commit},
           {"tree_expected", m.tree_expected},
           {"tree_observed", m.tree_observed},

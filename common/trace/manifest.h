@@ -55,7 +55,7 @@ struct ManifestInputs {
   std::uint32_t replicate = 0;
   Digest contract, method_digest, cost_model;
   std::string cost_model_version;
-  // R: repository (R043, R047).  `source` loses user and password of a URL.
+  // R: repository (R043, R047).  `source` has *** for a URL's user and password.
   std::string source, commit;
   std::string tree_expected;  // empty: the contract names none, the commit's own was taken
   std::string tree_observed;

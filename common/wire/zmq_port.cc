@@ -1,6 +1,11 @@
 #include "common/wire/zmq_port.h"
 
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <utility>
@@ -20,8 +25,8 @@ namespace {
 constexpr int kHandshakeMs = 5'000;
 constexpr int kBacklog = 1'024;            // a thousand workers may come back in the same second
 constexpr std::size_t kCopyBelow = 4'096;  // bytes: cheaper to copy than to hand over
-constexpr int kLinkEvents = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED |
-                            ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
+constexpr int kLinkEvents = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED |
+                            ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
                             ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
 
 Status check_options(const ZmqPort::Options& o) {
@@ -101,6 +106,19 @@ void drain_parts(zmq::socket_t& socket, bool more) {
 std::string_view property(zmq::message_t& message, const char* name) {
   const char* value = zmq_msg_gets(message.handle(), name);
   return value == nullptr ? std::string_view() : std::string_view(value);
+}
+
+// The address at the other end; "a peer" where it has none, or has gone already.
+std::string peer_of(std::uint32_t descriptor) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  auto* any = reinterpret_cast<sockaddr*>(&address);  // NOLINT: as sockets want it
+  if (::getpeername(static_cast<int>(descriptor), any, &size) != 0 ||
+      ::getnameinfo(any, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) != 0 ||
+      address.ss_family == AF_UNIX)
+    return "a peer";
+  return text.data();
 }
 
 void free_string(void*, void* hint) {
@@ -226,25 +244,36 @@ bool ZmqPort::receive_link_event(zmq::socket_t& monitor) {
   PROCTOR_ASSERT(head.size() == sizeof event + sizeof value);  // libzmq's own word, not a peer's
   std::memcpy(&event, head.data<char>(), sizeof event);
   std::memcpy(&value, head.data<char>() + sizeof event, sizeof value);
-  const std::string endpoint = where.to_string();
+  const bool binds = options_.attach == Attach::kBind;
+  if (event == ZMQ_EVENT_ACCEPTED) {
+    accepted_[value] = peer_of(value);
+    return true;
+  }
   Link link = Link::kDown;
-  std::string detail = endpoint;
+  std::string detail = where.to_string();
   if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
     link = Link::kUp;
   } else if (event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) {
     link = Link::kRefused;
-    detail += ": key not allowed (ZAP " + std::to_string(value) + ")";
+    detail = binds ? "" : detail + ": key not allowed (ZAP " + std::to_string(value) + ")";
   } else if (event == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL) {
     link = Link::kRefused;
-    detail += value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH
-                  ? ": the peer does not use the same security mechanism"
-                  : ": handshake failed (protocol error " + std::to_string(value) + ")";
+    refused_ = value == ZMQ_PROTOCOL_ERROR_ZMTP_MECHANISM_MISMATCH
+                   ? ": the peer does not use the same security mechanism"
+               : value == ZMQ_PROTOCOL_ERROR_ZMTP_CRYPTOGRAPHIC && binds
+                   ? ": handshake failed: it has another key for this coordinator than ours"
+                   : ": handshake failed (protocol error " + std::to_string(value) + ")";
+    if (binds) return true;  // the end of the connection, which comes next, says whose it was
+    detail += std::exchange(refused_, "");
   } else if (event == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL) {
     detail += ": connection lost during the handshake (wrong key of the coordinator?)";
+  } else if (const auto from = accepted_.extract(value); from && !refused_.empty()) {
+    link = Link::kRefused;
+    detail = from.mapped() + std::exchange(refused_, "");
   }
   if (link == Link::kRefused) {
     ++counters_.refused;
-    if (options_.attach == Attach::kConnect) connect_again_later();
+    if (!binds) connect_again_later();
   }
   // Sends handle the socket's commands only now and then: without this look the new pipe might not
   // be there yet for a Sync sent from the callback.

@@ -17,6 +17,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -53,7 +54,9 @@ class ZmqPort {
   enum class Link {
     kUp,       // a handshake succeeded; detail: our endpoint
     kDown,     // a connection ended, or never became one
-    kRefused,  // a handshake failed for good: key, mechanism, protocol; both sides are told
+    kRefused,  // a handshake failed for good: key, mechanism, protocol; both sides are told.
+               // detail, of the side that binds: "10.0.0.7: ..." or "a peer: ..."; empty: the
+               // allow-list refused the key, and ZapHandler says whose
     kRevoked,  // a message of a peer whose key was taken off the list was dropped; detail: routing
                // id
   };
@@ -129,6 +132,8 @@ class ZmqPort {
   std::string bound_endpoint_;
   std::unique_ptr<EdgeSocket> main_;
   std::unique_ptr<EdgeSocket> monitor_;
+  std::map<std::uint32_t, std::string> accepted_;  // descriptor of a connection: the peer's address
+  std::string refused_;                            // why; its connection is about to end
   std::unique_ptr<Retry> retry_;  // set: a refused connection waits to be made again
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // handlers hold it weakly
 };

@@ -26,6 +26,7 @@
 #include "common/wire/endpoint.h"
 #include "coordinator/aggregate/end_causes.h"
 #include "coordinator/cli/campaign_core.h"
+#include "coordinator/cli/check_words.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/end_summary.h"
 #include "coordinator/cli/method_notes.h"
@@ -431,13 +432,14 @@ Result<int> run_frozen(const RunOptions& options, const FrozenCampaign& frozen) 
     return tell_moved(place, options);
   std::error_code ec;
   fs::remove(local.substr(kIpc.size()), ec);  // a socket nobody answers at
-  int code = exit_code_of(outcome, last, options);
-  if (hopeless && code != kOk) {
-    std::fprintf(stderr, "proctor: every local worker ended as soon as it had begun; %s says why\n",
-                 frozen.folder.worker_log(frozen.folder.worker_prefix() + "1").c_str());
-    code = kInfrastructure;
-  }
+  const int code = exit_code_of(outcome, last, options);
   PROCTOR_TRY(const WrittenReport report, write_report_files(frozen));
+  if (hopeless && code != kOk) {  // a report of runs that never began would hide why
+    const fs::path log = frozen.folder.worker_log(frozen.folder.worker_prefix() + "1");
+    std::fprintf(stderr, "proctor: every local worker ended as soon as it had begun; %s ends:\n%s",
+                 log.c_str(), last_lines_of(log, "  ").c_str());
+    return kInfrastructure;
+  }
   if (!options.show_report) return code;
   std::fputs(report.shown.c_str(), stdout);
   std::fflush(stdout);

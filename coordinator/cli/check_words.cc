@@ -46,6 +46,7 @@ std::string last_lines_of(const fs::path& file, const std::string& indent) {
   for (std::string line; std::getline(in, line);) lines.push_back(std::move(line));
   if (0 < from && 1 < lines.size()) lines.erase(lines.begin());  // half a line
   while (!lines.empty() && lines.back().empty()) lines.pop_back();
+  lines.erase(std::unique(lines.begin(), lines.end()), lines.end());
   const std::size_t first = lines.size() - std::min(lines.size(), kLines);
   std::string out;
   for (std::size_t i = first; i < lines.size(); ++i)

@@ -7,7 +7,7 @@
 
 namespace proctor::cli {
 
-// The last lines of a file, each behind `indent`; empty: there is none, or nothing in it.
+// The last lines of a file, equal ones once, each behind `indent`; empty: nothing is in it.
 std::string last_lines_of(const fs::path& file, const std::string& indent);
 // A paragraph for each check that did not pass.
 std::string failing_checks(const fs::path& attempt);

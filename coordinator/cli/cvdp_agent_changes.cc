@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "common/base/apply.h"
 #include "common/base/limits.h"
 #include "common/base/subprocess.h"
 #include "common/base/text.h"
@@ -13,21 +14,15 @@ namespace {
 // Git on an index and objects of its own: the campaign's repository stays as it is.
 class Scratch {
  public:
-  Scratch(const fs::path& repository, const fs::path& dir)
-      : words_{"env",
-               "GIT_CONFIG_NOSYSTEM=1",
-               "GIT_CONFIG_GLOBAL=/dev/null",
-               "GIT_INDEX_FILE=" + (dir / "index").string(),
-               "GIT_OBJECT_DIRECTORY=" + (dir / "objects").string(),
-               "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + (repository / "objects").string(),
-               "git",
-               "--git-dir=" + repository.string()} {}
+  Scratch(fs::path repository, fs::path dir)
+      : repository_(std::move(repository)), dir_(std::move(dir)) {}
 
   Result<std::string> operator()(const std::vector<std::string>& args,
                                  std::string bytes = {}) const {
-    CommandSpec spec;
-    spec.argv = words_;
-    spec.argv.insert(spec.argv.end(), args.begin(), args.end());
+    CommandSpec spec = apply_git(repository_, args);
+    spec.env->insert({{"GIT_INDEX_FILE", (dir_ / "index").string()},
+                      {"GIT_OBJECT_DIRECTORY", (dir_ / "objects").string()},
+                      {"GIT_ALTERNATE_OBJECT_DIRECTORIES", (repository_ / "objects").string()}});
     spec.stdin_bytes = std::move(bytes);
     spec.output_max = 4 * limits::kPatchBytes;
     PROCTOR_TRY(CommandOutcome done, run_command(spec));
@@ -37,7 +32,7 @@ class Scratch {
   }
 
  private:
-  std::vector<std::string> words_;
+  fs::path repository_, dir_;
 };
 
 struct RawChange {

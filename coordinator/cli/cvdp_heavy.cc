@@ -4,21 +4,10 @@
 
 #include "common/base/apply.h"
 #include "common/base/digest.h"
-#include "common/base/subprocess.h"
 #include "common/base/text.h"
 
 namespace proctor::cli {
 namespace {
-
-// A dataset names the place: nothing that git would run, no questions on the terminal.
-Result<CommandOutcome> guarded_git(const fs::path& repository, std::vector<std::string> args) {
-  CommandSpec spec;
-  spec.argv = {"env", "GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL=https:http:ssh:git:file", "git",
-               "--git-dir=" + repository.string()};
-  spec.argv.insert(spec.argv.end(), args.begin(), args.end());
-  spec.timeout = std::chrono::minutes(60);
-  return run_command(spec);
-}
 
 bool exists(const std::string& path) {
   std::error_code ec;
@@ -28,25 +17,22 @@ bool exists(const std::string& path) {
 }  // namespace
 
 // Another record's repository may have brought the commit: this one must have it too.
-Status HeavyRepos::fetch(const std::string& from, const std::string& commit) {
-  const std::string refs = "refs/heavy/" + sha256(from).short_hex() + "/";
-  // A folder gives single commits only where it is told to; a bundle has its refs alone.
-  PROCTOR_TRY(
-      const CommandOutcome alone,
-      guarded_git(repository_, {"fetch", "--quiet", "--no-tags", "--depth", "1", "--upload-pack",
-                                "git -c uploadpack.allowAnySHA1InWant=true upload-pack", "--", from,
-                                "+" + commit + ":" + refs + commit}));
-  if (alone.success()) return ok_status();
-  PROCTOR_TRY(const CommandOutcome all,
-              guarded_git(repository_,
-                          {"fetch", "--quiet", "--no-tags", "--", from, "+refs/*:" + refs + "*"}));
-  if (!all.success())
-    return Error{Errc::kUnavailable,
-                 "git fetch " + printable(from) + ": " + printable(all.describe(), 500)};
-  PROCTOR_TRY(const CommandOutcome holds,
-              guarded_git(repository_, {"for-each-ref", "--count=1", "--contains", commit, refs}));
-  if (!holds.success() || holds.out.empty())
-    return Error{Errc::kInvalid, printable(from) + " has no commit " + commit};
+Status HeavyRepos::fetch(const GitProgram& git, const GitSource& from, const std::string& commit) {
+  const std::string refs = "refs/heavy/" + sha256(from.location).short_hex() + "/";
+  const auto fetched = [&](std::vector<std::string> args) {
+    args.insert(args.begin(), {"fetch", "--quiet", "--no-tags"});
+    return git.run(git.command(fs::absolute(repository_), std::move(args), &from));
+  };
+  const std::string remote = GitProgram::kRemote;
+  if (fetched({"--depth", "1", remote, "+" + commit + ":" + refs + commit}).ok())
+    return ok_status();
+  // A bundle has its refs alone.
+  if (const auto all = fetched({remote, "+refs/*:" + refs + "*"}); !all.ok())
+    return in_context(printable(from.shown), all.error());
+  const auto holds = git.run(git.command(
+      fs::absolute(repository_), {"for-each-ref", "--count=1", "--contains", commit, refs}));
+  if (!holds.ok() || holds->empty())
+    return Error{Errc::kInvalid, printable(from.shown) + " has no commit " + commit};
   return ok_status();
 }
 
@@ -68,16 +54,18 @@ Result<std::string> HeavyRepos::payload(const cvdp::HeavySource& source) {
   PROCTOR_TRY(std::string from, cvdp::resolve_reference(source.repository, base_, exists));
   const std::string folder = cvdp::payload_folder(from);
   if (!keep_http_ && !exists(from)) from = cvdp::github_over_ssh(from);
-  PROCTOR_CHECK_OK(fetch(from, source.commit));
-  PROCTOR_TRY(
-      const CommandOutcome tree,
-      guarded_git(repository_, {"rev-parse", "--verify", "--quiet",
-                                source.commit + (folder.empty() ? "^{tree}" : ":" + folder)}));
-  std::string id = tree.out;
+  PROCTOR_TRY(const TempDir home, TempDir::create("proctor-cvdp"));
+  PROCTOR_TRY(const GitProgram git, GitProgram::create(home.path()));
+  PROCTOR_TRY(const GitSource place, parse_source(from, fs::current_path()));
+  PROCTOR_CHECK_OK(fetch(git, place, source.commit));
+  const auto tree = git.run(git.command(
+      fs::absolute(repository_), {"rev-parse", "--verify", "--quiet",
+                                  source.commit + (folder.empty() ? "^{tree}" : ":" + folder)}));
+  std::string id = tree.ok() ? *tree : "";
   while (id.ends_with('\n')) id.pop_back();
-  if (!tree.success() || id.empty())
-    return Error{Errc::kInvalid,
-                 "commit " + source.commit + " of " + printable(from) + " has no folder " + folder};
+  if (id.empty())
+    return Error{Errc::kInvalid, "commit " + source.commit + " of " + printable(place.shown) +
+                                     " has no folder " + folder};
   trees_[key] = id;
   return id;
 }

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "common/base/files.h"
+#include "common/base/git_program.h"
 #include "common/cvdp/heavy.h"
 
 namespace proctor::cli {
@@ -21,7 +21,7 @@ class HeavyRepos {
   Status applies(const std::string& tree, const std::string& diff) const;
 
  private:
-  Status fetch(const std::string& from, const std::string& commit);
+  Status fetch(const GitProgram& git, const GitSource& from, const std::string& commit);
   fs::path repository_;
   std::string base_;
   bool keep_http_;

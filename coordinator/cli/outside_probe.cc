@@ -9,13 +9,14 @@
 #include <chrono>
 #include <cstdio>
 #include <map>
+#include <optional>
 #include <set>
 #include <thread>
 
 #include "common/base/apply.h"
 #include "common/base/digest.h"
 #include "common/base/files.h"
-#include "common/base/subprocess.h"
+#include "common/base/git_program.h"
 #include "common/base/unique_fd.h"
 #include "common/images/image_store.h"
 #include "coordinator/cli/engine_probe.h"
@@ -24,28 +25,6 @@ namespace proctor::cli {
 namespace {
 
 constexpr std::chrono::milliseconds kGitTimeout(120'000);
-
-// git as a tool only: no system or user settings, no prompts, nothing of the repository executed.
-CommandSpec git(std::vector<std::string> args) {
-  CommandSpec spec;
-  spec.argv = {"git",
-               "-c",
-               "safe.directory=*",
-               "-c",
-               "core.hooksPath=/dev/null",
-               "-c",
-               "core.fsmonitor=false",
-               "-c",
-               "protocol.ext.allow=never"};
-  spec.argv.insert(spec.argv.end(), args.begin(), args.end());
-  spec.timeout = kGitTimeout;
-  return spec;
-}
-
-bool is_url(const std::string& source) {
-  return source.find("://") != std::string::npos ||
-         (source.find(':') != std::string::npos && source.find('/') != 0 && source[0] != '.');
-}
 
 // A scratch folder that is locked for as long as it is used.  Those of killed checks are removed:
 // their locks are free.  The lock on the parent is for the moment in which a new one has none yet.
@@ -133,7 +112,8 @@ class RealProbe : public OutsideProbe {
       : unasked_(unasked), progress_(patches) {}
   Status commit_exists(const std::string& source, const fs::path& base,
                        const std::string& commit) const override {
-    PROCTOR_TRY(const fs::path found, repository(source, base, commit));
+    PROCTOR_TRY(const GitSource from, parse_source(source, base));
+    PROCTOR_TRY(const fs::path found, repository(from, commit));
     return ok_status();
   }
   Status image_resolves(const std::string& image) const override {
@@ -158,11 +138,12 @@ class RealProbe : public OutsideProbe {
   Status patch_applies(const Repository& of, const fs::path& base,
                        const std::string& patch) const override {
     progress_.one_more();
-    PROCTOR_TRY(const fs::path repo, repository(of.source, base, of.commit));
+    PROCTOR_TRY(const GitSource from, parse_source(of.source, base));
+    PROCTOR_TRY(const fs::path repo, repository(from, of.commit));
     const auto [known, is_new] = applied_.try_emplace(
         {repo.string() + '\n' + of.commit + (of.submodules ? "+" : ""), sha256(patch)},
         ok_status());
-    if (is_new) known->second = look_whether(repo, base, of, patch);
+    if (is_new) known->second = look_whether(repo, from, of, patch);
     return known->second;
   }
 
@@ -187,43 +168,36 @@ class RealProbe : public OutsideProbe {
   };
 
   // Made once for all contracts of a commit: a process and a folder less for each of thousands.
-  Result<const Tree*> tree(const fs::path& repo, const fs::path& base, const Repository& of,
+  Result<const Tree*> tree(const fs::path& repo, const GitSource& from, const Repository& of,
                            bool submodules) const {
     const auto key = std::pair(repo.string(), of.commit + (submodules ? "+" : ""));
     if (const auto known = trees_.find(key); known != trees_.end()) return &known->second;
-    PROCTOR_TRY(
-        std::string objects,
-        run_for_output(git({"--git-dir", repo.string(), "rev-parse", "--git-path", "objects"})));
+    PROCTOR_TRY(std::string objects, git(repo, {"rev-parse", "--git-path", "objects"}));
     while (objects.ends_with('\n')) objects.pop_back();
     PROCTOR_TRY(Scratch scratch, Scratch::create());
     Tree made{std::move(scratch), of.commit, objects};
     PROCTOR_CHECK_OK(prepare_apply(made.git_dir(), made.objects, of.commit, made.index()));
-    if (submodules)
-      PROCTOR_CHECK_OK(add_submodules(
-          made, is_url(of.source) ? of.source : (base / of.source).lexically_normal().string()));
+    if (submodules) PROCTOR_CHECK_OK(add_submodules(made, from));
     PROCTOR_TRY(made.id, made.tree_of(made.index()));
     return &trees_.emplace(key, std::move(made)).first->second;
   }
 
   // Puts the files of submodules into the index, as they are in a worker's tree.
-  static Status add_submodules(const Tree& tree, const std::string& source) {
+  Status add_submodules(const Tree& tree, const GitSource& from) const {
     const std::string files = (tree.scratch.path() / "files").string();
-    PROCTOR_CHECK_OK(run_for_output(git({"init", "-q", files})));
+    PROCTOR_CHECK_OK(git({}, {"init", "-q", files}));
     PROCTOR_CHECK_OK(write_file(files + "/.git/objects/info/alternates",
                                 tree.objects.string() + "\n", Durability::kLazy));
     std::string said;
     for (const std::vector<std::string>& args :
-         {std::vector<std::string>{"config", "remote.origin.url", source},
+         {std::vector<std::string>{"config", "remote.origin.url", from.address},
           {"read-tree", tree.commit},
           {"checkout-index", "-q", "--", ".gitmodules"},
-          {"-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init",
-           "--recursive"},
+          {"submodule", "--quiet", "update", "--init", "--recursive"},
           {"submodule", "--quiet", "foreach", "--recursive",
            "printf '%s\\0%s\\0%s\\0' \"$displaypath\" \"$sha1\" \"$(cd \"$(git "
            "rev-parse --git-path objects)\" && pwd)\""}}) {
-      CommandSpec spec = git(args);
-      spec.cwd = files;
-      PROCTOR_TRY(said, run_for_output(spec));
+      PROCTOR_TRY(said, git({}, args, &from, files));
     }
     std::vector<std::string> each;  // path, commit and objects of one after the other
     for (std::size_t at = 0, end; (end = said.find('\0', at)) != std::string::npos; at = end + 1)
@@ -240,12 +214,12 @@ class RealProbe : public OutsideProbe {
   }
 
   // As a worker does it.  Submodules are fetched only for a patch that does not fit without them.
-  Status look_whether(const fs::path& repo, const fs::path& base, const Repository& of,
+  Status look_whether(const fs::path& repo, const GitSource& from, const Repository& of,
                       const std::string& patch) const {
-    PROCTOR_TRY(const Tree* at, tree(repo, base, of, false));
+    PROCTOR_TRY(const Tree* at, tree(repo, from, of, false));
     Status fits = changes(*at, patch);
     if (fits.ok() || fits.error().code != Errc::kInvalid || !of.submodules) return fits;
-    PROCTOR_TRY(at, tree(repo, base, of, true));
+    PROCTOR_TRY(at, tree(repo, from, of, true));
     return changes(*at, patch);
   }
 
@@ -263,64 +237,64 @@ class RealProbe : public OutsideProbe {
   }
   // A git directory on this machine that holds the commit.  URLs and bundles are fetched into a
   // scratch repository, once.
-  Result<fs::path> repository(const std::string& source, const fs::path& base,
-                              const std::string& commit) const {
-    const std::pair key{is_url(source) ? source : (base / source).lexically_normal().string(),
-                        commit};
+  Result<fs::path> repository(const GitSource& from, const std::string& commit) const {
+    const std::pair key{from.location, commit};
     const auto known = found_.find(key);
     if (known != found_.end()) return known->second;
-    Result<fs::path> found = look(source, base, commit);
+    Result<fs::path> found = look(from, commit);
     found_.emplace(key, found);
     return found;
   }
 
-  Result<fs::path> look(const std::string& source, const fs::path& base,
-                        const std::string& commit) const {
-    const bool url = is_url(source);
-    const fs::path path = url ? fs::path(source) : base / source;
+  Result<fs::path> look(const GitSource& from, const std::string& commit) const {
     std::error_code ec;
-    if (!url && !fs::exists(path, ec))
-      return Error{Errc::kNotFound, "there is no repository at " + path.string()};
-    if (!url && fs::is_directory(path, ec)) {
-      Result<std::string> dir =
-          run_for_output(git({"-C", path.string(), "rev-parse", "--absolute-git-dir"}));
-      if (!dir.ok()) return Error{Errc::kInvalid, path.string() + " is not a git repository"};
+    if (from.local && !fs::exists(from.location, ec))
+      return Error{Errc::kNotFound, "there is no repository at " + from.shown};
+    if (from.local && fs::is_directory(from.location, ec)) {
+      Result<std::string> dir = git({}, {"-C", from.location, "rev-parse", "--absolute-git-dir"});
+      if (!dir.ok()) return Error{Errc::kInvalid, from.shown + " is not a git repository"};
       std::string text = *dir;
       while (!text.empty() && text.back() == '\n') text.pop_back();
-      PROCTOR_TRY(const CommandOutcome has,
-                  run_command(git({"--git-dir", text, "cat-file", "-e", commit + "^{commit}"})));
-      if (!has.success()) return Error{Errc::kNotFound, path.string() + " has no commit " + commit};
+      if (!git(text, {"cat-file", "-e", commit + "^{commit}"}).ok())
+        return Error{Errc::kNotFound, from.shown + " has no commit " + commit};
       PROCTOR_CHECK_OK(has_all_files(text, commit));
       return fs::path(text);
     }
     PROCTOR_TRY(Scratch scratch, Scratch::create());
-    const std::string dir = (scratch.path() / "repo.git").string();
-    PROCTOR_TRY(const std::string made, run_for_output(git({"init", "-q", "--bare", dir})));
-    const std::string from = url ? source : path.string();
-    PROCTOR_TRY(const CommandOutcome by_id,
-                run_command(git({"--git-dir", dir, "fetch", "-q", "--depth", "1", from, commit})));
-    if (!by_id.success()) {
-      PROCTOR_TRY(const CommandOutcome all,
-                  run_command(git({"--git-dir", dir, "fetch", "-q", from, "+refs/*:refs/*"})));
-      if (!all.success())
-        return Error{Errc::kUnavailable, "fetch " + source + ": " + all.describe()};
-    }
-    PROCTOR_TRY(const CommandOutcome has,
-                run_command(git({"--git-dir", dir, "cat-file", "-e", commit + "^{commit}"})));
-    if (!has.success()) return Error{Errc::kNotFound, source + " has no commit " + commit};
+    const fs::path dir = scratch.path() / "repo.git";
+    PROCTOR_CHECK_OK(git({}, {"init", "-q", "--bare", dir.string()}));
+    const std::string remote = GitProgram::kRemote;
+    if (!git(dir, {"fetch", "-q", "--depth", "1", remote, commit}, &from).ok())
+      if (const auto all = git(dir, {"fetch", "-q", remote, "+refs/*:refs/*"}, &from); !all.ok())
+        return Error{Errc::kUnavailable, "fetch " + from.shown + ": " + all.error().detail};
+    if (!git(dir, {"cat-file", "-e", commit + "^{commit}"}).ok())
+      return Error{Errc::kNotFound, from.shown + " has no commit " + commit};
     scratches_.push_back(std::move(scratch));
-    return fs::path(dir);
+    return dir;
+  }
+
+  // Its output.  In the folder `in`, where that is not empty.
+  Result<std::string> git(const fs::path& git_dir, std::vector<std::string> args,
+                          const GitSource* remote = nullptr, const fs::path& in = {}) const {
+    if (!git_) {
+      PROCTOR_TRY(Scratch home, Scratch::create());
+      PROCTOR_TRY(git_, GitProgram::create(home.path()));
+      scratches_.push_back(std::move(home));
+    }
+    CommandSpec spec = git_->command(git_dir, std::move(args), remote);
+    if (!in.empty()) spec.cwd = in;
+    spec.timeout = kGitTimeout;
+    return git_->run(spec);
   }
 
   // A partial clone leaves out files until somebody looks at them, and gives none to a worker.
-  static Status has_all_files(const std::string& git_dir, const std::string& commit) {
-    PROCTOR_TRY(const CommandOutcome partial,
-                run_command(git({"--git-dir", git_dir, "config", "--get-regexp",
-                                 "^(extensions\\.partialclone|remote\\..*\\.promisor)$"})));
-    if (!partial.success()) return ok_status();
-    PROCTOR_TRY(const std::string lacking,
-                run_for_output(git({"--git-dir", git_dir, "rev-list", "--objects", "--no-walk",
-                                    "--quiet", "--missing=print", commit})));
+  Status has_all_files(const std::string& git_dir, const std::string& commit) const {
+    if (!git(git_dir,
+             {"config", "--get-regexp", "^(extensions\\.partialclone|remote\\..*\\.promisor)$"})
+             .ok())
+      return ok_status();
+    PROCTOR_TRY(const std::string lacking, git(git_dir, {"rev-list", "--objects", "--no-walk",
+                                                         "--quiet", "--missing=print", commit}));
     if (lacking.empty()) return ok_status();
     return Error{Errc::kInvalid, git_dir + " is a partial clone, which lacks files of commit " +
                                      commit + ": `git fetch --refetch --no-filter` there"};
@@ -329,6 +303,7 @@ class RealProbe : public OutsideProbe {
   std::vector<std::string>& unasked_;
   // Answers of this one check; it is used by one thread.
   mutable std::map<std::pair<std::string, std::string>, Result<fs::path>> found_;
+  mutable std::optional<GitProgram> git_;
   mutable std::vector<Scratch> scratches_;
   mutable std::map<std::pair<std::string, std::string>, Tree> trees_;
   mutable std::map<std::pair<std::string, Digest>, Status> applied_;

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "common/base/file_lock.h"
+#include "common/base/git_source.h"
 #include "common/contract/money_word.h"
 #include "common/score/agent_end.h"
 #include "common/score/patch_end.h"
@@ -67,7 +68,7 @@ class Repositories {
     for (const Contract& c : campaign.contracts) {
       const bool is_url = c.repository.source.find("://") != std::string::npos;
       const std::string where =
-          is_url ? c.repository.source
+          is_url ? redact_urls(c.repository.source)
                  : (c.origin.folder / c.repository.source).lexically_normal().string();
       const auto next = static_cast<std::uint32_t>(codes.size() + 1);
       tasks_.emplace(c.id, codes.emplace(where, next).first->second);

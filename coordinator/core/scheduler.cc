@@ -194,6 +194,20 @@ void Scheduler::perform(const After& after) {
 
 void Scheduler::dispatch() {
   if (mode_ != Mode::kRun || paused_) return;
+  // A run that an earlier life parked is in line to be asked for again, and that takes a worker.
+  // Where the books say that the ledger can only refuse, it is parked as it was: else a campaign
+  // without workers never ends.  A shared envelope is always asked: others may have raised it.
+  for (std::uint32_t r = 0; live_.empty() && parked_ < rows_parked_ + shut_.size(); ++r) {
+    if (r == phases_.size()) break;
+    if (phases_[r] != RunPhase::kQueued || !parked_rows_[r]) continue;
+    const bool refused = std::ranges::any_of(plan_.path(RunId(r)), [&](ScopeId s) {
+      return s != plan_.shared && balances_[s.raw()].free() < plan_.task_of(RunId(r)).ask;
+    });
+    if (!refused) continue;
+    queue_.remove(RunId(r));
+    phases_[r] = RunPhase::kParked;
+    ++parked_;
+  }
   const auto judge_run = [this](RunId run) { return judge(run); };
   const auto any_room = [this] {
     return 0 < roster_.free_slots() || (kept_ && roster_.at(*kept_).is_empty());

@@ -211,7 +211,7 @@ Result<Coordinator::Port::Options> Coordinator::port_options(
     PROCTOR_TRY(wire::AllowList allow, allow_files_.read());
     PROCTOR_TRY(
         zap_, wire::ZapHandler::start(loop_->zmq, std::move(allow), [](const std::string& reason) {
-          log::warn("refused a connection: " + reason);
+          log::warn_seldom("refused a connection: " + reason);
         }));
     allow_thread_ = std::make_unique<TaskThread>("allow-list");
   }
@@ -226,7 +226,8 @@ Status Coordinator::bind_ports() {
         io_, loop_->zmq, std::move(port_options_i),
         [this, i](wire::PeerMessage m) { receive(i, std::move(m)); },
         [this, i](Port::Link link, const std::string& detail) {
-          if (link == Port::Link::kRefused) warn("a peer was refused: " + detail);
+          if (link == Port::Link::kRefused && !detail.empty())
+            log::warn_seldom("refused a connection: " + detail);
           if (link == Port::Link::kRevoked) key_is_gone(i, detail);
           if (link == Port::Link::kDown) look_who_is_gone();
         });

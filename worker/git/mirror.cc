@@ -81,13 +81,6 @@ Status check_local(const GitSource& source, const GitProgram& git) {
   return Error{Errc::kCorrupt, "git cannot read it: " + words};
 }
 
-// A source may hold a token: every user of the host reads argument lists, only ours the
-// environment.
-constexpr const char* kRemote = "source";
-GitProgram::Settings remote_of(const GitSource& source) {
-  return {{"remote." + std::string(kRemote) + ".url", source.location}};
-}
-
 bool mentions(const std::string& words, std::initializer_list<const char*> phrases) {
   for (const char* p : phrases) {
     if (words.find(p) != std::string::npos) return true;
@@ -182,8 +175,8 @@ Status MirrorStore::fetch_lfs(const GitSource& source, const ObjectId& commit) c
   PROCTOR_TRY(const CommandOutcome there, run_command(git_.command({}, {"lfs", "version"})));
   if (!there.success()) return Error{Errc::kUnavailable, "git-lfs is not installed on this host"};
   PROCTOR_TRY(const CommandOutcome outcome,
-              run_command(git_.command(dir / "repo.git", {"lfs", "fetch", kRemote, commit.hex()},
-                                       remote_of(source))));
+              run_command(git_.command(
+                  dir / "repo.git", {"lfs", "fetch", GitProgram::kRemote, commit.hex()}, &source)));
   log_fetch(dir, source, "lfs " + commit.hex());
   if (outcome.success()) return ok_status();
   return Error{Errc::kUnavailable, "git lfs fetch: " + git_words(outcome)};
@@ -228,10 +221,10 @@ Status MirrorStore::fetch(const GitSource& source, const ObjectId& commit,
                                      "--no-write-fetch-head",
                                      "--no-recurse-submodules",
                                      "--",
-                                     kRemote};
+                                     GitProgram::kRemote};
     args.insert(args.end(), refspecs->begin(), refspecs->end());
     PROCTOR_TRY(const CommandOutcome outcome,
-                run_command(git_.command(repo, std::move(args), remote_of(source))));
+                run_command(git_.command(repo, std::move(args), &source)));
     log_fetch(mirror_dir, source, refspecs->front());
     const bool by_id = refspecs == &pin;
     if (outcome.success()) reached = true;

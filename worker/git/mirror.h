@@ -8,10 +8,10 @@
 #include <string>
 
 #include "common/base/files.h"
+#include "common/base/git_program.h"
+#include "common/base/git_source.h"
 #include "common/base/result.h"
 #include "worker/git/object_db.h"
-#include "worker/git/source.h"
-#include "worker/git/transport.h"
 
 namespace proctor {
 

@@ -67,7 +67,7 @@ void CoordinatorLink::on_link(wire::ZmqPort::Link link, const std::string& detai
       worker_.changed();
       break;
     case wire::ZmqPort::Link::kRefused:
-      log::error("the coordinator refused the handshake: " + detail);
+      log::warn_seldom("the coordinator refused the handshake: " + detail);
       break;
     case wire::ZmqPort::Link::kRevoked:
       break;  // a ROUTER's word

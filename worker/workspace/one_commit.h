@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "common/base/files.h"
+#include "common/base/git_program.h"
 #include "common/base/result.h"
-#include "worker/git/transport.h"
 #include "worker/git/tree_list.h"
 
 namespace proctor {

@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <mutex>
 #include <set>
 
 #include "tests/integration/campaign/secrets_scene.h"
+#include "tests/support/provider_server.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -41,6 +43,70 @@ std::set<fs::path> all_in(const fs::path& folder) {
   return out;
 }
 
+// A repository behind a server that wants a password, as git reads plain files over HTTP.  While
+// git waits for an answer, all arguments on this machine are looked at.
+class GuardedRepository {
+ public:
+  explicit GuardedRepository(const fs::path& git_dir)
+      : server_([this, git_dir](const ProviderServer::Heard& asked, std::size_t) {
+          const std::string seen = arguments_with(kWord);
+          const std::lock_guard lock(mutex_);
+          in_arguments_ += seen;
+          ProviderSays says;
+          // user:sesame-9@hunter2
+          if (!contains(asked.head, "Basic dXNlcjpzZXNhbWUtOUBodW50ZXIy")) {
+            says.status = 401;
+            says.headers = "WWW-Authenticate: Basic realm=\"x\"\r\n";
+            return says;
+          }
+          ++let_in_;
+          const auto file =
+              read_file(git_dir / asked.path.substr(1, asked.path.find('?') - 1), 1 << 20);
+          says.status = file.ok() ? 200 : 404;
+          says.body = file.ok() ? *file : "";
+          return says;
+        }) {}
+  static constexpr const char* kWord = "sesame-9";  // of the password
+  std::string url(const std::string& user = "user:sesame-9%40hunter2@") const {
+    std::string out = server_.at();
+    return out.insert(out.find("://") + 3, user);
+  }
+  std::size_t let_in() const {
+    const std::lock_guard lock(mutex_);
+    return let_in_;
+  }
+  std::string in_arguments() const {
+    const std::lock_guard lock(mutex_);
+    return in_arguments_;
+  }
+
+ private:
+  static std::string arguments_with(const std::string& word) {
+    std::string seen;
+    std::error_code ec;
+    for (fs::directory_iterator it("/proc", ec), end; !ec && it != end; it.increment(ec)) {
+      const auto line = read_file(it->path() / "cmdline", 1 << 20);
+      if (line.ok() && contains(*line, word)) seen += *line + "\n";
+    }
+    return seen;
+  }
+  mutable std::mutex mutex_;
+  std::string in_arguments_;
+  std::size_t let_in_ = 0;
+  ProviderServer server_;  // ends first
+};
+
+std::set<fs::path> files_with(const fs::path& folder, const std::string& word) {
+  std::set<fs::path> seen;
+  std::error_code ec;
+  for (fs::recursive_directory_iterator it(folder, ec), end; !ec && it != end; it.increment(ec)) {
+    if (it->symlink_status(ec).type() != fs::file_type::regular) continue;
+    const auto bytes = read_file(it->path(), std::size_t{64} << 20);
+    if (bytes.ok() && contains(*bytes, word)) seen.insert(it->path());
+  }
+  return seen;
+}
+
 // What `nobody` reads of the folder, by name.
 std::string read_by_nobody(const fs::path& folder) {
   return output_of(
@@ -53,6 +119,70 @@ std::string read_by_nobody(const fs::path& folder) {
 TEST_SUITE("privacy") {
   TEST_CASE("a declared secret is in no argument, no file and no foreign environment") {
     SecretsScene("").run_and_check();
+  }
+
+  TEST_CASE("the password of a repository's URL is in no output, no argument and no file of ours") {
+    CampaignShape shape;
+    shape.methods = {"noop", "reference", solving_method("solver")};
+    shape.replicates = 1;
+    shape.workers = 1;
+    const CampaignScene scene(shape);
+    output_of({"git", "update-server-info"}, scene.repository());
+    const GuardedRepository guarded(scene.repository() / ".git");
+    const std::string word = GuardedRepository::kWord;
+    const std::string given = scene.read(scene.contract());
+    const auto with_source = [&](const std::string& source) {
+      scene.write(scene.contract(), given);
+      scene.edit(scene.contract(), "../repo", source);
+    };
+    // Also where something is wrong with it, and it is told what.
+    const std::string commit = given.substr(given.find("commit: \"") + 9, 40);
+    for (const std::string& wrong :
+         {guarded.url("sesame-9:wrong@"), "htps://user:" + word + "@h/x",
+          "https://u:" + word + "@/x", "ssh://user:" + word + "@127.0.0.1:1/x"}) {
+      CAPTURE(wrong);
+      with_source(wrong);
+      const CommandOutcome checked = scene.run("check");
+      CHECK(checked.exit_code == 2);
+      CHECK_FALSE(contains(checked.out + checked.err, word));
+    }
+    with_source(guarded.url());
+    scene.edit(scene.contract(), commit, std::string(40, 'a'));
+    const CommandOutcome absent = scene.run("check");
+    CHECK_MESSAGE(contains(absent.err, "has no commit aaaa"), absent.err);
+    CHECK_FALSE(contains(absent.out + absent.err, word));
+
+    with_source(guarded.url());
+    const std::size_t before = guarded.let_in();
+    CHECK(scene.run("check").exit_code == 0);
+    CHECK(before < guarded.let_in());
+    std::string said;
+    const auto says = [&](const std::string& command, const std::vector<std::string>& more = {}) {
+      const CommandOutcome done = scene.run(command, more);
+      said += "\n" + command + ":\n" + done.out + done.err;
+      return done.exit_code;
+    };
+    CHECK(says("try", {"add", "solver"}) == 0);
+    CHECK(says("run") == 0);
+    CHECK(says("verify") == 0);
+    for (const char* command : {"status", "report", "list", "story", "project", "budget", "power",
+                                "leaderboard", "resume", "plan", "selfcheck", "screen"})
+      says(command);
+    for (const char* command : {"status", "report", "list", "story"}) says(command, {"--json"});
+    for (const char* command : {"explain", "logs", "diff"}) says(command, {"add/solver/r1"});
+    CHECK_FALSE(contains(said, word));
+    CHECK(guarded.in_arguments() == "");
+    // The contract is kept as it was written, or its digest would be another's: for us alone.
+    const std::set<fs::path> files = files_with(scene.temp(), word);
+    CHECK(files.contains(scene.state() / "registered/contracts/add.yaml"));
+    for (const fs::path& file : files) {
+      CAPTURE(file);
+      if (file == scene.contract()) continue;
+      CHECK((contains(file.string(), "/registered/") || contains(file.string(), "/bundles/")));
+      struct stat st {};
+      CHECK((::lstat(file.c_str(), &st) == 0 && (st.st_mode & 077U) == 0));
+    }
+    scene.require_nothing_left();
   }
 
   TEST_CASE("nothing that is made of a campaign is open to other users of the host") {

@@ -44,6 +44,33 @@ TEST_SUITE("coordinator") {
     CHECK_MESSAGE(run.wait(180s) == 1, scene.said());
   }
 
+  TEST_CASE("a run whose workers all end shows what they said last, and no empty report") {
+    CampaignShape shape;
+    shape.workers = 1;
+    const CampaignScene scene(shape);
+    REQUIRE(make_private_dirs(scene.state()).ok());
+    scene.write(scene.state() / "workers", "no folder");
+    const CommandOutcome ran = scene.run("run");
+    CHECK(ran.exit_code == 4);
+    CHECK(ran.out == "");
+    const std::string cause = "  proctor-worker: make folder ";
+    const std::size_t at = ran.err.find(cause);
+    REQUIRE_MESSAGE(at != std::string::npos, ran.err);
+    CHECK(ran.err.find('\n', at) + 1 == ran.err.size());  // once, and last
+  }
+
+  TEST_CASE("a resume without workers ends where money is all that its runs wait for") {
+    CampaignShape shape;
+    shape.global = shape.task = "0.50";
+    shape.workers = 1;
+    const CampaignScene scene(shape);
+    REQUIRE(scene.run("run").exit_code == 3);
+    const CommandOutcome resumed = scene.run("resume", {"--workers", "0"}, 60s);
+    CHECK_MESSAGE(resumed.exit_code == 3, resumed.err);
+    CHECK_MESSAGE(contains(resumed.err, "3 runs are parked: an envelope ran out"), resumed.err);
+    CHECK(scene.number("SELECT count(*) FROM attempts") == 2);  // none is asked for again
+  }
+
   TEST_CASE("a local worker that hangs at the end is told of and ended soon") {
     CampaignShape shape = gated_shape(1);
     shape.workers = 2;

@@ -82,8 +82,16 @@ TEST_SUITE("coordinator") {
     Child serve = scene.start("serve", {"--listen", "tcp://127.0.0.1:0"});
     Child stranger =
         scene.start_worker(with_keys(scene, (other.state() / "keys/w1.key").string()), "stranger");
-    REQUIRE_MESSAGE(eventually([&] { return contains(scene.said(), "refused a connection"); }),
-                    scene.said());
+    std::vector<std::string> misled = with_keys(scene, (scene.state() / "keys/w1.key").string());
+    *std::ranges::find(misled, (scene.state() / "keys/coordinator.pub").string()) =
+        other.state() / "keys/coordinator.pub";
+    Child wrong = scene.start_worker(misled, "misled");
+    // Each knocks again and again, and is told of once a minute.
+    const std::string no_key = "refused a connection: peer at 127.0.0.1: key ";
+    const std::string other_key =
+        "refused a connection: 127.0.0.1: handshake failed: it has another";
+    for (const std::string& refusal : {no_key, other_key})
+      REQUIRE_MESSAGE(eventually([&] { return contains(scene.said(), refusal); }), scene.said());
     Child worker =
         scene.start_worker(with_keys(scene, (scene.state() / "keys/w1.key").string()), "w1");
     REQUIRE_MESSAGE(eventually([&] { return scene.agents_run(1); }), scene.said("w1"));
@@ -94,6 +102,11 @@ TEST_SUITE("coordinator") {
     CHECK(worker.wait(180s) == 0);
     CHECK(scene.sql("SELECT name FROM workers") == Json::array({{{"name", "w1"}}}));
     stranger.stop(5s);
+    wrong.stop(5s);
+    const std::string said = scene.said();
+    for (const std::string& refusal : {no_key, other_key})
+      CHECK_MESSAGE(said.find(refusal) == said.rfind(refusal), said);
+    CHECK_FALSE(contains(said, "refused: tcp://"));
     check_books(scene, {.runs = 4});
     scene.require_nothing_left();
   }

@@ -121,6 +121,9 @@ TEST_SUITE("wire") {
     REQUIRE(b.until([&] { return router.saw(Link::kRefused) && misled.saw(Link::kDown); }));
     CHECK_FALSE(misled.saw(Link::kUp));
     CHECK_FALSE(misled.port->send("", "secret"));
+    CHECK(router.links.at(0).second ==
+          "127.0.0.1: handshake failed: it has another key for this coordinator than ours");
+    CHECK(1 <= router.port->counters().refused);
   }
 
   TEST_CASE("a revoked key is silenced while it is connected and another name is not") {

@@ -1,6 +1,8 @@
-#include "worker/git/source.h"
+#include "common/base/git_source.h"
 
 #include <doctest/doctest.h>
+
+#include <map>
 
 #include "worker/git/object_db.h"
 
@@ -39,6 +41,19 @@ TEST_SUITE("git") {
     CHECK(redact_urls("fatal: 'https://u:p@h/x' and http://t@g/") ==
           "fatal: 'https://***@h/x' and http://***@g/");
     CHECK(redact_urls("see https://h/x@y") == "see https://h/x@y");
+    CHECK(redact_urls("https://u:p'q\"r@h/x") == "https://***@h/x");
+    for (const auto& [url, address] :
+         std::map<std::string, std::string>{{"https://u:p@h:1/a", "https://h:1/a"},
+                                            {"https://token@h/a", "https://h/a"},
+                                            {"ssh://git@h/a", "ssh://git@h/a"},
+                                            {"ssh://git:p@h/a", "ssh://git@h/a"},
+                                            {"git@h:a", "git@h:a"},
+                                            {"https://h/a@b", "https://h/a@b"}}) {
+      CAPTURE(url);
+      const auto source = parse_source(url, "/");
+      REQUIRE(source.ok());
+      CHECK(source->address == address);
+    }
   }
 
   TEST_CASE("submodule urls are resolved against their superproject") {

@@ -258,6 +258,43 @@ TEST_SUITE("scheduler, resumed") {
     same_after_a_resume(desk, plan);
   }
 
+  TEST_CASE("without a worker a life ends in which only runs are left that it cannot pay") {
+    for (const std::int64_t global : {25, 60}) {
+      for (const bool one_is_out : {false, true}) {
+        CAPTURE(global);
+        CAPTURE(one_is_out);
+        Desk desk(plan_of({0, 0, 1}, global));
+        RestoredAttempt out;
+        out.attempt = attempt_of(0);
+        out.ask = micro(10);
+        out.worker = WorkerId("w");
+        out.boot = BootId(1);
+        out.state = AttemptState::kGranted;
+        if (one_is_out) {
+          desk.spend(ScopeId(0), micro(8));
+          desk.core.restore_fact(AttemptSettled{attempt_of(1), micro(8), {}, {}, WallTime(1)});
+          desk.restore(out, true);
+        } else {
+          desk.core.restore_fact(RunEnded{RunId(0), attempt_of(0), RunOutcome::kSuccess});
+          desk.core.restore_fact(AttemptSettled{attempt_of(0), micro(18), {}, {}, WallTime(1)});
+        }
+        for (const std::uint32_t run : {1U, 2U})
+          desk.core.restore_fact(RunParked{RunId(run), ScopeId(0), micro(3), WallTime(1)});
+        desk.start();
+        desk.feed(TimerFired{});
+        if (one_is_out) {
+          CHECK(desk.core.counts().parked == 0);  // some of its money may come back
+          desk.result("w", attempt_of(0), 10);
+        }
+        const bool pays = global == 60;
+        CHECK(desk.core.counts().parked == (pays ? 0 : 2));
+        CHECK(desk.core.counts().queued == (pays ? 2 : 0));
+        CHECK(desk.ended == (pays ? std::nullopt : std::optional(true)));
+        CHECK(desk.asks.empty());
+      }
+    }
+  }
+
   TEST_CASE("since when an attempt is granted is known, in the next life too") {
     const PlanView plan = plan_of({0});
     Desk desk(plan);

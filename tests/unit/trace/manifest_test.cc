@@ -35,9 +35,9 @@ TEST_SUITE("trace") {
       m.source = url;
       return make_manifest(m)["repository"]["source"].get<std::string>();
     };
-    CHECK(source("https://u:p@h/x@y") == "https://h/x@y");
-    CHECK(source("ssh://git@h") == "ssh://h");
-    CHECK(source("https://a@b@h/x") == "https://h/x");
+    CHECK(source("https://u:p@h/x@y") == "https://***@h/x@y");
+    CHECK(source("ssh://git@h") == "ssh://***@h");
+    CHECK(source("https://a@b@h/x") == "https://***@h/x");
     CHECK(source("/srv/a@b") == "/srv/a@b");
     CHECK(source("https://h/x@y") == "https://h/x@y");
   }

@@ -1,4 +1,4 @@
-#include "worker/git/source.h"
+#include "common/base/git_source.h"
 
 #include <algorithm>
 #include <array>
@@ -18,10 +18,20 @@ bool is_scp_like(std::string_view s) {
   return colon != std::string_view::npos && colon != 0 && s.find('/') > colon;
 }
 
+// Over HTTP a user alone may be a token.  ssh needs its user, and has no use for a password.
+std::string without_password(const std::string& url) {
+  const auto [begin, end] = user_info(url);
+  if (begin == end) return url;
+  const std::size_t keep =
+      url.starts_with("http") ? begin : std::min(url.find(':', begin), end - 1);
+  return url.substr(0, keep) + url.substr(keep == begin ? end : end - 1);
+}
+
 GitSource finish(bool local, std::string location) {
   GitSource out;
   out.local = local;
   out.shown = local ? location : redact_urls(location);
+  out.address = local ? location : without_password(location);
   out.location = std::move(location);
   out.key = sha256(out.shown).hex();
   return out;
@@ -109,23 +119,23 @@ Result<GitSource> resolve_submodule_url(const GitSource& parent, std::string_vie
   return parse_source(head + std::string(rest), "/");
 }
 
+std::pair<std::size_t, std::size_t> user_info(std::string_view text, std::size_t from) {
+  const std::size_t scheme = text.find("://", from);
+  if (scheme == std::string_view::npos) return {text.size(), text.size()};
+  const std::size_t begin = scheme + 3;
+  const std::size_t end = std::min(text.find_first_of("/ \t\n", begin), text.size());
+  const std::size_t at = text.substr(begin, end - begin).rfind('@');
+  return {begin, at == std::string_view::npos ? begin : begin + at + 1};
+}
+
 std::string redact_urls(std::string_view text) {
   std::string out;
-  std::size_t at = 0;
-  while (true) {
-    const std::size_t scheme = text.find("://", at);
-    if (scheme == std::string_view::npos) return out + std::string(text.substr(at));
-    const std::size_t authority = scheme + 3;
-    const std::size_t end = std::min(text.find_first_of("/ \t\n'\"", authority), text.size());
-    const std::size_t user_end = text.substr(0, end).rfind('@');
-    out += text.substr(at, authority - at);
-    if (user_end != std::string_view::npos && authority <= user_end) {
-      out += "***";
-      at = user_end;
-    } else {
-      at = authority;
-    }
+  for (std::size_t at = 0; at < text.size();) {
+    const auto [begin, end] = user_info(text, at);
+    out.append(text.substr(at, begin - at)).append(begin == end ? "" : "***@");
+    at = end;
   }
+  return out;
 }
 
 }  // namespace proctor

@@ -5,6 +5,7 @@
 // Fails with kInvalid on sources that git would treat as a program ("ext::...") or an option.
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "common/base/files.h"
 #include "common/base/result.h"
@@ -13,7 +14,8 @@ namespace proctor {
 
 struct GitSource {
   bool local = false;    // a path of this host (folder or bundle)
-  std::string location;  // what git is given: absolute path or URL, credentials included
+  std::string location;  // absolute path or URL, credentials included: no argument, log or file
+  std::string address;   // what git is given: the same without a password
   std::string shown;     // for errors and logs: no credentials
   std::string key;       // folder name of the mirror: sha256 of `shown`, hex
 };
@@ -24,7 +26,12 @@ Result<GitSource> parse_source(std::string_view source, const fs::path& base);
 // A submodule's url seen from its superproject: "./x" and "../x" are relative to `parent`.
 Result<GitSource> resolve_submodule_url(const GitSource& parent, std::string_view url);
 
-// "https://user:token@host/x" -> "https://***@host/x", anywhere in `text`.
+// Where user and password of the next URL behind `from` begin and, with their '@', end; equal: it
+// has none.  Both the end of the text: there is no URL.
+std::pair<std::size_t, std::size_t> user_info(std::string_view text, std::size_t from = 0);
+
+// "https://user:token@host/x" -> "https://***@host/x", anywhere in `text`.  Whatever shows a
+// source to people, or writes it down, shows it so.
 std::string redact_urls(std::string_view text);
 
 }  // namespace proctor

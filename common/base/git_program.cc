@@ -1,15 +1,16 @@
-#include "worker/git/transport.h"
+#include "common/base/git_program.h"
 
 #include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdlib>
+#include <iterator>
 
 #include "common/base/own_mounts.h"
 #include "common/base/text.h"
-#include "worker/git/source.h"
 
 namespace proctor {
 namespace {
@@ -34,16 +35,15 @@ constexpr std::string_view kConfig =
     "[advice]\n\tdetachedHead = false\n"
     "[init]\n\tdefaultBranch = main\n";
 
-// What transport needs of our own environment: where ssh finds its keys, which proxy and which
-// certificates to use.  Nothing else of it reaches git.
-constexpr std::array<const char*, 13> kPassed = {
-    "PATH",       "HOME",        "SSH_AUTH_SOCK", "SSL_CERT_FILE", "SSL_CERT_DIR",
-    "http_proxy", "https_proxy", "no_proxy",      "HTTP_PROXY",    "HTTPS_PROXY",
-    "NO_PROXY",   "ALL_PROXY",   "TMPDIR"};
+// Transport needs this much of our own environment: where ssh finds its keys, which proxy and which
+// certificates to use.  The rest of it does not reach git.
+constexpr std::array<const char*, 11> kPassed = {
+    "HOME",     "SSH_AUTH_SOCK", "SSL_CERT_FILE", "SSL_CERT_DIR", "http_proxy", "https_proxy",
+    "no_proxy", "HTTP_PROXY",    "HTTPS_PROXY",   "NO_PROXY",     "ALL_PROXY"};
 
 // `credential.*` as the user who runs us has it: which helper is asked for a password.
-GitProgram::Settings users_credentials() {
-  GitProgram::Settings out;
+GitSettings users_credentials() {
+  GitSettings out;
   CommandSpec spec;
   spec.argv = {"git", "config", "--global", "-z", "--get-regexp", "^credential\\."};
   spec.output_max = kWordsBytes * 100;
@@ -57,6 +57,43 @@ GitProgram::Settings users_credentials() {
     if (line != std::string_view::npos)
       out.emplace_back(item.substr(0, line), item.substr(line + 1));
   }
+  return out;
+}
+
+// "%40" -> "@".  Control bytes would begin another line of what a helper says: then nothing is
+// decoded, and the server refuses it.
+std::string decoded(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    unsigned byte = static_cast<unsigned char>(text[i]);
+    const std::string_view digits = text.substr(i + 1, 2);
+    if (text[i] == '%' && digits.size() == 2 &&
+        std::from_chars(digits.data(), digits.data() + 2, byte, 16).ptr == digits.data() + 2)
+      i += 2;
+    if (byte < ' ') return std::string(text);
+    out += static_cast<char>(byte);
+  }
+  return out;
+}
+
+// git gives a URL on to its own helpers (git-remote-https) as an argument, so it has no password.
+// For the server that the URL names, git asks a helper that reads our settings.
+GitSettings settings_of(const GitSource& source) {
+  GitSettings out{{"remote." + std::string(GitProgram::kRemote) + ".url", source.address}};
+  const std::string_view url = source.location;
+  const auto [begin, end] = source.local ? std::pair(url.size(), url.size()) : user_info(url);
+  if (begin == end || !url.starts_with("http")) return out;
+  const std::string_view user = url.substr(begin, end - 1 - begin);
+  const std::size_t colon = std::min(user.find(':'), user.size());
+  const std::string server(source.address.substr(0, source.address.find('/', begin)));
+  out.emplace_back("proctor.user", decoded(user.substr(0, colon)));
+  out.emplace_back("credential." + server + ".username", out.back().second);
+  if (colon == user.size()) return out;  // a helper of the user's may know the password
+  out.emplace_back("proctor.password", decoded(user.substr(colon + 1)));
+  out.emplace_back("credential." + server + ".helper", "");
+  out.emplace_back("credential." + server + ".helper",
+                   "!printf 'username=%s\\npassword=%s\\n' \"$(git config proctor.user)\" "
+                   "\"$(git config proctor.password)\"; :");
   return out;
 }
 
@@ -89,35 +126,41 @@ Result<GitProgram> GitProgram::create(const fs::path& home) {
   return GitProgram(home, users_credentials());
 }
 
-CommandSpec GitProgram::command(const fs::path& git_dir, std::vector<std::string> args,
-                                const Settings& settings) const {
+CommandSpec guarded_git(std::vector<std::string> args, const fs::path& config,
+                        const GitSettings& settings) {
   CommandSpec spec;
   spec.argv = {"git"};
   spec.argv.insert(spec.argv.end(), std::make_move_iterator(args.begin()),
                    std::make_move_iterator(args.end()));
-  spec.cwd = home_;
-  std::map<std::string, std::string> env = {{"GIT_CONFIG_NOSYSTEM", "1"},
-                                            {"GIT_CONFIG_GLOBAL", (home_ / "gitconfig").string()},
-                                            {"GIT_ATTR_NOSYSTEM", "1"},
-                                            {"GIT_TERMINAL_PROMPT", "0"},
-                                            {"GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh"},
-                                            {"GIT_SSH_COMMAND", ssh_command()},
-                                            {"GIT_OPTIONAL_LOCKS", "0"},
-                                            {"LC_ALL", "C"}};
-  for (const char* name : kPassed) {
+  std::map<std::string, std::string> env{{"GIT_CONFIG_NOSYSTEM", "1"},
+                                         {"GIT_CONFIG_GLOBAL", config.string()},
+                                         {"GIT_ATTR_NOSYSTEM", "1"},
+                                         {"GIT_OPTIONAL_LOCKS", "0"},
+                                         {"GIT_TERMINAL_PROMPT", "0"},
+                                         {"GIT_CONFIG_COUNT", std::to_string(settings.size())},
+                                         {"LC_ALL", "C"}};
+  for (std::size_t i = 0; i < settings.size(); ++i) {
+    env["GIT_CONFIG_KEY_" + std::to_string(i)] = settings[i].first;
+    env["GIT_CONFIG_VALUE_" + std::to_string(i)] = settings[i].second;
+  }
+  for (const char* name : {"PATH", "TMPDIR"})
     if (const char* value = std::getenv(name)) env[name] = value;
-  }
-  if (!git_dir.empty()) env["GIT_DIR"] = git_dir.string();
-  std::size_t count = 0;
-  for (const Settings* list : {&credentials_, &settings}) {
-    for (const auto& [key, value] : *list) {
-      env["GIT_CONFIG_KEY_" + std::to_string(count)] = key;
-      env["GIT_CONFIG_VALUE_" + std::to_string(count++)] = value;
-    }
-  }
-  if (0 < count) env["GIT_CONFIG_COUNT"] = std::to_string(count);
   spec.env = std::move(env);
   spec.timeout = kGitTimeout;
+  return spec;
+}
+
+CommandSpec GitProgram::command(const fs::path& git_dir, std::vector<std::string> args,
+                                const GitSource* remote) const {
+  GitSettings settings = credentials_;
+  if (remote != nullptr) std::ranges::move(settings_of(*remote), std::back_inserter(settings));
+  CommandSpec spec = guarded_git(std::move(args), home_ / "gitconfig", settings);
+  spec.cwd = home_;
+  spec.env->insert(
+      {{"GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh"}, {"GIT_SSH_COMMAND", ssh_command()}});
+  for (const char* name : kPassed)
+    if (const char* value = std::getenv(name)) (*spec.env)[name] = value;
+  if (!git_dir.empty()) (*spec.env)["GIT_DIR"] = git_dir.string();
   spec.output_max = kGitOutputBytes;
   return spec;
 }

@@ -118,7 +118,7 @@ struct Analysis {
   AnalysisPlan plan;
   bool registered = false;  // the plan; else it is the default
   bool of_part = false;     // of the campaign's runs: no plan is of that, so it is exploratory
-  std::vector<MethodRate> rates;
+  std::vector<MethodRate> rates;  // by method, a report's controls last
   // Empty while runs are open or parked for money, `open` of them together: an interim comparison
   // needs registered looks.
   std::vector<Contrast> contrasts;

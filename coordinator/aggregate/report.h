@@ -260,8 +260,8 @@ struct CampaignReport {
   std::vector<std::string> warnings;  // see ReportInput
   double alpha = 0.05;
   std::vector<RunRecord> runs;  // by run number
-  // All tasks by method; then, key by key, value by value, by method; then, where there are two
-  // stages or more, stage by stage.
+  // All tasks by method, controls last; then, key by key, value by value, by method; then, where
+  // there are two stages or more, stage by stage.
   std::vector<ReportRow> rows;
   std::vector<CostRow> costs;            // all, by method, stratum and outcome
   std::vector<std::string> deviations;   // declared, from what was registered
@@ -298,6 +298,9 @@ std::vector<std::string> unmetered_methods(const CampaignReport& report);
 std::string pooled_stages(const CampaignReport& report);
 // Is every task in this one level of the stratum, so that its rows repeat those of all?
 bool is_only_level(const CampaignReport& report, std::string_view key);
+// Is this method a noop or a reference?  It measures the tasks and no agent, so that it is in no
+// rank and on no axis.
+bool is_control(const CampaignReport& report, std::string_view method);
 // Every row with the sets of runs behind its counts, then every run: schema 2.  Above so many runs
 // it names runs.csv instead, by its digest; `runs_csv`: what that has, from who made it already.
 // Schema 1, of before: every row has a list of its runs, and all runs are there.

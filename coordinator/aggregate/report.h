@@ -292,15 +292,19 @@ std::string render_tables(const CampaignReport& report);
 std::string with_words(std::string tables, Words words);
 // Its tables by task, the matrix task by method, and what ended of removed tasks.
 void append_task_tables(std::string& out, const CampaignReport& report);
+// That matrix alone, of so many tasks at most.
+void append_task_matrix(std::string& out, const CampaignReport& report, std::size_t most);
+// For a screen, when a run of the campaign ends: how it stands, tasks by methods, the comparisons.
+std::string render_end(const CampaignReport& report);
 // One sentence for each method whose caps on calls or tokens counted nothing.
 std::vector<std::string> unmetered_methods(const CampaignReport& report);
+// Is this method a noop or a reference?  It measures the tasks and no agent, so that it is in no
+// rank and on no axis.
+bool is_control(const CampaignReport& report, std::string_view method);
 // "pilot and main": what rates and comparisons pool, for people; empty where there is one stage.
 std::string pooled_stages(const CampaignReport& report);
 // Is every task in this one level of the stratum, so that its rows repeat those of all?
 bool is_only_level(const CampaignReport& report, std::string_view key);
-// Is this method a noop or a reference?  It measures the tasks and no agent, so that it is in no
-// rank and on no axis.
-bool is_control(const CampaignReport& report, std::string_view method);
 // Every row with the sets of runs behind its counts, then every run: schema 2.  Above so many runs
 // it names runs.csv instead, by its digest; `runs_csv`: what that has, from who made it already.
 // Schema 1, of before: every row has a list of its runs, and all runs are there.

@@ -15,7 +15,7 @@ Markup paragraph(const Markup& words) {
 // "64.3 points better than noop [20.3, 108.3], p 0.0117: better".
 Markup against(const Contrast& c, const AnalysisPlan& plan) {
   const Estimate& d = c.difference.estimate;
-  Markup out = element("span", {{"class", "verdict"}}, text(words(c.verdict)));
+  Markup out = element("span", {{"class", "verdict"}}, text(verdict_words(c)));
   if (c.verdict == ContrastVerdict::kBetter || c.verdict == ContrastVerdict::kWorse)
     out << Markup(" than ");
   else if (c.verdict == ContrastVerdict::kNotInferior)

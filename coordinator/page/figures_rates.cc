@@ -167,7 +167,7 @@ Markup contrast_figure(Context& c) {
       if (d.interval) whisker(canvas, "whisker", x, *d.interval, middle, 5);
       canvas.marker("dot", c.shape(contrast.a), {x.clamped(*d.value), middle});
       desc += (desc.empty() ? "" : "; ") + contrast.a + " less " + contrast.b + " " +
-              signed_words(*d.value) + " points, " + std::string(words(contrast.verdict));
+              signed_words(*d.value) + " points, " + verdict_words(contrast);
       Markup between;
       if (d.interval) {
         const Interval shown = aggregate::shown_difference(*d.interval);
@@ -176,7 +176,7 @@ Markup contrast_figure(Context& c) {
       }
       canvas.words(
           "label", {kPlotTo + 16, base},
-          text(signed_words(*d.value)) + between + Markup("  ") + text(words(contrast.verdict)));
+          text(signed_words(*d.value)) + between + Markup("  ") + text(verdict_words(contrast)));
     } else {
       canvas.words("quiet", {kPlotFrom + 6, base}, "nothing to compare");
     }

@@ -104,7 +104,7 @@ Markup with_removed(Context& c) {
   table.numbers("adjusted p").numbers("tasks");
   for (const Contrast& x : c.analysis.with_removed) {
     const Estimate& d = x.difference.estimate;
-    table.row({text(x.a) + Markup(" less ") + text(x.b), text(words(x.verdict)), points(d.value),
+    table.row({text(x.a) + Markup(" less ") + text(x.b), text(verdict_words(x)), points(d.value),
                points_interval(d.interval, d.why), p_value(x.adjusted), number(x.tasks)});
   }
   return table.finish() + notes_of(c, c.analysis.with_removed);
@@ -132,7 +132,7 @@ Markup comparisons(Context& c) {
   table.numbers("bounds").numbers("their interval");
   for (const Contrast& x : c.analysis.contrasts) {
     const Estimate& d = x.difference.estimate;
-    std::vector<Markup> row = {text(x.a) + Markup(" less ") + text(x.b), text(words(x.verdict)),
+    std::vector<Markup> row = {text(x.a) + Markup(" less ") + text(x.b), text(verdict_words(x)),
                                points(d.value), points_interval(d.interval, d.why)};
     if (joint) row.push_back(points_interval(x.simultaneous, Why::kNoVariance));
     for (Markup& cell : std::vector<Markup>{
@@ -174,7 +174,7 @@ Markup unknowns(Context& c) {
                rate_interval(r.invalid_rate.interval), rate_interval(r.bounds)});
   }
   Markup out = table.finish(), items;
-  for (const std::string& task : broken_tasks(c.report))
+  for (const std::string& task : broken_tasks(c.report.runs))
     items << element("li", text(task, 1'000)) << line_end();
   for (const EarlyEnd& early : early_ends(c.report.runs))
     items << element("li", text(early_end_text(early, c.report.runs), 1'000)) << line_end();

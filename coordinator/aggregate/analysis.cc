@@ -7,6 +7,7 @@
 #include <map>
 
 #include "common/base/assert.h"
+#include "common/stats/flip_power.h"
 #include "common/stats/ratio_ends.h"
 #include "common/stats/sign_flip.h"
 #include "coordinator/aggregate/family.h"
@@ -129,9 +130,14 @@ void adjust(Analysis& out, const std::vector<aggregate::Sides>& sides, const std
     out.adjustment.flips = kDrawnFlips;
     for (std::size_t j = 0; j < judged.size(); ++j) judged[j]->simultaneous = joint.intervals[j];
   }
+  // Holm multiplies each p by the comparisons that it is judged with.
+  const double shared = out.adjustment.used == AnalysisPlan::Multiplicity::kHolm
+                            ? static_cast<double>(judged.size())
+                            : 1;
   for (std::size_t j = 0; j < judged.size(); ++j) {
     judged[j]->adjusted = adjusted[j];
     judged[j]->verdict = verdict_of(*judged[j], plan);
+    judged[j]->too_few = plan.alpha.real() < least_flip_p(judged[j]->tasks) * shared;
     judged[j]->tipping = aggregate::tipping_of(sides[j], plan, family, j, judged[j]->verdict);
   }
 }
@@ -200,6 +206,11 @@ std::string_view words(ContrastVerdict verdict) {
       return "not inferior";
   }
   return "";
+}
+
+std::string verdict_words(const Contrast& c) {
+  const bool too_few = c.too_few && c.verdict == ContrastVerdict::kNotShown;
+  return std::string(words(c.verdict)) + (too_few ? ": too few tasks" : "");
 }
 
 std::string_view over_words(const AnalysisPlan& plan) {

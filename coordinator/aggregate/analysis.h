@@ -51,6 +51,9 @@ enum class ContrastVerdict : std::uint8_t {
   kNotInferior,  // a is not worse by more than the plan's margin
 };
 std::string_view words(ContrastVerdict verdict);
+struct Contrast;
+// The verdict for people: "no difference shown: too few tasks" where no outcome could show one.
+std::string verdict_words(const Contrast& contrast);
 
 // The difference with repositories as units: tasks of one repository are alike.
 struct ByRepository {
@@ -88,6 +91,7 @@ struct Contrast {
   double loss = 0;               // mean share of invalid runs, a less b
   std::optional<double> loss_p;  // by sign flips: did one lose more runs?
   ContrastVerdict verdict = ContrastVerdict::kNone;
+  bool too_few = false;  // its p would be above alpha even if every task differed the same way
   // What two equal methods differ by, runs of each task dealt out anew; never the verdict's
   // business.
   std::optional<EqualGap> equals;
@@ -118,7 +122,7 @@ struct Analysis {
   AnalysisPlan plan;
   bool registered = false;  // the plan; else it is the default
   bool of_part = false;     // of the campaign's runs: no plan is of that, so it is exploratory
-  std::vector<MethodRate> rates;
+  std::vector<MethodRate> rates;  // by method, a report's controls last
   // Empty while runs are open or parked for money, `open` of them together: an interim comparison
   // needs registered looks.
   std::vector<Contrast> contrasts;
@@ -159,6 +163,8 @@ ContrastVerdict verdict_of(const Contrast& contrast, const AnalysisPlan& plan);
 
 // Sections of the text report, and the JSON and CSV of the same.
 void append_analysis(std::string& out, const Analysis& analysis);
+// A line for each of so many comparisons at most.
+void append_asked(std::string& out, const Analysis& analysis, std::size_t most);
 // What the comparisons rest on: noise, repositories, unknown outcomes.  Empty: there is none.
 void append_footing(std::string& out, const Analysis& analysis);
 // Which test the verdict is by, where the interval beside it is not that test's or says otherwise;

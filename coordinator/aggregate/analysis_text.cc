@@ -1,6 +1,8 @@
 // Comparisons on a terminal and as CSV.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "common/base/csv.h"
 #include "common/base/text.h"
 #include "coordinator/aggregate/analysis.h"
@@ -57,7 +59,8 @@ void append_notes(std::string& out, const std::vector<Contrast>& contrasts,
       out += "  * " + note + "\n";
 }
 
-void contrasts(std::string& out, const Analysis& analysis) {
+// Their title, and why none is shown.  True: there are some.
+bool begin_contrasts(std::string& out, const Analysis& analysis) {
   out += fmt::format(
       "\nComparisons ({}, {} intervals of points, exact p of sign flips over tasks)\n\n",
       analysis.of_part ? "of a part of the campaign, so exploratory"
@@ -67,18 +70,19 @@ void contrasts(std::string& out, const Analysis& analysis) {
       : analysis.registered ? "as registered"
                             : "no plan of analysis was registered: the defaults",
       confidence(analysis.plan.alpha.real()));
-  if (0 < analysis.open) {
+  if (0 < analysis.open)
     out += fmt::format(
         "  not shown while {} runs are open or parked for money (raise the budget, or cancel "
         "them): "
         "no\n  looks before the end are registered\n",
         analysis.open);
-    return;
-  }
-  if (analysis.contrasts.empty()) {
+  else if (analysis.contrasts.empty())
     out += "  one method only: there is nothing to compare it with\n";
-    return;
-  }
+  return analysis.open == 0 && !analysis.contrasts.empty();
+}
+
+void contrasts(std::string& out, const Analysis& analysis) {
+  if (!begin_contrasts(out, analysis)) return;
   const bool joint = analysis.adjustment.used == AnalysisPlan::Multiplicity::kMaxT;
   std::vector<std::string> head = {"comparison", "verdict", "difference", "interval", "p",
                                    "adjusted p", "tasks",   "better",     "worse",    "bounds"};
@@ -89,7 +93,7 @@ void contrasts(std::string& out, const Analysis& analysis) {
     const auto number = [](std::uint64_t n) { return std::to_string(n); };
     std::vector<std::string> row = {
         printable(c.a) + " - " + printable(c.b),
-        std::string(words(c.verdict)),
+        verdict_words(c),
         d.value ? points(*d.value) : "-",
         points_interval(d.interval, d.why),
         p_value(c.flips ? std::optional(c.flips->p) : std::nullopt),
@@ -114,7 +118,7 @@ void contrasts_with_removed(std::string& out, const Analysis& analysis) {
   Table table({"comparison", "verdict", "difference", "interval", "adjusted p", "tasks"}, 2);
   for (const Contrast& c : analysis.with_removed) {
     const Estimate& d = c.difference.estimate;
-    table.add({printable(c.a) + " - " + printable(c.b), std::string(words(c.verdict)),
+    table.add({printable(c.a) + " - " + printable(c.b), verdict_words(c),
                d.value ? points(*d.value) : "-", points_interval(d.interval, d.why),
                p_value(c.adjusted), std::to_string(c.tasks)});
   }
@@ -200,6 +204,19 @@ std::string contrast_sentence(const Contrast& c, const AnalysisPlan& plan) {
   if (out.empty()) return out;
   out.resize(out.size() - 2);
   return who + out;
+}
+
+void append_asked(std::string& out, const Analysis& analysis, std::size_t most) {
+  if (!begin_contrasts(out, analysis)) return;
+  for (std::size_t i = 0; i < std::min(most, analysis.contrasts.size()); ++i) {
+    const Contrast& c = analysis.contrasts[i];
+    const Estimate& d = c.difference.estimate;
+    out += fmt::format("  {} - {}: {}", printable(c.a), printable(c.b), verdict_words(c));
+    if (d.value) out += ", " + points(*d.value) + " " + points_interval(d.interval, d.why);
+    out += fmt::format(", adjusted p {}, {} tasks\n", p_value(c.adjusted), c.tasks);
+  }
+  if (most < analysis.contrasts.size())
+    out += fmt::format("  and {} more\n", analysis.contrasts.size() - most);
 }
 
 void append_analysis(std::string& out, const Analysis& analysis) {

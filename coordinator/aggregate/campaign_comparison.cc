@@ -127,11 +127,6 @@ Means means_of(const CampaignReport& report, const std::string& method,
   return out;
 }
 
-bool is_control(const CampaignReport& report, const std::string& method) {
-  const auto run = std::ranges::find(report.runs, method, &RunRecord::method);
-  return run != report.runs.end() && run->baseline != RunRecord::Baseline::kNone;
-}
-
 // What a control comes to is the same as long as tasks and checks are.
 void tell_turned(const MethodComparison& control, std::vector<std::string>& out) {
   const std::uint64_t turned = control.contrast.a_better + control.contrast.b_better;

@@ -122,13 +122,6 @@ std::optional<CostQuality> weighted(const std::vector<WholeCell>& cells,
   return out;
 }
 
-// Whom nobody would buy: a reference knows the answer and costs next to nothing, so no agent would
-// be on a frontier beside it.
-bool is_baseline(const CampaignReport& report, const std::string& method) {
-  const auto run = std::ranges::find(report.runs, method, &RunRecord::method);
-  return run != report.runs.end() && run->baseline != RunRecord::Baseline::kNone;
-}
-
 void add_frontier(ReportDetails& details, const CampaignReport& report,
                   const std::vector<Cells>& cells, std::uint32_t planned_draws) {
   Units units;
@@ -143,7 +136,7 @@ void add_frontier(ReportDetails& details, const CampaignReport& report,
   for (std::size_t m = 0; m < cells.size(); ++m) {
     whole.push_back(whole_cells(cells[m], units));
     const auto point = weighted(whole[m], {});
-    if (!point || is_baseline(report, details.prices[m].method)) continue;
+    if (!point || is_control(report, details.prices[m].method)) continue;
     points.push_back(*point);
     of.push_back(m);
   }
@@ -187,7 +180,7 @@ void add_price_contrasts(ReportDetails& details, const CampaignReport& report,
   if (0 < report.analysis->open) return;
   std::vector<std::size_t> agents;
   for (std::size_t m = 0; m < cells.size(); ++m)
-    if (!is_baseline(report, details.prices[m].method)) agents.push_back(m);
+    if (!is_control(report, details.prices[m].method)) agents.push_back(m);
   const auto is_planned = [&](std::size_t a, std::size_t b) {
     return std::ranges::any_of(report.analysis->contrasts, [&](const Contrast& c) {
       return c.a == details.prices[a].method && c.b == details.prices[b].method;

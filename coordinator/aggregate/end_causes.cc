@@ -38,6 +38,15 @@ bool is_ended(const RunRecord& run) {
   return run.state == RunRecord::State::kEnded;
 }
 
+void section(std::string& out, const char* title, const std::vector<std::string>& sentences) {
+  if (sentences.empty()) return;
+  out += "\n" + std::string(title) + "\n\n";
+  for (std::size_t i = 0; i < std::min(kShown, sentences.size()); ++i)
+    append_wrapped(out, "  ", printable(sentences[i], kWhyBytes));
+  if (kShown < sentences.size())
+    out += "  and " + std::to_string(sentences.size() - kShown) + " more: see runs.csv\n";
+}
+
 std::string of_runs(std::uint64_t n, std::uint64_t all) {
   return std::to_string(n) + " of " + std::to_string(all) + (all == 1 ? " run" : " runs");
 }
@@ -61,11 +70,6 @@ std::vector<EndCause> end_causes(const CampaignReport& report) {
   return out;
 }
 
-bool is_without_verdict(const CampaignReport& report) {
-  const ReportRow& t = report.total;
-  return 0 < t.ended() && t.success + t.failure == 0;
-}
-
 std::string broken_task_word(const RunRecord& run) {
   if (!is_ended(run)) return "";
   if (run.baseline == Baseline::kNoop && run.outcome == RunOutcome::kSuccess)
@@ -80,13 +84,13 @@ std::string broken_task_word(const RunRecord& run) {
   return "";
 }
 
-std::vector<std::string> broken_tasks(const CampaignReport& report) {
+std::vector<std::string> broken_tasks(std::span<const RunRecord> runs) {
   struct Seen {
     std::uint64_t bad = 0, ended = 0;
     const RunRecord* first = nullptr;
   };
   std::map<std::pair<std::string, std::string>, Seen> seen;  // by task and method
-  for (const RunRecord& run : report.runs) {
+  for (const RunRecord& run : runs) {
     if (run.baseline == Baseline::kNone || !is_ended(run)) continue;
     Seen& s = seen[{run.task, run.method}];
     ++s.ended;
@@ -102,6 +106,17 @@ std::vector<std::string> broken_tasks(const CampaignReport& report) {
                   " (" + s.first->name + "): " + broken_task_word(*s.first));
   }
   return out;
+}
+
+std::string why_worthless(std::span<const RunRecord> runs) {
+  const auto is_judged = [](const RunRecord& run) {
+    return is_ended(run) &&
+           (run.outcome == RunOutcome::kSuccess || run.outcome == RunOutcome::kFailure);
+  };
+  if (std::ranges::any_of(runs, is_ended) && std::ranges::none_of(runs, is_judged))
+    return "no run came to a verdict, so nothing was measured";
+  const std::vector<std::string> broken = broken_tasks(runs);
+  return broken.empty() ? "" : "a control came out wrong: " + broken.front();
 }
 
 std::vector<EarlyEnd> early_ends(const std::vector<RunRecord>& runs) {
@@ -133,39 +148,27 @@ std::string early_end_text(const EarlyEnd& early, const std::vector<RunRecord>& 
 }
 
 void append_early_ends(std::string& out, const CampaignReport& report) {
-  const std::vector<EarlyEnd> methods = early_ends(report.runs);
-  if (methods.empty()) return;
-  out += "\nAgents that ended as soon as they had begun (is that what was to be measured?)\n\n";
-  for (std::size_t i = 0; i < std::min(kShown, methods.size()); ++i)
-    append_wrapped(out, "  ", printable(early_end_text(methods[i], report.runs), kWhyBytes));
-  if (kShown < methods.size())
-    out += "  and " + std::to_string(methods.size() - kShown) + " more methods\n";
+  std::vector<std::string> methods;
+  for (const EarlyEnd& early : early_ends(report.runs))
+    methods.push_back(early_end_text(early, report.runs));
+  section(out, "Agents that ended as soon as they had begun (is that what was to be measured?)",
+          methods);
+}
+
+std::string end_cause_text(const EndCause& c, const std::string& why) {
+  return std::to_string(c.runs) + " " + std::string(outcome_name(c.outcome)) + " of " + c.method +
+         ": " + (why.empty() ? "a check could not be completed" : why) + " (" + c.first + ")";
 }
 
 void append_end_causes(std::string& out, const CampaignReport& report) {
-  const std::vector<EndCause> causes = end_causes(report);
-  if (causes.empty()) return;
-  out += "\nRuns that came to no verdict, by cause (the most frequent first)\n\n";
-  for (std::size_t i = 0; i < std::min(kShown, causes.size()); ++i) {
-    const EndCause& c = causes[i];
-    const std::string why = c.why.empty() ? "a check could not be completed" : c.why;
-    append_wrapped(out, "  ",
-                   printable(std::to_string(c.runs) + " " + std::string(outcome_name(c.outcome)) +
-                                 " of " + c.method + ": " + why + " (" + c.first + ")",
-                             kWhyBytes));
-  }
-  if (kShown < causes.size())
-    out += "  and " + std::to_string(causes.size() - kShown) + " more causes in runs.csv\n";
+  std::vector<std::string> causes;
+  for (const EndCause& c : end_causes(report)) causes.push_back(end_cause_text(c, c.why));
+  section(out, "Runs that came to no verdict, by cause (the most frequent first)", causes);
 }
 
 void append_broken_tasks(std::string& out, const CampaignReport& report) {
-  const std::vector<std::string> tasks = broken_tasks(report);
-  if (tasks.empty()) return;
-  out += "\nBroken tasks (what they say of agents is worth nothing)\n\n";
-  for (std::size_t i = 0; i < std::min(kShown, tasks.size()); ++i)
-    append_wrapped(out, "  ", printable(tasks[i], kWhyBytes));
-  if (kShown < tasks.size())
-    out += "  and " + std::to_string(tasks.size() - kShown) + " more tasks\n";
+  section(out, "Broken tasks (what they say of agents is worth nothing)",
+          broken_tasks(report.runs));
 }
 
 }  // namespace proctor

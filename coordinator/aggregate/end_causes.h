@@ -1,6 +1,7 @@
 #pragma once
 // What a reader of a report has to know before its numbers: why runs came to no verdict, and which
 // tasks cannot tell a solution from none.  Pure.
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,13 +19,15 @@ struct EndCause {
 };
 // The most frequent first.
 std::vector<EndCause> end_causes(const CampaignReport& report);
-
-// Ended runs that neither passed nor failed, all of them: nothing was measured.
-bool is_without_verdict(const CampaignReport& report);
+// "2 invalid of agent: WHY (task/agent/r1)"; `why` may be empty.
+std::string end_cause_text(const EndCause& cause, const std::string& why);
 
 // A sentence for each task whose checks pass with nothing changed, or do not pass with its
 // reference patch.
-std::vector<std::string> broken_tasks(const CampaignReport& report);
+std::vector<std::string> broken_tasks(std::span<const RunRecord> runs);
+// Why results are not to be trusted, whatever they are: every run that ended is without a verdict,
+// or a control came out wrong.  Empty: neither is so.
+std::string why_worthless(std::span<const RunRecord> runs);
 // Of one run; empty: it does not show that.
 std::string broken_task_word(const RunRecord& run);
 

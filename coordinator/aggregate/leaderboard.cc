@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <tuple>
@@ -52,6 +53,7 @@ std::string caps_words(const Registration& r) {
 struct Entry {
   BoardRow row;
   std::vector<TaskCell> cells;
+  bool is_control = false;
 };
 
 void count_runs(Entry& entry, const CampaignReport& report, const Tasks& tasks) {
@@ -89,6 +91,7 @@ Entry entry_of(const BoardCampaign& c, const TaskCells& cells, std::size_t metho
   out.row.campaign = c.report.campaign;
   out.row.folder = c.folder;
   out.row.method = cells.methods[method];
+  out.is_control = is_control(c.report, out.row.method);
   out.row.prices = r.cost_model_version + " " + r.cost_model.short_hex();
   out.row.caps = caps_words(r);
   out.row.tool_version = r.tool_version;
@@ -121,7 +124,7 @@ struct Pair {
   std::vector<std::pair<std::size_t, double>> differences;  // task, its difference
 };
 
-std::vector<Pair> pairs_of(const std::vector<Entry>& entries) {
+std::vector<Pair> pairs_of(std::span<const Entry> entries) {
   std::vector<Pair> out;
   for (std::size_t i = 0; i < entries.size(); ++i)
     for (std::size_t j = i + 1; j < entries.size(); ++j) {
@@ -174,7 +177,8 @@ std::optional<Interval> by_signs(const Pair& pair, double level) {
   return Interval{values.front(), values.front()};
 }
 
-void rank(BoardTable& table, std::vector<Entry>& entries, double alpha) {
+// Requires: no entry is a control.
+void rank(BoardTable& table, std::span<Entry> entries, double alpha) {
   const std::size_t n = entries.size(), tasks = table.tasks.size();
   const std::vector<Pair> pairs = pairs_of(entries);
   std::vector<std::optional<Interval>> intervals(n * n);
@@ -186,7 +190,7 @@ void rank(BoardTable& table, std::vector<Entry>& entries, double alpha) {
   };
   const double work = static_cast<double>(pairs.size()) * kBoardDraws * static_cast<double>(tasks);
   if (pairs.empty()) {
-    table.rank_rule = "one row: there is no rank";
+    table.rank_rule = "one agent: there is no rank";
   } else if (tasks < kMaxTTasks || kMostTasks < tasks || kBoardWork < work) {
     table.rank_rule = fmt::format(
         "two rows are told apart where Student's t over their common tasks does so at {:.2g} "
@@ -257,10 +261,12 @@ Leaderboard make_leaderboard(const std::vector<BoardCampaign>& campaigns,
     BoardTable table;
     table.tasks_digest = digest;
     for (const auto& [task, contract] : of.first) table.tasks.push_back(task);
-    rank(table, of.second, out.alpha);
+    const auto controls = std::ranges::stable_partition(of.second, std::not_fn(&Entry::is_control));
+    rank(table, {of.second.begin(), controls.begin()}, out.alpha);
     for (Entry& e : of.second) table.rows.push_back(std::move(e.row));
     std::ranges::stable_sort(table.rows, {}, [](const BoardRow& r) {
-      return std::tuple(r.ranks.best, r.ranks.worst, r.method, r.campaign);
+      const RankSet ranks = r.ranks.value_or(RankSet{});
+      return std::tuple(!r.ranks, ranks.best, ranks.worst, r.method, r.campaign);
     });
     tell_board_differences(table);
     out.tables.push_back(std::move(table));

@@ -24,7 +24,8 @@ struct BoardRow {
   std::string campaign, folder, method;
   std::uint64_t tasks = 0, runs = 0;  // scorable
   Estimate rate;                      // over tasks, at the board's alpha
-  RankSet ranks;                 // of its table; 1 to the number of rows where nothing is known
+  // Among the agents of its table; 1 to their number where nothing is known; none: a control.
+  std::optional<RankSet> ranks;
   std::optional<Bounds> bounds;  // had errors and invalid runs ended either way
   std::uint64_t satisfied = 0, acceptance_error = 0, invalid = 0, open = 0, not_run = 0;
   // Of an ended run on the counted tasks, in dollars, and of a success.
@@ -42,7 +43,7 @@ struct BoardRow {
 struct BoardTable {
   Digest tasks_digest;  // over the names and contracts of its tasks
   std::vector<std::string> tasks;
-  std::vector<BoardRow> rows;            // by best rank, worst rank, name
+  std::vector<BoardRow> rows;            // by best rank, worst rank, name; controls last
   std::vector<std::string> differences;  // between its campaigns, a sentence each
   std::string rank_rule;                 // how ranks were told apart
 };

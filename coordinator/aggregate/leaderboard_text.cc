@@ -16,8 +16,9 @@ using namespace aggregate;
 
 constexpr std::size_t kTasksNamed = 5;
 
-std::string rank_cell(const RankSet& r) {
-  return r.best == r.worst ? std::to_string(r.best) : fmt::format("{}-{}", r.best, r.worst);
+std::string rank_cell(const std::optional<RankSet>& r) {
+  if (!r) return "control";
+  return r->best == r->worst ? std::to_string(r->best) : fmt::format("{}-{}", r->best, r->worst);
 }
 
 std::string dollars_cell(const std::optional<double>& usd) {
@@ -25,18 +26,19 @@ std::string dollars_cell(const std::optional<double>& usd) {
 }
 
 Ordered row_of_board(const BoardRow& r) {
-  Ordered out = {{"campaign", r.campaign},
-                 {"method", r.method},
-                 {"ranks", Ordered::array({r.ranks.best, r.ranks.worst})},
-                 {"rate", estimate_json(r.rate)},
-                 {"bounds", r.bounds ? interval_json(r.bounds->identified) : Ordered(nullptr)},
-                 {"tasks", r.tasks},
-                 {"runs", r.runs},
-                 {"satisfied", r.satisfied},
-                 {"acceptance_error", r.acceptance_error},
-                 {"invalid", r.invalid},
-                 {"open", r.open},
-                 {"not_run", r.not_run}};
+  Ordered out = {
+      {"campaign", r.campaign},
+      {"method", r.method},
+      {"ranks", r.ranks ? Ordered::array({r.ranks->best, r.ranks->worst}) : Ordered(nullptr)},
+      {"rate", estimate_json(r.rate)},
+      {"bounds", r.bounds ? interval_json(r.bounds->identified) : Ordered(nullptr)},
+      {"tasks", r.tasks},
+      {"runs", r.runs},
+      {"satisfied", r.satisfied},
+      {"acceptance_error", r.acceptance_error},
+      {"invalid", r.invalid},
+      {"open", r.open},
+      {"not_run", r.not_run}};
   out["cost_of_run"] = or_null(r.cost_of_run);
   out["cost_of_success"] = or_null(r.cost_of_success);
   out["prices"] = r.prices;
@@ -68,6 +70,7 @@ std::string render_leaderboard_text(const Leaderboard& board) {
     std::vector<std::string> unverified;
     for (const BoardRow& r : t.rows) {
       const auto n = [](std::uint64_t v) { return std::to_string(v); };
+      table.group(r.ranks ? "agents" : "controls");
       table.add({printable(r.method) + (r.verified() ? "" : " *"), printable(r.campaign),
                  rank_cell(r.ranks), percent_with_interval(r.rate.value, r.rate.interval),
                  n(r.tasks), n(r.runs), n(r.satisfied), n(r.acceptance_error), n(r.invalid),
@@ -113,8 +116,8 @@ std::string render_leaderboard_csv(const Leaderboard& board) {
       std::optional<Interval> bounds;
       if (r.bounds) bounds = r.bounds->identified;
       std::vector<std::string> record = {t.tasks_digest.short_hex(), r.campaign, r.method,
-                                         std::to_string(r.ranks.best),
-                                         std::to_string(r.ranks.worst)};
+                                         r.ranks ? std::to_string(r.ranks->best) : "",
+                                         r.ranks ? std::to_string(r.ranks->worst) : ""};
       for (const std::optional<double>& v :
            {r.rate.value, low(r.rate.interval), high(r.rate.interval), low(bounds), high(bounds)})
         record.push_back(shortest(v));

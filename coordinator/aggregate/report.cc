@@ -17,9 +17,9 @@
 namespace proctor {
 namespace {
 
-// Rows are found by (key position from 1 or 0 for all, position of the stage, value, method): the
-// order they are shown in.
-using RowKey = std::tuple<std::size_t, std::size_t, std::string, std::string>;
+// Rows are found by (key position from 1 or 0 for all, position of the stage, value, is it a
+// control, method): the order they are shown in.
+using RowKey = std::tuple<std::size_t, std::size_t, std::string, bool, std::string>;
 
 // Of an invalid run nobody knows whether its agent was at work.
 void count_metered(ReportRow& row, const RunRecord& run) {
@@ -177,6 +177,8 @@ Analysis analysis_of(const CampaignReport& report, const ReportInput& input) {
   Analysis out = analyse(cells, input.plan, input.plan_registered, input.contrasts,
                          awaited(report.runs) + input.open_beside);
   out.of_part = !report.part.empty();
+  std::ranges::stable_partition(out.rates,
+                                [&](const MethodRate& r) { return !is_control(report, r.method); });
   if (!removed.empty()) {
     std::vector<RunRecord> with_removed = report.runs;
     for (RunRecord& run : with_removed)
@@ -267,6 +269,11 @@ Status keep_stage(ReportInput& input, const std::string& stage) {
   return ok_status();
 }
 
+bool is_control(const CampaignReport& report, std::string_view method) {
+  const auto run = std::ranges::find(report.runs, method, &RunRecord::method);
+  return run != report.runs.end() && run->baseline != RunRecord::Baseline::kNone;
+}
+
 std::string pooled_stages(const CampaignReport& report) {
   if (report.stages.size() < 2) return "";
   std::string out;
@@ -324,14 +331,16 @@ CampaignReport build_report(ReportInput input) {
     const RunRecord& run = report.runs[i];
     PROCTOR_ASSERT(run.strata.size() == report.strata_keys.size());
     count(report.total, run, i);
-    count(rows[{0, 0, "", run.method}], run, i);
+    const bool control = run.baseline != RunRecord::Baseline::kNone;
+    count(rows[{0, 0, "", control, run.method}], run, i);
     for (std::size_t k = 0; k < run.strata.size(); ++k)
-      count(rows[{k + 1, 0, run.strata[k], run.method}], run, i);
+      count(rows[{k + 1, 0, run.strata[k], control, run.method}], run, i);
     if (1 < report.stages.size())
-      count(rows[{run.strata.size() + 1, stage_at.at(run.stage), run.stage, run.method}], run, i);
+      count(rows[{run.strata.size() + 1, stage_at.at(run.stage), run.stage, control, run.method}],
+            run, i);
   }
   for (auto& [where, row] : rows) {
-    const auto& [key, stage, value, method] = where;
+    const auto& [key, stage, value, control, method] = where;
     row.method = method;
     row.value = value;
     if (0 < key)

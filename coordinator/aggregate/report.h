@@ -260,8 +260,8 @@ struct CampaignReport {
   std::vector<std::string> warnings;  // see ReportInput
   double alpha = 0.05;
   std::vector<RunRecord> runs;  // by run number
-  // All tasks by method; then, key by key, value by value, by method; then, where there are two
-  // stages or more, stage by stage.
+  // All tasks by method, controls last; then, key by key, value by value, by method; then, where
+  // there are two stages or more, stage by stage.
   std::vector<ReportRow> rows;
   std::vector<CostRow> costs;            // all, by method, stratum and outcome
   std::vector<std::string> deviations;   // declared, from what was registered
@@ -292,8 +292,15 @@ std::string render_tables(const CampaignReport& report);
 std::string with_words(std::string tables, Words words);
 // Its tables by task, the matrix task by method, and what ended of removed tasks.
 void append_task_tables(std::string& out, const CampaignReport& report);
+// That matrix alone, of so many tasks at most.
+void append_task_matrix(std::string& out, const CampaignReport& report, std::size_t most);
+// For a screen, when a run of the campaign ends: how it stands, tasks by methods, the comparisons.
+std::string render_end(const CampaignReport& report);
 // One sentence for each method whose caps on calls or tokens counted nothing.
 std::vector<std::string> unmetered_methods(const CampaignReport& report);
+// Is this method a noop or a reference?  It measures the tasks and no agent, so that it is in no
+// rank and on no axis.
+bool is_control(const CampaignReport& report, std::string_view method);
 // "pilot and main": what rates and comparisons pool, for people; empty where there is one stage.
 std::string pooled_stages(const CampaignReport& report);
 // Is every task in this one level of the stratum, so that its rows repeat those of all?

@@ -25,14 +25,19 @@ int pixel(double rate) {
   return kBarsAt + static_cast<int>(rate * kScale + 0.5);
 }
 
-void append_row(std::string& out, const ReportRow& row, int y) {
+void append_row(std::string& out, const ReportRow& row, int y, bool control) {
   const int middle = y - 5;
-  out += text(kLeft + 16, y, "label", escaped(row.method, kLabelBytes));
+  const char* style = control ? "quiet" : "number";
+  out += text(kLeft + 16, y, control ? style : "label", escaped(row.method, kLabelBytes));
   const auto& share = row.success_rate;
   if (!share.rate) {
     out += text(kBarsAt + 6, y, "quiet", "no scorable run");
     return;
   }
+  out += text(kTextAt, y, style,
+              percent_with_interval(share.rate, share.interval) + "  " + std::to_string(share.x) +
+                  "/" + std::to_string(share.n));
+  if (control) return;  // context: it has no bar
   out += "<rect x=\"" + std::to_string(kBarsAt) + "\" y=\"" + std::to_string(middle - 7) +
          "\" width=\"" + std::to_string(pixel(*share.rate) - kBarsAt) +
          "\" height=\"14\" class=\"bar\"/>\n";
@@ -42,9 +47,6 @@ void append_row(std::string& out, const ReportRow& row, int y) {
     out += line(low, middle - 5, low, middle + 5, "whisker");
     out += line(high, middle - 5, high, middle + 5, "whisker");
   }
-  out += text(kTextAt, y, "number",
-              percent_with_interval(share.rate, share.interval) + "  " + std::to_string(share.x) +
-                  "/" + std::to_string(share.n));
 }
 
 }  // namespace
@@ -63,7 +65,7 @@ std::string render_svg(const CampaignReport& report) {
       y += kLine;
       group = name;
     }
-    append_row(body, row, y);
+    append_row(body, row, y, is_control(report, row.method));
     y += kLine;
   }
   if (shown < report.rows.size()) {

@@ -249,20 +249,14 @@ void parked(std::string& out, const CampaignReport& report) {
   if (kParkedShown < shown) out += "  and " + number(shown - kParkedShown) + " more\n";
 }
 
-void listed(std::string& out, const char* title, const std::vector<std::string>& sentences) {
+void listed(std::string& out, const char* title, const std::vector<std::string>& sentences,
+            std::size_t most = std::string::npos) {
   if (sentences.empty()) return;
   out += "\n" + std::string(title) + "\n\n";
-  for (const std::string& s : sentences) append_wrapped(out, "  * ", printable(s, 2000));
-}
-
-void alerts(std::string& out, const CampaignReport& report) {
-  if (report.alerts.empty()) return;
-  constexpr std::size_t kShown = 40;
-  out += "\nAlerts about money\n\n";
-  for (std::size_t i = 0; i < std::min(kShown, report.alerts.size()); ++i)
-    append_wrapped(out, "  * ", printable(report.alerts[i], 2000));
-  if (kShown < report.alerts.size())
-    out += "  and " + number(report.alerts.size() - kShown) + " more in report.json\n";
+  for (std::size_t i = 0; i < std::min(most, sentences.size()); ++i)
+    append_wrapped(out, "  * ", printable(sentences[i], kReasonBytes));
+  if (most < sentences.size())
+    out += "  and " + number(sentences.size() - most) + " more in report.json\n";
 }
 
 void definitions(std::string& out) {
@@ -301,7 +295,15 @@ std::string render_tables(const CampaignReport& report) {
   parked(out, report);
   listed(out, "Deviations from what was registered", report.deviations);
   listed(out, "Approvals of stages", report.approvals);
-  alerts(out, report);
+  listed(out, "Alerts about money", report.alerts, 40);
+  return out;
+}
+
+std::string render_end(const CampaignReport& report) {
+  constexpr std::size_t kTasks = 12, kAsked = 6;
+  std::string out = head_line(report);
+  append_task_matrix(out, report, kTasks);
+  append_asked(out, *report.analysis, kAsked);
   return out;
 }
 

@@ -1,9 +1,9 @@
 // The tables of the report by task, on a terminal.
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "common/base/text.h"
+#include "coordinator/aggregate/analysis.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/report.h"
 #include "coordinator/aggregate/text_table.h"
@@ -34,9 +34,8 @@ std::string part(const Tally& tally) {
   return std::to_string(tally.success) + "/" + std::to_string(tally.scorable());
 }
 
-void and_more(std::string& out, std::size_t all) {
-  if (kTasksShown < all)
-    out += "  and " + std::to_string(all - kTasksShown) + " more tasks: runs.csv has all\n";
+void and_more(std::string& out, std::size_t all, std::size_t most) {
+  if (most < all) out += "  and " + std::to_string(all - most) + " more tasks: runs.csv has all\n";
 }
 
 // What was counted of removed tasks before they left: their money is spent, their outcomes are in
@@ -61,20 +60,45 @@ void removed(std::string& out, const CampaignReport& report) {
 
 }  // namespace
 
-void append_task_tables(std::string& out, const CampaignReport& report) {
-  std::map<std::string, Tally> tasks;
-  std::map<std::pair<std::string, std::string>, Tally> cells;
-  std::set<std::string> methods;
+void append_task_matrix(std::string& out, const CampaignReport& report, std::size_t most) {
+  std::map<std::string, std::map<std::string, Tally>> tasks;
   for (const RunRecord& run : report.runs) {
     if (run.state == RunRecord::State::kRemoved) continue;
-    methods.insert(run.method);
+    Tally& tally = tasks[run.task][run.method];
+    if (run.state == RunRecord::State::kEnded) add_outcome(tally, run.outcome);
+  }
+  if (tasks.empty()) return;
+  const std::vector<MethodRate>& rates = report.analysis->rates;
+  std::vector<std::string> header{"task"},
+      all{"all, " + std::string(over_words(report.analysis->plan))};
+  for (const MethodRate& r : rates) {
+    header.push_back(printable(r.method));
+    all.push_back(r.rate.value ? percent(*r.rate.value) + " %" : "-");
+  }
+  Table matrix(std::move(header), 1);
+  std::size_t n = 0;
+  for (auto& [name, cells] : tasks) {
+    if (most < ++n) break;
+    std::vector<std::string> row{printable(name)};
+    for (const MethodRate& r : rates) row.push_back(part(cells[r.method]));
+    matrix.add(std::move(row));
+  }
+  matrix.group("all");
+  matrix.add(std::move(all));
+  out += "\nTasks by methods (success of scorable runs)\n\n";
+  matrix.append_to(out);
+  and_more(out, tasks.size(), most);
+}
+
+void append_task_tables(std::string& out, const CampaignReport& report) {
+  std::map<std::string, Tally> tasks;
+  for (const RunRecord& run : report.runs) {
+    if (run.state == RunRecord::State::kRemoved) continue;
     Tally& task = tasks[run.task];
     ++task.planned;
     task.cost = task.cost + run.cost.total();
     task.self_reported = task.self_reported + run.self_reported.usd;
-    if (run.state != RunRecord::State::kEnded) continue;
-    add_outcome(task, run.outcome);
-    add_outcome(cells[{run.task, run.method}], run.outcome);
+    if (run.state == RunRecord::State::kEnded) add_outcome(task, run.outcome);
   }
   if (!tasks.empty()) {
     const bool told = shows_self_reported(report);
@@ -82,9 +106,6 @@ void append_task_tables(std::string& out, const CampaignReport& report) {
                                         "failure", "acceptance error", "invalid",  "total"};
     if (told) columns.emplace_back("self_reported");
     Table table(std::move(columns), 1);
-    std::vector<std::string> header{"task"};
-    for (const std::string& m : methods) header.push_back(printable(m));
-    Table matrix(std::move(header), 1);
     std::size_t n = 0;
     for (const auto& [name, t] : tasks) {
       if (kTasksShown < ++n) break;
@@ -94,16 +115,11 @@ void append_task_tables(std::string& out, const CampaignReport& report) {
           std::to_string(t.invalid), format_usd(t.cost)};
       if (told) line.push_back(format_usd(t.self_reported));
       table.add(std::move(line));
-      std::vector<std::string> row{printable(name)};
-      for (const std::string& m : methods) row.push_back(part(cells[{name, m}]));
-      matrix.add(std::move(row));
     }
     out += "\nTasks (number of runs; cost in " + report.unit + ")\n\n";
     table.append_to(out);
-    and_more(out, tasks.size());
-    out += "\nTasks by methods (success of scorable runs)\n\n";
-    matrix.append_to(out);
-    and_more(out, tasks.size());
+    and_more(out, tasks.size(), kTasksShown);
+    append_task_matrix(out, report, kTasksShown);
   }
   removed(out, report);
 }

@@ -48,7 +48,8 @@
 namespace proctor::cli {
 namespace {
 
-// One line that moves on a terminal, one line every ten seconds elsewhere.
+// One line that moves on a terminal; elsewhere a line after ten seconds, twenty, forty, and so on
+// to one in ten minutes.
 class ProgressDisplay {
  public:
   void show(const StatusSnapshot& status) {
@@ -59,9 +60,10 @@ class ProgressDisplay {
       std::fflush(stderr);
       return;
     }
-    constexpr std::int64_t kEveryMs = 10'000;
+    constexpr std::int64_t kMostMs = 600'000;
     const bool over = status.state == "complete" || status.state == "stopped";
-    if (!over && status.at.raw() < last_ms_ + kEveryMs) return;
+    if (!over && status.at.raw() < last_ms_ + wait_ms_) return;
+    wait_ms_ = last_ms_ == 0 ? 10'000 : std::min(2 * wait_ms_, kMostMs);
     last_ms_ = status.at.raw();
     std::fprintf(stderr, "%s\n", progress_line(status, 0).c_str());
   }
@@ -71,7 +73,7 @@ class ProgressDisplay {
 
  private:
   bool terminal_ = ::isatty(STDERR_FILENO) == 1;
-  std::int64_t last_ms_ = 0;
+  std::int64_t last_ms_ = 0, wait_ms_ = 0;
 };
 
 constexpr std::string_view kIpc = "ipc://";
@@ -433,19 +435,19 @@ Result<int> run_frozen(const RunOptions& options, const FrozenCampaign& frozen) 
   std::error_code ec;
   fs::remove(local.substr(kIpc.size()), ec);  // a socket nobody answers at
   const int code = exit_code_of(outcome, last, options);
-  PROCTOR_TRY(const WrittenReport report, write_report_files(frozen));
+  const Result<WrittenReport> report = write_report_files(frozen);
   if (hopeless && code != kOk) {  // a report of runs that never began would hide why
     const fs::path log = frozen.folder.worker_log(frozen.folder.worker_prefix() + "1");
     std::fprintf(stderr, "proctor: every local worker ended as soon as it had begun; %s ends:\n%s",
                  log.c_str(), last_lines_of(log, "  ").c_str());
     return kInfrastructure;
   }
+  if (!report.ok()) return report.error();
   if (!options.show_report) return code;
-  std::fputs(report.shown.c_str(), stdout);
-  std::fflush(stdout);
-  tell_end(frozen, report.report, options.folder);
-  if (code != kOk || !is_without_verdict(report.report)) return code;
-  std::fputs("No run came to a verdict, so nothing was measured: exit code 1.\n", stderr);
+  if (0 < report->report.total.ended()) tell_end(frozen, report->report, options.folder);
+  const std::string why = code == kOk ? why_worthless(report->report.runs) : std::string();
+  if (why.empty()) return code;
+  std::fprintf(stderr, "exit code 1: %s\n", printable(why, limits::kDetailBytes).c_str());
   return kJobFailed;
 }
 

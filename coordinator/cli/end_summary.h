@@ -1,6 +1,6 @@
 #pragma once
-// What `run` and `resume` say last, behind the report: tasks that are broken, and why runs came to
-// no verdict, with what to type.
+// The last screen of `run` and `resume`: tasks by methods, what was asked, what to distrust, and
+// what to type.  Everything else is in the report.
 #include <string>
 
 #include "coordinator/aggregate/report.h"
@@ -8,7 +8,7 @@
 
 namespace proctor::cli {
 
-// To standard error; nothing where there is nothing to say.  `folder`: as the user named it.
+// Results to standard output, the rest to standard error.  `folder`: as the user named it.
 void tell_end(const FrozenCampaign& frozen, const CampaignReport& report,
               const std::string& folder);
 

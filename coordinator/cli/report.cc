@@ -43,8 +43,9 @@ constexpr std::string_view kForms[] = {"badge", "csv",         "every-eval", "in
 Result<std::string> badge(const CampaignReport& report, const std::string& method) {
   if (method.empty()) return render_badge(report, badge_method(report));
   std::vector<std::string_view> names;
-  for (const MethodRate& r : report.analysis->rates) names.push_back(r.method);
-  PROCTOR_CHECK_OK(known_word("method", method, names));
+  for (const MethodRate& r : report.analysis->rates)
+    if (!is_control(report, r.method)) names.push_back(r.method);
+  PROCTOR_CHECK_OK(known_word("agent", method, names));
   return render_badge(report, method);
 }
 

@@ -42,8 +42,9 @@ void add_run(Command app, int& exit_code) {
       "Example:\n  proctor run --workers 4 my-campaign\n"
       "Interrupt once to finish what runs, twice to cancel it; then: proctor resume.\n"
       "Exit codes: 0 complete, 1 stopped, or some runs parked because their task or method is\n"
-      "broken, or no run came to a verdict (all invalid or acceptance errors), 2 bad input, 3 some "
-      "runs parked for lack of money, 4 infrastructure, 5 a stage waits for a person (proctor "
+      "broken, or no run came to a verdict (all invalid or acceptance errors), or noop passed or\n"
+      "reference failed somewhere, 2 bad input, 3 some runs parked for lack of money, 4 "
+      "infrastructure, 5 a stage waits for a person (proctor "
       "pilot).");
   auto flags = std::make_shared<Flags>();
   add_common(command, flags);

@@ -7,8 +7,10 @@
 
 #include "common/base/text.h"
 #include "common/contract/scalar.h"
+#include "coordinator/aggregate/end_causes.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/pilot_commands.h"
+#include "coordinator/cli/report_files.h"
 #include "coordinator/cli/starting_mark.h"
 #include "coordinator/cli/status_file.h"
 
@@ -110,6 +112,14 @@ std::optional<Answer> answer(const SeenStatus& seen, const Until& until,
   return end;
 }
 
+// Ended as `run` ends: what it came to may be worth nothing.
+Result<Answer> judged(Answer end, const std::string& folder) {
+  PROCTOR_TRY(const FrozenCampaign frozen, load_registered(folder));
+  PROCTOR_TRY(const ReportInput input, read_runs(frozen));
+  const std::string why = why_worthless(input.runs);
+  return why.empty() ? std::move(end) : Answer{kJobFailed, end.words + "; " + why};
+}
+
 struct WaitArgs {
   std::string folder, until = "end", timeout, grace = "3s";
   bool quiet = false;
@@ -159,7 +169,10 @@ Result<int> wait_for(const WaitArgs& args) {
     PROCTOR_TRY(const std::optional<SeenStatus> seen, reader.look());
     if (seen) {
       const bool may_go_on = grace.lasts(*seen);
-      const std::optional<Answer> found = answer(*seen, until, args.folder);
+      std::optional<Answer> found = answer(*seen, until, args.folder);
+      if (found && found->code == kOk && until.what == Until::What::kEnd) {
+        PROCTOR_TRY(found, judged(*std::move(found), args.folder));
+      }
       if (found && (found->code == kOk || !may_go_on)) {
         if (!args.quiet) std::fprintf(stderr, "%s\n", printable(found->words, 1000).c_str());
         return found->code;
@@ -183,8 +196,10 @@ Result<int> wait_for(const WaitArgs& args) {
 void add_wait(Command app, int& exit_code) {
   const Command command = app.add_subcommand(
       "wait", "until a campaign has ended, or come to something: for scripts",
-      "Exit codes: 0 it came to that; of a campaign that ended: 0 complete, 1 stopped or what was\n"
-      "waited for never came, 3 runs wait for money, 4 its coordinator is gone or its journal "
+      "Exit codes: 0 it came to that; of a campaign that ended: 0 complete, 1 stopped, or what "
+      "was\n"
+      "waited for never came, or noop passed or reference failed or no run came to a verdict, 3 "
+      "runs wait for money, 4 its coordinator is gone or its journal "
       "cannot\n"
       "be read, 5 runs or a stage wait for a person; 2 wrong input, 124 the time is over.\n"
       "Example:\n  proctor wait my-campaign && proctor report my-campaign\n"

@@ -44,11 +44,14 @@ std::string boxed_words(int x, int width, std::string_view escaped) {
 
 std::string badge_method(const CampaignReport& report) {
   const Analysis& a = *report.analysis;
-  if (!a.contrasts.empty()) return a.contrasts.front().a;
-  if (!a.plan.contrasts.empty()) return a.plan.contrasts.front().first;
+  for (const Contrast& c : a.contrasts)
+    if (!is_control(report, c.a)) return c.a;
+  for (const auto& [first, second] : a.plan.contrasts)
+    if (!is_control(report, first)) return first;
+  std::string out;  // the baseline, where there is no other
   for (const MethodRate& r : a.rates)
-    if (r.method != a.plan.baseline) return r.method;
-  return a.rates.empty() ? "" : a.rates.front().method;
+    if (!is_control(report, r.method) && (out.empty() || out == a.plan.baseline)) out = r.method;
+  return out;
 }
 
 std::string render_badge(const CampaignReport& report, std::string_view method) {

@@ -89,7 +89,7 @@ void append_contrasts(std::string& out, const Analysis& analysis) {
   for (std::size_t i = 0; i < std::min(kRowsShown, analysis.contrasts.size()); ++i) {
     const Contrast& c = analysis.contrasts[i];
     const Estimate& d = c.difference.estimate;
-    out += "- " + code(c.a) + " less " + code(c.b) + ": **" + std::string(words(c.verdict)) + "**";
+    out += "- " + code(c.a) + " less " + code(c.b) + ": **" + verdict_words(c) + "**";
     if (d.value) out += ", " + md_points(*d.value);
     if (d.interval) {
       const Interval shown = aggregate::shown_difference(*d.interval);
@@ -110,7 +110,7 @@ void append_removed(std::string& out, const Analysis& analysis) {
                      analysis.removed_tasks, analysis.removed_tasks == 1 ? "" : "s");
   for (std::size_t i = 0; i < std::min(kRowsShown, analysis.with_removed.size()); ++i) {
     const Contrast& c = analysis.with_removed[i];
-    out += "- " + code(c.a) + " less " + code(c.b) + ": **" + std::string(words(c.verdict)) + "**";
+    out += "- " + code(c.a) + " less " + code(c.b) + ": **" + verdict_words(c) + "**";
     if (c.difference.estimate.value) out += ", " + md_points(*c.difference.estimate.value);
     if (c.adjusted) out += ", p " + md_p(*c.adjusted);
     out += fmt::format(", {} tasks\n", c.tasks);

@@ -15,7 +15,7 @@ Markup paragraph(const Markup& words) {
 // "64.3 points better than noop [20.3, 108.3], p 0.0117: better".
 Markup against(const Contrast& c, const AnalysisPlan& plan) {
   const Estimate& d = c.difference.estimate;
-  Markup out = element("span", {{"class", "verdict"}}, text(words(c.verdict)));
+  Markup out = element("span", {{"class", "verdict"}}, text(verdict_words(c)));
   if (c.verdict == ContrastVerdict::kBetter || c.verdict == ContrastVerdict::kWorse)
     out << Markup(" than ");
   else if (c.verdict == ContrastVerdict::kNotInferior)
@@ -37,12 +37,7 @@ Markup card(Context& c, std::uint32_t position) {
   const MethodRate* r = c.rate_of(row.method);
   const MethodPrice* price = c.price_of(row.method);
   Markup name = text(row.method);
-  // What it is beside the agents: what they are compared with, or a check of the tasks.
-  const bool is_compared_with = std::ranges::any_of(
-      c.analysis.contrasts, [&](const Contrast& x) { return x.b == row.method; });
-  if (c.is_baseline(row.method))
-    name << element("span", {{"class", "quiet"}},
-                    is_compared_with ? Markup(" (baseline)") : Markup(" (control)"));
+  if (is_control(c.report, row.method)) name << element("span", {{"class", "quiet"}}, " (control)");
   Markup out = element("span", {{"class", "name"}}, name);
   if (r == nullptr || !r->rate.value) {
     out << element("span", {{"class", "big"}}, "no rate");
@@ -113,14 +108,11 @@ Markup banners(const Context& c) {
 
 Markup answer(Context& c) {
   Markup out = banners(c);
-  // Baselines last: the question is about the others.
-  Markup cards, baselines;
-  for (const std::uint32_t row : c.methods) {
-    if (c.is_baseline(c.report.rows[row].method))
-      baselines << card(c, row) << line_end();
-    else
-      cards << card(c, row) << line_end();
-  }
+  // Controls are context: the question is about the others.
+  Markup cards, controls;
+  for (const std::uint32_t row : c.methods)
+    (is_control(c.report, c.report.rows[row].method) ? controls : cards)
+        << card(c, row) << line_end();
   if (c.methods.empty()) return out;
   out << element("p", {{"class", "quiet"}},
                  "Differences are in points of the success rate, p is adjusted for all comparisons "
@@ -130,7 +122,9 @@ Markup answer(Context& c) {
     out << element("p", {{"class", "quiet"}},
                    Markup("Stages ") + text(pooled) +
                        Markup(" are pooled here and in the comparisons; section 6 has each."));
-  out << element("ul", {{"class", "answer"}}, line_end() + cards + baselines);
+  if (!cards.empty()) out << element("ul", {{"class", "answer"}}, line_end() + cards);
+  if (!controls.empty())
+    out << element("ul", {{"class", "answer controls"}}, line_end() + controls);
   return out;
 }
 

@@ -76,11 +76,6 @@ const MethodPrice* Context::price_of(const std::string& method) const {
   return it == prices.end() ? nullptr : &*it;
 }
 
-bool Context::is_baseline(const std::string& method) const {
-  const auto it = std::ranges::find(facts.methods, method, &PageFacts::MethodFact::name);
-  return it != facts.methods.end() && (it->kind == "noop" || it->kind == "reference");
-}
-
 Markup facts_table(Context& c, const Markup& caption, const std::vector<PageFacts::Fact>& facts) {
   constexpr std::size_t kValueBytes = 2'000;
   DataTable table = c.table(caption);

@@ -40,8 +40,6 @@ class Context {
   std::size_t shape(const std::string& method) const;
   const MethodRate* rate_of(const std::string& method) const;
   const MethodPrice* price_of(const std::string& method) const;
-  // Is this a no-op or a reference: what bounds the others?
-  bool is_baseline(const std::string& method) const;
   bool is_interim() const { return 0 < analysis.open; }
 
  private:

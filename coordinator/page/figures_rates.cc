@@ -45,12 +45,13 @@ void percent_axis(Canvas& canvas, const Scale& x, double top, double bottom) {
   }
 }
 
-// Rows of the forest: those of all tasks, then the strata that differ.
+// Rows of the forest: those of all tasks, then the strata that differ; none of a control.
 std::vector<std::size_t> forest_rows(const Context& c, ForestRows which) {
   std::vector<std::size_t> out;
   for (std::size_t i = 0; i < c.report.rows.size() && out.size() < kForestRows; ++i)
-    if (c.report.rows[i].key.empty() ||
-        (which == ForestRows::kWithStrata && !is_only_level(c.report, c.report.rows[i].key)))
+    if (!is_control(c.report, c.report.rows[i].method) &&
+        (c.report.rows[i].key.empty() ||
+         (which == ForestRows::kWithStrata && !is_only_level(c.report, c.report.rows[i].key))))
       out.push_back(i);
   return out;
 }
@@ -103,7 +104,8 @@ Markup forest_figure(Context& c, ForestRows which) {
   percent_axis(canvas, x, kTop - 4, bottom);
   const std::string& baseline =
       c.analysis.contrasts.empty() ? std::string() : c.analysis.contrasts.front().b;
-  if (const MethodRate* r = c.rate_of(baseline); r != nullptr && r->rate.value)
+  if (const MethodRate* r = c.rate_of(baseline);
+      r != nullptr && r->rate.value && !is_control(c.report, baseline))
     canvas.line("reference", {x.at(*r->rate.value), kTop}, {x.at(*r->rate.value), bottom});
   for (const auto& [at, name] : groups) canvas.words("strong", {8, at}, text(name, kRateLabel));
   std::string desc;
@@ -135,8 +137,9 @@ Markup forest_figure(Context& c, ForestRows which) {
                                      : Markup("Success rates by stratum"),
       text(desc, 1'000),
       "Mark: success rate, of strata over tasks; solid whisker: its interval; dashed: where it "
-      "lies whatever errors and invalid runs would have been; dashed upright: the "
-      "first baseline. Numbers: tasks, and successes of scorable runs.");
+      "lies whatever errors and invalid runs would have been; dashed upright: the method that "
+      "others are compared with. Controls are in the table alone. Numbers: tasks, and successes "
+      "of scorable runs.");
 }
 
 Markup contrast_figure(Context& c) {
@@ -164,7 +167,7 @@ Markup contrast_figure(Context& c) {
       if (d.interval) whisker(canvas, "whisker", x, *d.interval, middle, 5);
       canvas.marker("dot", c.shape(contrast.a), {x.clamped(*d.value), middle});
       desc += (desc.empty() ? "" : "; ") + contrast.a + " less " + contrast.b + " " +
-              signed_words(*d.value) + " points, " + std::string(words(contrast.verdict));
+              signed_words(*d.value) + " points, " + verdict_words(contrast);
       Markup between;
       if (d.interval) {
         const Interval shown = aggregate::shown_difference(*d.interval);
@@ -173,7 +176,7 @@ Markup contrast_figure(Context& c) {
       }
       canvas.words(
           "label", {kPlotTo + 16, base},
-          text(signed_words(*d.value)) + between + Markup("  ") + text(words(contrast.verdict)));
+          text(signed_words(*d.value)) + between + Markup("  ") + text(verdict_words(contrast)));
     } else {
       canvas.words("quiet", {kPlotFrom + 6, base}, "nothing to compare");
     }

@@ -12,8 +12,9 @@ using namespace page;
 
 constexpr std::size_t kTasksOnBoard = 2'000;
 
-Markup ranks_of(const RankSet& r) {
-  return r.best == r.worst ? number(r.best) : number(r.best) + Markup("-") + number(r.worst);
+Markup ranks_of(const std::optional<RankSet>& r) {
+  if (!r) return "control";
+  return r->best == r->worst ? number(r->best) : number(r->best) + Markup("-") + number(r->worst);
 }
 
 Markup amount(const std::optional<double>& dollars) {

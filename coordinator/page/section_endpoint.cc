@@ -19,29 +19,20 @@ Markup endpoint(Context& c) {
               Markup(" intervals; the same over runs is in the appendix"));
   table.words("method").numbers("success rate").numbers("interval (%)").numbers("tasks");
   table.numbers("runs").numbers("solved always").numbers("sometimes").numbers("never");
-  for (const bool baselines : {true, false})
-    for (const std::uint32_t at : c.methods) {
-      const std::string& name = c.report.rows[at].method;
-      if (c.is_baseline(name) != baselines) continue;
-      const MethodRate* r = c.rate_of(name);
-      if (r == nullptr) continue;
-      table.row({text(name), c.linked(at, kClassScorable, rate(r->rate.value)),
-                 rate_interval(r->rate.interval, r->rate.why), number(r->tasks), number(r->runs),
-                 number(r->reliability.always), number(r->reliability.sometimes),
-                 number(r->reliability.never)});
-    }
-  Markup out = forest_figure(c, ForestRows::kAllTasks) + table.finish();
+  bool controls = false;  // they are the last rows
   for (const std::uint32_t at : c.methods) {
-    const ReportRow& row = c.report.rows[at];
-    const auto it = std::ranges::find(c.facts.methods, row.method, &PageFacts::MethodFact::name);
-    if (it == c.facts.methods.end() || it->kind != "noop" || row.scorable() == 0) continue;
-    out << element("p", text(row.method) +
-                            Markup(" changes nothing: where it succeeds the task was solved "
-                                   "already. It did in ") +
-                            c.count(at, kClassSuccess, row.success) + Markup(" of ") +
-                            c.count(at, kClassScorable, row.scorable()) + Markup(" runs."));
+    const std::string& name = c.report.rows[at].method;
+    const MethodRate* r = c.rate_of(name);
+    if (r == nullptr) continue;
+    if (!controls && is_control(c.report, name)) table.apart();
+    controls = is_control(c.report, name);
+    table.row({controls ? element("small", text(name)) : text(name),
+               c.linked(at, kClassScorable, rate(r->rate.value)),
+               rate_interval(r->rate.interval, r->rate.why), number(r->tasks), number(r->runs),
+               number(r->reliability.always), number(r->reliability.sometimes),
+               number(r->reliability.never)});
   }
-  return out;
+  return forest_figure(c, ForestRows::kAllTasks) + table.finish();
 }
 
 namespace {
@@ -113,7 +104,7 @@ Markup with_removed(Context& c) {
   table.numbers("adjusted p").numbers("tasks");
   for (const Contrast& x : c.analysis.with_removed) {
     const Estimate& d = x.difference.estimate;
-    table.row({text(x.a) + Markup(" less ") + text(x.b), text(words(x.verdict)), points(d.value),
+    table.row({text(x.a) + Markup(" less ") + text(x.b), text(verdict_words(x)), points(d.value),
                points_interval(d.interval, d.why), p_value(x.adjusted), number(x.tasks)});
   }
   return table.finish() + notes_of(c, c.analysis.with_removed);
@@ -141,7 +132,7 @@ Markup comparisons(Context& c) {
   table.numbers("bounds").numbers("their interval");
   for (const Contrast& x : c.analysis.contrasts) {
     const Estimate& d = x.difference.estimate;
-    std::vector<Markup> row = {text(x.a) + Markup(" less ") + text(x.b), text(words(x.verdict)),
+    std::vector<Markup> row = {text(x.a) + Markup(" less ") + text(x.b), text(verdict_words(x)),
                                points(d.value), points_interval(d.interval, d.why)};
     if (joint) row.push_back(points_interval(x.simultaneous, Why::kNoVariance));
     for (Markup& cell : std::vector<Markup>{
@@ -183,7 +174,7 @@ Markup unknowns(Context& c) {
                rate_interval(r.invalid_rate.interval), rate_interval(r.bounds)});
   }
   Markup out = table.finish(), items;
-  for (const std::string& task : broken_tasks(c.report))
+  for (const std::string& task : broken_tasks(c.report.runs))
     items << element("li", text(task, 1'000)) << line_end();
   for (const EarlyEnd& early : early_ends(c.report.runs))
     items << element("li", text(early_end_text(early, c.report.runs), 1'000)) << line_end();

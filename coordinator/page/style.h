@@ -36,6 +36,8 @@ nav a{display:inline-block;min-height:24px}
 .answer .name{font-weight:600;overflow-wrap:anywhere}
 .answer .big{font-size:2.1rem;font-weight:650;line-height:1.2;display:block}
 .answer p{margin:4px 0}
+.controls{font-size:.8rem}
+.controls .big{font-size:1.1rem}
 .verdict{font-weight:650}
 .scroll{overflow-x:auto;margin:10px 0}
 table{border-collapse:collapse;font-size:.92rem;font-variant-numeric:tabular-nums;min-width:min(100%,420px)}

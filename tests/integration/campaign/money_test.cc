@@ -118,8 +118,11 @@ TEST_SUITE("money") {
     CHECK(scene.run("verify").exit_code == 0);
     const CommandOutcome resumed = scene.run("resume");
     CHECK_MESSAGE(resumed.exit_code == 0, resumed.err);
-    CHECK(contains(resumed.out, "Deviations from what was registered"));
-    CHECK(contains(resumed.out, "envelope task:add was raised from 0.5025 to 40.00 units by Ada"));
+    const std::string raise_told = "envelope task:add was raised from 0.5025 to 40.00 units by Ada";
+    CHECK(contains(resumed.err, raise_told));
+    const std::string shown = scene.run("report").out;
+    CHECK(contains(shown, "Deviations from what was registered"));
+    CHECK(contains(shown, raise_told));
     CHECK(scene.ended() == 6);
     const CommandOutcome verified = scene.run("verify");
     CHECK_MESSAGE(verified.exit_code == 0, verified.out);

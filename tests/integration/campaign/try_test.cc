@@ -154,10 +154,15 @@ TEST_SUITE("campaign") {
     CHECK_MESSAGE(contains(tried.out, "its stdout ends:\n      the fix is not there"), tried.out);
     CHECK(contains(scene.run("try", {"idle", "noop"}).out, "the task is broken: its checks pass"));
     const CommandOutcome ran = scene.run("run");
-    CHECK(ran.exit_code == 0);
+    CHECK(ran.exit_code == 1);
+    CHECK(scene.run("wait").exit_code == 1);
+    CHECK(scene.run("resume").exit_code == 1);
+    // Six runs are told on one screen, from the beginning to the end.
+    CHECK_MESSAGE(std::ranges::count(ran.out + ran.err, '\n') <= 40, ran.out << ran.err);
+    const std::string report = scene.run("report").out;
     for (const std::string& told : {idle, stale}) {
       CHECK_MESSAGE(contains(ran.err, told), ran.err);
-      CHECK(contains(ran.out, told.substr(0, 40)));
+      CHECK(contains(report, told.substr(0, 40)));
       CHECK(contains(scene.run("status").out, told.substr(0, 40)));
       CHECK(contains(scene.read(scene.folder() / "reports/report.html"), told));
     }
@@ -177,7 +182,8 @@ TEST_SUITE("campaign") {
     CHECK(contains(ran.err, "2 of 2 runs that ended came to no verdict:"));
     CHECK(contains(ran.err, "1 acceptance_error of sound: check sums: "));
     CHECK(contains(ran.err, "proctor explain " + scene.folder().string() + " RUN"));
-    CHECK(contains(ran.err, "No run came to a verdict"));
+    CHECK(contains(ran.err, "exit code 1: no run came to a verdict"));
+    CHECK(scene.run("wait").exit_code == 1);
     CHECK(scene.run("try", {"add", "sound"}).exit_code == 1);
   }
 

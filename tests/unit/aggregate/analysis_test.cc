@@ -113,6 +113,54 @@ TEST_SUITE("aggregate") {
     CHECK(text.find("no plan of analysis was registered") != std::string::npos);
   }
 
+  TEST_CASE("controls are the last rows, and the end of a run shows tasks by methods on a screen") {
+    ReportInput input = quickstart();
+    for (RunRecord& run : input.runs) {
+      if (run.method == "noop") run.baseline = RunRecord::Baseline::kNoop;
+      if (run.method == "reference") run.baseline = RunRecord::Baseline::kReference;
+    }
+    const CampaignReport report = build_report(input);
+    CHECK(report.rows[0].method == "scripted");
+    CHECK(report.rows[1].method == "noop");
+    CHECK(report.rows[3].method == "scripted");
+    CHECK(report.analysis->rates[0].method == "scripted");
+    CHECK(report.analysis->rates[2].method == "reference");
+    const std::string end = render_end(report);
+    CHECK(std::ranges::count(end, '\n') <= 20);
+    CHECK(end.find("scripted - noop: no difference shown") != std::string::npos);
+    const std::string svg = render_svg(report);
+    std::size_t bars = 0;
+    for (std::size_t at = svg.find("class=\"bar\""); at != std::string::npos;
+         at = svg.find("class=\"bar\"", at + 1))
+      ++bars;
+    CHECK(bars == 2);  // of the agent: all tasks, and its language
+  }
+
+  TEST_CASE("too few tasks for any verdict stand in its own cell") {
+    for (const std::size_t tasks : {5U, 6U, 7U, 8U}) {
+      for (const bool two : {false, true}) {
+        CAPTURE(tasks);
+        CAPTURE(two);
+        Runs runs;
+        for (std::size_t t = 0; t < tasks; ++t)
+          for (const char* method : {"able", "feeble", "third"})
+            runs.ended(
+                "task-" + std::to_string(t), "go", method,
+                method == std::string("feeble") ? RunOutcome::kFailure : RunOutcome::kSuccess);
+        ReportInput input{"c-1", "USD", {"language"}, std::move(runs.records), 0.05};
+        input.plan.non_inferiority.value = 0;
+        input.contrasts = {{"feeble", "able"}};
+        if (two) input.contrasts.emplace_back("feeble", "third");
+        const CampaignReport report = build_report(std::move(input));
+        const Contrast& c = report.analysis->contrasts.front();
+        const bool too_few = tasks < (two ? 7U : 6U);  // 2 / 2^tasks, and Holm's 2, against 0.05
+        CHECK(c.too_few == too_few);
+        CHECK(c.verdict == (too_few ? ContrastVerdict::kNotShown : ContrastVerdict::kWorse));
+        CHECK(verdict_words(c) == (too_few ? "no difference shown: too few tasks" : "worse"));
+      }
+    }
+  }
+
   TEST_CASE("noop and reference do not decide the frontier of success and price") {
     ReportInput input = quickstart();
     for (RunRecord& run : input.runs)

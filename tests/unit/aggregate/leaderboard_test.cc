@@ -136,6 +136,28 @@ TEST_SUITE("leaderboard") {
     CHECK(json["tables"][0]["rows"][0]["verified"] == false);
   }
 
+  TEST_CASE("a control has a row of its own and no rank, and counts in no agent's") {
+    Made a = campaign("a-1", 24, {{"able", most}, {"feeble", few}, {"noop", never}, {"z", always}});
+    for (RunRecord& run : a.report.runs) {
+      if (run.method == "noop") run.baseline = RunRecord::Baseline::kNoop;
+      if (run.method == "z") run.baseline = RunRecord::Baseline::kReference;
+    }
+    const Leaderboard board = make_leaderboard({{a.registration, a.report, "a"}}, {});
+    const std::vector<BoardRow>& rows = board.tables.front().rows;
+    REQUIRE(rows.size() == 4);
+    CHECK(rows[0].method == "able");
+    CHECK(rows[0].ranks == RankSet{1, 1});
+    CHECK(rows[1].ranks == RankSet{2, 2});
+    CHECK(rows[2].method == "noop");
+    CHECK_FALSE(rows[2].ranks);
+    CHECK_FALSE(rows[3].ranks);
+    CHECK(*rows[3].rate.value == 1);
+    const Json json = parse_json(render_leaderboard_json(board)).value();
+    CHECK(json["tables"][0]["rows"][3]["ranks"].is_null());
+    CHECK(render_leaderboard_csv(board).find(",a-1,noop,,,0,") != std::string::npos);
+    CHECK(render_leaderboard_text(board).find("control") != std::string::npos);
+  }
+
   TEST_CASE("one row, no run, and no campaign have no rank to tell") {
     CHECK(render_leaderboard_text(make_leaderboard({}, {})).empty());
     const Made a = campaign("a-1", 3, {{"one", few}});

@@ -203,7 +203,7 @@ TEST_SUITE("aggregate") {
     baseline("lost", "reference", Baseline::kReference, RunOutcome::kInvalid);
     runs.ended("sound", "go", "agent", RunOutcome::kSuccess);
     CampaignReport report = build_report({"c-1", "USD", {"language"}, std::move(runs.records)});
-    const std::vector<std::string> broken = broken_tasks(report);
+    const std::vector<std::string> broken = broken_tasks(report.runs);
     REQUIRE(broken.size() == 3);
     CHECK(broken[0].starts_with(
         "task idle is broken: noop ended with success in 1 of 2 runs (idle/noop/r1): "));
@@ -212,7 +212,11 @@ TEST_SUITE("aggregate") {
         broken[2].starts_with("task stale is broken: reference ended with failure in 1 of 1 run"));
     CHECK(render_text(report).find("Broken tasks") != std::string::npos);
     CHECK(render_progress_text(report).find("task idle is broken") != std::string::npos);
-    CHECK_FALSE(is_without_verdict(report));
+    CHECK(why_worthless(report.runs) == "a control came out wrong: " + broken[0]);
+    std::vector<RunRecord> sound = report.runs;
+    std::erase_if(sound, [](const RunRecord& run) { return run.task != "sound"; });
+    CHECK(why_worthless(sound).empty());
+    CHECK(why_worthless({}).empty());
   }
 
   TEST_CASE("runs without a verdict are counted by cause, the most frequent first") {
@@ -233,7 +237,7 @@ TEST_SUITE("aggregate") {
     CHECK(causes[0].runs == 2);
     CHECK(causes[0].first == "t/a/r1");
     CHECK(causes[0].why == "the agent could not start: exit 127 after 12 ms, without a change");
-    CHECK(is_without_verdict(report));
+    CHECK(why_worthless(report.runs).starts_with("no run came to a verdict"));
     CHECK(report.total.agent_unavailable == 3);
     CHECK(report.total.model_unavailable == 1);
     const std::string text = render_text(report);

@@ -258,5 +258,14 @@ TEST_SUITE("forms") {
     CHECK(alpha.find("#0059a3") != std::string::npos);
     CHECK(render_badge(built({"empty", "USD", {}, {}, 0.05}), "").find("no rate yet") !=
           std::string::npos);
+    // A control has none: neither by a comparison, nor by its name, nor as the only method.
+    for (RunRecord& run : input.runs)
+      if (run.method == "beta") run.baseline = RunRecord::Baseline::kReference;
+    CHECK(badge_method(built(input)) == "alpha");
+    input.contrasts.clear();
+    input.plan.baseline = "alpha";
+    CHECK(badge_method(built(input)) == "alpha");
+    for (RunRecord& run : input.runs) run.baseline = RunRecord::Baseline::kNoop;
+    CHECK(badge_method(built(input)).empty());
   }
 }

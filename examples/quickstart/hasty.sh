@@ -1,5 +1,5 @@
 #!/bin/sh
-# The method "scripted": a stand-in for an agent.  It runs in the task's workspace and may change any
+# The method "hasty": a stand-in for an agent.  It runs in the task's workspace and may change any
 # file there; what it changed is its patch.  The briefing is in $PROCTOR_BRIEFING_FILE.
 set -eu
 echo "working on $PROCTOR_TASK, replicate $PROCTOR_REPLICATE"
@@ -11,10 +11,10 @@ case $PROCTOR_TASK in
            -e 's/(merged\[-1\]\[0\], end)/(merged[-1][0], max(merged[-1][1], end))/' intervals.py
     python3 -m tests.run
     ;;
-  sh-rotate) # solves it
+  sh-rotate) # repairs the order, and not names with a space
     sed -i -e 's/^n=1$/n=$((keep - 1))/' -e 's/\[ "$n" -lt "$keep" \]/[ "$n" -gt 0 ]/' \
-           -e 's/n=$((n + 1))/n=$((n - 1))/' -e 's/^mv $file/mv "$file"/' rotate
-    sh t/rotate.t
+           -e 's/n=$((n + 1))/n=$((n - 1))/' rotate
+    sh t/rotate.t || echo "good enough"
     ;;
   perl-ini) # solves it the first time, gives up the second time
     if [ "$PROCTOR_REPLICATE" = 1 ]; then

@@ -319,7 +319,6 @@ class Scheduler {
   void judge_worker(WorkerIndex w, const wire::ResultMessage& result);
   void count_host_failure(WorkerIndex w);
   void quarantine(WorkerIndex w);
-  Millis quarantine_of(std::uint32_t nth) const;
   void stand_back(WorkerIndex w);
   void end_quarantines();
   void end_waits();

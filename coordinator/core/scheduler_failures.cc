@@ -7,6 +7,13 @@
 #include "coordinator/core/scheduler.h"
 
 namespace proctor {
+namespace {
+
+Millis quarantine_of(const SchedulerSettings& settings, std::uint32_t nth) {
+  return doubled(settings.retries.quarantine, settings.retries.quarantine_max, nth);
+}
+
+}  // namespace
 
 std::uint32_t Scheduler::failures_of(RunId run, RetryClass of) const {
   if (of == RetryClass::kInfrastructure) return failures_[run.raw()];
@@ -163,21 +170,17 @@ void Scheduler::count_host_failure(WorkerIndex w) {
 void Scheduler::quarantine(WorkerIndex w) {
   const WorkerState& s = roster_.at(w);
   const std::uint32_t nth = s.quarantines + 1;
-  record(WorkerJudged{s.id, WorkerJudged::Verdict::kQuarantined, nth, quarantine_of(nth),
+  record(WorkerJudged{s.id, WorkerJudged::Verdict::kQuarantined, nth, quarantine_of(settings_, nth),
                       std::to_string(s.failures) + " infrastructure failures in a row", now_.wall});
   stand_back(w);
   out_.push_back(
       Alert{"worker " + s.id.raw() + " gets nothing for a while: " + s.reason, true, {}});
 }
 
-Millis Scheduler::quarantine_of(std::uint32_t nth) const {
-  return doubled(settings_.retries.quarantine, settings_.retries.quarantine_max, nth);
-}
-
 // Until when, by this life's clocks.
 void Scheduler::stand_back(WorkerIndex w) {
   roster_.edit(w, [&](WorkerState& s) {
-    const Millis wait = quarantine_of(s.quarantines);
+    const Millis wait = quarantine_of(settings_, s.quarantines);
     s.back_at = now_.mono + wait;
     s.back_at_wall = WallTime(now_.wall.raw() + wait.count());
   });

@@ -143,6 +143,8 @@ void read_analysis(const Fields& campaign, Campaign& out) {
        {"wilson", AnalysisPlan::RateInterval::kWilson}}};
   constexpr std::array<Word<AnalysisPlan::Multiplicity>, 2> kAdjustments{
       {{"holm", AnalysisPlan::Multiplicity::kHolm}, {"max_t", AnalysisPlan::Multiplicity::kMaxT}}};
+  constexpr std::array<Word<AnalysisPlan::Unit>, 2> kUnits{
+      {{"repository", AnalysisPlan::Unit::kRepository}, {"task", AnalysisPlan::Unit::kTask}}};
   const MethodNames names(out);
   AnalysisPlan plan;
   if (const Node* baseline = f.find("baseline"))
@@ -160,6 +162,7 @@ void read_analysis(const Fields& campaign, Campaign& out) {
   plan.multiplicity = f.choice("multiplicity", plan.multiplicity, kAdjustments);
   plan.draws = read_draws(f, plan.draws);
   read_weights(f, out, plan);
+  if (f.find("unit") != nullptr) plan.unit = f.choice("unit", AnalysisPlan::Unit::kTask, kUnits);
   out.analysis = std::move(plan);
 }
 

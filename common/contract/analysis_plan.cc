@@ -99,6 +99,15 @@ std::string_view to_string(Multiplicity multiplicity) {
   return multiplicity == Multiplicity::kHolm ? "holm" : "max_t";
 }
 
+std::string_view to_string(AnalysisPlan::Unit unit) {
+  return unit == AnalysisPlan::Unit::kTask ? "task" : "repository";
+}
+
+std::string counted_units(AnalysisPlan::Unit unit, std::uint64_t n) {
+  if (unit == AnalysisPlan::Unit::kTask) return std::to_string(n) + (n == 1 ? " task" : " tasks");
+  return std::to_string(n) + (n == 1 ? " repository" : " repositories");
+}
+
 Json to_json(const AnalysisPlan& plan) {
   Json contrasts = Json::array();
   for (const auto& [a, b] : plan.contrasts) contrasts.push_back({a, b});
@@ -114,6 +123,7 @@ Json to_json(const AnalysisPlan& plan) {
   if (plan.draws != kDefaultDraws) out["bootstrap"] = {{"draws", plan.draws}};
   for (const auto& [level, share] : plan.weights)
     out["weights"][plan.weights_key][level] = decimal(share);
+  if (plan.unit) out["unit"] = to_string(*plan.unit);
   return out;
 }
 
@@ -151,6 +161,11 @@ Result<AnalysisPlan> analysis_plan_of(const Json& json) {
   }
   if (json.contains("weights")) {
     PROCTOR_CHECK_OK(read_weights(json.at("weights"), plan));
+  }
+  if (json.contains("unit")) {
+    PROCTOR_TRY(plan.unit,
+                word_of(json, "unit",
+                        std::array{AnalysisPlan::Unit::kTask, AnalysisPlan::Unit::kRepository}));
   }
   // A member more would be a setting that this version does not follow.
   if (json.size() != to_json(plan).size()) return wrong("");

@@ -4,6 +4,7 @@
 // exploratory.  Pure; thread-safe.
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,8 @@ struct AnalysisPlan {
   // How the comparisons are adjusted for being several: each by its own p (Holm), or by the largest
   // of all under sign flips and resampled tasks that they have in common.
   enum class Multiplicity : std::uint8_t { kHolm, kMaxT };
+  // The units that comparisons take for independent: tasks, or repositories with all their tasks.
+  enum class Unit : std::uint8_t { kTask, kRepository };
 
   // Every other method is compared with it, unless `contrasts` names pairs; empty: the first
   // baseline of the campaign (kind noop), else its first method.
@@ -50,16 +53,24 @@ struct AnalysisPlan {
   // empty: every task stands for itself.
   std::string weights_key;
   std::map<std::string, Millionths> weights;
+  // Without a value it was not written, and a report takes tasks (common/plan/registration.h,
+  // registered_plan).
+  std::optional<Unit> unit;
+  bool is_over_repositories() const { return unit == Unit::kRepository; }
   friend bool operator==(const AnalysisPlan&, const AnalysisPlan&) = default;
 };
 
 std::string_view to_string(AnalysisPlan::Estimand estimand);
 std::string_view to_string(AnalysisPlan::RateInterval interval);
 std::string_view to_string(AnalysisPlan::Multiplicity multiplicity);
+std::string_view to_string(AnalysisPlan::Unit unit);
+// "1 repository", "6 tasks".
+std::string counted_units(AnalysisPlan::Unit unit, std::uint64_t n);
 
 // As a registration holds it: every setting, decimals as texts; those that came later
-// (multiplicity, bootstrap, weights) where they are not the default, so that older registrations
-// keep their bytes.  Reading fails with kInvalid and the member that is not as it should be.
+// (multiplicity, bootstrap, weights, unit) where they are not the default, so that older
+// registrations keep their bytes.  Reading fails with kInvalid and the member that is not as it
+// should be.
 Json to_json(const AnalysisPlan& plan);
 Result<AnalysisPlan> analysis_plan_of(const Json& json);
 

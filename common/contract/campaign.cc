@@ -1,4 +1,5 @@
 #include "common/contract/campaign.h"
+#include "common/base/git_source.h"
 
 #include <algorithm>
 
@@ -46,6 +47,19 @@ std::map<std::vector<std::string>, std::vector<const Contract*>> tasks_by_stratu
   std::map<std::vector<std::string>, std::vector<const Contract*>> out;
   for (const Contract& contract : campaign.contracts)
     out[stratum_values(campaign.strata, contract)].push_back(&contract);
+  return out;
+}
+
+std::vector<std::uint32_t> repositories_of(const Campaign& campaign) {
+  std::map<std::string, std::uint32_t> codes;
+  std::vector<std::uint32_t> out;
+  for (const Contract& c : campaign.contracts) {
+    const bool is_url = c.repository.source.find("://") != std::string::npos;
+    const std::string where =
+        is_url ? redact_urls(c.repository.source)
+               : (c.origin.folder / c.repository.source).lexically_normal().string();
+    out.push_back(codes.emplace(where, static_cast<std::uint32_t>(codes.size() + 1)).first->second);
+  }
   return out;
 }
 

@@ -221,6 +221,9 @@ std::vector<std::string> stratum_values(const std::vector<std::string>& keys,
 std::map<std::vector<std::string>, std::vector<const Contract*>> tasks_by_stratum(
     const Campaign& campaign);
 
+// The repository of each contract as a number from 1 on: the same source, the same number.
+std::vector<std::uint32_t> repositories_of(const Campaign& campaign);
+
 // What a run of this contract can use at most of what is priced: setup in the agent's and in the
 // fresh workspace, the agent until `wall`, every check until its time limit, and the bytes it
 // keeps.

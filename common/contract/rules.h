@@ -155,9 +155,9 @@ inline constexpr std::array<KeyName, 21> kCampaignKeys{
     "strata",    "workers",        "slots",     "redis",   "infrastructure_retries",
     "task_caps", "rates",          "retries",   "policy",  "analysis",
     "breakers"};
-inline constexpr std::array<KeyName, 11> kAnalysisKeys{
-    "baseline",        "contrasts", "estimand",     "interval",  "alpha",  "min_effect",
-    "non_inferiority", "pass_k",    "multiplicity", "bootstrap", "weights"};
+inline constexpr std::array<KeyName, 12> kAnalysisKeys{
+    "baseline",        "contrasts", "estimand",     "interval",  "alpha",   "min_effect",
+    "non_inferiority", "pass_k",    "multiplicity", "bootstrap", "weights", "unit"};
 inline constexpr std::array<KeyName, 1> kBootstrapKeys{"draws"};
 inline constexpr std::array<KeyName, 2> kRatesKeys{"calls_per_minute", "providers"};
 inline constexpr std::array<KeyName, 19> kMethodKeys{"name",

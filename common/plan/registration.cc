@@ -13,6 +13,7 @@ namespace proctor {
 namespace {
 
 constexpr int kSchemaVersion = 1;
+constexpr const char* kUnit = "unit";  // in `analysis`, where tasks share a repository
 constexpr std::int64_t kIntegerMax = (std::int64_t{1} << 53) - 1;
 constexpr std::size_t kRegistrationBytes = std::size_t{1} << 30;  // a million contracts fit
 
@@ -238,6 +239,20 @@ std::map<std::string, std::string> plan_settings(const std::optional<AnalysisPla
           {"alpha", level}};
 }
 
+AnalysisPlan registered_plan(const Campaign& campaign) {
+  AnalysisPlan out = campaign.analysis.value_or(AnalysisPlan{});
+  const std::vector<std::uint32_t> of = repositories_of(campaign);
+  const bool shared = !of.empty() && *std::ranges::max_element(of) < of.size();
+  if (!out.unit && shared) out.unit = AnalysisPlan::Unit::kRepository;
+  return out;
+}
+
+AnalysisPlan registered_plan(const Registration& r) {
+  AnalysisPlan out = r.analysis_plan.value_or(AnalysisPlan{});
+  if (!out.unit && r.analysis.contains(kUnit)) out.unit = AnalysisPlan::Unit::kRepository;
+  return out;
+}
+
 std::map<std::string, std::string> analysis_settings() {
   return {{"primary_endpoint", "success rate over scorable runs"},
           {"interval", "Wilson score"},
@@ -356,6 +371,8 @@ Result<Registration> make_registration(const Campaign& campaign, const Digest& p
   r.analysis.merge(rate_settings(campaign.rates));
   r.analysis.merge(retry_settings(campaign.retries));
   r.analysis_plan = campaign.analysis;
+  if (registered_plan(campaign).is_over_repositories() && !registered_plan(r).unit)
+    r.analysis[kUnit] = "repository";
   // What the hashed form cannot hold is refused here, once, so that the digest always exists.
   auto canonical = canonical_json(frozen_json(r));
   if (!canonical.ok()) return in_context("registration", std::move(canonical).error());

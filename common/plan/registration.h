@@ -79,6 +79,11 @@ struct Registration {
 std::map<std::string, std::string> analysis_settings();
 // What of them follows from a plan of analysis; nothing: from the defaults.
 std::map<std::string, std::string> plan_settings(const std::optional<AnalysisPlan>& registered);
+// The plan that reports follow: the one that was written, else the defaults; its unit where none
+// was written is the repository if tasks share one.  Of a registration from before there was a
+// choice it is nothing: tasks.
+AnalysisPlan registered_plan(const Campaign& campaign);
+AnalysisPlan registered_plan(const Registration& registration);
 // Alert levels and dominance rule, as they stand in `analysis`.
 std::map<std::string, std::string> watch_settings(const BudgetWatch& watch);
 // The rates of the whole campaign, those that are set.

@@ -58,6 +58,7 @@ void compare_plans(std::vector<std::string>& out, const std::optional<AnalysisPl
     json.emplace("multiplicity", to_string(AnalysisPlan{}.multiplicity));
     json.emplace("bootstrap", Json{{"draws", kDefaultDraws}});
     json.emplace("weights", Json::object());
+    json.emplace("unit", "by default");
     return json;
   };
   const Json before = whole(registered), after = whole(now);
@@ -113,6 +114,7 @@ std::vector<std::string> differences(const Registration& registered, const Regis
   std::map<std::string, std::string> analysis = registered.analysis;
   analysis.merge(watch_settings(BudgetWatch{}));
   std::map<std::string, std::string> analysis_now = now.analysis;
+  if (!analysis.contains("unit")) analysis_now.erase("unit");
   leave_out_what_repeats(analysis, registered.analysis_plan);
   leave_out_what_repeats(analysis_now, now.analysis_plan);
   compare_maps(out, "analysis", analysis, analysis_now);

@@ -64,8 +64,9 @@ End rate_of(std::span<const Cluster> tasks, double alpha, Weighing weighing) {
   return {rate.mean, rate.standard_error};
 }
 
-End difference_of(std::span<const PairedTask> tasks, double alpha, Weighing weighing) {
-  const Estimate d = paired_difference(tasks, alpha, weighing).estimate;
+End difference_of(std::span<const PairedTask> tasks, double alpha, Weighing weighing,
+                  std::span<const std::uint32_t> groups) {
+  const Estimate d = paired_difference(tasks, alpha, weighing, groups).estimate;
   return {*d.value, d.standard_error};
 }
 
@@ -86,14 +87,16 @@ std::optional<Bounds> bounds_of_rate(std::span<const PartlyKnown> tasks, double 
 }
 
 std::optional<Bounds> bounds_of_difference(std::span<const PartlyKnownPair> tasks, double alpha,
-                                           Weighing weighing) {
+                                           Weighing weighing,
+                                           std::span<const std::uint32_t> groups) {
   std::vector<PairedTask> low, high;
   for (const auto& [a, b] : tasks) {
     low.push_back({least(a), most(b)});
     high.push_back({most(a), least(b)});
   }
   if (low.empty()) return std::nullopt;
-  return between(difference_of(low, alpha, weighing), difference_of(high, alpha, weighing), alpha);
+  return between(difference_of(low, alpha, weighing, groups),
+                 difference_of(high, alpha, weighing, groups), alpha);
 }
 
 Bounds wider(const Bounds& x, const Bounds& y) {

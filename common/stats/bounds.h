@@ -29,10 +29,11 @@ std::optional<Bounds> bounds_of_rate(std::span<const PartlyKnown> tasks, double 
 struct PartlyKnownPair {
   PartlyKnown a, b;
 };
-// Of a - b over tasks that both tried.  Requires: runs > 0 on both sides.
+// Of a - b over tasks that both tried; `groups` as in paired.h.  Requires: runs > 0 on both sides.
 std::optional<Bounds> bounds_of_difference(std::span<const PartlyKnownPair> tasks,
                                            double alpha = 0.05,
-                                           Weighing weighing = Weighing::kTasks);
+                                           Weighing weighing = Weighing::kTasks,
+                                           std::span<const std::uint32_t> groups = {});
 // The hull of both, where either set of tasks may be the one that is meant.
 Bounds wider(const Bounds& x, const Bounds& y);
 

@@ -10,6 +10,8 @@ std::string_view words(Why why) {
       return "no data";
     case Why::kOneTask:
       return "one task only: no interval";
+    case Why::kOneGroup:
+      return "one repository only: no interval";
     case Why::kNoVariance:
       return "all tasks agree: the error is not known";
     case Why::kNoSuccess:

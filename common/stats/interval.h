@@ -18,6 +18,7 @@ enum class Why : std::uint8_t {
   kOk,
   kNothing,     // no data at all
   kOneTask,     // one cluster: there is no variance between clusters
+  kOneGroup,    // likewise one repository, where repositories are the clusters
   kNoVariance,  // all clusters say the same: a standard error of 0 says nothing
   kNoSuccess,   // a ratio whose denominator is 0
   kUnbounded,   // the confidence set is no bounded interval

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/base/assert.h"
+#include "common/stats/grouped.h"
 #include "common/stats/moments.h"
 
 namespace proctor {
@@ -34,8 +35,14 @@ Difference missing(Why why) {
 
 }  // namespace
 
-Difference mean_difference(std::span<const double> differences, double alpha) {
+Difference mean_difference(std::span<const double> differences, double alpha,
+                           std::span<const std::uint32_t> groups) {
   if (differences.empty()) return missing(Why::kNotPaired);
+  if (!groups.empty()) {
+    GroupedMean mean = grouped_mean(differences, groups, alpha);
+    if (mean.estimate.why == Why::kOneTask) mean.estimate.why = Why::kOneGroup;
+    return {mean.estimate, mean.p};
+  }
   const double n = static_cast<double>(differences.size()), mean = mean_of(differences);
   if (n < 2) {
     Difference out = missing(Why::kOneTask);
@@ -82,14 +89,15 @@ std::vector<double> task_values(std::span<const PairedTask> tasks, Weighing weig
   return out;
 }
 
-Difference paired_difference(std::span<const PairedTask> tasks, double alpha, Weighing weighing) {
-  return mean_difference(task_values(tasks, weighing), alpha);
+Difference paired_difference(std::span<const PairedTask> tasks, double alpha, Weighing weighing,
+                             std::span<const std::uint32_t> groups) {
+  return mean_difference(task_values(tasks, weighing), alpha, groups);
 }
 
 std::optional<Equivalence> equivalence(std::span<const double> differences, double margin,
-                                       double alpha) {
+                                       double alpha, std::span<const std::uint32_t> groups) {
   PROCTOR_ASSERT(0 < margin && 0 < alpha && alpha < 0.5);
-  const Difference d = mean_difference(differences, 2 * alpha);
+  const Difference d = mean_difference(differences, 2 * alpha, groups);
   if (!d.estimate.interval) return std::nullopt;
   const double se = *d.estimate.standard_error, df = *d.estimate.df, value = *d.estimate.value;
   Equivalence out;

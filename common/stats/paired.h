@@ -1,6 +1,8 @@
 #pragma once
 // Differences between two methods.  The unit is the task: each task that both methods tried gives
-// one pair, and runs of one task are never counted as independent.  Pure; thread-safe.
+// one pair, and runs of one task are never counted as independent.  Where `groups` are given, one
+// of each task, tasks of one group are alike and the groups are the units (grouped.h).  Pure;
+// thread-safe.
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -17,12 +19,14 @@ struct PairedTask {
 };
 
 // Mean of the tasks' differences a - b, with Student's t over tasks.  kNotPaired: no task;
-// kOneTask: value alone; kNoVariance: all differences are equal, standard error 0, no interval.
+// kOneTask, kOneGroup: value alone; kNoVariance: all differences are equal, standard error 0, no
+// interval.
 struct Difference {
   Estimate estimate;
   std::optional<double> p;  // two-sided t-test of no difference
 };
-Difference mean_difference(std::span<const double> differences, double alpha = 0.05);
+Difference mean_difference(std::span<const double> differences, double alpha = 0.05,
+                           std::span<const std::uint32_t> groups = {});
 // Rate of a less that of b, rounded once: tasks that differ alike have one value to the last bit.
 double rate_difference(const PairedTask& task);
 // A value of each task: their mean is the difference a - b, and their spread its error.  By kTasks
@@ -31,7 +35,8 @@ double rate_difference(const PairedTask& task);
 std::vector<double> task_values(std::span<const PairedTask> tasks,
                                 Weighing weighing = Weighing::kTasks);
 Difference paired_difference(std::span<const PairedTask> tasks, double alpha = 0.05,
-                             Weighing weighing = Weighing::kTasks);
+                             Weighing weighing = Weighing::kTasks,
+                             std::span<const std::uint32_t> groups = {});
 
 // Two one-sided t-tests at +-margin: the p of "the difference lies within", and the 1 - 2 alpha
 // interval whose lying inside is the same decision (Schuirmann 1987).  Nothing without a variance.
@@ -41,7 +46,8 @@ struct Equivalence {
   Interval interval;
 };
 std::optional<Equivalence> equivalence(std::span<const double> differences, double margin,
-                                       double alpha = 0.05);
+                                       double alpha = 0.05,
+                                       std::span<const std::uint32_t> groups = {});
 
 // One run per task: how many pairs of outcomes there are of each kind.
 struct PairCounts {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <set>
 
 #include "common/base/assert.h"
 #include "common/stats/flip_power.h"
@@ -62,31 +62,27 @@ std::vector<PairedTask> pairs_of(std::span<const TaskCell> a, std::span<const Ta
   return out;
 }
 
-// Nothing where no task is scorable under both, or the repository of one is not known.
-std::optional<ByRepository> by_repository(std::span<const TaskCell> a, std::span<const TaskCell> b,
-                                          std::span<const std::uint32_t> repositories,
-                                          const AnalysisPlan& plan) {
-  const Weighing weighing = aggregate::weighing_of(plan);
-  const aggregate::WholeDifferences whole = aggregate::whole_differences({a, b}, weighing);
-  std::vector<std::uint32_t> groups;
-  std::map<std::uint32_t, std::int64_t> sums;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (a[i].scorable == 0 || b[i].scorable == 0) continue;
-    if (repositories[i] == 0) return std::nullopt;
-    groups.push_back(repositories[i]);
-    sums[repositories[i]] += whole.of[i];
-  }
-  if (groups.empty()) return std::nullopt;
-  std::vector<std::int64_t> of_groups;
-  for (const auto& [group, sum] : sums) of_groups.push_back(sum);
-  ByRepository out{grouped_mean(task_values(pairs_of(a, b), weighing), groups, plan.alpha.real()),
-                   sign_flip(of_groups)};
-  out.flips.exact = out.flips.exact && whole.exact;
+// Blocks of those tasks; empty where every task is its own.
+std::vector<std::uint32_t> blocks_of_pairs(const aggregate::Sides& s) {
+  std::vector<std::uint32_t> out;
+  for (std::size_t i = 0; i < s.blocks.size(); ++i)
+    if (0 < s.a[i].scorable && 0 < s.b[i].scorable) out.push_back(s.blocks[i]);
   return out;
 }
 
+// Nothing where no task is scorable under both, or the repository of one is not known.
+std::optional<ByRepository> by_repository(const aggregate::Sides& sides, const AnalysisPlan& plan) {
+  const std::vector<std::uint32_t> groups = blocks_of_pairs(sides);
+  if (groups.empty() || std::ranges::find(groups, 0U) != groups.end()) return std::nullopt;
+  const Weighing weighing = aggregate::weighing_of(plan);
+  return ByRepository{
+      grouped_mean(task_values(pairs_of(sides.a, sides.b), weighing), groups, plan.alpha.real()),
+      aggregate::flips_of(sides, weighing)};
+}
+
 // Did one of the two lose more runs than the other?  Over tasks that both attempted.
-void compare_losses(std::span<const TaskCell> a, std::span<const TaskCell> b, Contrast& out) {
+void compare_losses(const aggregate::Sides& sides, Contrast& out) {
+  const auto& [a, b, blocks] = sides;
   Lattice lattice;
   std::vector<std::size_t> both;
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -97,15 +93,15 @@ void compare_losses(std::span<const TaskCell> a, std::span<const TaskCell> b, Co
     lattice.add(of_b);
   }
   if (both.empty()) return;
-  std::vector<std::int64_t> whole;
+  std::vector<std::int64_t> whole(a.size());
   for (const std::size_t i : both) {
     const std::uint64_t of_a = a[i].scorable + a[i].invalid, of_b = b[i].scorable + b[i].invalid;
-    whole.push_back(lattice.of(a[i].invalid, of_a) - lattice.of(b[i].invalid, of_b));
+    whole[i] = lattice.of(a[i].invalid, of_a) - lattice.of(b[i].invalid, of_b);
     out.loss += (static_cast<double>(a[i].invalid) / static_cast<double>(of_a) -
                  static_cast<double>(b[i].invalid) / static_cast<double>(of_b)) /
                 static_cast<double>(both.size());
   }
-  out.loss_p = sign_flip(whole).p;
+  out.loss_p = sign_flip(aggregate::block_sums(std::move(whole), blocks)).p;
 }
 
 // All contrasts together: p values, intervals, verdicts, and what would turn those.  `sides` and
@@ -124,7 +120,8 @@ void adjust(Analysis& out, const std::vector<aggregate::Sides>& sides, const std
   const aggregate::Family family(sides, p, out.adjustment.used, aggregate::weighing_of(plan));
   const std::vector<double> adjusted = family.adjusted();
   if (out.adjustment.used == AnalysisPlan::Multiplicity::kMaxT) {
-    const MaxT joint = aggregate::joint_intervals(sides, estimates, plan);
+    const std::uint64_t fewest = (*std::ranges::min_element(judged, {}, &Contrast::units))->units;
+    const MaxT joint = aggregate::joint_intervals(sides, estimates, fewest, plan);
     out.adjustment.critical = joint.critical;
     out.adjustment.draws = plan.draws;
     out.adjustment.flips = kDrawnFlips;
@@ -136,6 +133,7 @@ void adjust(Analysis& out, const std::vector<aggregate::Sides>& sides, const std
                             : 1;
   for (std::size_t j = 0; j < judged.size(); ++j) {
     judged[j]->adjusted = adjusted[j];
+    judged[j]->fewest_units = fewest_flip_tasks(plan.alpha.real() / static_cast<double>(p.size()));
     judged[j]->verdict = verdict_of(*judged[j], plan);
     judged[j]->too_few = plan.alpha.real() < least_flip_p(judged[j]->tasks) * shared;
     judged[j]->tipping = aggregate::tipping_of(sides[j], plan, family, j, judged[j]->verdict);
@@ -217,15 +215,19 @@ std::string_view over_words(const AnalysisPlan& plan) {
   return plan.estimand == AnalysisPlan::Estimand::kTaskMean ? "over tasks" : "over runs";
 }
 
+std::string_view unit_words(const AnalysisPlan& plan) {
+  return plan.is_over_repositories() ? "repositories" : "tasks";
+}
+
 std::string words(const Adjustment& a) {
   if (a.used == AnalysisPlan::Multiplicity::kMaxT)
-    return fmt::format("max-t ({} joint replicates of tasks, {} common sign flips)", a.draws,
+    return fmt::format("max-t ({} joint replicates of {}, {} common sign flips)", a.draws, a.units,
                        a.flips);
   switch (a.instead) {
     case Adjustment::Instead::kNo:
       return "Holm";
     case Adjustment::Instead::kFewTasks:
-      return fmt::format("Holm, for max-t needs {} tasks in every comparison", kMaxTTasks);
+      return fmt::format("Holm, for max-t needs {} {} in every comparison", kMaxTTasks, a.units);
     case Adjustment::Instead::kTooLarge:
       return "Holm, for max-t of so many tasks and comparisons would take minutes";
   }
@@ -249,8 +251,10 @@ bool Contrast::is_tie() const {
 }
 
 Contrast judged_contrast(std::span<const TaskCell> a, std::span<const TaskCell> b,
-                         const AnalysisPlan& plan, std::optional<Significance> flips) {
+                         const AnalysisPlan& plan, std::span<const std::uint32_t> repositories,
+                         std::optional<Significance> flips) {
   PROCTOR_ASSERT(a.size() == b.size());
+  const aggregate::Sides sides{a, b, aggregate::blocks_of(plan, repositories)};
   Contrast out;
   const double alpha = plan.alpha.real();
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -261,19 +265,22 @@ Contrast judged_contrast(std::span<const TaskCell> a, std::span<const TaskCell> 
   }
   const std::vector<PairedTask> pairs = pairs_of(a, b);
   out.tasks = pairs.size();
+  out.fewest_units = fewest_flip_tasks(alpha);
   const Weighing weighing = aggregate::weighing_of(plan);
   const std::vector<double> values = task_values(pairs, weighing);
-  out.difference = mean_difference(values, alpha);
+  const std::vector<std::uint32_t> blocks = blocks_of_pairs(sides);
+  out.units = blocks.empty() ? pairs.size() : std::set(blocks.begin(), blocks.end()).size();
+  out.difference = mean_difference(values, alpha, blocks);
   if (pairs.empty()) return out;
   for (const PairedTask& t : pairs) {
     const std::uint64_t of_a = t.a.successes * t.b.runs, of_b = t.b.successes * t.a.runs;
     out.a_better += of_b < of_a ? 1 : 0;
     out.b_better += of_a < of_b ? 1 : 0;
   }
-  out.flips = flips ? *flips : aggregate::flips_of({a, b}, weighing);
+  out.flips = flips ? *flips : aggregate::flips_of(sides, weighing);
   out.adjusted = out.flips->p;
-  out.equivalence = equivalence(values, plan.min_effect.real(), alpha);
-  if (const auto margin = equivalence(values, plan.non_inferiority.real(), alpha))
+  out.equivalence = equivalence(values, plan.min_effect.real(), alpha, blocks);
+  if (const auto margin = equivalence(values, plan.non_inferiority.real(), alpha, blocks))
     out.not_inferior = margin->p_non_inferior;
   out.verdict = verdict_of(out, plan);
   return out;
@@ -281,22 +288,26 @@ Contrast judged_contrast(std::span<const TaskCell> a, std::span<const TaskCell> 
 
 Contrast contrast_of(std::span<const TaskCell> a, std::span<const TaskCell> b,
                      const AnalysisPlan& plan, std::span<const std::uint32_t> repositories) {
-  Contrast out = judged_contrast(a, b, plan);
+  Contrast out = judged_contrast(a, b, plan, repositories);
+  const aggregate::Sides sides{a, b, aggregate::blocks_of(plan, repositories)};
+  std::vector<std::uint32_t> of_tried;
   std::vector<PartlyKnownPair> tried, common;
   for (std::size_t i = 0; i < a.size(); ++i) {
     const PartlyKnownPair both{a[i].known(true), b[i].known(true)};
     if (both.a.runs == 0 || both.b.runs == 0) continue;
     tried.push_back(both);
+    if (!sides.blocks.empty()) of_tried.push_back(sides.blocks[i]);
     if (0 < a[i].scorable && 0 < b[i].scorable) common.push_back(both);
   }
   const Weighing weighing = aggregate::weighing_of(plan);
-  out.bounds = bounds_of_difference(tried, plan.alpha.real(), weighing);
+  out.bounds = bounds_of_difference(tried, plan.alpha.real(), weighing, of_tried);
   // The difference is over tasks that both have; with the others it may lie elsewhere.
-  if (const auto over_common = bounds_of_difference(common, plan.alpha.real(), weighing))
+  if (const auto over_common =
+          bounds_of_difference(common, plan.alpha.real(), weighing, blocks_of_pairs(sides)))
     out.bounds = wider(*out.bounds, *over_common);
-  compare_losses(a, b, out);
+  compare_losses(sides, out);
   out.equals = gap_of_equals(pairs_of(a, b), weighing);
-  if (!repositories.empty()) out.by_repository = by_repository(a, b, repositories, plan);
+  if (!repositories.empty()) out.by_repository = by_repository({a, b, repositories}, plan);
   return out;
 }
 
@@ -324,7 +335,8 @@ Analysis analyse(const TaskCells& cells, const AnalysisPlan& plan, bool register
     c.weighted = aggregate::weighted_difference(cells, of_a, of_b, plan);
     if (c.flips) {
       p.push_back(c.flips->p);
-      sides.push_back({columns[of_a], columns[of_b]});
+      sides.push_back(
+          {columns[of_a], columns[of_b], aggregate::blocks_of(plan, cells.repositories)});
     }
     out.contrasts.push_back(std::move(c));
   }

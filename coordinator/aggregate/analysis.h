@@ -76,11 +76,13 @@ struct Tipping {
 struct Contrast {
   std::string a, b;
   std::uint64_t tasks = 0;
+  std::uint64_t units = 0;                     // those tasks, or the repositories that have one
+  std::uint64_t fewest_units = 0;              // with fewer no outcome whatever is better or worse
   std::uint64_t dropped_a = 0, dropped_b = 0;  // tasks that one of them has no scorable run of
   std::uint64_t never_a = 0, never_b = 0;      // runs that were cancelled or are parked
   std::uint64_t a_better = 0, b_better = 0;    // tasks; the others are alike
-  Difference difference;                       // Student's t over tasks, by the plan's estimand
-  std::optional<Significance> flips;           // sign flips of tasks, by the plan's estimand
+  Difference difference;                       // Student's t over units, by the plan's estimand
+  std::optional<Significance> flips;           // sign flips of units, by the plan's estimand
   std::optional<double> adjusted;              // that p for all the plan's contrasts together
   std::optional<Interval> simultaneous;        // by max_t: holds together with the others'
   std::optional<Equivalence> equivalence;      // at the minimum effect
@@ -114,6 +116,7 @@ struct Adjustment {
   double critical = 0;      // of max_t: half a simultaneous interval in standard errors
   std::uint32_t draws = 0;  // of max_t: replicates behind the intervals
   std::uint32_t flips = 0;  // of max_t: assignments of signs behind the p values
+  std::string_view units = "tasks";
 };
 // "max-t (2000 joint replicates of tasks, 9999 common sign flips)", or Holm, and why it is.
 std::string words(const Adjustment& adjustment);
@@ -145,15 +148,19 @@ Estimate rate_over_tasks(std::span<const Cluster> tasks, const AnalysisPlan& pla
 Estimate rate_over_runs(std::span<const Cluster> tasks, const AnalysisPlan& plan);
 
 // One contrast of two columns of tasks in the same order, without an adjustment: `adjusted` is its
-// own p, and the verdict follows.  `repositories`: of the tasks; empty: not known.
+// own p, and the verdict follows.  `repositories`: of the tasks; empty: not known, and tasks are
+// the units whatever the plan says.
 Contrast contrast_of(std::span<const TaskCell> a, std::span<const TaskCell> b,
                      const AnalysisPlan& plan, std::span<const std::uint32_t> repositories = {});
 // The part of it that its verdict rests on.
 // `flips`: what their signs come to, from who has it already; else they are flipped here.
 Contrast judged_contrast(std::span<const TaskCell> a, std::span<const TaskCell> b,
-                         const AnalysisPlan& plan, std::optional<Significance> flips = {});
+                         const AnalysisPlan& plan, std::span<const std::uint32_t> repositories,
+                         std::optional<Significance> flips = {});
 // "over tasks" or "over runs": what rates and differences of the plan's estimand are means over.
 std::string_view over_words(const AnalysisPlan& plan);
+// "tasks" or "repositories": what the comparisons take for independent.
+std::string_view unit_words(const AnalysisPlan& plan);
 // "python 0.5, rust 0.5"; empty: the plan has none.
 std::string weights_words(const AnalysisPlan& plan);
 // "no task of rust: no estimate", or what else has to be known beside it; empty: nothing.

@@ -61,15 +61,15 @@ void append_notes(std::string& out, const std::vector<Contrast>& contrasts,
 
 // Their title, and why none is shown.  True: there are some.
 bool begin_contrasts(std::string& out, const Analysis& analysis) {
-  out += fmt::format(
-      "\nComparisons ({}, {} intervals of points, exact p of sign flips over tasks)\n\n",
-      analysis.of_part ? "of a part of the campaign, so exploratory"
-      : analysis.registered && 0 < analysis.removed_tasks
-          ? fmt::format("as registered, but for {} task{} taken out since", analysis.removed_tasks,
-                        analysis.removed_tasks == 1 ? "" : "s")
-      : analysis.registered ? "as registered"
-                            : "no plan of analysis was registered: the defaults",
-      confidence(analysis.plan.alpha.real()));
+  out +=
+      fmt::format("\nComparisons ({}, {} intervals of points, exact p of sign flips over {})\n\n",
+                  analysis.of_part ? "of a part of the campaign, so exploratory"
+                  : analysis.registered && 0 < analysis.removed_tasks
+                      ? fmt::format("as registered, but for {} task{} taken out since",
+                                    analysis.removed_tasks, analysis.removed_tasks == 1 ? "" : "s")
+                  : analysis.registered ? "as registered"
+                                        : "no plan of analysis was registered: the defaults",
+                  confidence(analysis.plan.alpha.real()), unit_words(analysis.plan));
   if (0 < analysis.open)
     out += fmt::format(
         "  not shown while {} runs are open or parked for money (raise the budget, or cancel "
@@ -173,8 +173,16 @@ std::string verdict_note(const Contrast& c, const AnalysisPlan& plan) {
         "equivalent by two one-sided tests at {}: their interval {} lies within {:.1f} points (the "
         "interval in the table is two-sided)",
         alpha, points_between(c.equivalence->interval), plan.min_effect.real() * 100);
-  const std::optional<Interval>& t = c.difference.estimate.interval;
   const bool by_p = c.verdict == ContrastVerdict::kBetter || c.verdict == ContrastVerdict::kWorse;
+  if (plan.is_over_repositories() && !by_p && 0 < c.units && c.units < c.fewest_units) {
+    out += out.empty() ? "" : "; ";
+    out += fmt::format(
+        "repositories are the units, and of fewer than {} no outcome is better or worse, here are "
+        "{}: \"unit: task\" in the plan of analysis, before the freeze, takes tasks for "
+        "independent",
+        c.fewest_units, c.units);
+  }
+  const std::optional<Interval>& t = c.difference.estimate.interval;
   if (!t || !c.adjusted || by_p == (0 < t->low || t->high < 0)) return out;
   out += out.empty() ? "" : "; ";
   return out +

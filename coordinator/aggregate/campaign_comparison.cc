@@ -149,8 +149,17 @@ MethodComparison compare_method(const ComparedCampaign& older, const ComparedCam
   AnalysisPlan plan;
   plan.alpha.value = static_cast<std::uint32_t>(all.alpha * 1e6 + 0.5);
   plan.non_inferiority.value = static_cast<std::uint32_t>(all.margin * 1e6 + 0.5);
-  out.contrast = contrast_of(column(task_cells(newer.report.runs), new_name, all.common),
-                             column(task_cells(older.report.runs), old_name, all.common), plan);
+  plan.unit = registered_plan(newer.registration).unit;
+  const TaskCells cells = task_cells(newer.report.runs);
+  std::vector<std::uint32_t> repositories;
+  for (const std::string& task : all.common) {
+    const auto at = std::ranges::lower_bound(cells.tasks, task);
+    const bool there = at != cells.tasks.end() && *at == task;
+    repositories.push_back(there ? cells.repositories[at - cells.tasks.begin()] : 0);
+  }
+  out.contrast =
+      contrast_of(column(cells, new_name, all.common),
+                  column(task_cells(older.report.runs), old_name, all.common), plan, repositories);
   out.contrast.a = new_name;
   out.contrast.b = old_name;
   out.p_turned = mcnemar_exact({0, out.contrast.a_better, out.contrast.b_better, 0});
@@ -181,12 +190,12 @@ std::string_view words(Decision decision) {
 
 namespace {
 
-// All tasks differ alike, so no spread says how sure that is.  Of n tasks none did worse: at alpha
-// at most 1 - alpha^(1/n) of all tasks would, each by all it has.  Worse is what a flip of signs
+// All units differ alike, so no spread says how sure that is.  Of n units none did worse: at alpha
+// at most 1 - alpha^(1/n) of all would, each by all it has.  Worse is what a flip of signs
 // would not bring about by chance.
 Decision decision_of_like(const Contrast& c, double margin, double alpha) {
   const double d = *c.difference.estimate.value;
-  const double unseen = 1 - std::pow(alpha, 1 / static_cast<double>(c.tasks));
+  const double unseen = 1 - std::pow(alpha, 1 / static_cast<double>(c.units));
   if (-margin < d - (1 + d) * unseen) return Decision::kNotWorse;
   const bool by_chance = !c.flips || alpha < c.flips->p;
   return d < -margin && !by_chance ? Decision::kWorse : Decision::kUndecided;

@@ -79,7 +79,7 @@ void tell_pair(const MergedCampaign& first, const MergedCampaign& other,
   if (a.cost_model != b.cost_model)
     out.push_back("the price table of " + who + " is another (" + printable(b.cost_model_version) +
                   ", not " + printable(a.cost_model_version) + "): its costs are in other units");
-  if (a.analysis_plan != b.analysis_plan)
+  if (a.analysis_plan != b.analysis_plan || registered_plan(a).unit != registered_plan(b).unit)
     out.push_back("the plan of analysis of " + who +
                   " is another: there is no one level, margin and set of comparisons");
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 
 #include "common/base/assert.h"
@@ -72,6 +73,7 @@ WholeDifferences run_scores(const Sides& s) {
   }
   if (1 < unit)
     for (std::int64_t& d : out.of) d /= unit;
+  out.of = block_sums(std::move(out.of), s.blocks);
   return out;
 }
 
@@ -85,22 +87,22 @@ double flip_work(const std::vector<std::int64_t>& differences) {
   return reach * steps;
 }
 
-// Whole numbers below 2^30 over tasks, in limbs of 15 bits where one does not hold them.
+// Whole numbers over blocks, in as many limbs of 15 bits as hold them.
 class Columns {
  public:
-  std::size_t add(const std::vector<std::int64_t>& values) {
+  std::size_t add(std::vector<std::int64_t> values) {
     constexpr std::int64_t kLimb = std::int64_t{1} << 15U;
-    const bool two = std::ranges::any_of(values, [](std::int64_t v) { return kLimb <= v; });
-    at_.push_back({table_.columns.size(), two});
-    for (int limb = 0; limb < (two ? 2 : 1); ++limb) {
+    at_.push_back({table_.columns.size(), 0});
+    do {
       std::vector<std::int16_t> column;
       column.reserve(values.size());
-      for (const std::int64_t value : values) {
-        const std::int64_t v = std::min(value, kLimb * kLimb - 1);
-        column.push_back(static_cast<std::int16_t>(limb == 0 ? v % kLimb : v / kLimb));
+      for (std::int64_t& value : values) {
+        column.push_back(static_cast<std::int16_t>(value % kLimb));
+        value /= kLimb;
       }
       table_.columns.push_back(std::move(column));
-    }
+      ++at_.back().second;
+    } while (std::ranges::any_of(values, [](std::int64_t v) { return 0 < v; }));
     return at_.size() - 1;
   }
   ResampledSums drawn(std::uint32_t draws) {
@@ -110,14 +112,16 @@ class Columns {
     return sums;
   }
   double sum(const ResampledSums& sums, std::uint32_t replicate, std::size_t column) const {
-    const auto [at, two] = at_[column];
-    const std::int64_t low = sums.sum(replicate, 0, at);
-    return static_cast<double>(two ? low + (sums.sum(replicate, 0, at + 1) << 15) : low);
+    const auto [at, limbs] = at_[column];
+    std::int64_t out = 0;
+    for (std::size_t limb = limbs; 0 < limb--;)
+      out = (out << 15) + sums.sum(replicate, 0, at + limb);
+    return static_cast<double>(out);
   }
 
  private:
   ResampleTable table_;
-  std::vector<std::pair<std::size_t, bool>> at_;
+  std::vector<std::pair<std::size_t, std::size_t>> at_;  // the first of each, and how many
 };
 
 // The two rates of a contrast as sums over tasks: part / whole of each side.
@@ -145,10 +149,13 @@ RateColumns columns_of(const Sides& s, const AnalysisPlan& plan, Columns& column
   }
   RateColumns out;
   out.unit = by_task ? static_cast<double>(lattice.unit()) : 1;
-  out.part_a = columns.add(part_a);
-  out.part_b = columns.add(part_b);
-  out.whole_a = columns.add(whole_a);
-  out.whole_b = by_task ? out.whole_a : columns.add(whole_b);
+  const auto add = [&](std::vector<std::int64_t>& of_tasks) {
+    return columns.add(block_sums(std::move(of_tasks), s.blocks));
+  };
+  out.part_a = add(part_a);
+  out.part_b = add(part_b);
+  out.whole_a = add(whole_a);
+  out.whole_b = by_task ? out.whole_a : add(whole_b);
   return out;
 }
 
@@ -156,6 +163,21 @@ RateColumns columns_of(const Sides& s, const AnalysisPlan& plan, Columns& column
 
 Weighing weighing_of(const AnalysisPlan& plan) {
   return plan.estimand == AnalysisPlan::Estimand::kTaskMean ? Weighing::kTasks : Weighing::kRuns;
+}
+
+std::span<const std::uint32_t> blocks_of(const AnalysisPlan& plan,
+                                         std::span<const std::uint32_t> repositories) {
+  return plan.is_over_repositories() ? repositories : std::span<const std::uint32_t>();
+}
+
+std::vector<std::int64_t> block_sums(std::vector<std::int64_t> of_tasks,
+                                     std::span<const std::uint32_t> blocks) {
+  if (blocks.empty()) return of_tasks;
+  std::map<std::uint32_t, std::int64_t> sums;
+  for (std::size_t i = 0; i < blocks.size(); ++i) sums[blocks[i]] += of_tasks[i];
+  std::vector<std::int64_t> out;
+  for (const auto& [block, sum] : sums) out.push_back(sum);
+  return out;
 }
 
 WholeDifferences whole_differences(const Sides& s, Weighing weighing) {
@@ -174,6 +196,7 @@ WholeDifferences whole_differences(const Sides& s, Weighing weighing) {
                          ? lattice.of(a.success, a.scorable) - lattice.of(b.success, b.scorable)
                          : 0);
   }
+  out.of = block_sums(std::move(out.of), s.blocks);
   return out;
 }
 
@@ -222,8 +245,9 @@ double Family::adjusted(std::size_t at, const Sides& now, double p) const {
 std::size_t Family::most_questions(std::size_t at) const {
   constexpr std::size_t kMost = 256, kFewest = 8;
   constexpr double kFlipWork = 0x1p28;
-  if (rule_ == Multiplicity::kHolm && weighing_ == Weighing::kRuns) {
-    // Each outcome moves the score of every task, so all signs are flipped anew.
+  if (rule_ == Multiplicity::kHolm &&
+      (weighing_ == Weighing::kRuns || !sides_[at].blocks.empty())) {
+    // Each outcome moves the score of every task, or that of a block: all signs are flipped anew.
     const double each = std::max(1.0, flip_work(whole_differences(sides_[at], weighing_).of));
     return static_cast<std::size_t>(
         std::clamp<double>(kFlipWork / each, static_cast<double>(kFewest), kMost));
@@ -236,20 +260,15 @@ std::size_t Family::most_questions(std::size_t at) const {
 }
 
 MaxT joint_intervals(std::span<const Sides> sides, std::span<const Estimate> estimates,
-                     const AnalysisPlan& plan) {
+                     std::size_t units, const AnalysisPlan& plan) {
   PROCTOR_ASSERT(!sides.empty() && sides.size() == estimates.size());
   Columns columns;
   std::vector<RateColumns> of;
   std::vector<double> values, errors, replicates;
-  std::size_t tasks = sides.front().a.size();
   for (std::size_t j = 0; j < sides.size(); ++j) {
     of.push_back(columns_of(sides[j], plan, columns));
     values.push_back(estimates[j].value.value_or(0));
     errors.push_back(estimates[j].standard_error.value_or(0));
-    std::size_t common = 0;
-    for (std::size_t i = 0; i < sides[j].a.size(); ++i)
-      common += is_common(sides[j].a[i], sides[j].b[i]) ? 1 : 0;
-    tasks = std::min(tasks, common);
   }
   const ResampledSums sums = columns.drawn(plan.draws);
   for (std::uint32_t b = 0; b < plan.draws; ++b)
@@ -262,17 +281,18 @@ MaxT joint_intervals(std::span<const Sides> sides, std::span<const Estimate> est
                                      of[j].unit
                                : values[j]);
     }
-  return max_t(values, errors, replicates, tasks, plan.alpha.real());
+  return max_t(values, errors, replicates, units, plan.alpha.real());
 }
 
 Adjustment adjustment_for(std::span<const Contrast> contrasts, std::size_t tasks,
                           const AnalysisPlan& plan) {
   Adjustment out;
+  out.units = unit_words(plan);
   std::size_t fewest = tasks, family = 0;
   for (const Contrast& c : contrasts) {
     if (!c.flips) continue;
     ++family;
-    fewest = std::min<std::size_t>(fewest, c.tasks);
+    fewest = std::min<std::size_t>(fewest, c.units);
   }
   if (plan.multiplicity == Multiplicity::kHolm || family == 0) return out;
   const double work = static_cast<double>(family) * static_cast<double>(tasks) *

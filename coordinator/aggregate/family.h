@@ -13,12 +13,22 @@ namespace proctor::aggregate {
 // The two columns of a contrast, tasks in the same order; they outlive what is made of them.
 struct Sides {
   std::span<const TaskCell> a, b;
+  // The block of each task, whose sign is flipped and which is drawn as one; empty: each is its
+  // own.
+  std::span<const std::uint32_t> blocks{};
 };
 
 Weighing weighing_of(const AnalysisPlan& plan);
+// The plan's blocks, where `repositories` are known.
+std::span<const std::uint32_t> blocks_of(const AnalysisPlan& plan,
+                                         std::span<const std::uint32_t> repositories);
+// Sums over the tasks of each block, in the order of its number.
+std::vector<std::int64_t> block_sums(std::vector<std::int64_t> of_tasks,
+                                     std::span<const std::uint32_t> blocks);
 
-// What each task adds to the difference, in whole numbers of one unit whose signs are flipped; 0
-// where one side has no scorable run.  Their sum has the sign of the difference by `weighing`.
+// What each block adds to the difference, in whole numbers of one unit whose signs are flipped; a
+// task where one side has no scorable run adds 0.  Their sum has the sign of the difference by
+// `weighing`.
 struct WholeDifferences {
   std::vector<std::int64_t> of;
   bool exact = true;  // false: rounded
@@ -47,12 +57,13 @@ class Family {
   std::vector<double> p_;
   AnalysisPlan::Multiplicity rule_;
   Weighing weighing_;
-  std::vector<std::vector<std::int64_t>> differences_;  // of max_t: by contrast and task
+  std::vector<std::vector<std::int64_t>> differences_;  // of max_t: by contrast and block
 };
 
-// By joint replicates of the tasks: all contrasts under the same weights.
+// By joint replicates of the blocks: all contrasts under the same weights.  `units`: the fewest
+// that one of them has.
 MaxT joint_intervals(std::span<const Sides> sides, std::span<const Estimate> estimates,
-                     const AnalysisPlan& plan);
+                     std::size_t units, const AnalysisPlan& plan);
 
 // What the plan's rule comes to for these contrasts, in whose order `sides` are.
 Adjustment adjustment_for(std::span<const Contrast> contrasts, std::size_t tasks,

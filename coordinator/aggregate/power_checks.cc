@@ -146,7 +146,7 @@ std::string render_power_sweeps_json(const PowerStudy& s, const std::string& of)
                       {"rho", twelve_digits(worst.icc)}};
   Ordered sweeps = Ordered::array();
   bool ok = true;
-  for (const Sweep& sweep : sweeps_of(worst, s.tasks, s.input.effect)) {
+  for (const Sweep& sweep : sweeps_of(worst, std::max<std::uint64_t>(2, s.tasks), s.input.effect)) {
     sweeps.push_back(sweep_json(sweep, at));
     ok = ok && sweeps.back().at("ok").get<bool>();
   }

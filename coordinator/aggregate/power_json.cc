@@ -75,7 +75,12 @@ class Values {
       v["pilot_k"] = std::to_string(input.pilot->runs);
       v["pilot_n"] = std::to_string(input.pilot->tasks);
     }
-    add(id("v").c_str(), p.design ? "paired_v" : "v_up", v, p.variance);
+    if (input.repositories) {
+      v["repository_tasks"] = twelve_digits(input.repositories->tasks);
+      v["repository_spread"] = twelve_digits(input.repositories->spread);
+    }
+    const char* formula = p.design ? "paired_v" : "v_up";
+    add(id("v").c_str(), input.repositories ? "repository_v" : formula, v, p.variance);
     const Ordered at = {{"alpha", twelve_digits(input.level())},
                         {"effect", twelve_digits(input.effect)},
                         {"n", std::to_string(study_.tasks)},
@@ -134,6 +139,9 @@ std::string render_power_json(const PowerStudy& s) {
   out["effect"] = twelve_digits(s.input.effect);
   out["target"] = twelve_digits(s.input.power);
   out["tasks"] = s.tasks;
+  if (s.input.repositories)
+    out["repositories"] = {{"tasks_of_each", twelve_digits(s.input.repositories->tasks)},
+                           {"spread", twelve_digits(s.input.repositories->spread)}};
   out["analysed_replicates"] = s.input.runs;
   out["looks"] = looks_json(s);
   out["points"] = std::move(points);

@@ -30,8 +30,11 @@ class Law {
   }
 
   double variance(double difference, std::uint32_t runs) const {
-    return pilot_ ? input_.pilot->upper_at(runs)
-                  : variance_of_task_difference(design(difference, runs));
+    const double of_task = pilot_ ? input_.pilot->upper_at(runs)
+                                  : variance_of_task_difference(design(difference, runs));
+    if (!input_.repositories) return of_task;
+    const auto& [tasks, spread] = *input_.repositories;
+    return of_task / tasks + spread * spread;
   }
 
   // Where no outcome has a small enough p, no test that assumes a distribution helps.
@@ -51,10 +54,10 @@ class Law {
   }
 
   // Nothing: of McNemar's test, which is that of sign flips already; of a variance, which is no
-  // law; and where it would take too long.
+  // law, nor is that of a repository; and where it would take too long.
   std::optional<double> flips(double difference, std::uint64_t tasks) const {
-    if (pilot_ || input_.test == PowerInput::Test::kMcNemar || kMostExactRuns < input_.runs ||
-        !flip_power_is_short(tasks, input_.runs))
+    if (pilot_ || input_.repositories || input_.test == PowerInput::Test::kMcNemar ||
+        kMostExactRuns < input_.runs || !flip_power_is_short(tasks, input_.runs))
       return std::nullopt;
     // A difference that was not asked for may lie beyond what the methods' likeness admits.
     constexpr double kMostRate = 1 - 1e-9;
@@ -134,7 +137,8 @@ class Law {
 
 void add_exact(PowerPoint& point, const PowerInput& input, std::uint64_t tasks) {
   const bool few = input.runs <= kExactRuns && tasks <= kExactRuns / input.runs;
-  if (!point.design || !(few || input.exact) || kMostExactRuns < input.runs) return;
+  if (!point.design || input.repositories || !(few || input.exact) || kMostExactRuns < input.runs)
+    return;
   if (kMostExactCells < exact_cells(tasks, input.runs)) return;
   const auto exact = exact_power_t(difference_chances(*point.design), tasks, input.level());
   if (!exact) return;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/base/result.h"
+#include "common/contract/analysis_plan.h"
 #include "common/stats/pilot_variance.h"
 #include "common/stats/power_plan.h"
 #include "common/stats/task_model.h"
@@ -25,6 +26,18 @@ struct PowerInput {
   double r = 0.5;  // the low end of what is assumed: the least favourable one
   std::uint32_t runs = 1;
   std::optional<std::uint64_t> tasks;  // nothing: as many as it takes
+  // Where these are the unit, every number of tasks here and in the study is one of repositories.
+  struct Repositories {
+    double tasks = 1;  // each has so many
+    // The methods' difference varies from one to the next by this, a standard deviation.
+    double spread = 0.1;
+  };
+  std::optional<Repositories> repositories;
+  // "1 task", "4 repositories".
+  std::string counted_units(std::uint64_t n) const {
+    return proctor::counted_units(
+        repositories ? AnalysisPlan::Unit::kRepository : AnalysisPlan::Unit::kTask, n);
+  }
   double alpha = 0.05, power = 0.8;
   std::uint32_t family = 1;  // comparisons that share alpha
   // Of one comparison, alone in being a difference: the first step of Holm.
@@ -45,7 +58,7 @@ inline constexpr std::uint64_t kExactRuns = 400;
 
 struct PowerPoint {
   std::optional<Design> design;  // nothing: it is the earlier stage's variance
-  double variance = 0;           // of one task's difference
+  double variance = 0;           // one unit's difference has it
   double power_normal = 0;
   double power = 0;  // by Student's t, or McNemar's exact test; 0: too few tasks for any verdict
   std::optional<double> sequential;  // with looks

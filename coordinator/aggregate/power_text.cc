@@ -51,9 +51,12 @@ std::string hopeless_text(const PowerStudy& s) {
   const double least = std::min(1.0, least_flip_p(s.tasks) * s.input.family);
   return fmt::format(
       "  With {} no outcome whatever is called a difference: the report's exact p is {} or more{}. "
-      "{} are the fewest.\n",
-      counted(s.tasks, "task"), twelve_digits(least),
-      1 < s.input.family ? ", adjusted for all comparisons" : "", counted(s.fewest_tasks, "task"));
+      "{} are the fewest{}.\n",
+      s.input.counted_units(s.tasks), twelve_digits(least),
+      1 < s.input.family ? ", adjusted for all comparisons" : "",
+      s.input.counted_units(s.fewest_tasks),
+      s.input.repositories ? "; \"analysis: {unit: task}\" in campaign.yaml takes tasks instead"
+                           : "");
 }
 
 Table table_of(const PowerStudy& s) {
@@ -66,7 +69,8 @@ Table table_of(const PowerStudy& s) {
   header.emplace_back("normal");
   header.emplace_back(input.test == PowerInput::Test::kMcNemar ? "mid-p" : "exact");
   header.emplace_back("smallest difference");
-  header.push_back("tasks for " + twelve_digits(input.power));
+  header.push_back((input.repositories ? "repositories for " : "tasks for ") +
+                   twelve_digits(input.power));
   header.emplace_back("");
   Table table(header, 1);
   for (std::size_t i = 0; i < s.points.size(); ++i) {
@@ -102,7 +106,7 @@ std::string more_runs(const PowerStudy& s) {
   constexpr std::uint64_t kLittle = 5;  // below a fifth fewer tasks
   const bool little = (now - std::min(now, then)) * kLittle < now;
   return fmt::format("  Twice the runs ({} of each method a task) {}: {}.\n", twice.runs,
-                     little ? "help little" : "help", counted(then, "task"));
+                     little ? "help little" : "help", s.input.counted_units(then));
 }
 
 std::string decision_text(const PowerStudy& s) {
@@ -110,12 +114,17 @@ std::string decision_text(const PowerStudy& s) {
   const double least = s.points[s.worst].least();
   std::string out = fmt::format(
       "Power {} to show a difference of {} ({} against {}; {}, {}): {}.\n"
-      "  {}, {} of each method a task{}.\n",
+      "  {}{}, {} of each method a task{}.\n",
       three(least), twelve_digits(input.effect), twelve_digits(input.p + input.effect),
       twelve_digits(input.p), test_words(s), level_words(input),
       s.supported ? fmt::format("enough, {} was asked", twelve_digits(input.power))
                   : fmt::format("not enough, {} was asked", twelve_digits(input.power)),
-      counted(s.tasks, "task"), counted(input.runs, "run"),
+      input.counted_units(s.tasks),
+      input.repositories
+          ? fmt::format(" of {:.3g} tasks, between which the difference varies by {}",
+                        input.repositories->tasks, twelve_digits(input.repositories->spread))
+          : "",
+      counted(input.runs, "run"),
       input.looks ? fmt::format(", {}", counted(input.looks->after.size(), "look")) : "");
   out += hopeless_text(s);
   if (!input.tasks) out += "  So many tasks are needed; --n says how many there are.\n";
@@ -126,7 +135,7 @@ std::string needs_text(const PowerStudy& s) {
   if (s.supported) return "";
   std::string out = "\nWhat would do at the least favourable point:\n";
   if (s.needs_tasks)
-    out += fmt::format("  {} instead of {}.\n", counted(*s.needs_tasks, "task"), s.tasks);
+    out += fmt::format("  {} instead of {}.\n", s.input.counted_units(*s.needs_tasks), s.tasks);
   if (s.needs_difference)
     out += fmt::format("  A difference of {} instead of {}, if that is what matters.\n",
                        three(*s.needs_difference), twelve_digits(s.input.effect));

@@ -159,22 +159,23 @@ class Direction {
             std::size_t at)
       : cells_{for_a ? Column(s.a.begin(), s.a.end()) : Column(s.b.begin(), s.b.end()),
                for_a ? Column(s.b.begin(), s.b.end()) : Column(s.a.begin(), s.a.end())},
+        blocks_(s.blocks),
         for_a_(for_a),
         plan_(plan),
         family_(family),
         at_(at) {
     path_ = path_of(cells_, start_of(s));
     lattice_ = lattice_of(cells_, path_);
-    flips_once_ =
-        family.asks_for_p() && lattice_.is_exact() && weighing_of(plan) == Weighing::kTasks;
+    flips_once_ = family.asks_for_p() && lattice_.is_exact() &&
+                  weighing_of(plan) == Weighing::kTasks && blocks_.empty();
   }
 
   // After the first `n` steps; `fixed` has some of the tasks.
   ContrastVerdict verdict_after(std::size_t n, const Fixed* fixed = nullptr) const {
     const Cells cells = after(n);
-    const Sides sides =
-        for_a_ ? Sides{cells.favoured, cells.other} : Sides{cells.other, cells.favoured};
-    Contrast c = judged_contrast(sides.a, sides.b, plan_, flips_of(cells, fixed));
+    const Sides sides = for_a_ ? Sides{cells.favoured, cells.other, blocks_}
+                               : Sides{cells.other, cells.favoured, blocks_};
+    Contrast c = judged_contrast(sides.a, sides.b, plan_, blocks_, flips_of(cells, fixed));
     if (!c.flips) return ContrastVerdict::kNone;
     c.adjusted = family_.adjusted(at_, sides, c.flips->p);
     return verdict_of(c, plan_);
@@ -210,7 +211,7 @@ class Direction {
   using Column = std::vector<TaskCell>;
 
   Start start_of(const Sides& s) const {
-    const auto now = judged_contrast(s.a, s.b, plan_).difference.estimate.value;
+    const auto now = judged_contrast(s.a, s.b, plan_, blocks_).difference.estimate.value;
     Start out{now ? (for_a_ ? *now : -*now) : 0, weighing_of(plan_), {}, {}};
     if (out.weighing == Weighing::kTasks) return out;
     for (std::size_t i = 0; i < cells_.favoured.size(); ++i) {
@@ -260,6 +261,7 @@ class Direction {
   }
 
   Cells cells_;
+  std::span<const std::uint32_t> blocks_;
   bool for_a_;
   const AnalysisPlan& plan_;
   const Family& family_;

@@ -5,16 +5,13 @@
 #include <algorithm>
 
 #include "common/base/text.h"
+#include "common/plan/registration.h"
 #include "common/stats/flip_power.h"
 
 namespace proctor::cli {
 namespace {
 
 constexpr std::size_t kMostNamed = 8;
-
-AnalysisPlan plan_of(const Campaign& campaign) {
-  return campaign.analysis.value_or(AnalysisPlan{});
-}
 
 std::string short_number(double p) {
   return fmt::format("{:.3g}", std::min(1.0, p));
@@ -47,20 +44,27 @@ std::string uncompared_agents(const Campaign& campaign) {
 std::string hopeless_comparisons(const Campaign& campaign) {
   const std::size_t pairs = comparisons_of(campaign).size();
   if (pairs == 0) return "";
-  const double alpha = plan_of(campaign).alpha.real();
-  const std::size_t tasks = campaign.contracts.size();
+  const AnalysisPlan plan = registered_plan(campaign);
+  const double alpha = plan.alpha.real();
+  const auto unit = plan.unit.value_or(AnalysisPlan::Unit::kTask);
+  const std::uint64_t units = units_of(campaign);
   const std::uint64_t fewest = fewest_flip_tasks(alpha / static_cast<double>(pairs));
-  if (fewest <= tasks) return "";
-  const double least = least_flip_p(tasks);
+  if (fewest <= units) return "";
+  const double least = least_flip_p(units);
   const std::string adjusted =
       pairs == 1 ? ""
                  : fmt::format(", {} adjusted for {} comparisons",
                                short_number(least * static_cast<double>(pairs)), pairs);
   return fmt::format(
-      "with {} task{} no comparison can come out as better or worse, whatever the runs do: the "
-      "smallest exact p is {}{}, and alpha is {}. {} tasks are the fewest; proctor power says how "
-      "many show what",
-      tasks, tasks == 1 ? "" : "s", short_number(least), adjusted, short_number(alpha), fewest);
+      "with {} no comparison can come out as better or worse, whatever the runs do: the smallest "
+      "exact p is {}{}, and alpha is {}. {} are the fewest; proctor power says how many show "
+      "what{}",
+      counted_units(unit, units), short_number(least), adjusted, short_number(alpha),
+      counted_units(unit, fewest),
+      !plan.is_over_repositories()
+          ? ""
+          : ". \"analysis: {unit: task}\" in campaign.yaml, before the freeze, takes tasks for the "
+            "units: say so where those of one repository tell as much as those of many");
 }
 
 // "compared will be: strong - noop, weak - noop (...)"; empty: there is one method.
@@ -73,9 +77,13 @@ std::string compared(const Campaign& campaign) {
         (out.empty() ? "" : ", ") + printable(pairs[i].first) + " - " + printable(pairs[i].second);
   if (kMostNamed < pairs.size()) out += fmt::format(" and {} more", pairs.size() - kMostNamed);
   return "compared will be: " + out +
-         (plan_of(campaign).contrasts.empty()
+         (registered_plan(campaign).contrasts.empty()
               ? " (the default: each less one baseline; analysis.contrasts names other pairs)"
-              : " (analysis.contrasts)");
+              : " (analysis.contrasts)") +
+         (registered_plan(campaign).is_over_repositories()
+              ? ", over " + counted_units(*registered_plan(campaign).unit, units_of(campaign)) +
+                    " (analysis.unit)"
+              : "");
 }
 
 std::string as_note(const std::string& text) {
@@ -91,7 +99,13 @@ std::vector<std::pair<std::string, std::string>> comparisons_of(const Campaign& 
     methods.push_back(m.name);
     is_noop.push_back(m.kind == Method::Kind::kNoop);
   }
-  return contrasts_of(plan_of(campaign), methods, is_noop);
+  return contrasts_of(registered_plan(campaign), methods, is_noop);
+}
+
+std::uint64_t units_of(const Campaign& campaign) {
+  const std::vector<std::uint32_t> of = repositories_of(campaign);
+  if (of.empty() || !registered_plan(campaign).is_over_repositories()) return of.size();
+  return *std::ranges::max_element(of);
 }
 
 std::string analysis_text(const Campaign& campaign) {

@@ -99,7 +99,8 @@ Result<Asked> asked_of(const PowerArgs& args) {
     name = campaign.name;
     defaults.tasks = campaign.contracts.size();
     defaults.runs = runs_of_every_task(campaign);
-    const AnalysisPlan plan = campaign.analysis.value_or(AnalysisPlan{});
+    const AnalysisPlan plan = registered_plan(campaign);
+    if (plan.is_over_repositories()) defaults.repositories = units_of(campaign);
     defaults.effect = plan.min_effect.real();
     defaults.alpha = plan.alpha.real();
     comparisons = comparisons_of(campaign);
@@ -202,6 +203,10 @@ void add_power(Command app, int& exit_code) {
          "LOW[:HIGH]");
   option("--k", a->runs, "runs of each method a task (without: 1)", "COUNT");
   option("--n", a->tasks, "tasks (without: as many as it takes)", "COUNT");
+  option("--repositories", a->repositories,
+         "the tasks are of so many, which are the unit (without: as the campaign says)", "COUNT");
+  option("--spread", a->spread,
+         "by how much the difference varies between repositories (without: 0.1)", "RATE");
   option("--alpha", a->alpha, "level, two-sided (without: 0.05)", "RATE");
   option("--power", a->power, "the power that is asked for (without: 0.8)", "RATE");
   option("--test", a->test, "paired (the t test over tasks) or mcnemar (one run a task)", "TEST");

@@ -203,6 +203,26 @@ Status read_test(const PowerArgs& args, PowerInput& out) {
   return ok_status();
 }
 
+// From here on numbers of tasks are numbers of repositories.
+Status read_repositories(const PowerArgs& args, std::optional<std::uint64_t> of, PowerInput& out) {
+  if (!args.repositories.empty() && out.tasks) {
+    PROCTOR_TRY(of, count("--repositories", args.repositories, 1, *out.tasks));
+  }
+  if (!of && args.repositories.empty() && args.spread.empty()) return ok_status();
+  if (!of || out.test == PowerInput::Test::kMcNemar || !out.budgets.empty() ||
+      !args.simulate.empty())
+    return Error{Errc::kInvalid,
+                 "--repositories (with --n), --spread, or a CAMPAIGN whose unit is the repository: "
+                 "--test mcnemar, --budgets and --simulate are of tasks"};
+  of = std::min(*of, *out.tasks);
+  out.repositories = {static_cast<double>(*out.tasks) / static_cast<double>(*of)};
+  if (!args.spread.empty()) {
+    PROCTOR_TRY(out.repositories->spread, within("--spread", args.spread, 0, 1));
+  }
+  out.tasks = of;
+  return ok_status();
+}
+
 }  // namespace
 
 Result<PowerInput> power_input(const PowerArgs& args, const PowerDefaults& defaults) {
@@ -239,6 +259,7 @@ Result<PowerInput> power_input(const PowerArgs& args, const PowerDefaults& defau
   PROCTOR_CHECK_OK(read_looks(args, out));
   PROCTOR_CHECK_OK(read_test(args, out));
   PROCTOR_CHECK_OK(read_curve(args, out));
+  PROCTOR_CHECK_OK(read_repositories(args, defaults.repositories, out));
   return out;
 }
 

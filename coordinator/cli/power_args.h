@@ -12,13 +12,13 @@ namespace proctor::cli {
 // Empty: not given.
 struct PowerArgs {
   std::string campaign, p, effect, rho, r, alpha, power, runs, tasks, test, looks, after, spend;
-  std::string from, compare, costs, budgets, tasks_max, out, simulate;
+  std::string repositories, spread, from, compare, costs, budgets, tasks_max, out, simulate;
   bool exact = false, json = false;
 };
 
 // What a campaign's own files say, where nothing was typed.
 struct PowerDefaults {
-  std::optional<std::uint64_t> tasks;
+  std::optional<std::uint64_t> tasks, repositories;
   std::optional<std::uint32_t> runs;
   std::optional<double> effect, alpha;
 };

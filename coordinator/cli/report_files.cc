@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "common/base/file_lock.h"
-#include "common/base/git_source.h"
 #include "common/contract/money_word.h"
 #include "common/score/agent_end.h"
 #include "common/score/patch_end.h"
@@ -60,29 +59,8 @@ class UnseenCaps {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> known_;  // by task and stage
 };
 
-// Which tasks are of one repository: numbers from 1 in the order of the contracts.
-class Repositories {
- public:
-  explicit Repositories(const Campaign& campaign) {
-    std::map<std::string, std::uint32_t> codes;
-    for (const Contract& c : campaign.contracts) {
-      const bool is_url = c.repository.source.find("://") != std::string::npos;
-      const std::string where =
-          is_url ? redact_urls(c.repository.source)
-                 : (c.origin.folder / c.repository.source).lexically_normal().string();
-      const auto next = static_cast<std::uint32_t>(codes.size() + 1);
-      tasks_.emplace(c.id, codes.emplace(where, next).first->second);
-    }
-  }
-  // 0: nobody knows.
-  std::uint32_t of(const std::string& task) const {
-    const auto it = tasks_.find(task);
-    return it == tasks_.end() ? 0 : it->second;
-  }
-
- private:
-  std::map<std::string, std::uint32_t> tasks_;
-};
+// By task; one that is not there is not known.
+using Repositories = std::map<std::string, std::uint32_t>;
 
 RunRecord planned_run(const FrozenCampaign& frozen, UnseenCaps& unseen,
                       const Repositories& repositories, RunId run) {
@@ -90,7 +68,8 @@ RunRecord planned_run(const FrozenCampaign& frozen, UnseenCaps& unseen,
   r.run = run;
   r.name = frozen.plan.run_name(run);
   r.task = frozen.plan.task(run).id;
-  r.repository = repositories.of(r.task);
+  const auto repository = repositories.find(r.task);
+  r.repository = repository == repositories.end() ? 0 : repository->second;
   r.method = frozen.plan.method(run);
   r.strata = frozen.plan.task(run).strata;
   r.stage = frozen.plan.stage(run);
@@ -231,10 +210,13 @@ Result<ReportInput> input_of(const FrozenCampaign& frozen, const std::optional<S
   input.unit = money_word(frozen.campaign.cost_model);
   input.strata_keys = frozen.plan.shape().strata_keys;
   UnseenCaps unseen(frozen);
-  const Repositories repositories(frozen.campaign);
+  Repositories repositories;
+  const std::vector<std::uint32_t> of_tasks = repositories_of(frozen.campaign);
+  for (std::size_t i = 0; i < of_tasks.size(); ++i)
+    repositories.emplace(frozen.campaign.contracts[i].id, of_tasks[i]);
   for (std::uint32_t r = 0; r < frozen.plan.size(); ++r)
     input.runs.push_back(planned_run(frozen, unseen, repositories, RunId(r)));
-  input.plan = frozen.registration.analysis_plan.value_or(AnalysisPlan{});
+  input.plan = registered_plan(frozen.registration);
   input.plan_registered = frozen.registration.analysis_plan.has_value();
   input.contrasts =
       contrasts_of(input.plan, method_names(frozen.campaign), no_ops(frozen.campaign));

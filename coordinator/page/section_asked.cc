@@ -35,6 +35,7 @@ Markup plan_table(Context& c) {
           << text(x.b);
   table.row({"comparisons", pairs.empty() ? Markup("none shown") : pairs});
   table.row({"adjustment for several comparisons", text(words(c.analysis.adjustment))});
+  if (plan.unit) table.row({"unit of comparisons", text(to_string(*plan.unit))});
   if (!plan.weights.empty())
     table.row({"weights", text(plan.weights_key) + Markup(": ") + text(weights_words(plan))});
   table.row({"replicates where tasks are resampled", number(plan.draws)});

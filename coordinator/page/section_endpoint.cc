@@ -80,7 +80,8 @@ Markup footing(Context& c) {
                  "A tie: dealing the runs of each task out anew between two equal methods gives a "
                  "difference as large in more than 5 of 100 cases. Tasks of one repository are "
                  "alike, so where there are several of each the interval over repositories is the "
-                 "one to read. The verdict is turned by so many unknown outcomes, those first that "
+                 "one to read, whatever the plan's unit. The verdict is turned by so many unknown "
+                 "outcomes, those first that "
                  "move the difference most, had each come out in favour of the method named.");
 }
 
@@ -121,10 +122,10 @@ Markup comparisons(Context& c) {
                                    "none."));
   if (c.analysis.contrasts.empty())
     return element("p", "There is one method only: nothing to compare it with.");
-  DataTable table = c.table(
-      c.analysis.registered
-          ? Markup("Registered comparisons (points; exact p of sign flips over tasks)")
-          : Markup("Comparisons by the default plan (points; exact p of sign flips over tasks)"));
+  DataTable table = c.table((c.analysis.registered ? Markup("Registered comparisons")
+                                                   : Markup("Comparisons by the default plan")) +
+                            Markup(" (points; exact p of sign flips over ") +
+                            text(unit_words(c.analysis.plan)) + Markup(")"));
   const bool joint = c.analysis.adjustment.used == AnalysisPlan::Multiplicity::kMaxT;
   table.words("comparison").words("verdict").numbers("difference").numbers("interval");
   if (joint) table.numbers("holding together");

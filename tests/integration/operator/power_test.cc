@@ -75,7 +75,9 @@ TEST_SUITE("power") {
     const CampaignScene scene(shape);
     const std::string folder = scene.folder().string();
     const CommandOutcome planned = power({folder, "--p", ".05", "--effect", ".9"});
-    CHECK_MESSAGE(contains(planned.out, "2 tasks, 2 runs of each method"), planned.out);
+    // Both tasks are of one repository, which is the unit then.
+    CHECK_MESSAGE(contains(planned.out, "1 repository of 2 tasks"), planned.out);
+    CHECK_MESSAGE(contains(planned.out, "unit: task"), planned.out);
     CHECK(planned.exit_code == 1);
     CHECK_MESSAGE(contains(planned.out, "Power 0.000"), planned.out);
     CHECK_FALSE(fs::exists(scene.folder() / "registration.json"));
@@ -83,9 +85,24 @@ TEST_SUITE("power") {
       const CommandOutcome told = scene.run(command);
       CHECK(told.exit_code == 0);
       CHECK_MESSAGE(contains(told.out, "compared will be: "), told.out);
-      CHECK_MESSAGE(contains(told.out, "note: with 2 tasks no comparison can come out as better"),
+      CHECK_MESSAGE(contains(told.out, "(analysis.unit)"), told.out);
+      CHECK_MESSAGE(contains(told.out, "note: with 1 repository no comparison can come out as"),
                     told.out);
+      CHECK_MESSAGE(contains(told.out, "6 repositories are the fewest"), told.out);
+      CHECK_MESSAGE(contains(told.out, "\"analysis: {unit: task}\""), told.out);
     }
+    scene.edit(scene.folder() / "campaign.yaml", "replicates: 2\n",
+               "replicates: 2\nanalysis: {unit: task}\n");
+    const CommandOutcome tasks = power({folder, "--p", ".05", "--effect", ".9"});
+    CHECK_MESSAGE(contains(tasks.out, "2 tasks, 2 runs of each method"), tasks.out);
+    CHECK_MESSAGE(contains(scene.run("check").out, "note: with 2 tasks no comparison can come"),
+                  tasks.out);
+    CHECK_MESSAGE(contains(power({folder, "--repositories", "2"}).out, "2 repositories of 1 tasks"),
+                  tasks.out);
+    refused({folder, "--spread", ".1"}, "--repositories (with --n)");
+    refused({folder, "--repositories", "3"}, "--repositories: found 3, expected 1 to 2");
+    refused({"--repositories", "3"}, "--repositories (with --n)");
+    refused({folder, "--repositories", "2", "--simulate", "9", "--out", "x"}, "are of tasks");
     // Its runs are open, and then none of them is looked at.
     REQUIRE(scene.run("plan", {"--freeze"}).exit_code == 0);
     refused({folder, "--from", folder, "--compare", "reference,noop"}, "are open");

@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <random>
 
 #include "coordinator/aggregate/details.h"
@@ -52,6 +54,46 @@ const Contrast& contrast(const Analysis& a, const std::string& name) {
     if (c.a == name) return c;
   FAIL("no such contrast");
   return a.contrasts.front();
+}
+
+// Equal methods whose difference varies from unit to unit: how often a verdict says better or
+// worse, and how often the interval leaves out the truth.
+struct Errors {
+  double verdicts = 0, intervals = 0;
+};
+Errors errors_of_equal_methods(std::optional<AnalysisPlan::Unit> unit,
+                               std::span<const std::uint32_t> repositories, double of_repository,
+                               double of_task, int campaigns, std::mt19937& random) {
+  AnalysisPlan plan;
+  plan.unit = unit;
+  std::normal_distribution<double> normal;
+  Errors out;
+  for (int campaign = 0; campaign < campaigns; ++campaign) {
+    std::map<std::uint32_t, double> effects;
+    std::vector<TaskCell> a, b;
+    for (const std::uint32_t r : repositories) {
+      const double effect = effects.try_emplace(r, of_repository * normal(random)).first->second +
+                            of_task * normal(random);
+      const double level = 0.35 + 0.3 * std::generate_canonical<double, 53>(random);
+      constexpr int kRuns = 7;
+      const auto cell = [&](double chance) {
+        TaskCell c;
+        c.scorable = kRuns;
+        c.success =
+            std::binomial_distribution<std::uint64_t>(kRuns, std::clamp(chance, 0.0, 1.0))(random);
+        return c;
+      };
+      a.push_back(cell(level + effect / 2));
+      b.push_back(cell(level - effect / 2));
+    }
+    const Contrast c = contrast_of(a, b, plan, repositories);
+    const bool differs =
+        c.verdict == ContrastVerdict::kBetter || c.verdict == ContrastVerdict::kWorse;
+    const Interval i = *c.difference.estimate.interval;
+    out.verdicts += (differs ? 1.0 : 0.0) / campaigns;
+    out.intervals += (0 < i.low || i.high < 0 ? 1.0 : 0.0) / campaigns;
+  }
+  return out;
 }
 
 }  // namespace
@@ -464,6 +506,141 @@ TEST_SUITE("aggregate") {
         CHECK(near(c.bounds->identified.low, -back.bounds->identified.high));
         if (c.verdict == ContrastVerdict::kBetter) CHECK(0 < *d.value);
         if (c.verdict == ContrastVerdict::kWorse) CHECK(*d.value < 0);
+      }
+    }
+  }
+
+  TEST_CASE("equal methods differ in 5 of 100 campaigns by the registered unit") {
+    constexpr unsigned kSeed = 19;
+    MESSAGE("seed " << kSeed);
+    std::mt19937 random(kSeed);
+    constexpr int kCampaigns = 3'000;
+    const double error = std::sqrt(0.05 * 0.95 / kCampaigns);
+    using Unit = AnalysisPlan::Unit;
+    std::vector<std::uint32_t> own, shared;  // 40 tasks; and 60 tasks of 12 repositories
+    for (std::uint32_t i = 0; i < 40; ++i) own.push_back(i + 1);
+    for (std::uint32_t i = 0; i < 60; ++i) shared.push_back(1 + i % 12);
+    const auto within = [&](double share) { return std::fabs(share - 0.05) <= 3 * error; };
+    const auto holds = [&](Unit unit, const auto& of, double of_repository, double of_task) {
+      const Errors e =
+          errors_of_equal_methods(unit, of, of_repository, of_task, kCampaigns, random);
+      CAPTURE(e.verdicts);
+      CAPTURE(e.intervals);
+      CHECK(within(e.verdicts));
+      CHECK(within(e.intervals));
+    };
+    holds(Unit::kTask, own, 0, 0);
+    holds(Unit::kTask, own, 0, 0.2);
+    holds(Unit::kRepository, own, 0, 0.2);
+    holds(Unit::kRepository, shared, 0, 0.2);
+    holds(Unit::kRepository, shared, 0.1, 0);
+    holds(Unit::kRepository, shared, 0.1, 0.2);
+    // Tasks as units are wrong there.
+    CHECK(0.1 < errors_of_equal_methods(Unit::kTask, shared, 0.1, 0, 500, random).verdicts);
+  }
+
+  TEST_CASE("all of a comparison is by its unit, and the estimate is the same") {
+    std::mt19937 random(1919);
+    using Unit = AnalysisPlan::Unit;
+    for (const auto estimand :
+         {AnalysisPlan::Estimand::kTaskMean, AnalysisPlan::Estimand::kRunMean}) {
+      std::vector<TaskCell> a, b;
+      std::vector<std::uint32_t> repositories;
+      for (std::uint32_t i = 0; i < 24; ++i) {
+        a.push_back(
+            {.scorable = 4, .success = 2 + random() % 3, .error = 0, .invalid = random() % 3});
+        b.push_back({.scorable = 4, .success = random() % 3, .error = 0, .invalid = 0});
+        repositories.push_back(1 + i % 4);
+      }
+      AnalysisPlan plan;
+      plan.estimand = estimand;
+      const Contrast before = contrast_of(a, b, plan, repositories);
+      plan.unit = Unit::kTask;
+      const Contrast tasks = contrast_of(a, b, plan, repositories);
+      plan.unit = Unit::kRepository;
+      const Contrast four = contrast_of(a, b, plan, repositories);
+      // A plan from before there was a choice is as it was.
+      CHECK(before.flips->p == tasks.flips->p);
+      CHECK(before.verdict == ContrastVerdict::kBetter);
+      CHECK(before.units == 24);
+      // Four repositories show nothing: the smallest p is 2 of 16.
+      CHECK(four.units == 4);
+      CHECK(four.tasks == 24);
+      CHECK(four.flips->p == 0.125);
+      CHECK(four.verdict != ContrastVerdict::kBetter);
+      CHECK(*four.difference.estimate.value ==
+            doctest::Approx(*before.difference.estimate.value).epsilon(1e-12));
+      CHECK(four.difference.estimate.interval == four.by_repository->mean.estimate.interval);
+      CHECK(four.difference.p == four.by_repository->mean.p);
+      CHECK(four.flips->p == four.by_repository->flips.p);
+      CHECK(four.bounds->identified == tasks.bounds->identified);
+      CHECK(four.bounds->interval != tasks.bounds->interval);
+      CHECK(four.not_inferior != tasks.not_inferior);
+      CHECK(0.125 <= *four.loss_p);
+      CHECK(verdict_note(four, plan).find("unit: task") != std::string::npos);
+      CHECK(verdict_note(before, AnalysisPlan{}).find("unit: task") == std::string::npos);
+      // One repository: no interval, and no verdict.
+      const std::vector<std::uint32_t> one(24, 1);
+      const Contrast alone = contrast_of(a, b, plan, one);
+      CHECK(alone.verdict == ContrastVerdict::kNotShown);
+      CHECK(alone.difference.estimate.why == Why::kOneGroup);
+      CHECK_FALSE(alone.difference.estimate.interval);
+      CHECK_FALSE(alone.equivalence);
+      CHECK_FALSE(alone.bounds->interval);
+    }
+  }
+
+  TEST_CASE("a repository of one task each is a task") {
+    std::mt19937 random(7);
+    std::vector<TaskCell> a, b;
+    std::vector<std::uint32_t> own;
+    for (std::uint32_t i = 0; i < 12; ++i) {
+      a.push_back({.scorable = 3, .success = random() % 4});
+      b.push_back({.scorable = 3, .success = random() % 4});
+      own.push_back(i + 1);
+    }
+    AnalysisPlan plan;
+    const Contrast tasks = contrast_of(a, b, plan, own);
+    plan.unit = AnalysisPlan::Unit::kRepository;
+    const Contrast blocks = contrast_of(a, b, plan, own);
+    CHECK(tasks.flips->p == blocks.flips->p);
+    CHECK(tasks.difference.estimate.interval->low ==
+          doctest::Approx(blocks.difference.estimate.interval->low).epsilon(1e-10));
+    CHECK(tasks.verdict == blocks.verdict);
+  }
+
+  TEST_CASE("max-t draws and flips repositories, and few of them leave it to Holm") {
+    std::mt19937 random(3);
+    for (const std::uint32_t repositories : {10U, 60U}) {
+      Runs runs;
+      for (std::uint32_t i = 0; i < 120; ++i)
+        for (const char* method : {"x", "y", "z"})
+          for (int r = 0; r < 2; ++r) {
+            runs.ended("task-" + std::to_string(1000 + i), "c", method,
+                       random() % 5 < (*method == 'x' ? 4 : 1) ? RunOutcome::kSuccess
+                                                               : RunOutcome::kFailure);
+            runs.records.back().repository = 1 + i % repositories;
+          }
+      ReportInput input;
+      input.campaign = "joint";
+      input.strata_keys = {"language"};
+      input.runs = runs.records;
+      input.plan.unit = AnalysisPlan::Unit::kRepository;
+      input.plan.multiplicity = AnalysisPlan::Multiplicity::kMaxT;
+      input.contrasts = {{"x", "y"}, {"z", "y"}};
+      const CampaignReport report = build_report(input);
+      const Analysis& analysis = *report.analysis;
+      const bool joint = analysis.adjustment.used == AnalysisPlan::Multiplicity::kMaxT;
+      CHECK(joint == (repositories == 60));
+      CHECK(words(analysis.adjustment).find("repositories") != std::string::npos);
+      CHECK(analysis.contrasts[0].units == repositories);
+      CHECK(analysis.contrasts[0].verdict == ContrastVerdict::kBetter);
+      if (joint) {
+        // Wider than alone, and around the estimate.
+        const Interval wide = *analysis.contrasts[0].simultaneous;
+        const Interval alone = *analysis.contrasts[0].difference.estimate.interval;
+        CHECK(alone.high - alone.low < wide.high - wide.low);
+        CHECK(wide.high - wide.low < 1.5 * (alone.high - alone.low));
       }
     }
   }

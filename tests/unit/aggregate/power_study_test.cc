@@ -261,6 +261,47 @@ TEST_SUITE("power study") {
     }
   }
 
+  TEST_CASE("where repositories are the unit, more tasks of them do not help for ever") {
+    PowerInput in = asked();
+    in.rho_low = in.rho_high = .5;
+    in.effect = .15;
+    const auto with = [&](std::uint64_t repositories, double tasks, double spread) {
+      in.tasks = repositories;
+      in.repositories = PowerInput::Repositories{tasks, spread};
+      return study(in);
+    };
+    const PowerStudy alike = with(40, 2.5, 0);
+    PowerInput of_tasks = in;
+    of_tasks.repositories.reset();
+    of_tasks.tasks = 100;
+    const PowerPoint& tasks = study(of_tasks).points[0];
+    // A repository of 2.5 tasks that are not alike has 2.5 times the weight of a task.
+    CHECK(alike.points[0].variance == doctest::Approx(tasks.variance / 2.5));
+    CHECK(alike.points[0].power_normal == doctest::Approx(tasks.power_normal));
+    CHECK(alike.points[0].power < tasks.power);
+    CHECK_FALSE(alike.points[0].flips);
+    const PowerStudy varied = with(40, 2.5, .2);
+    CHECK(varied.points[0].variance == doctest::Approx(tasks.variance / 2.5 + .04));
+    CHECK(varied.points[0].power < alike.points[0].power);
+    CHECK(with(8, 1e6, .2).points[0].power < .5);
+    const PowerStudy few = with(4, 12.5, .1);
+    CHECK(few.is_hopeless());
+    CHECK(few.points[0].least() == 0);
+    CHECK(few.fewest_tasks == 6);
+    const std::string text = render_power_text(few);
+    CAPTURE(text);
+    CHECK(says(text, "4 repositories of 12.5 tasks"));
+    CHECK(says(text, "6 repositories are the fewest"));
+    CHECK(says(text, "unit: task"));
+    const Json analysis = parse_json(render_power_json(few)).value();
+    CHECK(JsonSchema("power_analysis").violations(analysis) == "");
+    CHECK(analysis.at("repositories") == Json{{"tasks_of_each", "12.5"}, {"spread", "0.1"}});
+    const Json values = parse_json(render_power_values_json(few, kOf)).value();
+    CHECK(JsonSchema("power_analysis_compute_report").violations(values) == "");
+    CHECK(member(values.at("values"), "id", "v[0]").at("formula") == "repository_v");
+    CHECK(parse_json(render_power_sweeps_json(with(1, 50, .1), kOf)).ok());
+  }
+
   TEST_CASE("numbers have twelve digits and no exponent") {
     CHECK(twelve_digits(0.1) == "0.1");
     CHECK(twelve_digits(0) == "0");

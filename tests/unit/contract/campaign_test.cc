@@ -104,6 +104,7 @@ TEST_SUITE("contract") {
                   "  pass_k: [1, 3]\n"
                   "  multiplicity: max_t\n"
                   "  bootstrap: {draws: 10000}\n"
+                  "  unit: task\n"
                   "  weights: {language: {shell: 1}}\n" +
                       methods);
     Diagnostics out;
@@ -117,6 +118,7 @@ TEST_SUITE("contract") {
     CHECK(plan.pass_k == std::vector<std::uint32_t>{1, 3});
     CHECK(plan.multiplicity == AnalysisPlan::Multiplicity::kMaxT);
     CHECK(plan.draws == 10'000);
+    CHECK(plan.unit == AnalysisPlan::Unit::kTask);
     CHECK(plan.weights_key == "language");
     CHECK(plan.weights.at("shell").value == 1'000'000);
     for (const auto& [from, to, said] : std::vector<std::array<std::string, 3>>{
@@ -130,6 +132,8 @@ TEST_SUITE("contract") {
              {"alpha: \"0.0000001\"", "alpha: 0.05", ""},
              {"[1, 3]", "[3, 1]", "analysis.pass_k[1]"},
              {"[3, 1]", "[1]", ""},
+             {"unit: task", "unit: run", "analysis.unit"},
+             {"unit: run", "unit: repository", ""},
              {"max_t", "max-t", "analysis.multiplicity"},
              {"max-t", "holm", ""},
              {"draws: 10000", "draws: 999", "analysis.bootstrap.draws"},

@@ -253,6 +253,38 @@ TEST_SUITE("plan") {
     CHECK(*parse_registration(to_json(older)) == older);
   }
 
+  TEST_CASE(
+      "tasks that share a repository make it the unit, but not of what was registered before") {
+    Campaign c = campaign();
+    c.contracts.resize(2, c.contracts.front());
+    c.contracts[1].id = "json-lib-2";
+    using Unit = AnalysisPlan::Unit;
+    for (const bool written : {false, true}) {
+      if (written) c.analysis.emplace();
+      c.contracts[1].repository.source = "https://example.org/other.git";
+      CHECK_FALSE(registered_plan(registered(c)).unit);
+      c.contracts[1].repository = c.contracts[0].repository;
+      const Registration shared = registered(c);
+      CHECK(registered_plan(c).unit == Unit::kRepository);
+      CHECK(registered_plan(shared).unit == Unit::kRepository);
+      CHECK(*parse_registration(to_json(shared)) == shared);
+      // Registered by a version that had no units: it keeps its tasks, and may go on.
+      Registration before = shared;
+      before.analysis.erase("unit");
+      CHECK_FALSE(registered_plan(before).unit);
+      CHECK(differences(before, shared).empty());
+      CHECK(differences(shared, shared).empty());
+      Campaign tasks = c;
+      if (!written) tasks.analysis.emplace();
+      tasks.analysis->unit = Unit::kTask;
+      CHECK(registered_plan(registered(tasks)).unit == Unit::kTask);
+      for (const Registration& r : {shared, before}) {
+        CHECK_FALSE(differences(r, registered(tasks)).empty());
+        CHECK_FALSE(differences(registered(tasks), r).empty());
+      }
+    }
+  }
+
   TEST_CASE("a plan of analysis is registered whole, and none promises the defaults") {
     const Registration without = registered();
     CHECK(to_json(without).find("analysis_plan") == std::string::npos);
@@ -270,17 +302,18 @@ TEST_SUITE("plan") {
     c.analysis->draws = 10'000;
     c.analysis->weights_key = "language";
     c.analysis->weights = {{"go", {400'000}}, {"rust", {600'000}}};
+    c.analysis->unit = AnalysisPlan::Unit::kTask;
     const Registration with = registered(c);
     const auto back = parse_registration(to_json(with));
     REQUIRE_MESSAGE(back.ok(), back.error().detail);
     CHECK(*back == with);
     CHECK(to_json(with).find("\"alpha\": \"0.01\"") != std::string::npos);
     const auto told = differences(without, with);
-    CHECK(told.size() == 8);
+    CHECK(told.size() == 9);
     CHECK(told[1] ==
           "analysis plan bootstrap: registered \"{\"draws\":2000}\", now "
           "\"{\"draws\":10000}\"");
-    CHECK(differences(with, without).size() == 8);
+    CHECK(differences(with, without).size() == 9);
     // What is as it always was keeps its bytes.
     CHECK(to_json(defaults).find("multiplicity") == std::string::npos);
     CHECK(to_json(defaults).find("bootstrap") == std::string::npos);
@@ -297,6 +330,7 @@ TEST_SUITE("plan") {
              {"\"multiplicity\": \"max_t\"", "\"multiplicity\": \"holm\""},
              {"\"multiplicity\": \"max_t\"", "\"multiplicity\": \"bonferroni\""},
              {"\"draws\": 10000", "\"draws\": 999"},
+             {"\"unit\": \"task\"", "\"unit\": \"run\""},
              {"\"go\": \"0.4\"", "\"go\": \"0.5\""},
              {"\"go\": \"0.4\"", "\"go\": 0.4"},
              {"\"draws\": 10000", "\"draws\": \"10000\""},

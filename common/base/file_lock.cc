@@ -12,6 +12,7 @@ namespace proctor {
 namespace {
 
 Result<UniqueFd> lock(const fs::path& path, int operation) {
+  PROCTOR_CHECK_OK(make_private_dirs(path.parent_path()));
   Result<UniqueFd> opened = open_own_file(path, O_RDWR | O_CREAT);
   if (!opened.ok()) return in_context("lock", std::move(opened).error());
   UniqueFd fd = std::move(opened).value();

@@ -11,8 +11,8 @@ namespace proctor {
 
 class FileLock {
  public:
-  // Waits until it is ours.  The file is made if it is not there and is never removed: removing
-  // it would let two holders lock two different inodes of one name.
+  // Waits until it is ours.  The file is made if it is not there, with its folder (0700), and is
+  // never removed: removing it would let two holders lock two different inodes of one name.
   static Result<FileLock> acquire(const fs::path& path);
   static Result<FileLock> try_acquire(const fs::path& path);
   // Together with others who share it; waits for one who does not.

@@ -1,8 +1,8 @@
 #include "common/contract/campaign.h"
-#include "common/base/git_source.h"
 
 #include <algorithm>
 
+#include "common/base/git_source.h"
 #include "common/base/limits.h"
 
 namespace proctor {

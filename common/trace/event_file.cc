@@ -24,4 +24,12 @@ Status each_event(const fs::path& run_dir, const std::function<void(const Event&
   return ok_status();
 }
 
+Result<Json> last_event(const fs::path& run_dir, std::string_view type) {
+  Json out;
+  PROCTOR_CHECK_OK(each_event(run_dir, [&](const Event& event) {
+    if (event.type == type) out = event.payload;
+  }));
+  return out;
+}
+
 }  // namespace proctor

@@ -42,4 +42,8 @@ Result<std::vector<TreeEntry>> list_tree(const fs::path& dir);
 // Digest and length of a regular file, read without following a link at its end.
 Result<EvidenceFile> hash_file(const fs::path& dir, const std::string& relative);
 
+// The payload of the last event of this type in the log of a run directory, up to a line that is
+// being written; null: there is none.  Errors: of each_event().
+Result<Json> last_event(const fs::path& run_dir, std::string_view type);
+
 }  // namespace proctor

@@ -136,16 +136,10 @@ const Json& member(const Json& json, std::string_view name) {
 }
 
 // Lists the files of the agent that its method would have kept, each with why it was not.
-std::string not_kept(const fs::path& dir) {
-  const Result<std::string> log = read_file(dir / kEventsFile, limits::kEventLogBytes);
-  const std::size_t at = log.ok() ? log->find("\"type\":\"agent.kept\"") : std::string::npos;
-  if (at == std::string::npos) return "";
-  const std::size_t begin = log->rfind('\n', at) + 1;  // or 0: npos + 1
-  const Result<Json> event =
-      parse_json(std::string_view(*log).substr(begin, log->find('\n', at) - begin));
-  if (!event.ok()) return "";
+Result<std::string> not_kept(const fs::path& dir) {
+  PROCTOR_TRY(const Json kept, last_event(dir, "agent.kept"));
   std::string out;
-  for (const Json& l : member(member(*event, "payload"), "left_out"))
+  for (const Json& l : member(kept, "left_out"))
     if (l.is_object() && l.contains("path") && l["path"].is_string() && l.contains("why") &&
         l["why"].is_string())
       out += "    not kept of its agent: " + printable(l["path"].get<std::string>(), kShownOfName) +
@@ -153,13 +147,14 @@ std::string not_kept(const fs::path& dir) {
   return out;
 }
 
-// What the checks said, from the report in the run directory.
-std::string checks_of(const StateFolder& folder, const std::string& name, AttemptNo no) {
+// What the checks said, from the report in the run directory; empty: there is none here.
+Result<std::string> checks_of(const StateFolder& folder, const std::string& name, AttemptNo no) {
   const fs::path dir = folder.attempt(name, no);
   const Result<std::string> bytes = read_file(dir / "report.json", limits::kConfigFileBytes);
-  if (!bytes.ok()) return "";
+  if (!bytes.ok() && bytes.error().code == Errc::kNotFound) return std::string();
+  PROCTOR_CHECK_OK(bytes);
   const Result<RunReport> report = parse_report(*bytes);
-  if (!report.ok()) return "  its report cannot be read: " + report.error().detail + "\n";
+  if (!report.ok()) return in_context((dir / "report.json").string(), report.error());
   std::string out;
   const PatchEnd& patch = report->application;
   if (!patch.refused.empty()) {
@@ -191,7 +186,8 @@ std::string checks_of(const StateFolder& folder, const std::string& name, Attemp
     if (f.path.starts_with(std::string(kKeptDir) + "/"))
       out += "    kept of its agent: " + printable(f.path) + " (" + std::to_string(f.bytes) +
              " bytes)\n";
-  out += not_kept(dir);
+  PROCTOR_TRY(const std::string left_out, not_kept(dir));
+  out += left_out;
   return out + "    evidence: " + dir.string() + "\n";
 }
 
@@ -351,7 +347,9 @@ Result<int> explain_json(const std::string& folder, const AskedRun& asked, bool 
   return kOk;
 }
 
-Result<std::string> explain(const std::string& folder, const AskedRun& asked, bool calls) {
+// `unread`: the first piece of evidence that is here and cannot be read.
+Result<std::string> explain(const std::string& folder, const AskedRun& asked, bool calls,
+                            Status& unread) {
   const auto& [frozen, run] = asked;
   PROCTOR_TRY(const CampaignReport report, read_report(frozen));
   const RunRecord& r = report.runs[run.raw()];
@@ -385,9 +383,12 @@ Result<std::string> explain(const std::string& folder, const AskedRun& asked, bo
   if (!fs::exists(frozen.folder.journal(), ec)) return out;
   PROCTOR_TRY(JournalReader journal, open_journal(frozen.folder));
   PROCTOR_TRY(const std::vector<AttemptRecord> attempts, journal.attempts_of(run));
-  for (const AttemptRecord& a : attempts)
-    out += attempt_line(a, r, unit) + models_line(a.core.usage) +
-           checks_of(frozen.folder, r.name, a.core.attempt.no);
+  for (const AttemptRecord& a : attempts) {
+    out += attempt_line(a, r, unit) + models_line(a.core.usage);
+    const Result<std::string> checks = checks_of(frozen.folder, r.name, a.core.attempt.no);
+    out += checks.ok() ? *checks : "    its evidence cannot be read\n";
+    if (!checks.ok() && unread.ok()) unread = checks.error();
+  }
   out += unmetered_line(r);
   PROCTOR_TRY(const RestoredState state, journal.load());
   for (const RunReviewed& v : state.reviews)
@@ -409,11 +410,12 @@ Result<int> explain_to(const ExplainArgs& args) {
   PROCTOR_TRY(const AskedRun asked,
               find_asked(args.folder, args.run, args.tried ? Whose::kTry : Whose::kCampaign));
   if (args.json) return explain_json(args.folder, asked, args.calls);
+  Status unread = ok_status();
   PROCTOR_TRY(const std::string text, args.call == 0
-                                          ? explain(args.folder, asked, args.calls)
+                                          ? explain(args.folder, asked, args.calls, unread)
                                           : explain_call(asked.frozen, asked.run, args.call));
   std::fputs(text.c_str(), stdout);
-  return kOk;
+  return code_of(unread);
 }
 
 }  // namespace

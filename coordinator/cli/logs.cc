@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <fstream>
 #include <map>
@@ -131,7 +132,7 @@ bool is_of(const fs::path& relative, const std::string& phase) {
 }
 
 // What programs wrote to their streams; no link is followed.
-std::vector<fs::path> streams_in(const fs::path& dir, const std::string& phase) {
+Result<std::vector<fs::path>> streams_in(const fs::path& dir, const std::string& phase) {
   std::vector<fs::path> out;
   std::error_code ec;
   for (fs::recursive_directory_iterator it(dir, ec), end; !ec && it != end; it.increment(ec)) {
@@ -142,6 +143,8 @@ std::vector<fs::path> streams_in(const fs::path& dir, const std::string& phase) 
     const fs::path relative = it->path().lexically_relative(dir);
     if (is_of(relative, phase) && !is_kept(relative)) out.push_back(relative);
   }
+  if (ec && ec != std::errc::no_such_file_or_directory)
+    return errno_error("read " + dir.string(), ec.value());
   std::ranges::sort(out, {}, [](const fs::path& p) { return std::pair(rank_of(p), p.string()); });
   return out;
 }
@@ -215,11 +218,12 @@ std::size_t cut_character(std::string_view piece) {
 }
 
 // Everything behind `from`; where it now ends.
-std::uint64_t put_file(const fs::path& file, std::uint64_t from, const std::string& head,
-                       bool raw) {
-  if (!check_own_file(file).ok()) return from;  // a pipe would be waited for
+Result<std::uint64_t> put_file(const fs::path& file, std::uint64_t from, const std::string& head,
+                               bool raw) {
+  PROCTOR_CHECK_OK(check_own_file(file));  // a pipe would be waited for
   std::ifstream in(file, std::ios::binary);
-  if (!in) return from;
+  if (!in && errno == ENOENT) return from;  // it has just moved
+  if (!in) return errno_error("read " + file.string(), errno);
   in.seekg(static_cast<std::streamoff>(from));
   std::string piece(kPieceBytes, '\0');
   bool told = head.empty();
@@ -239,18 +243,20 @@ std::uint64_t put_file(const fs::path& file, std::uint64_t from, const std::stri
   return from;
 }
 
-// One look: what has come since the last one.
-void put_new(const Place& place, const LogsArgs& args, std::map<std::string, std::uint64_t>& seen,
-             std::string& last) {
-  for (const fs::path& relative : streams_in(place.dir, args.phase)) {
+// One look: what has come since the last one.  An error: of the first stream that cannot be read.
+Status put_new(const Place& place, const LogsArgs& args, std::map<std::string, std::uint64_t>& seen,
+               std::string& last) {
+  PROCTOR_TRY(const std::vector<fs::path> streams, streams_in(place.dir, args.phase));
+  for (const fs::path& relative : streams) {
     const std::string name = relative.string();
     std::uint64_t& from = seen[name];
     const std::string head = last == name ? "" : "==> " + printable(name) + " <==\n";
-    const std::uint64_t end = put_file(place.dir / relative, from, head, args.raw);
+    PROCTOR_TRY(const std::uint64_t end, put_file(place.dir / relative, from, head, args.raw));
     if (from < end) last = name;
     from = end;
   }
   std::fflush(stdout);
+  return ok_status();
 }
 
 Result<int> show_logs(const LogsArgs& args) {
@@ -258,7 +264,7 @@ Result<int> show_logs(const LogsArgs& args) {
   PROCTOR_TRY(Place place, place_of(subject, args.attempt));
   std::map<std::string, std::uint64_t> seen;
   std::string last;
-  put_new(place, args, seen, last);
+  PROCTOR_CHECK_OK(put_new(place, args, seen, last));
   // Its files move from the worker to the evidence, where they have the same names.
   constexpr std::chrono::milliseconds kEvery{300};
   while (args.follow && place.live) {
@@ -266,7 +272,7 @@ Result<int> show_logs(const LogsArgs& args) {
     Result<Place> now = place_of(subject, place.attempt);
     if (now.ok()) {
       place = std::move(now).value();
-      put_new(place, args, seen, last);
+      PROCTOR_CHECK_OK(put_new(place, args, seen, last));
     } else if (now.error().code != Errc::kNotFound) {
       return std::move(now).error();
     }
@@ -289,9 +295,15 @@ Result<int> show_diff(const LogsArgs& args) {
     return Error{Errc::kNotFound, "attempt " + std::to_string(place.attempt) + " of " + args.run +
                                       " has no patch: it " +
                                       (place.live ? "is still at work" : "never came so far")};
-  if (fs::file_size(patch, ec) == 0)
+  PROCTOR_TRY(const std::uint64_t bytes, put_file(patch, 0, "", args.raw));
+  if (bytes == 0) {
+    PROCTOR_TRY(const Json made, last_event(place.dir, "mutation"));
+    if (made.is_object() && made.contains("unreadable"))
+      return Error{Errc::kCorrupt,
+                   fmt::format("what attempt {} of {} left could not be read: {}", place.attempt,
+                               args.run, printable(made.value("unreadable", std::string())))};
     std::fprintf(stderr, "attempt %u of %s changed nothing\n", place.attempt, args.run.c_str());
-  put_file(patch, 0, "", args.raw);
+  }
   tell_spelled_out();
   return kOk;
 }

@@ -139,6 +139,7 @@ class Campaign(Place):
                  write=faultlib.make_template, **made):
         super().__init__(programs, at, prefix, parent, keep, own_redis)
         self.roots, self.endpoint = {}, None
+        self.raised, self.asked = [], None  # what `global` was raised to; (to, the command) of a raise under way
         self.temporary = self.folder / "tmp"  # goes with the folder, with all that killed programs leave there
         self.env = dict(os.environ, TMPDIR=str(self.temporary), PROCTOR_SHARE_USER="1")
         self.temporary.mkdir()
@@ -225,6 +226,44 @@ class Campaign(Place):
             if it.name in self.roots and it.code() != 0:
                 self.clean_up(it.name, self.roots[it.name])
 
+    # ---- a raise while it is disturbed
+
+    def _raise(self, to):
+        return [self.programs.proctor, "budget", "raise", self.camp, "global", f"{to / 1e6:.6f}", "--reason", "a drill", "--by", "driver"]
+
+    def begin_raise(self):
+        """Asks for a little more, so little that no run can be paid with it; at most one is under way."""
+        before = faultlib.cap(self.camp)
+        if self.asked and before == self.asked[0]:
+            self.finish_raise()
+        if self.asked or before is None:
+            return
+        self.asked = before + 100, subprocess.Popen([str(w) for w in self._raise(before + 100)], env=self.env, stdin=subprocess.DEVNULL,
+                                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def finish_raise(self, ended=lambda: False):
+        """Says it again until the journal has it; or until all has `ended`, when it may be there or not."""
+        if not self.asked:
+            return
+        (to, command), self.asked = self.asked, None
+        command.wait(LONG)
+
+        def there():
+            if faultlib.cap(self.camp) == to or ended():
+                return True
+            subprocess.run([str(w) for w in self._raise(to)], env=self.env, stdin=subprocess.DEVNULL, capture_output=True)
+            return False
+        wait_for(there, "a raise is in force", self.said)
+        if faultlib.cap(self.camp) == to:
+            self.raised.append(to)
+
+    def raise_while(self, disturb=lambda: None):
+        self.begin_raise()
+        try:
+            return disturb()
+        finally:
+            self.finish_raise()
+
     # ---- what it came to
 
     def rows(self, query):
@@ -244,7 +283,12 @@ class Campaign(Place):
 
     def books(self, redis=None):
         """What is wrong with its money or what the auditors see."""
-        return faultlib.money_problems(self.camp) + faultlib.auditors(self.programs, self.camp, redis)
+        return faultlib.money_problems(self.camp) + self.raise_problems() + faultlib.auditors(self.programs, self.camp, redis)
+
+    def raise_problems(self):
+        """Each raise that was asked for is in force, once."""
+        found = faultlib.raises(self.camp)
+        return [] if found == self.raised else [f"global was raised to {self.raised}, in the journal to {found}"]
 
     def differs(self, undisturbed):
         own = self.summary()

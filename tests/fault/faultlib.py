@@ -243,6 +243,20 @@ def summary(camp):
     return out
 
 
+def raises(camp):
+    """What `global` was raised to, in the journal's order."""
+    notes = [json.loads(n["detail"]) for n in rows(camp, "SELECT detail FROM notes WHERE kind = 'budget_raised' ORDER BY seq")]
+    return [n["to"] for n in notes if n["name"] == "global"]
+
+
+def cap(camp):
+    """Of `global` as raised; None while nothing has begun."""
+    try:
+        return raises(camp)[-1] if raises(camp) else rows(camp, "SELECT cap FROM scopes WHERE id = 0")[0]["cap"]
+    except (sqlite3.Error, IndexError):
+        return None
+
+
 def money_problems(camp):
     problems = []
     for r in rows(camp, "SELECT run, attempt, state FROM attempts WHERE settled_ms IS NULL AND state NOT IN ('denied', 'voided')"):
@@ -250,8 +264,8 @@ def money_problems(camp):
     balance = rows(camp, "SELECT * FROM balance")[0]
     if balance["reserved"] != 0:
         problems.append(f"{balance['reserved']} micro-dollars are reserved at the end")
-    if balance["spent"] > balance["cap"]:
-        problems.append(f"{balance['spent']} spent of {balance['cap']}")
+    if balance["spent"] > cap(camp):
+        problems.append(f"{balance['spent']} spent of {cap(camp)}")
     return problems
 
 

@@ -131,7 +131,8 @@ Result<fs::path> MirrorStore::ensure(const GitSource& source, const ObjectId& co
   const auto damaged = [](const Status& s) { return !s.ok() && s.error().code == Errc::kCorrupt; };
   if (early.error().code != Errc::kNotFound && !damaged(early))
     return context_of(source, early.error());
-  PROCTOR_CHECK_OK(make_dirs(dir));
+  if (auto home = GitProgram::create(root_ / "home"); !home.ok())  // deleted with its root
+    return std::move(home).error();
   PROCTOR_TRY(const FileLock lock, FileLock::acquire(dir / "lock"));
   const Status now = check_present(objects, commit);
   if (now.ok()) return objects;  // somebody was faster

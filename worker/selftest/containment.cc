@@ -159,6 +159,7 @@ ContainmentResult Containment::prove(const SandboxSpec& spec) {
       result.verdict = Verdict::kEscaped;
       break;
     case IsolationProof::Verdict::kUnseen:
+    case IsolationProof::Verdict::kUnfit:
       result.verdict = Verdict::kNotTried;
       break;
   }

@@ -12,9 +12,10 @@ namespace proctor {
 
 struct IsolationProof {
   // kUnseen: it stands in a place whose processes this host does not see, so nothing is known.
-  enum class Verdict { kProved, kRefuted, kUnseen };
+  // kUnfit: one of the ordinary commands in docs/sandbox.md fails in it; asked of runsc alone.
+  enum class Verdict { kProved, kRefuted, kUnseen, kUnfit };
   Verdict verdict = Verdict::kUnseen;
-  std::string detail;  // "the pid namespace is the host's; ..."
+  std::string detail;  // "the pid namespace is the host's; ..."; the version and what failed
 };
 
 inline constexpr const char* kAttackAt = "/opt/selftest";  // where the program's folder is shown

@@ -5,6 +5,9 @@
 #include <optional>
 #include <utility>
 
+#include "common/base/subprocess.h"
+#include "common/base/text.h"
+#include "worker/sandbox/oci_runtime.h"
 #include "worker/sandbox/runtime_files.h"
 #include "worker/selftest/attack_program.h"
 #include "worker/selftest/isolation_proof.h"
@@ -14,6 +17,26 @@ namespace proctor {
 namespace {
 
 constexpr const char* kFolderPrefix = "proctor-proof-";
+// Prints a line for each command that fails; one that this host lacks (127) does not count.
+constexpr const char* kOrdinary =
+    "echo x > f; for c in 'ls -l' 'stat f' 'cp f g' 'mv g h' 'cat h' 'mkdir d' 'ln -s f l' "
+    "'chmod 600 h' 'find . -name h' 'rm -r d h l'; do said=$($c 2>&1); code=$?; "
+    "[ $code = 0 ] || [ $code = 127 ] || echo \"$c: exit $code, $said\"; done; echo done";
+
+// The first that fails, by this host's programs; "done": all work.
+Result<std::string> failing_command(SandboxEngine& engine, SandboxSpec spec, const fs::path& dir) {
+  std::error_code ec;
+  for (const char* at : {"/bin", "/lib", "/lib64", "/usr"})
+    if (const fs::path real = fs::canonical(at, ec); !ec) spec.mounts.push_back({real, at, false});
+  ExecSpec exec;
+  exec.command = kOrdinary;
+  exec.stdout_file = dir / "ordinary";
+  exec.stderr_file = dir / "stderr";
+  PROCTOR_TRY(const auto sandbox, engine.open(spec));
+  PROCTOR_TRY([[maybe_unused]] const ExecOutcome outcome, sandbox->run(exec, {}));
+  PROCTOR_TRY(const std::string said, read_file(exec.stdout_file, exec.output_max));
+  return said.substr(0, said.find('\n'));
+}
 
 }  // namespace
 
@@ -49,7 +72,18 @@ Result<IsolationProof> prove_kind(SandboxEngine& engine, const SandboxOptions& o
   PROCTOR_TRY(spec.image, import_attack_image(apart.images, dir.path()));
   PROCTOR_TRY(const auto other, open_sandbox_engine(SandboxKind::kOci, apart));
   if (!other->has_own_users()) spec.user.reset();  // its store lies on another file system
-  return prove_isolation(*other, spec, place);
+  PROCTOR_TRY(IsolationProof proof, prove_isolation(*other, spec, place));
+  if (options.oci_runtime != kRunsc || proof.verdict == IsolationProof::Verdict::kRefuted)
+    return proof;
+  const Result<std::string> failing = failing_command(*other, spec, dir.path());
+  if (failing.ok() && *failing == "done") return proof;
+  CommandSpec version;
+  version.argv = {kRunsc, "--version"};
+  PROCTOR_TRY(const std::string said, run_for_output(version));
+  return IsolationProof{IsolationProof::Verdict::kUnfit,
+                        printable(said.substr(0, said.find('\n'))) +
+                            " fails ordinary commands (docs/sandbox.md): " +
+                            printable(failing.ok() ? *failing : failing.error().detail)};
 }
 
 }  // namespace proctor

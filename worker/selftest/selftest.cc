@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "worker/sandbox/cgroup.h"
+#include "worker/selftest/isolation_proof.h"
 #include "worker/selftest/loaded_image.h"
 #include "worker/workspace/bounded_disk.h"
 #include "worker/workspace/probe.h"
@@ -76,6 +77,12 @@ class Selftest {
       report.missing = engine.error().detail;
       return report;
     }
+    if (kind == SandboxKind::kOci)
+      if (const auto proof = prove_kind(**engine, sandbox_);
+          proof.ok() && proof->verdict == IsolationProof::Verdict::kUnfit) {
+        report.missing = proof->detail;
+        return report;
+      }
     report.limits = (*engine)->enforcement();
     // Workers offer it from here on, whatever keeps us from attacking it.
     if (const Status done = attack(**engine, make_image, report); !done.ok())

@@ -151,15 +151,18 @@ Status Engines::proved(SandboxKind kind, SandboxEngine& engine) {
   if (!proof.ok() || proof->verdict == IsolationProof::Verdict::kUnseen)
     log::warn(name + ": whether it isolates is not known: " +
               (proof.ok() ? proof->detail : proof.error().detail));
-  if (proof.ok() && proof->verdict == IsolationProof::Verdict::kRefuted)
+  if (proof.ok() && proof->verdict == IsolationProof::Verdict::kUnfit)
+    status = Error{Errc::kUnavailable, proof->detail};
+  if (proof.ok() && proof->verdict == IsolationProof::Verdict::kRefuted) {
     status = Error{Errc::kUnavailable, name + " does not isolate on this host: " + proof->detail};
+    refuted_.insert(kind);
+  }
   return proofs_.emplace(kind, std::move(status)).first->second;
 }
 
 bool Engines::is_refuted(SandboxKind kind) {
   const std::lock_guard lock(proofs_mutex_);
-  const auto it = proofs_.find(kind);
-  return it != proofs_.end() && !it->second.ok();
+  return refuted_.contains(kind);
 }
 
 bool Engines::offers(SandboxKind kind) const {

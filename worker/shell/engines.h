@@ -79,6 +79,7 @@ class Engines {
   std::set<SandboxKind> told_;
   std::mutex proofs_mutex_;  // held while one is looked for, which takes as long as a command
   std::map<SandboxKind, Status> proofs_;
+  std::set<SandboxKind> refuted_;
   std::optional<bool> oci_works_;  // once tried
   UserspaceEngine userspace_;
 };

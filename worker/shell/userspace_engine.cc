@@ -37,7 +37,7 @@ Result<SandboxEngine*> UserspaceEngine::open() {
 
 Result<SandboxEngine*> UserspaceEngine::for_image(const std::string& image) {
   const std::lock_guard lock(mutex_);
-  if (refuted_) return *refuted_;
+  if (unfit_) return *unfit_;
   PROCTOR_TRY(SandboxEngine* const engine, open());
   if (oci_offers(options_, image)) return engine;
   return Error{Errc::kUnavailable, "isolation in user space: image " + image +
@@ -63,14 +63,17 @@ Status UserspaceEngine::try_out(const std::string& image) {
   if (!proof.ok() || proof->verdict == IsolationProof::Verdict::kUnseen)
     log::warn("runsc: whether it isolates is not known: " +
               (proof.ok() ? proof->detail : proof.error().detail));
-  if (!proof.ok() || proof->verdict != IsolationProof::Verdict::kRefuted) return ok_status();
-  refuted_ = Error{Errc::kUnavailable, "runsc does not isolate on this host: " + proof->detail};
-  return *refuted_;
+  if (!proof.ok()) return ok_status();
+  refuted_ = proof->verdict == IsolationProof::Verdict::kRefuted;
+  if (!refuted_ && proof->verdict != IsolationProof::Verdict::kUnfit) return ok_status();
+  unfit_ = Error{Errc::kUnavailable,
+                 (refuted_ ? "runsc does not isolate on this host: " : "") + proof->detail};
+  return *unfit_;
 }
 
 bool UserspaceEngine::is_refuted() {
   const std::lock_guard lock(mutex_);
-  return refuted_.has_value();
+  return refuted_;
 }
 
 void UserspaceEngine::clean_up(const std::set<std::string>& keep) {

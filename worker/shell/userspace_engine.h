@@ -16,10 +16,10 @@ class UserspaceEngine {
  public:
   // `options`: of the worker's other engines.
   explicit UserspaceEngine(SandboxOptions options);
-  // kUnavailable: no runsc, not root, or the image is not in this host's store; with what would
-  // help.
+  // kUnavailable: no runsc, one that offered() found unfit, not root, or the image is not in this
+  // host's store; with what would help.
   Result<SandboxEngine*> for_image(const std::string& image);
-  // Is runsc here, does it work (an empty command tells, once), does it isolate (likewise), and
+  // Is runsc here, does it work (ordinary commands tell, once), does it isolate (likewise), and
   // does the store hold any image?
   bool offered();
   // It was seen not to isolate what runs in it.
@@ -33,7 +33,8 @@ class UserspaceEngine {
   std::mutex mutex_;
   std::unique_ptr<SandboxEngine> engine_;
   std::optional<bool> works_;
-  std::optional<Error> refuted_;
+  std::optional<Error> unfit_;  // or refuted
+  bool refuted_ = false;
 };
 
 // One empty command in this image: kUnavailable where the runtime may not do what it needs.

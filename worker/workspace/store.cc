@@ -98,13 +98,15 @@ class Store final : public WorkspaceStore {
             repository.submodules};
     {
       const std::lock_guard guard(mutex_);
-      if (const auto it = known_.find(key); it != known_.end()) return it->second;
+      if (const auto it = known_.find(key); it != known_.end() && is_there(it->second))
+        return it->second;
     }
+    PROCTOR_CHECK_OK(prepare_apply(apply_scratch()));
     PROCTOR_TRY(Snapshot made, trees_.snapshot(mirrors_, repository, base));
     const auto use = use_tree(made.tree_dir.parent_path());  // what was just made stays
     make_room();
     const std::lock_guard guard(mutex_);
-    return known_.emplace(std::move(key), std::move(made)).first->second;
+    return known_.insert_or_assign(std::move(key), std::move(made)).first->second;
   }
 
   const SetupLayers& layers() const override { return layers_; }
@@ -169,6 +171,15 @@ class Store final : public WorkspaceStore {
  private:
   using Key = std::tuple<std::string, std::string, std::string, std::string, bool>;
 
+  fs::path apply_scratch() const { return options_.root / "apply.git"; }
+
+  // False if a folder that it needs was evicted, or deleted under this life.
+  bool is_there(const Snapshot& snapshot) const {
+    std::error_code ec;
+    return fs::is_directory(snapshot.tree_dir, ec) &&
+           fs::is_directory(snapshot.mirror_objects, ec) && fs::is_directory(apply_scratch(), ec);
+  }
+
   // Those of dead lives; later, if there is no engine now.
   Status remove_left_volumes() const {
     const DockerVolumes docker(options_.docker_socket);
@@ -190,7 +201,7 @@ class Store final : public WorkspaceStore {
     WorkspaceSetup setup;
     setup.copies = kinds_.copies;
     setup.dir = life_.dir() / label;
-    setup.apply_scratch = options_.root / "apply.git";
+    setup.apply_scratch = apply_scratch();
     setup.docker_socket = options_.docker_socket;
     setup.owed_volumes = owed_volumes_;
     setup.folders = folders_;
@@ -244,7 +255,6 @@ Result<std::unique_ptr<WorkspaceStore>> open_workspace_store(const WorkspaceStor
   PROCTOR_TRY(TreeStore trees, TreeStore::create(options.root / "trees"));
   PROCTOR_TRY(SetupLayers layers, SetupLayers::create(options.root / "layers"));
   PROCTOR_TRY(Life life, Life::begin(options.root / "workspaces" / options.owner));
-  PROCTOR_CHECK_OK(prepare_apply(options.root / "apply.git"));
   // Below our life: buried with it if we are killed meanwhile.
   PROCTOR_TRY(const Kinds kinds, kinds_that_work(life.dir(), options.kind));
   std::optional<OwnViews> views = own_views(options.root, life.dir(), kinds);

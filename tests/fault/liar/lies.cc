@@ -31,9 +31,10 @@ std::vector<std::string> other_names(const Liar::Workers& others) {
 
 const char* to_string(Lie lie) {
   static constexpr const char* kNames[] = {
-      "join",  "sync",        "other_name",     "epoch_ahead",   "progress",        "want",
-      "chunk", "bare_result", "garbage_result", "forged_result", "replayed_result", "take_back",
-      "leave", "wrong_way",   "garbage",        "old_version",   "burst",           "reconnect"};
+      "join",      "sync",        "other_name",     "epoch_ahead",   "progress",        "want",
+      "chunk",     "bare_result", "garbage_result", "forged_result", "replayed_result", "fault",
+      "take_back", "leave",       "wrong_way",      "garbage",       "old_version",     "burst",
+      "reconnect"};
   static_assert(std::size(kNames) == std::size_t(Lie::kCount));
   return kNames[std::size_t(lie)];
 }
@@ -366,6 +367,18 @@ Status Liar::tell(Lie lie, const Aim& at) {
                                       work.said.archive});
         peer.say(m);
       }
+      break;
+    }
+    case Lie::kFault: {
+      wire::ResultMessage m = some_result(at);
+      m.infrastructure = true;
+      m.overload = false;
+      m.outcome = RunOutcome::kInvalid;
+      m.termination =
+          random_.one_in(2) ? Termination::kAgentUnavailable : Termination::kInfrastructure;
+      m.fault = random_.one_in(2) ? Fault::kTask : Fault::kAgent;
+      m.cause = random_.one_in(4) ? "\x1b[2J" + random_.bytes(20) : "setup: exit 1";
+      peer.say(m);
       break;
     }
     case Lie::kTakeBack: {

@@ -21,6 +21,7 @@ enum class Lie : std::uint8_t {
   kGarbageResult,   // after a piece of noise that has the promised digest
   kForgedResult,    // after an archive that reads well and says success
   kReplayedResult,  // an honest worker's own words, changed a little
+  kFault,           // a failure of the task or the agent, not of its host, always for one cause
   kTakeBack,        // a piece of an attempt's archive, and then that it never began
   kLeave,
   kWrongWay,  // what a coordinator says

@@ -10,6 +10,7 @@
 #include "common/base/log.h"
 #include "common/ledger/journal_ledger.h"
 #include "coordinator/shell/coordinator.h"
+#include "coordinator/shell/status.h"
 #include "tests/fault/liar/campaign.h"
 
 namespace proctor::liar {
@@ -38,6 +39,18 @@ SchedulerSettings quick_settings(const Campaign& campaign) {
   return s;
 }
 
+// How long the loop stood still at most by its own doing: its longest lag without what its thread
+// waited for a processor in all, so that no load of the machine makes it longer.
+Result<double> most_own_lag_ms(const StateFolder& folder) {
+  constexpr double kNanosInMilli = 1e6;
+  PROCTOR_TRY(const std::string text, read_file(folder.status(), std::size_t{1} << 20));
+  PROCTOR_TRY(const StatusSnapshot status, parse_status(text));
+  PROCTOR_TRY(const std::string scheduled, read_file("/proc/self/schedstat", 4096));
+  double ran = 0, waited = 0;
+  std::istringstream(scheduled) >> ran >> waited;
+  return status.lag.max_ms - waited / kNanosInMilli;
+}
+
 Result<int> serve_it(const fs::path& folder, const std::string& endpoint) {
   PROCTOR_TRY(const Played played, read_campaign(folder));
   CoordinatorOptions options;
@@ -55,6 +68,12 @@ Result<int> serve_it(const fs::path& folder, const std::string& endpoint) {
   PROCTOR_CHECK_OK(
       write_file(endpoint_file(folder), coordinator->endpoints().at(0), Durability::kLazy));
   const Coordinator::Outcome outcome = coordinator->run();
+  PROCTOR_TRY(const double late, most_own_lag_ms(StateFolder{folder}));
+  constexpr double kLateMs = 2'000;
+  if (kLateMs < late) {
+    log::error("the loop stood still for " + std::to_string(late) + " ms");
+    return 5;
+  }
   if (outcome.end == Coordinator::End::kComplete) return 0;
   log::error("ended: " + outcome.why);
   return outcome.end == Coordinator::End::kStopped ? 1 : 4;

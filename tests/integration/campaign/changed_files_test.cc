@@ -1,5 +1,7 @@
 // After the freeze somebody edits a file: who reads evidence still does, and is told which file it
 // was; what would run something refuses.
+#include <unistd.h>
+
 #include "tests/support/books.h"
 
 using namespace proctor;
@@ -91,6 +93,40 @@ TEST_SUITE("campaign") {
     const CommandOutcome quiet = scene.run("explain", {run});
     CHECK(quiet.exit_code == 0);
     CHECK_MESSAGE(quiet.err.empty(), quiet.err);
+  }
+
+  TEST_CASE("evidence that cannot be read is never shown as if it were empty") {
+    CampaignShape shape;
+    shape.methods = {"noop",
+                     "{name: deep, kind: command, command: 'i=0; while [ $i -lt 300 ]; do "
+                     "i=$((i+1)); mkdir d && cd d || break; done'}"};
+    shape.replicates = 1;
+    const CampaignScene scene(shape);
+    REQUIRE(scene.run("run").exit_code == 0);
+    const CommandOutcome deep = scene.run("diff", {"add/deep/r1"});
+    CHECK(deep.exit_code == 4);
+    CHECK_MESSAGE(contains(deep.err, "could not be read: workspace: nested deeper"), deep.err);
+    CHECK_FALSE(contains(deep.err, "changed nothing"));
+    const CommandOutcome noop = scene.run("diff", {"add/noop/r1"});
+    CHECK(noop.exit_code == 0);
+    CHECK_MESSAGE(contains(noop.err, "changed nothing"), noop.err);
+    CHECK(scene.run("explain", {"add/noop/r1"}).exit_code == 0);
+
+    const fs::path evidence = scene.folder() / "runs/add/noop/r1/attempt-1";
+    fs::permissions(evidence, fs::perms::owner_all);
+    for (const char* file : {"report.json", "events.jsonl"}) {
+      fs::remove(evidence / file);
+      scene.write(evidence / file, "{\n");
+    }
+    CHECK(scene.run("diff", {"add/noop/r1"}).exit_code == 4);
+    const CommandOutcome explained = scene.run("explain", {"add/noop/r1"});
+    CHECK(explained.exit_code != 0);
+    CHECK_MESSAGE(contains(explained.out, "its evidence cannot be read"), explained.out);
+    CHECK_MESSAGE(contains(explained.err, "report.json"), explained.err);
+    if (::geteuid() == 0) return;  // it reads all
+    fs::permissions(scene.folder() / "runs/add/deep/r1/attempt-1/agent", fs::perms::none);
+    CHECK(scene.run("logs", {"add/deep/r1"}).exit_code != 0);
+    fs::permissions(scene.folder() / "runs/add/deep/r1/attempt-1/agent", fs::perms::owner_all);
   }
 
   TEST_CASE("whatever happened to the definition after the freeze what was registered is shown") {

@@ -9,7 +9,9 @@
 #include "tests/integration/campaign/services_scene.h"
 #include "tests/support/paths.h"
 #include "tests/support/test_image.h"
+#include "worker/sandbox/oci_runtime.h"
 #include "worker/sandbox/runtime_files.h"
+#include "worker/selftest/isolation_proof.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -213,7 +215,14 @@ TEST_SUITE("oci campaign") {
     const std::string environment = "  image: \"tools@" + image.id + "\"\n";
     SecretsScene(environment).run_and_check();
     // gVisor serves it in a process of its own, which is given it by another way.
-    if (find_on_path("runsc").empty()) return;
+    SandboxOptions options;
+    options.owner = "oci-campaign";
+    options.images = own.store();
+    options.oci_runtime = kRunsc;
+    const auto engine = open_sandbox_engine(SandboxKind::kOci, options);
+    if (!engine.ok()) return;
+    const auto proof = prove_kind(**engine, options);
+    if (proof.ok() && proof->verdict == IsolationProof::Verdict::kUnfit) return;
     SecretsScene(environment, "  isolation: userspace\n").run_and_check();
   }
 

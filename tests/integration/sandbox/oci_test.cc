@@ -11,6 +11,8 @@
 #include "tests/integration/sandbox/oci_runtime_under_test.h"
 #include "tests/integration/sandbox/run_command.h"
 #include "tests/support/test_image.h"
+#include "worker/sandbox/oci_runtime.h"
+#include "worker/selftest/isolation_proof.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -35,6 +37,25 @@ bool within(milliseconds time, const std::function<bool()>& asked) {
 }  // namespace
 
 TEST_SUITE("sandbox oci") {
+  TEST_CASE("the runsc of 2022 fails ordinary commands and is told from one that does not") {
+    SandboxOptions options;
+    options.owner = "test-" + std::to_string(::getpid()) + "-runsc";
+    options.oci_runtime = kRunsc;
+    const TempDir dir = TempDir::create().value();
+    options.images = dir.path() / "store";
+    const auto engine = open_sandbox_engine(SandboxKind::kOci, options);
+    if (!engine.ok()) return;
+    CommandSpec version;
+    version.argv = {kRunsc, "--version"};
+    const bool of_2022 = run_for_output(version).value().find("2022") != std::string::npos;
+    const auto proof = prove_kind(**engine, options);
+    REQUIRE(proof.ok());
+    CHECK((proof->verdict == IsolationProof::Verdict::kUnfit) == of_2022);
+    if (!of_2022) return;
+    for (const char* said : {"runsc version 0.0~2022", "ls -l: exit", "Invalid argument"})
+      CHECK_MESSAGE(proof->detail.find(said) != std::string::npos, proof->detail);
+  }
+
   TEST_CASE("an image is found by its id and by its name") {
     const auto bench = make_bench();
     if (!bench) return;

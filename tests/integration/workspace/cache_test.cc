@@ -1,5 +1,6 @@
 #include "worker/workspace/cache.h"
 
+#include "common/base/digest.h"
 #include "tests/integration/workspace/fixture.h"
 
 namespace proctor {
@@ -77,6 +78,38 @@ TEST_SUITE("workspace") {
     CHECK_FALSE(fs::exists(a.tree_dir));
     CHECK(fs::exists(b.tree_dir));
     CHECK(slurp(create(**store, b, "b")->dir() / "more.txt") == "two\n");
+  }
+
+  TEST_CASE("a folder of the root that is deleted under a live store is made anew") {
+    const TempDir temp = temp_dir();
+    const Repo repo = make_repo(temp.path() / "repo");
+    for (const WorkspaceKind kind : kinds(temp.path())) {
+      const fs::path root = temp.path() / to_string(kind);
+      auto store = open_store(root, kind);
+      create(*store, snapshot_of(*store, repo.pinned()), "first");
+      const Digest key = sha256("setup");
+      for (const std::vector<const char*>& gone : {std::vector{"trees"},
+                                                   {"mirrors"},
+                                                   {"layers"},
+                                                   {"apply.git"},
+                                                   {"trees", "mirrors", "layers", "apply.git"}}) {
+        CAPTURE(to_string(kind));
+        CAPTURE(gone.front());
+        for (const char* folder : gone) REQUIRE(remove_tree(root / folder).ok());
+        const Snapshot again = snapshot_of(*store, repo.pinned());
+        auto made = create(*store, again, "again");
+        put(made->dir() / "README.md", "x\n");
+        const Patch patch = extract(*made);
+        CHECK(patch.paths == std::vector<std::string>{"README.md"});
+        auto fresh = create(*store, again, "fresh");
+        const auto applied = fresh->apply(patch.diff);
+        CHECK_MESSAGE(applied.ok(), (applied.ok() ? "" : applied.error().detail));
+        CHECK(slurp(fresh->dir() / "README.md") == "x\n");
+        const auto making = store->layers().begin(key);
+        CHECK_MESSAGE(making.ok(), (making.ok() ? "" : making.error().detail));
+        CHECK(fs::status(root / "layers").permissions() == fs::perms::owner_all);
+      }
+    }
   }
 
   TEST_CASE("a root that is none is an error") {

@@ -393,8 +393,9 @@ void RunLifecycle::handle(const StepFailed& e) {
     const std::uint32_t nth = judged_again_ + 1;
     *this = from->before;
     judged_again_ = nth;
-    out_.emplace_back(JudgeAgain{nth, bounded(why)});
-    return handle(from->patch);
+    handle(from->patch);
+    out_.insert(out_.begin(), JudgeAgain{nth, bounded(why)});
+    return;
   }
   // How the agent ended stays as it was: that is told apart from what it was worth.
   verdict_.outcome = RunOutcome::kInvalid;

@@ -277,7 +277,9 @@ TEST_SUITE("lifecycle") {
       CHECK(v.rationale == "agent: it broke");
     }
     {
-      World world(plan_of(0, 1));  // the extracted patch does not apply to the fresh workspace
+      LifecyclePlan plan = plan_of(0, 1);
+      plan.judged_again = 1;
+      World world(plan);  // the extracted patch does not apply to the fresh workspace
       world.until<ApplyPatch>();
       world.feed(StepFailed{error(Errc::kInvalid), 3});
       const Verdict& v = world.finish();

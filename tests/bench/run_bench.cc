@@ -23,6 +23,7 @@
 #include "tests/support/test_image.h"
 #include "worker/sandbox/oci_runtime.h"
 #include "worker/sandbox/runtime_files.h"
+#include "worker/selftest/isolation_proof.h"
 
 using namespace proctor;
 using bench::must;
@@ -224,8 +225,15 @@ int main(int argc, char** argv) {
   const Kind oci{"oci", "run.oci_per_core_s", "run.oci_cpu_ms", "image: run-bench@" + image,
                  std::max(runs / 2, kWarmUp + 10)};
   good = measure(program, oci, dir, commit, slots, cpu_ms) && good;
-  if (find_on_path(kRunsc).empty()) {
-    std::puts("runsc: not run: there is none on PATH");
+  SandboxOptions options;
+  options.owner = "run-bench";
+  options.images = dir / "image" / "store";
+  options.oci_runtime = kRunsc;
+  const auto engine = open_sandbox_engine(SandboxKind::kOci, options);
+  const auto proof = engine.ok() ? prove_kind(**engine, options) : engine.error();
+  if (!proof.ok() || proof->verdict == IsolationProof::Verdict::kUnfit) {
+    std::printf("runsc: not run: %s\n",
+                (proof.ok() ? proof->detail : proof.error().detail).c_str());
     return good ? 0 : 1;
   }
   const Kind runsc{"runsc", "run.oci_runsc_per_core_s", "run.oci_runsc_cpu_ms",

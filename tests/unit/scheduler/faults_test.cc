@@ -423,6 +423,7 @@ TEST_SUITE("scheduler") {
       had.attempt = attempt_of(1);
       had.state = AttemptState::kFinished;
       had.has_result = had.sets_outcome = had.settled = true;
+      had.outcome = RunOutcome::kSuccess;
       next.core.restore_attempt(had);
       next.start();
       CHECK(next.core.phase(RunId(0)) == RunPhase::kEnded);

@@ -108,6 +108,15 @@ std::vector<std::string> broken_tasks(std::span<const RunRecord> runs) {
   return out;
 }
 
+std::vector<std::string> unsatisfied_methods(const CampaignReport& report) {
+  std::vector<std::string> out;
+  for (const ReportRow& row : report.rows)
+    if (row.key.empty() && row.satisfied < row.success)
+      out.push_back(row.method + ": " + std::to_string(row.success - row.satisfied) + " of " +
+                    std::to_string(row.success) + " successes failed a gate beside their checks");
+  return out;
+}
+
 std::string why_worthless(std::span<const RunRecord> runs) {
   const auto is_judged = [](const RunRecord& run) {
     return is_ended(run) &&

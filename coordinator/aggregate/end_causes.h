@@ -28,6 +28,8 @@ std::vector<std::string> broken_tasks(std::span<const RunRecord> runs);
 // Why results are not to be trusted, whatever they are: every run that ended is without a verdict,
 // or a control came out wrong.  Empty: neither is so.
 std::string why_worthless(std::span<const RunRecord> runs);
+// "agent: 2 of 3 successes failed a gate beside their checks", of each method that has such.
+std::vector<std::string> unsatisfied_methods(const CampaignReport& report);
 // Of one run; empty: it does not show that.
 std::string broken_task_word(const RunRecord& run);
 

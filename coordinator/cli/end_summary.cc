@@ -44,15 +44,17 @@ void tell_end(const FrozenCampaign& frozen, const CampaignReport& report,
   std::fputs(render_end(report).c_str(), stdout);
   std::fflush(stdout);
   const std::vector<std::string> broken = broken_tasks(report.runs);
+  const std::vector<std::string> unmet = unsatisfied_methods(report);
   std::vector<std::string> early, causes;
   for (const EarlyEnd& e : early_ends(report.runs)) early.push_back(early_end_text(e, report.runs));
   for (const EndCause& c : end_causes(report))
     causes.push_back(end_cause_text(c, cause_of(frozen, report, c)));
-  const bool distrusted = !broken.empty() || !early.empty() || !causes.empty() ||
-                          !report.warnings.empty() || !report.deviations.empty();
-  if (distrusted) std::fputs("\nTo distrust\n", stderr);
+  const std::size_t distrusted = broken.size() + early.size() + report.warnings.size() +
+                                 unmet.size() + causes.size() + report.deviations.size();
+  if (0 < distrusted) std::fputs("\nTo distrust\n", stderr);
   tell(broken, "broken tasks");
   tell(early, "such agents");
+  tell(unmet, "such methods");
   tell(report.warnings, "warnings", "Warning: ");
   if (!causes.empty())
     say("  " + std::to_string(report.total.invalid + report.total.acceptance_error) + " of " +

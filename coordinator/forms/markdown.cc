@@ -6,6 +6,7 @@
 
 #include "common/base/text.h"
 #include "coordinator/aggregate/details.h"
+#include "coordinator/aggregate/end_causes.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/forms/forms.h"
 
@@ -162,13 +163,7 @@ std::string render_markdown(const CampaignReport& report) {
   append_contrasts(out, *report.analysis);
   append_removed(out, *report.analysis);
   append_methods(out, report);
-  std::vector<std::string> broken;
-  for (const ReportRow& row : report.rows)
-    if (row.key.empty() && row.satisfied < row.success)
-      broken.push_back(fmt::format("{}: {} of {} successes failed a gate beside their checks",
-                                   printable(row.method, kSpanBytes), row.success - row.satisfied,
-                                   row.success));
-  append_sentences(out, "To distrust", broken);
+  append_sentences(out, "To distrust", unsatisfied_methods(report));
   append_sentences(out, "Deviations from what was registered", report.deviations);
   append_sentences(out, "Approvals of stages", report.approvals);
   append_sentences(out, "Alerts about money", report.alerts);

@@ -102,11 +102,6 @@ Markup forest_figure(Context& c, ForestRows which) {
   Canvas canvas(kFigureWidth, static_cast<int>(bottom) + 8);
   const Scale x(0, 1, kPlotFrom, kPlotTo);
   percent_axis(canvas, x, kTop - 4, bottom);
-  const std::string& baseline =
-      c.analysis.contrasts.empty() ? std::string() : c.analysis.contrasts.front().b;
-  if (const MethodRate* r = c.rate_of(baseline);
-      r != nullptr && r->rate.value && !is_control(c.report, baseline))
-    canvas.line("reference", {x.at(*r->rate.value), kTop}, {x.at(*r->rate.value), bottom});
   for (const auto& [at, name] : groups) canvas.words("strong", {8, at}, text(name, kRateLabel));
   std::string desc;
   for (const auto& [base, at] : lines) {
@@ -137,9 +132,8 @@ Markup forest_figure(Context& c, ForestRows which) {
                                      : Markup("Success rates by stratum"),
       text(desc, 1'000),
       "Mark: success rate, of strata over tasks; solid whisker: its interval; dashed: where it "
-      "lies whatever errors and invalid runs would have been; dashed upright: the method that "
-      "others are compared with. Controls are in the table alone. Numbers: tasks, and successes "
-      "of scorable runs.");
+      "lies whatever errors and invalid runs would have been. Controls are in the table "
+      "alone. Numbers: tasks, and successes of scorable runs.");
 }
 
 Markup contrast_figure(Context& c) {

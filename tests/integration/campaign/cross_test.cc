@@ -111,7 +111,7 @@ TEST_SUITE("campaign") {
     // 0.30 of 0.75: 40 % of that envelope and of no other.
     REQUIRE(alerts(scene) == 1);
     CHECK_MESSAGE(contains(ran.err, "envelope method:reference: 0.3"), ran.err);
-    CHECK(contains(ran.out, "Alerts about money"));
+    CHECK(contains(scene.run("report").out, "Alerts about money"));
     CHECK(contains(scene.run("status").out, "envelope method:reference: 0.3"));
     const Json told = envelope(budget_of(scene), "method:reference")["alerts"];
     REQUIRE(told.size() == 1);

@@ -190,7 +190,6 @@ TEST_SUITE("aggregate") {
                 "task-" + std::to_string(t), "go", method,
                 method == std::string("feeble") ? RunOutcome::kFailure : RunOutcome::kSuccess);
         ReportInput input{"c-1", "USD", {"language"}, std::move(runs.records), 0.05};
-        input.plan.non_inferiority.value = 0;
         input.contrasts = {{"feeble", "able"}};
         if (two) input.contrasts.emplace_back("feeble", "third");
         const CampaignReport report = build_report(std::move(input));

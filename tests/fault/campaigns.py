@@ -234,7 +234,7 @@ class Campaign(Place):
     def begin_raise(self):
         """Asks for a little more, so little that no run can be paid with it; at most one is under way."""
         before = faultlib.cap(self.camp)
-        if self.asked and before == self.asked[0]:
+        if self.asked and before == self.asked[0] and self.asked[1].poll() is not None:
             self.finish_raise()
         if self.asked or before is None:
             return

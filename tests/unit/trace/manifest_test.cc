@@ -25,7 +25,7 @@ TEST_SUITE("trace") {
     REQUIRE(back.ok());
     CHECK(make_manifest(*back) == made);
     CHECK(canonical_json(made).ok());
-    CHECK(back->source == "https://example.org/parser.git");
+    CHECK(back->source == "https://***@example.org/parser.git");
     CHECK(read_manifest(make_manifest({})).ok());
   }
 

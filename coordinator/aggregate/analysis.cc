@@ -127,15 +127,11 @@ void adjust(Analysis& out, const std::vector<aggregate::Sides>& sides, const std
     out.adjustment.flips = kDrawnFlips;
     for (std::size_t j = 0; j < judged.size(); ++j) judged[j]->simultaneous = joint.intervals[j];
   }
-  // Holm multiplies each p by the comparisons that it is judged with.
-  const double shared = out.adjustment.used == AnalysisPlan::Multiplicity::kHolm
-                            ? static_cast<double>(judged.size())
-                            : 1;
   for (std::size_t j = 0; j < judged.size(); ++j) {
     judged[j]->adjusted = adjusted[j];
     judged[j]->fewest_units = fewest_flip_tasks(plan.alpha.real() / static_cast<double>(p.size()));
     judged[j]->verdict = verdict_of(*judged[j], plan);
-    judged[j]->too_few = plan.alpha.real() < least_flip_p(judged[j]->tasks) * shared;
+    judged[j]->too_few = judged[j]->units < judged[j]->fewest_units;
     judged[j]->tipping = aggregate::tipping_of(sides[j], plan, family, j, judged[j]->verdict);
   }
 }
@@ -208,7 +204,8 @@ std::string_view words(ContrastVerdict verdict) {
 
 std::string verdict_words(const Contrast& c) {
   const bool too_few = c.too_few && c.verdict == ContrastVerdict::kNotShown;
-  return std::string(words(c.verdict)) + (too_few ? ": too few tasks" : "");
+  const char* units = c.units < c.tasks ? ": too few repositories" : ": too few tasks";
+  return std::string(words(c.verdict)) + (too_few ? units : "");
 }
 
 std::string_view over_words(const AnalysisPlan& plan) {

@@ -110,11 +110,12 @@ TEST_SUITE("campaign") {
     REQUIRE(scene.run("plan", {"--freeze"}).exit_code == 0);
     CHECK(scene.run("remove-task", {"sum"}).exit_code == 2);  // no reason
     CHECK(scene.run("remove-task", {"prod", "--reason", "not there"}).exit_code == 2);
-    const CommandOutcome removed = scene.run("remove-task", {"sum", "--reason", "suite is flaky"});
+    const CommandOutcome removed =
+        scene.run("remove-task", {"sum", "--by", "Ada", "--reason", "suite is flaky"});
     REQUIRE_MESSAGE(removed.exit_code == 0, removed.err);
     const Json notes = scene.sql("SELECT detail FROM notes WHERE kind = 'task_removed'");
     REQUIRE(notes.size() == 1);
-    CHECK(notes[0]["detail"] == "sum: suite is flaky");
+    CHECK(notes[0]["detail"] == "sum: suite is flaky (by Ada)");
     const CommandOutcome ran = scene.run("run");
     CHECK_MESSAGE(ran.exit_code == 0, ran.err);
     CHECK(scene.ended() == 2);

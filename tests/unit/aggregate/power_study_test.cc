@@ -274,7 +274,7 @@ TEST_SUITE("power study") {
     PowerInput of_tasks = in;
     of_tasks.repositories.reset();
     of_tasks.tasks = 100;
-    const PowerPoint& tasks = study(of_tasks).points[0];
+    const PowerPoint tasks = study(of_tasks).points[0];
     // A repository of 2.5 tasks that are not alike has 2.5 times the weight of a task.
     CHECK(alike.points[0].variance == doctest::Approx(tasks.variance / 2.5));
     CHECK(alike.points[0].power_normal == doctest::Approx(tasks.power_normal));

@@ -105,10 +105,11 @@ TEST_SUITE("aggregate") {
     const std::string text = render_text(build_report(small_campaign()), Words::kLeftOut);
     CHECK_MESSAGE(has(text,
                       "Tasks by methods (success of scorable runs)\n\n"
-                      "task  alpha  beta\n"
-                      "-----------------\n"
-                      "cli     1/3     -\n"
-                      "lib     2/2   0/1\n"),
+                      "task              alpha   beta\n"
+                      "------------------------------\n"
+                      "cli                 1/3      -\n"
+                      "lib                 2/2    0/1\n\n"
+                      "all, over tasks  66.7 %  0.0 %\n"),
                   text);
     CHECK_MESSAGE(has(text, "task  planned  scorable  success  failure  acceptance error"), text);
     CHECK_MESSAGE(has(text, "lib         5         3        2        1                 0        1"),

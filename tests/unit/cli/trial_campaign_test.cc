@@ -46,7 +46,7 @@ const std::vector<Row> kRows{
     {"policy.isolation", Is::kTaken, "policy: {isolation: userspace}"},
     {"analysis", Is::kReset, "analysis: {estimand: run_mean}"},
     {"breakers", Is::kGiven,
-     "methods: [noop, {name: m, command: x, gateway: {model: z}}]\nbreakers: on"},
+     "methods: [noop, {name: m, command: x, gateway: {model: z, as: openai}}]\nbreakers: on"},
     {"stages", Is::kReset, "stages: [{name: first}, {name: second}]"},
     {"stages.name", Is::kReset, "stages: [{name: first}]"},
     {"stages.usd", Is::kReset, "stages: [{name: main, usd: \"9.00\"}]"},

@@ -102,7 +102,7 @@ TEST_SUITE("campaign") {
     shape.replicates = 1;
     shape.methods = {
         "noop", "reference",
-        solving_method("litter", "chmod -R u+w .; echo spoilt > made.txt; echo x > $HOME/x")};
+        solving_method("litter", "chmod -R u+w .; echo spoilt > made.txt; echo x > $HOME/x; ")};
     const CampaignScene scene(shape);
     scene.edit(scene.contract(),
                "checks:", "setup: ['test ! -e $HOME/x && echo made > made.txt']\nchecks:");
@@ -127,7 +127,8 @@ TEST_SUITE("campaign") {
       CHECK(use(scene.folder(), method) == "hit");
     const Json report = parse_json(scene.run("report", {"--json"}).out).value();
     for (const Json& run : report["runs"])
-      CHECK(run["outcome"] == (run["method"] == "noop" ? "failure" : "success"));
+      CHECK_MESSAGE(run["outcome"] == (run["method"] == "noop" ? "failure" : "success"),
+                    run.dump());
     // Homes of workers, with what they have not handed over, are by names of their own.
     std::size_t trials = 0;
     for (const auto& home : fs::directory_iterator(scene.state() / "workers/workers"))

@@ -1,5 +1,7 @@
 #include "coordinator/cli/offline_act.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 #include <variant>
 
@@ -8,6 +10,7 @@
 #include "coordinator/cli/money_files.h"
 #include "coordinator/cli/parked_advice.h"
 #include "coordinator/core/explanation.h"
+#include "coordinator/core/gate_note.h"
 #include "coordinator/core/operator_note.h"
 #include "coordinator/journal/journal.h"
 
@@ -20,23 +23,35 @@ Time now() {
 
 struct Still {
   CampaignView view;  // begun
-  bool over = false;  // the life that begins so would end at once
+  CampaignView::Begun begun;
 
   Scheduler& core() const { return *view.core; }
 };
 Result<Still> still_of(const FrozenCampaign& frozen, RestoredState state) {
   PROCTOR_TRY(CampaignView view, view_of(frozen, std::move(state)));
-  const bool over = view.begin(now());
-  return Still{std::move(view), over};
+  CampaignView::Begun begun = view.begin(now());
+  return Still{std::move(view), std::move(begun)};
 }
 
-// The act's own writes and nothing of what a life would do besides; then, durable, the answer.
-Result<OperatorAnswer> decide(Scheduler& scheduler, const OperatorAct& act, Journal& journal) {
+bool is_check(const JournalWrite& write) {
+  const Note* note = std::get_if<Note>(&write);
+  return note != nullptr && note->kind == kNoteStageChecked;
+}
+
+// The act's own writes and nothing of what a life would do besides, but for the check of stages
+// that is approved; then, durable, the answer.
+Result<OperatorAnswer> decide(Still& still, const OperatorAct& act, Journal& journal) {
+  Scheduler& scheduler = still.core();
   std::vector<proctor::Command> commands = scheduler.on(OperatorAsked{1, act}, now());
+  std::vector<JournalWrite>& first = still.begun.writes;
+  std::erase_if(first, [&](const JournalWrite& w) {
+    return act.kind != OperatorActKind::kApproveStage || !is_check(w);
+  });
   std::uint64_t seq = 0;
   for (proctor::Command& c : commands)
     if (auto* persist = std::get_if<Persist>(&c)) {
-      PROCTOR_CHECK_OK(journal.append_and_wait(std::move(persist->writes)));
+      std::ranges::move(persist->writes, std::back_inserter(first));
+      PROCTOR_CHECK_OK(journal.append_and_wait(std::exchange(first, {})));
       seq = persist->seq;
     }
   if (0 < seq)
@@ -96,11 +111,11 @@ Result<ControlAnswer> act_offline(const std::string& folder, const ControlReques
   PROCTOR_TRY(still, still_of(frozen, std::move(state)));
   PROCTOR_TRY(const OperatorAct act,
               act_of(request, names_of(frozen.plan, still.core()), wall_now()));
-  const bool after = still.over && act.kind == OperatorActKind::kRequeue;
+  const bool after = still.begun.over && act.kind == OperatorActKind::kRequeue;
   PROCTOR_TRY(const OperatorAnswer answer,
               after ? (act.invalid ? reopen_after_the_end(still.core(), act, *journal)
                                    : requeue_after_the_end(still.core(), act, *journal))
-                    : decide(still.core(), act, *journal));
+                    : decide(still, act, *journal));
   PROCTOR_CHECK_OK(journal->close());
   std::string text = answer.text;
   if (act.kind == OperatorActKind::kRequeue && answer.verdict != OperatorAnswer::Verdict::kDone) {

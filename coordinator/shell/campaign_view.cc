@@ -1,6 +1,7 @@
 #include "coordinator/shell/campaign_view.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 #include <variant>
 
@@ -8,10 +9,14 @@
 
 namespace proctor {
 
-bool CampaignView::begin(Time now) {
-  bool over = false;
-  for (const Command& c : core->start(now)) over = over || std::holds_alternative<CampaignEnded>(c);
-  return over;
+CampaignView::Begun CampaignView::begin(Time now) {
+  Begun out;
+  for (Command& c : core->start(now)) {
+    out.over = out.over || std::holds_alternative<CampaignEnded>(c);
+    if (auto* persist = std::get_if<Persist>(&c))
+      std::ranges::move(persist->writes, std::back_inserter(out.writes));
+  }
+  return out;
 }
 
 Scheduler::Counts CampaignView::counts() const {

@@ -16,9 +16,12 @@ struct CampaignView {
   RestoredState state;
   std::unique_ptr<Scheduler> core;  // not started, so nothing is decided anew, before begin()
 
-  // As at the first tick of a life that sends nothing: who waits for what is found out too.  True:
-  // that life would end at once.  Once.
-  bool begin(Time now);
+  struct Begun {
+    bool over = false;                 // that life would end at once
+    std::vector<JournalWrite> writes;  // that its journal would get
+  };
+  // As at the first tick of a life that sends nothing: who waits for what is found out too.  Once.
+  Begun begin(Time now);
   // By phases as they are; but a run whose parking for money stands is parked, though a life would
   // ask for it once more.
   Scheduler::Counts counts() const;

@@ -170,21 +170,6 @@ TEST_SUITE("money") {
     CHECK(contains(scene.run("check").err, "units, the price of one run"));
   }
 
-  TEST_CASE("a resume with parked runs and without workers says what it waits for") {
-    const CampaignScene scene(short_of_money());
-    REQUIRE(scene.run("run").exit_code == 3);
-    const std::int64_t parked = scene.number("SELECT count(*) FROM runs WHERE state = 'parked'");
-    Child resumed = scene.start("resume", {"--workers", "0"}, "resume");
-    const std::string waits = std::to_string(parked) + (parked == 1 ? " run waits" : " runs wait") +
-                              " for a worker, and none is here";
-    CHECK_MESSAGE(eventually([&] { return contains(scene.said("resume"), waits); }),
-                  scene.said("resume"));
-    CHECK(contains(scene.run("status").out, waits));
-    resumed.signal(SIGINT);
-    CHECK(resumed.wait(180s) == 1);
-    scene.require_nothing_left();
-  }
-
   TEST_CASE("raising the campaign takes along the envelopes without a cap of their own") {
     CampaignShape shape = short_of_money();
     shape.global = "0.5025";

@@ -68,7 +68,7 @@ TEST_SUITE("cvdp model") {
                    models = scene.dir.path() / "models.json";
     must(write_file(agent,
                     "name: mini\ncommand: 'echo at $OPENAI_BASE_URL; echo y > rtl/a.sv'\n"
-                    "gateway: {model: m}\n"));
+                    "gateway: {model: m, as: openai}\n"));
     must(write_file(models, R"({"models": {"m": {"url": "http://127.0.0.1:9/v1"}}})"));
     const std::vector<std::string> method{"--agent-method", agent.string()};
     const auto with = [&](std::vector<std::string> more) {

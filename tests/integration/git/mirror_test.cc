@@ -300,6 +300,7 @@ TEST_SUITE("git") {
         "echo \"$@\" > $PROCTOR_GIT_SEEN.args\n"
         "git config --get-all remote.source.url > $PROCTOR_GIT_SEEN.url\n"
         "git config --get-all credential.helper > $PROCTOR_GIT_SEEN.helper\n"
+        "echo url=https://localhost/x.git | git credential fill > $PROCTOR_GIT_SEEN.filled\n"
         "exit 1\n",
         0755);
     put(home / ".gitconfig", "[credential]\n\thelper = store --file /nowhere\n[user]\n\tname=x\n");
@@ -316,7 +317,9 @@ TEST_SUITE("git") {
     REQUIRE(::setenv("HOME", old_home.c_str(), 1) == 0);
     CHECK(slurp(seen.string() + ".args").find("token") == std::string::npos);
     CHECK(slurp(seen.string() + ".args").find(" -- source ") != std::string::npos);
-    CHECK(slurp(seen.string() + ".url") == "https://me:token@localhost/x.git\n");
+    CHECK(slurp(seen.string() + ".url").find("token") == std::string::npos);
+    CHECK(slurp(seen.string() + ".filled").find("username=me\npassword=token\n") !=
+          std::string::npos);
     CHECK(slurp(seen.string() + ".helper") == "store --file /nowhere\n");
   }
 

@@ -207,7 +207,8 @@ TEST_SUITE("gates") {
     CHECK(raised.exit_code == 0);
     CHECK_MESSAGE(contains(raised.err, "0.50 units that were registered"), raised.err);
     CHECK(approve(scene, "Bo").exit_code == 0);
-    CHECK(scene.run("resume").exit_code == 0);
+    const CommandOutcome resumed = scene.run("resume");
+    CHECK_MESSAGE(resumed.exit_code == 0, resumed.err);
     CHECK(scene.ended() == 3);
     const Json report = must(parse_json(scene.run("report", {"--json"}).out));
     std::string deviations;

@@ -57,6 +57,8 @@ Result<LocalWorkers> LocalWorkers::start(const LocalWorkersSpec& spec) {
                     name,
                     "--slots",
                     std::to_string(spec.slots),
+                    "--beside",
+                    std::to_string(spec.workers - 1),
                     "--root",
                     spec.folder.worker_root().string(),
                     "--give-up-after",

@@ -76,7 +76,7 @@ void tell_end(const FrozenCampaign& frozen, const CampaignReport& report,
   });
   if (0 < unjudged)
     say(
-        fmt::format("{} of the runs left a patch that this host kept from being judged: they are "
+        fmt::format("{} of the runs left a patch that this host kept from being judged: "
                     "in no rate, and no agent is drawn again; all anew: proctor copy {} NEW",
                     unjudged, folder));
   if (std::cmp_less(unjudged, report.total.invalid))

@@ -115,12 +115,8 @@ std::vector<std::string> missing_programs(const RunOptions& options, const Campa
 }
 
 bool one_user_here() {
-  const auto is_set = [](const char* name) {
-    const char* const value = std::getenv(name);
-    return value != nullptr && *value != '\0';
-  };
-  return (::geteuid() != 0 || is_set("PROCTOR_ONE_USER")) && !is_set("PROCTOR_SHARE_USER") &&
-         !find_on_path("bwrap").empty();
+  return (::geteuid() != 0 || std::getenv("PROCTOR_ONE_USER") != nullptr) &&
+         std::getenv("PROCTOR_SHARE_USER") == nullptr && !find_on_path("bwrap").empty();
 }
 
 Result<LocalWork> local_work(const RunOptions& options, const Campaign& campaign) {

@@ -3,6 +3,7 @@
 #include <sys/file.h>
 
 #include "common/base/unique_fd.h"
+#include "common/score/agent_end.h"
 #include "tests/integration/worker/left_scene.h"
 #include "worker/shell/spool.h"
 

@@ -75,8 +75,8 @@ TEST_SUITE("coordinator") {
     const CommandOutcome ran = scene.run("run");
     CHECK_MESSAGE(ran.exit_code == 0, ran.err);
     CHECK_MESSAGE(contains(ran.err, "note: --workers 1 --slots 1: "), ran.err);
-    CHECK(fs::exists(scene.state() / "logs/local-1.log"));
-    CHECK_FALSE(fs::exists(scene.state() / "logs/local-2.log"));
+    CHECK(fs::exists(scene.state() / "log/local-1.log"));
+    CHECK_FALSE(fs::exists(scene.state() / "log/local-2.log"));
   }
 
   TEST_CASE("a run whose workers all end shows what they said last, and no empty report") {

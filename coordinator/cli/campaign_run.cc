@@ -316,6 +316,7 @@ Result<int> run_it(const RunOptions& options) {
   PROCTOR_CHECK_OK(check_models(options, campaign));  // before anything is registered
   PROCTOR_CHECK_OK(check_host_things(options, campaign));
   PROCTOR_CHECK_OK(check_programs(options, campaign));
+  PROCTOR_CHECK_OK(local_work(options, campaign));
   PROCTOR_CHECK_OK(tcp_keys(options, StateFolder{options.folder}));
   // Whoever goes on registers nothing.
   std::error_code ec;
@@ -380,6 +381,8 @@ Status check_models(const RunOptions& options, const Campaign& campaign) {
 
 Result<int> run_frozen(const RunOptions& options, const FrozenCampaign& frozen) {
   raise_open_files();
+  PROCTOR_TRY(const LocalWork work, local_work(options, frozen.campaign));
+  if (!work.note.empty()) std::fprintf(stderr, "note: %s\n", work.note.c_str());
   PROCTOR_CHECK_OK(check_beginning(options, frozen));
   PROCTOR_CHECK_OK(make_private_dirs(frozen.folder.state()));
   PROCTOR_TRY(const std::string local, local_endpoint(frozen.folder));
@@ -421,12 +424,11 @@ Result<int> run_frozen(const RunOptions& options, const FrozenCampaign& frozen) 
   }
   if (!options.models.empty())
     extra.insert(extra.end(), {"--models", fs::absolute(options.models).string()});
-  PROCTOR_TRY(workers,
-              LocalWorkers::start({.folder = frozen.folder,
-                                   .endpoint = local,
-                                   .workers = options.workers.value_or(frozen.campaign.workers),
-                                   .slots = options.slots.value_or(frozen.campaign.slots),
-                                   .extra = extra}));
+  PROCTOR_TRY(workers, LocalWorkers::start({.folder = frozen.folder,
+                                            .endpoint = local,
+                                            .workers = work.workers,
+                                            .slots = work.slots,
+                                            .extra = extra}));
   const Coordinator::Outcome outcome = coordinator->run();
   display.end();
   workers->stop();

@@ -45,6 +45,16 @@ Status check_host_things(const RunOptions& options, const Campaign& campaign);
 std::vector<std::string> missing_programs(const RunOptions& options, const Campaign& campaign);
 // kUnavailable: the above, if there are any.
 Status check_programs(const RunOptions& options, const Campaign& campaign);
+// Are all sandboxes of this host one kernel user, without root or because PROCTOR_ONE_USER wants
+// it, and does PROCTOR_SHARE_USER not insist on several runs at a time even so?
+bool one_user_here();
+struct LocalWork {
+  std::uint32_t workers = 0, slots = 0;  // slots: of each
+  std::string note{};                    // not empty: what became of the campaign's, and why
+};
+// As asked for, else the campaign's; with one_user_here() what was not asked for is 1.
+// kInvalid: more than one run at a time was asked for there.
+Result<LocalWork> local_work(const RunOptions& options, const Campaign& campaign);
 // The exit code.  `frozen` need not be on disk as a registered campaign: its folder keeps what the
 // run makes.
 Result<int> run_frozen(const RunOptions& options, const FrozenCampaign& frozen);

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "common/cvdp/transform.h"
+#include "coordinator/cli/campaign_run.h"
 #include "coordinator/cli/cvdp_transform.h"
 
 namespace proctor::cli {
@@ -38,7 +39,7 @@ void add_cvdp_common_flags(Command command, CvdpFlags& flags) {
   constexpr std::uint64_t kDay = 86'400, kTebibyte = std::uint64_t{1} << 20;
   cvdp::ImportSettings& s = flags.plan.dataset.settings;
   flags.plan.dataset.global_usd = 1'000'000;  // no run is parked for the price of time
-  flags.plan.slots = std::max(1U, std::thread::hardware_concurrency());
+  flags.plan.slots = one_user_here() ? 1 : std::max(1U, std::thread::hardware_concurrency());
   command.add_option("FILE", flags.file, "the dataset");
   command.add_option("-f,--filename", flags.filename, "the same, as upstream names it");
   command.add_option("-p,--prefix", flags.prefix, "output folder (work)")

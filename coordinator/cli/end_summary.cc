@@ -1,9 +1,13 @@
 #include "coordinator/cli/end_summary.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "common/base/text.h"
+#include "common/score/agent_end.h"
 #include "coordinator/aggregate/end_causes.h"
 #include "coordinator/cli/check_words.h"
 #include "coordinator/cli/parked_advice.h"
@@ -66,7 +70,16 @@ void tell_end(const FrozenCampaign& frozen, const CampaignReport& report,
       "/reports/report.html");
   say("Why a run ended so: proctor explain " + folder + " RUN; its output: proctor logs " + folder +
       " RUN");
-  if (0 < report.total.invalid)
+  // Those are never made again (docs/retries.md).
+  const auto unjudged = std::ranges::count_if(report.runs, [](const RunRecord& run) {
+    return run.state == RunRecord::State::kEnded && is_not_judged(run.outcome, run.rationale);
+  });
+  if (0 < unjudged)
+    say(
+        fmt::format("{} of the runs left a patch that this host kept from being judged: "
+                    "in no rate, and no agent is drawn again; all anew: proctor copy {} NEW",
+                    unjudged, folder));
+  if (std::cmp_less(unjudged, report.total.invalid))
     say("When that is mended: proctor requeue " + folder + " all --invalid, then " +
         resume_command(folder, frozen.campaign) + " (or, all anew: proctor copy " + folder +
         " NEW)");

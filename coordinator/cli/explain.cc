@@ -1,5 +1,7 @@
 // proctor explain CAMPAIGN RUN: why a run waits, ran where it ran, stopped or failed.  The
 // coordinator that runs says why; when none does, its scheduler is made again from the journal.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
 
@@ -164,6 +166,12 @@ Result<std::string> checks_of(const StateFolder& folder, const std::string& name
   }
   for (const std::string& place : patch.conflicts)
     out += "    patch: conflict markers in " + printable(place) + "\n";
+  PROCTOR_TRY(const Json again, last_event(dir, "acceptance.again"));  // it counts them
+  if (const Json& nth = member(again, "nth"), &why = member(again, "why");
+      nth.is_number_unsigned() && why.is_string())
+    out += fmt::format("    judged again from the same patch, {}, the last time because of {}\n",
+                       counted(nth.get<std::uint64_t>(), "time"),
+                       printable(why.get<std::string>(), limits::kDetailBytes));
   for (const CheckReport& c : report->checks) {
     out += "    check " + c.id + " (" + c.kind +
            "): " + (c.outcome ? std::string(to_string(*c.outcome)) : "not_run");

@@ -1,5 +1,8 @@
 // What runs need of a host, where only workers of this one can join: they are our children, and
 // have our environment and our folders.
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -109,6 +112,24 @@ std::vector<std::string> missing_programs(const RunOptions& options, const Campa
   if (local_only && std::ranges::any_of(campaign.contracts, needs_bubblewrap))
     need("bwrap", "contracts without an image run in its sandboxes", "bubblewrap", "");
   return out;
+}
+
+bool one_user_here() {
+  return (::geteuid() != 0 || std::getenv("PROCTOR_ONE_USER") != nullptr) &&
+         std::getenv("PROCTOR_SHARE_USER") == nullptr && !find_on_path("bwrap").empty();
+}
+
+Result<LocalWork> local_work(const RunOptions& options, const Campaign& campaign) {
+  LocalWork work{options.workers.value_or(campaign.workers),
+                 options.slots.value_or(campaign.slots)};
+  if (work.workers * work.slots <= 1 || !one_user_here()) return work;
+  work = {options.workers.value_or(1), options.slots.value_or(1)};
+  work.note = fmt::format(
+      "--workers {} --slots {}: all sandboxes are one kernel user here, so a run can take what the "
+      "checks of its neighbours need; where no agent is hostile, PROCTOR_SHARE_USER=1 allows more",
+      work.workers, work.slots);
+  if (1 < work.workers * work.slots) return Error{Errc::kInvalid, work.note};
+  return work;
 }
 
 Status check_programs(const RunOptions& options, const Campaign& campaign) {

@@ -1,5 +1,6 @@
 #include "coordinator/shell/local_workers.h"
 
+#include <fmt/format.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -55,8 +56,8 @@ Result<LocalWorkers> LocalWorkers::start(const LocalWorkersSpec& spec) {
                     spec.endpoint,
                     "--name",
                     name,
-                    "--slots",
-                    std::to_string(spec.slots),
+                    fmt::format("--slots={}", spec.slots),
+                    fmt::format("--beside={}", spec.workers - 1),
                     "--root",
                     spec.folder.worker_root().string(),
                     "--give-up-after",

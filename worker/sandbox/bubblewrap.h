@@ -2,7 +2,8 @@
 // The bubblewrap engine: every run() is one `bwrap` in fresh namespaces, unprivileged inside,
 // under a seccomp filter, control groups where they can be had and resource limits where not.
 // Owns the folder that is every sandbox's /etc, and the owner's control groups.
-// Thread-safe.  Fails with kUnavailable (no bwrap, no user namespaces), kInvalid (the spec).
+// Thread-safe.  Fails with kUnavailable (no bwrap, no user namespaces), kInvalid (the spec),
+// kNotFound (no such mount here).
 #include <memory>
 
 #include "worker/sandbox/sandbox.h"

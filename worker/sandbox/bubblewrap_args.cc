@@ -28,7 +28,7 @@ void add_devices(const HostView& host, std::vector<std::string>& a) {
 Status check_bubblewrap_spec(const SandboxSpec& spec) {
   std::error_code ec;
   if (!spec.workspace.is_absolute() || !fs::is_directory(spec.workspace, ec)) {
-    return Error{Errc::kInvalid,
+    return Error{Errc::kNotFound,
                  "sandbox workspace '" + spec.workspace.string() + "': expected a host folder"};
   }
   PROCTOR_CHECK_OK(check_mounts(spec.mounts));

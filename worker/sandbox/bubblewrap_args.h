@@ -1,8 +1,8 @@
 #pragma once
 // The command line of one `bwrap`: what a command sees of the host (usr, read-only; an /etc of our
 // own making; nothing else) and what it may write (its workspace and private tmpfs).
-// Decides only; the engine gathers HostView once.  Thread-safe.  Fails with kInvalid: the spec
-// cannot be met by bubblewrap.
+// Decides only; the engine gathers HostView once.  Thread-safe.  Fails with kInvalid (the
+// spec cannot be met by bubblewrap), kNotFound (not on this host).
 // Source: bwrap(1) 0.8.
 #include <string>
 #include <utility>

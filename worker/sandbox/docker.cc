@@ -307,15 +307,10 @@ class DockerEngine final : public SandboxEngine {
       return Error{Errc::kInvalid, "sandbox: a shared network of another engine, or two networks"};
     DockerApi api(options_.docker_socket);
     owed_.pay([&](const std::string& id) { return api.remove(id).ok(); });
-    auto image = api.image(spec.image);
-    if (!image.ok()) {
-      Error e = std::move(image).error();
-      if (e.code == Errc::kNotFound) e.code = Errc::kInvalid;  // the spec's fault, here
-      return e;
-    }
-    if (!image->architecture.empty() && image->architecture != host_architecture()) {
+    PROCTOR_TRY(DockerImage image, api.image(spec.image));
+    if (!image.architecture.empty() && image.architecture != host_architecture()) {
       return Error{Errc::kInvalid, "image " + printable(spec.image) + " is for " +
-                                       printable(image->architecture) + ", this host is " +
+                                       printable(image.architecture) + ", this host is " +
                                        host_architecture()};
     }
     // The engine would make a missing one, empty and without our labels.
@@ -324,7 +319,7 @@ class DockerEngine final : public SandboxEngine {
     }
     return std::unique_ptr<Sandbox>(
         std::make_unique<DockerSandbox>(options_, owed_, spec, std::move(api), sockets(),
-                                        std::move(*image), files_.path() / "init"));
+                                        std::move(image), files_.path() / "init"));
   }
 
   Result<std::shared_ptr<SharedNetwork>> open_network(const std::string& label,

@@ -197,7 +197,7 @@ Status DockerApi::volume_exists(const std::string& name) {
   PROCTOR_TRY(const HttpReply reply,
               call("GET", "/volumes/" + url_encode(name), "", kQuick, kBodyMax));
   if (reply.status == 404) {
-    return Error{Errc::kInvalid, "docker: no volume '" + printable(name) + "' for the workspace"};
+    return Error{Errc::kNotFound, "docker: no volume '" + printable(name) + "' for the workspace"};
   }
   if (reply.status != 200) return refused("volume " + name, reply);
   return ok_status();

@@ -1,6 +1,7 @@
 #pragma once
 // The body of POST /containers/create for a spec: where every promise of the Docker sandbox is
-// written down.  Pure, but for looking whether mounts are there.  Fails with kInvalid.
+// written down.  Pure, but for looking whether mounts are there.  Fails with kInvalid,
+// kNotFound (not on this host).
 // Source: Docker Engine API v1.41, ContainerCreate.
 #include <string>
 

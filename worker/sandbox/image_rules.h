@@ -1,7 +1,7 @@
 #pragma once
 // What a command sees in the container of an image, whichever engine runs it: written once, so that
 // a contract's verdict does not depend on which one a host has.  Pure, but for looking whether
-// mounts are there.  Fails with kInvalid.
+// mounts are there.  Fails with kInvalid, kNotFound (not on this host).
 #include <array>
 #include <string>
 #include <vector>

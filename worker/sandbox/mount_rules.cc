@@ -30,7 +30,7 @@ Status check_mount(const SandboxMount& m) {
   }
   std::error_code ec;
   if (!m.host.is_absolute() || !fs::exists(m.host, ec)) {
-    return Error{Errc::kInvalid, what + "host path " + m.host.string() + " is not there"};
+    return Error{Errc::kNotFound, what + "host path " + m.host.string() + " is not there"};
   }
   return ok_status();
 }

@@ -1,6 +1,7 @@
 #pragma once
-// What a spec may ask for, the same in every kind of sandbox.  Fails with kInvalid, naming the
-// mount or variable; looks at the host only for whether mounted paths are there.
+// What a spec may ask for, the same in every kind of sandbox.  Looks at the host only for whether
+// mounted paths are there.  Fails, naming the mount or variable, with kInvalid (the spec),
+// kNotFound (this host has no such path).
 #include "worker/sandbox/sandbox.h"
 
 namespace proctor {

@@ -242,27 +242,22 @@ class OciEngine final : public SandboxEngine {
     if (spec.program) {
       // It sees only what its own mounts show.
     } else if (!spec.workspace.is_absolute() || !fs::is_directory(spec.workspace, ec)) {
-      return Error{Errc::kInvalid, "oci sandbox: workspace '" + spec.workspace.string() +
-                                       "': expected a host folder"};
+      return Error{Errc::kNotFound, "oci sandbox: workspace '" + spec.workspace.string() +
+                                        "': expected a host folder"};
     }
     if (spec.user && !shared_->own_users)
       return Error{Errc::kInvalid, "oci: no command runs here as a user of its own"};
-    auto image = shared_->images.find(spec.image);
-    if (!image.ok()) {
-      Error e = std::move(image).error();
-      if (e.code == Errc::kNotFound) e.code = Errc::kInvalid;  // the spec's fault, here
-      return e;
-    }
+    PROCTOR_TRY(const StoredImage image, shared_->images.find(spec.image));
     SandboxSpec whole = spec;
     if (spec.program) {
-      if (!image->config)
+      if (!image.config)
         return Error{
             Errc::kInvalid,
             "image " + spec.image + " was imported before programs were kept: import it again"};
-      PROCTOR_TRY(whole, with_image_program(spec, *image->config));
+      PROCTOR_TRY(whole, with_image_program(spec, *image.config));
     }
     return std::unique_ptr<Sandbox>(
-        std::make_unique<OciSandbox>(shared_, std::move(whole), shared_->images.root_of(*image)));
+        std::make_unique<OciSandbox>(shared_, std::move(whole), shared_->images.root_of(image)));
   }
 
   Result<std::shared_ptr<SharedNetwork>> open_network(const std::string&,

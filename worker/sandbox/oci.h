@@ -10,7 +10,7 @@
 // itself ends with the worker: its init sees that nobody reads its status any more.
 //
 // Needs root.  Thread-safe.  Fails with kUnavailable (no runtime, not root, no image store),
-// kInvalid (no such image, the spec).
+// kNotFound (no such image or mount here), kInvalid (the spec).
 #include <memory>
 #include <optional>
 #include <string>

@@ -138,8 +138,8 @@ class Sandbox {
  public:
   virtual ~Sandbox() = default;  // nothing of it runs or is left afterwards
   // Runs one command with nothing left running when it returns.  An Error is infrastructure
-  // (kUnavailable: engine hung or gone; kInvalid: the spec cannot be met here), never the command's
-  // fault.
+  // (kUnavailable: engine hung or gone; kNotFound: this host lacks an image, mount or folder of the
+  // spec; kInvalid: no host can meet the spec), never the command's fault.
   virtual Result<ExecOutcome> run(const ExecSpec& spec, std::stop_token cancel) = 0;
 };
 

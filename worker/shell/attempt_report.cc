@@ -14,7 +14,8 @@ namespace {
 std::vector<GateReport> gates_of(const Contract& contract, const Verdict& verdict) {
   std::vector<GateInput> inputs;
   GateFacts facts;
-  bool tried = false;
+  const PatchEnd& patch = verdict.application;
+  bool tried = !patch.rung.empty();
   for (std::size_t i = 0; i < verdict.checks.size(); ++i) {
     const CheckReport& check = verdict.checks[i];
     tried = tried || check.outcome.has_value();
@@ -24,12 +25,11 @@ std::vector<GateReport> gates_of(const Contract& contract, const Verdict& verdic
     }
     inputs.push_back({gate, check.id, check.outcome, check.why});
   }
-  if (tried) facts.patch = CheckOutcome::kPass;  // checks run only on an applied patch
+  if (tried) facts.patch = CheckOutcome::kPass;  // checks, too, run only on an applied patch
   if (tried && !verdict.unreadable.empty()) {
     facts.patch = CheckOutcome::kFail;
     facts.patch_why = "unreadable: " + verdict.unreadable;
   }
-  const PatchEnd& patch = verdict.application;
   if (tried && facts.patch == CheckOutcome::kPass) {
     if (!patch.refused.empty()) {
       facts.patch = CheckOutcome::kFail;

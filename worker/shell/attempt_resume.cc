@@ -147,6 +147,7 @@ AttemptRun::Answer AttemptRun::perform(const JudgeAgain& c) {
   const std::string work = "attempt " + label("acceptance");
   constexpr std::chrono::minutes kStarved{1};
   const Patience others{until_stopped(watch_.token()), kStarved, kStarved};
+  log::warn(work + " is judged again: " + c.why);
   locked_before_.clear();
   if (const auto lacked = std::exchange(lacked_, std::nullopt)) {  // until it is given back
     const auto again = [&] { return had_all(*lacked->first, lacked->second); };

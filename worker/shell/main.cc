@@ -51,7 +51,7 @@ struct Options {
   std::vector<std::string> connect;
   fs::path connect_file;
   std::string name, server_key, key;
-  std::uint32_t slots = 2;
+  std::uint32_t slots = 2, beside = 0;
   fs::path root;
   std::string docker_socket = "/var/run/docker.sock";
   fs::path image_store = default_image_store();
@@ -167,6 +167,7 @@ void declare(cli::CommandLine& app, Options& o) {
   app.add_flag("--share-user", o.share_user,
                "more than one slot although all sandboxes are one kernel user")
       .envname("PROCTOR_SHARE_USER");
+  app.add_option("--beside", o.beside, "workers that whoever started this one has here beside it");
   app.add_flag("--allow-null", o.allow_null, "accept the null sandbox: benchmarks only");
   app.add_flag("--once", o.once, "leave when something was done and nothing is left to do");
   app.add_flag("--insecure-loopback", o.insecure_loopback, "plain TCP, to this machine only");
@@ -326,17 +327,17 @@ void clear_bundles(const fs::path& dir, const std::vector<LeftAttempt>& left) {
 // Where sandboxes are one user to the kernel, who takes all that it gives one takes it from the
 // checks of the other slots.
 Status users_for_slots(const Options& o, Engines& engines, const WorkspaceStore& store) {
-  if (o.slots == 1 || o.share_user || o.allow_null) return ok_status();
+  if (o.slots + o.beside == 1 || o.share_user || o.allow_null) return ok_status();
   const auto engine = engines.engine_for({Environment{}});
   if (!engine.ok() || ((*engine)->has_own_users() && store.has_own_users())) return ok_status();
   const std::string why = o.one_user ? "--one-user" : "its log says why; without root it is so";
   return Error{
       Errc::kInvalid,
-      fmt::format("--slots {}: all sandboxes are one kernel user here ({}), so a run can "
+      fmt::format("--slots {}{}: all sandboxes are one kernel user here ({}), so a run can "
                   "take what the checks of its neighbours need: --slots 1, or --share-user "
                   "where no agent is hostile (proctor run: --workers 1 --slots 1, or "
                   "PROCTOR_SHARE_USER=1)",
-                  o.slots, why)};
+                  o.slots, o.beside == 0 ? "" : fmt::format(" --beside {}", o.beside), why)};
 }
 
 int serve(const Options& o) {

@@ -1,5 +1,7 @@
 // Runs that ended invalid are run again, the result they had is kept and shown, and nobody gets
 // more attempts than were registered.
+#include <fstream>
+
 #include "tests/support/books.h"
 #include "tests/support/paths.h"
 
@@ -104,5 +106,28 @@ TEST_SUITE("money") {
     CHECK(ran.wait(std::chrono::seconds(180)) == 0);
     check_audit(scene);
     scene.require_nothing_left();
+  }
+
+  TEST_CASE("a run whose patch could not be judged is said to be so, and no requeue is advised") {
+    const CampaignScene scene(gated_shape(1));
+    scene.edit(scene.folder() / "campaign.yaml", "strata: [language, type]",
+               "infrastructure_retries: 2\nstrata: [language, type]");
+    Child run = scene.start("run");
+    REQUIRE(eventually([&] { return scene.agents_run(1); }, std::chrono::seconds(180)));
+    // The agent's sandbox has its toolchain still; those of its checks cannot.
+    fs::rename(scene.temp() / "gate", scene.temp() / "gone");
+    std::ofstream(scene.temp() / "gone/open", std::ios::app) << "open\n" << std::flush;
+    CHECK(run.wait(std::chrono::seconds(180)) == 1);
+    CHECK_FALSE(contains(scene.said(), "proctor requeue"));
+    CHECK_MESSAGE(contains(scene.said(), "1 of the runs left a patch that this host kept from"),
+                  scene.said());
+    CHECK(scene.run("requeue", {"all", "--invalid"}).exit_code == 2);
+    CHECK(scene.number("SELECT count(*) FROM attempts") == 1);
+    const std::string why = scene.run("explain", {"add/gated/r1"}).out;
+    CHECK_MESSAGE(contains(why, "    judged again from the same patch, 2 times, "), why);
+    CHECK_MESSAGE(contains(why, "/gate is not there"), why);
+    CHECK_MESSAGE(contains(why, "    patch: applied, exact\n"), why);
+    CHECK_MESSAGE(contains(why, "    gate patch: pass\n"), why);
+    check_audit(scene);
   }
 }

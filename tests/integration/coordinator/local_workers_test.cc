@@ -24,6 +24,20 @@ std::optional<pid_t> idle_worker(const CampaignScene& scene) {
   return std::nullopt;
 }
 
+// As on a host that can give no workspace a user of its own, with nobody who insists.
+struct OneUser {
+  OneUser() {
+    ::setenv("PROCTOR_ONE_USER", "1", 1);
+    ::unsetenv("PROCTOR_SHARE_USER");
+  }
+  ~OneUser() {
+    ::unsetenv("PROCTOR_ONE_USER");
+    ::setenv("PROCTOR_SHARE_USER", "1", 1);  // tests/main.cc
+  }
+  OneUser(const OneUser&) = delete;
+  OneUser& operator=(const OneUser&) = delete;
+};
+
 }  // namespace
 
 TEST_SUITE("coordinator") {
@@ -42,6 +56,27 @@ TEST_SUITE("coordinator") {
     CHECK_MESSAGE(contains(status, "ETA unknown: it waits for a first worker"), status);
     run.signal(SIGINT);
     CHECK_MESSAGE(run.wait(180s) == 1, scene.said());
+  }
+
+  TEST_CASE("where sandboxes are one user one run at a time is made, and more is refused") {
+    const CampaignScene scene;  // its file wants two workers of one slot
+    const OneUser here;
+    for (const auto& [workers, slots] : {std::pair("2", "1"), {"1", "2"}}) {
+      const CommandOutcome refused = scene.run("run", {"--workers", workers, "--slots", slots});
+      CHECK(refused.exit_code == 2);
+      CHECK_MESSAGE(contains(refused.err, "PROCTOR_SHARE_USER=1"), refused.err);
+    }
+    CHECK_FALSE(fs::exists(scene.state() / "journal.sqlite"));
+    // One whose coordinator does not know that says it itself.
+    Child beside = scene.start_worker(
+        {"--connect", "ipc:///nowhere", "--slots", "1", "--beside", "1"}, "beside");
+    CHECK(beside.wait(180s) == 2);
+    CHECK_MESSAGE(contains(scene.said("beside"), "--slots 1 --beside 1: "), scene.said("beside"));
+    const CommandOutcome ran = scene.run("run");
+    CHECK_MESSAGE(ran.exit_code == 0, ran.err);
+    CHECK_MESSAGE(contains(ran.err, "note: --workers 1 --slots 1: "), ran.err);
+    CHECK(fs::exists(scene.state() / "log/local-1.log"));
+    CHECK_FALSE(fs::exists(scene.state() / "log/local-2.log"));
   }
 
   TEST_CASE("a run whose workers all end shows what they said last, and no empty report") {

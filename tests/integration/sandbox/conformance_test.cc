@@ -444,7 +444,8 @@ TEST_SUITE("sandbox") {
     CHECK(codes == std::vector<int>{0, 1, 2, 3});
   }
 
-  TEST_CASE("a mount that is not there is refused as the spec's fault") {
+  TEST_CASE(
+      "a mount of what is not there is the host's lack, one at a bad place the spec's fault") {
     const auto bench = make_bench();
     if (!bench) return;
     for (const SandboxMount& bad : {SandboxMount{bench->scratch() / "absent", "/opt/x", false},
@@ -457,11 +458,11 @@ TEST_SUITE("sandbox") {
       spec.mounts = {bad};
       auto sandbox = bench->engine().open(spec);
       REQUIRE_FALSE(sandbox.ok());
-      CHECK(sandbox.error().code == Errc::kInvalid);
+      CHECK(sandbox.error().code == (bad.at == "/opt/x" ? Errc::kNotFound : Errc::kInvalid));
     }
   }
 
-  TEST_CASE("an image that is not there is the spec's fault and is named") {
+  TEST_CASE("an image that is not there is the host's lack and is named") {
     const auto bench = make_bench();
     if (!bench) return;
     SandboxSpec spec = bench->spec();
@@ -476,7 +477,8 @@ TEST_SUITE("sandbox") {
       spec.image = image;
       const auto sandbox = bench->engine().open(spec);
       REQUIRE_FALSE(sandbox.ok());
-      CHECK(sandbox.error().code == Errc::kInvalid);
+      if (std::string_view(image).find(':') != std::string_view::npos)  // a reference
+        CHECK(sandbox.error().code == Errc::kNotFound);
       CHECK(sandbox.error().detail.find(image) != std::string::npos);
     }
   }

@@ -136,7 +136,7 @@ TEST_SUITE("sandbox docker") {
     spec.workspace_volume = "proctor-test-no-such-volume";
     const auto sandbox = bench->engine().open(spec);
     REQUIRE_FALSE(sandbox.ok());
-    CHECK(sandbox.error().code == Errc::kInvalid);
+    CHECK(sandbox.error().code == Errc::kNotFound);
     CHECK_FALSE(docker_call("GET", "/volumes/proctor-test-no-such-volume").ok());
   }
 

@@ -3,6 +3,7 @@
 #include <sys/file.h>
 
 #include "common/base/unique_fd.h"
+#include "common/score/agent_end.h"
 #include "tests/integration/worker/left_scene.h"
 #include "worker/shell/spool.h"
 
@@ -182,6 +183,46 @@ TEST_SUITE("worker") {
     CHECK(LeftScene::count(e.events, "\"type\":\"acceptance.again\"") == 1);
     CHECK(LeftScene::count(e.events, "\"type\":\"acceptance\"") == 2);
     scene.stop(coordinator, worker);
+  }
+
+  TEST_CASE("a toolchain that goes while the agent works is no failure of the agent") {
+    for (const bool comes_back : {true, false}) {
+      LeftScene scene;
+      scene.settings.infrastructure_retries = comes_back ? 4 : 1;
+      REQUIRE(make_dirs(scene.gate()).ok());
+      REQUIRE(write_file(scene.gate() / "go", "", Durability::kLazy).ok());
+      scene.contract.environment.toolchains.push_back({scene.gate().string(), "/opt/gate"});
+      scene.contract.checks = {LeftScene::check("sums", "test $(sh calc.sh 2 3) = 5")};
+      const Method fix = scene.method("fix", Method::Kind::kCommand,
+                                      "echo once; until [ -s /opt/gate/go ]; do sleep 0.1; done; "
+                                      "echo 'echo $(($1 + $2))' > calc.sh");
+      FakeCoordinator coordinator(scene.socket, 3);
+      Child worker = scene.start_worker();
+      REQUIRE(coordinator.connected());
+      coordinator.assign({scene.assignment(coordinator, fix, 4)}, scene.settings_digest());
+      const fs::path said = scene.temp.path() / "root/workers/w1/runs/camp1-4.1/run/agent/stdout";
+      REQUIRE_MESSAGE(coordinator.until([&] {
+        const Result<std::string> text = read_file(said, 1 << 20);
+        return text.ok() && *text == "once\n";
+      }),
+                      scene.log());
+      const fs::path gone = scene.temp.path() / "gone";
+      fs::rename(scene.gate(), gone);  // its sandbox has it still
+      std::ofstream(gone / "go", std::ios::app) << "go\n" << std::flush;
+      REQUIRE_MESSAGE(coordinator.until([&] {
+        return scene.log().find(" is judged again: ") != std::string::npos;
+      }),
+                      scene.log());
+      if (comes_back) fs::rename(gone, scene.gate());
+      const LeftScene::Ended e = scene.ended(coordinator, id(4));
+      CHECK(e.result.outcome == (comes_back ? RunOutcome::kSuccess : RunOutcome::kInvalid));
+      CHECK(e.result.termination == Termination::kCompleted);
+      CHECK_FALSE(e.result.infrastructure);
+      CHECK(is_not_judged(e.result.outcome, e.result.rationale) == !comes_back);
+      CHECK(e.said == "once\n");
+      CHECK(LeftScene::count(e.events, "\"type\":\"acceptance.again\"") == 1);
+      scene.stop(coordinator, worker);
+    }
   }
 
   TEST_CASE("an attempt that has its result already is not gone on with") {

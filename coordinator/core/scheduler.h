@@ -410,8 +410,8 @@ class Scheduler {
   std::optional<StageCheck> gate_check_;  // of the next gate, once the stages before it are over
   bool gates_stale_ = true;               // something was written since
   std::set<RunId> shut_;  // parked because its task or method is, and for no envelope
-  std::set<std::uint16_t> started_methods_;  // an agent of theirs was at work once
-  std::map<RunId, AttemptNo> unstarted_;  // by run: the last attempt that 126 or 127 ended before
+  std::set<std::uint16_t> started_methods_;             // an agent of theirs was at work once
+  std::map<RunId, AttemptNo> unstarted_, unavailable_;  // the last before any was at work; of all
   struct Backoff {
     Instant until{};
     WallTime until_wall{};

@@ -199,6 +199,7 @@ void Scheduler::apply(const AttemptResult& fact) {
       (fact.overload || fact.termination != Termination::kInfrastructure))
     started_methods_.insert(plan_.runs[run.raw()].method);
   if (fact.infrastructure) {
+    if (fact.termination == Termination::kAgentUnavailable) unavailable_[run] = fact.attempt.no;
     count_failure(fact.attempt,
                   fact.overload ? RetryClass::kOverload : RetryClass::kInfrastructure);
   } else if (set_aside_.contains(fact.attempt)) {  // the operator's act was read before it
@@ -240,6 +241,7 @@ void Scheduler::apply(const RunRemoved& fact) {
 void Scheduler::put_aside(const AttemptId& decided) {
   const RunId run = decided.run;
   set_aside_.insert(decided);
+  unstarted_.erase(run);
   if (const auto it = invalid_.find(run); it != invalid_.end() && it->second.by == decided.no) {
     if (it->second.how == Invalid::kUncounted) count_failure(decided, RetryClass::kInfrastructure);
     invalid_.erase(it);
@@ -362,6 +364,7 @@ void Scheduler::line_up(RunId run) {
 // Failures up to this attempt count no longer; a suspect stays one.
 void Scheduler::forgive(const AttemptId& last) {
   forgiven_[last.run] = last.no;
+  unstarted_.erase(last.run);
   failures_[last.run.raw()] = 0;
   overloads_.erase(last.run);
   poison_.pardon(last.run);

@@ -75,8 +75,8 @@ Explanation Scheduler::why_shut(RunId run) const {
   const bool task = faults_.is_parked(task_subject(run));
   if (!task && !faults_.is_parked(method_subject(run)))
     return {"parked",
-            "its program could not start and no attempt is left: it is a failure once an agent of "
-            "its method is at work, and invalid if none is; requeue lets it try again",
+            "its program could not start: it is a failure once an agent of its method is at work, "
+            "and invalid if none ever is; requeue lets it try again",
             {{"fault", "method"}}};
   return {"parked",
           describe_fault(task ? task_subject(run) : method_subject(run)) +

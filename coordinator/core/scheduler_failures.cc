@@ -117,8 +117,8 @@ void Scheduler::hold_for_decision(RunId run, const std::string& reason) {
 }
 
 // Runs whose pause is over are in line again.  A run that waits for what its method's others show
-// ends: as a failure, once an agent of the method is at work; as invalid, where nothing is left to
-// be done that could show one.
+// ends: as a failure, once an agent of the method is at work; as invalid (or a person decides),
+// where nothing is left to be done that could show one.
 void Scheduler::end_waits() {
   while (!due_.empty() && due_.begin()->first <= now_.mono) {
     const RunId run = due_.begin()->second;
@@ -126,13 +126,17 @@ void Scheduler::end_waits() {
     backoff_.erase(run);
     in_line(run);
   }
-  const bool over =
-      live_.empty() && backoff_.empty() && held_ == 0 && queue_.size() == queue_.held_back();
+  const bool over = live_.empty() && backoff_.empty() && held_ == 0 && queue_.empty();
   std::erase_if(unstarted_, [&](const auto& item) {
     const auto [run, no] = item;
     const bool started = started_methods_.contains(plan_.runs[run.raw()].method);
-    if (phases_[run.raw()] != RunPhase::kParked || !waits_for_start(run) || !(over || started))
+    const RunPhase phase = phases_[run.raw()];
+    const bool waits = phase == RunPhase::kParked || (started && phase == RunPhase::kHeld);
+    if (!waits || !waits_for_start(run) || !(over || started)) return false;
+    if (!started && settings_.retries.escalate) {
+      hold_for_decision(run, "its program could not start");
       return false;
+    }
     record(RunEnded{run, {run, no}, started ? RunOutcome::kFailure : RunOutcome::kInvalid});
     return true;
   });

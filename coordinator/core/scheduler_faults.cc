@@ -22,11 +22,11 @@ bool Scheduler::is_shut(RunId run) const {
   return faults_.is_parked(task_subject(run)) || faults_.is_parked(method_subject(run));
 }
 
-// Its program could not start in the last attempt that it has.
+// Its last attempt ended as if its program could not start, of a method that nobody saw at work: no
+// other attempt is drawn, for this one may yet turn out to be its failure.
 bool Scheduler::waits_for_start(RunId run) const {
   const auto it = unstarted_.find(run);
-  return it != unstarted_.end() && it->second.raw() == attempts_made_[run.raw()] &&
-         settings_.infrastructure_retries < failures_[run.raw()];
+  return it != unstarted_.end() && it->second.raw() == attempts_made_[run.raw()];
 }
 
 // What a result says of its task and its method: failures that are theirs, and that they work.

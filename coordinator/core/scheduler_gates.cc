@@ -65,15 +65,21 @@ StageFacts Scheduler::facts_of(std::uint16_t stage) const {
     out.attempts += attempts_made_[r];
     out.infrastructure += failures_[r] + failures_of(run, RetryClass::kOverload);
     const RunPhase phase = phases_[r];
+    const bool waits = phase == RunPhase::kParked && waits_for_start(run);
+    const bool invalid = waits || invalid_.contains(run);
+    // That its program did not start was its failure, and no host's.
+    if (const auto it = unavailable_.find(run); phase == RunPhase::kEnded && !invalid &&
+                                                it != unavailable_.end() &&
+                                                it->second.raw() == attempts_made_[r])
+      --out.infrastructure;
     if (phase == RunPhase::kRemoved || removed_later_.contains(run)) {
       ++out.removed;
       continue;
     }
     std::uint8_t& cell = cells[plan_.runs[r].task * out.methods.size() + method];
     cell = std::max(cell, kWanted);
-    if (phase == RunPhase::kEnded) {
+    if (phase == RunPhase::kEnded || waits) {
       ++out.methods[method].ended;
-      const bool invalid = invalid_.contains(run);
       if (invalid) ++out.methods[method].invalid;
       cell = std::max(cell, invalid ? kEnded : kDecided);
     } else if (phase == RunPhase::kCancelled && !live_.contains(run)) {

@@ -150,7 +150,8 @@ void Scheduler::hold_used_up() {
     const auto used_up = [&](RetryClass of) { return retries_of(of) < failures_of(RunId(r), of); };
     const bool over = used_up(RetryClass::kInfrastructure) || used_up(RetryClass::kOverload) ||
                       poison_.is_over(RunId(r));
-    if (over && (phases_[r] == RunPhase::kQueued || phases_[r] == RunPhase::kActive))
+    if (over && !waits_for_start(RunId(r)) &&
+        (phases_[r] == RunPhase::kQueued || phases_[r] == RunPhase::kActive))
       hold_for_decision(RunId(r), "no attempt is left");
   }
 }

@@ -160,14 +160,14 @@ void Scheduler::finish(Attempt& a, const wire::ResultMessage& r, WorkerIndex fro
       unstarted && wanted && started_methods_.contains(plan_.runs[run.raw()].method);
   bool again = cancelled || !wanted || unstarted;
   const RetryClass of = r.overload ? RetryClass::kOverload : RetryClass::kInfrastructure;
-  const bool left = failed && !convicted && !its_failure && failures_of(run, of) < retries_of(of);
+  const bool left = failed && !convicted && !unstarted && failures_of(run, of) < retries_of(of);
   if (failed) again = again || left || settings_.retries.escalate;
   fact.sets_outcome = !again;
   record(std::move(fact), After{Step::kAckAndSettle, a.id, a.seq, 0});
   if (left) wait_before_next(a, of);
   if (its_failure)
     record(RunEnded{run, a.id, RunOutcome::kFailure});
-  else if (failed && !left && wanted && settings_.retries.escalate)
+  else if (failed && !left && !unstarted && wanted && settings_.retries.escalate)
     hold_for_decision(run, convicted ? "it kills its workers" : "no attempt is left");
   if (cancelled) write(AttemptCancelled{a.id, "cancelled by the operator", now_.wall});
   release_slot(a);

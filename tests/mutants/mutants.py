@@ -218,6 +218,8 @@ MUTANTS = [
     ("an act is answered before it is durable", S, "if (awaiting_.empty()) {", "if (true) {"),
     ("an exit code takes its run out of the count", R,
      "unstarted && wanted && started_methods_.contains(plan_.runs[run.raw()].method);", "false;"),
+    ("what ended by an exit code alone is drawn again", X,
+     "return it != unstarted_.end() && it->second.raw() == attempts_made_[run.raw()];", "return false;"),
     ("a cancelled run gets an outcome", R, "bool again = cancelled || !wanted || unstarted;", "bool again = cancelled || unstarted;"),
     ("a cancelled run comes up again", A, "if (phase != RunPhase::kActive) return;",
      "if (phase == RunPhase::kEnded) return;"),

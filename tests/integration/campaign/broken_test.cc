@@ -84,8 +84,11 @@ TEST_SUITE("campaign") {
     CHECK_MESSAGE(contains(ran.err, "/nonexistent"), ran.err);
     // The agent is registered: a mended one is another campaign's.
     const std::string folder = scene.folder().string();
-    const CommandOutcome why = scene.run("explain", {"add/absent/r1"});
-    for (const std::string& said : {why.out, ran.err}) {
+    std::string why;  // the runs that were not tried say it
+    for (const char* task : {"add", "sub"})
+      for (const char* run : {"/absent/r1", "/absent/r2", "/absent/r3"})
+        why += scene.run("explain", {std::string(task) + run}).out;
+    for (const std::string& said : {why, ran.err}) {
       CHECK_MESSAGE(contains(said, "If the agent itself is wrong"), said);
       CHECK_MESSAGE(contains(said, "proctor copy " + folder + " " + folder + "-2"), said);
       CHECK_MESSAGE(contains(said, " && proctor resume " + folder), said);

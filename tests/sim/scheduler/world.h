@@ -298,6 +298,7 @@ class World {
   std::optional<std::uint32_t> broken_task_;
   std::optional<std::uint16_t> mute_method_;
   std::optional<WorkerId> deaf_;  // no setup works there while faults are on
+  std::set<RunId> unstarted_;     // the last attempt could not start
   std::map<AttemptId, std::pair<Fault, std::string>> fault_of_;  // as its worker said, and where
   struct FaultRow {
     std::vector<std::string> workers;  // of failures since it last worked, in order

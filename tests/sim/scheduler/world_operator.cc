@@ -143,6 +143,7 @@ void World::check_act(const Note& note) {
     forgive_faults(a.runs);
   acts_durable_.insert(static_cast<std::uint64_t>(a.at.raw()));
   for (const AttemptId& id : fact->forgiven) {
+    unstarted_.erase(id.run);
     failures_[id.run] = overloads_[id.run] = 0;
     if (poison_ == id.run)
       poison_losses_ =
@@ -205,6 +206,7 @@ void World::check_reopened(const AttemptId& id) {
   if (std::ranges::none_of(asked_,
                            [](const auto& a) { return a.second == OperatorActKind::kRequeue; }))
     fail("a result was set aside that nobody asked for: " + to_string(id));
+  unstarted_.erase(run);
   outcome_of_.erase(it);
   outcome_.erase(run);
   convicted_.erase(run);

@@ -87,6 +87,8 @@ void World::check_intent(const AttemptIntent& w) {
   if (settings_.infrastructure_retries < failures_[run] ||
       settings_.retries.overload < overloads_[run])
     fail("another attempt above the limit of retries: " + to_string(w.attempt));
+  if (unstarted_.contains(run))
+    fail("drawn again though its program could not start: " + to_string(w.attempt));
   // Asked for again after a denial, it may be a suspect no longer.
   if (PoisonBook::kSuspectAfter <= blamed_[run].size())
     lone_.insert(w.attempt);
@@ -216,6 +218,8 @@ void World::check_durable(const JournalWrite& write) {
             const bool cancel = w.termination == Termination::kOperatorCancel;
             t.at.overload = w.overload;
             t.at.termination = w.termination;
+            const bool unstarted = w.termination == Termination::kAgentUnavailable;
+            if (unstarted) unstarted_.insert(run);
             count_fault(w);
             if (w.infrastructure && !cancel) ++(w.overload ? overloads_ : failures_)[run];
             const bool left = !convicted_.contains(run) &&
@@ -225,7 +229,7 @@ void World::check_durable(const JournalWrite& write) {
             if (died && killed_by_.contains(w.attempt)) count_poison_loss(w.attempt);
             const bool again = cancel || durable_standing_.cancelled.contains(run) ||
                                (w.infrastructure && (left || settings_.retries.escalate)) ||
-                               w.termination == Termination::kAgentUnavailable;
+                               unstarted;
             if (!cancel && (!w.infrastructure || w.overload))
               std::erase_if(blamed_[run], [&](AttemptNo no) { return no <= w.attempt.no; });
             const Retries& rules = settings_.retries;
@@ -286,9 +290,10 @@ void World::check_durable(const JournalWrite& write) {
             ++seen_.ended_by_limit;
             // An exit code that an agent may choose, of a method that was at work elsewhere.
             const bool failure = w.outcome == RunOutcome::kFailure;
-            if (failure && durable_.at(w.attempt).at.termination != Termination::kAgentUnavailable)
+            const bool unstarted = unstarted_.contains(w.run);
+            if (failure && !unstarted)
               fail("a failure without its result: " + to_string(w.attempt));
-            if (!failure && failures_[w.run] <= settings_.infrastructure_retries &&
+            if (!failure && !unstarted && failures_[w.run] <= settings_.infrastructure_retries &&
                 !convicted_.contains(w.run))
               fail("given up too early: " + to_string(w.attempt));
             end_run(w.attempt, w.outcome);

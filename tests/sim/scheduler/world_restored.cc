@@ -42,16 +42,26 @@ void World::compare_restored() {
   Scheduler restored(std::move(plan), settings_, epoch_);
   if (const Status s = restored.restore(written_.state()); !s.ok()) return fail(s.error().detail);
   const std::map<std::string, std::string> read = restored.durable();
+  std::set<RunId> sooner;  // it ends what waits for a start a moment sooner, too
   for (const Command& command : restored.start(time()))
     if (const auto* writes = std::get_if<Persist>(&command))
-      for (const JournalWrite& fact : writes->writes)
-        if (const auto* note = std::get_if<Note>(&fact); note && note->kind == kNoteEscalated)
+      for (const JournalWrite& fact : writes->writes) {
+        if (const auto* end = std::get_if<RunEnded>(&fact)) sooner.insert(end->run);
+        const auto* note = std::get_if<Note>(&fact);
+        if (note == nullptr || note->kind != kNoteEscalated) continue;
+        if (!unstarted_.contains(*note->run))
           return fail("a resume would decide anew that a person decides");
+        sooner.insert(*note->run);
+      }
   ++seen_.compared;
   std::map<std::string, std::string> live = core_->durable(), again = restored.durable();
   // What is written is as good as durable to a resume, so it may judge a stage a moment sooner.
   for (const auto& [name, said] : read)
-    if (name.starts_with("gate ")) again[name] = said;
+    if (name.starts_with("gate ") || (name == "campaign" && !sooner.empty())) again[name] = said;
+  for (const RunId run : sooner) {
+    const std::string name = "run " + std::to_string(run.raw());
+    again[name] = read.at(name);
+  }
   // A worker that was absent for a lease is forgotten with its row of quarantines, not with one
   // that holds (docs/decisions/054); a resume knows the row again from the journal.
   for (const WorkerId& worker : forgotten_)

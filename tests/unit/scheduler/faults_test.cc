@@ -224,8 +224,8 @@ TEST_SUITE("scheduler") {
           FaultSubject{FaultSubject::Kind::kMethod, 0});
     CHECK(desk.core.counts().ended[0] == 1);
     CHECK(desk.core.counts().ended[1] == 4);  // those of method 1, which could start
-    CHECK(desk.core.counts().ended[3] == 1);  // one of method 0
-    CHECK(desk.core.counts().parked == 3);
+    CHECK(desk.core.counts().ended[3] == 3);  // those of method 0 that were tried, once each
+    CHECK(desk.core.counts().parked == 1);
     CHECK(desk.core.roster().at(0).failures == 0);
     CHECK(desk.core.why(RunId(4)).text.find("its method is parked") != std::string::npos);
     CHECK(desk.ended == true);
@@ -322,7 +322,7 @@ TEST_SUITE("scheduler") {
         CHECK(desk.core.counts().parked == 0);
         CHECK(desk.ended == true);
         for (const RunEnded& e : desk.facts<RunEnded>()) CHECK(e.outcome == RunOutcome::kFailure);
-        for (std::uint32_t run = works + 1; run < 5; ++run)  // it is known by then: once each
+        for (std::uint32_t run = 0; run < 5; ++run)  // no run is drawn again
           CHECK(std::ranges::count(desk.assigned, RunId(run), &AttemptId::run) == 1);
       }
   }
@@ -376,6 +376,69 @@ TEST_SUITE("scheduler") {
       CHECK(next.core.counts().ended[1] == (works ? 1 : 0));
       CHECK(next.core.counts().ended[3] == (works ? 0 : 2));
     }
+  }
+
+  TEST_CASE("a person decides of what started nowhere, unless the method is at work after all") {
+    for (const bool works : {true, false}) {
+      CAPTURE(works);
+      SchedulerSettings s = settings();
+      s.infrastructure_retries = 2;
+      s.retries.escalate = true;
+      Desk desk(mixed({{1, 0}, {0, 0}}), s);
+      desk.start();
+      desk.sync("w", 1);
+      fails(desk, "w", attempt_of(0), Fault::kAgent, could_not_start("exit 127"));
+      CHECK(desk.core.phase(RunId(0)) == RunPhase::kParked);
+      REQUIRE(desk.assigned.back() == attempt_of(1));
+      fails(desk, "w", attempt_of(1), Fault::kAgent, could_not_start("exit 127"));
+      REQUIRE(desk.core.counts().held == 2);
+      REQUIRE(desk.act(OperatorActKind::kApprove, {RunId(1)}).verdict ==
+              OperatorAnswer::Verdict::kDone);
+      REQUIRE(desk.assigned.back() == attempt_of(1, 2));
+      if (works)
+        desk.result("w", attempt_of(1, 2), 1);
+      else
+        fails(desk, "w", attempt_of(1, 2), Fault::kAgent, could_not_start("exit 127"));
+      CHECK(desk.core.counts().ended[1] == (works ? 1 : 0));
+      CHECK(desk.core.counts().held == (works ? 0 : 1));  // the other waits for that one
+      CHECK(desk.assigned.size() == 3);
+    }
+  }
+
+  TEST_CASE("what ended invalid for want of a start may be made again, also after a restart") {
+    SchedulerSettings s = settings();
+    s.infrastructure_retries = 1;
+    const PlanView plan = mixed({{1, 0}, {0, 1}});
+    Desk desk(plan, s);
+    desk.start();
+    desk.sync("w", 1);
+    fails(desk, "w", attempt_of(0), Fault::kAgent, could_not_start("exit 127"));
+    OperatorAct again;
+    again.kind = OperatorActKind::kRequeue;
+    again.runs = {RunId(0)};
+    again.invalid = true;
+    CHECK(desk.act(again).verdict == OperatorAnswer::Verdict::kUnchanged);  // it waits
+    desk.result("w", attempt_of(1), 1);
+    REQUIRE(desk.core.counts().ended[3] == 1);
+    std::vector<Note> notes = desk.standing();
+    RestoredAttempt had;
+    had.attempt = attempt_of(0);
+    had.state = AttemptState::kFinished;
+    had.has_result = had.infrastructure = had.settled = true;
+    had.termination = Termination::kAgentUnavailable;
+    Desk over(plan, s);
+    over.core.restore_fact(RunEnded{RunId(0), attempt_of(0), RunOutcome::kInvalid});
+    for (const Note& n : notes) REQUIRE(over.core.restore_note(n).ok());
+    over.core.restore_attempt(had);
+    OperatorAnswer answer;
+    for (const JournalWrite& w : over.core.reopen_after_the_end(again, answer))
+      if (const Note* n = std::get_if<Note>(&w)) notes.push_back(*n);
+    CHECK(answer.verdict == OperatorAnswer::Verdict::kDone);
+    Desk next(plan, s);
+    for (const Note& n : notes) REQUIRE(next.core.restore_note(n).ok());
+    next.core.restore_attempt(had);
+    next.start();
+    CHECK(next.core.phase(RunId(0)) == RunPhase::kQueued);
   }
 
   TEST_CASE("a requeue gives a run that waits for its method's others a try of its own") {

@@ -2,6 +2,7 @@
 // came to holds, and as many people as it asks for have approved that.
 #include <doctest/doctest.h>
 
+#include "common/score/agent_end.h"
 #include "coordinator/core/raise_note.h"
 #include "tests/unit/scheduler/desk.h"
 
@@ -68,6 +69,18 @@ void end_invalid(Desk& desk, AttemptId id) {
   r.outcome = RunOutcome::kInvalid;
   r.termination = Termination::kInfrastructure;
   r.archive_bytes = 1;
+  desk.feed(ResultReceived{WorkerId("w"), r});
+}
+
+// As if its method's program could not start.
+void end_unstarted(Desk& desk, AttemptId id) {
+  wire::ResultMessage r;
+  r.epoch = Epoch(2);
+  r.attempt = id;
+  r.infrastructure = true;
+  r.termination = Termination::kAgentUnavailable;
+  r.fault = Fault::kAgent;
+  r.cause = r.rationale = could_not_start("exit 127");
   desk.feed(ResultReceived{WorkerId("w"), r});
 }
 
@@ -150,6 +163,71 @@ TEST_SUITE("scheduler") {
     CHECK_FALSE(desk.core.gate().has_value());
     CHECK(notes_of(desk, kNoteStageChecked).size() == 1);
     CHECK(notes_of(desk, kNoteStageOpened).size() == 1);
+  }
+
+  TEST_CASE("a run that could not start waits for later stages, and is invalid to the gate") {
+    for (const bool works : {true, false}) {
+      CAPTURE(works);
+      Desk desk(staged(entry(StagePredicate::kInvalidShare, 1'000'000)));
+      desk.start();
+      desk.sync("w", 4);
+      end_unstarted(desk, attempt_of(0));
+      end_unstarted(desk, attempt_of(1));
+      const StageFacts facts = desk.core.facts_of(0);
+      CHECK(facts.methods[0].ended == 2);
+      CHECK(facts.methods[0].invalid == 2);
+      CHECK(facts.infrastructure == 2);
+      CHECK(facts.parked == 0);
+      REQUIRE(desk.assigned.size() == 4);  // the gate is open
+      CHECK(desk.core.phase(RunId(0)) == RunPhase::kParked);
+      for (const std::uint32_t run : {2U, 3U})
+        if (works)
+          desk.result("w", attempt_of(run), 1);
+        else
+          end_unstarted(desk, attempt_of(run));
+      CHECK(desk.core.counts().ended[works ? 1 : 3] == (works ? 2 : 4));
+      CHECK(desk.core.facts_of(0).methods[0].invalid == (works ? 0 : 2));
+      CHECK(desk.core.facts_of(0).infrastructure == (works ? 0 : 2));
+      CHECK(desk.ended == true);
+    }
+  }
+
+  TEST_CASE("a campaign that ends at a gate keeps what could not start for its next life") {
+    Desk desk(staged(entry(StagePredicate::kInvalidShare, 0)), ends_at_gate());
+    desk.start();
+    desk.sync("w", 4);
+    end_unstarted(desk, attempt_of(0));
+    end_unstarted(desk, attempt_of(1));
+    CHECK(desk.at_gate);
+    CHECK(desk.core.phase(RunId(0)) == RunPhase::kParked);
+    CHECK(desk.core.gate()->waits_for == "criteria");
+  }
+
+  TEST_CASE("no gate counts an exit code as infrastructure once its method has been at work") {
+    SchedulerSettings s = settings();
+    s.infrastructure_retries = 1;
+    Desk desk(staged(entry(StagePredicate::kInfrastructureShare, 0)), s);
+    desk.start();
+    desk.sync("w", 4);
+    end_unstarted(desk, attempt_of(0));
+    desk.result("w", attempt_of(1), 1);
+    CHECK(desk.core.facts_of(0).infrastructure == 0);
+    CHECK(desk.core.facts_of(0).attempts == 2);
+    REQUIRE(desk.assigned.size() == 4);  // open
+    end_unstarted(desk, attempt_of(2));  // a failure at once
+    desk.result("w", attempt_of(3), 0, Termination::kInfrastructure);
+    CHECK(desk.core.facts_of(1).infrastructure == 1);
+    CHECK(desk.core.facts_of(1).methods[0].invalid == 0);
+    Desk next(staged(entry(StagePredicate::kInfrastructureShare, 0)), s);
+    next.core.restore_fact(RunEnded{RunId(0), attempt_of(0), RunOutcome::kFailure});
+    RestoredAttempt had;
+    had.attempt = attempt_of(0);
+    had.state = AttemptState::kFinished;
+    had.has_result = had.infrastructure = had.settled = true;
+    had.termination = Termination::kAgentUnavailable;
+    next.core.restore_attempt(had);
+    CHECK(next.core.facts_of(0).infrastructure == 0);
+    CHECK(next.core.facts_of(0).attempts == 1);
   }
 
   TEST_CASE("stages without a gate follow one another without waiting") {

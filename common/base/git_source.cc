@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 
 #include "common/base/digest.h"
 #include "common/base/text.h"
@@ -144,6 +145,24 @@ std::string redact_urls(std::string_view text) {
     text.remove_prefix(begin + url.size());
   }
   return out;
+}
+
+std::string repository_name(std::string_view source, const fs::path& base) {
+  std::string name(source.substr(source.starts_with("file://") ? 7 : 0));
+  if (name.find("://") < name.find('/')) {
+    name.erase(0, user_info(name).second);
+  } else if (is_scp_like(name)) {
+    name.erase(0, name.rfind('@', name.find(':')) + 1);
+    name[name.find(':')] = '/';
+  } else {
+    name = (base / name).string();
+  }
+  // A path begins with its slash: it has no host.
+  std::transform(name.begin(), std::ranges::find(name, '/'), name.begin(), ::tolower);
+  name = fs::path(name).lexically_normal().string();
+  for (const std::string_view end : {"/", "/.git", ".git"})
+    if (end.size() < name.size() && name.ends_with(end)) name.resize(name.size() - end.size());
+  return name;
 }
 
 }  // namespace proctor

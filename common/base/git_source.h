@@ -34,4 +34,9 @@ std::pair<std::size_t, std::size_t> user_info(std::string_view text);
 // shows a source to people, or writes it down, shows it so.  A URL reaches to the next blank.
 std::string redact_urls(std::string_view text);
 
+// One name for all spellings of a repository, to compare: without protocol, user, ".git" and
+// slashes at the end, the host in lower case.  Reads no disk: symlinks of local paths are not
+// followed.
+std::string repository_name(std::string_view source, const fs::path& base);
+
 }  // namespace proctor

@@ -67,6 +67,27 @@ TEST_SUITE("git") {
     }
   }
 
+  TEST_CASE("a repository has one name however it is spelled") {
+    for (const char* same :
+         {"https://h.example/Org/x", "https://h.example/Org/x/", "https://h.example/Org/x.git",
+          "https://h.example/Org/x.git/", "https://H.Example/Org/x", "http://u:p@h.example/Org//x",
+          "https://token@h.example/Org/x", "ssh://git@h.example/Org/x.git",
+          "git@h.example:Org/x.git", "h.example:/Org/./x"}) {
+      CAPTURE(same);
+      CHECK(repository_name(same, "/base") == "h.example/Org/x");
+    }
+    for (const char* same : {"x", "x/", "./x", "x.git", "x/.git", "x/.git/", "y/../x", "/base/x",
+                             "//base/x", "file:///base/x", "file:///base/x/.git"}) {
+      CAPTURE(same);
+      CHECK(repository_name(same, "/base") == "/base/x");
+    }
+    for (const char* other : {"https://h.example/org/x", "https://h.example:1/Org/x",
+                              "https://i.example/Org/x", "h.example/Org/x", "/h.example/Org/x"}) {
+      CAPTURE(other);
+      CHECK(repository_name(other, "/base") != "h.example/Org/x");
+    }
+  }
+
   TEST_CASE("submodule urls are resolved against their superproject") {
     struct Row {
       const char* parent;

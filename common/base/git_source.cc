@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 
 #include "common/base/digest.h"
 #include "common/base/text.h"
@@ -32,8 +33,10 @@ GitSource finish(bool local, std::string location) {
   out.local = local;
   out.shown = local ? location : redact_urls(location);
   out.address = local ? location : without_password(location);
+  const auto [begin, end] = user_info(location);
+  out.key =
+      sha256(location.substr(0, begin) + (begin == end ? "" : "***@") + location.substr(end)).hex();
   out.location = std::move(location);
-  out.key = sha256(out.shown).hex();
   return out;
 }
 
@@ -119,8 +122,8 @@ Result<GitSource> resolve_submodule_url(const GitSource& parent, std::string_vie
   return parse_source(head + std::string(rest), "/");
 }
 
-std::pair<std::size_t, std::size_t> user_info(std::string_view text, std::size_t from) {
-  const std::size_t scheme = text.find("://", from);
+std::pair<std::size_t, std::size_t> user_info(std::string_view text) {
+  const std::size_t scheme = text.find("://");
   if (scheme == std::string_view::npos) return {text.size(), text.size()};
   const std::size_t begin = scheme + 3;
   const std::size_t end = std::min(text.find_first_of("/ \t\n", begin), text.size());
@@ -130,12 +133,36 @@ std::pair<std::size_t, std::size_t> user_info(std::string_view text, std::size_t
 
 std::string redact_urls(std::string_view text) {
   std::string out;
-  for (std::size_t at = 0; at < text.size();) {
-    const auto [begin, end] = user_info(text, at);
-    out.append(text.substr(at, begin - at)).append(begin == end ? "" : "***@");
-    at = end;
+  while (!text.empty()) {
+    const std::size_t begin = user_info(text).first;
+    std::string_view url = text.substr(begin, text.find_first_of(" \t\r\n", begin) - begin);
+    url = url.substr(0, url.find_last_not_of("'\":,;.)>]}") + 1);
+    // A password with a slash of its own looks like a path.
+    const std::size_t at = url.rfind('@') + 1;
+    const std::size_t query = std::min(url.find('?', at), url.size());
+    out.append(text.substr(0, begin)).append(at == 0 ? "" : "***@");
+    out.append(url.substr(at, query - at)).append(query == url.size() ? "" : "?***");
+    text.remove_prefix(begin + url.size());
   }
   return out;
+}
+
+std::string repository_name(std::string_view source, const fs::path& base) {
+  std::string name(source.substr(source.starts_with("file://") ? 7 : 0));
+  if (name.find("://") < name.find('/')) {
+    name.erase(0, user_info(name).second);
+  } else if (is_scp_like(name)) {
+    name.erase(0, name.rfind('@', name.find(':')) + 1);
+    name[name.find(':')] = '/';
+  } else {
+    name = (base / name).string();
+  }
+  // A path begins with its slash: it has no host.
+  std::transform(name.begin(), std::ranges::find(name, '/'), name.begin(), ::tolower);
+  name = fs::path(name).lexically_normal().string();
+  for (const std::string_view end : {"/", "/.git", ".git"})
+    if (end.size() < name.size() && name.ends_with(end)) name.resize(name.size() - end.size());
+  return name;
 }
 
 }  // namespace proctor

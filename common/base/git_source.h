@@ -17,7 +17,7 @@ struct GitSource {
   std::string location;  // absolute path or URL, credentials included: no argument, log or file
   std::string address;   // what git is given: the same without a password
   std::string shown;     // for errors and logs: no credentials
-  std::string key;       // folder name of the mirror: sha256 of `shown`, hex
+  std::string key;       // folder name of the mirror, hex: the same whoever fetches
 };
 
 // `base` resolves relative paths.
@@ -26,12 +26,17 @@ Result<GitSource> parse_source(std::string_view source, const fs::path& base);
 // A submodule's url seen from its superproject: "./x" and "../x" are relative to `parent`.
 Result<GitSource> resolve_submodule_url(const GitSource& parent, std::string_view url);
 
-// Where user and password of the next URL behind `from` begin and, with their '@', end; equal: it
-// has none.  Both the end of the text: there is no URL.
-std::pair<std::size_t, std::size_t> user_info(std::string_view text, std::size_t from = 0);
+// Where user and password of the first URL begin and, with their '@', end; equal: it has none. Both
+// the end of the text: there is no URL.
+std::pair<std::size_t, std::size_t> user_info(std::string_view text);
 
-// "https://user:token@host/x" -> "https://***@host/x", anywhere in `text`.  Whatever shows a
-// source to people, or writes it down, shows it so.
+// "https://user:token@host/x?key=k" -> "https://***@host/x?***", anywhere in `text`.  Whatever
+// shows a source to people, or writes it down, shows it so.  A URL reaches to the next blank.
 std::string redact_urls(std::string_view text);
+
+// One name for all spellings of a repository, to compare: without protocol, user, ".git" and
+// slashes at the end, the host in lower case.  Reads no disk: symlinks of local paths are not
+// followed.
+std::string repository_name(std::string_view source, const fs::path& base);
 
 }  // namespace proctor

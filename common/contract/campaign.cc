@@ -54,11 +54,8 @@ std::vector<std::uint32_t> repositories_of(const Campaign& campaign) {
   std::map<std::string, std::uint32_t> codes;
   std::vector<std::uint32_t> out;
   for (const Contract& c : campaign.contracts) {
-    const bool is_url = c.repository.source.find("://") != std::string::npos;
-    const std::string where =
-        is_url ? redact_urls(c.repository.source)
-               : (c.origin.folder / c.repository.source).lexically_normal().string();
-    out.push_back(codes.emplace(where, static_cast<std::uint32_t>(codes.size() + 1)).first->second);
+    const std::string name = repository_name(c.repository.source, c.origin.folder);
+    out.push_back(codes.emplace(name, static_cast<std::uint32_t>(codes.size() + 1)).first->second);
   }
   return out;
 }

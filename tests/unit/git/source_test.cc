@@ -40,8 +40,19 @@ TEST_SUITE("git") {
     CHECK(a->key == b->key);
     CHECK(redact_urls("fatal: 'https://u:p@h/x' and http://t@g/") ==
           "fatal: 'https://***@h/x' and http://***@g/");
-    CHECK(redact_urls("see https://h/x@y") == "see https://h/x@y");
     CHECK(redact_urls("https://u:p'q\"r@h/x") == "https://***@h/x");
+    const char* const shown[][2] = {
+        {"http://us@er:tok3n@AB/C@host/x.git", "http://***@host/x.git"},
+        {"http://u:tok/3n@host/x", "http://***@host/x"},
+        {"http://h:1/x.git?access_token=tok3nABC", "http://h:1/x.git?***"},
+        {"http://u@h/x?a=tok3n&b=u@3n: no", "http://***@3n: no"},
+        {"at 'http://h/x?a=tok3n': 403, see https://h/y?b\nmore a@b?c",
+         "at 'http://h/x?***': 403, see https://h/y?***\nmore a@b?c"},
+        {"://", "://"},
+        {"http://?", "http://?***"}};
+    for (const auto& [text, safe] : shown) CHECK(redact_urls(text) == safe);
+    CHECK(parse_source("https://h/git?of=a", "/")->key !=
+          parse_source("https://h/git?of=b", "/")->key);
     for (const auto& [url, address] :
          std::map<std::string, std::string>{{"https://u:p@h:1/a", "https://h:1/a"},
                                             {"https://token@h/a", "https://h/a"},
@@ -53,6 +64,27 @@ TEST_SUITE("git") {
       const auto source = parse_source(url, "/");
       REQUIRE(source.ok());
       CHECK(source->address == address);
+    }
+  }
+
+  TEST_CASE("a repository has one name however it is spelled") {
+    for (const char* same :
+         {"https://h.example/Org/x", "https://h.example/Org/x/", "https://h.example/Org/x.git",
+          "https://h.example/Org/x.git/", "https://H.Example/Org/x", "http://u:p@h.example/Org//x",
+          "https://token@h.example/Org/x", "ssh://git@h.example/Org/x.git",
+          "git@h.example:Org/x.git", "h.example:/Org/./x"}) {
+      CAPTURE(same);
+      CHECK(repository_name(same, "/base") == "h.example/Org/x");
+    }
+    for (const char* same : {"x", "x/", "./x", "x.git", "x/.git", "x/.git/", "y/../x", "/base/x",
+                             "//base/x", "file:///base/x", "file:///base/x/.git"}) {
+      CAPTURE(same);
+      CHECK(repository_name(same, "/base") == "/base/x");
+    }
+    for (const char* other : {"https://h.example/org/x", "https://h.example:1/Org/x",
+                              "https://i.example/Org/x", "h.example/Org/x", "/h.example/Org/x"}) {
+      CAPTURE(other);
+      CHECK(repository_name(other, "/base") != "h.example/Org/x");
     }
   }
 

@@ -264,6 +264,7 @@ TEST_SUITE("plan") {
       c.contracts[1].repository.source = "https://example.org/other.git";
       CHECK_FALSE(registered_plan(registered(c)).unit);
       c.contracts[1].repository = c.contracts[0].repository;
+      c.contracts[1].repository.source += "/.git/";
       const Registration shared = registered(c);
       CHECK(registered_plan(c).unit == Unit::kRepository);
       CHECK(registered_plan(shared).unit == Unit::kRepository);

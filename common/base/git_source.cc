@@ -137,8 +137,14 @@ std::string redact_urls(std::string_view text) {
     const std::size_t begin = user_info(text).first;
     std::string_view url = text.substr(begin, text.find_first_of(" \t\r\n", begin) - begin);
     url = url.substr(0, url.find_last_not_of("'\":,;.)>]}") + 1);
-    // A password with a slash of its own looks like a path.
-    const std::size_t at = url.rfind('@') + 1;
+    // A password with a slash of its own looks like a path: where there is a user, or no port
+    // behind the colon, all goes up to the last @.
+    const std::string_view server = url.substr(0, url.find('/'));
+    const std::size_t port = std::min(server.find(':'), server.size() - 1) + 1;
+    const bool has_user = server.find('@') != std::string_view::npos ||
+                          (!server.starts_with('[') &&
+                           server.find_first_not_of("0123456789", port) != std::string_view::npos);
+    const std::size_t at = has_user ? url.rfind('@') + 1 : 0;
     const std::size_t query = std::min(url.find('?', at), url.size());
     out.append(text.substr(0, begin)).append(at == 0 ? "" : "***@");
     out.append(url.substr(at, query - at)).append(query == url.size() ? "" : "?***");

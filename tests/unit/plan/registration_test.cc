@@ -256,6 +256,7 @@ TEST_SUITE("plan") {
   TEST_CASE(
       "tasks that share a repository make it the unit, but not of what was registered before") {
     Campaign c = campaign();
+    c.contracts[0].repository.source = "json-lib";
     c.contracts.resize(2, c.contracts.front());
     c.contracts[1].id = "json-lib-2";
     using Unit = AnalysisPlan::Unit;

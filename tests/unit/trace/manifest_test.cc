@@ -35,7 +35,10 @@ TEST_SUITE("trace") {
       m.source = url;
       return make_manifest(m)["repository"]["source"].get<std::string>();
     };
-    CHECK(source("https://u:p@h/x@y") == "https://***@h/x@y");
+    CHECK(source("https://u:p@h/x@y") == "https://***@y");  // or a password with a slash
+    CHECK(source("https://u:p/q@h/x") == "https://***@h/x");
+    CHECK(source("https://h:80/x@y") == "https://h:80/x@y");
+    CHECK(source("https://[::1]:80/x@y") == "https://[::1]:80/x@y");
     CHECK(source("ssh://git@h") == "ssh://***@h");
     CHECK(source("https://a@b@h/x") == "https://***@h/x");
     CHECK(source("/srv/a@b") == "/srv/a@b");

@@ -68,15 +68,17 @@ Result<OperatorAnswer> requeue_after_the_end(const Scheduler& scheduler, const O
                                              Journal& journal) {
   OperatorFact fact{act};
   std::erase_if(fact.act.runs, [&](RunId run) {
-    return scheduler.gates().is_closed(scheduler.plan(), run) ||
-           (scheduler.phase(run) != RunPhase::kCancelled && !scheduler.is_faulty(run));
+    return scheduler.phase(run) != RunPhase::kCancelled && !scheduler.is_faulty(run);
   });
+  const std::size_t closed = std::erase_if(
+      fact.act.runs, [&](RunId run) { return scheduler.gates().is_closed(scheduler.plan(), run); });
   const std::size_t n = fact.act.runs.size();
   if (n == 0)
-    return OperatorAnswer{
-        OperatorAnswer::Verdict::kUnchanged,
-        "none of them is cancelled, or parked because its task or method is broken; those that "
-        "ended invalid are run again by --invalid"};
+    return OperatorAnswer{OperatorAnswer::Verdict::kUnchanged,
+                          0 < closed ? kStageClosed
+                                     : "none of them is cancelled, or parked because its task or "
+                                       "method is broken; those that ended invalid are run again "
+                                       "by --invalid"};
   std::vector<JournalWrite> note;
   note.push_back(note_of(fact));
   PROCTOR_CHECK_OK(journal.append_and_wait(std::move(note)));

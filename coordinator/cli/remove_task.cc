@@ -33,6 +33,8 @@ Status remove_task(const std::string& folder, const std::string& task, const std
   PROCTOR_TRY(const std::unique_ptr<Journal> journal, std::move(opened));
   std::vector<JournalWrite> note;
   note.push_back(Note{wall_now(), kNoteTaskRemoved, {}, {}, removal_note(task, reason, by)});
+  for (std::uint32_t r = 0; r < frozen.plan.size(); ++r)  // no money is missing where none is asked
+    if (frozen.plan.task(RunId(r)).id == task) note.push_back(RunUnparked{RunId(r)});
   PROCTOR_CHECK_OK(journal->append_and_wait(std::move(note)));
   PROCTOR_CHECK_OK(write_file(frozen.folder.registration(), to_json(frozen.registration)));
   std::printf(

@@ -279,7 +279,8 @@ Result<ReportInput> input_of(const FrozenCampaign& frozen, const std::optional<S
   for (const RunId run : frozen.removed) {
     RunRecord& record = input.runs[run.raw()];
     record.ended_before_removal = record.state == RunRecord::State::kEnded;
-    if (record.state == RunRecord::State::kEnded) record.state = RunRecord::State::kRemoved;
+    if (record.ended_before_removal || view.core->phase(run) == RunPhase::kRemoved)
+      record.state = RunRecord::State::kRemoved;
   }
   for (const EarlyEnd& early : early_ends(input.runs))
     add_last_words(frozen, input.runs[early.first]);

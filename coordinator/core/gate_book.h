@@ -18,6 +18,9 @@
 
 namespace proctor {
 
+inline constexpr const char* kStageClosed =
+    "their stage was closed (proctor pilot close): no run of it begins any more";
+
 class GateBook {
  public:
   struct Gate {

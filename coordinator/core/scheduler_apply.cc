@@ -223,14 +223,15 @@ void Scheduler::apply(const RunEnded& fact) {
   poison_.rest(fact.run);
 }
 
-// What has begun is seen to its end.
+// What is under way is seen to its end; all else that has not ended is removed wherever it waits.
 void Scheduler::apply(const RunRemoved& fact) {
   RunPhase& phase = phases_[fact.run.raw()];
-  if (phase != RunPhase::kQueued) {
+  if (phase == RunPhase::kEnded || live_.contains(fact.run)) {
     removed_later_.insert(fact.run);
     if (fact.ended) ++ended_removed_[static_cast<std::size_t>(*fact.ended)];
     return;
   }
+  if (phase == RunPhase::kCancelled) --cancelled_;
   leave_line(fact.run);
   phase = RunPhase::kRemoved;
   ++removed_;

@@ -141,8 +141,7 @@ OperatorAnswer Scheduler::cancel(OperatorFact& fact) {
 OperatorAnswer Scheduler::requeue(OperatorFact& fact) {
   if (0 < std::erase_if(fact.act.runs, [&](RunId run) { return gates_.is_closed(plan_, run); }) &&
       fact.act.runs.empty())
-    return {Verdict::kUnchanged,
-            "their stage was closed (proctor pilot close): no run of it begins any more"};
+    return {Verdict::kUnchanged, kStageClosed};
   if (fact.act.invalid) return reopen(fact);
   std::vector<RunId> changed;
   const std::set<RunId> was_shut = shut_;

@@ -154,6 +154,30 @@ TEST_SUITE("operator") {
     CHECK_MESSAGE(contains(wait.err, "its last coordinator said: complete; 4 of 4"), wait.err);
   }
 
+  TEST_CASE("a task that is taken out takes its parked runs along, also when money comes later") {
+    const CampaignScene scene(short_of_money());
+    REQUIRE(scene.run("run").exit_code == 3);
+    REQUIRE(0 < told(scene).at("parked").get<int>());
+    act(scene, "remove-task", {"add", "--reason", "its suite is flaky"});
+    const auto all_are_out = [&] {
+      const Json status = told(scene);
+      CHECK(status.at("parked") == 0);
+      CHECK(status.at("removed") == 6);
+      const Json report = must(parse_json(scene.run("report", {"--json"}).out));
+      for (const Json& run : report.at("runs")) CHECK(run.at("state") == "removed");
+      CHECK_FALSE(contains(scene.run("budget").out, " parked"));
+      CHECK(scene.run("wait").exit_code == 0);
+      CHECK(scene.run("verify").exit_code == 0);
+    };
+    all_are_out();
+    const CommandOutcome raised =
+        proctor::testing::proctor({"budget", "raise", scene.folder().string(), "task:add", "40.00",
+                                   "--reason", "prices rose", "--by", "Ada"});
+    REQUIRE_MESSAGE(raised.exit_code == 0, raised.err);
+    CHECK(scene.run("resume").exit_code == 0);
+    all_are_out();
+  }
+
   TEST_CASE(
       "a task that is taken out leaves every count with its runs, and verify holds who says so") {
     const CampaignScene scene;

@@ -231,6 +231,25 @@ TEST_SUITE("scheduler") {
     CHECK(desk.core.explain(RunId(0)) == "its task was removed from the campaign");
   }
 
+  TEST_CASE("a run that has not ended is removed wherever it waits") {
+    Desk desk(plan_of({0, 0, 0, 0}));
+    desk.core.restore_fact(RunParked{RunId(0), ScopeId(0), MicroUsd::from_micros(1), WallTime(0)});
+    desk.core.restore_fact(RunEscalated{RunId(1), "no attempt is left", WallTime(7)});
+    OperatorFact cancel;
+    cancel.act.kind = OperatorActKind::kCancel;
+    cancel.act.runs = {RunId(2)};
+    desk.core.restore_fact(cancel);
+    for (const RunId run : {RunId(0), RunId(1), RunId(2)}) desk.core.restore_fact(RunRemoved{run});
+    desk.start();
+    const Scheduler::Counts counts = desk.core.counts();
+    CHECK(counts.removed == 3);
+    CHECK(counts.parked + counts.held + counts.cancelled == 0);
+    CHECK(counts.queued == 1);
+    desk.act(OperatorActKind::kRequeue, {RunId(0), RunId(1), RunId(2)});
+    desk.sync("w", 4);
+    CHECK(desk.assigned == Attempts{attempt_of(3)});
+  }
+
   TEST_CASE("a run that has begun is seen to its end, though its task was removed") {
     Desk desk(plan_of({0}));
     desk.restore(earlier(AttemptState::kGranted), true);

@@ -195,9 +195,7 @@ TEST_SUITE("gates") {
     waive.insert(waive.end(), why.begin(), why.end());
     CHECK(pilot(scene, close).exit_code == 0);
     CHECK(contains(refused({"close", "first"}), "is closed already"));
-    const CommandOutcome again = scene.run("requeue", {"all"});
-    CHECK(again.exit_code == 2);
-    CHECK_MESSAGE(contains(again.err, "their stage was closed"), again.err);
+    CHECK(scene.run("requeue", {"all"}).exit_code == 2);
     CHECK(status_of(scene).at("stages").at(0).at("state") == "over");
     CHECK(pilot(scene, waive).exit_code == 0);
     CHECK(contains(refused({"waive", "first", "endpoint_computable"}), "waived already"));

@@ -76,13 +76,13 @@ std::string compared(const Campaign& campaign) {
     out +=
         (out.empty() ? "" : ", ") + printable(pairs[i].first) + " - " + printable(pairs[i].second);
   if (kMostNamed < pairs.size()) out += fmt::format(" and {} more", pairs.size() - kMostNamed);
+  const AnalysisPlan plan = registered_plan(campaign);
   return "compared will be: " + out +
-         (registered_plan(campaign).contrasts.empty()
+         (plan.contrasts.empty()
               ? " (the default: each less one baseline; analysis.contrasts names other pairs)"
               : " (analysis.contrasts)") +
-         (registered_plan(campaign).is_over_repositories()
-              ? ", over " + counted_units(*registered_plan(campaign).unit, units_of(campaign)) +
-                    " (analysis.unit)"
+         (plan.is_over_repositories()
+              ? ", over " + counted_units(*plan.unit, units_of(campaign)) + " (analysis.unit)"
               : "");
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 
 #include "common/ledger/redis_ledger.h"
@@ -52,13 +51,6 @@ bool is_written(const fs::path& file) {
 }
 
 }  // namespace
-
-std::optional<std::uint32_t> number_of(std::string_view text) {
-  std::uint32_t no = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), no);
-  if (error != std::errc() || stop != text.data() + text.size()) return std::nullopt;
-  return no;
-}
 
 std::map<AttemptId, WorkerId> held_by_workers(const FrozenCampaign& frozen) {
   std::map<AttemptId, WorkerId> out;

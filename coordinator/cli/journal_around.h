@@ -3,9 +3,7 @@
 // (coordinator/shell/behind.h): run directories, meter books and results of this host's workers,
 // and a Redis that is configured and answers.
 #include <map>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "common/base/result.h"
@@ -24,8 +22,6 @@ struct Around {
 // nothing: whatever is around it is a problem then, also what the coordinator's last word says.
 Result<Around> look_around(const FrozenCampaign& frozen);
 inline constexpr std::uint32_t kAttemptsMax = 255;
-// A whole decimal number; nothing for other text.
-std::optional<std::uint32_t> number_of(std::string_view text);
 // Attempts of which a worker of this host has a meter book or a result, and that worker.  Books are
 // read first: a book goes when its result is in the spool.
 std::map<AttemptId, WorkerId> held_by_workers(const FrozenCampaign& frozen);

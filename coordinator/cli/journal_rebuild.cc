@@ -11,6 +11,7 @@
 #include "common/trace/verify.h"
 #include "coordinator/cli/journal_around.h"
 #include "coordinator/core/operator_note.h"
+#include "coordinator/shell/behind.h"
 
 namespace proctor::cli {
 namespace {
@@ -110,15 +111,12 @@ class Rebuilder {
   }
 
   std::vector<std::uint32_t> directories(RunId run) const {
-    constexpr std::string_view kPrefix = "attempt-";
     std::vector<std::uint32_t> out;
     std::error_code ec;
     const fs::path folder = frozen_.folder.run(frozen_.plan.run_name(run));
     for (fs::directory_iterator it(folder, ec), end; !ec && it != end; it.increment(ec)) {
-      const std::string text = it->path().filename().string();
-      if (!text.starts_with(kPrefix)) continue;
-      const auto no = number_of(std::string_view(text).substr(kPrefix.size()));
-      if (no && 0 < *no && *no <= kAttemptsMax) out.push_back(*no);
+      const auto no = number_behind(it->path().filename().native(), "attempt-");
+      if (no && *no <= kAttemptsMax) out.push_back(*no);
     }
     std::ranges::sort(out);
     return out;

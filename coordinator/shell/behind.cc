@@ -14,16 +14,6 @@
 namespace proctor {
 namespace {
 
-// The number in PREFIXn.
-std::optional<std::uint32_t> number_behind(std::string_view text, std::string_view prefix) {
-  if (!text.starts_with(prefix)) return std::nullopt;
-  text.remove_prefix(prefix.size());
-  std::uint32_t n = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (error != std::errc() || stop != text.data() + text.size() || n == 0) return std::nullopt;
-  return n;
-}
-
 // The folders of runs of one task under one method: when each was touched, by replicate.
 using Touched = std::map<std::uint32_t, std::int64_t>;
 Touched touched_in(const fs::path& folder) {
@@ -75,6 +65,19 @@ std::string and_more(std::size_t n) {
 }
 
 }  // namespace
+
+std::optional<std::uint32_t> number_of(std::string_view text) {
+  std::uint32_t n = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (error != std::errc() || stop != text.data() + text.size()) return std::nullopt;
+  return n;
+}
+
+std::optional<std::uint32_t> number_behind(std::string_view text, std::string_view prefix) {
+  if (!text.starts_with(prefix)) return std::nullopt;
+  const std::optional<std::uint32_t> n = number_of(text.substr(prefix.size()));
+  return n == 0U ? std::nullopt : n;
+}
 
 std::vector<Evidence> evidence_of(const StateFolder& folder, const Plan& plan, std::int64_t since) {
   std::vector<Evidence> out;

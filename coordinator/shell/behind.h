@@ -5,8 +5,10 @@
 // goes on with it gives the same money twice.  Reads only, any thread.
 //
 // What a worker says is no evidence: a peer's word may alert, never stop (coordinator_messages.cc).
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/ledger/ledger_store.h"
@@ -19,6 +21,11 @@ namespace proctor {
 // A recovery (`proctor journal recover`) begins so many epochs beyond the last one that it could
 // read: what was held under one before that is accounted for.
 inline constexpr std::uint64_t kEpochsBeyond = 1'000;
+
+// A whole decimal number; nothing for other text, or for one that is too large.
+std::optional<std::uint32_t> number_of(std::string_view text);
+// The n of PREFIXn, from 1 on.
+std::optional<std::uint32_t> number_behind(std::string_view text, std::string_view prefix);
 
 // One attempt that left something in runs/.
 struct Evidence {

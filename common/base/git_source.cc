@@ -19,6 +19,12 @@ bool is_scp_like(std::string_view s) {
   return colon != std::string_view::npos && colon != 0 && s.find('/') > colon;
 }
 
+// Where "://" ends the scheme; npos: it is no URL ("x/y://z" is a path).
+std::size_t scheme_end(std::string_view s) {
+  const std::size_t at = s.find("://");
+  return at < s.find('/') ? at : std::string_view::npos;
+}
+
 // Over HTTP a user alone may be a token.  ssh needs its user, and has no use for a password.
 std::string without_password(const std::string& url) {
   const auto [begin, end] = user_info(url);
@@ -52,48 +58,55 @@ Result<GitSource> local_source(const fs::path& path) {
   return finish(true, without_trailing_slashes(canonical.string()));
 }
 
-Result<GitSource> url_source(std::string_view source, std::string_view scheme) {
-  if (std::find(kSchemes.begin(), kSchemes.end(), scheme) == kSchemes.end()) {
-    return Error{Errc::kInvalid, "repository: scheme \"" + printable(scheme, 40) +
-                                     "\" is not one of https, http, ssh, git, file"};
+// All but the user's part, as user_info() finds it, becomes an argument of git's or of ssh's.
+std::string_view without_secret(std::string_view source, std::size_t scheme) {
+  const bool is_url = scheme != std::string_view::npos;
+  const std::size_t begin = is_url ? scheme + 3 : 0;
+  const std::size_t end = source.find_first_of(is_url ? "/ \t" : ":", begin);
+  const std::string_view server = source.substr(begin, end - begin);
+  const std::string_view path = source.substr(begin + server.size());
+  const std::size_t at = path.find('@');
+  if (at != std::string_view::npos) {
+    if (is_url && (server.find_first_of(":@") != std::string_view::npos || path.front() != '/'))
+      return "%2F for a slash in a password, %20 for a blank, %40 for an @ in a path";
+    if (!is_url && (server.find('@') == std::string_view::npos ||
+                    path.find(':', at) != std::string_view::npos))
+      return "user@host:path, as ssh takes no password (ssh://host/a%40b where the path has an @)";
   }
-  if (scheme == "file") {
-    const std::string_view path = source.substr(std::string_view("file://").size());
-    if (path.empty() || path.front() != '/') {
-      return Error{Errc::kInvalid, "repository: a file: URL needs an absolute path"};
-    }
-    return local_source(fs::path(path));
-  }
-  const std::string_view host = source.substr(scheme.size() + 3);
-  if (host.empty() || host.front() == '-' || host.front() == '/') {
-    return Error{Errc::kInvalid, "repository: URL without a host"};
-  }
-  return finish(false, without_trailing_slashes(source));
+  if (source.starts_with("http") && source.find('?', user_info(source).second) != source.npos)
+    return "a URL without a query; a token is written before the host (user:TOKEN@host) or left to "
+           "a credential helper of git's (%3F for a ? in a path)";
+  return "";
 }
 
 }  // namespace
 
-Result<GitSource> parse_source(std::string_view source, const fs::path& base) {
-  if (source.empty() || kSourceBytes < source.size()) {
-    return Error{Errc::kInvalid, "repository: source is empty or longer than 4096 bytes"};
-  }
-  if (source.find_first_of(std::string_view("\0\n\r", 3)) != std::string_view::npos) {
-    return Error{Errc::kInvalid, "repository: source with a control byte"};
-  }
-  if (source.front() == '-') {
-    return Error{Errc::kInvalid, "repository: source may not start with '-'"};
-  }
-  const std::size_t scheme_end = source.find("://");
+std::string_view wanted_of(std::string_view source) {
+  constexpr std::string_view kAny =
+      "a path, a URL or a .bundle file (https, http, ssh, git or file)";
   const std::size_t slash = source.find('/');
-  if (scheme_end != std::string_view::npos && scheme_end < slash) {
-    return url_source(source, source.substr(0, scheme_end));
+  if (source.empty() || kSourceBytes < source.size() || source.front() == '-' ||
+      source.find_first_of(std::string_view("\0\n\r", 3)) != std::string_view::npos ||
+      source.find("::") < slash)
+    return kAny;  // git would run the program that "ext::" names
+  const std::size_t scheme = scheme_end(source);
+  if (scheme == std::string_view::npos && !is_scp_like(source)) return "";
+  if (scheme != std::string_view::npos) {
+    const std::string_view host = source.substr(scheme + 3);
+    if (std::ranges::find(kSchemes, source.substr(0, scheme)) == kSchemes.end()) return kAny;
+    if (source.starts_with("file:"))
+      return host.starts_with('/') ? "" : "an absolute path behind file://";
+    if (host.empty() || host.front() == '-' || host.front() == '/') return "a URL with a host";
   }
-  const std::size_t helper = source.find("::");
-  if (helper != std::string_view::npos && helper < slash) {
-    return Error{Errc::kInvalid, "repository: remote helpers (\"" +
-                                     printable(source.substr(0, helper), 40) + "::\") are refused"};
-  }
-  if (is_scp_like(source)) return finish(false, without_trailing_slashes(source));
+  return without_secret(source, scheme);
+}
+
+Result<GitSource> parse_source(std::string_view source, const fs::path& base) {
+  if (const std::string_view wanted = wanted_of(source); !wanted.empty())
+    return Error{Errc::kInvalid, "repository: expected " + std::string(wanted)};
+  if (source.starts_with("file://")) return local_source(fs::path(source.substr(7)));
+  if (scheme_end(source) != std::string_view::npos || is_scp_like(source))
+    return finish(false, without_trailing_slashes(source));
   const fs::path path(source);
   return local_source(path.is_absolute() ? path : base / path);
 }

@@ -20,6 +20,11 @@ struct GitSource {
   std::string key;       // folder name of the mirror, hex: the same whoever fetches
 };
 
+// The rule that a source breaks, as in "found X, expected ...": it would be a program or an option
+// to git, or other users would see a secret of it among git's arguments.  Empty: it keeps all
+// rules.
+std::string_view wanted_of(std::string_view source);
+
 // `base` resolves relative paths.
 Result<GitSource> parse_source(std::string_view source, const fs::path& base);
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "common/base/files.h"
+#include "common/base/git_source.h"
 #include "common/base/text.h"
 #include "common/contract/image_build_parser.h"
 #include "common/contract/network_reader.h"
@@ -16,7 +17,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLeast{1};
 
 constexpr TextRule kSourceRule{
-    kPathBytes, "a path, a URL or a .bundle file (https, http, ssh, git or file)", is_source};
+    kPathBytes, "a path, a URL or a .bundle file (https, http, ssh, git or file)", is_one_line};
 constexpr TextRule kCommitRule{64, "a full commit id: 40 or 64 lower-case hex digits", is_commit};
 constexpr TextRule kTreeRule{64, "a full tree id: 40 or 64 lower-case hex digits", is_commit};
 constexpr TextRule kImageRule{
@@ -140,6 +141,15 @@ Repository read_repository(const Node& node, Problems& problems) {
   const Fields f(node, "repository", kRepositoryKeys, problems);
   Repository out;
   out.source = f.text("source", Need::kRequired, kSourceRule);
+  if (const std::string_view wanted = wanted_of(out.source);
+      !out.source.empty() && !wanted.empty()) {
+    std::string found = redact_urls(out.source);
+    if (const std::size_t at = found.rfind('@'); at != std::string::npos)
+      found.replace(0, at, "***");  // where a password begins is not known
+    problems.add(f.at("source"), f.path("source"), "\"" + printable(found, 80) + "\"",
+                 std::string(wanted));
+    out.source.clear();
+  }
   out.commit = f.text("commit", Need::kRequired, kCommitRule);
   out.tree = f.text("tree", Need::kOptional, kTreeRule);
   out.submodules = f.flag("submodules", false);

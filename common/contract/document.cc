@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/git_source.h"
 #include "common/base/text.h"
 #include "common/contract/tree_builder.h"
 
@@ -77,7 +78,7 @@ std::string describe(const Node& node) {
     case Node::Kind::kNull:
       return "nothing";
     case Node::Kind::kScalar:
-      return "\"" + printable(node.text, 80) + "\"";
+      return "\"" + printable(redact_urls(node.text), 80) + "\"";
     case Node::Kind::kSequence:
       return "a list";
     case Node::Kind::kMapping:

@@ -96,23 +96,6 @@ bool is_variable(std::string_view text) {
          std::ranges::all_of(text, [](char c) { return is_letter_digit_or(c, "_"); });
 }
 
-bool is_source(std::string_view text) {
-  // "ext::sh -c ..." and its like make git run a program.
-  const std::size_t helper = text.find("::");
-  const bool names_helper =
-      helper != std::string_view::npos && std::ranges::all_of(text.substr(0, helper), [](char c) {
-        return is_letter_digit_or(c, "+.-");
-      });
-  constexpr std::array<std::string_view, 5> kSchemes{"https", "http", "ssh", "git", "file"};
-  const std::size_t scheme = text.find("://");
-  // "x/y://z" is a path.
-  const bool is_url = scheme != std::string_view::npos &&
-                      text.substr(0, scheme).find('/') == std::string_view::npos;
-  const bool known =
-      !is_url || std::ranges::find(kSchemes, text.substr(0, scheme)) != kSchemes.end();
-  return !text.empty() && text.front() != '-' && is_one_line(text) && !names_helper && known;
-}
-
 bool is_glob(std::string_view text) {
   if (text.empty() || text.front() == '/' || !is_one_line(text)) return false;
   for (std::size_t begin = 0; begin <= text.size();) {

@@ -14,15 +14,12 @@
 
 namespace proctor {
 
-bool is_id(std::string_view text);        // [a-z0-9][a-z0-9._-]*
-bool is_word(std::string_view text);      // [a-z][a-z0-9_-]*
-bool is_one_line(std::string_view text);  // no control characters
-bool is_commit(std::string_view text);    // 40 or 64 lower-case hex digits
-bool is_image(std::string_view text);     // [name@]sha256:<64 hex>
-bool is_variable(std::string_view text);  // [A-Za-z_][A-Za-z0-9_]*, not PROCTOR_...
-// A path, host:path, or a URL of https, http, ssh, git or file; nothing that git could take for an
-// option or a program.
-bool is_source(std::string_view text);
+bool is_id(std::string_view text);         // [a-z0-9][a-z0-9._-]*
+bool is_word(std::string_view text);       // [a-z][a-z0-9_-]*
+bool is_one_line(std::string_view text);   // no control characters
+bool is_commit(std::string_view text);     // 40 or 64 lower-case hex digits
+bool is_image(std::string_view text);      // [name@]sha256:<64 hex>
+bool is_variable(std::string_view text);   // [A-Za-z_][A-Za-z0-9_]*, not PROCTOR_...
 bool is_glob(std::string_view text);       // relative, stays below the workspace
 bool is_file_path(std::string_view text);  // safe relative, without shell metacharacters
 bool is_absolute(std::string_view text);   // absolute, without "." and "..", not "/"

@@ -139,7 +139,9 @@ TEST_SUITE("privacy") {
     const std::string commit = given.substr(given.find("commit: \"") + 9, 40);
     for (const std::string& wrong :
          {guarded.url("sesame-9:wrong@"), "htps://user:" + word + "@h/x",
-          "https://u:" + word + "@/x", "ssh://user:" + word + "@127.0.0.1:1/x"}) {
+          "https://u:" + word + "@/x", "ssh://user:" + word + "@127.0.0.1:1/x",
+          guarded.url("") + "?token=" + word, guarded.url("user:1/" + word + "@"),
+          "user:" + word + "@127.0.0.1:x", "htps://user:" + word + std::string(80, 'x') + "@h/x"}) {
       CAPTURE(wrong);
       with_source(wrong);
       const CommandOutcome checked = scene.run("check");

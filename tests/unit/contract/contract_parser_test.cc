@@ -100,6 +100,16 @@ TEST_SUITE("contract") {
         {"source: ../repos/sum", "source: ext::sh -c id",
          "c.yaml:9:11: repository.source: found \"ext::sh -c id\", expected a path, a URL or a "
          ".bundle file (https, http, ssh, git or file)\n"},
+        {"source: ../repos/sum", "source: u:pw@h:x",
+         "c.yaml:9:11: repository.source: found \"***@h:x\", expected user@host:path, as ssh takes "
+         "no password (ssh://host/a%40b where the path has an @)\n"},
+        {"source: ../repos/sum", "source: https://u:1/2@h/x",
+         "c.yaml:9:11: repository.source: found \"***@h/x\", expected %2F for a slash in a "
+         "password, %20 for a blank, %40 for an @ in a path\n"},
+        {"source: ../repos/sum", "source: https://h/x?t=1@2",
+         "c.yaml:9:11: repository.source: found \"https://h/x?***\", expected a URL without a "
+         "query; a token is written before the host (user:TOKEN@host) or left to a credential "
+         "helper of git's (%3F for a ? in a path)\n"},
         {"usd: \"2.50\"", "usd: \"-2.50\"",
          "c.yaml:54:13: caps.usd: found \"-2.50\", expected an amount in USD such as \"5.00\": an "
          "amount cannot be negative\n"},

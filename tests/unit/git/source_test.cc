@@ -51,20 +51,39 @@ TEST_SUITE("git") {
         {"://", "://"},
         {"http://?", "http://?***"}};
     for (const auto& [text, safe] : shown) CHECK(redact_urls(text) == safe);
-    CHECK(parse_source("https://h/git?of=a", "/")->key !=
-          parse_source("https://h/git?of=b", "/")->key);
     for (const auto& [url, address] :
          std::map<std::string, std::string>{{"https://u:p@h:1/a", "https://h:1/a"},
                                             {"https://token@h/a", "https://h/a"},
                                             {"ssh://git@h/a", "ssh://git@h/a"},
                                             {"ssh://git:p@h/a", "ssh://git@h/a"},
                                             {"git@h:a", "git@h:a"},
+                                            {"git@h:a@b", "git@h:a@b"},
+                                            {"https://u:p%2Fq@h/a", "https://h/a"},
+                                            {"https://u:p?q@h/a%40b", "https://h/a%40b"},
+                                            {"ssh://git@h/a?b", "ssh://git@h/a?b"},
                                             {"https://h/a@b", "https://h/a@b"}}) {
       CAPTURE(url);
       const auto source = parse_source(url, "/");
       REQUIRE(source.ok());
       CHECK(source->address == address);
     }
+  }
+
+  TEST_CASE("a source whose secret would be an argument of git's is refused without it") {
+    for (const char* bad :
+         {"https://h/x.git?access_token=sesame", "https://u:p@h?sesame", "http://h/sesame?a",
+          "https://u:sesame/C@h/x", "https://u:12/sesame@h/x", "https://u@v:w/sesame@h/x",
+          "https://u:p sesame@h/x", "https://p sesame@h/x", "ssh://u:sesame/p@h/x",
+          "git://u:sesame/p@h/x", "u:sesame@h:x", "u:sesame@h/x", "u@v:sesame@h:x",
+          "u:sesame/p@h:x"}) {
+      CAPTURE(bad);
+      const auto source = parse_source(bad, "/base");
+      REQUIRE_FALSE(source.ok());
+      CHECK(source.error().code == Errc::kInvalid);
+      CHECK(source.error().detail.find("sesame") == std::string::npos);
+    }
+    for (const char* good : {"https://h/a@b", "./u:p@h:x", "a/u:p@h", "h:a?b", "/x?y@z:a"})
+      CHECK_MESSAGE(parse_source(good, "/base").ok(), good);
   }
 
   TEST_CASE("a repository has one name however it is spelled") {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <utility>
 #include <variant>
 
@@ -39,7 +40,7 @@ bool is_check(const JournalWrite& write) {
 }
 
 // The act's own writes and nothing of what a life would do besides, but for the check of stages
-// that is approved; then, durable, the answer.
+// that is approved; then the answer, for which nothing is waited for that is not written.
 Result<OperatorAnswer> decide(Still& still, const OperatorAct& act, Journal& journal) {
   Scheduler& scheduler = still.core();
   std::vector<proctor::Command> commands = scheduler.on(OperatorAsked{1, act}, now());
@@ -47,16 +48,13 @@ Result<OperatorAnswer> decide(Still& still, const OperatorAct& act, Journal& jou
   std::erase_if(first, [&](const JournalWrite& w) {
     return act.kind != OperatorActKind::kApproveStage || !is_check(w);
   });
-  std::uint64_t seq = 0;
   for (proctor::Command& c : commands)
     if (auto* persist = std::get_if<Persist>(&c)) {
       std::ranges::move(persist->writes, std::back_inserter(first));
       PROCTOR_CHECK_OK(journal.append_and_wait(std::exchange(first, {})));
-      seq = persist->seq;
     }
-  if (0 < seq)
-    for (proctor::Command& c : scheduler.on(Persisted{seq}, now()))
-      commands.push_back(std::move(c));
+  constexpr std::uint64_t kAll = std::numeric_limits<std::uint64_t>::max();
+  std::ranges::move(scheduler.on(Persisted{kAll}, now()), std::back_inserter(commands));
   for (const proctor::Command& c : commands)
     if (const auto* answer = std::get_if<Answer>(&c)) return answer->answer;
   return Error{Errc::kUnavailable, "nothing was decided: proctor resume, and ask again"};

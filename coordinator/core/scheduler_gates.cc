@@ -250,12 +250,9 @@ OperatorAnswer Scheduler::waive(OperatorFact& fact) {
   const auto meant = std::ranges::find_if(all, [&](const StageAnswer& a) {
     return act.criterion == a.name || act.criterion == a.label();
   });
-  if (meant == all.end()) {
-    std::string there;
-    for (const StageAnswer& a : all) there += (there.empty() ? "" : ", ") + a.label();
-    return {Verdict::kRefused, "stage " + act.stage + " has no " + side + act.criterion +
-                                   " that could be waived; it has: " + there};
-  }
+  if (meant == all.end())  // a criterion of its other side
+    return {Verdict::kRefused, "stage " + act.stage + (entry ? " is not open yet" : " is open") +
+                                   ": it has no " + side + act.criterion};
   act.criterion = side + meant->label();
   const std::string what = act.criterion + " of stage " + act.stage;
   if (meant->value == StageAnswer::Value::kWaived)

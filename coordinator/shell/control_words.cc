@@ -123,6 +123,23 @@ Result<std::string> find_stage(const PlanShape& shape, const std::string& name) 
   return Error{Errc::kNotFound, "there is no stage " + printable(name) + suggestion(name, all)};
 }
 
+Status check_criterion(const PlanView& view, const std::string& stage, const std::string& said) {
+  std::vector<std::string> all;
+  for (const PlanView::Stage& s : view.stages)
+    for (const std::string side : {"entry ", "exit "})
+      for (const StageCriterion& c : side == "entry " ? s.rules.entry : s.rules.exit) {
+        if (c.is == StagePredicate::kClosed) continue;  // by the exit of the stage that it names
+        const std::string word(word_of(c.is)), of = parameter_of(c);
+        const std::string label = of.empty() ? word : word + " " + of;
+        if (s.name == stage &&
+            (said == word || said == label || said == side + word || said == side + label))
+          return ok_status();
+        all.push_back(s.name + " \"" + side + label + "\"");
+      }
+  return Error{Errc::kNotFound, "stage " + stage + " has no criterion " + printable(said) +
+                                    " to waive" + suggestion(said, {all.begin(), all.end()})};
+}
+
 std::string trimmed(const std::string& text) {
   const std::size_t first = text.find_first_not_of(" \t");
   return text.substr(first, text.find_last_not_of(" \t") + 1 - first);
@@ -274,6 +291,9 @@ Result<OperatorAct> act_of(const ControlRequest& request, const ControlNames& na
   }
   if (rule->takes == Takes::kStage) {
     PROCTOR_TRY(out.stage, find_stage(names.plan->shape(), request.stage));
+    if (rule->kind == OperatorActKind::kWaive) {
+      PROCTOR_CHECK_OK(check_criterion(*names.view, out.stage, request.criterion));
+    }
     if (!is_hex(request.digest)) return invalid("digest: expected up to 64 lower-case hex digits");
     out.digest = request.digest;
     out.criterion = request.criterion;

@@ -165,6 +165,29 @@ TEST_SUITE("gates") {
     scene.require_nothing_left();
   }
 
+  TEST_CASE("an approval is refused by the criterion that stopped to hold since the last check") {
+    CampaignShape shape = small();
+    shape.tasks = {"add", "bad"};
+    const CampaignScene scene(shape);
+    scene.edit(scene.folder() / "campaign.yaml", "replicates: 1\n",
+               "replicates: 1\ninfrastructure_retries: 1\nstages:\n  - {name: first}\n"
+               "  - {name: full, entry: [{invalid_share: \"0.5\"}], approval: {people: 1}}\n");
+    scene.edit(scene.contract("bad"),
+               "checks:", "setup:\n  - {command: \"false\", cache: false}\nchecks:");
+    const CommandOutcome run = scene.run("run");
+    REQUIRE_MESSAGE(run.exit_code == 5, run.err);
+    CHECK(status_of(scene).at("gate").at("waits_for") == "approval");  // half of them are invalid
+    REQUIRE(scene.run("remove-task", {"add", "--reason", "x"}).exit_code == 0);
+    for (const char* digest : {"", "0123456789ab"}) {
+      const CommandOutcome refused = approve(scene, "Ada", digest);
+      CHECK_MESSAGE(refused.exit_code == 2, refused.err);
+      CHECK_MESSAGE(contains(refused.err, "invalid_share 0.5: no, invalid: noop 1 of 1"),
+                    refused.err);
+    }
+    CHECK(notes(scene, "stage_checked") == 1);
+    scene.require_nothing_left();
+  }
+
   // An envelope of a single run's cap: the second run finds too little.
   TEST_CASE("a stage that ran out of money is closed, and what it lacks is waived") {
     const CampaignScene scene(small());
@@ -184,7 +207,10 @@ TEST_SUITE("gates") {
       return out.err;
     };
     CHECK(contains(refused({"waive", "frist", "spend_within"}), "did you mean first?"));
-    CHECK(contains(refused({"waive", "first", "spent"}), "endpoint_computable, spend_within"));
+    const std::string there =
+        "; there are first \"exit endpoint_computable\", first \"exit spend_within\"";
+    CHECK(contains(refused({"waive", "first", "spent"}), there));
+    CHECK(contains(refused({"waive", "full", "closed"}), there));
     CHECK(contains(refused({"waive", "first", "spend_within"}), " holds: "));
     CHECK(contains(refused({"close", "frist"}), "did you mean first?"));
     CHECK(contains(refused({"close", "full"}), "is not open yet"));

@@ -24,6 +24,11 @@ struct Names {
   PlanView view = [] {
     PlanView v;
     v.scopes = {{"global", MicroUsd::from_micros(1)}, {"task:add", MicroUsd::from_micros(1)}};
+    v.stages.resize(1);
+    v.stages[0].name = "pilot";
+    v.stages[0].rules.entry = {{StagePredicate::kClosed, "none", 0},
+                               {StagePredicate::kInvalidShare, "", 50'000}};
+    v.stages[0].rules.exit = {{StagePredicate::kSpendWithin, "", 0}};
     return v;
   }();
   ControlNames names{&plan, &view, {"build7", "local-1"}};
@@ -45,6 +50,25 @@ std::string refused(const Names& n, const ControlRequest& r) {
 }  // namespace
 
 TEST_SUITE("control protocol") {
+  TEST_CASE("what is waived is a criterion that the stage has, whether it is over or not") {
+    const Names n;
+    ControlRequest r = request_of("waive");
+    r.stage = "pilot";
+    r.reason = "why";
+    for (const char* word : {"invalid_share", "invalid_share 0.05", "entry invalid_share",
+                             "entry invalid_share 0.05", "spend_within", "exit spend_within"}) {
+      r.criterion = word;
+      const auto act = act_of(r, n.names, WallTime(1));
+      REQUIRE_MESSAGE(act.ok(), word);
+      CHECK(act->criterion == word);
+    }
+    for (const char* word : {"closed", "closed none", "nonsense", "entry spend_within", ""}) {
+      r.criterion = word;
+      CHECK(refused(n, r).ends_with(
+          "pilot \"entry invalid_share 0.05\", pilot \"exit spend_within\""));
+    }
+  }
+
   TEST_CASE("a request comes back as it was said") {
     ControlRequest r = request_of("pause");
     r.now = true;

@@ -119,8 +119,7 @@ Means means_of(const CampaignReport& report, const std::string& method,
     out.cost += static_cast<double>(run.cost.total().micros());
     timed += run.wall_ms == 0 ? 0 : 1;
     out.time += static_cast<double>(run.wall_ms);
-    if (run.outcome == RunOutcome::kInvalid)
-      ++out.invalid[std::string(aggregate::termination_name(run.termination))];
+    if (run.outcome == RunOutcome::kInvalid) ++out.invalid[std::string(to_string(run.termination))];
   }
   if (0 < ended) out.cost /= ended;
   if (0 < timed) out.time /= timed;

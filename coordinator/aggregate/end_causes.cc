@@ -102,7 +102,7 @@ std::vector<std::string> broken_tasks(std::span<const RunRecord> runs) {
   for (const auto& [key, s] : seen) {
     if (s.first == nullptr) continue;
     out.push_back("task " + key.first + " is broken: " + key.second + " ended with " +
-                  std::string(outcome_name(s.first->outcome)) + " in " + of_runs(s.bad, s.ended) +
+                  std::string(to_string(s.first->outcome)) + " in " + of_runs(s.bad, s.ended) +
                   " (" + s.first->name + "): " + broken_task_word(*s.first));
   }
   return out;
@@ -165,7 +165,7 @@ void append_early_ends(std::string& out, const CampaignReport& report) {
 }
 
 std::string end_cause_text(const EndCause& c, const std::string& why) {
-  return std::to_string(c.runs) + " " + std::string(outcome_name(c.outcome)) + " of " + c.method +
+  return std::to_string(c.runs) + " " + std::string(to_string(c.outcome)) + " of " + c.method +
          ": " + (why.empty() ? "a check could not be completed" : why) + " (" + c.first + ")";
 }
 

@@ -105,42 +105,4 @@ std::int64_t scaled(std::int64_t a, std::int64_t b, std::int64_t c) {
   return value < kMost ? static_cast<std::int64_t>(value) : kMost;
 }
 
-std::string_view outcome_name(RunOutcome outcome) {
-  switch (outcome) {
-    case RunOutcome::kSuccess:
-      return "success";
-    case RunOutcome::kFailure:
-      return "failure";
-    case RunOutcome::kAcceptanceError:
-      return "acceptance_error";
-    case RunOutcome::kInvalid:
-      return "invalid";
-  }
-  return "";
-}
-
-std::string_view termination_name(Termination termination) {
-  switch (termination) {
-    case Termination::kCompleted:
-      return "completed";
-    case Termination::kAgentTimeout:
-      return "agent_timeout";
-    case Termination::kBudgetExceeded:
-      return "budget_exceeded";
-    case Termination::kResourceLimit:
-      return "resource_limit";
-    case Termination::kPolicyStop:
-      return "policy_stop";
-    case Termination::kOperatorCancel:
-      return "operator_cancel";
-    case Termination::kInfrastructure:
-      return "infrastructure";
-    case Termination::kAgentUnavailable:
-      return "agent_unavailable";
-    case Termination::kBreaker:
-      return "breaker";
-  }
-  return "";
-}
-
 }  // namespace proctor::aggregate

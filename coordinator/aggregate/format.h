@@ -41,7 +41,4 @@ std::size_t display_width(std::string_view text);
 // a * b / c, rounded down, in 128 bits; at most 2^63 - 1.  Requires: none is negative, 0 < c.
 std::int64_t scaled(std::int64_t a, std::int64_t b, std::int64_t c);
 
-std::string_view outcome_name(RunOutcome outcome);
-std::string_view termination_name(Termination termination);
-
 }  // namespace proctor::aggregate

@@ -88,7 +88,7 @@ std::vector<CostRow> cost_rows(const CampaignReport& report) {
                            o == kNotEnded ? "not ended"
                            : o == kRemovedLater
                                ? "removed"
-                               : std::string(aggregate::outcome_name(static_cast<RunOutcome>(o)))));
+                               : std::string(to_string(static_cast<RunOutcome>(o)))));
   return out;
 }
 

@@ -140,8 +140,7 @@ void endings(std::string& out, const CampaignReport& report) {
     out += "  " + printable(r.method) + ":";
     const char* comma = " ";
     for (const auto& [termination, n] : r.terminations) {
-      out += comma + number(n) + " " + std::string(termination_name(termination)) +
-             exits(r, termination);
+      out += comma + number(n) + " " + std::string(to_string(termination)) + exits(r, termination);
       comma = ", ";
     }
     out += "\n";
@@ -178,7 +177,7 @@ void unavailable(std::string& out, const CampaignReport& report) {
 
 // What the run stands at now: "success", "parked".
 std::string stand_of(const RunRecord& run) {
-  return std::string(run.state == RunRecord::State::kEnded ? outcome_name(run.outcome)
+  return std::string(run.state == RunRecord::State::kEnded ? to_string(run.outcome)
                                                            : to_string(run.state));
 }
 
@@ -194,9 +193,9 @@ void set_aside(std::string& out, const CampaignReport& report) {
       append_wrapped(
           out, "  ",
           printable(run.name + ": attempt " + std::to_string(s.attempt) + " invalid, " +
-                        std::string(termination_name(s.termination)) + ": " + s.why +
-                        "; again by " + s.by + (s.reason.empty() ? "" : " (" + s.reason + ")") +
-                        ": now " + stand_of(run),
+                        std::string(to_string(s.termination)) + ": " + s.why + "; again by " +
+                        s.by + (s.reason.empty() ? "" : " (" + s.reason + ")") + ": now " +
+                        stand_of(run),
                     kReasonBytes));
     }
   if (kParkedShown < shown) out += "  and " + number(shown - kParkedShown) + " more in runs.csv\n";
@@ -222,7 +221,7 @@ void violations(std::string& out, const CampaignReport& report) {
     if (kParkedShown < shown) continue;
     append_wrapped(
         out, "  ",
-        printable(run.name + ": " + std::string(outcome_name(run.outcome)) + ", " + run.unmet(),
+        printable(run.name + ": " + std::string(to_string(run.outcome)) + ", " + run.unmet(),
                   kReasonBytes));
   }
   if (kParkedShown < shown)

@@ -92,7 +92,7 @@ Markup endings(Context& c) {
   for (const auto& [kind, n] : c.report.total.terminations) kinds.push_back(kind);
   for (const Termination kind : kinds) {
     // The words are ours, and few.
-    table.numbers(text(aggregate::termination_name(kind)));
+    table.numbers(text(to_string(kind)));
   }
   for (const std::uint32_t at : c.methods) {
     const ReportRow& row = c.report.rows[at];

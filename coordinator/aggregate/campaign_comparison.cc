@@ -260,6 +260,7 @@ CampaignComparison compare_campaigns(const ComparedCampaign& older, const Compar
     tell_turned(one, out.differences);
     out.methods.push_back(std::move(one));
   }
+  std::ranges::stable_partition(out.methods, std::logical_not<>(), &MethodComparison::is_control);
   for (const auto& [name, digest] : newer.registration.methods)
     if (counterparts.count(name) == 0) out.methods_only_newer.push_back(name);
   return out;

@@ -91,7 +91,7 @@ std::vector<std::string> broken_tasks(std::span<const RunRecord> runs) {
   };
   std::map<std::pair<std::string, std::string>, Seen> seen;  // by task and method
   for (const RunRecord& run : runs) {
-    if (run.baseline == Baseline::kNone || !is_ended(run)) continue;
+    if (!run.is_control() || !is_ended(run)) continue;
     Seen& s = seen[{run.task, run.method}];
     ++s.ended;
     if (broken_task_word(run).empty()) continue;
@@ -132,8 +132,7 @@ std::vector<EarlyEnd> early_ends(const std::vector<RunRecord>& runs) {
   std::map<std::string, std::optional<EarlyEnd>> by_method;  // nothing: one of them is not so
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const RunRecord& run = runs[i];
-    if (!is_ended(run) || run.outcome == RunOutcome::kInvalid || run.baseline != Baseline::kNone)
-      continue;
+    if (!is_ended(run) || run.outcome == RunOutcome::kInvalid || run.is_control()) continue;
     const bool early = run.outcome != RunOutcome::kSuccess && run.agent_exit.value_or(0) != 0 &&
                        run.agent_ms < kEarlyMs;
     const auto [it, is_first] =

@@ -50,6 +50,7 @@ Ordered by_task_json(const std::optional<ClusteredRate>& r,
 
 Ordered row_json(const ReportRow& r) {
   Ordered out = {{"method", r.method},
+                 {"control", r.is_control},
                  {"stratum", r.key.empty() ? Ordered(nullptr) : Ordered(r.key)},
                  {"value", r.key.empty() ? Ordered(nullptr) : Ordered(r.value)},
                  {"planned", r.planned},
@@ -239,8 +240,10 @@ void append_weighted_rate(std::vector<std::string>& cells, const CampaignReport&
   cells.push_back(e.interval ? decimal(e.interval->high) : "");
 }
 // Their columns are the last.
-std::vector<std::string> with_model_use(std::vector<std::string> header) {
+std::vector<std::string> with_model_use(std::vector<std::string> header,
+                                        std::initializer_list<std::string> last = {}) {
   header.insert(header.end(), model_use_columns().begin(), model_use_columns().end());
+  header.insert(header.end(), last);
   return header;
 }
 void append_cost(std::vector<std::string>& cells, const Cost& cost) {
@@ -355,7 +358,8 @@ std::string render_csv(const CampaignReport& report) {
                                          "model_unavailable",
                                          "weighted_rate",
                                          "weighted_rate_low",
-                                         "weighted_rate_high"}));
+                                         "weighted_rate_high"},
+                                        {"control"}));
   for (const ReportRow& r : report.rows) {
     std::vector<std::string> cells = {r.method, r.key.empty() ? "all" : r.key, r.value};
     for (const std::uint64_t n :
@@ -382,6 +386,7 @@ std::string render_csv(const CampaignReport& report) {
     cells.push_back(cell(r.model_unavailable));
     append_weighted_rate(cells, report, r);
     append_model_use(cells, r.model_use);
+    cells.emplace_back(r.is_control ? "yes" : "no");
     csv_append_record(out, cells);
   }
   return out;

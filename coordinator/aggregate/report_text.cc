@@ -64,7 +64,7 @@ void outcomes(std::string& out, const CampaignReport& report) {
   Table table(std::move(header));
   for (const ReportRow& r : report.rows) {
     if (is_only_level(report, r.key)) continue;
-    table.group(stratum_name(r));
+    table.group(row_group(r));
     std::vector<std::string> cells = {
         printable(r.method), stratum_name(r),     number(r.planned), number(r.scorable()),
         number(r.success),   number(r.satisfied), number(r.failure), number(r.acceptance_error),
@@ -83,7 +83,7 @@ void rates(std::string& out, const CampaignReport& report) {
   for (const ReportRow& r : report.rows) {
     if (is_only_level(report, r.key)) continue;
     const auto& tasks = r.by_task;
-    table.group(stratum_name(r));
+    table.group(row_group(r));
     table.add(
         {printable(r.method), stratum_name(r),
          percent_with_interval(r.success_rate.rate, r.success_rate.interval),
@@ -106,7 +106,7 @@ void costs(std::string& out, const CampaignReport& report) {
   for (const ReportRow& r : report.rows) {
     if (is_only_level(report, r.key)) continue;
     const auto& longest = r.time.longest_ms;
-    table.group(stratum_name(r));
+    table.group(row_group(r));
     std::vector<std::string> cells = {printable(r.method),       stratum_name(r),
                                       format_usd(r.cost.model),  format_usd(r.cost.execution),
                                       format_usd(r.cost.human),  format_usd(r.cost.overhead),

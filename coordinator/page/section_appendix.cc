@@ -31,7 +31,7 @@ Markup over_runs(Context& c) {
       .numbers("interval (%)");
   for (const std::uint32_t at : c.methods) {
     const ReportRow& r = c.report.rows[at];
-    table.row({text(r.method), c.count(at, kClassSuccess, r.success),
+    table.row({name_of(r), c.count(at, kClassSuccess, r.success),
                c.count(at, kClassScorable, r.scorable()), rate(r.success_rate.rate),
                rate_interval(r.success_rate.interval)});
   }

@@ -3,6 +3,8 @@
 #include <string>
 #include <string_view>
 
+#include "common/base/limits.h"
+#include "common/base/text.h"
 #include "common/trace/evidence.h"
 
 namespace proctor {
@@ -29,6 +31,27 @@ Result<Json> last_event(const fs::path& run_dir, std::string_view type) {
   PROCTOR_CHECK_OK(each_event(run_dir, [&](const Event& event) {
     if (event.type == type) out = event.payload;
   }));
+  return out;
+}
+
+Result<std::string> patch_of(const fs::path& run_dir) {
+  PROCTOR_TRY(std::string patch, read_file(run_dir / kPatchFile, limits::kPatchBytes));
+  if (!patch.empty()) return patch;
+  PROCTOR_TRY(const Json mutation, last_event(run_dir, "mutation"));
+  if (const auto why = mutation.find("unreadable"); why != mutation.end() && why->is_string())
+    return Error{Errc::kCorrupt,
+                 "what its agent left could not be read: " + printable(why->string())};
+  return patch;
+}
+
+Result<std::vector<std::string>> refused_paths(const fs::path& run_dir) {
+  PROCTOR_TRY(const Json mutation, last_event(run_dir, "mutation"));
+  std::vector<std::string> out;
+  const auto refused = mutation.find("refused");
+  if (refused == mutation.end()) return out;
+  if (const auto listed = refused->find("listed"); listed != refused->end())
+    for (const Json& path : *listed)
+      if (path.is_string()) out.push_back(path.string());
   return out;
 }
 

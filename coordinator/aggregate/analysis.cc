@@ -208,6 +208,10 @@ std::string verdict_words(const Contrast& c) {
   return std::string(words(c.verdict)) + (too_few ? units : "");
 }
 
+std::span<const Contrast> of_agents(const std::vector<Contrast>& contrasts) {
+  return {contrasts.begin(), std::ranges::find(contrasts, true, &Contrast::is_control)};
+}
+
 std::string_view over_words(const AnalysisPlan& plan) {
   return plan.estimand == AnalysisPlan::Estimand::kTaskMean ? "over tasks" : "over runs";
 }

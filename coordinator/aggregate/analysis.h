@@ -4,6 +4,7 @@
 // give the same bytes.
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,7 @@ struct Weighted {
 // One method's primary endpoint.
 struct MethodRate {
   std::string method;
+  bool is_control = false;            // RunRecord::is_control; a report sets it
   std::uint64_t tasks = 0, runs = 0;  // scorable
   Estimate rate;                      // by the plan's estimand and interval
   std::optional<Interval> bounds;     // had errors and invalid runs ended either way
@@ -75,6 +77,7 @@ struct Tipping {
 // Method a less method b, over the tasks that are scorable under both.
 struct Contrast {
   std::string a, b;
+  bool is_control = false;  // both are, so that no agent is compared; a report sets it
   std::uint64_t tasks = 0;
   std::uint64_t units = 0;                     // those tasks, or the repositories that have one
   std::uint64_t fewest_units = 0;              // with fewer no outcome whatever is better or worse
@@ -126,6 +129,7 @@ struct Analysis {
   bool registered = false;  // the plan; else it is the default
   bool of_part = false;     // of the campaign's runs: no plan is of that, so it is exploratory
   std::vector<MethodRate> rates;  // by method, a report's controls last
+  // In the plan's order, those of two controls last.
   // Empty while runs are open or parked for money, `open` of them together: an interim comparison
   // needs registered looks.
   std::vector<Contrast> contrasts;
@@ -136,6 +140,9 @@ struct Analysis {
   std::uint64_t removed_tasks = 0;
   std::vector<Contrast> with_removed{};
 };
+
+// The first of them: those that compare an agent.
+std::span<const Contrast> of_agents(const std::vector<Contrast>& contrasts);
 
 // Requires: the contrasts of the plan name methods of `cells`, or are left out with them.
 Analysis analyse(const TaskCells& cells, const AnalysisPlan& plan, bool registered,
@@ -174,6 +181,7 @@ void append_analysis(std::string& out, const Analysis& analysis);
 void append_asked(std::string& out, const Analysis& analysis, std::size_t most);
 // What the comparisons rest on: noise, repositories, unknown outcomes.  Empty: there is none.
 void append_footing(std::string& out, const Analysis& analysis);
+std::string turned_words(const Contrast& contrast);  // "2 of 9 for a: better"
 // Which test the verdict is by, where the interval beside it is not that test's or says otherwise;
 // empty: the two agree.
 std::string verdict_note(const Contrast& contrast, const AnalysisPlan& plan);

@@ -27,6 +27,7 @@ Ordered rate_json(const MethodRate& r, const AnalysisPlan& plan) {
                     {"at_least_one", estimate_json(r.pass[i].at_least_one)},
                     {"all", estimate_json(r.pass[i].all)}});
   return {{"method", r.method},
+          {"control", r.is_control},
           {"tasks", r.tasks},
           {"runs", r.runs},
           {"rate", estimate_json(r.rate)},
@@ -111,23 +112,33 @@ Ordered contrast_json(const Contrast& c) {
   return out;
 }
 
+namespace {
+
+Ordered contrasts_json(const std::vector<Contrast>& contrasts) {
+  Ordered out = Ordered::array();
+  for (const Contrast& c : contrasts) {
+    out.push_back(contrast_json(c));
+    out.back()["control"] = c.is_control;
+  }
+  return out;
+}
+
+}  // namespace
+
 Ordered analysis_json(const Analysis& analysis) {
-  Ordered rates = Ordered::array(), contrasts = Ordered::array();
+  Ordered rates = Ordered::array();
   for (const MethodRate& r : analysis.rates) rates.push_back(rate_json(r, analysis.plan));
-  for (const Contrast& c : analysis.contrasts) contrasts.push_back(contrast_json(c));
-  Ordered with_removed = Ordered::array();
-  for (const Contrast& c : analysis.with_removed) with_removed.push_back(contrast_json(c));
   // Read back, so that its members are in the order of their names.
   Ordered out = {{"plan", *parse_json(to_json(analysis.plan).dump())},
                  {"registered", analysis.registered},
                  {"interim", 0 < analysis.open},
                  {"adjustment", adjustment_json(analysis.adjustment)},
                  {"rates", std::move(rates)},
-                 {"contrasts", std::move(contrasts)}};
+                 {"contrasts", contrasts_json(analysis.contrasts)}};
   // There only where a task was taken out after runs of it had ended.
   if (0 < analysis.removed_tasks) {
     out["removed_tasks"] = analysis.removed_tasks;
-    out["contrasts_with_removed"] = std::move(with_removed);
+    out["contrasts_with_removed"] = contrasts_json(analysis.with_removed);
   }
   return out;
 }

@@ -14,11 +14,6 @@ namespace {
 
 using namespace aggregate;
 
-// "+64.3" points.
-std::string points(double difference) {
-  return fmt::format("{:+.1f}", difference * 100);
-}
-
 // "[+20.3, +98.3]", or why there is none.
 std::string points_interval(const std::optional<Interval>& interval, Why why) {
   if (!interval) return std::string(words(why));
@@ -37,6 +32,7 @@ void rates(std::string& out, const Analysis& analysis) {
     std::string rate = percent_with_interval(r.rate.value, r.rate.interval);
     if (r.rate.value && !r.rate.interval) rate += " (" + std::string(words(r.rate.why)) + ")";
     const auto number = [](std::uint64_t n) { return std::to_string(n); };
+    table.group(r.is_control ? "controls" : "");
     table.add({printable(r.method), std::move(rate), number(r.tasks), number(r.runs),
                number(r.reliability.always), number(r.reliability.sometimes),
                number(r.reliability.never),
@@ -103,6 +99,7 @@ void contrasts(std::string& out, const Analysis& analysis) {
         number(c.b_better),
         c.bounds ? points_interval(c.bounds->identified, Why::kOk) : "-"};
     if (joint) row.insert(row.begin() + 4, points_interval(c.simultaneous, Why::kNoVariance));
+    table.group(c.is_control ? "controls" : "");
     table.add(row);
   }
   table.append_to(out);
@@ -118,16 +115,13 @@ void contrasts_with_removed(std::string& out, const Analysis& analysis) {
   Table table({"comparison", "verdict", "difference", "interval", "adjusted p", "tasks"}, 2);
   for (const Contrast& c : analysis.with_removed) {
     const Estimate& d = c.difference.estimate;
+    table.group(c.is_control ? "controls" : "");
     table.add({printable(c.a) + " - " + printable(c.b), verdict_words(c),
                d.value ? points(*d.value) : "-", points_interval(d.interval, d.why),
                p_value(c.adjusted), std::to_string(c.tasks)});
   }
   table.append_to(out);
   append_notes(out, analysis.with_removed, analysis.plan);
-}
-
-std::string number_or_empty(const std::optional<double>& value) {
-  return value ? fmt::format("{:.12g}", *value) : "";
 }
 
 void append_footing_cells(std::vector<std::string>& record, const Contrast& c) {
@@ -216,15 +210,15 @@ std::string contrast_sentence(const Contrast& c, const AnalysisPlan& plan) {
 
 void append_asked(std::string& out, const Analysis& analysis, std::size_t most) {
   if (!begin_contrasts(out, analysis)) return;
-  for (std::size_t i = 0; i < std::min(most, analysis.contrasts.size()); ++i) {
-    const Contrast& c = analysis.contrasts[i];
+  const std::span<const Contrast> asked = of_agents(analysis.contrasts);
+  for (const Contrast& c : asked.first(std::min(most, asked.size()))) {
     const Estimate& d = c.difference.estimate;
     out += fmt::format("  {} - {}: {}", printable(c.a), printable(c.b), verdict_words(c));
     if (d.value) out += ", " + points(*d.value) + " " + points_interval(d.interval, d.why);
     out += fmt::format(", adjusted p {}, {} tasks\n", p_value(c.adjusted), c.tasks);
   }
-  if (most < analysis.contrasts.size())
-    out += fmt::format("  and {} more\n", analysis.contrasts.size() - most);
+  if (asked.empty()) out += "  none of an agent; proctor report has those of noop and reference\n";
+  if (most < asked.size()) out += fmt::format("  and {} more\n", asked.size() - most);
 }
 
 void append_analysis(std::string& out, const Analysis& analysis) {
@@ -241,7 +235,7 @@ std::string render_contrasts_csv(const Analysis& analysis) {
       "interval_low,interval_high,p_t,p_exact,p_adjusted,p_equivalent,p_not_inferior,bounds_low,"
       "bounds_high,loss,loss_p,why,gap95,p_equal_methods,tie,repositories,repositories_low,"
       "repositories_high,repositories_p,unknown,turned_by,turned_to,simultaneous_low,"
-      "simultaneous_high,weighted,weighted_low,weighted_high\n";
+      "simultaneous_high,weighted,weighted_low,weighted_high,control\n";
   for (const Contrast& c : analysis.contrasts) {
     const Estimate& d = c.difference.estimate;
     const auto low = [](const auto& i) { return i ? std::optional(i->low) : std::nullopt; };
@@ -272,6 +266,7 @@ std::string render_contrasts_csv(const Analysis& analysis) {
     const Estimate w = c.weighted ? c.weighted->of.estimate : Estimate{};
     for (const auto& value : {w.value, low(w.interval), high(w.interval)})
       record.push_back(number_or_empty(value));
+    record.emplace_back(c.is_control ? "yes" : "no");
     csv_append_record(out, record);
   }
   return out;

@@ -119,8 +119,7 @@ Means means_of(const CampaignReport& report, const std::string& method,
     out.cost += static_cast<double>(run.cost.total().micros());
     timed += run.wall_ms == 0 ? 0 : 1;
     out.time += static_cast<double>(run.wall_ms);
-    if (run.outcome == RunOutcome::kInvalid)
-      ++out.invalid[std::string(aggregate::termination_name(run.termination))];
+    if (run.outcome == RunOutcome::kInvalid) ++out.invalid[std::string(to_string(run.termination))];
   }
   if (0 < ended) out.cost /= ended;
   if (0 < timed) out.time /= timed;
@@ -261,6 +260,7 @@ CampaignComparison compare_campaigns(const ComparedCampaign& older, const Compar
     tell_turned(one, out.differences);
     out.methods.push_back(std::move(one));
   }
+  std::ranges::stable_partition(out.methods, std::logical_not<>(), &MethodComparison::is_control);
   for (const auto& [name, digest] : newer.registration.methods)
     if (counterparts.count(name) == 0) out.methods_only_newer.push_back(name);
   return out;

@@ -79,9 +79,10 @@ std::string render_comparison_text(const CampaignComparison& c) {
     const Estimate& d = m.contrast.difference.estimate;
     const std::string name =
         m.old_name == m.new_name ? m.new_name : m.old_name + " -> " + m.new_name;
+    table.group(m.is_control ? "controls" : "");
     table.add({printable(name),
                m.is_control ? "control" : std::string(words(decision_of(m, c.margin, c.alpha))),
-               d.value ? fmt::format("{:+.1f}", *d.value * 100) : "-",
+               d.value ? points(*d.value) : "-",
                d.interval ? points_between(*d.interval) : std::string(words(d.why)),
                shown(m.contrast.flips ? std::optional(m.contrast.flips->p) : std::nullopt),
                std::to_string(m.contrast.tasks), std::to_string(m.contrast.a_better),

@@ -10,10 +10,6 @@ namespace {
 
 using namespace aggregate;
 
-std::string points(double difference) {
-  return fmt::format("{:+.1f}", difference * 100);
-}
-
 std::string over_repositories(const ByRepository& by) {
   const Estimate& e = by.mean.estimate;
   if (by.mean.groups < 2) return "one repository";
@@ -21,7 +17,9 @@ std::string over_repositories(const ByRepository& by) {
   return points_between(*e.interval);
 }
 
-std::string turned(const Contrast& c) {
+}  // namespace
+
+std::string turned_words(const Contrast& c) {
   if (!c.tipping || c.tipping->unknown == 0) return "-";
   const Tipping& t = *c.tipping;
   if (!t.tried) return "not tried: it would take minutes";
@@ -29,8 +27,6 @@ std::string turned(const Contrast& c) {
   return fmt::format("{} of {} for {}: {}", *t.turned, t.unknown, printable(t.for_a ? c.a : c.b),
                      words(t.becomes));
 }
-
-}  // namespace
 
 void append_footing(std::string& out, const Analysis& analysis) {
   if (analysis.contrasts.empty()) return;
@@ -45,10 +41,11 @@ void append_footing(std::string& out, const Analysis& analysis) {
       interval = over_repositories(*c.by_repository);
       p = p_words(c.by_repository->flips.p);
     }
+    table.group(c.is_control ? "controls" : "");
     table.add({printable(c.a) + " - " + printable(c.b), d ? points(*d) : "-",
                c.equals ? fmt::format("{:.1f}", c.equals->gap95 * 100) : "-",
                c.equals ? (c.is_tie() ? "yes" : "no") : "-", std::move(groups), std::move(interval),
-               std::move(p), turned(c)});
+               std::move(p), turned_words(c)});
   }
   out +=
       "\nWhat the comparisons rest on (points; what two equal methods differ by; repositories as "

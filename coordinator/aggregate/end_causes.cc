@@ -91,7 +91,7 @@ std::vector<std::string> broken_tasks(std::span<const RunRecord> runs) {
   };
   std::map<std::pair<std::string, std::string>, Seen> seen;  // by task and method
   for (const RunRecord& run : runs) {
-    if (run.baseline == Baseline::kNone || !is_ended(run)) continue;
+    if (!run.is_control() || !is_ended(run)) continue;
     Seen& s = seen[{run.task, run.method}];
     ++s.ended;
     if (broken_task_word(run).empty()) continue;
@@ -102,7 +102,7 @@ std::vector<std::string> broken_tasks(std::span<const RunRecord> runs) {
   for (const auto& [key, s] : seen) {
     if (s.first == nullptr) continue;
     out.push_back("task " + key.first + " is broken: " + key.second + " ended with " +
-                  std::string(outcome_name(s.first->outcome)) + " in " + of_runs(s.bad, s.ended) +
+                  std::string(to_string(s.first->outcome)) + " in " + of_runs(s.bad, s.ended) +
                   " (" + s.first->name + "): " + broken_task_word(*s.first));
   }
   return out;
@@ -132,8 +132,7 @@ std::vector<EarlyEnd> early_ends(const std::vector<RunRecord>& runs) {
   std::map<std::string, std::optional<EarlyEnd>> by_method;  // nothing: one of them is not so
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const RunRecord& run = runs[i];
-    if (!is_ended(run) || run.outcome == RunOutcome::kInvalid || run.baseline != Baseline::kNone)
-      continue;
+    if (!is_ended(run) || run.outcome == RunOutcome::kInvalid || run.is_control()) continue;
     const bool early = run.outcome != RunOutcome::kSuccess && run.agent_exit.value_or(0) != 0 &&
                        run.agent_ms < kEarlyMs;
     const auto [it, is_first] =
@@ -165,7 +164,7 @@ void append_early_ends(std::string& out, const CampaignReport& report) {
 }
 
 std::string end_cause_text(const EndCause& c, const std::string& why) {
-  return std::to_string(c.runs) + " " + std::string(outcome_name(c.outcome)) + " of " + c.method +
+  return std::to_string(c.runs) + " " + std::string(to_string(c.outcome)) + " of " + c.method +
          ": " + (why.empty() ? "a check could not be completed" : why) + " (" + c.first + ")";
 }
 

@@ -168,11 +168,11 @@ std::string_view text_of(const FilterField& field, const RunRecord& run) {
     case kState:
       return to_string(run.state);
     case kOutcome:
-      return ended ? outcome_name(run.outcome) : "";
+      return ended ? to_string(run.outcome) : "";
     case kSatisfied:
       return !ended ? "" : run.satisfied() ? "yes" : "no";
     case kEnd:
-      return ended ? termination_name(run.termination) : "";
+      return ended ? to_string(run.termination) : "";
     case kWorker:
       return run.worker;
     case kPatch:

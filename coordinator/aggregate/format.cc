@@ -67,9 +67,17 @@ Interval shown_difference(const Interval& difference) {
   return {std::clamp(difference.low, -1.0, 1.0), std::clamp(difference.high, -1.0, 1.0)};
 }
 
+std::string points(double difference) {
+  return fmt::format("{:+.1f}", difference * 100);
+}
+
+std::string number_or_empty(const std::optional<double>& value) {
+  return value ? fmt::format("{:.12g}", *value) : "";
+}
+
 std::string points_between(const Interval& difference) {
   const Interval shown = shown_difference(difference);
-  return fmt::format("[{:+.1f}, {:+.1f}]", shown.low * 100, shown.high * 100);
+  return "[" + points(shown.low) + ", " + points(shown.high) + "]";
 }
 
 std::string seconds(const std::optional<double>& ms) {
@@ -82,6 +90,10 @@ std::string p_words(double p) {
 
 std::string stratum_name(const ReportRow& row) {
   return row.key.empty() ? "all" : printable(row.key) + "=" + printable(row.value);
+}
+
+std::string row_group(const ReportRow& row) {
+  return stratum_name(row) + (row.is_control ? ", controls" : "");
 }
 
 bool shows_self_reported(const CampaignReport& report) {
@@ -103,44 +115,6 @@ std::int64_t scaled(std::int64_t a, std::int64_t b, std::int64_t c) {
   const Wide value = static_cast<Wide>(a) * b / c;
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   return value < kMost ? static_cast<std::int64_t>(value) : kMost;
-}
-
-std::string_view outcome_name(RunOutcome outcome) {
-  switch (outcome) {
-    case RunOutcome::kSuccess:
-      return "success";
-    case RunOutcome::kFailure:
-      return "failure";
-    case RunOutcome::kAcceptanceError:
-      return "acceptance_error";
-    case RunOutcome::kInvalid:
-      return "invalid";
-  }
-  return "";
-}
-
-std::string_view termination_name(Termination termination) {
-  switch (termination) {
-    case Termination::kCompleted:
-      return "completed";
-    case Termination::kAgentTimeout:
-      return "agent_timeout";
-    case Termination::kBudgetExceeded:
-      return "budget_exceeded";
-    case Termination::kResourceLimit:
-      return "resource_limit";
-    case Termination::kPolicyStop:
-      return "policy_stop";
-    case Termination::kOperatorCancel:
-      return "operator_cancel";
-    case Termination::kInfrastructure:
-      return "infrastructure";
-    case Termination::kAgentUnavailable:
-      return "agent_unavailable";
-    case Termination::kBreaker:
-      return "breaker";
-  }
-  return "";
 }
 
 }  // namespace proctor::aggregate

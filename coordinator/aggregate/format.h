@@ -20,6 +20,7 @@ std::string percent_with_interval(const std::optional<double>& rate,
                                   const std::optional<Interval>& interval);
 // "[36.4, 69.1]", or "-".
 std::string percent_interval(const std::optional<Interval>& interval);
+std::string points(double difference);  // "+64.3"
 // "[-100.0, +35.2]" points of a difference of rates: as with those, what is shown is clamped.
 std::string points_between(const Interval& difference);
 // The same interval, in no more than all points.
@@ -30,18 +31,18 @@ std::string seconds(const std::optional<double>& ms);
 std::string p_words(double p);
 // "all" or "language=go".
 std::string stratum_name(const ReportRow& row);
+// A group of a text table: the rows of a stratum, and apart from them those of its controls.
+std::string row_group(const ReportRow& row);
 // Is there anything that agents said of themselves, or should have?  Else no table has a column of
 // it.
 bool shows_self_reported(const CampaignReport& report);
 // "0.10", or "unmetered".
 std::string self_reported_cell(const ReportRow& row);
+std::string number_or_empty(const std::optional<double>& value);  // for CSV
 // Columns a terminal needs: code points of UTF-8.
 std::size_t display_width(std::string_view text);
 
 // a * b / c, rounded down, in 128 bits; at most 2^63 - 1.  Requires: none is negative, 0 < c.
 std::int64_t scaled(std::int64_t a, std::int64_t b, std::int64_t c);
-
-std::string_view outcome_name(RunOutcome outcome);
-std::string_view termination_name(Termination termination);
 
 }  // namespace proctor::aggregate

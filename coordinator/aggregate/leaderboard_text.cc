@@ -50,10 +50,6 @@ Ordered row_of_board(const BoardRow& r) {
   return out;
 }
 
-std::string shortest(const std::optional<double>& value) {
-  return value ? fmt::format("{:.12g}", *value) : "";
-}
-
 }  // namespace
 
 std::string render_leaderboard_text(const Leaderboard& board) {
@@ -120,12 +116,12 @@ std::string render_leaderboard_csv(const Leaderboard& board) {
                                          r.ranks ? std::to_string(r.ranks->worst) : ""};
       for (const std::optional<double>& v :
            {r.rate.value, low(r.rate.interval), high(r.rate.interval), low(bounds), high(bounds)})
-        record.push_back(shortest(v));
+        record.push_back(number_or_empty(v));
       for (const std::uint64_t v :
            {r.tasks, r.runs, r.satisfied, r.acceptance_error, r.invalid, r.open, r.not_run})
         record.push_back(std::to_string(v));
-      record.push_back(shortest(r.cost_of_run));
-      record.push_back(shortest(r.cost_of_success));
+      record.push_back(number_or_empty(r.cost_of_run));
+      record.push_back(number_or_empty(r.cost_of_success));
       for (const std::string& s : {r.prices, r.caps, r.tool_version, r.journal_head})
         record.push_back(s);
       record.emplace_back(r.verified() ? "yes" : "no");

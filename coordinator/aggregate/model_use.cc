@@ -79,7 +79,7 @@ void append_model_table(std::string& out, const CampaignReport& report) {
   for (const ReportRow& r : report.rows) {
     if (is_only_level(report, r.key)) continue;
     const ModelUse& u = r.model_use;
-    table.group(aggregate::stratum_name(r));
+    table.group(aggregate::row_group(r));
     table.add({printable(r.method), aggregate::stratum_name(r), std::to_string(u.calls),
                std::to_string(u.input), part(u.cached, u.input), std::to_string(u.output),
                part(u.reasoning, u.output), std::to_string(u.refused),

@@ -27,7 +27,7 @@ std::string render_progress_text(const CampaignReport& report) {
   const auto number = [](std::uint64_t n) { return std::to_string(n); };
   for (const ReportRow& r : report.rows) {
     if (is_only_level(report, r.key)) continue;
-    table.group(stratum_name(r));
+    table.group(row_group(r));
     table.add({printable(r.method), stratum_name(r), number(r.planned), number(r.ended()),
                number(running(report, r)), number(r.parked), number(r.success), number(r.satisfied),
                number(r.failure), number(r.acceptance_error), number(r.invalid)});

@@ -161,6 +161,13 @@ std::uint64_t awaited(std::span<const RunRecord> runs) {
   return static_cast<std::uint64_t>(std::ranges::count_if(runs, &RunRecord::is_awaited));
 }
 
+// They become the last.
+template <class Row>
+void set_controls_apart(std::vector<Row>& rows, const auto& are_control) {
+  for (Row& row : rows) row.is_control = are_control(row);
+  std::ranges::stable_partition(rows, std::logical_not<>(), &Row::is_control);
+}
+
 // `input`: its plan; its runs are the report's by now.
 Analysis analysis_of(const CampaignReport& report, const ReportInput& input) {
   const auto weighted = std::ranges::find(report.strata_keys, input.plan.weights_key);
@@ -177,8 +184,7 @@ Analysis analysis_of(const CampaignReport& report, const ReportInput& input) {
   Analysis out = analyse(cells, input.plan, input.plan_registered, input.contrasts,
                          awaited(report.runs) + input.open_beside);
   out.of_part = !report.part.empty();
-  std::ranges::stable_partition(out.rates,
-                                [&](const MethodRate& r) { return !is_control(report, r.method); });
+  set_controls_apart(out.rates, [&](const MethodRate& r) { return is_control(report, r.method); });
   if (!removed.empty()) {
     std::vector<RunRecord> with_removed = report.runs;
     for (RunRecord& run : with_removed)
@@ -188,6 +194,10 @@ Analysis analysis_of(const CampaignReport& report, const ReportInput& input) {
                                input.contrasts, out.open)
                            .contrasts;
   }
+  for (auto* contrasts : {&out.contrasts, &out.with_removed})
+    set_controls_apart(*contrasts, [&](const Contrast& c) {
+      return is_control(report, c.a) && is_control(report, c.b);
+    });
   return out;
 }
 
@@ -271,7 +281,7 @@ Status keep_stage(ReportInput& input, const std::string& stage) {
 
 bool is_control(const CampaignReport& report, std::string_view method) {
   const auto run = std::ranges::find(report.runs, method, &RunRecord::method);
-  return run != report.runs.end() && run->baseline != RunRecord::Baseline::kNone;
+  return run != report.runs.end() && run->is_control();
 }
 
 std::string pooled_stages(const CampaignReport& report) {
@@ -331,7 +341,7 @@ CampaignReport build_report(ReportInput input) {
     const RunRecord& run = report.runs[i];
     PROCTOR_ASSERT(run.strata.size() == report.strata_keys.size());
     count(report.total, run, i);
-    const bool control = run.baseline != RunRecord::Baseline::kNone;
+    const bool control = run.is_control();
     count(rows[{0, 0, "", control, run.method}], run, i);
     for (std::size_t k = 0; k < run.strata.size(); ++k)
       count(rows[{k + 1, 0, run.strata[k], control, run.method}], run, i);
@@ -342,6 +352,7 @@ CampaignReport build_report(ReportInput input) {
   for (auto& [where, row] : rows) {
     const auto& [key, stage, value, control, method] = where;
     row.method = method;
+    row.is_control = control;
     row.value = value;
     if (0 < key)
       row.key = key <= report.strata_keys.size() ? report.strata_keys[key - 1] : kStageKey;

@@ -64,6 +64,8 @@ struct RunRecord {
   std::string task, method;
   // What its method is known to come to where the task is sound: noop fails, reference passes.
   enum class Baseline : std::uint8_t { kNone, kNoop, kReference } baseline = Baseline::kNone;
+  // Controls measure the tasks and no agent, so they are in no rank, badge or axis.
+  bool is_control() const { return baseline != Baseline::kNone; }
   std::vector<std::string> strata;  // one value per key of the input
   std::uint32_t repository = 0;     // of its task: equal numbers are one repository; 0: not known
   State state = State::kPlanned;
@@ -183,6 +185,7 @@ struct Times {
 
 struct ReportRow {
   std::string method;
+  bool is_control = false;  // of the method's runs
   // The stratum, or the key "stage" (which no stratum has) and a stage; key empty: all runs.
   std::string key, value;
 
@@ -298,8 +301,7 @@ void append_task_matrix(std::string& out, const CampaignReport& report, std::siz
 std::string render_end(const CampaignReport& report);
 // One sentence for each method whose caps on calls or tokens counted nothing.
 std::vector<std::string> unmetered_methods(const CampaignReport& report);
-// Is this method a noop or a reference?  It measures the tasks and no agent, so that it is in no
-// rank and on no axis.
+// Are this method's runs those of a control?
 bool is_control(const CampaignReport& report, std::string_view method);
 // "pilot and main": what rates and comparisons pool, for people; empty where there is one stage.
 std::string pooled_stages(const CampaignReport& report);

@@ -60,14 +60,14 @@ std::optional<MicroUsd> cost_per_success(MicroUsd total, std::uint64_t successes
 
 std::vector<CostRow> cost_rows(const CampaignReport& report) {
   Gathered all;
-  std::map<std::string, Gathered> methods;
+  std::map<std::pair<bool, std::string>, Gathered> methods;  // controls last
   std::map<std::pair<std::size_t, std::string>, Gathered> strata;
   std::map<std::string, Gathered> stages;
   std::map<std::size_t, Gathered> outcomes;  // by RunOutcome, then those without
   constexpr std::size_t kNotEnded = 4, kRemovedLater = 5;
   for (const RunRecord& run : report.runs) {
     add(all, run);
-    add(methods[run.method], run);
+    add(methods[{run.is_control(), run.method}], run);
     for (std::size_t k = 0; k < run.strata.size(); ++k) add(strata[{k, run.strata[k]}], run);
     if (1 < report.stages.size()) add(stages[run.stage], run);
     const bool ended = run.state == RunRecord::State::kEnded;
@@ -77,7 +77,7 @@ std::vector<CostRow> cost_rows(const CampaignReport& report) {
         run);
   }
   std::vector<CostRow> out = {finished(std::move(all), "all", "all")};
-  for (auto& [name, g] : methods) out.push_back(finished(std::move(g), "method", name));
+  for (auto& [key, g] : methods) out.push_back(finished(std::move(g), "method", key.second));
   for (auto& [key, g] : strata)
     out.push_back(
         finished(std::move(g), "stratum", report.strata_keys[key.first] + "=" + key.second));
@@ -88,7 +88,7 @@ std::vector<CostRow> cost_rows(const CampaignReport& report) {
                            o == kNotEnded ? "not ended"
                            : o == kRemovedLater
                                ? "removed"
-                               : std::string(aggregate::outcome_name(static_cast<RunOutcome>(o)))));
+                               : std::string(to_string(static_cast<RunOutcome>(o)))));
   return out;
 }
 

@@ -50,6 +50,7 @@ Ordered by_task_json(const std::optional<ClusteredRate>& r,
 
 Ordered row_json(const ReportRow& r) {
   Ordered out = {{"method", r.method},
+                 {"control", r.is_control},
                  {"stratum", r.key.empty() ? Ordered(nullptr) : Ordered(r.key)},
                  {"value", r.key.empty() ? Ordered(nullptr) : Ordered(r.value)},
                  {"planned", r.planned},
@@ -85,7 +86,7 @@ Ordered row_json(const ReportRow& r) {
                     {"failure", times_json(r.time_of_failure)}};
   Ordered terminations = Ordered::object();
   for (const auto& [termination, n] : r.terminations)
-    terminations[std::string(termination_name(termination))] = n;
+    terminations[std::string(to_string(termination))] = n;
   out["terminations"] = std::move(terminations);
   return out;
 }
@@ -102,10 +103,10 @@ Ordered run_json(const RunRecord& run, const std::vector<std::string>& keys) {
       {"method", run.method},         {"stage", run.stage}, {"strata", std::move(strata)},
       {"state", to_string(run.state)}};
   const bool ended = run.state == RunRecord::State::kEnded;
-  out["outcome"] = ended ? Ordered(outcome_name(run.outcome)) : Ordered(nullptr);
+  out["outcome"] = ended ? Ordered(to_string(run.outcome)) : Ordered(nullptr);
   out["satisfied"] = ended ? Ordered(run.satisfied()) : Ordered(nullptr);
   out["violations"] = run.violations;
-  out["termination"] = ended ? Ordered(termination_name(run.termination)) : Ordered(nullptr);
+  out["termination"] = ended ? Ordered(to_string(run.termination)) : Ordered(nullptr);
   out["agent_exit"] = run.agent_exit ? Ordered(*run.agent_exit) : Ordered(nullptr);
   if (!run.patch.empty()) out["patch"] = run.patch;
   out["attempts"] = run.attempts;
@@ -130,8 +131,8 @@ Ordered run_json(const RunRecord& run, const std::vector<std::string>& keys) {
   for (const SetAside& s : run.set_aside)
     out["set_aside"].push_back(
         {{"attempt", s.attempt},
-         {"outcome", outcome_name(RunOutcome::kInvalid)},
-         {"termination", termination_name(s.termination)},
+         {"outcome", to_string(RunOutcome::kInvalid)},
+         {"termination", to_string(s.termination)},
          {"why", printable(s.why, limits::kDetailBytes)},
          {"report", s.report == Digest() ? Ordered(nullptr) : Ordered(s.report.hex())},
          {"by", s.by},
@@ -144,7 +145,7 @@ std::string set_aside_cell(const RunRecord& run) {
   std::string out;
   for (const SetAside& s : run.set_aside)
     out += (out.empty() ? "attempt " : " | attempt ") + std::to_string(s.attempt) + ": invalid, " +
-           std::string(termination_name(s.termination)) + ": " + s.why;
+           std::string(to_string(s.termination)) + ": " + s.why;
   return printable(out, limits::kDetailBytes);
 }
 
@@ -239,8 +240,10 @@ void append_weighted_rate(std::vector<std::string>& cells, const CampaignReport&
   cells.push_back(e.interval ? decimal(e.interval->high) : "");
 }
 // Their columns are the last.
-std::vector<std::string> with_model_use(std::vector<std::string> header) {
+std::vector<std::string> with_model_use(std::vector<std::string> header,
+                                        std::initializer_list<std::string> last = {}) {
   header.insert(header.end(), model_use_columns().begin(), model_use_columns().end());
+  header.insert(header.end(), last);
   return header;
 }
 void append_cost(std::vector<std::string>& cells, const Cost& cost) {
@@ -355,7 +358,8 @@ std::string render_csv(const CampaignReport& report) {
                                          "model_unavailable",
                                          "weighted_rate",
                                          "weighted_rate_low",
-                                         "weighted_rate_high"}));
+                                         "weighted_rate_high"},
+                                        {"control"}));
   for (const ReportRow& r : report.rows) {
     std::vector<std::string> cells = {r.method, r.key.empty() ? "all" : r.key, r.value};
     for (const std::uint64_t n :
@@ -382,6 +386,7 @@ std::string render_csv(const CampaignReport& report) {
     cells.push_back(cell(r.model_unavailable));
     append_weighted_rate(cells, report, r);
     append_model_use(cells, r.model_use);
+    cells.emplace_back(r.is_control ? "yes" : "no");
     csv_append_record(out, cells);
   }
   return out;
@@ -428,8 +433,8 @@ void append_run_csv(std::string& out, const RunRecord& run) {
   std::vector<std::string> cells = {cell(run.run.raw()), run.name, run.task, run.method};
   cells.insert(cells.end(), run.strata.begin(), run.strata.end());
   cells.emplace_back(to_string(run.state));
-  cells.emplace_back(ended ? outcome_name(run.outcome) : "");
-  cells.emplace_back(ended ? termination_name(run.termination) : "");
+  cells.emplace_back(ended ? to_string(run.outcome) : "");
+  cells.emplace_back(ended ? to_string(run.termination) : "");
   cells.push_back(cell(run.attempts));
   append_cost(cells, run.cost);
   for (const std::uint64_t ms : {run.wall_ms, run.setup_ms, run.agent_ms, run.acceptance_ms})

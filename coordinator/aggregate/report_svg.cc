@@ -25,10 +25,10 @@ int pixel(double rate) {
   return kBarsAt + static_cast<int>(rate * kScale + 0.5);
 }
 
-void append_row(std::string& out, const ReportRow& row, int y, bool control) {
+void append_row(std::string& out, const ReportRow& row, int y) {
   const int middle = y - 5;
-  const char* style = control ? "quiet" : "number";
-  out += text(kLeft + 16, y, control ? style : "label", escaped(row.method, kLabelBytes));
+  const char* style = row.is_control ? "quiet" : "number";
+  out += text(kLeft + 16, y, row.is_control ? style : "label", escaped(row.method, kLabelBytes));
   const auto& share = row.success_rate;
   if (!share.rate) {
     out += text(kBarsAt + 6, y, "quiet", "no scorable run");
@@ -37,7 +37,7 @@ void append_row(std::string& out, const ReportRow& row, int y, bool control) {
   out += text(kTextAt, y, style,
               percent_with_interval(share.rate, share.interval) + "  " + std::to_string(share.x) +
                   "/" + std::to_string(share.n));
-  if (control) return;  // context: it has no bar
+  if (row.is_control) return;  // context: it has no bar
   out += "<rect x=\"" + std::to_string(kBarsAt) + "\" y=\"" + std::to_string(middle - 7) +
          "\" width=\"" + std::to_string(pixel(*share.rate) - kBarsAt) +
          "\" height=\"14\" class=\"bar\"/>\n";
@@ -65,7 +65,7 @@ std::string render_svg(const CampaignReport& report) {
       y += kLine;
       group = name;
     }
-    append_row(body, row, y, is_control(report, row.method));
+    append_row(body, row, y);
     y += kLine;
   }
   if (shown < report.rows.size()) {

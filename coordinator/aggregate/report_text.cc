@@ -64,7 +64,7 @@ void outcomes(std::string& out, const CampaignReport& report) {
   Table table(std::move(header));
   for (const ReportRow& r : report.rows) {
     if (is_only_level(report, r.key)) continue;
-    table.group(stratum_name(r));
+    table.group(row_group(r));
     std::vector<std::string> cells = {
         printable(r.method), stratum_name(r),     number(r.planned), number(r.scorable()),
         number(r.success),   number(r.satisfied), number(r.failure), number(r.acceptance_error),
@@ -83,7 +83,7 @@ void rates(std::string& out, const CampaignReport& report) {
   for (const ReportRow& r : report.rows) {
     if (is_only_level(report, r.key)) continue;
     const auto& tasks = r.by_task;
-    table.group(stratum_name(r));
+    table.group(row_group(r));
     table.add(
         {printable(r.method), stratum_name(r),
          percent_with_interval(r.success_rate.rate, r.success_rate.interval),
@@ -106,7 +106,7 @@ void costs(std::string& out, const CampaignReport& report) {
   for (const ReportRow& r : report.rows) {
     if (is_only_level(report, r.key)) continue;
     const auto& longest = r.time.longest_ms;
-    table.group(stratum_name(r));
+    table.group(row_group(r));
     std::vector<std::string> cells = {printable(r.method),       stratum_name(r),
                                       format_usd(r.cost.model),  format_usd(r.cost.execution),
                                       format_usd(r.cost.human),  format_usd(r.cost.overhead),
@@ -140,8 +140,7 @@ void endings(std::string& out, const CampaignReport& report) {
     out += "  " + printable(r.method) + ":";
     const char* comma = " ";
     for (const auto& [termination, n] : r.terminations) {
-      out += comma + number(n) + " " + std::string(termination_name(termination)) +
-             exits(r, termination);
+      out += comma + number(n) + " " + std::string(to_string(termination)) + exits(r, termination);
       comma = ", ";
     }
     out += "\n";
@@ -178,7 +177,7 @@ void unavailable(std::string& out, const CampaignReport& report) {
 
 // What the run stands at now: "success", "parked".
 std::string stand_of(const RunRecord& run) {
-  return std::string(run.state == RunRecord::State::kEnded ? outcome_name(run.outcome)
+  return std::string(run.state == RunRecord::State::kEnded ? to_string(run.outcome)
                                                            : to_string(run.state));
 }
 
@@ -194,9 +193,9 @@ void set_aside(std::string& out, const CampaignReport& report) {
       append_wrapped(
           out, "  ",
           printable(run.name + ": attempt " + std::to_string(s.attempt) + " invalid, " +
-                        std::string(termination_name(s.termination)) + ": " + s.why +
-                        "; again by " + s.by + (s.reason.empty() ? "" : " (" + s.reason + ")") +
-                        ": now " + stand_of(run),
+                        std::string(to_string(s.termination)) + ": " + s.why + "; again by " +
+                        s.by + (s.reason.empty() ? "" : " (" + s.reason + ")") + ": now " +
+                        stand_of(run),
                     kReasonBytes));
     }
   if (kParkedShown < shown) out += "  and " + number(shown - kParkedShown) + " more in runs.csv\n";
@@ -222,7 +221,7 @@ void violations(std::string& out, const CampaignReport& report) {
     if (kParkedShown < shown) continue;
     append_wrapped(
         out, "  ",
-        printable(run.name + ": " + std::string(outcome_name(run.outcome)) + ", " + run.unmet(),
+        printable(run.name + ": " + std::string(to_string(run.outcome)) + ", " + run.unmet(),
                   kReasonBytes));
   }
   if (kParkedShown < shown)

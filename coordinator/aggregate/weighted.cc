@@ -45,10 +45,6 @@ std::optional<Weighted> weighted_of(const TaskCells& cells, const AnalysisPlan& 
   return out;
 }
 
-std::string in_points(const std::optional<double>& value) {
-  return value ? fmt::format("{:+.1f}", *value * 100) : "-";
-}
-
 }  // namespace
 
 std::optional<Weighted> weighted_rate(const TaskCells& cells, std::size_t method,
@@ -80,7 +76,7 @@ void append_weighted(std::string& out, const Analysis& analysis) {
     else
       interval = percent_interval(e.interval);
     std::string value = "-";
-    if (e.value) value = difference ? in_points(e.value) : fmt::format("{:.1f} %", *e.value * 100);
+    if (e.value) value = difference ? points(*e.value) : fmt::format("{:.1f} %", *e.value * 100);
     table.add({name, value, interval, std::to_string(w.tasks), fmt::format("{:.1f}", w.worth),
                weighted_note(w)});
   };

@@ -25,15 +25,17 @@ std::vector<std::string> agents_of(const Campaign& campaign) {
   return out;
 }
 
+std::ptrdiff_t agents_in(const std::pair<std::string, std::string>& pair,
+                         const std::vector<std::string>& agents) {
+  return std::ranges::count(agents, pair.first) + std::ranges::count(agents, pair.second);
+}
+
 // Two agents, and no comparison is between any two: the default of a campaign with a noop.
 std::string uncompared_agents(const Campaign& campaign) {
   const std::vector<std::string> agents = agents_of(campaign);
   if (agents.size() < 2) return "";
-  const auto is_agent = [&](const std::string& name) {
-    return std::ranges::find(agents, name) != agents.end();
-  };
-  for (const auto& [a, b] : comparisons_of(campaign))
-    if (is_agent(a) && is_agent(b)) return "";
+  for (const auto& pair : comparisons_of(campaign))
+    if (agents_in(pair, agents) == 2) return "";
   return fmt::format(
       "{} and {} are compared with others, and with each other not at all: for that, write "
       "analysis.contrasts: [[{}, {}]] into campaign.yaml before the freeze, for after it no "
@@ -67,9 +69,12 @@ std::string hopeless_comparisons(const Campaign& campaign) {
             "units: say so where those of one repository tell as much as those of many");
 }
 
-// "compared will be: strong - noop, weak - noop (...)"; empty: there is one method.
+// "compared will be: strong - noop, weak - noop (...)"; those of agents first; empty:
+// there is one method.
 std::string compared(const Campaign& campaign) {
-  const auto pairs = comparisons_of(campaign);
+  auto pairs = comparisons_of(campaign);
+  const std::vector<std::string> agents = agents_of(campaign);
+  std::ranges::stable_partition(pairs, [&](const auto& p) { return 0 < agents_in(p, agents); });
   if (pairs.empty()) return "";
   std::string out;
   for (std::size_t i = 0; i < std::min(kMostNamed, pairs.size()); ++i)

@@ -132,9 +132,12 @@ Status StoredAnswers::read_runs(const fs::path& campaign, std::uint32_t before,
       PROCTOR_TRY(const cvdp::AnsweredFiles files, cvdp::read_answer(*answer));
       add(id, sample - 1, cvdp::GivenFiles{files.files});
     } else {
-      const Result<std::string> patch = read_file(*evidence / kPatchFile, limits::kPatchBytes);
-      if (!patch.ok()) continue;
-      if (kAnswerBytes < patch->size())
+      const Result<std::string> patch =
+          answer.error().code == Errc::kNotFound ? patch_of(*evidence) : answer;
+      if (!patch.ok() && patch.error().code == Errc::kNotFound) continue;
+      if (!patch.ok())
+        refuse(id, patch.error().detail);
+      else if (kAnswerBytes < patch->size())
         refuse(id, too_large(patch->size()));
       else
         add(id, sample - 1, cvdp::GivenPatch{*patch});

@@ -22,7 +22,8 @@ class StoredAnswers {
   static Result<StoredAnswers> replay(const std::string& file_or_prefix, std::uint32_t samples);
 
   // One for each sample from the first to the last, counted from 1.  kNotFound: there is none, or
-  // too few; kExhausted: too large.
+  // too few; kExhausted: too large, or not to be
+  // read.
   Result<std::vector<cvdp::GivenAnswer>> of(const cvdp::Record& record, std::uint32_t from,
                                             std::uint32_t to) const;
   // Of everything that was read.

@@ -197,8 +197,12 @@ class ResultGatherer::Sample {
   static void show_file(const cvdp::Record& record, const fs::path& folder,
                         const cvdp::AnsweredFile& file) {
     if (const Status shown = write_below(folder, file.path, file.text); !shown.ok())
-      std::fprintf(stderr, "%s: an answered file is not shown: %s\n", record.id.text.c_str(),
-                   printable(shown.error().detail, 500).c_str());
+      tell(record, "an answered file is not shown", shown.error());
+  }
+
+  static void tell(const cvdp::Record& record, const char* what, const Error& why) {
+    std::fprintf(stderr, "%s: %s: %s\n", record.id.text.c_str(), what,
+                 printable(why.detail, 500).c_str());
   }
 
   // Why there is no answer to score; empty: there is one, or none was to be had.
@@ -289,7 +293,9 @@ class ResultGatherer::Sample {
     }
     PROCTOR_CHECK_OK(make_dirs(reports));
     PROCTOR_CHECK_OK(write_file(reports / (number + "_agent.txt"), said, Durability::kLazy));
-    const Result<std::string> patch = read_file(evidence / kPatchFile, limits::kPatchBytes);
+    const Result<std::string> patch = patch_of(evidence);
+    if (!patch.ok() && patch.error().code != Errc::kNotFound)
+      tell(record, "there is no agent_changes.patch", patch.error());
     if (!patch.ok() || patch->empty()) return ok_status();
     const std::string text = as_upstream(record, *patch);
     if (text.empty()) return ok_status();
@@ -306,8 +312,7 @@ class ResultGatherer::Sample {
     Result<std::string> text =
         changes.ok() ? cvdp::agent_changes(*changes) : Result<std::string>(changes.error());
     if (text.ok()) return *std::move(text);
-    std::fprintf(stderr, "%s: agent_changes.patch is as git has it: %s\n", record.id.text.c_str(),
-                 printable(text.error().detail, 500).c_str());
+    tell(record, "agent_changes.patch is as git has it", text.error());
     return patch;
   }
 

@@ -296,14 +296,14 @@ Result<int> show_diff(const LogsArgs& args) {
                                       " has no patch: it " +
                                       (place.live ? "is still at work" : "never came so far")};
   PROCTOR_TRY(const std::uint64_t bytes, put_file(patch, 0, "", args.raw));
-  if (bytes == 0) {
-    PROCTOR_TRY(const Json made, last_event(place.dir, "mutation"));
-    if (made.is_object() && made.contains("unreadable"))
-      return Error{Errc::kCorrupt,
-                   fmt::format("what attempt {} of {} left could not be read: {}", place.attempt,
-                               args.run, printable(made.value("unreadable", std::string())))};
-    std::fprintf(stderr, "attempt %u of %s changed nothing\n", place.attempt, args.run.c_str());
-  }
+  const std::string attempt = fmt::format("attempt {} of {}", place.attempt, args.run);
+  if (const auto read = patch_of(place.dir); bytes == 0 && !read.ok())
+    return in_context(attempt, read.error());
+  PROCTOR_TRY(const std::vector<std::string> refused, refused_paths(place.dir));
+  for (const std::string& path : refused)
+    std::fprintf(stderr, "%s left %s, which no patch holds as it is\n", attempt.c_str(),
+                 printable(path).c_str());
+  if (bytes == 0 && refused.empty()) std::fprintf(stderr, "%s changed nothing\n", attempt.c_str());
   tell_spelled_out();
   return kOk;
 }

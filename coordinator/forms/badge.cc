@@ -50,7 +50,7 @@ std::string badge_method(const CampaignReport& report) {
     if (!is_control(report, first)) return first;
   std::string out;  // the baseline, where there is no other
   for (const MethodRate& r : a.rates)
-    if (!is_control(report, r.method) && (out.empty() || out == a.plan.baseline)) out = r.method;
+    if (!r.is_control && (out.empty() || out == a.plan.baseline)) out = r.method;
   return out;
 }
 

@@ -75,9 +75,9 @@ std::string instance(const ExportedMethod& m, const RunRecord& run) {
   const std::string patch = m.facts.patch(run);
   const bool passed = run.outcome == RunOutcome::kSuccess;
   Ordered metadata = {{"run", run.name},
-                      {"outcome", aggregate::outcome_name(run.outcome)},
+                      {"outcome", to_string(run.outcome)},
                       {"satisfied", run.satisfied() ? "yes" : "no"},
-                      {"termination", aggregate::termination_name(run.termination)},
+                      {"termination", to_string(run.termination)},
                       {"cost_usd", format_usd_exact(run.cost.total())}};
   if (run.report != Digest()) metadata["report_sha256"] = run.report.hex();
   for (std::size_t k = 0; k < m.report.strata_keys.size(); ++k)

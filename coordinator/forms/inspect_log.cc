@@ -68,10 +68,10 @@ std::string with_scores(const Ordered& object, const std::string& scores) {
 
 Ordered sample_metadata(const ExportedMethod& m, const RunRecord& run) {
   Ordered out = {{"run", run.name},
-                 {"outcome", aggregate::outcome_name(run.outcome)},
+                 {"outcome", to_string(run.outcome)},
                  {"satisfied", run.satisfied()},
                  {"violations", run.violations},
-                 {"termination", aggregate::termination_name(run.termination)},
+                 {"termination", to_string(run.termination)},
                  {"attempts", run.attempts},
                  {"cost_usd", format_usd_exact(run.cost.total())}};
   if (run.report != Digest()) out["report_sha256"] = run.report.hex();
@@ -120,11 +120,12 @@ std::string sample_text(const ExportedMethod& m, const RunRecord& run) {
   if (run.outcome == RunOutcome::kInvalid)
     out["error"] = {{"message", why}, {"traceback", ""}, {"traceback_ansi", ""}};
   if (Ordered limit = limit_of(m, run); !limit.is_null()) out["limit"] = std::move(limit);
-  return with_scores(out, scores_text(run, {{"answer", patch},
-                                            {"explanation", why},
-                                            {"metadata",
-                                             {{"outcome", aggregate::outcome_name(run.outcome)},
-                                              {"satisfied", run.satisfied()}}}}));
+  return with_scores(
+      out,
+      scores_text(run, {{"answer", patch},
+                        {"explanation", why},
+                        {"metadata",
+                         {{"outcome", to_string(run.outcome)}, {"satisfied", run.satisfied()}}}}));
 }
 
 std::string summary_text(const ExportedMethod& m, const RunRecord& run) {

@@ -85,7 +85,7 @@ std::string verdict_of(const RunRecord& run, CaseCounts& counts) {
     ++counts.skipped;
     return skipped(why_not_ended(run));
   }
-  const std::string_view outcome = aggregate::outcome_name(run.outcome);
+  const std::string_view outcome = to_string(run.outcome);
   if (run.outcome == RunOutcome::kSuccess && run.satisfied()) return "";
   if (run.outcome == RunOutcome::kSuccess) {
     ++counts.failures;
@@ -95,8 +95,7 @@ std::string verdict_of(const RunRecord& run, CaseCounts& counts) {
   if (run.outcome == RunOutcome::kFailure) {
     ++counts.failures;
     const bool by_itself = run.termination == Termination::kCompleted;
-    return verdict("failure", by_itself ? outcome : aggregate::termination_name(run.termination),
-                   run.rationale);
+    return verdict("failure", by_itself ? outcome : to_string(run.termination), run.rationale);
   }
   ++counts.errors;
   return verdict("error", outcome, run.rationale);

@@ -38,10 +38,6 @@ std::string code(std::string_view outside, At at = At::kText, std::size_t bytes_
   return fence + (pad ? " " : "") + inside + (pad ? " " : "") + fence;
 }
 
-std::string md_points(double difference) {
-  return fmt::format("{:+.1f}", difference * 100);
-}
-
 std::string md_p(double p) {
   return p < 0.0001 ? "below 0.0001" : fmt::format("{:.4f}", p);
 }
@@ -78,8 +74,18 @@ void append_head(std::string& out, const CampaignReport& report) {
   out += fmt::format("; spent {} {}.\n", format_usd(t.cost.total()), report.unit);
 }
 
+std::string contrast_line(const Contrast& c) {
+  const Estimate& d = c.difference.estimate;
+  std::string out = "- " + code(c.a) + " less " + code(c.b) + ": **" + verdict_words(c) + "**";
+  if (d.value) out += ", " + aggregate::points(*d.value);
+  if (d.interval) out += " " + aggregate::points_between(*d.interval);
+  if (c.adjusted) out += ", p " + md_p(*c.adjusted);
+  return out + fmt::format(", {} tasks", c.tasks);
+}
+
 void append_contrasts(std::string& out, const Analysis& analysis) {
-  if (analysis.contrasts.empty()) return;
+  const std::span<const Contrast> contrasts = of_agents(analysis.contrasts);
+  if (contrasts.empty()) return;
   out += fmt::format(
       "\n{} (differences in points {}, {} intervals, p adjusted for all of "
       "them):\n\n",
@@ -87,17 +93,9 @@ void append_contrasts(std::string& out, const Analysis& analysis) {
       : analysis.registered ? "Comparisons as registered"
                             : "Comparisons; no plan of analysis was registered",
       over_words(analysis.plan), aggregate::confidence(analysis.plan.alpha.real()));
-  for (std::size_t i = 0; i < std::min(kRowsShown, analysis.contrasts.size()); ++i) {
-    const Contrast& c = analysis.contrasts[i];
-    const Estimate& d = c.difference.estimate;
-    out += "- " + code(c.a) + " less " + code(c.b) + ": **" + verdict_words(c) + "**";
-    if (d.value) out += ", " + md_points(*d.value);
-    if (d.interval) {
-      const Interval shown = aggregate::shown_difference(*d.interval);
-      out += fmt::format(" [{}, {}]", md_points(shown.low), md_points(shown.high));
-    }
-    if (c.adjusted) out += ", p " + md_p(*c.adjusted);
-    out += fmt::format(", {} tasks ({} better, {} worse)\n", c.tasks, c.a_better, c.b_better);
+  for (const Contrast& c : contrasts.first(std::min(kRowsShown, contrasts.size()))) {
+    out += contrast_line(c);
+    out += fmt::format(" ({} better, {} worse)\n", c.a_better, c.b_better);
     if (const std::string note = verdict_note(c, analysis.plan); !note.empty())
       out += "  - " + note + "\n";
     if (c.loss_p && *c.loss_p < analysis.plan.alpha.real())
@@ -106,16 +104,12 @@ void append_contrasts(std::string& out, const Analysis& analysis) {
 }
 
 void append_removed(std::string& out, const Analysis& analysis) {
-  if (analysis.with_removed.empty()) return;
+  const std::span<const Contrast> contrasts = of_agents(analysis.with_removed);
+  if (contrasts.empty()) return;
   out += fmt::format("\nWith the {} task{} taken out after runs had ended:\n\n",
                      analysis.removed_tasks, analysis.removed_tasks == 1 ? "" : "s");
-  for (std::size_t i = 0; i < std::min(kRowsShown, analysis.with_removed.size()); ++i) {
-    const Contrast& c = analysis.with_removed[i];
-    out += "- " + code(c.a) + " less " + code(c.b) + ": **" + verdict_words(c) + "**";
-    if (c.difference.estimate.value) out += ", " + md_points(*c.difference.estimate.value);
-    if (c.adjusted) out += ", p " + md_p(*c.adjusted);
-    out += fmt::format(", {} tasks\n", c.tasks);
-  }
+  for (const Contrast& c : contrasts.first(std::min(kRowsShown, contrasts.size())))
+    out += contrast_line(c) + "\n";
 }
 
 void append_methods(std::string& out, const CampaignReport& report) {
@@ -136,7 +130,9 @@ void append_methods(std::string& out, const CampaignReport& report) {
       for (const MethodPrice& p : report.details->prices)
         if (p.method == row.method && p.of_run.value)
           of_run = fmt::format("{:.4f}", *p.of_run.value);
-    out += "| " + code(row.method, At::kTable) + " | " + rate_cell(r) + " | " + interval_cell(r);
+    const std::string name = code(row.method, At::kTable);
+    out += "| " + (row.is_control ? "<sub>" + name + " (control)</sub>" : name) + " | " +
+           rate_cell(r) + " | " + interval_cell(r);
     out += fmt::format(" | {} | {} | {} | {} | {} | {} | {} |\n", r.tasks, r.runs, row.satisfied,
                        row.acceptance_error, row.invalid, of_run,
                        row.cost_per_success ? format_usd(*row.cost_per_success) : "-");

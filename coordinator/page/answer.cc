@@ -37,7 +37,7 @@ Markup card(Context& c, std::uint32_t position) {
   const MethodRate* r = c.rate_of(row.method);
   const MethodPrice* price = c.price_of(row.method);
   Markup name = text(row.method);
-  if (is_control(c.report, row.method)) name << element("span", {{"class", "quiet"}}, " (control)");
+  if (row.is_control) name << element("span", {{"class", "quiet"}}, " (control)");
   Markup out = element("span", {{"class", "name"}}, name);
   if (r == nullptr || !r->rate.value) {
     out << element("span", {{"class", "big"}}, "no rate");
@@ -56,7 +56,7 @@ Markup card(Context& c, std::uint32_t position) {
                    number(r->tasks) + (r->tasks == 1 ? Markup(" task, ") : Markup(" tasks, ")) +
                        number(r->runs) + (r->runs == 1 ? Markup(" run") : Markup(" runs")));
   }
-  for (const Contrast& contrast : c.analysis.contrasts)
+  for (const Contrast& contrast : of_agents(c.analysis.contrasts))
     if (contrast.a == row.method) out << paragraph(against(contrast, c.analysis.plan));
   if (row.satisfied < row.success)
     out << element(
@@ -96,7 +96,7 @@ Markup banners(const Context& c) {
     out << banner(number(total.parked) +
                   Markup(" runs are parked (section 2): what they would have shown is in no "
                          "rate."));
-  for (const Contrast& contrast : c.analysis.contrasts)
+  for (const Contrast& contrast : of_agents(c.analysis.contrasts))
     if (contrast.loss_p && *contrast.loss_p < c.analysis.plan.alpha.real())
       out << banner(Markup("One of ") + text(contrast.a) + Markup(" and ") + text(contrast.b) +
                     Markup(" lost more runs than the other (p ") + p_value(contrast.loss_p) +
@@ -111,8 +111,7 @@ Markup answer(Context& c) {
   // Controls are context: the question is about the others.
   Markup cards, controls;
   for (const std::uint32_t row : c.methods)
-    (is_control(c.report, c.report.rows[row].method) ? controls : cards)
-        << card(c, row) << line_end();
+    (c.report.rows[row].is_control ? controls : cards) << card(c, row) << line_end();
   if (c.methods.empty()) return out;
   out << element("p", {{"class", "quiet"}},
                  "Differences are in points of the success rate, p is adjusted for all comparisons "

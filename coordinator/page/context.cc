@@ -84,6 +84,14 @@ Markup facts_table(Context& c, const Markup& caption, const std::vector<PageFact
   return table.empty() ? Markup() : table.finish();
 }
 
+Markup small_if(bool is_control, const Markup& name) {
+  return is_control ? element("small", name) : name;
+}
+
+Markup name_of(const Contrast& contrast) {
+  return small_if(contrast.is_control, text(contrast.a) + Markup(" less ") + text(contrast.b));
+}
+
 Markup data(double value, std::string_view shown) {
   return element("data", {{"value", full(value)}}, text(shown));
 }
@@ -97,9 +105,7 @@ Markup rate(const std::optional<double>& value) {
 }
 
 Markup rate_interval(const std::optional<Interval>& interval, Why why) {
-  if (!interval) return why == Why::kOk ? none() : text(words(why));
-  return Markup("[") + data(interval->low, clamped(interval->low, 0, 1)) + Markup(", ") +
-         data(interval->high, clamped(interval->high, 0, 1)) + Markup("]");
+  return between(interval, why, [](double end) { return data(end, clamped(end, 0, 1)); });
 }
 
 Markup points(const std::optional<double>& value) {
@@ -140,9 +146,7 @@ Markup per_success(const CostPerSuccess& cost) {
   const Estimate& e = cost.estimate;
   if (!e.value) return text(words(e.why));
   Markup out = usd(*e.value);
-  if (e.interval)
-    return out + Markup(" [") + usd(e.interval->low) + Markup(", ") + usd(e.interval->high) +
-           Markup("]");
+  if (e.interval) return out + Markup(" ") + between(e.interval, Why::kOk, usd);
   if (e.why == Why::kUnbounded && cost.low)
     return out + Markup(" [at least ") + usd(*cost.low) + Markup("]");
   return out + Markup(" (") + text(words(e.why)) + Markup(")");

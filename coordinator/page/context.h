@@ -1,6 +1,7 @@
 #pragma once
-// What the sections of one page share: the report, numbers for tables and figures, links to sets.
-// Private to the room.
+// The things that the sections of one page share: the report, numbers for tables and figures, links
+// to sets. Private to the room.
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -52,21 +53,38 @@ Markup facts_table(Context& c, const Markup& caption, const std::vector<PageFact
 // The whole file: head with its policy and sheet, and this body.
 std::string document(const Markup& title, const Markup& body);
 
+// The name of a row, small where it is of controls.
+Markup small_if(bool is_control, const Markup& name);
+Markup name_of(const auto& method) {
+  return small_if(method.is_control, text(method.method));
+}
+Markup name_of(const Contrast& contrast);  // "a less b"
+
+// Marks by RunOutcome: their class in the sheet, their letter and its class.
+inline constexpr std::array<Literal, 4> kOutcomeStyles{"success", "failure", "error", "invalid"};
+inline constexpr std::array<Literal, 4> kOutcomeLetters{"S", "F", "E", "V"};
+inline constexpr std::array<Literal, 4> kOutcomeInks{"cell", "cell", "cell", "cell-invalid"};
+
 // ---- numbers as they are shown
 // The number for programs beside what people read.
 Markup data(double value, std::string_view shown);
+Markup none();                                    // "-"
 Markup rate(const std::optional<double>& value);  // "53.1 %"
 // "[19.1, 85.1]", "≤" where a bound was beyond 0 or 100; or why there is none.
 Markup rate_interval(const std::optional<Interval>& interval, Why why = Why::kOk);
+// "[LOW, HIGH]", each end as `shown` has it; or why there is none.
+Markup between(const std::optional<Interval>& interval, Why why, const auto& shown) {
+  if (!interval) return why == Why::kOk ? none() : text(words(why));
+  return Markup("[") + shown(interval->low) + Markup(", ") + shown(interval->high) + Markup("]");
+}
 Markup points(const std::optional<double>& value);  // "+17.5"
 Markup points_interval(const std::optional<Interval>& interval, Why why = Why::kOk);
 Markup p_value(const std::optional<double>& p);  // "0.0117", "<0.0001"
 Markup money_of(MicroUsd amount);                // "0.80"
 Markup money_of(const std::optional<MicroUsd>& amount);
-// Of a fraction of a micro-dollar, as estimators give it.
+// Estimators give fractions of a micro-dollar.
 Markup usd(double dollars);
 Markup seconds_of(const std::optional<double>& ms);
-Markup none();  // "-"
 
 // "1.70 [0.79, 5.92]", "1.70 [at least 0.79]": dollars of a success.
 Markup per_success(const CostPerSuccess& cost);

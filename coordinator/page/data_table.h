@@ -18,8 +18,11 @@ class DataTable {
   DataTable& numbers(Markup name) { return column(std::move(name), Column::kNumber); }
   // The first cell names the row.  Requires: a cell for each column.
   void row(const std::vector<Markup>& cells);
-  // A line above the next row.
-  void apart() { apart_ = 0 < rows_; }
+  // Another name leaves a line above the next row.
+  void group(const std::string& name) {
+    apart_ = 0 < rows_ && name != group_;
+    group_ = name;
+  }
   bool empty() const { return rows_ == 0; }
   Markup finish() const;
 
@@ -36,6 +39,7 @@ class DataTable {
   Markup body_;
   std::size_t rows_ = 0;
   bool apart_ = false;
+  std::string group_;
 };
 
 }  // namespace proctor::page

@@ -49,7 +49,7 @@ void percent_axis(Canvas& canvas, const Scale& x, double top, double bottom) {
 std::vector<std::size_t> forest_rows(const Context& c, ForestRows which) {
   std::vector<std::size_t> out;
   for (std::size_t i = 0; i < c.report.rows.size() && out.size() < kForestRows; ++i)
-    if (!is_control(c.report, c.report.rows[i].method) &&
+    if (!c.report.rows[i].is_control &&
         (c.report.rows[i].key.empty() ||
          (which == ForestRows::kWithStrata && !is_only_level(c.report, c.report.rows[i].key))))
       out.push_back(i);
@@ -137,9 +137,10 @@ Markup forest_figure(Context& c, ForestRows which) {
 }
 
 Markup contrast_figure(Context& c) {
-  if (c.analysis.contrasts.empty()) return {};
+  const std::span<const Contrast> contrasts = of_agents(c.analysis.contrasts);
+  if (contrasts.empty()) return {};
   constexpr double kTop = 40;
-  const double bottom = kTop + kLine * static_cast<double>(c.analysis.contrasts.size()) + 12;
+  const double bottom = kTop + kLine * static_cast<double>(contrasts.size()) + 12;
   Canvas canvas(kFigureWidth, static_cast<int>(bottom) + 8);
   const Scale x(-1, 1, kPlotFrom, kPlotTo);
   const double effect = c.analysis.plan.min_effect.real();
@@ -151,7 +152,7 @@ Markup contrast_figure(Context& c) {
   canvas.line("reference", {x.at(0), kTop - 4}, {x.at(0), bottom});
   double base = kTop + 14;
   std::string desc;
-  for (const Contrast& contrast : c.analysis.contrasts) {
+  for (const Contrast& contrast : contrasts) {
     canvas.words("label", {8, base}, text(contrast.a + " \xE2\x88\x92 " + contrast.b, kRateLabel));
     const Estimate& d = contrast.difference.estimate;
     if (d.value) {
@@ -307,7 +308,7 @@ Markup pass_figure(Context& c) {
       if (const auto& v = r.pass[i].at_least_one.value) any.push_back({x.at(k), y.clamped(*v)});
       if (const auto& v = r.pass[i].all.value) every.push_back({x.at(k), y.clamped(*v)});
     }
-    if (any.empty()) continue;
+    if (any.empty() || r.is_control) continue;
     canvas.polyline("curve", any);
     canvas.polyline("steps", every);
     for (const Point& p : any) canvas.marker("dot", c.shape(r.method), p);

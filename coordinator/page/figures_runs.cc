@@ -30,21 +30,14 @@ void append_cell(Canvas& canvas, const Shares& s, Point corner, double wide, dou
     canvas.rect("none", {corner.x + 0.5, corner.y + 0.5}, wide - 1, high - 1);
     return;
   }
-  struct Part {
-    Literal style, letter, ink;
-    std::uint64_t n;
-  };
-  const std::array<Part, 4> parts{{{"success", "S", "cell", s.success},
-                                   {"failure", "F", "cell", s.failure},
-                                   {"error", "E", "cell", s.error},
-                                   {"invalid", "V", "cell-invalid", s.invalid}}};
   double y = corner.y;
-  for (const Part& part : parts) {
-    if (part.n == 0) continue;
-    const double h = high * static_cast<double>(part.n) / static_cast<double>(s.all());
-    canvas.rect(part.style, {corner.x, y}, wide, h);
+  for (std::size_t kind = 0; const std::uint64_t n : {s.success, s.failure, s.error, s.invalid}) {
+    const std::size_t k = kind++;
+    if (n == 0) continue;
+    const double h = high * static_cast<double>(n) / static_cast<double>(s.all());
+    canvas.rect(kOutcomeStyles[k], {corner.x, y}, wide, h);
     if (14 <= wide && 12 <= h)
-      canvas.words_mid(part.ink, {corner.x + wide / 2, y + h / 2 + 4.5}, part.letter);
+      canvas.words_mid(kOutcomeInks[k], {corner.x + wide / 2, y + h / 2 + 4.5}, kOutcomeLetters[k]);
     y += h;
   }
 }
@@ -77,11 +70,13 @@ Markup mosaic_figure(Context& c) {
                     (columns <= 16 ? 26 : 6));
   for (std::size_t m = 0; m < methods; ++m) {
     const double y = kTop + (kHigh + kBetween) * static_cast<double>(m);
-    canvas.words("label", {8, y + kHigh / 2 + 4}, text(c.cells.methods[m], kRunLabel));
+    const MethodRate& r = c.analysis.rates[m];
+    canvas.words(r.is_control ? Literal("quiet") : Literal("label"), {8, y + kHigh / 2 + 4},
+                 text(r.method, kRunLabel));
     for (std::size_t column = 0; column < columns; ++column) {
       Shares s;
       for (std::size_t i = column * tasks / columns; i < (column + 1) * tasks / columns; ++i)
-        s += c.cells.at(order[i].second, m);
+        s += c.cells.at(order[i].second, c.cells.method(r.method));
       append_cell(canvas, s, {left + wide * static_cast<double>(column), y}, wide - gap, kHigh);
     }
   }
@@ -105,20 +100,6 @@ Markup mosaic_figure(Context& c) {
 }
 
 namespace {
-
-Literal style_of(RunOutcome outcome) {
-  switch (outcome) {
-    case RunOutcome::kSuccess:
-      return "success";
-    case RunOutcome::kFailure:
-      return "failure";
-    case RunOutcome::kAcceptanceError:
-      return "error";
-    case RunOutcome::kInvalid:
-      break;
-  }
-  return "invalid";
-}
 
 std::string span_words(std::int64_t ms) {
   if (ms < 120'000) return std::to_string(ms / 1000) + " s";
@@ -173,8 +154,9 @@ Markup workers_figure(Context& c) {
         const double begin = x.at(static_cast<double>(run.started_ms - from));
         const double end =
             x.at(static_cast<double>(run.started_ms - from) + static_cast<double>(run.wall_ms));
-        canvas.rect(style_of(run.outcome), {begin, y + high * static_cast<double>(slot)},
-                    std::max(1.0, end - begin - 0.6), high - (4 < high ? 1 : 0));
+        canvas.rect(kOutcomeStyles[static_cast<std::size_t>(run.outcome)],
+                    {begin, y + high * static_cast<double>(slot)}, std::max(1.0, end - begin - 0.6),
+                    high - (4 < high ? 1 : 0));
       }
     } else {
       // Runs at work in each part of the time, against the most there ever were.

@@ -54,18 +54,12 @@ Markup histogram(Context& c, const std::vector<Sample>& samples, const Markup& t
       const double n = static_cast<double>(bins[b][kind]);
       if (n == 0) continue;
       const double from = y.at(level + n), to = y.at(level);
-      const Literal style = kind == 0   ? Literal("success")
-                            : kind == 1 ? Literal("failure")
-                            : kind == 2 ? Literal("error")
-                                        : Literal("invalid");
-      canvas.rect(style, {kTimeLeft + wide * static_cast<double>(b), from}, wide - 1, to - from);
+      canvas.rect(kOutcomeStyles[kind], {kTimeLeft + wide * static_cast<double>(b), from}, wide - 1,
+                  to - from);
       if (14 <= to - from && 14 <= wide)
-        canvas.words_mid(kind == 3 ? Literal("cell-invalid") : Literal("cell"),
+        canvas.words_mid(kOutcomeInks[kind],
                          {kTimeLeft + wide * (static_cast<double>(b) + 0.5), (from + to) / 2 + 4},
-                         kind == 0   ? Literal("S")
-                         : kind == 1 ? Literal("F")
-                         : kind == 2 ? Literal("E")
-                                     : Literal("V"));
+                         kOutcomeLetters[kind]);
       level += n;
     }
   }
@@ -86,11 +80,12 @@ Markup histogram(Context& c, const std::vector<Sample>& samples, const Markup& t
     canvas.words_mid("label", {std::min(x(high), kTimeRight - 60), kUp - 9},
                      Markup("90 % up to ") + text(shown(high)));
   }
-  return c.figure(canvas, title,
-                  number(samples.size()) + Markup(" ended runs, median ") + text(shown(median)) +
-                      Markup(", nine of ten up to ") + text(shown(high)),
-                  "Bars: how many ended runs, ten parts to each power of ten, split by outcome as "
-                  "in the figure of outcomes (from below: S, F, E, V).");
+  return c.figure(
+      canvas, title,
+      number(samples.size()) + Markup(" ended runs, median ") + text(shown(median)) +
+          Markup(", nine of ten up to ") + text(shown(high)),
+      "Bars: how many ended runs of agents, ten parts to each power of ten, split by outcome as "
+      "in the figure of outcomes (from below: S, F, E, V).");
 }
 
 std::string short_number(double v) {
@@ -102,11 +97,8 @@ std::string short_number(double v) {
 Markup histogram_figures(Context& c) {
   std::vector<Sample> times, costs;
   for (const RunRecord& run : c.report.runs) {
-    if (run.state != RunRecord::State::kEnded) continue;
-    const std::size_t kind = run.outcome == RunOutcome::kSuccess           ? 0
-                             : run.outcome == RunOutcome::kFailure         ? 1
-                             : run.outcome == RunOutcome::kAcceptanceError ? 2
-                                                                           : 3;
+    if (run.state != RunRecord::State::kEnded || run.is_control()) continue;
+    const auto kind = static_cast<std::size_t>(run.outcome);
     if (run.wall_ms != 0) times.push_back({static_cast<double>(run.wall_ms) / 1000, kind});
     if (0 < run.cost.total().micros())
       costs.push_back({static_cast<double>(run.cost.total().micros()) / 1e6, kind});
@@ -120,7 +112,6 @@ Markup histogram_figures(Context& c) {
 
 Markup until_success_figure(Context& c) {
   constexpr std::size_t kMethods = 8, kPoints = 200;
-  if (c.methods.empty() || kMethods < c.methods.size()) return {};
   struct Curve {
     std::string method;
     std::vector<CurvePoint> points;
@@ -128,6 +119,7 @@ Markup until_success_figure(Context& c) {
   std::vector<Curve> curves;
   double most = 0;
   for (const std::uint32_t at : c.methods) {
+    if (c.report.rows[at].is_control) continue;
     std::vector<Lifetime> runs;
     for (const std::uint32_t i : c.report.rows[at].runs) {
       const RunRecord& run = c.report.runs[i];
@@ -142,7 +134,7 @@ Markup until_success_figure(Context& c) {
     if (runs.empty()) continue;
     curves.push_back({c.report.rows[at].method, cumulative_incidence(runs)});
   }
-  if (curves.empty() || most <= 0) return {};
+  if (curves.empty() || kMethods < curves.size() || most <= 0) return {};
   constexpr double kEnd = 700, kUp = 20, kDown = 220;
   const std::vector<double> ticks = round_ticks(most, 5);
   const Scale x(0, ticks.back(), kTimeLeft, kEnd), y(0, 1, kDown, kUp);

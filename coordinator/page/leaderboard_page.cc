@@ -31,11 +31,13 @@ Markup board_rows(std::uint64_t id, const BoardTable& t) {
   for (const BoardRow& r : t.rows) {
     const std::optional<Interval> bounds =
         r.bounds ? std::optional(r.bounds->identified) : std::nullopt;
-    table.row({text(r.method), text(r.campaign), ranks_of(r.ranks), rate(r.rate.value),
-               rate_interval(r.rate.interval, r.rate.why), bounds ? rate_interval(bounds) : none(),
-               number(r.tasks), number(r.runs), number(r.satisfied), number(r.acceptance_error),
-               number(r.invalid), amount(r.cost_of_run), amount(r.cost_of_success), text(r.prices),
-               text(r.caps), text(r.tool_version),
+    table.group(r.ranks ? "agents" : "controls");
+    table.row({small_if(!r.ranks, text(r.method)), text(r.campaign), ranks_of(r.ranks),
+               rate(r.rate.value), rate_interval(r.rate.interval, r.rate.why),
+               bounds ? rate_interval(bounds) : none(), number(r.tasks), number(r.runs),
+               number(r.satisfied), number(r.acceptance_error), number(r.invalid),
+               amount(r.cost_of_run), amount(r.cost_of_success), text(r.prices), text(r.caps),
+               text(r.tool_version),
                r.verified() ? element("code", text(r.journal_head.substr(0, 12)))
                             : element("strong", "unverified")});
   }

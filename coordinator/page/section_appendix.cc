@@ -31,7 +31,7 @@ Markup over_runs(Context& c) {
       .numbers("interval (%)");
   for (const std::uint32_t at : c.methods) {
     const ReportRow& r = c.report.rows[at];
-    table.row({text(r.method), c.count(at, kClassSuccess, r.success),
+    table.row({name_of(r), c.count(at, kClassSuccess, r.success),
                c.count(at, kClassScorable, r.scorable()), rate(r.success_rate.rate),
                rate_interval(r.success_rate.interval)});
   }
@@ -82,14 +82,12 @@ Markup runs_table(Context& c) {
     std::optional<double> ms;
     if (run.wall_ms != 0) ms = static_cast<double>(run.wall_ms);
     table.row({element("span", {{"id", numbered("run-", i + 1)}}, text(run.name)),
-               text(to_string(run.state)),
-               ended ? text(aggregate::outcome_name(run.outcome)) : none(),
+               text(to_string(run.state)), ended ? text(to_string(run.outcome)) : none(),
                !ended            ? none()
                : run.satisfied() ? Markup("yes")
                                  : Markup("no"),
-               ended ? text(aggregate::termination_name(run.termination)) : none(),
-               money_of(run.cost.total()), ms ? text(aggregate::seconds(ms)) : none(),
-               number(run.attempts),
+               ended ? text(to_string(run.termination)) : none(), money_of(run.cost.total()),
+               ms ? text(aggregate::seconds(ms)) : none(), number(run.attempts),
                run.report == Digest() ? none() : element("code", text(run.report.short_hex()))});
   }
   return table.empty() ? Markup() : element("h3", "Runs") + table.finish();

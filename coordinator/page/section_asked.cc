@@ -31,8 +31,7 @@ Markup plan_table(Context& c) {
              text(aggregate::percent(plan.non_inferiority.real()) + " points")});
   Markup pairs;
   for (const Contrast& x : c.analysis.contrasts)
-    pairs << (pairs.empty() ? Markup() : Markup("; ")) << text(x.a) << Markup(" less ")
-          << text(x.b);
+    pairs << (pairs.empty() ? Markup() : Markup("; ")) << name_of(x);
   table.row({"comparisons", pairs.empty() ? Markup("none shown") : pairs});
   table.row({"adjustment for several comparisons", text(words(c.analysis.adjustment))});
   if (plan.unit) table.row({"unit of comparisons", text(to_string(*plan.unit))});
@@ -92,11 +91,11 @@ Markup endings(Context& c) {
   for (const auto& [kind, n] : c.report.total.terminations) kinds.push_back(kind);
   for (const Termination kind : kinds) {
     // The words are ours, and few.
-    table.numbers(text(aggregate::termination_name(kind)));
+    table.numbers(text(to_string(kind)));
   }
   for (const std::uint32_t at : c.methods) {
     const ReportRow& row = c.report.rows[at];
-    std::vector<Markup> cells{text(row.method)};
+    std::vector<Markup> cells{name_of(row)};
     for (const Termination kind : kinds) {
       const auto it = row.terminations.find(kind);
       cells.push_back(number(it == row.terminations.end() ? 0 : it->second));
@@ -186,7 +185,7 @@ Markup runs_flow(Context& c) {
     table.numbers(name);
   for (const std::uint32_t at : c.methods) {
     const ReportRow& r = c.report.rows[at];
-    table.row({text(r.method), c.count(at, kClassPlanned, r.planned),
+    table.row({name_of(r), c.count(at, kClassPlanned, r.planned),
                c.count(at, kClassRemoved, r.removed), c.count(at, kClassCancelled, r.cancelled),
                c.count(at, kClassParked, r.parked), c.count(at, kClassOpen, r.open),
                number(r.ended()), c.count(at, kClassInvalid, r.invalid),

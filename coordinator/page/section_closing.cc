@@ -36,7 +36,7 @@ Markup gates(Context& c) {
       items << element("li", text(run.name) + Markup(": ") + text(run.unmet(), 1'000))
             << line_end();
     }
-    table.row({text(r.method), c.count(at, kClassSuccess, r.success),
+    table.row({name_of(r), c.count(at, kClassSuccess, r.success),
                c.count(at, kClassSatisfied, r.satisfied), c.count(at, kClassViolating, n.violating),
                c.count(at, kClassUnsatisfied, r.success - r.satisfied), number(n.refused),
                number(n.conflicts), number(n.loosely), number(n.stopped)});

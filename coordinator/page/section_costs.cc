@@ -27,7 +27,7 @@ Markup pass_table(Context& c) {
   for (const MethodRate& r : c.analysis.rates)
     for (std::size_t i = 0; i < r.pass.size(); ++i) {
       const PassEstimate& e = r.pass[i];
-      table.row({text(r.method), number(c.analysis.plan.pass_k[i]), rate(e.at_least_one.value),
+      table.row({name_of(r), number(c.analysis.plan.pass_k[i]), rate(e.at_least_one.value),
                  rate_interval(e.at_least_one.interval, e.at_least_one.why), rate(e.all.value),
                  rate_interval(e.all.interval, e.all.why), number(e.tasks), number(e.too_few)});
     }
@@ -39,16 +39,12 @@ Markup alike_table(Context& c) {
       "Are runs of one task alike? Intraclass correlation, and by how much fewer the "
       "independent runs are than they seem (design effect)");
   table.words("method").numbers("correlation").numbers("interval").numbers("design effect");
-  for (std::size_t m = 0; m < c.cells.methods.size(); ++m) {
-    const IntraclassCorrelation icc =
-        intraclass_correlation(clusters_of(c, m), c.analysis.plan.alpha.real());
+  for (const MethodRate& r : c.analysis.rates) {
+    const IntraclassCorrelation icc = intraclass_correlation(
+        clusters_of(c, c.cells.method(r.method)), c.analysis.plan.alpha.real());
     const auto two = [](double v) { return text(fmt::format("{:.2f}", v)); };
-    Markup interval = none();
-    if (icc.rho.interval)
-      interval = Markup("[") + two(icc.rho.interval->low) + Markup(", ") +
-                 two(icc.rho.interval->high) + Markup("]");
-    table.row({text(c.cells.methods[m]),
-               icc.rho.value ? two(*icc.rho.value) : text(words(icc.rho.why)), interval,
+    table.row({name_of(r), icc.rho.value ? two(*icc.rho.value) : text(words(icc.rho.why)),
+               between(icc.rho.interval, Why::kOk, two),
                icc.design_effect ? two(*icc.design_effect) : none()});
   }
   return table.empty() ? Markup() : table.finish();
@@ -66,7 +62,7 @@ Markup rerun_table(Context& c) {
   table.words("method").numbers("standard error").numbers("two reruns differ by at most (95 %)");
   table.numbers("tasks with two runs or more");
   for (const MethodRate& r : c.analysis.rates)
-    table.row({text(r.method),
+    table.row({name_of(r),
                !is_seen(r)              ? Markup("none seen")
                : r.rerun.standard_error ? points(r.rerun.standard_error)
                                         : text(words(r.rerun.why)),
@@ -90,7 +86,9 @@ Markup drift_tables(Context& c) {
       "the first start to the last");
   trends.words("method").numbers("points").numbers("p").numbers("groups of runs that tell");
   for (const MethodTrend& t : drift.trends)
-    trends.row({t.method.empty() ? Markup("all") : text(t.method), points(t.trend.slope),
+    trends.row({t.method.empty() ? Markup("all")
+                                 : small_if(is_control(c.report, t.method), text(t.method)),
+                points(t.trend.slope),
                 t.trend.test ? p_value(t.trend.test->p) : text(words(t.trend.why)),
                 number(t.trend.strata)});
   Markup out = trends.finish() +
@@ -163,16 +161,12 @@ Markup money_section(Context& c) {
     Markup interval = none(), front = none(), share = none(), run = none(), success = none();
     if (p != nullptr) {
       if (p->of_run.value) run = usd(*p->of_run.value);
-      if (p->of_run.interval)
-        interval = Markup("[") + usd(p->of_run.interval->low) + Markup(", ") +
-                   usd(p->of_run.interval->high) + Markup("]");
-      else if (p->of_run.why != Why::kOk)
-        interval = text(words(p->of_run.why));
+      interval = between(p->of_run.interval, p->of_run.why, usd);
       success = per_success(p->of_success);
       if (p->undominated) front = *p->undominated ? Markup("yes") : Markup("no");
       if (p->undominated_share) share = rate(p->undominated_share);
     }
-    prices.row({text(r.method), run, interval, success,
+    prices.row({name_of(r), run, interval, success,
                 money_of(has_group ? group->median : std::nullopt),
                 money_of(has_group ? group->most : std::nullopt), front, share});
   }
@@ -184,11 +178,9 @@ Markup money_section(Context& c) {
   parts.numbers("reserved").numbers("wasted");
   constexpr std::size_t kGroups = 200;
   std::size_t n = 0;
-  std::string by;
   for (const CostRow& g : c.report.costs) {
     if (kGroups < ++n) continue;
-    if (g.by != by) parts.apart();
-    by = g.by;
+    parts.group(std::string(g.by));
     parts.row({text(g.by == "all" ? "all" : g.by + " " + g.name), number(g.runs),
                money_of(g.cost.model), money_of(g.cost.execution), money_of(g.cost.human),
                money_of(g.cost.overhead), money_of(g.cost.total()), money_of(g.self_reported.usd),
@@ -228,14 +220,11 @@ Markup time_section(Context& c) {
     const ReportRow& r = c.report.rows[at];
     const MethodPrice* p = c.price_of(r.method);
     Markup interval = none();
-    if (p != nullptr && p->median_ms.estimate.interval)
-      interval = Markup("[") + seconds_of(p->median_ms.estimate.interval->low) + Markup(", ") +
-                 seconds_of(p->median_ms.estimate.interval->high) + Markup("]");
-    else if (p != nullptr && p->median_ms.estimate.why != Why::kOk)
-      interval = text(words(p->median_ms.estimate.why));
+    if (p != nullptr)
+      interval = between(p->median_ms.estimate.interval, p->median_ms.estimate.why, seconds_of);
     std::optional<double> longest;
     if (r.time.longest_ms) longest = static_cast<double>(*r.time.longest_ms);
-    table.row({text(r.method), seconds_of(r.time.median_ms), interval,
+    table.row({name_of(r), seconds_of(r.time.median_ms), interval,
                seconds_of(r.time_of_success.median_ms), seconds_of(r.time_of_failure.median_ms),
                seconds_of(longest)});
   }
@@ -257,7 +246,7 @@ Markup time_section(Context& c) {
       sum.agent += run.agent_ms;
       sum.acceptance += run.acceptance_ms;
     }
-    phases.row({text(c.report.rows[at].method), minutes(sum.setup), minutes(sum.agent),
+    phases.row({name_of(c.report.rows[at]), minutes(sum.setup), minutes(sum.agent),
                 minutes(sum.acceptance)});
   }
   return until_success_figure(c) + table.finish() + phases.finish() + histogram_figures(c) +

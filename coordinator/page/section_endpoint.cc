@@ -19,15 +19,11 @@ Markup endpoint(Context& c) {
               Markup(" intervals; the same over runs is in the appendix"));
   table.words("method").numbers("success rate").numbers("interval (%)").numbers("tasks");
   table.numbers("runs").numbers("solved always").numbers("sometimes").numbers("never");
-  bool controls = false;  // they are the last rows
   for (const std::uint32_t at : c.methods) {
-    const std::string& name = c.report.rows[at].method;
-    const MethodRate* r = c.rate_of(name);
+    const MethodRate* r = c.rate_of(c.report.rows[at].method);
     if (r == nullptr) continue;
-    if (!controls && is_control(c.report, name)) table.apart();
-    controls = is_control(c.report, name);
-    table.row({controls ? element("small", text(name)) : text(name),
-               c.linked(at, kClassScorable, rate(r->rate.value)),
+    table.group(r->is_control ? "controls" : "");
+    table.row({name_of(*r), c.linked(at, kClassScorable, rate(r->rate.value)),
                rate_interval(r->rate.interval, r->rate.why), number(r->tasks), number(r->runs),
                number(r->reliability.always), number(r->reliability.sometimes),
                number(r->reliability.never)});
@@ -40,15 +36,6 @@ namespace {
 Markup over_repositories(const ByRepository& by) {
   if (by.mean.groups < 2) return "one repository";
   return points_interval(by.mean.estimate.interval, by.mean.estimate.why);
-}
-
-Markup turned(const Contrast& x) {
-  if (!x.tipping || x.tipping->unknown == 0) return none();
-  const Tipping& t = *x.tipping;
-  if (!t.tried) return "not tried: it would take minutes";
-  if (!t.turned) return Markup("none of ") + number(t.unknown);
-  return number(*t.turned) + Markup(" of ") + number(t.unknown) + Markup(" for ") +
-         text(t.for_a ? x.a : x.b) + Markup(": ") + text(words(t.becomes));
 }
 
 // What the comparisons rest on.
@@ -72,8 +59,9 @@ Markup footing(Context& c) {
       chance = p_value(x.equals->p);
       tie = x.is_tie() ? Markup("tie") : Markup("no");
     }
-    table.row({text(x.a) + Markup(" less ") + text(x.b), points(x.difference.estimate.value), gap,
-               chance, tie, groups, interval, p, turned(x)});
+    table.group(x.is_control ? "controls" : "");
+    table.row({name_of(x), points(x.difference.estimate.value), gap, chance, tie, groups, interval,
+               p, text(turned_words(x))});
   }
   return table.finish() +
          element("p",
@@ -105,7 +93,8 @@ Markup with_removed(Context& c) {
   table.numbers("adjusted p").numbers("tasks");
   for (const Contrast& x : c.analysis.with_removed) {
     const Estimate& d = x.difference.estimate;
-    table.row({text(x.a) + Markup(" less ") + text(x.b), text(verdict_words(x)), points(d.value),
+    table.group(x.is_control ? "controls" : "");
+    table.row({name_of(x), text(verdict_words(x)), points(d.value),
                points_interval(d.interval, d.why), p_value(x.adjusted), number(x.tasks)});
   }
   return table.finish() + notes_of(c, c.analysis.with_removed);
@@ -133,8 +122,9 @@ Markup comparisons(Context& c) {
   table.numbers("bounds").numbers("their interval");
   for (const Contrast& x : c.analysis.contrasts) {
     const Estimate& d = x.difference.estimate;
-    std::vector<Markup> row = {text(x.a) + Markup(" less ") + text(x.b), text(verdict_words(x)),
-                               points(d.value), points_interval(d.interval, d.why)};
+    table.group(x.is_control ? "controls" : "");
+    std::vector<Markup> row = {name_of(x), text(verdict_words(x)), points(d.value),
+                               points_interval(d.interval, d.why)};
     if (joint) row.push_back(points_interval(x.simultaneous, Why::kNoVariance));
     for (Markup& cell : std::vector<Markup>{
              p_value(x.flips ? std::optional(x.flips->p) : std::nullopt), p_value(x.adjusted),
@@ -155,7 +145,7 @@ Markup comparisons(Context& c) {
                  "Bounds say where the difference lies whatever acceptance errors and "
                  "invalid runs would have been.");
   out << with_removed(c) << footing(c);
-  for (const Contrast& x : c.analysis.contrasts) out << differences_figure(c, x);
+  for (const Contrast& x : of_agents(c.analysis.contrasts)) out << differences_figure(c, x);
   return out;
 }
 
@@ -169,7 +159,7 @@ Markup unknowns(Context& c) {
   table.numbers("invalid").numbers("of ended").numbers("interval (%)").numbers("bounds (%)");
   for (const std::uint32_t at : c.methods) {
     const ReportRow& r = c.report.rows[at];
-    table.row({text(r.method), c.count(at, kClassError, r.acceptance_error),
+    table.row({name_of(r), c.count(at, kClassError, r.acceptance_error),
                rate(r.acceptance_error_rate.rate), rate_interval(r.acceptance_error_rate.interval),
                c.count(at, kClassInvalid, r.invalid), rate(r.invalid_rate.rate),
                rate_interval(r.invalid_rate.interval), rate_interval(r.bounds)});
@@ -205,7 +195,9 @@ Markup heterogeneity_of(const Context& c, std::size_t key) {
   Markup out;
   constexpr std::size_t kMost = 2'000;  // the permutation looks at each of them often
   if (kMost < c.cells.tasks.size()) return out;
-  for (std::size_t m = 0; m < c.cells.methods.size(); ++m) {
+  for (const MethodRate& r : c.analysis.rates) {
+    if (r.is_control) continue;
+    const std::size_t m = c.cells.method(r.method);
     std::map<std::string_view, std::vector<double>> rates;
     for (std::size_t i = 0; i < c.cells.tasks.size(); ++i) {
       const TaskCell& cell = c.cells.at(i, m);
@@ -217,7 +209,7 @@ Markup heterogeneity_of(const Context& c, std::size_t key) {
     for (auto& [name, values] : rates) groups.push_back(std::move(values));
     const Heterogeneity h = heterogeneity(groups);
     if (!h.permutation) continue;
-    out << (out.empty() ? Markup() : Markup("; ")) << text(c.cells.methods[m]) << Markup(" p ")
+    out << (out.empty() ? Markup() : Markup("; ")) << text(r.method) << Markup(" p ")
         << text(fmt::format("{:.4f}", h.permutation->p));
   }
   if (out.empty()) return out;
@@ -238,16 +230,15 @@ Markup weighted(Context& c) {
   for (const MethodRate& r : c.analysis.rates) {
     if (!r.weighted) continue;
     const Estimate& e = r.weighted->of.estimate;
-    table.row({text(r.method), rate(e.value), rate_interval(e.interval, e.why),
+    table.row({name_of(r), rate(e.value), rate_interval(e.interval, e.why),
                number(r.weighted->tasks), text(fmt::format("{:.1f}", r.weighted->worth)),
                text(weighted_note(*r.weighted), 1'000)});
   }
   for (const Contrast& x : c.analysis.contrasts) {
     if (!x.weighted) continue;
     const Estimate& e = x.weighted->of.estimate;
-    table.row({text(x.a) + Markup(" less ") + text(x.b), points(e.value),
-               points_interval(e.interval, e.why), number(x.weighted->tasks),
-               text(fmt::format("{:.1f}", x.weighted->worth)),
+    table.row({name_of(x), points(e.value), points_interval(e.interval, e.why),
+               number(x.weighted->tasks), text(fmt::format("{:.1f}", x.weighted->worth)),
                text(weighted_note(*x.weighted), 1'000)});
   }
   return table.finish() +
@@ -265,14 +256,12 @@ Markup strata(Context& c) {
   table.words("stratum").words("method").numbers("success rate").numbers("interval (%)");
   table.numbers("tasks").numbers("success").numbers("scorable").numbers("bounds (%)");
   std::size_t shown = 0;
-  std::string last;
   for (std::size_t i = 0; i < c.report.rows.size(); ++i) {
     const ReportRow& r = c.report.rows[i];
     if (r.key.empty() || is_only_level(c.report, r.key) || kRows < ++shown) continue;
     const std::string name = r.key + "=" + r.value;
-    if (name != last) table.apart();
-    last = name;
-    table.row({text(name), text(r.method),
+    table.group(name + (r.is_control ? ", controls" : ""));
+    table.row({text(name), name_of(r),
                r.by_task ? c.linked(i, kClassScorable, rate(r.by_task->mean)) : none(),
                rate_interval(r.interval, r.why), number(r.by_task ? r.by_task->tasks : 0),
                c.count(i, kClassSuccess, r.success), c.count(i, kClassScorable, r.scorable()),

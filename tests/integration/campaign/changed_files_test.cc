@@ -97,7 +97,7 @@ TEST_SUITE("campaign") {
 
   TEST_CASE("evidence that cannot be read is never shown as if it were empty") {
     CampaignShape shape;
-    shape.methods = {"noop",
+    shape.methods = {"noop", "{name: pipes, kind: command, command: 'mkfifo left right'}",
                      "{name: deep, kind: command, command: 'i=0; while [ $i -lt 300 ]; do "
                      "i=$((i+1)); mkdir d && cd d || break; done'}"};
     shape.replicates = 1;
@@ -107,6 +107,12 @@ TEST_SUITE("campaign") {
     CHECK(deep.exit_code == 4);
     CHECK_MESSAGE(contains(deep.err, "could not be read: workspace: nested deeper"), deep.err);
     CHECK_FALSE(contains(deep.err, "changed nothing"));
+    const CommandOutcome pipes = scene.run("diff", {"add/pipes/r1"});
+    CHECK(pipes.exit_code == 0);
+    CHECK_MESSAGE(pipes.out.empty(), pipes.out);
+    for (const char* pipe : {"left left,", "left right,"})
+      CHECK_MESSAGE(contains(pipes.err, pipe), pipes.err);
+    CHECK_FALSE(contains(pipes.err, "changed nothing"));
     const CommandOutcome noop = scene.run("diff", {"add/noop/r1"});
     CHECK(noop.exit_code == 0);
     CHECK_MESSAGE(contains(noop.err, "changed nothing"), noop.err);

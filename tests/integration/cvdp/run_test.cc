@@ -83,6 +83,28 @@ TEST_SUITE("cvdp run") {
     CHECK_MESSAGE(contains(none.err, "CVDP_AGENT_KEY"), none.err);
   }
 
+  TEST_CASE("a tree that could not be read is no empty patch: no answer, and nothing to replay") {
+    if (!have_oci("an unreadable tree")) return;
+    const RunScene scene(Runner::kOci);
+    const fs::path folder = scene.dir.path() / "deep";
+    must(make_dirs(folder));
+    must(write_file(folder / "deep.sh",
+                    "i=0; while [ $i -lt 300 ]; do i=$((i+1)); mkdir d && cd d || break; done\n"));
+    must(write_file(folder / "agent.yaml", "name: deep\nscript: deep.sh\n"));
+    ShellProblem p;
+    p.compose = service(kImage, kIsY);
+    const CommandOutcome done =
+        scene.run(line_of(p), {"--agent-method", (folder / "agent.yaml").string()});
+    CHECK_MESSAGE(contains(done.err, "no agent_changes.patch: what its agent left"), done.err);
+    CHECK(scene.raw()["cvdp_agentic_a_0001"]["errors"] == 1);
+    const CommandOutcome again = run_proctor(
+        {"cvdp", "run", (scene.dir.path() / "problems.jsonl").string(), "--answers",
+         (scene.dir.path() / "work").string(), "-p", (scene.dir.path() / "again").string()},
+        std::chrono::minutes(2));
+    CHECK_MESSAGE(contains(again.out + again.err, "could not be read: workspace: nested"),
+                  again.out + again.err);
+  }
+
   TEST_CASE("a link that a candidate puts where a folder is shown leads nowhere") {
     if (!have_oci("a link for a folder")) return;
     const RunScene scene(Runner::kOci);

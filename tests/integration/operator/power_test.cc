@@ -115,11 +115,14 @@ TEST_SUITE("power") {
 
   TEST_CASE("that two agents are not compared with each other is said before the freeze") {
     CampaignShape shape;
-    shape.methods = {"noop", solving_method("strong"), solving_method("weak")};
+    shape.methods = {"noop", "reference", solving_method("strong"), solving_method("weak")};
     const CampaignScene scene(shape);
     const CommandOutcome told = scene.run("check");
     CHECK(told.exit_code == 0);
-    CHECK_MESSAGE(contains(told.out, "compared will be: strong - noop, weak - noop (the default"),
+    // The comparison of two controls is the last.
+    CHECK_MESSAGE(contains(told.out,
+                           "compared will be: strong - noop, weak - noop, reference - noop "
+                           "(the default"),
                   told.out);
     CHECK_MESSAGE(contains(told.out, "analysis.contrasts: [[strong, weak]]"), told.out);
     CHECK_MESSAGE(contains(told.out, "with 1 task no comparison can come out"), told.out);

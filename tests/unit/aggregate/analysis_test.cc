@@ -6,8 +6,11 @@
 #include <cmath>
 #include <map>
 #include <random>
+#include <sstream>
 
+#include "common/base/json.h"
 #include "coordinator/aggregate/details.h"
+#include "tests/support/json_tools.h"
 #include "tests/unit/aggregate/report_fixtures.h"
 
 using namespace proctor;
@@ -156,20 +159,38 @@ TEST_SUITE("aggregate") {
   }
 
   TEST_CASE("controls are the last rows, and the end of a run shows tasks by methods on a screen") {
-    ReportInput input = quickstart();
-    for (RunRecord& run : input.runs) {
-      if (run.method == "noop") run.baseline = RunRecord::Baseline::kNoop;
-      if (run.method == "reference") run.baseline = RunRecord::Baseline::kReference;
-    }
-    const CampaignReport report = build_report(input);
+    const CampaignReport report = build_report(with_controls(quickstart(), "noop", "reference"));
     CHECK(report.rows[0].method == "scripted");
     CHECK(report.rows[1].method == "noop");
     CHECK(report.rows[3].method == "scripted");
     CHECK(report.analysis->rates[0].method == "scripted");
     CHECK(report.analysis->rates[2].method == "reference");
+    // The comparison of two controls is the last, and no agent's.
+    CHECK(report.analysis->contrasts.back().a == "reference");
+    REQUIRE(of_agents(report.analysis->contrasts).size() == 1);
+    CHECK(of_agents(report.analysis->contrasts)[0].a == "scripted");
+    CHECK(report.costs[1].name == "scripted");
+    const Json json = parse_json(render_json(report)).value();
+    using At = std::pair<const char*, bool>;
+    for (const auto& [at, control] :
+         {At{"/rows/0", false}, At{"/rows/1", true}, At{"/analysis/rates/0", false},
+          At{"/analysis/rates/2", true}, At{"/analysis/contrasts/0", false},
+          At{"/analysis/contrasts/1", true}}) {
+      CAPTURE(at);
+      CHECK(at_pointer(json, at).at("control").boolean() == control);
+    }
+    for (const std::string& csv : {render_csv(report), render_contrasts_csv(*report.analysis)}) {
+      std::istringstream lines(csv);
+      for (const char* last : {",control", ",no", ",yes"}) {
+        std::string line;
+        std::getline(lines, line);
+        CHECK_MESSAGE(line.ends_with(last), line);
+      }
+    }
     const std::string end = render_end(report);
     CHECK_MESSAGE(std::ranges::count(end, '\n') <= 21, end);
     CHECK_MESSAGE(end.find("scripted - noop: not inferior, +35.7") != std::string::npos, end);
+    CHECK_MESSAGE(end.find("reference - noop") == std::string::npos, end);
     const std::string svg = render_svg(report);
     std::size_t bars = 0;
     for (std::size_t at = svg.find("class=\"bar\""); at != std::string::npos;

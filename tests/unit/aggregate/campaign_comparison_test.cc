@@ -66,7 +66,7 @@ TEST_SUITE("aggregate") {
   TEST_CASE("noop and reference decide nothing, and one that changed is told") {
     // An agent that spreads enough to be decided by the t test; controls are always alike.
     const auto campaign = [](int reference_solves) {
-      Side side("agent", 30, 100'000, 60);
+      Side side("solver", 30, 100'000, 60);  // a name after theirs
       Runs runs;
       runs.records = side.report.runs;
       for (int i = 0; i < 6; ++i) {

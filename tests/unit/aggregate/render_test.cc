@@ -255,7 +255,7 @@ TEST_SUITE("aggregate") {
     CHECK(runs[1].at(runs[0].size() - 20) == "700");
     CHECK(costs[1].at(costs[0].size() - 14) == "0.050000");
     const auto rows = records(render_csv(report));
-    CHECK(rows[2].at(rows[0].size() - 19) == "1");
+    CHECK(rows[2].at(rows[0].size() - 20) == "1");
   }
 
   TEST_CASE("what models were used for is told by method and stratum, where any was called") {
@@ -291,8 +291,7 @@ TEST_SUITE("aggregate") {
         return rows[1].at(
             static_cast<std::size_t>(std::ranges::find(rows[0], column) - rows[0].begin()));
       };
-      CHECK(rows[0].back() == "overrun_calls");
-      CHECK(rows[1].back() == "2");
+      CHECK(at("overrun_calls") == "2");
       CHECK(at("model_calls") == "8");
       CHECK(at("ceiling_usd") == "0.003000");
       CHECK(at("refused_calls") == "6");

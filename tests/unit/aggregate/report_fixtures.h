@@ -49,6 +49,16 @@ inline CampaignReport detailed(ReportInput input) {
   return report;
 }
 
+// The runs of these two methods become those of a noop and of a reference.
+inline ReportInput with_controls(ReportInput input, std::string_view noop,
+                                 std::string_view reference) {
+  for (RunRecord& run : input.runs) {
+    if (run.method == noop) run.baseline = RunRecord::Baseline::kNoop;
+    if (run.method == reference) run.baseline = RunRecord::Baseline::kReference;
+  }
+  return input;
+}
+
 // alpha: 3 successes, 1 failure, 1 acceptance error, 1 invalid, 1 parked, 1 planned.
 // beta: 1 failure, 1 running, 1 cancelled, 1 removed.
 inline ReportInput small_campaign() {

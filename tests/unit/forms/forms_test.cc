@@ -168,6 +168,24 @@ TEST_SUITE("forms") {
       }
   }
 
+  TEST_CASE("in Markdown controls are small rows at the end, and no comparison of two is listed") {
+    ReportInput input = with_controls(small_campaign(), "beta", "gamma");
+    Runs more;
+    RunRecord& gamma = more.ended("lib", "go", "gamma", RunOutcome::kSuccess);
+    gamma.run = RunId(100);
+    gamma.baseline = RunRecord::Baseline::kReference;
+    input.runs.push_back(gamma);
+    std::erase_if(input.runs, [](const RunRecord& run) { return run.is_awaited(); });
+    input.contrasts = {{"gamma", "beta"}, {"alpha", "beta"}};
+    const std::string text = render_markdown(built(input));
+    const auto at = [&](const char* words) { return text.find(words); };
+    CHECK_MESSAGE(at("- `alpha` less `beta`") != std::string::npos, text);
+    CHECK(at("`gamma` less") == std::string::npos);
+    CHECK(at("| `alpha` |") < at("| <sub>`beta` (control)</sub> |"));
+    CHECK(at("| <sub>`beta` (control)</sub> |") < at("| <sub>`gamma` (control)</sub> |"));
+    CHECK(at("| <sub>`gamma` (control)</sub> |") != std::string::npos);
+  }
+
   TEST_CASE("in Markdown what others wrote stands in code spans alone") {
     const std::string text = render_markdown(built(hostile_campaign()));
     // Taken away are spans as a reader finds them: from a run of backticks to the next run as long.

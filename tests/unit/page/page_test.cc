@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <pugixml.hpp>
 #include <set>
 #include <sstream>
@@ -172,6 +173,32 @@ TEST_SUITE("page") {
       });
       CHECK(30 < seen);
     }
+  }
+
+  TEST_CASE("controls are on no axis of a figure and small in tables, and agents are not") {
+    ReportInput input = varied(12, 4);
+    input.plan.pass_k = {1, 2};
+    const auto told = [&](ReportInput of) {
+      const std::string page = page_of(std::move(of));
+      std::map<std::string, int> out;  // what is in figures, and what is small in tables
+      each_node(parsed(page), [&](const pugi::xml_node& node) {
+        const std::string words = node.text().as_string(), name = node.name();
+        if (name == "text") ++out["figure " + words];
+        if (name == "small") ++out["small " + words];
+      });
+      return out;
+    };
+    auto as_agents = told(input), as_controls = told(with_controls(input, "beta", "gamma"));
+    CHECK(as_agents["figure gamma \xE2\x88\x92 beta"] == 1);
+    CHECK(as_controls["figure gamma \xE2\x88\x92 beta"] == 0);
+    CHECK(as_agents["figure gamma, at least one"] == 1);
+    CHECK(as_controls["figure gamma, at least one"] == 0);
+    CHECK(as_agents["small gamma less beta"] == 0);
+    CHECK(as_controls["small gamma less beta"] == 3);  // asked, compared, what that rests on
+    CHECK(as_controls["small alpha less beta"] == 0);
+    CHECK(as_agents["small gamma"] == 0);
+    CHECK(8 < as_controls["small gamma"]);
+    CHECK(as_controls["small alpha"] == 0);
   }
 
   TEST_CASE("every set is listed again by its filter, with its digest") {

@@ -112,6 +112,31 @@ TEST_SUITE("trace") {
     CHECK_FALSE(run->check_dir("late").ok());
   }
 
+  TEST_CASE("an empty patch is of what could not be read, of what it cannot hold, or of nothing") {
+    const TempDir t = temp();
+    const auto recorded = [&](const char* name, const Json& mutation) {
+      Result<RunRecorder> run = RunRecorder::create(t.path() / name);
+      REQUIRE(run.ok());
+      REQUIRE(run->write_manifest(sample_manifest()).ok());
+      REQUIRE(run->write_patch("").ok());
+      REQUIRE(run->event("mutation", Actor::kHarness, mutation).ok());
+      REQUIRE(run->flush().ok());
+      return run->dir();
+    };
+    const fs::path deep = recorded("deep", {{"unreadable", "nested deeper"}});
+    REQUIRE_FALSE(patch_of(deep).ok());
+    CHECK(patch_of(deep).error().code == Errc::kCorrupt);
+    CHECK(patch_of(deep).error().detail.ends_with(": nested deeper"));
+    const Json listed = Json::array({"left", "right"});
+    const fs::path pipes = recorded("pipes", {{"refused", {{"count", 2}, {"listed", listed}}}});
+    CHECK(patch_of(pipes).value() == "");
+    CHECK(refused_paths(pipes).value() == std::vector<std::string>{"left", "right"});
+    const fs::path nothing = recorded("nothing", Json::object());
+    CHECK(patch_of(nothing).value() == "");
+    CHECK(refused_paths(nothing).value().empty());
+    CHECK(patch_of(t.path()).error().code == Errc::kNotFound);
+  }
+
   TEST_CASE("a folder that holds something is not a new run directory") {
     const TempDir t = temp();
     REQUIRE(write_file(t.path() / "x", "", Durability::kLazy).ok());

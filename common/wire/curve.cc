@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 
+#include "common/base/parse.h"
 #include "common/base/text.h"
 #include "common/base/unique_fd.h"
 #include "common/base/worker_name.h"
@@ -38,9 +39,7 @@ std::string_view take_word(std::string_view& rest) {
 template <class F>
 Status each_line(const fs::path& path, std::string_view text, F use) {
   for (std::size_t number = 1; !text.empty(); ++number) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+    std::string_view line = take_until(text, '\n');
     if (line.starts_with('#')) continue;
     const std::string_view first = take_word(line);
     if (first.empty()) continue;

@@ -25,7 +25,7 @@ std::vector<std::string> agents_of(const Campaign& campaign) {
   return out;
 }
 
-// Two agents, and no comparison is between any two: the default of a campaign with a noop.
+// Two agents or more, and no comparison is between any two: the default of a campaign with a noop.
 std::string uncompared_agents(const Campaign& campaign) {
   const std::vector<std::string> agents = agents_of(campaign);
   if (agents.size() < 2) return "";
@@ -34,11 +34,18 @@ std::string uncompared_agents(const Campaign& campaign) {
   };
   for (const auto& [a, b] : comparisons_of(campaign))
     if (is_agent(a) && is_agent(b)) return "";
+  std::string names, pairs;
+  for (std::size_t i = 0; i < agents.size(); ++i) {
+    names += (i == 0 ? "" : i + 1 == agents.size() ? " and " : ", ") + printable(agents[i]);
+    for (std::size_t k = i + 1; k < agents.size(); ++k)
+      pairs +=
+          (pairs.empty() ? "[" : ", [") + printable(agents[i]) + ", " + printable(agents[k]) + "]";
+  }
   return fmt::format(
-      "{} and {} are compared with others, and with each other not at all: for that, write "
-      "analysis.contrasts: [[{}, {}]] into campaign.yaml before the freeze, for after it no "
-      "comparison is added",
-      printable(agents[0]), printable(agents[1]), printable(agents[0]), printable(agents[1]));
+      "{} are compared with others, and with each other not at all: for that, write "
+      "analysis.contrasts: [{}] into campaign.yaml before the freeze, for after it no comparison "
+      "is added",
+      names, pairs);
 }
 
 std::string hopeless_comparisons(const Campaign& campaign) {

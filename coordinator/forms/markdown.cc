@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "common/base/text.h"
+#include "common/base/words.h"
 #include "coordinator/aggregate/details.h"
 #include "coordinator/aggregate/end_causes.h"
 #include "coordinator/aggregate/format.h"
@@ -67,12 +68,11 @@ void append_head(std::string& out, const CampaignReport& report) {
     out += "**Warning:** " + code(warning, At::kText, 2'000) + "\n\n";
   if (const std::uint64_t open = report.analysis->open; 0 < open)
     out += fmt::format(
-        "**Interim: {} of {} runs are open{}.** Rates may still move, and nothing is compared "
-        "until "
+        "**Interim: {} of {} runs are {}.** Rates may still move, and nothing is compared until "
         "they have ended.\n\n",
-        open, t.planned, t.open < open ? " or parked for money" : "");
-  out += fmt::format("{} runs planned, {} ended, {} parked, {} open", t.planned, t.ended(),
-                     t.parked, t.open);
+        open, t.planned, awaited_words(open, report.analysis->for_money));
+  out += fmt::format("{} planned, {} ended, {} parked, {} open", counted(t.planned, "run"),
+                     t.ended(), t.parked, t.open);
   if (0 < t.cancelled) out += fmt::format(", {} cancelled", t.cancelled);
   if (0 < t.removed) out += fmt::format(", {} removed", t.removed);
   out += fmt::format("; spent {} {}.\n", format_usd(t.cost.total()), report.unit);
@@ -97,7 +97,8 @@ void append_contrasts(std::string& out, const Analysis& analysis) {
       out += fmt::format(" [{}, {}]", md_points(shown.low), md_points(shown.high));
     }
     if (c.adjusted) out += ", p " + md_p(*c.adjusted);
-    out += fmt::format(", {} tasks ({} better, {} worse)\n", c.tasks, c.a_better, c.b_better);
+    out += fmt::format(", {} ({} better, {} worse)\n", counted(c.tasks, "task"), c.a_better,
+                       c.b_better);
     if (const std::string note = verdict_note(c, analysis.plan); !note.empty())
       out += "  - " + note + "\n";
     if (c.loss_p && *c.loss_p < analysis.plan.alpha.real())
@@ -114,7 +115,7 @@ void append_removed(std::string& out, const Analysis& analysis) {
     out += "- " + code(c.a) + " less " + code(c.b) + ": **" + verdict_words(c) + "**";
     if (c.difference.estimate.value) out += ", " + md_points(*c.difference.estimate.value);
     if (c.adjusted) out += ", p " + md_p(*c.adjusted);
-    out += fmt::format(", {} tasks\n", c.tasks);
+    out += fmt::format(", {}\n", counted(c.tasks, "task"));
   }
 }
 

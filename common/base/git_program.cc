@@ -11,6 +11,7 @@
 
 #include "common/base/own_mounts.h"
 #include "common/base/text.h"
+#include "common/base/words.h"
 
 namespace proctor {
 namespace {
@@ -175,15 +176,9 @@ Result<std::string> GitProgram::run(const CommandSpec& spec) const {
 
 std::string git_words(const CommandOutcome& outcome) {
   if (outcome.timed_out) return "timed out";
-  std::string words = redact_urls(outcome.err);
-  while (!words.empty() && words.back() == '\n') words.pop_back();
-  for (std::size_t at = 0; (at = words.find('\n', at)) != std::string::npos;) {
-    words.replace(at, 1, "; ");
-  }
-  if (words.empty()) return "exit " + std::to_string(outcome.exit_code);
   // The last words say what failed; the first ones are progress.
-  if (kWordsBytes < words.size()) words = words.substr(words.size() - kWordsBytes);
-  return printable(words, kWordsBytes);
+  const std::string words = last_lines(redact_urls(outcome.err), kWordsBytes);
+  return words.empty() ? "exit " + std::to_string(outcome.exit_code) : words;
 }
 
 }  // namespace proctor

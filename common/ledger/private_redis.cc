@@ -9,6 +9,7 @@
 #include "common/base/digest.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
+#include "common/base/words.h"
 #include "common/ledger/redis_connection.h"
 
 namespace proctor {
@@ -22,11 +23,8 @@ constexpr std::string_view kSocketName = "redis.sock";
 constexpr auto kReadyWithin = 10s;  // measured 20 ms; a loaded machine may need a second
 
 std::string end_of(const fs::path& log) {
-  auto text = read_file(log, std::size_t{1} << 20);
-  if (!text.ok()) return "no log";
-  const std::string_view all = text.value();
-  const std::size_t kept = 600;
-  return printable(all.size() <= kept ? all : all.substr(all.size() - kept), kept);
+  const auto text = read_file(log, std::size_t{1} << 20);
+  return text.ok() ? last_lines(*text, 600) : "no log";
 }
 
 // A new folder (0700) whose path leaves room for the socket's name.

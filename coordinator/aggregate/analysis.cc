@@ -312,6 +312,11 @@ Contrast contrast_of(std::span<const TaskCell> a, std::span<const TaskCell> b,
   return out;
 }
 
+std::string_view awaited_words(std::uint64_t open, std::uint64_t for_money) {
+  if (for_money == 0) return "open";
+  return for_money < open ? "open or parked for money" : "parked for money";
+}
+
 Analysis analyse(const TaskCells& cells, const AnalysisPlan& plan, bool registered,
                  const std::vector<std::pair<std::string, std::string>>& contrasts,
                  std::uint64_t open) {

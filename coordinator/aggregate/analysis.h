@@ -130,10 +130,10 @@ struct Analysis {
   bool of_part = false;     // of the campaign's runs: no plan is of that, so it is exploratory
   std::vector<MethodRate> rates;  // by method, a report's controls last
   // In the plan's order, those of two controls last.
-  // Empty while runs are open or parked for money, `open` of them together: an interim comparison
-  // needs registered looks.
+  // Empty while runs are open or parked for money, `open` of them together and `for_money` of those
+  // parked: an interim comparison needs registered looks.
   std::vector<Contrast> contrasts;
-  std::uint64_t open = 0;
+  std::uint64_t open = 0, for_money = 0;
   Adjustment adjustment;
   // Of tasks that were taken out after some of their runs had ended: how many, and the comparisons
   // as they are with those runs.  What was seen before may be why a task went.
@@ -143,6 +143,9 @@ struct Analysis {
 
 // The first of them: those that compare an agent.
 std::span<const Contrast> of_agents(const std::vector<Contrast>& contrasts);
+
+// "open", "parked for money" or both, as `for_money` of `open` runs are.
+std::string_view awaited_words(std::uint64_t open, std::uint64_t for_money);
 
 // Requires: the contrasts of the plan name methods of `cells`, or are left out with them.
 Analysis analyse(const TaskCells& cells, const AnalysisPlan& plan, bool registered,

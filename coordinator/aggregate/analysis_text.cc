@@ -5,6 +5,7 @@
 
 #include "common/base/csv.h"
 #include "common/base/text.h"
+#include "common/base/words.h"
 #include "coordinator/aggregate/analysis.h"
 #include "coordinator/aggregate/text_table.h"
 #include "coordinator/aggregate/weighted.h"
@@ -57,21 +58,19 @@ void append_notes(std::string& out, const std::vector<Contrast>& contrasts,
 
 // Their title, and why none is shown.  True: there are some.
 bool begin_contrasts(std::string& out, const Analysis& analysis) {
-  out +=
-      fmt::format("\nComparisons ({}, {} intervals of points, exact p of sign flips over {})\n\n",
-                  analysis.of_part ? "of a part of the campaign, so exploratory"
-                  : analysis.registered && 0 < analysis.removed_tasks
-                      ? fmt::format("as registered, but for {} task{} taken out since",
-                                    analysis.removed_tasks, analysis.removed_tasks == 1 ? "" : "s")
-                  : analysis.registered ? "as registered"
-                                        : "no plan of analysis was registered: the defaults",
-                  confidence(analysis.plan.alpha.real()), unit_words(analysis.plan));
+  out += fmt::format(
+      "\nComparisons ({}, {} intervals of points, exact p of sign flips over {})\n\n",
+      analysis.of_part ? "of a part of the campaign, so exploratory"
+      : analysis.registered && 0 < analysis.removed_tasks
+          ? "as registered, but for " + counted(analysis.removed_tasks, "task") + " taken out since"
+      : analysis.registered ? "as registered"
+                            : "no plan of analysis was registered: the defaults",
+      confidence(analysis.plan.alpha.real()), unit_words(analysis.plan));
   if (0 < analysis.open)
-    out += fmt::format(
-        "  not shown while {} runs are open or parked for money (raise the budget, or cancel "
-        "them): "
-        "no\n  looks before the end are registered\n",
-        analysis.open);
+    out += fmt::format("  not shown while {} {} {}{}: no\n  looks before the end are registered\n",
+                       counted(analysis.open, "run"), analysis.open == 1 ? "is" : "are",
+                       awaited_words(analysis.open, analysis.for_money),
+                       analysis.for_money == 0 ? "" : " (raise the budget, or cancel)");
   else if (analysis.contrasts.empty())
     out += "  one method only: there is nothing to compare it with\n";
   return analysis.open == 0 && !analysis.contrasts.empty();
@@ -191,13 +190,13 @@ std::string contrast_sentence(const Contrast& c, const AnalysisPlan& plan) {
   std::string out;
   const std::string who = printable(c.a) + " - " + printable(c.b) + ": ";
   if (0 < c.dropped_a + c.dropped_b)
-    out += fmt::format("{} tasks without a scorable run of {}, {} without one of {} are left out; ",
-                       c.dropped_a, printable(c.a), c.dropped_b, printable(c.b));
+    out += fmt::format("left out: {} without a scorable run of {}, {} without one of {}; ",
+                       counted(c.dropped_a, "task"), printable(c.a), c.dropped_b, printable(c.b));
   if (0 < c.never_a + c.never_b)
     out += fmt::format(
-        "{} runs of {} and {} of {} never came to an end (cancelled or parked): no rate and no "
+        "{} of {} and {} of {} never came to an end (cancelled or parked): no rate and no "
         "bound counts them; ",
-        c.never_a, printable(c.a), c.never_b, printable(c.b));
+        counted(c.never_a, "run"), printable(c.a), c.never_b, printable(c.b));
   if (c.loss_p && *c.loss_p < plan.alpha.real())
     out += fmt::format(
         "unequal loss: the shares of invalid runs differ by {} points (p {}), so read the bounds; ",
@@ -215,7 +214,7 @@ void append_asked(std::string& out, const Analysis& analysis, std::size_t most) 
     const Estimate& d = c.difference.estimate;
     out += fmt::format("  {} - {}: {}", printable(c.a), printable(c.b), verdict_words(c));
     if (d.value) out += ", " + points(*d.value) + " " + points_interval(d.interval, d.why);
-    out += fmt::format(", adjusted p {}, {} tasks\n", p_value(c.adjusted), c.tasks);
+    out += fmt::format(", adjusted p {}, {}\n", p_value(c.adjusted), counted(c.tasks, "task"));
   }
   if (asked.empty()) out += "  none of an agent; proctor report has those of noop and reference\n";
   if (most < asked.size()) out += fmt::format("  and {} more\n", asked.size() - most);

@@ -1,5 +1,6 @@
 // The cost tables of the report on a terminal.
 #include "common/base/text.h"
+#include "common/base/words.h"
 #include "coordinator/aggregate/report.h"
 #include "coordinator/aggregate/text_table.h"
 
@@ -53,15 +54,13 @@ void append_cost_tables(std::string& out, const CampaignReport& report) {
          format_usd(all.cost.overhead) + ".\n";
   if (all.self_reported.any())
     out += "  self_reported (the agents' word alone): " + format_usd(all.self_reported.usd) + " " +
-           report.unit + " in " + std::to_string(all.self_reported.calls) +
-           (all.self_reported.calls == 1 ? " call and " : " calls and ") +
-           std::to_string(all.self_reported.tokens) +
-           (all.self_reported.tokens == 1 ? " token.\n" : " tokens.\n");
+           report.unit + " in " + counted(all.self_reported.calls, "call") + " and " +
+           counted(all.self_reported.tokens, "token") + ".\n";
   if (0 < all.reviews)
     out += "  Reviews (human): " + format_usd(all.reviewed) + " " + report.unit + " in " +
-           std::to_string(all.reviews) + (all.reviews == 1 ? " booking.\n" : " bookings.\n");
+           counted(all.reviews, "booking") + ".\n";
   out += "  Wasted by infrastructure: " + format_usd(all.wasted) + " " + report.unit + " in " +
-         std::to_string(all.wasted_attempts) + " attempts.\n";
+         counted(all.wasted_attempts, "attempt") + ".\n";
   if (MicroUsd::zero() < all.overrun)
     out += "  Metered above what was reserved, charged to no envelope: " + format_usd(all.overrun) +
            " " + report.unit + ".\n";

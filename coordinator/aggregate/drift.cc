@@ -7,6 +7,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "common/base/words.h"
 #include "coordinator/aggregate/analysis_json.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/report.h"
@@ -108,7 +109,8 @@ std::string worker_sentence(const Drift& drift) {
 
 void append_drift(std::string& out, const Drift& drift) {
   if (drift.runs == 0) return;
-  out += fmt::format("\nDrift (exploratory; within each task and method, {} runs)\n\n", drift.runs);
+  out += fmt::format("\nDrift (exploratory; within each task and method, {})\n\n",
+                     counted(drift.runs, "run"));
   out += "  * over time: " + trend_sentence(drift.trends.front().trend) + "\n";
   out += "  * by worker: " + worker_sentence(drift) + "\n";
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/base/text.h"
+#include "common/base/words.h"
 #include "coordinator/aggregate/format.h"
 
 namespace proctor {
@@ -48,7 +49,7 @@ void section(std::string& out, const char* title, const std::vector<std::string>
 }
 
 std::string of_runs(std::uint64_t n, std::uint64_t all) {
-  return std::to_string(n) + " of " + std::to_string(all) + (all == 1 ? " run" : " runs");
+  return std::to_string(n) + " of " + counted(all, "run");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "common/base/text.h"
+#include "common/base/words.h"
 #include "common/stats/flip_power.h"
 #include "common/stats/resample.h"
 #include "common/stats/simultaneous.h"
@@ -235,9 +236,9 @@ void tell_board_differences(BoardTable& table) {
   differ("versions of proctor", &BoardRow::tool_version);
   for (const BoardRow& row : table.rows)
     if (0 < row.not_run)
-      table.differences.push_back(fmt::format("{} of {}: {} runs were parked, cancelled or removed",
+      table.differences.push_back(fmt::format("{} of {}: {} parked, cancelled or removed",
                                               printable(row.method), printable(row.campaign),
-                                              row.not_run));
+                                              counted(row.not_run, "run")));
 }
 
 }  // namespace

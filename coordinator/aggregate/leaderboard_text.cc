@@ -5,6 +5,7 @@
 
 #include "common/base/csv.h"
 #include "common/base/text.h"
+#include "common/base/words.h"
 #include "coordinator/aggregate/analysis_json.h"
 #include "coordinator/aggregate/leaderboard.h"
 #include "coordinator/aggregate/text_table.h"
@@ -55,8 +56,8 @@ Ordered row_of_board(const BoardRow& r) {
 std::string render_leaderboard_text(const Leaderboard& board) {
   std::string out;
   for (const BoardTable& t : board.tables) {
-    out += fmt::format("{}{} tasks with equal contracts ({}):", out.empty() ? "" : "\n",
-                       t.tasks.size(), t.tasks_digest.short_hex());
+    out += fmt::format("{}{} with equal contracts ({}):", out.empty() ? "" : "\n",
+                       counted(t.tasks.size(), "task"), t.tasks_digest.short_hex());
     for (std::size_t i = 0; i < std::min(kTasksNamed, t.tasks.size()); ++i)
       out += " " + printable(t.tasks[i]);
     out += kTasksNamed < t.tasks.size() ? " ...\n\n" : "\n\n";

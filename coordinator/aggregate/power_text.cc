@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "common/base/money.h"
+#include "common/base/words.h"
 #include "common/stats/flip_power.h"
 #include "coordinator/aggregate/power_study.h"
 #include "coordinator/aggregate/text_table.h"
@@ -18,11 +19,6 @@ std::string three(double value) {
 }
 std::string three(const std::optional<double>& value) {
   return value ? three(*value) : "-";
-}
-
-// "2 tasks", "1 run".
-std::string counted(std::uint64_t n, const char* noun) {
-  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
 }
 
 std::string place(const PowerPoint& point, const PowerInput& input) {

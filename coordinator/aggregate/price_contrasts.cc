@@ -6,6 +6,7 @@
 
 #include "common/base/assert.h"
 #include "common/base/text.h"
+#include "common/base/words.h"
 #include "coordinator/aggregate/analysis_json.h"
 #include "coordinator/aggregate/format.h"
 
@@ -106,8 +107,8 @@ void append_price_contrasts(std::string& out, const std::vector<PriceContrast>& 
       "itself)\n\n",
       aggregate::confidence(report.alpha));
   for (const PriceContrast& c : contrasts)
-    aggregate::append_wrapped(out, "  * ",
-                              fmt::format("{} ({} tasks)", words(c, report.unit), c.tasks));
+    aggregate::append_wrapped(
+        out, "  * ", fmt::format("{} ({})", words(c, report.unit), counted(c.tasks, "task")));
 }
 
 namespace aggregate {

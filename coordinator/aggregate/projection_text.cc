@@ -7,6 +7,7 @@
 
 #include "common/base/csv.h"
 #include "common/base/text.h"
+#include "common/base/words.h"
 #include "common/contract/money_word.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/ordered_json.h"
@@ -77,9 +78,9 @@ std::string binding_text(const ProjectionInput& in, const Projection& p,
     parked += expected ? f.parked_expected : f.parked_at_caps;
   out += printable(e.name) + " binds first: " + printable(run_name(in, binding->run)) +
          ", number " + std::to_string(binding->run) + " of the plan, is parked short by " +
-         format_usd(binding->short_by) + ", with " + std::to_string(binding->ran_before) +
-         " runs paid for; " + std::to_string(parked) + " of " + std::to_string(in.runs.size()) +
-         " runs are parked at the end";
+         format_usd(binding->short_by) + ", with " + counted(binding->ran_before, "run") +
+         " paid for; " + std::to_string(parked) + " of " + counted(in.runs.size(), "run") +
+         " are parked at the end";
   std::string where;
   for (const EnvelopeProjection& f : p.envelopes)
     if (const std::uint64_t n = expected ? f.parked_expected : f.parked_at_caps; 0 < n)
@@ -114,8 +115,8 @@ std::string inputs_text(const ProjectionInput& in) {
 
 std::string render_projection_text(const ProjectionInput& in, const Projection& p) {
   std::string out = "Campaign " + printable(in.campaign) +
-                    ", a projection: " + std::to_string(in.runs.size()) +
-                    " runs, none of this is spent.\n";
+                    ", a projection: " + counted(in.runs.size(), "run") +
+                    ", none of this is spent.\n";
   out += "Prices: " + printable(in.prices) + "; amounts in " + money_word(in.abstract) +
          (in.abstract ? ", abstract ones of about a dollar.\n" : ".\n");
   out += inputs_text(in) + "\n";

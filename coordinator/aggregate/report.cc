@@ -8,6 +8,7 @@
 
 #include "common/base/assert.h"
 #include "common/base/text.h"
+#include "common/base/words.h"
 #include "common/score/model_lack.h"
 #include "common/stats/bounds.h"
 #include "common/stats/quantile.h"
@@ -160,6 +161,9 @@ constexpr const char* kStageKey = "stage";  // no stratum has that name: the pla
 std::uint64_t awaited(std::span<const RunRecord> runs) {
   return static_cast<std::uint64_t>(std::ranges::count_if(runs, &RunRecord::is_awaited));
 }
+std::uint64_t awaiting_money(std::span<const RunRecord> runs) {
+  return static_cast<std::uint64_t>(std::ranges::count_if(runs, &RunRecord::awaits_money));
+}
 
 // They become the last.
 template <class Row>
@@ -183,6 +187,7 @@ Analysis analysis_of(const CampaignReport& report, const ReportInput& input) {
       removed.insert(run.task);
   Analysis out = analyse(cells, input.plan, input.plan_registered, input.contrasts,
                          awaited(report.runs) + input.open_beside);
+  out.for_money = awaiting_money(report.runs) + input.for_money_beside;
   out.of_part = !report.part.empty();
   set_controls_apart(out.rates, [&](const MethodRate& r) { return is_control(report, r.method); });
   if (!removed.empty()) {
@@ -206,12 +211,11 @@ Analysis analysis_of(const CampaignReport& report, const ReportInput& input) {
 Status may_be_compared(std::string_view campaign, std::span<const RunRecord> runs) {
   const std::uint64_t open = awaited(runs);
   if (open == 0) return ok_status();
-  return Error{
-      Errc::kConflict,
-      fmt::format("{} runs of {} are open or parked for money: a comparison before the end "
-                  "is a look that no plan has registered (let them end, raise the "
-                  "budget, or cancel them)",
-                  open, printable(campaign))};
+  return Error{Errc::kConflict,
+               fmt::format("{} of {} {} {}: a comparison before the end is a look that no plan has "
+                           "registered (let them end, raise the budget, or cancel them)",
+                           counted(open, "run"), printable(campaign), open == 1 ? "is" : "are",
+                           awaited_words(open, awaiting_money(runs)))};
 }
 
 SeenRuns::Again SeenRuns::add(std::string_view campaign, std::span<const RunRecord> runs) {
@@ -260,6 +264,7 @@ Status keep_stage(ReportInput& input, const std::string& stage) {
       continue;
     }
     if (run.is_awaited()) ++input.open_beside;
+    if (run.awaits_money()) ++input.for_money_beside;
   }
   if (kept.empty()) {
     const std::vector<std::string_view> words(known.begin(), known.end());

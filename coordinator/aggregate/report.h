@@ -90,6 +90,7 @@ struct RunRecord {
   // to no envelope), and the cost of those that infrastructure wasted.
   MicroUsd asked, overrun, wasted;
   std::uint32_t wasted_attempts = 0;
+  bool reopens = false;  // it ended invalid, and a requeue --invalid would begin it again
   bool ended_before_removal = false;  // of kRemoved: it has an outcome, which is in no rate
   // Model calls that were counted, and what rests on the agent's word alone; of all attempts.
   std::uint64_t metered_calls = 0;
@@ -116,9 +117,9 @@ struct RunRecord {
   bool satisfied() const { return outcome == RunOutcome::kSuccess && failed_gate().empty(); }
   // It may still end as it was planned: not started, running, or parked until a budget is raised.
   bool is_awaited() const {
-    return state == State::kPlanned || state == State::kRunning ||
-           (state == State::kParked && parked_why.empty());
+    return state == State::kPlanned || state == State::kRunning || awaits_money();
   }
+  bool awaits_money() const { return state == State::kParked && parked_why.empty(); }
 };
 
 // The rule of all that compares (docs/analysis.md): kConflict while a run of the campaign is
@@ -162,7 +163,7 @@ struct ReportInput {
   // Why it is not all of the campaign, a sentence; empty: it is.  And how many runs beside it are
   // open: while there are any, no comparison is shown of a part either.
   std::string part{};
-  std::uint64_t open_beside = 0;
+  std::uint64_t open_beside = 0, for_money_beside = 0;
   // What a reader has to know before any number, a sentence each: recorded models, flaky tasks.
   std::vector<std::string> warnings{};
 };

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "common/base/text.h"
+#include "common/base/words.h"
 #include "coordinator/aggregate/analysis.h"
 #include "coordinator/aggregate/details.h"
 #include "coordinator/aggregate/end_causes.h"
@@ -22,8 +23,8 @@ std::string number(std::uint64_t n) {
 
 std::string head_line(const CampaignReport& report) {
   const ReportRow& t = report.total;
-  std::string line = "Campaign " + printable(report.campaign) + ": " + number(t.planned) +
-                     " runs planned, " + number(t.ended()) + " ended, " + number(t.parked) +
+  std::string line = "Campaign " + printable(report.campaign) + ": " + counted(t.planned, "run") +
+                     " planned, " + number(t.ended()) + " ended, " + number(t.parked) +
                      " parked, " + number(t.open) + " open";
   if (0 < t.cancelled) line += ", " + number(t.cancelled) + " cancelled";
   if (0 < t.removed) line += ", " + number(t.removed) + " removed";
@@ -158,7 +159,7 @@ void unavailable(std::string& out, const CampaignReport& report) {
     if (!r.key.empty() || r.agent_unavailable == 0) continue;
     out +=
         "  " + printable(r.method) + ": " + number(r.agent_unavailable) + " of " +
-        number(r.ended()) + " runs" +
+        counted(r.ended(), "run") +
         (r.model_unavailable == 0 ? ""
                                   : " (" + number(r.model_unavailable) + " for want of a model)") +
         "; " + percent_with_interval(r.success_rate.rate, r.success_rate.interval) + " without, " +

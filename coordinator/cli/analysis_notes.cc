@@ -30,17 +30,24 @@ std::ptrdiff_t agents_in(const std::pair<std::string, std::string>& pair,
   return std::ranges::count(agents, pair.first) + std::ranges::count(agents, pair.second);
 }
 
-// Two agents, and no comparison is between any two: the default of a campaign with a noop.
+// Two agents or more, and no comparison is between any two: the default of a campaign with a noop.
 std::string uncompared_agents(const Campaign& campaign) {
   const std::vector<std::string> agents = agents_of(campaign);
   if (agents.size() < 2) return "";
   for (const auto& pair : comparisons_of(campaign))
     if (agents_in(pair, agents) == 2) return "";
+  std::string names, pairs;
+  for (std::size_t i = 0; i < agents.size(); ++i) {
+    names += (i == 0 ? "" : i + 1 == agents.size() ? " and " : ", ") + printable(agents[i]);
+    for (std::size_t k = i + 1; k < agents.size(); ++k)
+      pairs +=
+          (pairs.empty() ? "[" : ", [") + printable(agents[i]) + ", " + printable(agents[k]) + "]";
+  }
   return fmt::format(
-      "{} and {} are compared with others, and with each other not at all: for that, write "
-      "analysis.contrasts: [[{}, {}]] into campaign.yaml before the freeze, for after it no "
-      "comparison is added",
-      printable(agents[0]), printable(agents[1]), printable(agents[0]), printable(agents[1]));
+      "{} are compared with others, and with each other not at all: for that, write "
+      "analysis.contrasts: [{}] into campaign.yaml before the freeze, for after it no comparison "
+      "is added",
+      names, pairs);
 }
 
 std::string hopeless_comparisons(const Campaign& campaign) {

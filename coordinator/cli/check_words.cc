@@ -6,6 +6,7 @@
 
 #include "common/base/limits.h"
 #include "common/base/text.h"
+#include "common/base/words.h"
 #include "common/trace/evidence.h"
 #include "common/trace/run_report.h"
 
@@ -72,6 +73,16 @@ std::string unfinished_check(const fs::path& attempt) {
     if (c.outcome == CheckOutcome::kError)
       return "check " + c.id + ": " + printable(c.why, limits::kDetailBytes);
   return "";
+}
+
+Result<std::string> judged_again(const fs::path& attempt) {
+  PROCTOR_TRY(const Json again, last_event(attempt, "acceptance.again"));  // it counts them
+  if (!again.is_object() || !again.contains("nth") || !again["nth"].is_number_unsigned() ||
+      !again.contains("why") || !again["why"].is_string())
+    return std::string();
+  return "judged again from the same patch, " + counted(again["nth"].get<std::uint64_t>(), "time") +
+         ", the last time because of " +
+         printable(again["why"].get<std::string>(), limits::kDetailBytes);
 }
 
 }  // namespace proctor::cli

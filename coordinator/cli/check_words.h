@@ -1,6 +1,7 @@
 #pragma once
 // What the evidence of one attempt says to people: which checks did not pass and what they wrote
-// last.  Reads the run directory alone; what is not there is left out.
+// last, and whether its patch was judged again.  Reads the run directory alone; what is not there
+// is left out.
 #include <string>
 
 #include "common/base/files.h"
@@ -13,5 +14,7 @@ std::string last_lines_of(const fs::path& file, const std::string& indent);
 std::string failing_checks(const fs::path& attempt);
 // "check tests: stopped at its time limit": the first that could not be completed; empty: none.
 std::string unfinished_check(const fs::path& attempt);
+// "judged again from the same patch, 2 times, the last time because of WHY"; empty: it was not.
+Result<std::string> judged_again(const fs::path& attempt);
 
 }  // namespace proctor::cli

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/base/text.h"
+#include "common/base/words.h"
 #include "common/score/agent_end.h"
 #include "coordinator/aggregate/end_causes.h"
 #include "coordinator/cli/check_words.h"
@@ -62,7 +63,7 @@ void tell_end(const FrozenCampaign& frozen, const CampaignReport& report,
   tell(report.warnings, "warnings", "Warning: ");
   if (!causes.empty())
     say("  " + std::to_string(report.total.invalid + report.total.acceptance_error) + " of " +
-        std::to_string(report.total.ended()) + " runs that ended came to no verdict:");
+        counted(report.total.ended(), "run") + " that ended came to no verdict:");
   tell(causes, "causes");
   tell(report.deviations, "deviations from what was registered");
   std::fputs("\n", stderr);
@@ -79,7 +80,7 @@ void tell_end(const FrozenCampaign& frozen, const CampaignReport& report,
         fmt::format("{} of the runs left a patch that this host kept from being judged: "
                     "in no rate, and no agent is drawn again; all anew: proctor copy {} NEW",
                     unjudged, folder));
-  if (std::cmp_less(unjudged, report.total.invalid))
+  if (std::ranges::any_of(report.runs, &RunRecord::reopens))
     say("When that is mended: proctor requeue " + folder + " all --invalid, then " +
         resume_command(folder, frozen.campaign) + " (or, all anew: proctor copy " + folder +
         " NEW)");

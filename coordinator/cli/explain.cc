@@ -9,6 +9,7 @@
 #include "common/base/limits.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
+#include "common/base/words.h"
 #include "common/contract/human_cost.h"
 #include "common/contract/money_word.h"
 #include "common/trace/evidence.h"
@@ -45,10 +46,6 @@ std::string set_aside_words(const RunRecord& run, AttemptNo no) {
       return "; set aside by " + printable(s.by) +
              (s.reason.empty() ? "" : " (" + printable(s.reason, limits::kDetailBytes) + ")");
   return "";
-}
-
-std::string counted(std::uint64_t n, const char* of) {
-  return std::to_string(n) + " " + of + (n == 1 ? "" : "s");
 }
 
 std::string attempt_line(const AttemptRecord& a, const RunRecord& run, const std::string& unit) {
@@ -166,12 +163,8 @@ Result<std::string> checks_of(const StateFolder& folder, const std::string& name
   }
   for (const std::string& place : patch.conflicts)
     out += "    patch: conflict markers in " + printable(place) + "\n";
-  PROCTOR_TRY(const Json again, last_event(dir, "acceptance.again"));  // it counts them
-  if (const Json& nth = member(again, "nth"), &why = member(again, "why");
-      nth.is_number_unsigned() && why.is_string())
-    out += fmt::format("    judged again from the same patch, {}, the last time because of {}\n",
-                       counted(nth.get<std::uint64_t>(), "time"),
-                       printable(why.get<std::string>(), limits::kDetailBytes));
+  PROCTOR_TRY(const std::string again, judged_again(dir));
+  if (!again.empty()) out += "    " + again + "\n";
   for (const CheckReport& c : report->checks) {
     out += "    check " + c.id + " (" + c.kind +
            "): " + (c.outcome ? std::string(to_string(*c.outcome)) : "not_run");

@@ -2,6 +2,7 @@
 // elsewhere, and what can be saved if it is damaged.
 #include <cstdio>
 
+#include "common/base/words.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/journal_around.h"
 #include "coordinator/cli/journal_commands.h"
@@ -41,12 +42,10 @@ int check(const std::string& folder) {
   if (found->problems.empty()) look_beside(folder, found->problems);
   for (const std::string& problem : found->problems) std::printf("damaged: %s\n", problem.c_str());
   const auto n = [](std::uint64_t count) { return static_cast<unsigned long long>(count); };
-  std::printf(
-      "%s: %llu attempts, %llu runs ended, %llu parked for money, %llu notes, %llu reviews, last "
-      "epoch "
-      "%llu\n",
-      file.c_str(), n(found->attempts), n(found->ended), n(found->parked), n(found->notes),
-      n(found->reviews), n(found->last_epoch.raw()));
+  std::printf("%s: %s, %s ended, %llu parked for money, %s, %s, last epoch %llu\n", file.c_str(),
+              counted(found->attempts, "attempt").c_str(), counted(found->ended, "run").c_str(),
+              n(found->parked), counted(found->notes, "note").c_str(),
+              counted(found->reviews, "review").c_str(), n(found->last_epoch.raw()));
   if (found->wal.there)
     std::printf(
         "its log: %llu transactions in %llu of %llu frames; what follows them was never "

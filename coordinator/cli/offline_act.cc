@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "common/base/system_clock.h"
+#include "common/base/words.h"
 #include "coordinator/cli/campaign_core.h"
 #include "coordinator/cli/money_files.h"
 #include "coordinator/cli/parked_advice.h"
@@ -80,8 +81,7 @@ Result<OperatorAnswer> requeue_after_the_end(const Scheduler& scheduler, const O
   std::vector<JournalWrite> note;
   note.push_back(note_of(fact));
   PROCTOR_CHECK_OK(journal.append_and_wait(std::move(note)));
-  return OperatorAnswer{OperatorAnswer::Verdict::kDone,
-                        std::to_string(n) + (n == 1 ? " run" : " runs") + " in line again"};
+  return OperatorAnswer{OperatorAnswer::Verdict::kDone, counted(n, "run") + " in line again"};
 }
 
 Result<OperatorAnswer> reopen_after_the_end(Scheduler& scheduler, const OperatorAct& act,

@@ -9,6 +9,7 @@
 #include "common/base/limits.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
+#include "common/base/words.h"
 #include "common/contract/money_word.h"
 #include "coordinator/aggregate/end_causes.h"
 #include "coordinator/cli/campaign_core.h"
@@ -88,10 +89,10 @@ void print_status(const Scheduler& core, const std::string& folder) {
   for (std::uint16_t s = 0; s < plan.stages.size(); ++s) {
     const StageFacts f = core.facts_of(s);
     std::printf(
-        "stage %s: %s; %llu runs ended, %llu not over, %llu parked, %llu cancelled, %llu "
+        "stage %s: %s; %s ended, %llu not over, %llu parked, %llu cancelled, %llu "
         "removed; %s of %s %s spent\n",
         plan.stages[s].name.c_str(), state_of(core, s, f).c_str(),
-        static_cast<unsigned long long>(f.ended()), static_cast<unsigned long long>(f.open),
+        counted(f.ended(), "run").c_str(), static_cast<unsigned long long>(f.open),
         static_cast<unsigned long long>(f.parked), static_cast<unsigned long long>(f.cancelled),
         static_cast<unsigned long long>(f.removed), format_usd(f.spent).c_str(),
         format_usd(f.cap).c_str(), unit.c_str());

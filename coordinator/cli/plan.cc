@@ -1,6 +1,7 @@
 // proctor plan CAMPAIGN [--freeze]: draws the run order; --freeze registers it.
 #include <cstdio>
 
+#include "common/base/words.h"
 #include "coordinator/cli/analysis_notes.h"
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
@@ -19,8 +20,8 @@ int plan(const std::string& folder, bool freeze_it) {
   if (!registered) {
     Result<Digest> digest = write_plan(*campaign);
     if (!digest.ok()) return complain(digest.error());
-    std::printf("%s: %llu runs, seed %u, sha256 %s\n", state.plan().string().c_str(),
-                static_cast<unsigned long long>(campaign->run_count()), campaign->seed,
+    std::printf("%s: %s, seed %u, sha256 %s\n", state.plan().string().c_str(),
+                counted(campaign->run_count(), "run").c_str(), campaign->seed,
                 digest->short_hex().c_str());
     std::fputs(stages_text(*campaign).c_str(), stdout);
     std::fputs(analysis_text(*campaign).c_str(), stdout);

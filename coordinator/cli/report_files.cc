@@ -274,6 +274,7 @@ Result<ReportInput> input_of(const FrozenCampaign& frozen, const std::optional<S
   }
   for (RunRecord& run : input.runs) {
     add_fault(run, *view.core);
+    run.reopens = view.core->reopens(run.run) == Scheduler::Reopens::kYes;
     if (view.core->phase(run.run) == RunPhase::kCancelled) run.state = RunRecord::State::kCancelled;
   }
   for (const RunId run : frozen.removed) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/system_clock.h"
+#include "common/base/words.h"
 #include "common/contract/money_word.h"
 
 namespace proctor::cli {
@@ -41,7 +42,7 @@ std::string stages_of(const FrozenCampaign& frozen) {
         frozen.plan.tasks_of(s).size() * shape.methods.size() * std::uint64_t{stage.replicates};
     out += (out.empty() ? "" : "; ") + stage.name;
     if (draw != frozen.registration.stage_draws.end()) out += " (" + describe(draw->second) + ")";
-    out += ": " + std::to_string(runs) + " runs";
+    out += ": " + counted(runs, "run");
   }
   return out;
 }

@@ -5,6 +5,7 @@
 
 #include "common/base/limits.h"
 #include "common/base/text.h"
+#include "common/base/words.h"
 #include "common/contract/money_word.h"
 #include "common/pilot/screen_json.h"
 #include "coordinator/cli/busy_cores.h"
@@ -80,8 +81,8 @@ Status run_arm(const ScreenArgs& args, const Campaign& campaign, const std::stri
                                                          screen_folder(campaign.folder, arm)));
   const RunOptions options = options_of(args, arm);
   PROCTOR_CHECK_OK(check_programs(options, frozen.campaign));
-  std::fprintf(stderr, "%s: %u repeats of each state of %zu tasks\n",
-               arm == kArmAlone ? "Alone" : "Under load", repeats, tasks.size());
+  std::fprintf(stderr, "%s: %s of each state of %s\n", arm == kArmAlone ? "Alone" : "Under load",
+               counted(repeats, "repeat").c_str(), counted(tasks.size(), "task").c_str());
   std::optional<BusyCores> busy;
   if (arm == kArmLoad) busy.emplace();
   PROCTOR_TRY(const Trial trial, run_trial(options, frozen));
@@ -146,6 +147,22 @@ Status keep(const Campaign& campaign, const ScreenResults& results) {
                       [&] { return write_results(campaign, results); });
 }
 
+std::string options_typed(const ScreenArgs& args, const ScreenSettings& s) {
+  const ScreenSettings usual;
+  std::string out;
+  if (s.repeats != usual.repeats) out += " --repeats " + std::to_string(s.repeats);
+  if (s.load_repeats != usual.load_repeats)
+    out += " --load-repeats " + std::to_string(s.load_repeats);
+  if (s.tolerance != usual.tolerance) out += " --tolerance " + s.tolerance;
+  if (s.snapshot_tolerance != usual.snapshot_tolerance)
+    out += " --snapshot-tolerance " + s.snapshot_tolerance;
+  if (s.bound != usual.bound) out += " --bound " + s.bound;
+  if (!args.usd.empty()) out += " --usd " + args.usd;
+  if (args.options.workers) out += " --workers " + std::to_string(*args.options.workers);
+  if (args.options.slots) out += " --slots " + std::to_string(*args.options.slots);
+  return out;
+}
+
 int show(const ScreenArgs& args, const Campaign& campaign, const ScreenResults& results,
          const std::vector<const Contract*>& asked, std::size_t reused) {
   std::vector<ScreenTask> shown;
@@ -165,7 +182,8 @@ int show(const ScreenArgs& args, const Campaign& campaign, const ScreenResults& 
   std::uint64_t runs = 0;  // of a task that every stage has
   for (const Stage& stage : campaign.stages)
     runs += campaign.methods.size() * campaign.replicates_of(stage);
-  std::fputs(screen_text(shown, results.settings, args.folder, runs).c_str(), stdout);
+  const auto typed = [&](const ScreenSettings& s) { return options_typed(args, s); };
+  std::fputs(screen_text(shown, results.settings, args.folder, typed, runs).c_str(), stdout);
   const std::string known =
       reused == 0 ? ""
                   : "; " + std::to_string(reused) +
@@ -177,22 +195,6 @@ int show(const ScreenArgs& args, const Campaign& campaign, const ScreenResults& 
     std::printf("Not to be measured with: %s\n", quarantine_file(campaign).c_str());
   std::printf("All counts: %s\n", results_file(campaign).c_str());
   return code;
-}
-
-std::string typed_again(const ScreenArgs& args) {
-  std::string out = "proctor screen " + args.folder;
-  for (const std::string& task : args.tasks) out += " " + task;
-  const ScreenSettings usual;
-  const ScreenSettings& s = args.settings;
-  if (s.repeats != usual.repeats) out += " --repeats " + std::to_string(s.repeats);
-  if (s.load_repeats != usual.load_repeats)
-    out += " --load-repeats " + std::to_string(s.load_repeats);
-  if (s.tolerance != usual.tolerance) out += " --tolerance " + s.tolerance;
-  if (s.snapshot_tolerance != usual.snapshot_tolerance)
-    out += " --snapshot-tolerance " + s.snapshot_tolerance;
-  if (s.bound != usual.bound) out += " --bound " + s.bound;
-  if (!args.usd.empty()) out += " --usd " + args.usd;
-  return out;
 }
 
 Result<int> screen(ScreenArgs args) {
@@ -224,8 +226,12 @@ Result<int> screen(ScreenArgs args) {
   if (!todo.empty()) {
     PROCTOR_TRY(ran, run_arms(args, campaign, std::move(todo), usd));
     if (!ran.over) {
-      std::fprintf(stderr, "Nothing is said of any task yet. The same command goes on: %s\n",
-                   typed_again(args).c_str());
+      std::string typed = args.folder;
+      for (const std::string& task : args.tasks) typed += " " + task;
+      std::fprintf(
+          stderr,
+          "Nothing is said of any task yet. The same command goes on: proctor screen %s%s\n",
+          typed.c_str(), options_typed(args, args.settings).c_str());
       return ran.code == kOk ? kJobFailed : ran.code;
     }
   }

@@ -63,7 +63,7 @@ bool is_discrepant(const ScreenTask& task) {
 }
 
 std::string advice(const ScreenTask& task, const ScreenSettings& settings,
-                   const std::string& campaign) {
+                   const std::string& campaign, const ScreenOptions& options) {
   const std::string command = "proctor screen " + campaign + " " + task.id;
   const auto usual = std::ranges::find_if(task.arms, [](const ScreenArm& a) {
     return a.state == kStateReference && a.usual != "success" && 0 < a.repeats;
@@ -76,10 +76,11 @@ std::string advice(const ScreenTask& task, const ScreenSettings& settings,
     case ScreenVerdict::kUndecided: {
       const double bound = std::strtod(settings.bound.c_str(), nullptr);
       if (is_discrepant(task) || task.arms.size() < 4) return task.why;
-      return fmt::format("{}; more repeats decide: {} --repeats {} --load-repeats {}", task.why,
-                         command,
-                         std::max<std::uint64_t>(clean_repeats_for(bound), settings.repeats),
-                         std::max<std::uint64_t>(clean_repeats_for(bound), settings.load_repeats));
+      const auto fewest = static_cast<std::uint32_t>(clean_repeats_for(bound));
+      ScreenSettings more = settings;
+      more.repeats = std::max(fewest, more.repeats);
+      more.load_repeats = std::max(fewest, more.load_repeats);
+      return task.why + "; more repeats decide: " + command + options(more);
     }
     case ScreenVerdict::kFlaky:
       return task.why +
@@ -89,7 +90,8 @@ std::string advice(const ScreenTask& task, const ScreenSettings& settings,
                   : ": find what it waits for, draws by chance or shares") +
              ", and give its contract a new version";
     case ScreenVerdict::kUnjudged:
-      return (task.arms.empty() ? "" : task.why + "; ") + "go on with: " + command;
+      return (task.arms.empty() ? "" : task.why + "; ") + "go on with: " + command +
+             options(settings);
   }
   return "";
 }
@@ -125,13 +127,14 @@ std::string still_possible(const std::vector<ScreenTask>& tasks, std::uint64_t r
 }  // namespace
 
 std::string screen_text(const std::vector<ScreenTask>& tasks, const ScreenSettings& settings,
-                        const std::string& campaign, std::uint64_t runs) {
+                        const std::string& campaign, const ScreenOptions& options,
+                        std::uint64_t runs) {
   std::size_t width = 4;
   for (const ScreenTask& task : tasks) width = std::max(width, task.id.size());
   std::string out;
   for (const ScreenTask& task : tasks) {
     out += fmt::format("{:<{}}  {:<9}  {}\n", task.id, width, to_string(task.verdict), facts(task));
-    if (const std::string next = advice(task, settings, campaign); !next.empty())
+    if (const std::string next = advice(task, settings, campaign, options); !next.empty())
       out += fmt::format("{:<{}}  {:<9}  {}\n", "", width, "", next);
   }
   return out + summary(tasks) + still_possible(tasks, runs);

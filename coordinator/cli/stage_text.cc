@@ -6,13 +6,10 @@
 
 #include "common/base/limits.h"
 #include "common/base/text.h"
+#include "common/base/words.h"
 
 namespace proctor::cli {
 namespace {
-
-std::string counted(std::uint64_t n, const char* one) {
-  return fmt::format("{} {}{}", n, one, n == 1 ? "" : "s");
-}
 
 bool are_alike(const Campaign& campaign) {
   return std::ranges::all_of(campaign.stages, [](const Stage& s) { return s.draw.empty(); });
@@ -28,14 +25,15 @@ std::string tasks_text(const Campaign& campaign, const Stage& stage) {
 }  // namespace
 
 std::string size_text(const Campaign& campaign) {
-  const std::string each =
-      fmt::format("{} tasks x {} methods", campaign.contracts.size(), campaign.methods.size());
+  const std::string each = counted(campaign.contracts.size(), "task") + " x " +
+                           counted(campaign.methods.size(), "method");
   if (!are_alike(campaign))
-    return fmt::format("{}, {} stages, {} runs", each, campaign.stages.size(),
-                       campaign.run_count());
-  const std::string all = fmt::format("{} x {} replicates", each, campaign.replicates);
+    return each + ", " + counted(campaign.stages.size(), "stage") + ", " +
+           counted(campaign.run_count(), "run");
+  const std::string all = each + " x " + counted(campaign.replicates, "replicate");
   if (campaign.stages.size() < 2) return all;
-  return fmt::format("{} x {} stages = {} runs", all, campaign.stages.size(), campaign.run_count());
+  return fmt::format("{} x {} stages = {}", all, campaign.stages.size(),
+                     counted(campaign.run_count(), "run"));
 }
 
 std::string stages_text(const Campaign& campaign) {

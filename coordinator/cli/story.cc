@@ -8,6 +8,7 @@
 #include "common/base/text.h"
 #include "common/contract/money_word.h"
 #include "coordinator/cli/campaign_files.h"
+#include "coordinator/cli/check_words.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/open_journal.h"
 #include "coordinator/cli/run_story.h"
@@ -67,10 +68,17 @@ Result<int> tell_story(const StoryArgs& args) {
   PROCTOR_CHECK_OK(journal.each_fact(run, since, [&](const StoryFact& fact) {
     if (its && !its->has(fact)) return;
     anything = true;
+    StoryFact told = fact;
+    // For one run alone, because it reads all of an attempt's evidence.
+    if (its && fact.fact == "result" && fact.run && fact.attempt)
+      if (const Result<std::string> again =
+              judged_again(frozen.folder.attempt(name_of(frozen.plan, *fact.run), *fact.attempt));
+          again.ok() && !again->empty())
+        told.detail += "; " + *again;
     if (args.json)
-      print_json(frozen.plan, unit, fact);
+      print_json(frozen.plan, unit, told);
     else
-      print_text(frozen.plan, unit, fact, run);
+      print_text(frozen.plan, unit, told, run);
   }));
   if (!anything && !args.json)
     std::printf("nothing has happened%s\n", args.since.empty() ? " yet" : " since then");
@@ -80,11 +88,13 @@ Result<int> tell_story(const StoryArgs& args) {
 }  // namespace
 
 void add_story(Command app, int& exit_code) {
-  const Command command = app.add_subcommand(
-      "story", "what happened, in order, each with its cause",
-      "Example:\n  proctor story my-campaign --since 2h\n"
-      "  proctor story my-campaign json-lib/noop/r1 --json\n"
-      "From the journal; a coordinator may be running. With --json one object a line.");
+  const Command command =
+      app.add_subcommand("story", "what happened, in order, each with its cause",
+                         "Example:\n  proctor story my-campaign --since 2h\n"
+                         "  proctor story my-campaign json-lib/noop/r1 --json\n"
+                         "From the journal, of one RUN also how often its patch was judged again; "
+                         "a coordinator may be\n"
+                         "running. With --json one object a line.");
   auto args = std::make_shared<StoryArgs>();
   command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
   command.add_option(

@@ -6,6 +6,7 @@
 
 #include "common/base/limits.h"
 #include "common/base/text.h"
+#include "common/base/words.h"
 #include "common/contract/money_word.h"
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
@@ -90,8 +91,8 @@ Result<Tally> verify_campaign(const VerifyArgs& args) {
   PROCTOR_TRY(JournalReader now, open_journal(frozen.folder));
   PROCTOR_CHECK_OK(evidence.finish(now));
   if (evidence.without() != 0)
-    std::printf("evidence: %llu attempts ended before there was any\n",
-                static_cast<unsigned long long>(evidence.without()));
+    std::printf("evidence: %s ended before there was any\n",
+                counted(evidence.without(), "attempt").c_str());
   money.finish();
   if (frozen.registration.analysis.contains("budget_alerts"))
     money.check_told(frozen.campaign.watch);
@@ -129,9 +130,6 @@ int verify(const VerifyArgs& args) {
     if (!campaign.ok()) return complain(campaign.error());
     tally = *campaign;
   }
-  const auto counted = [](std::uint64_t n, const std::string& what) {
-    return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
-  };
   const std::string of = (one ? "" : counted(tally.runs, "run") + " with an outcome, ") +
                          counted(tally.attempts, "attempt") + " with evidence";
   std::printf("%s, %llu files, %llu events: %llu problems\n", of.c_str(),

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/base/text.h"
+#include "common/base/words.h"
 #include "common/contract/scalar.h"
 #include "coordinator/aggregate/end_causes.h"
 #include "coordinator/cli/command.h"
@@ -46,7 +47,7 @@ struct Answer {
 std::string counts_of(const StatusSnapshot& s) {
   const std::uint64_t waiting = s.parked + s.held;
   const std::string out =
-      std::to_string(s.done()) + " of " + std::to_string(s.planned) + " runs ended, ";
+      std::to_string(s.done()) + " of " + counted(s.planned, "run") + " ended, ";
   if (!s.is_at_gate()) return out + std::to_string(waiting) + " wait";
   return out + (waiting == 0 ? std::string() : std::to_string(waiting) + " wait, ") +
          std::to_string(s.gate->behind) + (s.gate->behind == 1 ? " is" : " are") +

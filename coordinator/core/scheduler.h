@@ -154,8 +154,9 @@ class Scheduler {
   bool is_faulty(RunId run) const { return shut_.contains(run); }
   // What is parked because it is broken: a run of it, and the sentence.
   std::vector<std::pair<RunId, std::string>> parked_faults() const;
-  // For who asks when the campaign is over and no life of it runs: what has to be written down so
-  // that the next one runs these invalid runs again.  Nothing: `answer` says why.
+  enum class Reopens : std::uint8_t { kYes, kNotInvalid, kUsedUp, kOfTheAgent };
+  Reopens reopens(RunId run) const;  // by a requeue of invalid runs
+  // After the end: what makes the next life run these invalid runs again; none: `answer` says why.
   std::vector<JournalWrite> reopen_after_the_end(const OperatorAct& act, OperatorAnswer& answer);
   void check();
   // All that facts alone decide, by name, in words: two schedulers to which the same facts have
@@ -221,9 +222,8 @@ class Scheduler {
   bool is_over_before_gate() const;
   void look_at_gates();
   Explanation why_behind_gate() const;
-  void unpark_reviewed(const std::vector<ScopeId>& path);
   void raise_one(ScopeId scope, const OperatorAct& act, const std::string& reason);
-  void unpark(const std::vector<ScopeId>& raised);
+  void unpark(const std::vector<ScopeId>& scopes, bool fits);
   void park(RunId run, ScopeId scope, MicroUsd short_by);
   void unpark(RunId run);
   void obey(std::uint32_t raise);

@@ -4,20 +4,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/words.h"
 #include "common/contract/human_cost.h"
 #include "common/contract/money_word.h"
 #include "coordinator/core/raise_note.h"
 #include "coordinator/core/scheduler.h"
 
 namespace proctor {
-namespace {
-
-std::string counted(std::size_t n) {
-  return std::to_string(n) + (n == 1 ? " run" : " runs");
-}
-
-}  // namespace
-
 void Scheduler::handle(const OperatorAsked& e) {
   OperatorFact fact{e.act};
   // Each once and in order, as the note has them (ranges_of): who asks may name them as he likes.
@@ -130,11 +123,11 @@ OperatorAnswer Scheduler::cancel(OperatorFact& fact) {
   const std::size_t asked = fact.act.runs.size();
   fact.act.runs = std::move(changed);
   if (fact.act.runs.empty())
-    return {Verdict::kUnchanged, "nothing to cancel: " + counted(asked) +
+    return {Verdict::kUnchanged, "nothing to cancel: " + counted(asked, "run") +
                                      (asked == 1 ? " has" : " have") + " ended or " +
                                      (asked == 1 ? "is" : "are") + " cancelled already"};
   apply(fact);
-  return {Verdict::kDone, "cancelled " + counted(fact.act.runs.size()) + ", " +
+  return {Verdict::kDone, "cancelled " + counted(fact.act.runs.size(), "run") + ", " +
                               std::to_string(stopped) + " of them under way"};
 }
 
@@ -170,14 +163,26 @@ OperatorAnswer Scheduler::requeue(OperatorFact& fact) {
     std::string why = "none of them is cancelled, parked or in back-off";
     // Parked by an earlier life, and in line for this one as far as the money reaches.
     if (0 < for_money)
-      why = counted(for_money) + (for_money == 1 ? " waits" : " wait") +
+      why = counted(for_money, "run") + (for_money == 1 ? " waits" : " wait") +
             " for money that an envelope has too little of: a requeue brings none, a raise does";
-    if (0 < invalid) why += "; " + counted(invalid) + " ended invalid: --invalid runs those again";
+    if (0 < invalid)
+      why += "; " + counted(invalid, "run") + " ended invalid: --invalid runs those again";
     return {Verdict::kUnchanged, std::move(why)};
   }
   return {Verdict::kDone,
-          counted(fact.act.runs.size()) + " in line again" +
-              (beside == 0 ? "" : ", and " + counted(beside) + " parked with them")};
+          counted(fact.act.runs.size(), "run") + " in line again" +
+              (beside == 0 ? "" : ", and " + counted(beside, "run") + " parked with them")};
+}
+
+Scheduler::Reopens Scheduler::reopens(RunId run) const {
+  const auto it = invalid_.find(run);
+  if (it == invalid_.end() || phases_[run.raw()] != RunPhase::kEnded) return Reopens::kNotInvalid;
+  const Invalid how = it->second.how;
+  if (how == Invalid::kOfTheAgent) return Reopens::kOfTheAgent;
+  const std::uint32_t failed =
+      failures_of(run, RetryClass::kInfrastructure) + (how == Invalid::kUncounted ? 1 : 0);
+  return how == Invalid::kOverloaded || settings_.infrastructure_retries < failed ? Reopens::kUsedUp
+                                                                                  : Reopens::kYes;
 }
 
 // Only what was not the agent's doing.  A result that is set aside is one failed attempt: nobody
@@ -186,20 +191,11 @@ OperatorAnswer Scheduler::reopen(OperatorFact& fact) {
   std::vector<RunId> changed;
   std::size_t used_up = 0, of_the_agent = 0;
   for (const RunId run : fact.act.runs) {
-    const auto it = invalid_.find(run);
-    if (it == invalid_.end() || phases_[run.raw()] != RunPhase::kEnded) continue;
-    const Invalid how = it->second.how;
-    const std::uint32_t failed =
-        failures_of(run, RetryClass::kInfrastructure) + (how == Invalid::kUncounted ? 1 : 0);
-    if (how == Invalid::kOfTheAgent) {
-      ++of_the_agent;
-      continue;
-    }
-    if (how == Invalid::kOverloaded || settings_.infrastructure_retries < failed) {
-      ++used_up;
-      continue;
-    }
-    fact.set_aside.push_back({run, it->second.by});
+    const Reopens may = reopens(run);
+    of_the_agent += may == Reopens::kOfTheAgent ? 1 : 0;
+    used_up += may == Reopens::kUsedUp ? 1 : 0;
+    if (may != Reopens::kYes) continue;
+    fact.set_aside.push_back({run, invalid_.at(run).by});
     write(RunReopened{fact.set_aside.back()});
     changed.push_back(run);
   }
@@ -207,16 +203,17 @@ OperatorAnswer Scheduler::reopen(OperatorFact& fact) {
   apply(fact);
   std::string left;
   if (0 < used_up)
-    left = counted(used_up) + (used_up == 1 ? " has" : " have") +
+    left = counted(used_up, "run") + (used_up == 1 ? " has" : " have") +
            " no attempt left of those that were registered";
   if (0 < of_the_agent)
-    left += (left.empty() ? "" : "; ") + counted(of_the_agent) +
+    left += (left.empty() ? "" : "; ") + counted(of_the_agent, "run") +
             " ended so by what the agent did, or could not judge what it left: it is paid for, "
             "which is no reason for another try";
   if (fact.act.runs.empty())
     return {Verdict::kUnchanged, left.empty() ? "none of them ended invalid"
                                               : left + "; proctor copy begins a fresh campaign"};
-  return {Verdict::kDone, counted(fact.act.runs.size()) + " in line again, the first result kept" +
+  return {Verdict::kDone, counted(fact.act.runs.size(), "run") +
+                              " in line again, the first result kept" +
                               (left.empty() ? "" : "; " + left)};
 }
 
@@ -238,7 +235,7 @@ OperatorAnswer Scheduler::approve(OperatorFact& fact) {
   fact.act.runs = std::move(changed);
   if (fact.act.runs.empty()) return {Verdict::kUnchanged, "none of them waits for a decision"};
   apply(fact);
-  return {Verdict::kDone, counted(fact.act.runs.size()) + " approved: in line again"};
+  return {Verdict::kDone, counted(fact.act.runs.size(), "run") + " approved: in line again"};
 }
 
 // The last attempt of which it is known how it ended.  One that is out, or was denied and asks
@@ -318,7 +315,7 @@ OperatorAnswer Scheduler::raise(const OperatorAct& act) {
     raise_one(ScopeId(s), act, follows ? "follows global: " + act.reason : act.reason);
     raised.emplace_back(s);
   }
-  unpark(raised);
+  unpark(raised, true);
   return {Verdict::kDone, scope.name + " may now hold " + format_usd(act.to) + unit};
 }
 
@@ -381,37 +378,26 @@ OperatorAnswer Scheduler::review(const OperatorAct& act) {
     known_short_.erase(s);
     tell_spent(s);
   }
-  unpark_reviewed(path);
+  unpark(path, false);  // short by that much more: asked again, the ledger says it
   return {Verdict::kDone, what + " by " + act.by + ", " + format_usd(cost) + unit + " charged to " +
                               charged_to + " (review " + std::to_string(reviews_) +
                               " of the campaign)"};
 }
 
-// Whoever is parked at one of them is short by that much more: asked again, the ledger says it.
-void Scheduler::unpark_reviewed(const std::vector<ScopeId>& path) {
+// As after a resume: what was parked at one of them is asked once more, in the plan's order.  What
+// a resume has put in line already is short no more.  `fits`: only what the new caps hold.
+void Scheduler::unpark(const std::vector<ScopeId>& scopes, bool fits) {
   for (std::uint32_t r = 0; 0 < rows_parked_ && r < phases_.size(); ++r) {
-    if (phases_[r] != RunPhase::kParked || !parked_rows_[r]) continue;
-    const std::vector<ScopeId> own = plan_.path(RunId(r));
-    if (std::ranges::any_of(own,
-                            [&](ScopeId s) { return std::ranges::find(path, s) != path.end(); }))
+    if (!parked_rows_[r] || (!fits && phases_[r] != RunPhase::kParked)) continue;
+    const std::vector<ScopeId> path = plan_.path(RunId(r));
+    const MicroUsd ask = plan_.task_of(RunId(r)).ask;
+    const bool there = std::ranges::any_of(
+        path, [&](ScopeId s) { return std::ranges::find(scopes, s) != scopes.end(); });
+    if (there && (!fits || std::ranges::all_of(path, [&](ScopeId s) {
+          return ask <= balances_[s.raw()].cap - balances_[s.raw()].spent;
+        })))
       unpark(RunId(r));
   }
-}
-
-// As after a resume: what was parked there is asked once more, in the plan's order.  What a resume
-// has put in line already is short no more.
-void Scheduler::unpark(const std::vector<ScopeId>& raised) {
-  const auto fits_now = [&](RunId run) {
-    const std::vector<ScopeId> path = plan_.path(run);
-    const bool there = std::ranges::any_of(
-        path, [&](ScopeId s) { return std::ranges::find(raised, s) != raised.end(); });
-    const MicroUsd ask = plan_.task_of(run).ask;
-    return there && std::ranges::all_of(path, [&](ScopeId s) {
-             return ask <= balances_[s.raw()].cap - balances_[s.raw()].spent;
-           });
-  };
-  for (std::uint32_t r = 0; 0 < rows_parked_ && r < phases_.size(); ++r)
-    if (parked_rows_[r] && fits_now(RunId(r))) unpark(RunId(r));
 }
 
 }  // namespace proctor

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "common/base/text.h"
+#include "common/base/words.h"
 #include "coordinator/aggregate/details.h"
 #include "coordinator/aggregate/end_causes.h"
 #include "coordinator/aggregate/format.h"
@@ -63,12 +64,11 @@ void append_head(std::string& out, const CampaignReport& report) {
     out += "**Warning:** " + code(warning, At::kText, 2'000) + "\n\n";
   if (const std::uint64_t open = report.analysis->open; 0 < open)
     out += fmt::format(
-        "**Interim: {} of {} runs are open{}.** Rates may still move, and nothing is compared "
-        "until "
+        "**Interim: {} of {} runs are {}.** Rates may still move, and nothing is compared until "
         "they have ended.\n\n",
-        open, t.planned, t.open < open ? " or parked for money" : "");
-  out += fmt::format("{} runs planned, {} ended, {} parked, {} open", t.planned, t.ended(),
-                     t.parked, t.open);
+        open, t.planned, awaited_words(open, report.analysis->for_money));
+  out += fmt::format("{} planned, {} ended, {} parked, {} open", counted(t.planned, "run"),
+                     t.ended(), t.parked, t.open);
   if (0 < t.cancelled) out += fmt::format(", {} cancelled", t.cancelled);
   if (0 < t.removed) out += fmt::format(", {} removed", t.removed);
   out += fmt::format("; spent {} {}.\n", format_usd(t.cost.total()), report.unit);
@@ -80,7 +80,7 @@ std::string contrast_line(const Contrast& c) {
   if (d.value) out += ", " + aggregate::points(*d.value);
   if (d.interval) out += " " + aggregate::points_between(*d.interval);
   if (c.adjusted) out += ", p " + md_p(*c.adjusted);
-  return out + fmt::format(", {} tasks", c.tasks);
+  return out + ", " + counted(c.tasks, "task");
 }
 
 void append_contrasts(std::string& out, const Analysis& analysis) {
@@ -106,8 +106,8 @@ void append_contrasts(std::string& out, const Analysis& analysis) {
 void append_removed(std::string& out, const Analysis& analysis) {
   const std::span<const Contrast> contrasts = of_agents(analysis.with_removed);
   if (contrasts.empty()) return;
-  out += fmt::format("\nWith the {} task{} taken out after runs had ended:\n\n",
-                     analysis.removed_tasks, analysis.removed_tasks == 1 ? "" : "s");
+  out += fmt::format("\nWith the {} taken out after runs had ended:\n\n",
+                     counted(analysis.removed_tasks, "task"));
   for (const Contrast& c : contrasts.first(std::min(kRowsShown, contrasts.size())))
     out += contrast_line(c) + "\n";
 }

@@ -85,8 +85,9 @@ Markup banners(const Context& c) {
   if (total.planned == 0) return banner("This campaign has no runs: there is nothing to report.");
   if (c.is_interim())
     out << banner(element("strong", "Interim. ") + number(c.analysis.open) + Markup(" of ") +
-                  number(total.planned) +
-                  Markup(" runs are open or parked for money: rates may still move, and no "
+                  number(total.planned) + Markup(" runs are ") +
+                  text(awaited_words(c.analysis.open, c.analysis.for_money)) +
+                  Markup(": rates may still move, and no "
                          "comparison is shown until they have ended or are cancelled."));
   if (!c.facts.provisional.empty())
     out << banner(element("strong", "Provisional. ") + text(c.facts.provisional));

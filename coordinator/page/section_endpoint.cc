@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "common/base/words.h"
 #include "common/stats/heterogeneity.h"
 #include "coordinator/aggregate/end_causes.h"
 #include "coordinator/aggregate/format.h"
@@ -104,9 +105,10 @@ Markup with_removed(Context& c) {
 
 Markup comparisons(Context& c) {
   if (c.is_interim())
-    return element("p", Markup("Not shown while ") + number(c.analysis.open) +
-                            Markup(" runs are open or parked for money (raise the budget, or "
-                                   "cancel them): no looks before the end are registered, and who "
+    return element("p", Markup("Not shown while ") + text(counted(c.analysis.open, "run")) +
+                            (c.analysis.open == 1 ? Markup(" is ") : Markup(" are ")) +
+                            text(awaited_words(c.analysis.open, c.analysis.for_money)) +
+                            Markup(": no looks before the end are registered, and who "
                                    "looks until it pleases finds a difference where there is "
                                    "none."));
   if (c.analysis.contrasts.empty())

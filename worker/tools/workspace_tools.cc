@@ -7,6 +7,7 @@
 
 #include "common/base/glob.h"
 #include "common/base/text.h"
+#include "common/base/words.h"
 #include "worker/tools/line_pattern.h"
 #include "worker/tools/text_lines.h"
 #include "worker/tools/tree_walk.h"
@@ -55,10 +56,6 @@ Result<std::string> contents(const Place& place, const std::string& path) {
     return Error{Errc::kExhausted, printable(path) + " has " + std::to_string(place.bytes) +
                                        " bytes, which is more than is read at once"};
   return beneath::read_file(place.at.dir.get(), place.at.name, kReadMost);
-}
-
-std::string with_number(std::uint64_t n, std::string_view what) {
-  return std::to_string(n) + " " + std::string(what) + (n == 1 ? "" : "s");
 }
 
 // A path as a model may say it again, whole.
@@ -213,7 +210,7 @@ ToolOutcome WorkspaceTools::read(const ReadFile& ask) const {
   out.text = lines.text;
   const std::uint64_t last = ask.offset - 1 + lines.shown;
   if (lines.shown == 0)
-    out.text = "[the file has " + with_number(lines.lines, "line") + "]\n";
+    out.text = "[the file has " + counted(lines.lines, "line") + "]\n";
   else if (last < lines.lines)
     out.text += "[lines " + std::to_string(ask.offset) + " to " + std::to_string(last) + " of " +
                 std::to_string(lines.lines) + "]\n";
@@ -241,8 +238,8 @@ ToolOutcome WorkspaceTools::search(const Search& ask) const {
   }
   ToolOutcome out;
   out.text = found.text;
-  out.text += "[" + with_number(found.hits, "line") + " in " + with_number(found.files, "file");
-  if (0 < found.skipped) out.text += ", " + with_number(found.skipped, "file") + " not searched";
+  out.text += "[" + counted(found.hits, "line") + " in " + counted(found.files, "file");
+  if (0 < found.skipped) out.text += ", " + counted(found.skipped, "file") + " not searched";
   if (found.more) out.text += "; there may be more";
   if (found.late) out.text += "; it took too long: name a folder or a glob";
   out.text += "]\n";
@@ -262,7 +259,7 @@ ToolOutcome WorkspaceTools::write(const WriteFile& ask) const {
       beneath::write_file(place->at.dir.get(), place->at.name, ask.content, place->mode);
   if (!done.ok()) return tool_failure(done.error().detail);
   ToolOutcome out;
-  out.text = printable(ask.path) + ": " + with_number(ask.content.size(), "byte") +
+  out.text = printable(ask.path) + ": " + counted(ask.content.size(), "byte") +
              (place->there ? ", replaced" : ", created");
   out.changes.push_back(std::move(change));
   return out;
@@ -281,8 +278,8 @@ ToolOutcome WorkspaceTools::edit(const EditFile& ask) const {
       beneath::write_file(place->at.dir.get(), place->at.name, edited->text, place->mode);
   if (!done.ok()) return tool_failure(done.error().detail);
   ToolOutcome out;
-  out.text = printable(ask.path) + ": " + with_number(edited->lines.size(), "replacement") +
-             ", line " + std::to_string(edited->lines.front());
+  out.text = printable(ask.path) + ": " + counted(edited->lines.size(), "replacement") + ", line " +
+             std::to_string(edited->lines.front());
   out.changes.push_back({ask.path, sha256(*before), sha256(edited->text)});
   return out;
 }

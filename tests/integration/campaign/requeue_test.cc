@@ -34,7 +34,9 @@ TEST_SUITE("money") {
     scene.edit(scene.folder() / "campaign.yaml", "strata: [language, type]",
                "infrastructure_retries: 1\nstrata: [language, type]");
     need_ready(scene, "add");
-    REQUIRE(scene.run("run").exit_code == 1);  // nothing was measured
+    const CommandOutcome ran = scene.run("run");
+    REQUIRE(ran.exit_code == 1);  // nothing was measured
+    CHECK_MESSAGE(contains(ran.err, " all --invalid, then "), ran.err);
     REQUIRE(scene.number("SELECT count(*) FROM runs WHERE outcome = 'invalid'") == 2);
     const CommandOutcome plain = scene.run("requeue", {"all"});
     CHECK(plain.exit_code == 2);
@@ -104,6 +106,7 @@ TEST_SUITE("money") {
                   vain.err);
     scene.open_gate();
     CHECK(ran.wait(std::chrono::seconds(180)) == 0);
+    CHECK_FALSE(contains(scene.said(), "proctor requeue"));
     check_audit(scene);
     scene.require_nothing_left();
   }
@@ -126,6 +129,8 @@ TEST_SUITE("money") {
     const std::string why = scene.run("explain", {"add/gated/r1"}).out;
     CHECK_MESSAGE(contains(why, "    judged again from the same patch, 2 times, "), why);
     CHECK_MESSAGE(contains(why, "/gate is not there"), why);
+    const std::string story = scene.run("story", {"add/gated/r1"}).out;
+    CHECK_MESSAGE(contains(story, "; judged again from the same patch, 2 times, "), story);
     CHECK_MESSAGE(contains(why, "    patch: applied, exact\n"), why);
     CHECK_MESSAGE(contains(why, "    gate patch: pass\n"), why);
     check_audit(scene);

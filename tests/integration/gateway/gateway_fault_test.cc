@@ -67,7 +67,7 @@ TEST_SUITE("gateway campaign") {
       CHECK(contains(done.err, row.told));
       CHECK(contains(done.err, "came to no verdict"));
       const CommandOutcome report = g.scene.run("report");
-      CHECK_MESSAGE(contains(report.out, "1 of 1 runs (1 for want of a model)"), report.out);
+      CHECK_MESSAGE(contains(report.out, "1 of 1 run (1 for want of a model)"), report.out);
       CHECK(contains(flat(report.out), row.told));
       CHECK(contains(flat(g.scene.run("status").out), row.told));
       CHECK(contains(g.scene.run("explain", {"add/agent/r1"}).out, row.told));

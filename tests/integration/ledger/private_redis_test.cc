@@ -44,6 +44,24 @@ TEST_SUITE("ledger") {
     CHECK(::kill(pid, 0) != 0);
   }
 
+  TEST_CASE("a server that ends at once is told with the cause, however much it wrote before") {
+    const TempDir dir = must(TempDir::create("ledger"));
+    const fs::path bin = dir.path() / "bin";
+    must(make_dirs(bin));
+    must(write_file(
+        bin / "redis-server",
+        "#!/bin/sh\nfor i in 1 2 3 4 5 6 7 8 9; do\n  printf 'line\\n\\n\\n\\n\\n\\n\\n'\n"
+        "done\nprintf '%0600d\\n' 0 | fold -w 20\necho 'Failed opening: no room left'\nexit 1\n"));
+    fs::permissions(bin / "redis-server", fs::perms::owner_all);
+    const std::string before = ::getenv("PATH");
+    ::setenv("PATH", (bin.string() + ":" + before).c_str(), 1);
+    const auto refused = PrivateRedis::start(dir.path() / "state");
+    ::setenv("PATH", before.c_str(), 1);
+    CHECK(code_of(refused) == Errc::kUnavailable);
+    CHECK_MESSAGE(refused.error().detail.ends_with("; Failed opening: no room left"),
+                  refused.error().detail);
+  }
+
   TEST_CASE("the address of a server that was killed is not left behind") {
     const TempDir dir = must(TempDir::create("ledger"));
     const fs::path file = PrivateRedis::address_file(dir.path());

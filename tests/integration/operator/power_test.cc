@@ -132,6 +132,17 @@ TEST_SUITE("power") {
                   frozen.out);
   }
 
+  TEST_CASE("all agents that are not compared with each other are named") {
+    CampaignShape shape;
+    shape.methods = {"noop", solving_method("a"), solving_method("b"), solving_method("c")};
+    const CampaignScene scene(shape);
+    const CommandOutcome told = scene.run("check");
+    CHECK_MESSAGE(contains(told.out, "note: a, b and c are compared with others"), told.out);
+    CHECK_MESSAGE(contains(told.out, "analysis.contrasts: [[a, b], [a, c], [b, c]] into"),
+                  told.out);
+    CHECK_MESSAGE(contains(told.out, ": 1 task x 4 methods x 2 replicates, at most"), told.out);
+  }
+
   TEST_CASE("files are written beside each other, and say what they are of") {
     const CampaignScene scene;
     const fs::path out = scene.temp() / "power";

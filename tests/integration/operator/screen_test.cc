@@ -204,6 +204,10 @@ TEST_SUITE("screen") {
     const CommandOutcome poor =
         scene.run("screen", {"--repeats", "1", "--load-repeats", "1", "--usd", "0.000001"}, kLong);
     CHECK_MESSAGE(poor.exit_code == 3, (poor.err + poor.out));
+    CHECK_MESSAGE(contains(poor.out, "go on with: proctor screen " + scene.folder().string() +
+                                         " add --repeats 1 --load-repeats 1 --usd 0.000001\n"),
+                  poor.out);
+    CHECK_MESSAGE(contains(poor.err, "Alone: 1 repeat of each state of 1 task\n"), poor.err);
     CHECK_MESSAGE(verdict_of(scene, "add") == "unjudged", poor.out);
     CHECK(!fs::exists(scene.folder() / "reports/quarantine.txt"));
     const CommandOutcome task = scene.run("screen", {"ad"});

@@ -364,8 +364,16 @@ TEST_SUITE("aggregate") {
       input.runs.front().state = state;
       CHECK_FALSE(may_be_compared("camp", input.runs).ok());
     }
-    CHECK(render_text(report).find("not shown while 1 runs are open or parked") !=
+    CHECK(render_text(report).find("not shown while 1 run is open: no") != std::string::npos);
+    input.runs.back().state = RunRecord::State::kParked;
+    CHECK(render_text(build_report(input)).find("2 runs are open or parked for money (raise") !=
           std::string::npos);
+    input.runs.front().state = RunRecord::State::kParked;
+    CHECK(render_text(build_report(input)).find("2 runs are parked for money (raise") !=
+          std::string::npos);
+    input.runs.front().state = RunRecord::State::kRunning;
+    input.runs.back().parked_why = "its method is broken";  // over, and for no money
+    CHECK(build_report(input).analysis->for_money == 0);
     // Nor does it give them to programs.
     CHECK(render_json(report).find("\"interim\":true") != std::string::npos);
     CHECK(render_contrasts_csv(*report.analysis).find("noop") == std::string::npos);
@@ -404,7 +412,7 @@ TEST_SUITE("aggregate") {
     CHECK(*c.loss_p < 0.05);
     CHECK(c.bounds->identified.low < 0.0001);
     const std::string note = contrast_sentence(c, plan);
-    CHECK(note.find("1 tasks without a scorable run of a") != std::string::npos);
+    CHECK(note.find("1 task without a scorable run of a") != std::string::npos);
     CHECK(note.find("unequal loss") != std::string::npos);
   }
 

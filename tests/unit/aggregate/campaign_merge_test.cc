@@ -126,9 +126,9 @@ TEST_SUITE("merge") {
          [](MergeScene& s) { s.registration.cost_model = sha256("prices"); }},
         {"the plan of analysis of b is another",
          [](MergeScene& s) { s.registration.analysis_plan.emplace(); }},
-        {"1 runs of b are open",
+        {"1 run of b is open:",
          [](MergeScene& s) { s.runs.runs[0].state = RunRecord::State::kRunning; }},
-        {"1 runs of b are open or parked for money",
+        {"1 run of b is parked for money:",
          [](MergeScene& s) { s.runs.runs[0].state = RunRecord::State::kParked; }},
         {"they have no task in common",
          [](MergeScene& s) {

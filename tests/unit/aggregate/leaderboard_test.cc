@@ -127,7 +127,7 @@ TEST_SUITE("leaderboard") {
     const BoardTable& t = board.tables.front();
     REQUIRE(t.differences.size() == 4);
     CHECK(t.differences[0] == "caps of a run differ: (none) (tokens 1000)");
-    CHECK(t.differences[3] == "two of b-2: 1 runs were parked, cancelled or removed");
+    CHECK(t.differences[3] == "two of b-2: 1 run parked, cancelled or removed");
     const std::string text = render_leaderboard_text(board);
     CHECK(text.find("unverified, for reports of its runs are missing: one of a-1") !=
           std::string::npos);

@@ -242,7 +242,7 @@ TEST_SUITE("aggregate") {
     CHECK(report.total.model_unavailable == 1);
     const std::string text = render_text(report);
     CHECK(text.find("Runs that came to no verdict, by cause") != std::string::npos);
-    CHECK(text.find("b: 1 of 1 runs (1 for want of a model)") != std::string::npos);
+    CHECK(text.find("b: 1 of 1 run (1 for want of a model)") != std::string::npos);
     CHECK(text.find("1 acceptance_error of a: a check could not be completed") !=
           std::string::npos);
   }

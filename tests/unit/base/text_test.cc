@@ -2,11 +2,27 @@
 #include <doctest/doctest.h>
 
 #include "common/base/text.h"
+#include "common/base/words.h"
 #include "common/base/worker_name.h"
 
 using namespace proctor;
 
 TEST_SUITE("base") {
+  TEST_CASE("one thing is told from many") {
+    CHECK(counted(0, "run") == "0 runs");
+    CHECK(counted(1, "task") == "1 task");
+    CHECK(counted(2, "run") == "2 runs");
+  }
+
+  TEST_CASE("the end of what a program wrote is told whole, on one line") {
+    CHECK(last_lines("", 9) == "");
+    CHECK(last_lines("a\r\nb\n\n", 9) == "a\\x0d; b");
+    std::string noise;
+    for (int i = 0; i < 40; ++i) noise += "\x1b\n";
+    CHECK(last_lines(noise + "cause\n", 60).ends_with("; cause"));
+    CHECK(last_lines("abcdef", 3) == "def");
+  }
+
   TEST_CASE("what reorders, hides or moves text on a terminal is spelled in hexadecimal") {
     const struct {
       const char* from;

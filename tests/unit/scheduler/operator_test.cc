@@ -177,6 +177,7 @@ TEST_SUITE("scheduler") {
     CHECK(plain.verdict == Verdict::kUnchanged);
     CHECK(plain.text.find("1 run ended invalid: --invalid") != std::string::npos);
     CHECK(desk.act(again({RunId(1), RunId(2)})).verdict == Verdict::kUnchanged);
+    CHECK(desk.core.reopens(RunId(0)) == Scheduler::Reopens::kYes);
     CHECK(desk.act(again({RunId(0), RunId(2)})).verdict == Verdict::kDone);
     REQUIRE(desk.facts<RunReopened>().size() == 1);
     CHECK(desk.facts<RunReopened>()[0].attempt == attempt_of(0));
@@ -206,6 +207,8 @@ TEST_SUITE("scheduler") {
 
     // So does this one.
     end_invalid(desk, attempt_of(0, 2));
+    CHECK(desk.core.reopens(RunId(0)) == Scheduler::Reopens::kUsedUp);
+    CHECK(desk.core.reopens(RunId(1)) == Scheduler::Reopens::kNotInvalid);
     CHECK(desk.act(again({RunId(0)})).verdict == Verdict::kUnchanged);
     CHECK(desk.core.phase(RunId(0)) == RunPhase::kEnded);
     CHECK(desk.core.counts().ended_total() == 2);
@@ -219,6 +222,7 @@ TEST_SUITE("scheduler") {
     const OperatorAnswer answer = desk.act(again({RunId(0)}));
     CHECK(answer.verdict == Verdict::kUnchanged);
     CHECK(answer.text.find("by what the agent did") != std::string::npos);
+    CHECK(desk.core.reopens(RunId(0)) == Scheduler::Reopens::kOfTheAgent);
     desk.result("w", attempt_of(1), 10);
     CHECK(desk.act(again({RunId(1)})).verdict == Verdict::kUnchanged);
     CHECK(desk.facts<RunReopened>().empty());

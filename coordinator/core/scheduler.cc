@@ -72,6 +72,7 @@ std::vector<Command> Scheduler::on(const Event& event, Time now) {
   end_waits();
   look_at_gates();
   dispatch();
+  end_waits();  // it may have parked the last that was in line
   finish_step();
   return std::exchange(out_, {});
 }

@@ -132,9 +132,14 @@ OperatorAnswer Scheduler::cancel(OperatorFact& fact) {
 }
 
 OperatorAnswer Scheduler::requeue(OperatorFact& fact) {
-  if (0 < std::erase_if(fact.act.runs, [&](RunId run) { return gates_.is_closed(plan_, run); }) &&
-      fact.act.runs.empty())
-    return {Verdict::kUnchanged, kStageClosed};
+  const std::size_t closed =
+      std::erase_if(fact.act.runs, [&](RunId run) { return gates_.is_closed(plan_, run); });
+  if (0 < closed && fact.act.runs.empty()) return {Verdict::kUnchanged, kStageClosed};
+  if (0 < closed) {
+    OperatorAnswer others = requeue(fact);
+    others.text.insert(0, counted(closed) + " left out, for " + kStageClosed + "; the others: ");
+    return others;
+  }
   if (fact.act.invalid) return reopen(fact);
   std::vector<RunId> changed;
   const std::set<RunId> was_shut = shut_;

@@ -16,8 +16,8 @@
 namespace proctor {
 namespace {
 
-// Whoever is stopped forks no more: each pass finds those that were quicker than the one before.
-constexpr int kPasses = 50;
+// Then a sandbox makes processes faster than they are found.
+constexpr std::chrono::seconds kPatience{1};
 
 void signal_member(const TreeMember& member, int signo) {
   const UniqueFd fd(static_cast<int>(::syscall(SYS_pidfd_open, member.pid, 0)));
@@ -99,18 +99,22 @@ void Suspension::suspend(pid_t root) {
   if (!frozen_) stop_tree(root);
 }
 
+// Whoever stands forks no more, but a signal stops nobody at once: the child of a fork that was
+// under way when it came shows later.  So two looks in a row have to find all of them standing.
 void Suspension::stop_tree(pid_t root) {
-  for (int pass = 0; pass < kPasses; ++pass) {
-    bool anyone = false;
+  const auto give_up = std::chrono::steady_clock::now() + kPatience;
+  for (int still = 0; still < 2;) {
+    ++still;
     for (const TreeMember& m : tree_below(root)) {
-      if (stands(m.state) || stopped_.contains(m.pid)) continue;
-      anyone = true;
+      // One that waits for the child of its vfork, which stands, stops before it does anything.
+      if (stands(m.state) || (m.state == 'D' && stopped_.contains(m.pid))) continue;
+      still = 0;
       signal_member(m, SIGSTOP);
       stopped_.insert(m.pid);
     }
-    if (!anyone) return;
+    if (still == 0 && give_up < std::chrono::steady_clock::now())
+      return log::warn("a sandbox makes processes faster than they can be stopped");
   }
-  log::warn("a sandbox makes processes faster than they can be stopped; some of it goes on");
 }
 
 void Suspension::resume(pid_t root) {

@@ -121,7 +121,6 @@ fs::path bounded_folder(const fs::path& dir) {
 
 Result<BoundedDisks> BoundedDisks::open(const fs::path& root, const fs::path& life) {
   if (::geteuid() != 0) return Error{Errc::kUnavailable, "bounded disks: not root"};
-  PROCTOR_CHECK_OK(make_dirs(root));
   BoundedDisks out(root, life);
   PROCTOR_TRY(const TempDir dir, TempDir::create("probe", life));
   const Status tried = out.mount(dir.path(), {1, 1});
@@ -137,6 +136,7 @@ Result<fs::path> BoundedDisks::blank(const DiskBound& bound) const {
   fs::path image = root_ / (std::to_string(size.blocks) + "-" + inodes + ".ext4");
   std::error_code ec;
   if (fs::exists(image, ec)) return image;
+  PROCTOR_CHECK_OK(make_dirs(root_));  // also where it was deleted
   PROCTOR_TRY(const TempDir dir, TempDir::create("new", life_));
   const fs::path made = dir.path() / "image";
   CommandSpec mkfs;

@@ -54,7 +54,6 @@ std::string_view placeless(std::string_view owner) {
 }  // namespace
 
 Result<Life> Life::begin(const fs::path& owner_dir) {
-  PROCTOR_CHECK_OK(make_dirs(owner_dir));
   // Until the new folder is locked nobody may take it for a dead one.
   PROCTOR_TRY(const FileLock owner, FileLock::acquire(owner_dir / kLock));
   std::string name = (owner_dir / "life-XXXXXX").string();
@@ -69,6 +68,13 @@ Life::~Life() {
   std::error_code ec;
   fs::remove(dir_ / kLock, ec);
   fs::remove(dir_, ec);  // only when empty
+}
+
+Status Life::stay() {
+  if (std::error_code ec; fs::exists(dir_ / kLock, ec)) return ok_status();
+  PROCTOR_TRY(const FileLock owner, FileLock::acquire(dir_.parent_path() / kLock));
+  PROCTOR_TRY(lock_, FileLock::acquire(dir_ / kLock));
+  return ok_status();
 }
 
 Result<fs::path> Life::take_over(const fs::path& dir) const {

@@ -20,6 +20,8 @@ class Life {
 
   const fs::path& dir() const { return dir_; }
   std::string name() const { return dir_.filename().string(); }
+  // Makes its folder anew, under the same name, where somebody has deleted it.
+  Status stay();
   // Makes a folder of a life that is over, with what is mounted below it, ours; its new place.
   // kNotFound: no such folder of a dead life of this owner.
   Result<fs::path> take_over(const fs::path& dir) const;

@@ -67,7 +67,6 @@ Result<std::unique_ptr<Workspace>> MountedWorkspace::adopt(const Snapshot& snaps
   if (const fs::path& below = mount->layers().setup; !below.empty()) {
     PROCTOR_TRY(ws->layer_, open_setup_layer(below.parent_path()));
   }
-  PROCTOR_TRY(ws->below_, TreeMark::of(snapshot.tree_dir.parent_path()));
   ws->merged_ = mount->merged();
   ws->mount_ = std::move(mount);
   ws->has_volume_ = volume == Volume::kMade;
@@ -87,7 +86,6 @@ OverlayLayers MountedWorkspace::layers() const {
 
 Status MountedWorkspace::prepare() {
   if (!overlays_) return prepare_copy();
-  PROCTOR_TRY(below_, TreeMark::of(snapshot_.tree_dir.parent_path()));
   PROCTOR_TRY(mount_, overlays_->take(layers()));
   merged_ = mount_->merged();
   return ok_status();
@@ -360,8 +358,8 @@ Result<std::vector<std::string>> MountedWorkspace::changed_under(
 }
 
 Status MountedWorkspace::whole(TreeMark::Look look) const {
-  if (!below_) return ok_status();
-  PROCTOR_CHECK_OK(below_->check(look));
+  if (!mount_) return ok_status();
+  PROCTOR_CHECK_OK(mount_->whole(look));
   std::error_code ec;
   if (!layer_ || fs::is_directory(layer_->work(), ec)) return ok_status();
   return Error{Errc::kUnavailable, "what setup made was deleted while it was used: " +

@@ -96,7 +96,6 @@ class MountedWorkspace final : public Workspace {
   std::optional<FileLock>
       use_;  // of its tree: below the overlay, and the objects it is compared to
   std::shared_ptr<OverlayPool> overlays_;
-  std::optional<TreeMark> below_;  // of an overlay
   ObjectId content_;
   WorkspaceSetup setup_;
   std::optional<SetupLayer> layer_;

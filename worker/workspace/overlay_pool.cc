@@ -92,6 +92,7 @@ Result<std::unique_ptr<OverlayMount>> OverlayMount::adopt(fs::path dir, OverlayL
   std::unique_ptr<OverlayMount> left(new OverlayMount(std::move(dir), std::move(layers), means));
   left->adopted_ = true;
   PROCTOR_TRY(left->use_, use_tree(left->layers_.tree.parent_path()));
+  PROCTOR_TRY(left->below_, TreeMark::of(left->layers_.tree.parent_path()));
   if (auto setup = read_file(left->dir_ / kSetupNote, kPathBytes); setup.ok()) {
     left->layers_.setup = std::move(setup).value();
     PROCTOR_TRY(left->use_setup_, use_tree(left->layers_.setup.parent_path()));
@@ -153,6 +154,7 @@ Status OverlayMount::lay_below(const fs::path& setup) {
 
 Status OverlayMount::mount(const BoundedDisks* disks) {
   PROCTOR_TRY(use_, use_tree(layers_.tree.parent_path()));
+  PROCTOR_TRY(below_, TreeMark::of(layers_.tree.parent_path()));
   if (0 < layers_.bound.bytes && disks != nullptr) {
     use_bounded_disk();
     PROCTOR_CHECK_OK(disks->mount(dir_, layers_.bound));
@@ -182,7 +184,7 @@ void OverlayMount::remove(RemovalCost& cost) {
 }
 
 bool OverlayMount::untouched() const {
-  if (adopted_) return false;
+  if (adopted_ || !whole(TreeMark::Look::kSentinel).ok()) return false;
   struct stat now {};
   if (::lstat(upper_.c_str(), &now) != 0) return false;
   return same_time(now.st_ctim, as_made_.st_ctim) && same_time(now.st_mtim, as_made_.st_mtim) &&
@@ -211,7 +213,8 @@ std::unique_ptr<OverlayMount> OverlayPool::take_resting(const OverlayLayers& lay
 
 Result<std::unique_ptr<OverlayMount>> OverlayPool::take(OverlayLayers layers) {
   layers.own_user = layers.own_user && views_;
-  if (auto resting = take_resting(layers)) return resting;
+  while (auto resting = take_resting(layers))  // but for one whose folders were deleted meanwhile
+    if (resting->untouched()) return resting;
   OverlayMeans means{kind_, disks_ ? &*disks_ : nullptr, remover_};
   if (layers.own_user) {
     auto view = views_->take();

@@ -20,6 +20,7 @@
 #include "worker/workspace/bounded_disk.h"
 #include "worker/workspace/own_view.h"
 #include "worker/workspace/removal.h"
+#include "worker/workspace/tree_mark.h"
 #include "worker/workspace/workspace_kind.h"
 
 namespace proctor {
@@ -68,9 +69,11 @@ class OverlayMount {
   std::shared_ptr<const OwnUser> user() const { return view_ ? view_->user() : nullptr; }
   // On its bounded disk, for homes and results; none: it has no such disk.
   std::optional<fs::path> beside() const;
-  // Is it exactly as it was mounted?  Nothing in the upper layer, and the layer's own folder with
-  // the same times, owner, mode and extended attributes: any change to it moves its ctime, which
-  // nobody can set back.  Of an adopted one nobody knows.
+  // Is the tree below what it was when it was mounted?
+  Status whole(TreeMark::Look look) const { return below_->check(look); }
+  // Is it exactly as it was mounted?  The same tree, nothing in the upper layer, and the layer's
+  // own folder with the same times, owner, mode and extended attributes: any change to it moves its
+  // ctime, which nobody can set back.  Of an adopted one nobody knows.
   bool untouched() const;
   // Unmounts it for good: the upper layer is the caller's to move away.  kUnavailable while
   // something uses it; it is then as it was.
@@ -95,6 +98,7 @@ class OverlayMount {
   std::shared_ptr<const OwnView> view_;
   bool removed_ = false;
   std::optional<FileLock> use_, use_setup_;  // of the layers below
+  std::optional<TreeMark> below_;            // none: it could not be mounted
   bool adopted_ = false;
   struct stat as_made_ {};
   std::string attributes_as_made_;

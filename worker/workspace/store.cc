@@ -98,6 +98,7 @@ class Store final : public WorkspaceStore {
             repository.submodules};
     {
       const std::lock_guard guard(mutex_);
+      PROCTOR_CHECK_OK(life_.stay());
       if (const auto it = known_.find(key); it != known_.end() && is_there(it->second))
         return it->second;
     }
@@ -229,7 +230,7 @@ class Store final : public WorkspaceStore {
   const MirrorStore mirrors_;
   const TreeStore trees_;
   const SetupLayers layers_;
-  const Life life_;
+  Life life_;                              // mutex_
   std::shared_ptr<OverlayPool> overlays_;  // null: workspaces are copies
   std::vector<std::string> living_;        // other lives of this owner, at the start
   std::set<std::string> volumes_kept_;     // of this owner's dead lives

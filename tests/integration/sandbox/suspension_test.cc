@@ -34,10 +34,24 @@ bool wait_for(const std::function<bool()>& condition) {
   return false;
 }
 
+// A shell that waits for the child of its vfork, which was stopped before its exec, is 'D' until
+// that goes on.
 bool all_stopped(pid_t root) {
   return std::ranges::all_of(tree_below(root), [](const TreeMember& m) {
-    return m.state == 'T' || m.state == 'Z' || m.state == 'X';
+    return m.state == 'T' || m.state == 'D' || m.state == 'Z' || m.state == 'X';
   });
+}
+
+char state_of(pid_t pid) {
+  for (const TreeMember& m : tree_below(::getpid()))
+    if (m.pid == pid) return m.state;
+  return '?';
+}
+
+// Once it stands: a fork that was under way when the signal came has come to its end.
+void stop(pid_t pid) {
+  ::kill(pid, SIGSTOP);
+  REQUIRE(wait_for([&] { return state_of(pid) == 'T'; }));
 }
 
 }  // namespace
@@ -47,11 +61,11 @@ TEST_SUITE("suspension") {
     Child outer = start_tree();
     const pid_t root = outer.pid();
     REQUIRE(wait_for([&] { return 3 <= tree_below(root).size(); }));
-    ::kill(root, SIGSTOP);  // stands for bwrap, which only waits
+    stop(root);  // stands for bwrap, which only waits
     Cgroup none;
     Suspension suspension(none);
     suspension.suspend(root);
-    CHECK(wait_for([&] { return all_stopped(root); }));
+    CHECK(all_stopped(root));
     // One that was ending when it was stopped may still go.
     const auto standing = [&] {
       std::vector<pid_t> pids;
@@ -75,20 +89,14 @@ TEST_SUITE("suspension") {
     Child outer = start_tree();
     const pid_t root = outer.pid();
     REQUIRE(wait_for([&] { return 3 <= tree_below(root).size(); }));
-    ::kill(root, SIGSTOP);
+    stop(root);
     const pid_t own = tree_below(root).front().pid;
-    ::kill(own, SIGSTOP);
-    const auto state_of_own = [&] {
-      for (const TreeMember& m : tree_below(root))
-        if (m.pid == own) return m.state;
-      return '?';
-    };
-    REQUIRE(wait_for([&] { return state_of_own() == 'T'; }));
+    stop(own);
     Cgroup none;
     Suspension suspension(none);
     suspension.suspend(root);
     suspension.resume(root);
-    CHECK(state_of_own() == 'T');
+    CHECK(state_of(own) == 'T');
     ::kill(root, SIGCONT);
     for (const TreeMember& m : tree_below(root)) ::kill(m.pid, SIGKILL);
     outer.stop(milliseconds(0));

@@ -88,14 +88,18 @@ TEST_SUITE("workspace") {
       auto store = open_store(root, kind);
       create(*store, snapshot_of(*store, repo.pinned()), "first");
       const Digest key = sha256("setup");
-      for (const std::vector<const char*>& gone : {std::vector{"trees"},
-                                                   {"mirrors"},
-                                                   {"layers"},
-                                                   {"apply.git"},
-                                                   {"trees", "mirrors", "layers", "apply.git"}}) {
+      for (const std::vector<const char*>& gone :
+           {std::vector{"trees"},
+            {"mirrors"},
+            {"layers"},
+            {"apply.git"},
+            {"workspaces"},
+            {"trees", "mirrors", "layers", "apply.git", "workspaces"}}) {
         CAPTURE(to_string(kind));
         CAPTURE(gone.front());
-        for (const char* folder : gone) REQUIRE(remove_tree(root / folder).ok());
+        create(*store, snapshot_of(*store, repo.pinned()), "rests");
+        for (const char* folder : gone)  // but for what is mounted there
+          static_cast<void>(remove_tree(root / folder));
         const Snapshot again = snapshot_of(*store, repo.pinned());
         auto made = create(*store, again, "again");
         put(made->dir() / "README.md", "x\n");

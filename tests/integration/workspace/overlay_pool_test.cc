@@ -19,12 +19,13 @@ struct Pooled {
   TempDir temp = TempDir::create("overlay-pool").value();
   fs::path lives = temp.path() / "lives";
   // The lock of an entry lies beside it.
-  OverlayLayers layers{temp.path() / "entry/git", temp.path() / "entry/tree"};
+  OverlayLayers layers{temp.path() / "entry/git", temp.path() / "entry/work"};
   Pooled() {
     REQUIRE(make_dirs(lives).ok());
     put(layers.git / ".git/HEAD", "ref: refs/heads/main\n");
     put(layers.tree / "src/a.txt", "a\n");
     put(layers.tree / "README", "hello\n");
+    put(temp.path() / "entry" / kTreeSentinel, "boot\n");
   }
 };
 
@@ -156,7 +157,8 @@ TEST_SUITE("overlay pool") {
       CAPTURE(to_string(kind));
       Pooled p;
       OverlayLayers second = p.layers;
-      second.tree = p.temp.path() / "other";
+      second.tree = p.temp.path() / "other/work";
+      put(p.temp.path() / "other" / kTreeSentinel, "boot\n");
       put(second.tree / "file", "other\n");
       OverlayPool pool(p.lives, kind);
       std::vector<std::unique_ptr<OverlayMount>> taken;

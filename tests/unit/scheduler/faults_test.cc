@@ -496,6 +496,40 @@ TEST_SUITE("scheduler") {
     }
   }
 
+  TEST_CASE("a life decides what waits for a start before it ends, also when money ends it") {
+    for (const bool escalate : {true, false}) {
+      CAPTURE(escalate);
+      SchedulerSettings s = settings();
+      s.retries.escalate = escalate;
+      PlanView plan = mixed({{1, 0}, {0, 1}});
+      plan.scopes[2].cap = micro(5);
+      Desk next(plan, s);
+      next.core.restore_fact(RunParked{RunId(1), ScopeId(2), micro(5), WallTime(1)});
+      REQUIRE(next.core
+                  .restore_note(note_of(FaultFact{{FaultSubject::Kind::kMethod, 0},
+                                                  FaultFact::Verdict::kFailed,
+                                                  attempt_of(0),
+                                                  WorkerId("w"),
+                                                  could_not_start("exit 127"),
+                                                  could_not_start("exit 127"),
+                                                  {}}))
+                  .ok());
+      RestoredAttempt had;
+      had.attempt = attempt_of(0);
+      had.state = AttemptState::kFinished;
+      had.has_result = had.infrastructure = had.settled = true;
+      had.termination = Termination::kAgentUnavailable;
+      next.core.restore_attempt(had);
+      next.start();
+      REQUIRE(next.core.phase(RunId(0)) == RunPhase::kParked);
+      next.feed(TimerFired{});  // the other is parked as it was
+      CHECK(next.core.phase(RunId(1)) == RunPhase::kParked);
+      CHECK(next.core.phase(RunId(0)) == (escalate ? RunPhase::kHeld : RunPhase::kEnded));
+      CHECK(next.ended.has_value() == !escalate);
+      CHECK(next.core.counts().ended[3] == (escalate ? 0 : 1));
+    }
+  }
+
   TEST_CASE("what is parked outlives the coordinator, and a requeue too") {
     Desk desk(mixed({{0, 0}, {0, 0}, {1, 0}}));
     desk.start();

@@ -380,7 +380,15 @@ TEST_SUITE("scheduler") {
     desk.result("w", attempt_of(1), 1, Termination::kOperatorCancel);
     CHECK(desk.assigned == Attempts{attempt_of(0), attempt_of(1), attempt_of(2)});
     CHECK(desk.act(Kind::kRequeue, {RunId(1)}).verdict == Verdict::kUnchanged);
-    CHECK(desk.act(Kind::kRequeue, {RunId(1), RunId(3)}).verdict == Verdict::kUnchanged);
+    OperatorAct act;
+    act.kind = Kind::kRequeue;
+    act.runs = {RunId(1), RunId(3)};
+    for (const bool invalid : {false, true}) {
+      act.invalid = invalid;
+      const OperatorAnswer mixed = desk.act(act);
+      CHECK(mixed.verdict == Verdict::kUnchanged);
+      CHECK_MESSAGE(mixed.text.find(kStageClosed) != std::string::npos, mixed.text);
+    }
     CHECK(desk.core.phase(RunId(1)) == RunPhase::kCancelled);
     Desk next(plan);
     inherit(next, desk);

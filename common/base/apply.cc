@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
@@ -12,6 +11,7 @@
 #include "common/base/assert.h"
 #include "common/base/git_program.h"
 #include "common/base/limits.h"
+#include "common/base/parse.h"
 #include "common/base/text.h"
 
 namespace proctor {
@@ -188,26 +188,18 @@ struct HunkHeader {
   Counts said{1, 1};
 };
 
-bool eat(std::string_view& text, std::string_view what) {
-  if (!text.starts_with(what)) return false;
-  text.remove_prefix(what.size());
-  return true;
-}
-
 bool eat_range(std::string_view& text, std::string_view& begin, std::uint64_t& lines) {
   begin = text.substr(0, text.find_first_not_of("0123456789"));
   text.remove_prefix(begin.size());
-  if (!eat(text, ",")) return !begin.empty();
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), lines);
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  return !begin.empty() && error == std::errc{};
+  return !begin.empty() && (!take_word(text, ",") || take_number(text, lines));
 }
 
 std::optional<HunkHeader> hunk_header(std::string_view text) {
   HunkHeader h;
   h.rest = text.substr(0, text.find('\n'));
-  if (!eat(h.rest, "@@ -") || !eat_range(h.rest, h.before, h.said.before) || !eat(h.rest, " +") ||
-      !eat_range(h.rest, h.after, h.said.after) || !h.rest.starts_with(" @@"))
+  if (!take_word(h.rest, "@@ -") || !eat_range(h.rest, h.before, h.said.before) ||
+      !take_word(h.rest, " +") || !eat_range(h.rest, h.after, h.said.after) ||
+      !h.rest.starts_with(" @@"))
     return std::nullopt;
   return h;
 }

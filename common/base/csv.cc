@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/base/parse.h"
+
 namespace proctor {
 namespace {
 constexpr std::string_view kBom = "\xEF\xBB\xBF";  // spreadsheets like to write one
@@ -16,15 +18,12 @@ std::string_view without_sign(std::string_view text) {
 
 // A sign, digits, a point and digits, "e", a sign and digits.
 bool is_number(std::string_view field) {
-  const auto digits = [](std::string_view part) {
-    return !part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos;
-  };
   const std::size_t e = field.find('e');
-  if (e != std::string_view::npos && !digits(without_sign(field.substr(e + 1)))) return false;
+  if (e != std::string_view::npos && !all_digits(without_sign(field.substr(e + 1)))) return false;
   field = without_sign(field.substr(0, e));
   const std::size_t point = field.find('.');
-  return digits(field.substr(0, point)) &&
-         (point == std::string_view::npos || digits(field.substr(point + 1)));
+  return all_digits(field.substr(0, point)) &&
+         (point == std::string_view::npos || all_digits(field.substr(point + 1)));
 }
 }  // namespace
 

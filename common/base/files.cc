@@ -7,11 +7,13 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <system_error>
 
+#include "common/base/parse.h"
 #include "common/base/unique_fd.h"
 
 namespace proctor {
@@ -231,13 +233,9 @@ void spread_subfolders(const fs::path& dir) {
 bool is_safe_relative(std::string_view relative) {
   if (relative.empty() || relative.front() == '/') return false;
   if (relative.find('\0') != std::string_view::npos) return false;
-  while (true) {
-    const std::size_t slash = relative.find('/');
-    const std::string_view part = relative.substr(0, slash);
-    if (part.empty() || part == "." || part == "..") return false;
-    if (slash == std::string_view::npos) return true;
-    relative.remove_prefix(slash + 1);
-  }
+  return std::ranges::none_of(split(relative, '/'), [](std::string_view part) {
+    return part.empty() || part == "." || part == "..";
+  });
 }
 
 Result<TempDir> TempDir::create(std::string_view prefix, const fs::path& parent) {

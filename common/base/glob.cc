@@ -2,16 +2,15 @@
 
 #include <algorithm>
 
+#include "common/base/parse.h"
+
 namespace proctor {
 namespace {
 
 std::vector<std::string_view> components(std::string_view text) {
   std::vector<std::string_view> out;
-  while (!text.empty()) {
-    const std::size_t slash = std::min(text.find('/'), text.size());
-    if (0 < slash) out.push_back(text.substr(0, slash));
-    text.remove_prefix(std::min(slash + 1, text.size()));
-  }
+  while (!text.empty())
+    if (const std::string_view part = take_until(text, '/'); !part.empty()) out.push_back(part);
   return out;
 }
 

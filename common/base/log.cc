@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 
+#include "common/base/parse.h"
 #include "common/base/text.h"
 
 namespace proctor::log {
@@ -30,14 +31,10 @@ spdlog::level::level_enum level_of(Level l) {
 // inside it does not begin a line that looks like another's.
 std::string shown(std::string_view text) {
   std::string out;
-  for (;;) {
-    const std::size_t end = text.find('\n');
-    const std::string_view line = text.substr(0, end);
-    out += printable(line, 4 * line.size() + 1);
-    if (end == std::string_view::npos) return out;
-    out += "\n    ";
-    text.remove_prefix(end + 1);
-  }
+  constexpr std::string_view kIndent = "\n    ";
+  for (const std::string_view line : split(text, '\n'))
+    out.append(kIndent).append(printable(line, 4 * line.size() + 1));
+  return out.substr(kIndent.size());
 }
 }  // namespace
 

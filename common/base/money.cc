@@ -1,5 +1,7 @@
 #include "common/base/money.h"
 
+#include "common/base/parse.h"
+
 namespace proctor {
 namespace {
 constexpr std::size_t kFractionDigits = 6;
@@ -8,9 +10,6 @@ constexpr std::int64_t kMicrosPerUsd = 1'000'000;
 Error bad_amount(std::string_view text, const char* why) {
   const std::string shown(text.substr(0, 40));
   return Error{Errc::kInvalid, "\"" + shown + "\" is not an amount: " + why};
-}
-bool is_digit(char c) {
-  return '0' <= c && c <= '9';
 }
 }  // namespace
 

@@ -3,7 +3,8 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
-#include <charconv>
+
+#include "common/base/parse.h"
 
 namespace proctor {
 namespace {
@@ -11,23 +12,18 @@ namespace {
 constexpr std::array<std::uint8_t, 12> kMapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
 constexpr std::size_t kNameMax = 253, kLabelMax = 63;
 
-bool is_decimal(char c) {
-  return '0' <= c && c <= '9';
-}
-
 // inet_pton takes "01.2.3.4" on some systems.
 bool has_leading_zero(std::string_view v4) {
   for (std::size_t i = 0; i + 1 < v4.size(); ++i)
-    if (v4[i] == '0' && is_decimal(v4[i + 1]) && (i == 0 || v4[i - 1] == '.')) return true;
+    if (v4[i] == '0' && is_digit(v4[i + 1]) && (i == 0 || v4[i - 1] == '.')) return true;
   return false;
 }
 
 bool is_label(std::string_view label) {
   if (label.empty() || kLabelMax < label.size()) return false;
   if (label.front() == '-' || label.back() == '-') return false;
-  return std::ranges::all_of(label, [](char c) {
-    return ('a' <= c && c <= 'z') || is_decimal(c) || c == '-' || c == '_';
-  });
+  return std::ranges::all_of(
+      label, [](char c) { return ('a' <= c && c <= 'z') || is_digit(c) || c == '-' || c == '_'; });
 }
 
 bool is_name(std::string_view name) {
@@ -37,7 +33,7 @@ bool is_name(std::string_view name) {
     if (!is_label(left.substr(0, dot))) return false;
     if (dot == std::string_view::npos) {
       // "10.0.0.0x1", "2130706433": some libraries read an address out of it.
-      return !is_decimal(left.front());
+      return !is_digit(left.front());
     }
     left.remove_prefix(dot + 1);
   }
@@ -88,21 +84,15 @@ std::optional<NetHost> parse_net_host(std::string_view text) {
   }
   if (text.find(':') != std::string_view::npos) return std::nullopt;
   if (const auto address = parse_ip(text)) return NetHost{to_string(*address), address};
-  std::string name(text);
-  std::ranges::transform(name, name.begin(), [](char c) {
-    return 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
+  std::string name = lowered(text);
   if (name.ends_with('.')) name.pop_back();
   if (!is_name(name)) return std::nullopt;
   return NetHost{std::move(name), std::nullopt};
 }
 
 std::optional<std::uint16_t> parse_port(std::string_view text) {
-  std::uint16_t port = 0;
-  if (text.empty() || !is_decimal(text.front()) || text.front() == '0') return std::nullopt;
-  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), port);
-  if (ec != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return port;
+  if (text.starts_with('0')) return std::nullopt;
+  return whole_number<std::uint16_t>(text);
 }
 
 }  // namespace proctor

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "common/base/parse.h"
+
 namespace proctor {
 
 fs::path find_on_path(const char* program) {
@@ -16,10 +18,8 @@ fs::path find_on_path(const char* program) {
   places += ":/usr/local/sbin:/usr/sbin:/sbin";
   std::string_view left = places;
   while (!left.empty()) {
-    const std::size_t end = std::min(left.find(':'), left.size());
-    const fs::path file = fs::path(left.substr(0, end)) / program;
+    const fs::path file = fs::path(take_until(left, ':')) / program;
     if (file.is_absolute() && ::access(file.c_str(), X_OK) == 0) return file;
-    left.remove_prefix(std::min(end + 1, left.size()));
   }
   return {};
 }

@@ -1,5 +1,6 @@
 #include "common/contract/budget_parser.h"
 
+#include "common/base/parse.h"
 #include "common/contract/rules.h"
 
 namespace proctor {
@@ -37,12 +38,8 @@ void read_alerts(const Fields& f, Campaign& out) {
   constexpr std::string_view kExpected = "a whole percentage from 1 to 100, above the one before";
   std::vector<std::uint32_t> levels;
   f.each("alerts", [&](const Node& item, const std::string& path) {
-    std::uint32_t percent = 0;
-    constexpr std::size_t kDigits = 3;
-    const bool digits = item.kind == Node::Kind::kScalar && !item.text.empty() &&
-                        item.text.size() <= kDigits &&
-                        item.text.find_first_not_of("0123456789") == std::string::npos;
-    if (digits) percent = static_cast<std::uint32_t>(std::stoul(item.text));
+    const bool scalar = item.kind == Node::Kind::kScalar;
+    const std::uint32_t percent = scalar ? whole_number<std::uint32_t>(item.text).value_or(0) : 0;
     const std::uint32_t before = levels.empty() ? 0 : levels.back();
     if (percent <= before || 100 < percent)
       return f.problems().wrong(item, path, std::string(kExpected));

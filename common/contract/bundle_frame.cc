@@ -4,6 +4,7 @@
 #include <array>
 
 #include "common/base/files.h"
+#include "common/base/parse.h"
 #include "common/contract/rules.h"
 #include "common/contract/scalar.h"
 
@@ -16,15 +17,6 @@ constexpr std::array<std::string_view, 4> kFileKeys{"path", "mode", "size", "sha
 
 Error corrupt(std::string why) {
   return Error{Errc::kCorrupt, "bundle: " + std::move(why)};
-}
-
-// Takes what stands before `end`; false when there is no `end`.
-bool take_until(std::string_view& rest, char end, std::string_view& out) {
-  const std::size_t at = rest.find(end);
-  if (at == std::string_view::npos) return false;
-  out = rest.substr(0, at);
-  rest.remove_prefix(at + 1);
-  return true;
 }
 
 Result<std::string_view> take_bytes(std::string_view& rest, std::uint64_t n) {
@@ -75,16 +67,15 @@ Result<OpenedBundle> open_frame(std::string_view bytes, std::string_view kind,
     return Error{Errc::kExhausted,
                  "bundle: larger than " + std::to_string(limits::kContractBundleBytes) + " bytes"};
   std::string_view rest = bytes;
-  std::string_view digest, form_size, base_size;
-  if (!take_until(rest, '\n', digest) || digest != sha256(rest).hex())
+  const std::string_view digest = take_until(rest, '\n');
+  if (digest != sha256(rest).hex())
     return corrupt("its bytes do not have the digest in its first line");
   const std::string head = std::string(kMagic) + std::string(kind) + " ";
-  if (!rest.starts_with(head)) return corrupt("not a " + std::string(kind) + " of version 1");
-  rest.remove_prefix(head.size());
-  if (!take_until(rest, ' ', form_size) || !take_until(rest, '\n', base_size))
+  if (!take_word(rest, head)) return corrupt("not a " + std::string(kind) + " of version 1");
+  std::uint64_t form_bytes = 0, base_bytes = 0;
+  if (!take_number(rest, form_bytes) || !take_word(rest, " ") || !take_number(rest, base_bytes) ||
+      !take_word(rest, "\n"))
     return corrupt("a broken header");
-  PROCTOR_TRY(const std::uint64_t form_bytes, parse_count(form_size));
-  PROCTOR_TRY(const std::uint64_t base_bytes, parse_count(base_size));
   if (kPathBytes < base_bytes) return corrupt("a base folder above 4096 bytes");
   OpenedBundle out;
   PROCTOR_TRY(out.form, take_bytes(rest, form_bytes));

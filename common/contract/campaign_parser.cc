@@ -1,9 +1,9 @@
 // campaign.yaml to a Campaign without contracts.
 #include "common/contract/campaign_parser.h"
 
-#include <algorithm>
 #include <set>
 
+#include "common/base/parse.h"
 #include "common/contract/analysis_parser.h"
 #include "common/contract/breaker_parser.h"
 #include "common/contract/budget_parser.h"
@@ -26,18 +26,14 @@ bool is_redis_address(std::string_view text) {
   if (text.starts_with(kUnix)) return is_absolute(text.substr(kUnix.size()));
   if (!text.starts_with(kTcp) && !text.starts_with(kTls)) return false;
   text.remove_prefix(kTcp.size());
-  const auto is_number = [](std::string_view digits) {
-    return !digits.empty() &&
-           std::ranges::all_of(digits, [](char c) { return '0' <= c && c <= '9'; });
-  };
   if (const std::size_t slash = text.find('/'); slash != std::string_view::npos) {
-    if (!is_number(text.substr(slash + 1))) return false;
+    if (!all_digits(text.substr(slash + 1))) return false;
     text = text.substr(0, slash);
   }
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos || colon == 0) return false;
   return is_one_line(text) && text.find_first_of(" @") == std::string_view::npos &&
-         is_number(text.substr(colon + 1));
+         all_digits(text.substr(colon + 1));
 }
 constexpr TextRule kRedisRule{
     kPathBytes, "unix:/path, tcp://host:port[/database] or tls://host:port[/database]",

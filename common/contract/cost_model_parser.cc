@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "common/base/csv.h"
+#include "common/base/parse.h"
 #include "common/base/text.h"
 #include "common/contract/contract_sections.h"
 #include "common/contract/rules.h"
@@ -116,14 +117,7 @@ class TableReader {
   void report_broken(const Error& e) {
     std::uint32_t line = 0;
     std::string_view why = e.detail;
-    constexpr std::string_view kLine = "line ";
-    if (why.starts_with(kLine)) {
-      why.remove_prefix(kLine.size());
-      const std::size_t colon = why.find(':');
-      for (const char c : why.substr(0, colon))
-        line = line * 10 + static_cast<std::uint32_t>(c - '0');
-      why.remove_prefix(std::min(colon + 2, why.size()));
-    }
+    if (take_word(why, "line ") && take_number(why, line)) take_word(why, ": ");
     out_.add({file_, {std::max(line, std::uint32_t{1}), 1}, "", std::string(why), "CSV", ""});
   }
 

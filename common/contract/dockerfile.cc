@@ -1,10 +1,10 @@
 #include "common/contract/dockerfile.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
 #include "common/base/assert.h"
+#include "common/base/parse.h"
 #include "common/base/text.h"
 #include "common/contract/rules.h"
 
@@ -23,42 +23,30 @@ struct Instruction {
   std::vector<std::string> words;  // what follows
 };
 
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(kBlank);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
-}
-
-std::string in_case(std::string_view word, bool capitals) {
+std::string capitals(std::string_view word) {
   std::string out(word);
-  for (char& c : out) {
-    if (capitals && 'a' <= c && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-    if (!capitals && 'A' <= c && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
+  for (char& c : out)
+    if ('a' <= c && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
   return out;
 }
 
 // "# escape=`" on one of the first lines, before anything else.
 char escape_of(std::string_view text) {
   while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = trimmed(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (!line.starts_with('#')) return '\\';
-    line = trimmed(line.substr(1));
-    const std::size_t equals = line.find('=');
-    if (equals == std::string_view::npos) return '\\';  // a comment ends the directives
-    if (in_case(trimmed(line.substr(0, equals)), false) == "escape")
-      return trimmed(line.substr(equals + 1)) == "`" ? '`' : '\\';
+    std::string_view line = trimmed(take_until(text, '\n'), kBlank);
+    if (!take_word(line, "#")) return '\\';
+    if (line.find('=') == line.npos) return '\\';  // a comment ends the directives
+    if (lowered(trimmed(take_until(line, '='), kBlank)) == "escape")
+      return trimmed(line, kBlank) == "`" ? '`' : '\\';
   }
   return '\\';
 }
 
 void add_words(Instruction& to, std::string_view line) {
-  while (!(line = trimmed(line)).empty()) {
+  while (!(line = trimmed(line, kBlank)).empty()) {
     const std::size_t end = std::min(line.find_first_of(kBlank), line.size());
     if (to.word.empty())
-      to.word = in_case(line.substr(0, end), true);
+      to.word = capitals(line.substr(0, end));
     else
       to.words.emplace_back(line.substr(0, end));
     line.remove_prefix(end);
@@ -74,7 +62,7 @@ std::vector<Instruction> instructions_of(std::string_view text) {
     const std::size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
     std::string_view line = text.substr(at, end - at);
     if (line.ends_with('\n')) line.remove_suffix(1);
-    line = trimmed(line);
+    line = trimmed(line, kBlank);
     const std::size_t began = at;
     at = end;
     ++number;
@@ -99,7 +87,7 @@ class Reader {
   // Of a FROM: is it the name of an image rather than of a stage?
   bool is_base(const std::string& name) const { return name != kScratch && !stage_of(name); }
   void add_stage(const Instruction& from) {
-    stages_.push_back(from.words.size() == 3 ? in_case(from.words[2], false) : "");
+    stages_.push_back(from.words.size() == 3 ? lowered(from.words[2]) : "");
   }
 
  private:
@@ -109,15 +97,13 @@ class Reader {
     out_.faults.push_back({i.line, printable(found, kShown), std::move(expected)});
   }
   std::optional<std::size_t> stage_of(const std::string& name) const {
-    const auto named = std::ranges::find(stages_, in_case(name, false));
+    const auto named = std::ranges::find(stages_, lowered(name));
     if (!name.empty() && named != stages_.end())
       return static_cast<std::size_t>(named - stages_.begin());
     return std::nullopt;
   }
   bool is_stage(const std::string& name) const {
-    std::size_t number = 0;
-    const auto [end, ec] = std::from_chars(name.data(), name.data() + name.size(), number);
-    if (ec == std::errc() && end == name.data() + name.size()) return number + 1 < stages_.size();
+    if (const auto number = whole_number<std::size_t>(name)) return *number + 1 < stages_.size();
     return stage_of(name).has_value();
   }
   void look(const Instruction& i) {
@@ -129,8 +115,7 @@ class Reader {
       fault(i, "RUN without options, which are BuildKit's");
   }
   void look_at_from(const Instruction& i) {
-    const bool whole =
-        i.words.size() == 1 || (i.words.size() == 3 && in_case(i.words[1], true) == "AS");
+    const bool whole = i.words.size() == 1 || (i.words.size() == 3 && capitals(i.words[1]) == "AS");
     if (!whole) {
       fault(i, "FROM IMAGE or FROM IMAGE AS NAME, without options");
       stages_.emplace_back();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "common/base/parse.h"
 #include "common/base/text.h"
 #include "common/contract/tree_builder.h"
 
@@ -10,10 +11,6 @@ namespace proctor {
 namespace {
 
 using Answer = std::optional<Refusal>;
-
-bool is_digit(char c) {
-  return '0' <= c && c <= '9';
-}
 
 void append_utf8(std::string& out, std::uint32_t cp) {
   const auto byte = [&](std::uint32_t b) {

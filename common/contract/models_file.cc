@@ -1,9 +1,8 @@
 #include "common/contract/models_file.h"
 
-#include <charconv>
-
 #include "common/base/git_source.h"
 #include "common/base/json.h"
+#include "common/base/parse.h"
 #include "common/base/text.h"
 #include "common/contract/document.h"
 #include "common/contract/models_member.h"
@@ -49,10 +48,7 @@ Json json_of(const Node& node) {
     case Node::Kind::kScalar: {
       if (node.quoted) return node.text;
       if (node.text == "true" || node.text == "false") return node.text == "true";
-      std::uint64_t n = 0;
-      const auto [end, ec] =
-          std::from_chars(node.text.data(), node.text.data() + node.text.size(), n);
-      if (ec == std::errc() && end == node.text.data() + node.text.size()) return n;
+      if (const auto n = whole_number<std::uint64_t>(node.text)) return *n;
       return node.text;
     }
     case Node::Kind::kSequence: {

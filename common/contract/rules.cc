@@ -4,6 +4,7 @@
 #include <array>
 
 #include "common/base/files.h"
+#include "common/base/parse.h"
 #include "common/contract/file_source.h"
 
 namespace proctor {
@@ -14,9 +15,6 @@ bool is_lower(char c) {
 }
 bool is_upper(char c) {
   return 'A' <= c && c <= 'Z';
-}
-bool is_digit(char c) {
-  return '0' <= c && c <= '9';
 }
 bool is_hex(char c) {
   return is_digit(c) || ('a' <= c && c <= 'f');
@@ -38,19 +36,12 @@ bool lies_in(std::string_view path, std::string_view folder) {
 bool is_git_name(std::string_view name) {
   name = name.substr(0, name.find(':'));
   while (name.ends_with('.') || name.ends_with(' ')) name.remove_suffix(1);
-  std::string lower(name);
-  for (char& c : lower)
-    if ('A' <= c && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  const std::string lower = lowered(name);
   return lower == ".git" || lower == "git~1";
 }
 
 bool names_git(std::string_view path) {
-  for (std::size_t begin = 0; begin <= path.size();) {
-    const std::size_t end = std::min(path.find('/', begin), path.size());
-    if (is_git_name(path.substr(begin, end - begin))) return true;
-    begin = end + 1;
-  }
-  return false;
+  return std::ranges::any_of(split(path, '/'), is_git_name);
 }
 
 }  // namespace
@@ -115,12 +106,7 @@ bool is_source(std::string_view text) {
 
 bool is_glob(std::string_view text) {
   if (text.empty() || text.front() == '/' || !is_one_line(text)) return false;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find('/', begin), text.size());
-    if (text.substr(begin, end - begin) == "..") return false;
-    begin = end + 1;
-  }
-  return true;
+  return std::ranges::count(split(text, '/'), std::string_view("..")) == 0;
 }
 
 bool is_file_path(std::string_view text) {
@@ -211,17 +197,11 @@ std::optional<std::string> interpreter_of(std::string_view script) {
   constexpr std::size_t kLineMax = 250;  // as Linux reads it
   if (!script.starts_with("#!")) return "sh";
   std::string_view line = script.substr(2, script.find('\n') - 2);
-  const auto trim = [](std::string_view text) {
-    const std::size_t from = text.find_first_not_of(" \t"), to = text.find_last_not_of(" \t\r");
-    return from == std::string_view::npos || to == std::string_view::npos || to < from
-               ? std::string_view()
-               : text.substr(from, to - from + 1);
-  };
-  line = trim(line);
+  line = trimmed(line.substr(0, line.find_last_not_of(" \t\r") + 1));
   const std::size_t space = line.find_first_of(" \t");
   const std::string_view program = line.substr(0, space);
   const std::string_view argument =
-      space == std::string_view::npos ? std::string_view() : trim(line.substr(space));
+      space == std::string_view::npos ? std::string_view() : trimmed(line.substr(space));
   const bool plain = std::ranges::all_of(
       line, [](char c) { return (0x20 <= c && c < 0x7F && c != '\'') || c == '\t'; });
   if (!program.starts_with('/') || kLineMax < line.size() || !plain) return std::nullopt;

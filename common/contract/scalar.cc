@@ -3,26 +3,16 @@
 #include <array>
 #include <utility>
 
+#include "common/base/parse.h"
+
 namespace proctor {
 namespace {
 
 constexpr std::string_view kDurationHint = "a duration such as 30m, 45s, 1h30m or 1500ms";
 constexpr std::string_view kSizeHint = "a size such as 512MiB or 2GiB";
 
-bool is_digit(char c) {
-  return '0' <= c && c <= '9';
-}
-
-// Takes the digits at the front.  False when there are none or they pass kQuantityMax.
-bool take_number(std::string_view& rest, std::uint64_t& out) {
-  std::size_t n = 0;
-  out = 0;
-  for (; n < rest.size() && is_digit(rest[n]); ++n) {
-    out = out * 10 + static_cast<std::uint64_t>(rest[n] - '0');
-    if (kQuantityMax < out) return false;
-  }
-  rest.remove_prefix(n);
-  return n != 0;
+bool take_quantity(std::string_view& rest, std::uint64_t& out) {
+  return take_number(rest, out) && out <= kQuantityMax;
 }
 
 struct Unit64 {
@@ -48,7 +38,7 @@ Error expected(std::string_view what) {
 
 Result<std::uint64_t> parse_count(std::string_view text) {
   std::uint64_t out = 0;
-  if (!take_number(text, out) || !text.empty())
+  if (!take_quantity(text, out) || !text.empty())
     return expected("a whole number of at most " + std::to_string(kQuantityMax));
   return out;
 }
@@ -59,7 +49,7 @@ Result<std::chrono::milliseconds> parse_duration(std::string_view text) {
   std::size_t next = 0;  // units may only become smaller
   do {
     std::uint64_t n = 0;
-    if (!take_number(text, n)) return expected(kDurationHint);
+    if (!take_quantity(text, n)) return expected(kDurationHint);
     std::size_t letters = 0;
     while (letters < text.size() && !is_digit(text[letters])) ++letters;
     const std::string_view unit = text.substr(0, letters);
@@ -77,7 +67,7 @@ Result<std::chrono::milliseconds> parse_duration(std::string_view text) {
 
 Result<std::uint64_t> parse_size(std::string_view text) {
   std::uint64_t n = 0;
-  if (!take_number(text, n)) return expected(kSizeHint);
+  if (!take_quantity(text, n)) return expected(kSizeHint);
   for (const Unit64& unit : kSizes) {
     if (unit.name != text) continue;
     if (kQuantityMax / unit.value < n) return expected("a size below 8 PiB");

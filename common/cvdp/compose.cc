@@ -4,6 +4,7 @@
 #include <array>
 
 #include "common/base/digest.h"
+#include "common/base/parse.h"
 #include "common/base/text.h"
 #include "common/cvdp/python_repr.h"
 #include "common/cvdp/yaml.h"
@@ -74,12 +75,10 @@ bool leads_outside(std::string_view source) {
   if (source.starts_with('/') || source.starts_with('~') || source.starts_with('$')) return true;
   int depth = 0;
   while (!source.empty()) {
-    const std::size_t slash = source.find('/');
-    const std::string_view part = source.substr(0, slash);
+    const std::string_view part = take_until(source, '/');
     if (part == "..") --depth;
     if (part != ".." && part != "." && !part.empty()) ++depth;
     if (depth < 0) return true;
-    source.remove_prefix(slash == std::string_view::npos ? source.size() : slash + 1);
   }
   return false;
 }

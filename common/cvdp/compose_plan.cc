@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdlib>
 
+#include "common/base/parse.h"
 #include "common/base/text.h"
 #include "common/contract/scalar.h"
 #include "common/cvdp/compose.h"
@@ -406,20 +407,12 @@ Result<std::vector<ServicePlan>> plan_services(const Value& compose) {
 Result<EnvPairs> parse_env_file(std::string_view text) {
   EnvPairs out;
   std::size_t number = 0;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    std::string_view line = text.substr(at, end - at);
-    at = end + 1;
+  const auto trim = [](std::string_view s) { return trimmed(s, " \t\r"); };
+  while (!text.empty()) {
+    std::string_view line = trim(take_until(text, '\n'));
     ++number;
-    const auto trim = [](std::string_view s) {
-      const std::size_t from = s.find_first_not_of(" \t\r");
-      return from == std::string_view::npos
-                 ? std::string_view()
-                 : s.substr(from, s.find_last_not_of(" \t\r") - from + 1);
-    };
-    line = trim(line);
     if (line.empty() || line.starts_with('#')) continue;
-    if (line.starts_with("export ")) line = trim(line.substr(7));
+    if (take_word(line, "export ")) line = trim(line);
     const std::size_t equals = line.find('=');
     if (equals == 0)
       return Error{Errc::kInvalid, "line " + std::to_string(number) + " has no name"};

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "common/base/parse.h"
 #include "common/cvdp/report_cells.h"
 
 namespace proctor::cvdp {
@@ -14,9 +15,8 @@ std::string problem_of(const std::string& test_id) {
   const std::size_t dot = test_id.rfind('.');
   if (dot == std::string::npos) return test_id;
   std::string_view tail = std::string_view(test_id).substr(dot + 1);
-  if (tail.starts_with("test")) tail.remove_prefix(4);
-  const bool digits = !tail.empty() && tail.find_first_not_of("0123456789") == tail.npos;
-  return digits ? test_id.substr(0, dot) : test_id;
+  take_word(tail, "test");
+  return all_digits(tail) ? test_id.substr(0, dot) : test_id;
 }
 
 struct SampleVerdicts {

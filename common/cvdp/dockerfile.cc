@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/base/parse.h"
+
 namespace proctor::cvdp {
 namespace {
 
@@ -37,11 +39,8 @@ std::optional<Dockerfile> read_dockerfile(std::string_view text) {
   std::vector<std::string> stages;
   std::size_t instructions = 0;
   bool goes_on = false;  // the line before ended in a backslash
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view line = text.substr(at, end - at);
-    at = end + 1;
-    std::vector<std::string> words = words_of(line);
+  while (!text.empty()) {
+    std::vector<std::string> words = words_of(take_until(text, '\n'));
     if (words.empty() || words[0].starts_with('#')) continue;
     const bool begins = !goes_on;
     goes_on = words.back().ends_with('\\');

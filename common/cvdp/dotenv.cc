@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "common/base/parse.h"
 #include "common/cvdp/unicode.h"
 
 namespace proctor::cvdp {
@@ -27,10 +28,8 @@ std::string_view without_quotes(std::string_view value) {
 
 std::vector<std::pair<std::string, std::string>> read_dotenv(std::string_view text) {
   std::vector<std::pair<std::string, std::string>> out;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view line = strip_text(text.substr(at, end - at));
-    at = end + 1;
+  while (!text.empty()) {
+    const std::string_view line = strip_text(take_until(text, '\n'));
     const std::size_t equals = line.find('=');
     if (line.starts_with('#') || equals == std::string_view::npos) continue;
     const std::string_view key = strip_text(line.substr(0, equals));

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "common/base/parse.h"
 #include "common/base/text.h"
 #include "common/cvdp/utf8.h"
 
@@ -258,14 +259,11 @@ class Reader {
   }
 
   bool hex4(char32_t& out) {
-    if (text_.size() - at_ < 4) return fail("four hexadecimal digits are expected");
-    unsigned value = 0;
-    const char* const from = text_.data() + at_;
-    const auto read = std::from_chars(from, from + 4, value, 16);
-    if (read.ec != std::errc() || read.ptr != from + 4)
-      return fail("four hexadecimal digits are expected");
+    const std::string_view digits = text_.substr(at_, 4);
+    const auto value = whole_number<unsigned>(digits, 16);
+    if (digits.size() < 4 || !value) return fail("four hexadecimal digits are expected");
     at_ += 4;
-    out = value;
+    out = *value;
     return true;
   }
 

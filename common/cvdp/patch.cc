@@ -1,7 +1,6 @@
 #include "common/cvdp/patch.h"
 
-#include <charconv>
-
+#include "common/base/parse.h"
 #include "common/base/text.h"
 #include "common/cvdp/python_diff.h"
 #include "common/cvdp/python_text.h"
@@ -34,13 +33,10 @@ Result<std::int64_t> hunk_start(std::string_view header) {
   if (blank == std::string_view::npos) return wrong();
   std::string_view second = stripped(rest.substr(blank));
   second = second.substr(0, second.find_first_of(", \t"));
-  std::int64_t out = 0;
-  const auto read = std::from_chars(second.data(), second.data() + second.size(), out);
+  const auto out = whole_number<std::int64_t>(second);
   constexpr std::int64_t kLinesMax = 1'000'000'000'000;
-  if (second.empty() || read.ec != std::errc() || read.ptr != second.data() + second.size() ||
-      kLinesMax < out || out < -kLinesMax)
-    return wrong();
-  return out;
+  if (!out || kLinesMax < *out || *out < -kLinesMax) return wrong();
+  return *out;
 }
 
 std::string out_of_range(std::string_view what, std::int64_t index, std::size_t size) {

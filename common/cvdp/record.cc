@@ -2,16 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
+#include "common/base/parse.h"
 #include "common/base/text.h"
 
 namespace proctor::cvdp {
 namespace {
-
-bool is_digit(char c) {
-  return '0' <= c && c <= '9';
-}
 
 // A word that can be a folder's name: upstream makes one of it unlooked.
 bool is_plain_name(std::string_view word) {
@@ -39,11 +35,10 @@ Result<ProblemId> parse_id(std::string_view id) {
   const std::size_t last = id.rfind('_');
   if (first == std::string_view::npos) return wrong("has no \"_\" (upstream aborts the whole run)");
   const std::string_view number = id.substr(last + 1);
+  const auto issue = whole_number<std::uint64_t>(number);
+  if (!issue) return wrong("does not end in \"_\" and a number (upstream cannot prepare it)");
   ProblemId out;
-  const auto read = std::from_chars(number.data(), number.data() + number.size(), out.issue);
-  if (number.empty() || !std::all_of(number.begin(), number.end(), is_digit) ||
-      read.ec != std::errc())
-    return wrong("does not end in \"_\" and a number (upstream cannot prepare it)");
+  out.issue = *issue;
   out.text = id;
   const std::size_t second = id.find('_', first + 1);
   const std::string_view mode =
@@ -61,11 +56,7 @@ int category_number(std::string_view category) {
   std::size_t from = digits.size();
   while (0 < from && is_digit(digits[from - 1])) --from;
   digits.remove_prefix(from);
-  int out = -1;
-  if (digits.empty() ||
-      std::from_chars(digits.data(), digits.data() + digits.size(), out).ec != std::errc())
-    return -1;
-  return out;
+  return whole_number<int>(digits).value_or(-1);
 }
 
 bool is_comprehension(int category) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 
+#include "common/base/parse.h"
 #include "common/cvdp/json_writer.h"
 #include "common/cvdp/utf8.h"
 #include "common/cvdp/yaml.h"
@@ -67,12 +68,8 @@ std::optional<std::string> block_of(const std::string& text, const std::string& 
   out += '\n';
   const auto lines = [&text, &out](std::string_view in) {
     std::string all = out;
-    for (std::size_t at = 0; at < text.size();) {
-      const std::size_t end = std::min(text.find('\n', at), text.size());
-      if (at < end) all.append(in).append(text, at, end - at);
-      all += '\n';
-      at = end + 1;
-    }
+    for (std::string_view rest = text; !rest.empty(); all += '\n')
+      if (const auto line = take_until(rest, '\n'); !line.empty()) all.append(in).append(line);
     return all;
   };
   const auto back = read_yaml("a: " + lines(kStep), "", kRecordBytes);

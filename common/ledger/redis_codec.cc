@@ -2,11 +2,11 @@
 
 #include <array>
 #include <bit>
-#include <charconv>
 #include <map>
 #include <type_traits>
 
 #include "common/base/overload.h"
+#include "common/base/parse.h"
 #include "common/base/text.h"
 
 namespace proctor {
@@ -101,17 +101,8 @@ std::string packed(const std::vector<LedgerOp>& batch) {
   return PackedBatch(batch).take();
 }
 
-std::string_view cut(std::string_view& text, char at) {
-  const std::size_t end = text.find(at);
-  const std::string_view word = text.substr(0, end);
-  text = end == text.npos ? std::string_view() : text.substr(end + 1);
-  return word;
-}
-
 bool read_number(std::string_view text, std::int64_t* out) {
-  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), *out);
-  return ec == std::errc() && end == text.data() + text.size() && 0 <= *out &&
-         *out <= kLedgerMax.micros();
+  return take_number(text, *out) && text.empty() && 0 <= *out && *out <= kLedgerMax.micros();
 }
 
 Error bad_reply(std::string_view what) {
@@ -121,7 +112,7 @@ Error bad_reply(std::string_view what) {
 // One line of ledger.lua's answer.
 Result<LedgerAnswer> read_answer(const LedgerOp& op, std::string_view line) {
   const std::string_view whole = line;
-  const std::string_view kind = cut(line, ' ');
+  const std::string_view kind = take_until(line, ' ');
   const bool is_reserve = std::holds_alternative<ReserveOp>(op);
   const bool is_settle = std::holds_alternative<SettleOp>(op);
   const bool replayed = kind == "G" || kind == "D" || kind == "S";
@@ -138,8 +129,8 @@ Result<LedgerAnswer> read_answer(const LedgerOp& op, std::string_view line) {
     return LedgerAnswer(SettleAnswer{actual - overrun, overrun, replayed});
   }
   if (is_reserve && (kind == "d" || kind == "D")) {
-    if (!read_number(cut(line, ' '), &first) || !read_number(cut(line, ' '), &second) ||
-        (!line.empty() && line != "1"))
+    if (!read_number(take_until(line, ' '), &first) ||
+        !read_number(take_until(line, ' '), &second) || (!line.empty() && line != "1"))
       return bad_reply(whole);
     return LedgerAnswer(ReserveAnswer{ReserveAnswer::Kind::kDenied,
                                       ScopeId(static_cast<std::uint32_t>(first)),
@@ -160,7 +151,7 @@ Result<LedgerAnswer> read_answer(const LedgerOp& op, std::string_view line) {
 Result<ScopeBalance> read_balance(std::string_view text) {
   const std::string_view whole = text;
   std::array<std::int64_t, 3> n{};
-  if (!read_number(cut(text, ' '), &n[0]) || !read_number(cut(text, ' '), &n[1]) ||
+  if (!read_number(take_until(text, ' '), &n[0]) || !read_number(take_until(text, ' '), &n[1]) ||
       !read_number(text, &n[2])) {
     return bad_reply(whole);
   }
@@ -172,7 +163,7 @@ Result<Elsewhere> read_elsewhere(std::string_view line) {
   const std::string_view whole = line;
   std::int64_t held = 0;
   std::int64_t returns = 0;
-  if (cut(line, ' ') != "o" || !read_number(cut(line, ' '), &held) ||
+  if (take_until(line, ' ') != "o" || !read_number(take_until(line, ' '), &held) ||
       !read_number(line, &returns) || 1 < returns)
     return bad_reply(whole);
   return Elsewhere{MicroUsd::from_micros(held), returns == 1};
@@ -185,19 +176,19 @@ bool read_member(char kind, std::string_view text, SharedMember& to) {
   using State = SharedMember::State;
   const auto amount = [&](MicroUsd& out) {
     std::int64_t n = 0;
-    if (!read_number(cut(text, ' '), &n)) return false;
+    if (!read_number(take_until(text, ' '), &n)) return false;
     out = MicroUsd::from_micros(n);
     return true;
   };
   const auto count = [&](auto& out) {
     std::int64_t n = 0;
-    if (!read_number(cut(text, ' '), &n)) return false;
+    if (!read_number(take_until(text, ' '), &n)) return false;
     out = static_cast<std::remove_reference_t<decltype(out)>>(n);
     return true;
   };
   switch (kind) {
     case 'm': {
-      const std::string_view state = cut(text, ' ');
+      const std::string_view state = take_until(text, ' ');
       if (state != "a" && state != "w" && state != "l") return false;
       to.state = state == "a" ? State::kHeard : state == "w" ? State::kUnheard : State::kLeft;
       return amount(to.ceiling) && amount(to.limit) && count(to.since) && count(to.noted) &&

@@ -25,9 +25,6 @@ std::string scope_list(const std::vector<ScopeId>& scopes);
 // The batch as ledger.lua's third argument.
 std::string packed(const std::vector<LedgerOp>& batch);
 
-// The word before `at`, taken off the text with it; all of a text without one.
-std::string_view cut(std::string_view& text, char at);
-
 // Decimal, 0 to kLedgerMax, nothing around it; false: anything else.
 bool read_number(std::string_view text, std::int64_t* out);
 

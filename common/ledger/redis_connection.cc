@@ -6,12 +6,12 @@
 #include <sys/time.h>
 
 #include <array>
-#include <charconv>
 #include <ctime>
 #include <optional>
 #include <vector>
 
 #include "common/base/git_source.h"
+#include "common/base/parse.h"
 #include "common/base/text.h"
 
 namespace proctor {
@@ -46,14 +46,6 @@ class NoSigpipe {
   sigset_t before_{};
   bool was_pending_ = false;
 };
-
-template <class Number>
-std::optional<Number> whole_number(std::string_view text) {
-  Number n = 0;
-  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (ec != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return n;
-}
 
 Error bad_address(std::string_view text, std::string_view why) {
   return Error{Errc::kInvalid,

@@ -1,7 +1,6 @@
 #include "common/ledger/redis_ledger.h"
 
 #include <hiredis/hiredis.h>
-#include <charconv>
 
 #include <algorithm>
 #include <array>
@@ -10,6 +9,7 @@
 #include <set>
 
 #include "common/base/limits.h"
+#include "common/base/parse.h"
 #include "common/base/text.h"
 #include "common/ledger/ledger_script.h"
 #include "common/ledger/redis_codec.h"
@@ -158,9 +158,8 @@ bool is_raise(const std::string& held, const ScopeBalance& now) {
   const std::string rest = " " + micros(now.spent) + " " + micros(now.reserved);
   if (!held.ends_with(rest)) return false;
   const std::string_view cap = std::string_view(held).substr(0, held.size() - rest.size());
-  std::int64_t was = 0;
-  const auto [end, ec] = std::from_chars(cap.data(), cap.data() + cap.size(), was);
-  return ec == std::errc() && end == cap.data() + cap.size() && 0 <= was && was < now.cap.micros();
+  const auto was = whole_number<std::int64_t>(cap);
+  return was && 0 <= *was && *was < now.cap.micros();
 }
 
 }  // namespace
@@ -232,7 +231,7 @@ namespace {
 std::optional<AskId> ask_of(std::string_view text) {
   std::array<std::int64_t, 3> n{};
   for (std::size_t i = 0; i < n.size(); ++i)
-    if (!read_number(cut(text, '.'), &n[i]) || UINT32_MAX < n[i]) return std::nullopt;
+    if (!read_number(take_until(text, '.'), &n[i]) || UINT32_MAX < n[i]) return std::nullopt;
   if (!text.empty()) return std::nullopt;
   const auto part = [&](std::size_t i) { return static_cast<std::uint32_t>(n[i]); };
   return AskId{{RunId(part(0)), AttemptNo(part(1))}, part(2)};
@@ -317,7 +316,7 @@ Result<std::vector<LedgerAnswer>> RedisLedger::apply(Epoch epoch,
   std::string_view text(reply->str, reply->len);
   PROCTOR_CHECK_OK(refusal(text));
   if (part_ && text.starts_with("o ")) {
-    PROCTOR_TRY(elsewhere_, read_elsewhere(cut(text, '\n')));
+    PROCTOR_TRY(elsewhere_, read_elsewhere(take_until(text, '\n')));
   }
   std::vector<LedgerAnswer> answers;
   answers.reserve(batch.size());

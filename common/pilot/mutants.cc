@@ -7,15 +7,13 @@
 #include <utility>
 
 #include "common/base/digest.h"
+#include "common/base/parse.h"
 #include "common/base/text.h"
 #include "common/plan/numpy_random.h"
 
 namespace proctor {
 namespace {
 
-bool is_digit(char c) {
-  return '0' <= c && c <= '9';
-}
 bool is_word(char c) {
   return is_digit(c) || ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || c == '_';
 }

@@ -1,8 +1,9 @@
 #include "common/pilot/patch_text.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
+
+#include "common/base/parse.h"
 
 namespace proctor {
 namespace {
@@ -11,19 +12,6 @@ struct Counts {
   std::uint64_t old_start = 0, old_lines = 1, new_lines = 1;
   std::string section;
 };
-
-bool take_number(std::string_view& text, std::uint64_t& out) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  if (error != std::errc()) return false;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  return true;
-}
-
-bool take_word(std::string_view& text, std::string_view word) {
-  if (!text.starts_with(word)) return false;
-  text.remove_prefix(word.size());
-  return true;
-}
 
 // "@@ -1,2 +1,3 @@ void f()"; a count that is not there is 1.
 std::optional<Counts> hunk_header(std::string_view line) {
@@ -185,11 +173,7 @@ std::int64_t growth(const Sizes& sizes) {
 
 PatchText parse_patch(std::string_view diff) {
   PatchParser parser;
-  while (!diff.empty()) {
-    const std::size_t end = std::min(diff.find('\n'), diff.size());
-    parser.take(diff.substr(0, end));
-    diff.remove_prefix(std::min(end + 1, diff.size()));
-  }
+  while (!diff.empty()) parser.take(take_until(diff, '\n'));
   PatchText out = parser.finish();
   for (PatchFile& file : out)
     if (file.hunks.empty()) file.stands_alone = true;

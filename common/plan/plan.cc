@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 
 #include "common/base/limits.h"
+#include "common/base/parse.h"
 #include "common/base/text.h"
 #include "common/contract/campaign.h"
 #include "common/plan/numpy_random.h"
@@ -314,16 +314,15 @@ std::optional<RunId> Plan::find(std::string_view name) const {
   const std::string_view task = name.substr(0, first);
   const std::string_view method = name.substr(first + 1, second - first - 1);
   const std::string_view number = name.substr(second + 2);
-  std::uint32_t replicate = 0;
-  const auto end = std::from_chars(number.data(), number.data() + number.size(), replicate);
-  if (end.ec != std::errc{} || end.ptr != number.data() + number.size()) return std::nullopt;
+  const auto replicate = whole_number<std::uint32_t>(number);
   const auto t = std::ranges::lower_bound(shape_.tasks, task, {}, &PlanTask::id);
   const auto m = std::ranges::lower_bound(shape_.methods, method);
-  if (t == shape_.tasks.end() || t->id != task || m == shape_.methods.end() || *m != method)
+  if (!replicate || t == shape_.tasks.end() || t->id != task || m == shape_.methods.end() ||
+      *m != method)
     return std::nullopt;
   for (std::uint32_t i = 0; i < size(); ++i) {
     const PlanRow& r = rows_[i];
-    if (r.replicate == replicate && &shape_.tasks[r.task] == &*t &&
+    if (r.replicate == *replicate && &shape_.tasks[r.task] == &*t &&
         &shape_.methods[r.method] == &*m)
       return RunId(i);
   }

@@ -6,6 +6,7 @@
 
 #include "common/base/csv.h"
 #include "common/base/limits.h"
+#include "common/base/parse.h"
 #include "common/base/text.h"
 #include "common/plan/plan.h"
 
@@ -137,13 +138,10 @@ class PlanReader {
   }
 
   Result<std::uint32_t> number(std::string_view field, std::string_view text) const {
-    std::uint32_t value = 0;
-    const char* end = text.data() + text.size();
-    const auto got = std::from_chars(text.data(), end, value);
+    const auto value = whole_number<std::uint32_t>(text);
     const bool padded = 1 < text.size() && text.front() == '0';  // one number, one spelling
-    if (got.ec != std::errc{} || got.ptr != end || padded)
-      return wrong(field, text, "a whole number from 0 to 4294967295");
-    return value;
+    if (!value || padded) return wrong(field, text, "a whole number from 0 to 4294967295");
+    return *value;
   }
 
   Status record() {

@@ -1,6 +1,6 @@
 #include "common/score/agent_end.h"
 
-#include <charconv>
+#include "common/base/parse.h"
 
 namespace proctor {
 namespace {
@@ -22,14 +22,9 @@ std::string could_not_start(std::string_view how) {
 
 std::optional<int> agent_exit(std::string_view rationale) {
   for (const std::string_view begin : {kByItself, kNotStarted}) {
-    if (!rationale.starts_with(begin)) continue;
-    rationale.remove_prefix(begin.size());
-    if (!rationale.starts_with(kExit)) return std::nullopt;
-    rationale.remove_prefix(kExit.size());
-    int code = 0;
-    const auto read = std::from_chars(rationale.data(), rationale.data() + rationale.size(), code);
-    constexpr int kCodeMax = 255;
-    if (read.ec != std::errc() || code < 0 || kCodeMax < code) return std::nullopt;
+    if (!take_word(rationale, begin)) continue;
+    std::uint8_t code = 0;
+    if (!take_word(rationale, kExit) || !take_number(rationale, code)) return std::nullopt;
     return code;
   }
   return std::nullopt;

@@ -1,11 +1,11 @@
 #include "common/score/tap.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <set>
 #include <string>
 
+#include "common/base/parse.h"
 #include "common/base/text.h"
 
 namespace proctor {
@@ -20,25 +20,11 @@ Error invalid(std::string detail) {
 bool is_blank(char c) {
   return c == ' ' || c == '\t';
 }
-std::string_view trim(std::string_view s) {
-  while (!s.empty() && is_blank(s.front())) s.remove_prefix(1);
-  while (!s.empty() && is_blank(s.back())) s.remove_suffix(1);
-  return s;
-}
 bool starts_with_word(std::string_view s, std::string_view word) {
   return word.size() <= s.size() &&
          std::ranges::equal(s.substr(0, word.size()), word, {}, [](char c) {
            return 'a' <= c && c <= 'z' ? static_cast<char>(c - 32) : c;
          });
-}
-
-// Takes decimal digits from the front; nothing where there are none or too many.
-std::optional<std::size_t> take_number(std::string_view& s) {
-  std::size_t n = 0;
-  const auto [end, ec] = std::from_chars(s.data(), s.data() + s.size(), n);
-  if (ec != std::errc() || 1'000'000'000 < n) return std::nullopt;
-  s.remove_prefix(static_cast<std::size_t>(end - s.data()));
-  return n;
 }
 
 struct Line {
@@ -55,12 +41,12 @@ Line split_directive(std::string_view text) {
       continue;
     }
     if (text[i] == '#' && (i == 0 || is_blank(text[i - 1]))) {
-      out.directive = trim(text.substr(i + 1));
+      out.directive = trimmed(text.substr(i + 1));
       break;
     }
     out.description += text[i];
   }
-  out.description = std::string(trim(out.description));
+  out.description = std::string(trimmed(out.description));
   return out;
 }
 
@@ -68,7 +54,7 @@ class Parser {
  public:
   Status line(std::string_view text) {
     if (starts_with_word(text, "BAIL OUT!"))
-      return invalid("bailed out: " + printable(trim(text.substr(9)), 200));
+      return invalid("bailed out: " + printable(trimmed(text.substr(9)), 200));
     if (text.starts_with("1..")) return plan(text.substr(3));
     if (text.starts_with("not ok") && ends_word(text, 6)) return test(text.substr(6), false);
     if (text.starts_with("ok") && ends_word(text, 2)) return test(text.substr(2), true);
@@ -92,10 +78,12 @@ class Parser {
 
   Status plan(std::string_view rest) {
     if (planned_) return invalid("a second plan");
-    const std::optional<std::size_t> n = take_number(rest);
-    rest = trim(rest);
-    if (!n || (!rest.empty() && rest.front() != '#')) return invalid("a plan that is not 1..N");
-    if (kResultTests < *n) return invalid("a plan of " + std::to_string(*n) + " tests");
+    std::size_t n = 0;
+    const bool counted = take_number(rest, n);
+    rest = trimmed(rest);
+    if (!counted || (!rest.empty() && rest.front() != '#'))
+      return invalid("a plan that is not 1..N");
+    if (kResultTests < n) return invalid("a plan of " + std::to_string(n) + " tests");
     planned_ = n;
     return ok_status();
   }
@@ -104,17 +92,18 @@ class Parser {
     if (kResultTests <= count_)
       return invalid("more than " + std::to_string(kResultTests) + " tests");
     ++count_;
-    rest = trim(rest);
+    rest = trimmed(rest);
     std::size_t number = count_;
     // "ok 2nd try" is a description, "ok 2" and "ok 2 - x" are numbered.
     std::string_view after = rest;
-    if (const auto n = take_number(after); n && (after.empty() || is_blank(after.front()))) {
-      number = *n;
-      rest = trim(after);
+    std::uint32_t said = 0;
+    if (take_number(after, said) && (after.empty() || is_blank(after.front()))) {
+      number = said;
+      rest = trimmed(after);
     }
     if (number == 0 || !numbers_.insert(number).second)
       return invalid("test number " + std::to_string(number) + " twice or zero");
-    if (rest == "-" || rest.starts_with("- ")) rest = trim(rest.substr(1));
+    if (rest == "-" || rest.starts_with("- ")) rest = trimmed(rest.substr(1));
     Line parts = split_directive(rest);
     if (parts.description.empty()) parts.description = std::to_string(number);
     if (kTestIdBytes < parts.description.size()) return invalid("a description beyond 4096 bytes");
@@ -145,9 +134,7 @@ Result<TestResults> parse_tap(std::string_view bytes) {
   std::size_t number = 0;
   while (!bytes.empty()) {
     ++number;
-    const std::size_t end = std::min(bytes.find('\n'), bytes.size());
-    std::string_view line = bytes.substr(0, end);
-    bytes.remove_prefix(std::min(end + 1, bytes.size()));
+    std::string_view line = take_until(bytes, '\n');
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (kLineBytes < line.size())
       return invalid("line " + std::to_string(number) + " is longer than 64 KiB");

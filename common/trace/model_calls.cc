@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "common/base/parse.h"
 #include "common/trace/event_file.h"
 
 namespace proctor {
@@ -30,11 +31,7 @@ Result<std::vector<std::string>> pieces_in(const Json& request, const SegmentRea
   if (const std::string list = text_in(request, "pieces_list"); !list.empty()) {
     PROCTOR_TRY(const std::string lines, reader.read(list));
     std::string_view rest = lines;
-    while (!rest.empty() && out.size() < kPiecesMax) {
-      const std::size_t end = std::min(rest.find('\n'), rest.size());
-      out.emplace_back(rest.substr(0, end));
-      rest.remove_prefix(std::min(end + 1, rest.size()));
-    }
+    while (!rest.empty() && out.size() < kPiecesMax) out.emplace_back(take_until(rest, '\n'));
     return out;
   }
   const auto it = request.find("pieces");

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 
+#include "common/base/parse.h"
 #include "common/base/text.h"
 
 namespace proctor {
@@ -15,15 +15,6 @@ namespace {
 
 constexpr std::size_t kHex = 64;
 constexpr std::size_t kIndexBytes = std::size_t{64} << 20;
-
-bool take_number(std::string_view& line, std::uint64_t& out) {
-  if (line.empty() || line.front() != ' ') return false;
-  line.remove_prefix(1);
-  const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), out);
-  if (error != std::errc()) return false;
-  line.remove_prefix(static_cast<std::size_t>(end - line.data()));
-  return true;
-}
 
 std::size_t whole_lines(std::string_view text) {
   const std::size_t end = text.rfind('\n');
@@ -48,8 +39,7 @@ Result<SegmentIndex> parse_segment_index(std::string_view text) {
   std::uint64_t end = 0;
   text = text.substr(0, whole_lines(text));
   for (std::uint64_t number = 1; !text.empty(); ++number) {
-    std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(line.size() + 1);
+    std::string_view line = take_until(text, '\n');
     const auto wrong = [&](const char* what) {
       return Error{Errc::kCorrupt, "line " + std::to_string(number) + ": " + what};
     };
@@ -57,7 +47,8 @@ Result<SegmentIndex> parse_segment_index(std::string_view text) {
     if (!Digest::from_hex(digest).ok()) return wrong("no digest");
     line.remove_prefix(digest.size());
     SegmentPlace place;
-    if (!take_number(line, place.offset) || !take_number(line, place.bytes) || !line.empty())
+    if (!take_word(line, " ") || !take_number(line, place.offset) || !take_word(line, " ") ||
+        !take_number(line, place.bytes) || !line.empty())
       return wrong("expected DIGEST OFFSET LENGTH");
     constexpr std::uint64_t kMost = std::uint64_t{1} << 40;
     if (place.offset != end || place.bytes == 0 || kMost < place.bytes)

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 
+#include "common/base/parse.h"
 #include "common/base/text.h"
 #include "common/base/unique_fd.h"
 #include "common/base/worker_name.h"
@@ -25,7 +26,7 @@ Error at_line(const fs::path& path, std::size_t line, std::string_view what) {
                path.string() + ":" + std::to_string(line) + ": " + std::string(what)};
 }
 
-std::string_view take_word(std::string_view& rest) {
+std::string_view next_word(std::string_view& rest) {
   const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
   while (!rest.empty() && blank(rest.front())) rest.remove_prefix(1);
   const auto end = std::find_if(rest.begin(), rest.end(), blank);
@@ -38,14 +39,12 @@ std::string_view take_word(std::string_view& rest) {
 template <class F>
 Status each_line(const fs::path& path, std::string_view text, F use) {
   for (std::size_t number = 1; !text.empty(); ++number) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+    std::string_view line = take_until(text, '\n');
     if (line.starts_with('#')) continue;
-    const std::string_view first = take_word(line);
+    const std::string_view first = next_word(line);
     if (first.empty()) continue;
-    const std::string_view second = take_word(line);
-    if (!take_word(line).empty()) return at_line(path, number, "more than two words");
+    const std::string_view second = next_word(line);
+    if (!next_word(line).empty()) return at_line(path, number, "more than two words");
     PROCTOR_CHECK_OK(use(number, first, second));
   }
   return ok_status();

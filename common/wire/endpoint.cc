@@ -5,11 +5,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <charconv>
 
 #include "common/base/files.h"
+#include "common/base/parse.h"
 #include "common/base/text.h"
 
 namespace proctor::wire {
@@ -26,12 +25,6 @@ bool is_loopback_literal(const std::string& host) {
   return ::inet_pton(AF_INET, host.c_str(), &v4) == 1 && (ntohl(v4.s_addr) >> 24) == 127;
 }
 
-bool is_port(std::string_view text) {
-  unsigned port = 0;
-  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), port);
-  return ec == std::errc() && end == text.data() + text.size() && port <= 65'535;
-}
-
 Status check_tcp(const std::string& endpoint, std::string_view rest, bool has_curve,
                  bool insecure_loopback) {
   const std::size_t colon = rest.rfind(':');
@@ -39,7 +32,8 @@ Status check_tcp(const std::string& endpoint, std::string_view rest, bool has_cu
     return invalid(endpoint, "expected tcp://HOST:PORT");
   const std::string host(rest.substr(0, colon));
   const std::string_view port = rest.substr(colon + 1);
-  if (!is_port(port) && port != "*") return invalid(endpoint, "the port is not a number to 65535");
+  if (!whole_number<std::uint16_t>(port) && port != "*")
+    return invalid(endpoint, "the port is not a number to 65535");
   if (host.find_first_of(";/ ") != std::string::npos) return invalid(endpoint, "not a host");
   if (has_curve) return ok_status();
   if (!insecure_loopback)

@@ -1,10 +1,10 @@
 #include "coordinator/cli/cvdp_agent_changes.h"
 
-#include <algorithm>
 #include <map>
 
 #include "common/base/apply.h"
 #include "common/base/limits.h"
+#include "common/base/parse.h"
 #include "common/base/subprocess.h"
 #include "common/base/text.h"
 
@@ -47,20 +47,12 @@ bool is_plain(std::string_view mode) {
 // ":100644 100755 OLD NEW M" and the path, each ended by a zero.
 std::vector<RawChange> read_raw(const std::string& raw) {
   std::vector<RawChange> out;
-  for (std::size_t at = 0; at < raw.size();) {
-    const std::size_t end = raw.find('\0', at);
-    const std::size_t path_end = end == std::string::npos ? end : raw.find('\0', end + 1);
-    if (path_end == std::string::npos) break;
-    std::vector<std::string> words;
-    for (std::size_t w = at + 1; w < end;) {
-      const std::size_t blank = std::min(raw.find(' ', w), end);
-      words.push_back(raw.substr(w, blank - w));
-      w = blank + 1;
-    }
-    if (words.size() == 5)
-      out.push_back({is_plain(words[0]) ? words[2] : "", is_plain(words[1]) ? words[3] : "",
-                     raw.substr(end + 1, path_end - end - 1)});
-    at = path_end + 1;
+  for (std::string_view rest = raw; take_word(rest, ":");) {
+    const std::vector<std::string_view> words = split(take_until(rest, '\0'), ' ');
+    const std::string path(take_until(rest, '\0'));
+    if (words.size() != 5 || path.empty()) continue;
+    out.push_back({std::string(is_plain(words[0]) ? words[2] : ""),
+                   std::string(is_plain(words[1]) ? words[3] : ""), path});
   }
   return out;
 }

@@ -1,8 +1,8 @@
 #include "coordinator/cli/cvdp_repository.h"
 
-#include <algorithm>
 #include <cstdlib>
 
+#include "common/base/parse.h"
 #include "common/base/subprocess.h"
 
 namespace proctor::cli {
@@ -28,13 +28,10 @@ Result<std::map<std::uint64_t, std::string>> ContextRepository::add(std::string 
   static_cast<void>(out);
   PROCTOR_TRY(const std::string text, read_file(marks, std::size_t{64} << 20));
   std::map<std::uint64_t, std::string> ids;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    const std::string line = text.substr(at, end - at);
-    const std::size_t blank = line.find(' ');
-    if (line.starts_with(':') && blank != std::string::npos)
-      ids[std::strtoull(line.c_str() + 1, nullptr, 10)] = line.substr(blank + 1);
-    at = end + 1;
+  for (std::string_view rest = text; !rest.empty();) {
+    std::string_view line = take_until(rest, '\n');
+    std::uint64_t mark = 0;
+    if (take_word(line, ":") && take_number(line, mark) && take_word(line, " ")) ids[mark] = line;
   }
   return ids;
 }

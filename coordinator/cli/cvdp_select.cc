@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/parse.h"
 #include "common/base/text.h"
 
 namespace proctor::cli {
@@ -12,15 +13,12 @@ using Pairs = std::vector<std::pair<std::string, std::string>>;
 // Nothing where a part is not key=value with a key there is.
 std::optional<Pairs> pairs_of(const std::string& filter) {
   Pairs out;
-  for (std::size_t at = 0; at < filter.size();) {
-    const std::size_t comma = std::min(filter.find(',', at), filter.size());
-    const std::string part = filter.substr(at, comma - at);
-    const std::size_t equals = part.find('=');
-    if (equals == std::string::npos) return std::nullopt;
-    const std::string key = part.substr(0, equals);
+  for (std::string_view rest = filter; !rest.empty();) {
+    std::string_view part = take_until(rest, ',');
+    if (part.find('=') == part.npos) return std::nullopt;
+    const std::string key(take_until(part, '='));
     if (key != "category" && key != "difficulty" && key != "kind") return std::nullopt;
-    out.emplace_back(key, part.substr(equals + 1));
-    at = comma + 1;
+    out.emplace_back(key, part);
   }
   return out;
 }

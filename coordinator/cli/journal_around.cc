@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "common/base/parse.h"
 #include "common/ledger/redis_ledger.h"
 #include "coordinator/cli/redis_access.h"
 #include "coordinator/journal/journal_reader.h"
@@ -35,9 +36,8 @@ Result<RestoredState> known_to(const fs::path& journal, bool& blank) {
 
 // RUN.ATTEMPT, as the files of workers are named.
 std::optional<AttemptId> attempt_named(std::string_view stem) {
-  const std::size_t dot = std::min(stem.find('.'), stem.size());
-  const auto run = number_of(stem.substr(0, dot)),
-             no = number_of(stem.substr(std::min(dot + 1, stem.size())));
+  const auto run = whole_number<std::uint32_t>(take_until(stem, '.'));
+  const auto no = whole_number<std::uint32_t>(stem);
   if (!run || !no || *no == 0 || kAttemptsMax < *no) return std::nullopt;
   return AttemptId{RunId(*run), AttemptNo(*no)};
 }

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "common/base/parse.h"
+
 namespace proctor::cli {
 namespace {
 
@@ -19,8 +21,7 @@ std::string_view language_of(const ReferencedFile& file) {
     if (file.path.ends_with(ending)) return program;
   // The first line that is no comment: a shell has no such words with what follows them.
   for (std::string_view rest = file.bytes; !rest.empty();) {
-    const std::string_view line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    const std::string_view line = take_until(rest, '\n');
     if (line.empty() || line.starts_with('#')) continue;
     const bool imports = line.starts_with("import ") && line.find('/') == line.npos;
     const bool from = line.starts_with("from ") && line.find(" import ") != line.npos;
@@ -52,14 +53,12 @@ std::set<std::string> named_in(std::string_view command) {
     const bool braced = before.ends_with("${");
     if (!braced && !before.ends_with('$')) continue;
     std::string_view rest = command.substr(at + kFolder.size());
-    if (braced && !rest.starts_with('}')) continue;  // ${PROCTOR_METHOD:-...} and longer names
-    if (braced) rest.remove_prefix(1);
-    if (!rest.starts_with('/')) {
+    if (braced && !take_word(rest, "}")) continue;  // ${PROCTOR_METHOD:-...} and longer names
+    if (!take_word(rest, "/")) {
       // Not of $PROCTOR_METHOD_HOME, whatever that is.
       if (braced || rest.empty() || !is_of_name(rest.front())) out.insert("");
       continue;
     }
-    rest.remove_prefix(1);
     const auto end = std::ranges::find_if_not(rest, is_of_path);
     std::string_view path = rest.substr(0, static_cast<std::size_t>(end - rest.begin()));
     const std::string_view then = rest.substr(path.size());

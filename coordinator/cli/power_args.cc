@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "common/base/money.h"
+#include "common/base/parse.h"
 #include "common/base/text.h"
 #include "common/contract/scalar.h"
 
@@ -47,28 +48,17 @@ Result<double> within(const char* option, std::string_view text, double low, dou
 
 Result<std::uint64_t> count(const char* option, std::string_view text, std::uint64_t low,
                             std::uint64_t high) {
-  std::uint64_t value = 0;
-  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (ec != std::errc() || end != text.data() + text.size() || value < low || high < value)
+  const auto value = whole_number<std::uint64_t>(text);
+  if (!value || *value < low || high < *value)
     return wrong(option, text, fmt::format("{} to {}", low, high));
-  return value;
-}
-
-std::vector<std::string> parts_of(std::string_view text, char separator) {
-  std::vector<std::string> out;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(separator, at), text.size());
-    out.emplace_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return out;
+  return *value;
 }
 
 struct Range {
   double low = 0, high = 0;
 };
 Result<Range> range(const char* option, std::string_view text) {
-  const std::vector<std::string> ends = parts_of(text, ':');
+  const std::vector<std::string_view> ends = split(text, ':');
   if (2 < ends.size()) return wrong(option, text, "a number, or two with a colon: 0.15:0.85");
   Range out;
   PROCTOR_TRY(out.low, within(option, ends.front(), 0, 1));
@@ -90,9 +80,9 @@ Result<RunCosts> costs_of(const std::string& text) {
   RunCosts out;
   bool task = false, a = false, b = false;
   const std::string expected = "task=AMOUNT,a=AMOUNT,b=AMOUNT: of a task, and of a run of each";
-  for (const std::string& part : parts_of(text, ',')) {
+  for (const std::string_view part : split(text, ',')) {
     const std::size_t equal = part.find('=');
-    const std::string name = part.substr(0, equal);
+    const std::string_view name = part.substr(0, equal);
     if (equal == std::string::npos || (name != "task" && name != "a" && name != "b"))
       return wrong("--costs", part, expected);
     PROCTOR_TRY(const std::int64_t amount, money("--costs", part.substr(equal + 1)));
@@ -119,10 +109,10 @@ Status read_curve(const PowerArgs& args, PowerInput& out) {
     return ok_status();
   }
   PROCTOR_TRY(out.costs, costs_of(args.costs));
-  const std::vector<std::string> budgets = parts_of(args.budgets, ',');
+  const std::vector<std::string_view> budgets = split(args.budgets, ',');
   if (kMostBudgets < budgets.size())
     return wrong("--budgets", std::to_string(budgets.size()) + " of them", "at most 64");
-  for (const std::string& budget : budgets) {
+  for (const std::string_view budget : budgets) {
     PROCTOR_TRY(const std::int64_t amount, money("--budgets", budget));
     out.budgets.push_back(amount);
   }
@@ -138,7 +128,7 @@ Status read_curve(const PowerArgs& args, PowerInput& out) {
 Result<std::vector<std::uint32_t>> looks_of(const PowerArgs& args, std::uint32_t runs) {
   std::vector<std::uint32_t> out;
   if (!args.after.empty()) {
-    for (const std::string& part : parts_of(args.after, ',')) {
+    for (const std::string_view part : split(args.after, ',')) {
       PROCTOR_TRY(const std::uint64_t k, count("--after", part, 1, runs));
       if (!out.empty() && k <= out.back()) return wrong("--after", args.after, "ascending numbers");
       out.push_back(static_cast<std::uint32_t>(k));

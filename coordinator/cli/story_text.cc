@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <optional>
 
 #include "common/base/limits.h"
+#include "common/base/parse.h"
 #include "common/base/text.h"
 #include "coordinator/core/budget_watch.h"
 #include "coordinator/core/gate_note.h"
@@ -115,13 +115,11 @@ std::string unprinted(const StoryFact& said, const std::string& unit) {
 }
 
 // A number of `digits` digits at `text`'s front, which it leaves.
-std::optional<int> take_number(std::string_view& text, std::size_t digits) {
-  if (text.size() < digits) return std::nullopt;
-  int out = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + digits, out);
-  if (error != std::errc() || stop != text.data() + digits || out < 0) return std::nullopt;
+std::optional<int> take_digits(std::string_view& text, std::size_t digits) {
+  const auto out = whole_number<unsigned>(text.substr(0, digits));
+  if (!out || text.size() < digits) return std::nullopt;
   text.remove_prefix(digits);
-  return out;
+  return static_cast<int>(*out);
 }
 
 bool take(std::string_view& text, std::string_view any_of) {
@@ -135,9 +133,9 @@ std::optional<int> take_offset(std::string_view text) {
   if (text.empty() || text == "Z" || text == "z") return 0;
   const bool west = text.front() == '-';
   if (!take(text, "+-")) return std::nullopt;
-  const auto hours = take_number(text, 2);
+  const auto hours = take_digits(text, 2);
   if (!hours || !take(text, ":")) return std::nullopt;
-  const auto minutes = take_number(text, 2);
+  const auto minutes = take_digits(text, 2);
   if (!minutes || !text.empty() || 23 < *hours || 59 < *minutes) return std::nullopt;
   return (west ? -1 : 1) * (*hours * 60 + *minutes);
 }
@@ -149,7 +147,7 @@ std::optional<WallTime> parse_moment(std::string_view text) {
   for (std::size_t i = 0; i < part.size(); ++i) {
     if (i == 3 && text.empty()) break;  // a day alone
     if (0 < i && !take(text, kBefore[i])) return std::nullopt;
-    const auto number = take_number(text, i == 0 ? 4 : 2);
+    const auto number = take_digits(text, i == 0 ? 4 : 2);
     if (!number) return std::nullopt;
     part[i] = *number;
   }
@@ -177,11 +175,9 @@ std::optional<std::int64_t> parse_ago(std::string_view text) {
       {{'s', 1'000}, {'m', 60'000}, {'h', 3'600'000}, {'d', 86'400'000}}};
   constexpr std::int64_t kMost = 1'000'000'000;
   std::int64_t n = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (error != std::errc() || stop + 1 != text.data() + text.size() || n < 0 || kMost < n)
-    return std::nullopt;
+  if (!take_number(text, n) || text.size() != 1 || n < 0 || kMost < n) return std::nullopt;
   for (const auto& [unit, ms] : kUnits)
-    if (*stop == unit) return n * ms;
+    if (text.front() == unit) return n * ms;
   return std::nullopt;
 }
 

@@ -1,7 +1,6 @@
 #include "coordinator/cli/verify_redis.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -9,7 +8,9 @@
 #include <thread>
 #include <vector>
 
+#include "common/base/parse.h"
 #include "common/base/text.h"
+#include "common/ledger/redis_codec.h"
 #include "coordinator/cli/redis_access.h"
 #include "coordinator/cli/shared_envelope.h"
 #include "coordinator/core/operator_note.h"
@@ -26,22 +27,9 @@ Attempts by_ask(const RestoredState& state) {
   return out;
 }
 
-std::vector<std::string> words_of(std::string_view text, char at) {
-  std::vector<std::string> out;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(at, begin), text.size());
-    out.emplace_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return out;
-}
-
-std::optional<std::int64_t> number_of(const std::string& text) {
+std::optional<std::int64_t> number_of(std::string_view text) {
   std::int64_t n = 0;
-  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (ec != std::errc() || end != text.data() + text.size() || n < 0 || kLedgerMax.micros() < n)
-    return std::nullopt;
-  return n;
+  return read_number(text, &n) ? std::optional(n) : std::nullopt;
 }
 
 std::string field_of(const RedisLedger::Fields& fields, std::string_view name) {
@@ -57,11 +45,11 @@ struct Row {
   std::string scopes;
 };
 std::optional<Row> row_of(const std::string& text) {
-  const std::vector<std::string> words = words_of(text, ' ');
+  const std::vector<std::string_view> words = split(text, ' ');
   if (words.size() < 3 || words[0].size() != 1) return std::nullopt;
   const std::optional<std::int64_t> ask = number_of(words[1]);
   if (!ask) return std::nullopt;
-  Row row{words[0][0], MicroUsd::from_micros(*ask), MicroUsd::zero(), words[2]};
+  Row row{words[0][0], MicroUsd::from_micros(*ask), MicroUsd::zero(), std::string(words[2])};
   if (row.state == 's') {
     const auto actual = words.size() == 4 ? number_of(words[3]) : std::nullopt;
     if (!actual) return std::nullopt;
@@ -115,11 +103,10 @@ class Comparison {
 
   void read_row(const std::string& id, const std::string& text, std::map<AskId, Row>& rows) {
     const std::optional<Row> row = row_of(text);
-    const std::vector<std::string> parts = words_of(id, '.');
+    const std::vector<std::string_view> parts = split(id, '.');
     std::vector<std::uint32_t> n;
-    for (const std::string& p : parts)
-      if (const auto value = number_of(p); value && *value <= UINT32_MAX)
-        n.push_back(static_cast<std::uint32_t>(*value));
+    for (const std::string_view p : parts)
+      if (const auto value = whole_number<std::uint32_t>(p)) n.push_back(*value);
     if (!row || parts.size() != 3 || n.size() != 3)
       return wrong_row(id, "holds \"" + printable(text, 100) + "\", which no ledger writes");
     const AskId ask{{RunId(n[0]), AttemptNo(n[1])}, n[2]};

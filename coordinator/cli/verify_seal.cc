@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "common/base/parse.h"
 #include "common/base/system_clock.h"
 #include "coordinator/cli/open_journal.h"
 #include "coordinator/journal/host_key.h"
@@ -88,10 +89,8 @@ Status verify_heads(JournalReader& journal, const std::string& head, const std::
   }
   const Result<HostKey> key = key_of(key_file);
   std::size_t number = 0;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    PROCTOR_TRY(const JournalHead kept, parse_head(std::string_view(text).substr(at, end - at)));
-    at = end + 1;
+  for (std::string_view rest = text; !rest.empty();) {
+    PROCTOR_TRY(const JournalHead kept, parse_head(take_until(rest, '\n')));
     ++number;
     const std::string where = fmt::format("head {} of {}", number, to_rfc3339(kept.until));
     if (key.ok() && kept.key == key->key().id() && !is_signed_by(kept, key->key()))

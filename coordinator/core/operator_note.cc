@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <utility>
 
 #include "common/base/json.h"
 #include "common/base/limits.h"
+#include "common/base/parse.h"
 
 namespace proctor {
 namespace {
@@ -29,21 +29,6 @@ constexpr std::array<std::pair<Kind, std::string_view>, 14> kWords{
      {Kind::kWaive, "waive"},
      {Kind::kCloseStage, "close_stage"}}};
 
-// Takes a number from the front of `text`.
-std::optional<std::uint32_t> number(std::string_view& text) {
-  std::uint32_t n = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (read.ec != std::errc()) return std::nullopt;
-  text.remove_prefix(static_cast<std::size_t>(read.ptr - text.data()));
-  return n;
-}
-
-bool skip(std::string_view& text, char c) {
-  if (text.empty() || text.front() != c) return false;
-  text.remove_prefix(1);
-  return true;
-}
-
 std::string text_of(const std::vector<AttemptId>& attempts) {
   std::string out;
   for (const AttemptId& id : attempts) out += (out.empty() ? "" : " ") + to_string(id);
@@ -53,12 +38,11 @@ std::string text_of(const std::vector<AttemptId>& attempts) {
 Result<std::vector<AttemptId>> attempts_in(std::string_view text) {
   std::vector<AttemptId> out;
   while (!text.empty()) {
-    const auto run = number(text);
-    const bool dot = skip(text, '.');
-    const auto no = number(text);
-    if (!run || !dot || !no || (!skip(text, ' ') && !text.empty()))
+    std::uint32_t run = 0, no = 0;
+    if (!take_number(text, run) || !take_word(text, ".") || !take_number(text, no) ||
+        (!take_word(text, " ") && !text.empty()))
       return Error{Errc::kCorrupt, "not a list of attempts"};
-    out.push_back({RunId(*run), AttemptNo(*no)});
+    out.push_back({RunId(run), AttemptNo(no)});
   }
   return out;
 }
@@ -86,14 +70,15 @@ std::string ranges_of(const std::vector<RunId>& runs) {
 Result<std::vector<RunId>> runs_of(std::string_view text) {
   std::vector<RunId> out;
   while (!text.empty()) {
-    const auto first = number(text);
-    std::optional<std::uint32_t> last = first;
-    if (skip(text, '-')) last = number(text);
-    const bool in_order = first && last && *first <= *last && *last < limits::kPlanRows &&
-                          (out.empty() || out.back().raw() < *first);
-    if (!in_order || (!skip(text, ' ') && !text.empty()))
+    std::uint32_t first = 0, last = 0;
+    bool read = take_number(text, first);
+    last = first;
+    if (take_word(text, "-")) read = take_number(text, last) && read;
+    const bool in_order = read && first <= last && last < limits::kPlanRows &&
+                          (out.empty() || out.back().raw() < first);
+    if (!in_order || (!take_word(text, " ") && !text.empty()))
       return Error{Errc::kCorrupt, "not a list of runs"};
-    for (std::uint32_t r = *first; r <= *last; ++r) out.emplace_back(r);
+    for (std::uint32_t r = first; r <= last; ++r) out.emplace_back(r);
   }
   return out;
 }

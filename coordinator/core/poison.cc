@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <string_view>
 #include <utility>
 
 #include "common/base/json.h"
+#include "common/base/parse.h"
 
 namespace proctor {
 namespace {
@@ -40,11 +40,8 @@ Result<LossJudged> loss_of(const Note& note) {
     if (!parsed->contains(key) || !(*parsed)[key].is_string())
       return wrong(std::string(key) + " is not a text");
   if (!note.run || !note.attempt) return wrong("of no attempt");
-  const auto boot = (*parsed)["boot"].get<std::string>();
-  std::uint64_t number = 0;
-  const auto read = std::from_chars(boot.data(), boot.data() + boot.size(), number);
-  if (read.ec != std::errc() || read.ptr != boot.data() + boot.size())
-    return wrong("boot is not a number");
+  const auto boot = whole_number<std::uint64_t>((*parsed)["boot"].get<std::string>());
+  if (!boot) return wrong("boot is not a number");
   const auto word = (*parsed)["verdict"].get<std::string>();
   const auto verdict =
       std::ranges::find(kVerdicts, word, &std::pair<Verdict, std::string_view>::second);
@@ -52,7 +49,7 @@ Result<LossJudged> loss_of(const Note& note) {
   return LossJudged{{*note.run, *note.attempt},
                     verdict->first,
                     WorkerId((*parsed)["worker"].get<std::string>()),
-                    BootId(number),
+                    BootId(*boot),
                     note.at};
 }
 

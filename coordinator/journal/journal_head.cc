@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 #include <vector>
 
+#include "common/base/parse.h"
 #include "common/base/text.h"
 #include "coordinator/core/records.h"
 
@@ -57,10 +57,8 @@ std::string signed_part(const JournalHead& h) {
 }
 
 std::optional<std::int64_t> number_of(std::string_view text) {
-  std::int64_t n = 0;
-  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (ec != std::errc() || end != text.data() + text.size() || n < 0) return std::nullopt;
-  return n;
+  const auto n = whole_number<std::int64_t>(text);
+  return n && 0 <= *n ? n : std::nullopt;
 }
 
 }  // namespace
@@ -73,12 +71,7 @@ Result<JournalHead> parse_head(std::string_view line) {
   const Error bad{Errc::kInvalid, "\"" + printable(std::string(line), 80) +
                                       "\" is no head: proctor journal head prints one"};
   while (line.ends_with('\n') || line.ends_with('\r')) line.remove_suffix(1);
-  std::vector<std::string_view> words;
-  for (std::size_t at = 0; at <= line.size() && words.size() < 8;) {
-    const std::size_t end = std::min(line.find(' ', at), line.size());
-    words.push_back(line.substr(at, end - at));
-    at = end + 1;
-  }
+  const std::vector<std::string_view> words = split(line, ' ');
   if ((words.size() != 5 && words.size() != 7) || words[0] != kFormat || words[1].empty())
     return bad;
   const std::optional<std::int64_t> until = number_of(words[2]), facts = number_of(words[3]);

@@ -1,8 +1,9 @@
 #include "coordinator/journal/journal_names.h"
 
 #include <array>
-#include <charconv>
 #include <utility>
+
+#include "common/base/parse.h"
 
 namespace proctor::journal {
 
@@ -79,19 +80,12 @@ std::string metered_text(const Usage& usage) {
 }
 
 bool read_metered(std::string_view text, Usage& out) {
-  const char* at = text.data();
-  const char* const end = at + text.size();
   for (std::size_t i = 0; i < kMeteredCounters.size(); ++i) {
-    if (i == kMeteredAlways && at == end) return true;
-    if (0 < i) {
-      if (at == end || *at != ' ') return false;
-      ++at;
-    }
-    const auto [stop, error] = std::from_chars(at, end, out.*kMeteredCounters[i].second);
-    if (error != std::errc()) return false;
-    at = stop;
+    if (i == kMeteredAlways && text.empty()) return true;
+    if (0 < i && !take_word(text, " ")) return false;
+    if (!take_number(text, out.*kMeteredCounters[i].second)) return false;
   }
-  return at == end;
+  return text.empty();
 }
 
 }  // namespace proctor::journal

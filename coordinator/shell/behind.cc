@@ -5,10 +5,10 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <optional>
 
+#include "common/base/parse.h"
 #include "common/base/text.h"
 
 namespace proctor {
@@ -66,16 +66,9 @@ std::string and_more(std::size_t n) {
 
 }  // namespace
 
-std::optional<std::uint32_t> number_of(std::string_view text) {
-  std::uint32_t n = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (error != std::errc() || stop != text.data() + text.size()) return std::nullopt;
-  return n;
-}
-
 std::optional<std::uint32_t> number_behind(std::string_view text, std::string_view prefix) {
-  if (!text.starts_with(prefix)) return std::nullopt;
-  const std::optional<std::uint32_t> n = number_of(text.substr(prefix.size()));
+  if (!take_word(text, prefix)) return std::nullopt;
+  const auto n = whole_number<std::uint32_t>(text);
   return n == 0U ? std::nullopt : n;
 }
 

@@ -22,8 +22,6 @@ namespace proctor {
 // read: what was held under one before that is accounted for.
 inline constexpr std::uint64_t kEpochsBeyond = 1'000;
 
-// A whole decimal number; nothing for other text, or for one that is too large.
-std::optional<std::uint32_t> number_of(std::string_view text);
 // The n of PREFIXn, from 1 on.
 std::optional<std::uint32_t> number_behind(std::string_view text, std::string_view prefix);
 

@@ -1,11 +1,11 @@
 // From the words of an operator to ids: runs, workers, envelopes.
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <utility>
 
 #include "common/base/limits.h"
+#include "common/base/parse.h"
 #include "common/base/text.h"
 #include "common/contract/human_cost.h"
 #include "coordinator/core/operator_note.h"
@@ -123,11 +123,6 @@ Result<std::string> find_stage(const PlanShape& shape, const std::string& name) 
   return Error{Errc::kNotFound, "there is no stage " + printable(name) + suggestion(name, all)};
 }
 
-std::string trimmed(const std::string& text) {
-  const std::size_t first = text.find_first_not_of(" \t");
-  return text.substr(first, text.find_last_not_of(" \t") + 1 - first);
-}
-
 bool is_hex(const std::string& text) {
   return text.size() <= 2 * Digest::kBytes &&
          text.find_first_not_of("0123456789abcdef") == std::string::npos;
@@ -137,13 +132,8 @@ bool is_hex(const std::string& text) {
 // part that is missing is the first there is.
 std::optional<std::string> meant_run(const Plan& plan, std::string_view name) {
   const PlanShape& shape = plan.shape();
-  const std::size_t first = name.find('/');
-  const std::string_view task = name.substr(0, first);
-  std::string_view rest = first == std::string_view::npos ? "" : name.substr(first + 1);
-  const std::size_t second = rest.find('/');
-  const std::string_view method = rest.substr(0, second);
-  const std::string_view replicate =
-      second == std::string_view::npos ? "" : rest.substr(second + 1);
+  const std::string_view task = take_until(name, '/'), method = take_until(name, '/');
+  const std::string_view replicate = name;
   std::vector<std::string_view> tasks;
   for (const PlanTask& t : shape.tasks) tasks.push_back(t.id);
   const std::vector<std::string_view> methods(shape.methods.begin(), shape.methods.end());
@@ -170,19 +160,13 @@ Result<std::vector<RunId>> runs_at(const Plan& plan, std::string_view places) {
   std::vector<RunId> out;
   const Error wrong = invalid("order: expected places in the plan, ascending, as in order:0-3,7");
   while (!places.empty()) {
-    const std::string_view part = places.substr(0, places.find(','));
-    places.remove_prefix(std::min(places.size(), part.size() + 1));
-    std::uint32_t first = 0, last = 0;
-    const char* end = part.data() + part.size();
-    auto [at, error] = std::from_chars(part.data(), end, first);
-    if (error != std::errc()) return wrong;
-    last = first;
-    if (at != end) {
-      if (*at != '-') return wrong;
-      const auto second = std::from_chars(at + 1, end, last);
-      if (second.ec != std::errc() || second.ptr != end) return wrong;
-    }
-    if (last < first || plan.size() <= last || (!out.empty() && first <= out.back().raw()))
+    std::string_view part = take_until(places, ',');
+    std::uint32_t first = 0;
+    if (!take_number(part, first)) return wrong;
+    std::uint32_t last = first;
+    if (take_word(part, "-") && !take_number(part, last)) return wrong;
+    if (!part.empty() || last < first || plan.size() <= last ||
+        (!out.empty() && first <= out.back().raw()))
       return wrong;
     for (std::uint32_t i = first; i <= last; ++i) out.push_back(RunId(i));
   }

@@ -1,11 +1,10 @@
 #include "worker/core/lifecycle_codec.h"
 
-#include <algorithm>
 #include <array>
-#include <charconv>
 
 #include "common/base/digest.h"
 #include "common/base/overload.h"
+#include "common/base/parse.h"
 #include "common/base/text.h"
 #include "common/trace/json_fields.h"
 
@@ -29,10 +28,9 @@ std::string as_bytes(std::string text) {
   const std::string_view digits = std::string_view(text).substr(kHex.size());
   std::string bytes;
   for (std::size_t i = 0; i + 1 < digits.size(); i += 2) {
-    unsigned byte = 0;
-    const char* end = digits.data() + i + 2;
-    if (std::from_chars(digits.data() + i, end, byte, 16).ptr != end) return text;
-    bytes += static_cast<char>(byte);
+    const auto byte = whole_number<unsigned>(digits.substr(i, 2), 16);
+    if (!byte) return text;
+    bytes += static_cast<char>(*byte);
   }
   return bytes;
 }

@@ -1,10 +1,10 @@
 #include "worker/git/lfs.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "common/base/digest.h"
+#include "common/base/parse.h"
 #include "common/base/text.h"
 #include "worker/git/tree_list.h"
 
@@ -15,9 +15,7 @@ constexpr std::size_t kAttributesBytes = std::size_t{1} << 20;
 constexpr std::size_t kNamed = 3;  // files in an error
 
 std::string_view next_line(std::string_view& rest) {
-  const std::size_t end = std::min(rest.find('\n'), rest.size());
-  std::string_view line = rest.substr(0, end);
-  rest.remove_prefix(std::min(end + 1, rest.size()));
+  std::string_view line = take_until(rest, '\n');
   if (line.ends_with('\r')) line.remove_suffix(1);
   return line;
 }
@@ -83,13 +81,10 @@ std::optional<LfsPointer> parse_lfs_pointer(std::string_view blob) {
   bool sized = false;
   while (!blob.empty()) {
     std::string_view line = next_line(blob);
-    if (line.starts_with("oid sha256:")) {
-      out.oid = line.substr(11);
-    } else if (line.starts_with("size ")) {
-      line.remove_prefix(5);
-      const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), out.size);
-      sized = error == std::errc() && end == line.data() + line.size();
-    }
+    if (take_word(line, "oid sha256:"))
+      out.oid = line;
+    else if (take_word(line, "size "))
+      sized = take_number(line, out.size) && line.empty();
   }
   const bool hex =
       out.oid.size() == 64 && out.oid.find_first_not_of("0123456789abcdef") == std::string::npos;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "common/base/parse.h"
 #include "common/base/text.h"
 #include "worker/git/tree_list.h"
 
@@ -19,9 +20,7 @@ Result<std::map<std::string, std::string>> read_gitmodules(const GitProgram& git
   std::map<std::string, std::string> paths;
   std::map<std::string, std::string> urls;
   for (std::string_view rest = out; !rest.empty();) {
-    const std::size_t end = std::min(rest.find('\0'), rest.size());
-    const std::string_view item = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+    const std::string_view item = take_until(rest, '\0');
     const std::size_t line = item.find('\n');
     const std::string_view key = item.substr(0, line);
     const std::size_t dot = key.rfind('.');

@@ -1,11 +1,12 @@
 #include "worker/network/proxy_request.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <set>
 #include <utility>
 #include <vector>
+
+#include "common/base/parse.h"
 
 namespace proctor {
 namespace {
@@ -22,21 +23,6 @@ bool is_token_char(char c) {
 
 bool is_token(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, is_token_char);
-}
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(), [](char c) {
-    return 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return out;
-}
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlank = " \t";
-  const std::size_t from = text.find_first_not_of(kBlank);
-  if (from == std::string_view::npos) return {};
-  return text.substr(from, text.find_last_not_of(kBlank) - from + 1);
 }
 
 // host[:port]; `otherwise` 0: the port is required.
@@ -72,7 +58,7 @@ Result<Headers> parse_headers(std::string_view left) {
         }))
       return refused("a control byte in a header");
     if (kProxyHeadersMax <= out.size()) return refused("too many headers");
-    out.emplace_back(lower(line.substr(0, colon)), value);
+    out.emplace_back(lowered(line.substr(0, colon)), value);
   }
   return out;
 }
@@ -106,16 +92,14 @@ Status read_body(const Headers& headers, bool old_version, RequestBody& out) {
   if (twice || (length != nullptr && coding != nullptr))
     return refused("more than one length of the body");
   if (coding != nullptr) {
-    if (old_version || lower(*coding) != "chunked")
+    if (old_version || lowered(*coding) != "chunked")
       return refused("a Transfer-Encoding other than chunked");
     out.kind = RequestBody::Kind::kChunked;
   } else if (length != nullptr) {
     constexpr std::uint64_t kMost = std::uint64_t{1} << 53U;
-    const auto [end, ec] =
-        std::from_chars(length->data(), length->data() + length->size(), out.bytes);
-    if (ec != std::errc() || end != length->data() + length->size() || kMost < out.bytes ||
-        !std::ranges::all_of(*length, [](char c) { return '0' <= c && c <= '9'; }))
-      return refused("a Content-Length that is no length");
+    const auto bytes = whole_number<std::uint64_t>(*length);
+    if (!bytes || kMost < *bytes) return refused("a Content-Length that is no length");
+    out.bytes = *bytes;
     out.kind = out.bytes == 0 ? RequestBody::Kind::kNone : RequestBody::Kind::kLength;
   }
   return ok_status();
@@ -124,7 +108,7 @@ Status read_body(const Headers& headers, bool old_version, RequestBody& out) {
 // The path of an absolute http URL, which also gives the target.
 Result<std::string> read_url(std::string_view url, ProxyTarget& target) {
   constexpr std::string_view kScheme = "http://";
-  if (lower(url.substr(0, kScheme.size())) != kScheme)
+  if (lowered(url.substr(0, kScheme.size())) != kScheme)
     return refused("expected CONNECT host:port or an absolute http:// URL");
   url.remove_prefix(kScheme.size());
   const std::size_t end = std::min(url.find_first_of("/?#"), url.size());
@@ -146,11 +130,9 @@ std::string server_head(const std::string& method, const std::string& path,
   for (const auto& [name, value] : headers) {
     if (name != "connection") continue;
     for (std::string_view left = value; !left.empty();) {
-      const std::size_t end = std::min(left.find(','), left.size());
-      const std::string word = lower(trimmed(left.substr(0, end)));
+      const std::string word = lowered(trimmed(take_until(left, ',')));
       // Framing is not the connection's to take away.
       if (word != "content-length" && word != "transfer-encoding") dropped.insert(word);
-      left.remove_prefix(std::min(end + 1, left.size()));
     }
   }
   std::string host = to_string(target);

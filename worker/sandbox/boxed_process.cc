@@ -15,8 +15,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 
+#include "common/base/parse.h"
 #include "worker/sandbox/devices.h"
 #include "worker/sandbox/raw_calls.h"
 #include "worker/sandbox/suspension.h"
@@ -176,23 +176,17 @@ std::optional<int> status_number(std::string_view status, std::string_view key) 
   const std::string quoted = "\"" + std::string(key) + "\": ";
   const std::size_t at = status.find(quoted);
   if (at == std::string_view::npos) return std::nullopt;
-  const char* begin = status.data() + at + quoted.size();
-  const char* end = status.data() + status.size();
+  std::string_view rest = status.substr(at + quoted.size());
   int value = 0;
-  const auto [stop, ec] = std::from_chars(begin, end, value);
   // Without something behind it the number may not have arrived whole.
-  if (ec != std::errc() || stop == end) return std::nullopt;
+  if (!take_number(rest, value) || rest.empty()) return std::nullopt;
   return value;
 }
 
 // Is `pid` a child of ours' (a pid may have been given to somebody else meanwhile)?
 bool is_child_of(pid_t pid, pid_t parent) {
-  const auto stat = read_file("/proc/" + std::to_string(pid) + "/stat", 4096);
-  if (!stat.ok()) return false;
-  const std::size_t name_end = stat->rfind(')');  // the name may hold anything, also ')'
-  if (name_end == std::string::npos || stat->size() < name_end + 5) return false;
-  const std::string_view rest = std::string_view(*stat).substr(name_end + 4);  // ") S "
-  return rest.starts_with(std::to_string(parent) + " ");
+  const std::optional<TreeMember> now = tree_member(pid);
+  return now && now->parent == parent;
 }
 
 class Running {

@@ -7,9 +7,10 @@
 #include <sys/personality.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <iterator>
+
+#include "common/base/parse.h"
 
 namespace proctor {
 namespace {
@@ -116,11 +117,7 @@ constexpr std::uint64_t kPersonalities[] = {PER_LINUX, k32,          kOldName,  
 // Of all that stand in `names`, one space between two.
 CallRule plain(std::string_view names, int error) {
   CallRule out{{}, error};
-  while (!names.empty()) {
-    const std::size_t end = std::min(names.find(' '), names.size());
-    out.names.push_back(names.substr(0, end));
-    names.remove_prefix(std::min(end + 1, names.size()));
-  }
+  while (!names.empty()) out.names.push_back(take_until(names, ' '));
   return out;
 }
 

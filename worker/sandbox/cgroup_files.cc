@@ -4,12 +4,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <thread>
 
+#include "common/base/parse.h"
 #include "common/base/unique_fd.h"
 #include "worker/sandbox/sure_kill.h"
 
@@ -64,18 +63,14 @@ Result<std::uint64_t> read_control_number(const fs::path& file) {
 
 std::uint64_t control_number(std::string_view text) {
   std::uint64_t v = 0;
-  std::from_chars(text.data(), text.data() + text.size(), v);
+  take_number(text, v);
   return v;
 }
 
 std::uint64_t keyed_control_number(std::string_view text, std::string_view key) {
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view line = text.substr(at, end - at);
-    if (line.starts_with(key) && line.substr(key.size()).starts_with(' ')) {
-      return control_number(line.substr(key.size() + 1));
-    }
-    at = end + 1;
+  while (!text.empty()) {
+    std::string_view line = take_until(text, '\n');
+    if (take_word(line, key) && take_word(line, " ")) return control_number(line);
   }
   return 0;
 }
@@ -87,12 +82,9 @@ bool make_group_dir(const fs::path& dir) {
 Result<std::vector<pid_t>> members_of_group(const fs::path& dir) {
   std::vector<pid_t> out;
   PROCTOR_TRY(const std::string text, read_control(dir / "cgroup.procs"));
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    const auto pid =
-        static_cast<pid_t>(control_number(std::string_view(text).substr(at, end - at)));
+  for (std::string_view rest = text; !rest.empty();) {
+    const auto pid = static_cast<pid_t>(control_number(take_until(rest, '\n')));
     if (0 < pid) out.push_back(pid);
-    at = end + 1;
   }
   return out;
 }

@@ -4,22 +4,14 @@
 #include <array>
 #include <vector>
 
+#include "common/base/parse.h"
+
 namespace proctor {
 namespace {
 
 constexpr std::size_t kComponentMax = 100;
 constexpr std::array<std::string_view, 5> kControllers = {"memory", "pids", "cpu", "cpuacct",
                                                           "freezer"};
-
-std::vector<std::string_view> split(std::string_view text, char at) {
-  std::vector<std::string_view> out;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(at), text.size());
-    if (0 < end) out.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return out;
-}
 
 bool known(std::string_view controller) {
   return std::find(kControllers.begin(), kControllers.end(), controller) != kControllers.end();
@@ -56,7 +48,6 @@ CgroupLayout parse_cgroup_layout(std::string_view mountinfo, std::string_view se
     const std::string_view controllers = line.substr(a + 1, b - a - 1);
     const std::string group(line.substr(b + 1));
     if (!group.starts_with('/')) continue;
-    if (controllers.empty()) own.emplace("", group);
     for (std::string_view c : split(controllers, ',')) own.emplace(std::string(c), group);
   }
   CgroupLayout out;

@@ -1,10 +1,10 @@
 #include "worker/sandbox/container_use.h"
 
-#include <charconv>
 #include <cstdint>
 #include <string>
 
 #include "common/base/files.h"
+#include "common/base/parse.h"
 #include "worker/sandbox/cgroup_layout.h"
 #include "worker/sandbox/suspension.h"
 
@@ -18,11 +18,9 @@ std::optional<std::uint64_t> number_in(const fs::path& file, std::string_view ke
   if (!text.ok()) return std::nullopt;
   const std::size_t at = text->find(key);
   if (at == std::string::npos) return std::nullopt;
+  std::string_view rest = std::string_view(*text).substr(at + key.size());
   std::uint64_t value = 0;
-  const char* begin = text->data() + at + key.size();
-  if (std::from_chars(begin, text->data() + text->size(), value).ec != std::errc())
-    return std::nullopt;
-  return value;
+  return take_number(rest, value) ? std::optional(value) : std::nullopt;
 }
 
 }  // namespace

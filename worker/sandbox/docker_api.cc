@@ -2,11 +2,11 @@
 
 #include <poll.h>
 
-#include <charconv>
 #include <cstdio>
 #include <ctime>
 
 #include "common/base/json.h"
+#include "common/base/parse.h"
 #include "common/base/text.h"
 
 namespace proctor {
@@ -126,10 +126,9 @@ Status DockerApi::ping(milliseconds limit) {
   if (reply.status != 200) return refused("ping", reply);
   const auto found = reply.headers.find("api-version");
   const std::string version = found == reply.headers.end() ? "" : found->second;
+  std::string_view rest = version;
   int minor = 0;
-  if (version.starts_with("1.")) {
-    std::from_chars(version.data() + 2, version.data() + version.size(), minor);
-  }
+  if (take_word(rest, "1.")) take_number(rest, minor);
   if (minor < 41 && !version.starts_with("2.")) {
     return Error{Errc::kUnavailable, "docker engine at " + socket_ + ": speaks API '" +
                                          printable(version, 20) +

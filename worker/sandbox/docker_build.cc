@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/base/json.h"
+#include "common/base/parse.h"
 #include "common/base/text.h"
 #include "worker/sandbox/docker_api.h"
 #include "worker/sandbox/docker_http.h"
@@ -67,9 +68,7 @@ std::string as_log(std::string_view text) {
 Said what_it_said(std::string_view body) {
   Said out;
   while (!body.empty()) {
-    const std::size_t end = std::min(body.find('\n'), body.size());
-    const auto line = parse_json(body.substr(0, end), {kSaidMax, 16});
-    body.remove_prefix(std::min(end + 1, body.size()));
+    const auto line = parse_json(take_until(body, '\n'), {kSaidMax, 16});
     if (!line.ok() || !line->is_object()) continue;
     out.log += as_log(text_of(*line, "stream"));
     if (std::string error = text_of(*line, "error"); !error.empty()) out.error = std::move(error);

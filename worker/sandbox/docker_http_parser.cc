@@ -1,7 +1,7 @@
 // The pure half of docker_http.h: replies and frames out of bytes.
 #include <algorithm>
-#include <charconv>
 
+#include "common/base/parse.h"
 #include "common/base/text.h"
 #include "worker/sandbox/docker_http.h"
 
@@ -15,23 +15,8 @@ Error corrupt(const std::string& text) {
   return Error{Errc::kCorrupt, "docker engine: " + text};
 }
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) {
-    if ('A' <= c && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return out;
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
-
 bool parse_number(std::string_view text, int base, std::uint64_t& out) {
-  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), out, base);
-  return ec == std::errc() && end == text.data() + text.size() && !text.empty();
+  return take_number(text, out, base) && text.empty();
 }
 
 }  // namespace
@@ -95,14 +80,14 @@ Status HttpReplyParser::on_header(std::string_view line) {
   if (colon == 0 || colon == std::string_view::npos || line.find(' ') < colon) {
     return corrupt("a header without a name: '" + printable(line, 60) + "'");
   }
-  const std::string name = lower(line.substr(0, colon));
+  const std::string name = lowered(line.substr(0, colon));
   const std::string value(trimmed(line.substr(colon + 1)));
   const auto [at, is_new] = reply_.headers.emplace(name, value);
   // Two lengths are how replies get split differently by two readers.
   if (!is_new && (name == "content-length" || name == "transfer-encoding")) {
     return corrupt("header " + name + " twice");
   }
-  if (name == "connection" && lower(value) == "close") keeps_alive_ = false;
+  if (name == "connection" && lowered(value) == "close") keeps_alive_ = false;
   return ok_status();
 }
 
@@ -116,7 +101,7 @@ Status HttpReplyParser::on_head_end() {
     reply_ = HttpReply{};  // an interim reply; the real one follows
     if (status != 100) return corrupt("interim status " + std::to_string(status));
   } else if (encoding != reply_.headers.end()) {
-    if (lower(encoding->second) != "chunked" || length != reply_.headers.end()) {
+    if (lowered(encoding->second) != "chunked" || length != reply_.headers.end()) {
       return corrupt("transfer encoding '" + printable(encoding->second, 60) + "'");
     }
     state_ = State::kChunkLine;

@@ -7,12 +7,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <mutex>
 #include <optional>
 #include <system_error>
 #include <utility>
 
+#include "common/base/parse.h"
 #include "common/base/unique_fd.h"
 
 namespace proctor {
@@ -21,23 +21,13 @@ namespace {
 constexpr std::size_t kLocksMost = std::size_t{256} << 10;
 constexpr std::size_t kElsewhereMost = 100'000;
 
-template <class Number>
-bool take(std::string_view& text, int base, Number& out) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out, base);
-  if (error != std::errc()) return false;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  return true;
-}
-
 // "fe:00:131", the numbers of the device in hexadecimal.
 std::optional<HeldLock> parse_inode(std::string_view word) {
   unsigned major_number = 0, minor_number = 0;
   std::uint64_t inode = 0;
-  if (!take(word, 16, major_number) || !word.starts_with(':')) return std::nullopt;
-  word.remove_prefix(1);
-  if (!take(word, 16, minor_number) || !word.starts_with(':')) return std::nullopt;
-  word.remove_prefix(1);
-  if (!take(word, 10, inode)) return std::nullopt;
+  if (!take_number(word, major_number, 16) || !take_word(word, ":") ||
+      !take_number(word, minor_number, 16) || !take_word(word, ":") || !take_number(word, inode))
+    return std::nullopt;
   return HeldLock{makedev(major_number, minor_number), inode};
 }
 
@@ -101,11 +91,8 @@ std::set<HeldLock> parse_locks(std::string_view words, std::size_t most) {
     words = words.substr(0, words.substr(0, most).rfind('\n') + 1);
     out.insert(kMoreLocks);
   }
-  while (!words.empty()) {
-    const std::size_t end = std::min(words.find('\n'), words.size());
-    if (const auto lock = parse_line(words.substr(0, end))) out.insert(*lock);
-    words.remove_prefix(std::min(end + 1, words.size()));
-  }
+  while (!words.empty())
+    if (const auto lock = parse_line(take_until(words, '\n'))) out.insert(*lock);
   return out;
 }
 

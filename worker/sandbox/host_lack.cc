@@ -4,11 +4,11 @@
 #include <linux/capability.h>
 #include <sys/wait.h>
 
-#include <algorithm>
 #include <array>
 #include <thread>
 
 #include "common/base/log.h"
+#include "common/base/parse.h"
 #include "common/base/text.h"
 #include "common/base/unique_fd.h"
 #include "worker/sandbox/bubblewrap_args.h"
@@ -26,10 +26,8 @@ constexpr std::size_t kSaidMost = std::size_t{4} << 10;
 // Those lines that are none of `before`, as words.
 std::string listed(const std::string& text, const std::string& before) {
   std::string out;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    const std::string line = text.substr(at, end - at);
-    at = end + 1;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string line(take_until(rest, '\n'));
     if (before.find(line + "\n") != std::string::npos) continue;
     out += (out.empty() ? "" : ", ") + line;
   }

@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "common/base/parse.h"
 #include "worker/sandbox/devices.h"
 
 namespace proctor {
@@ -190,16 +191,12 @@ std::string unescaped(std::string_view word) {
 }  // namespace
 
 std::vector<std::string> mount_points(std::string_view mountinfo) {
-  constexpr int kPlaceAt = 4;
+  constexpr std::size_t kPlaceAt = 4;
   std::vector<std::string> out;
   while (!mountinfo.empty()) {
-    const std::size_t end = std::min(mountinfo.find('\n'), mountinfo.size());
-    std::string_view line = mountinfo.substr(0, end);
-    mountinfo.remove_prefix(std::min(end + 1, mountinfo.size()));
-    for (int word = 0; word < kPlaceAt && !line.empty(); ++word)
-      line.remove_prefix(std::min(line.find(' '), line.size() - 1) + 1);
-    if (const std::string_view place = line.substr(0, line.find(' ')); !place.empty())
-      out.push_back(unescaped(place));
+    const std::vector<std::string_view> words = split(take_until(mountinfo, '\n'), ' ');
+    if (kPlaceAt < words.size() && !words[kPlaceAt].empty())
+      out.push_back(unescaped(words[kPlaceAt]));
   }
   return out;
 }

@@ -3,10 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <string>
 
 #include "common/base/files.h"
+#include "common/base/parse.h"
 
 namespace proctor {
 namespace {
@@ -17,9 +17,8 @@ constexpr std::uint64_t kKiB = 1024;
 std::uint64_t next_number(std::string_view& text) {
   text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
   std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  return error == std::errc() ? value : 0;
+  take_number(text, value);
+  return value;
 }
 
 // statm: pages in all, resident, of these shared with a file or with others.

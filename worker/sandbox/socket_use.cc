@@ -6,9 +6,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstring>
 #include <string>
+
+#include "common/base/parse.h"
 
 namespace proctor {
 namespace {
@@ -30,9 +31,8 @@ std::string_view word(std::string_view line, std::size_t at) {
 
 std::uint64_t number(std::string_view text, int base) {
   std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-  (void)end;
-  return error == std::errc() ? value : 0;
+  take_number(text, value, base);
+  return value;
 }
 
 struct Sum {
@@ -106,9 +106,8 @@ std::uint64_t received_line_bytes(std::string_view line) {
 std::uint64_t sockets_of(std::string_view protocol, std::string_view sockstat) {
   std::uint64_t count = 0;
   while (!sockstat.empty()) {
-    const std::string_view line = sockstat.substr(0, sockstat.find('\n'));
+    const std::string_view line = take_until(sockstat, '\n');
     if (line.starts_with(protocol) && word(line, 1) == "inuse") count += number(word(line, 2), 10);
-    sockstat.remove_prefix(std::min(line.size() + 1, sockstat.size()));
   }
   return count;
 }

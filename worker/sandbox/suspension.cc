@@ -5,13 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <map>
-#include <optional>
 
 #include "common/base/files.h"
 #include "common/base/log.h"
+#include "common/base/parse.h"
 #include "common/base/unique_fd.h"
 
 namespace proctor {
@@ -20,23 +19,11 @@ namespace {
 // Whoever is stopped forks no more: each pass finds those that were quicker than the one before.
 constexpr int kPasses = 50;
 
-std::optional<TreeMember> look_at(pid_t pid) {
-  const auto stat = read_file("/proc/" + std::to_string(pid) + "/stat", 4096);
-  if (!stat.ok()) return std::nullopt;
-  const std::size_t name_end = stat->rfind(')');  // the name may hold anything, also ')'
-  if (name_end == std::string::npos || stat->size() < name_end + 5) return std::nullopt;
-  TreeMember out{pid, 0, (*stat)[name_end + 2]};
-  const char* begin = stat->data() + name_end + 4;  // ") S "
-  if (std::from_chars(begin, stat->data() + stat->size(), out.parent).ec != std::errc())
-    return std::nullopt;
-  return out;
-}
-
 void signal_member(const TreeMember& member, int signo) {
   const UniqueFd fd(static_cast<int>(::syscall(SYS_pidfd_open, member.pid, 0)));
   if (!fd.valid()) return;
   // The number may have been given to somebody else since we looked.
-  const auto again = look_at(member.pid);
+  const auto again = tree_member(member.pid);
   if (again && again->parent == member.parent)
     ::syscall(SYS_pidfd_send_signal, fd.get(), signo, nullptr, 0);
 }
@@ -47,15 +34,23 @@ bool stands(char state) {
 
 }  // namespace
 
+std::optional<TreeMember> tree_member(pid_t pid) {
+  const auto stat = read_file("/proc/" + std::to_string(pid) + "/stat", 4096);
+  if (!stat.ok()) return std::nullopt;
+  const std::size_t name_end = stat->rfind(')');  // the name may hold anything, also ')'
+  if (name_end == std::string::npos || stat->size() < name_end + 5) return std::nullopt;
+  TreeMember out{pid, 0, (*stat)[name_end + 2]};
+  std::string_view rest = std::string_view(*stat).substr(name_end + 4);  // ") S "
+  return take_number(rest, out.parent) ? std::optional(out) : std::nullopt;
+}
+
 std::vector<TreeMember> tree_below(pid_t root) {
   std::multimap<pid_t, TreeMember> by_parent;
   std::error_code ec;
   for (fs::directory_iterator it("/proc", ec), end; !ec && it != end; it.increment(ec)) {
-    const std::string name = it->path().filename().string();
-    pid_t pid = 0;
-    const auto [stop, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (error != std::errc() || stop != name.data() + name.size()) continue;
-    if (const auto member = look_at(pid)) by_parent.emplace(member->parent, *member);
+    const auto pid = whole_number<pid_t>(it->path().filename().native());
+    const auto member = pid ? tree_member(*pid) : std::nullopt;
+    if (member) by_parent.emplace(member->parent, *member);
   }
   std::vector<TreeMember> out;
   std::vector<pid_t> todo{root};
@@ -86,7 +81,7 @@ std::chrono::milliseconds cpu_time_of_tree(pid_t root) {
     for (int field = 3; field <= kLast && !rest.empty(); ++field) {
       rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
       std::uint64_t value = 0;
-      if (kFirst <= field) std::from_chars(rest.data(), rest.data() + rest.size(), value);
+      if (kFirst <= field) take_number(rest, value);
       ticks += value;
       rest.remove_prefix(std::min(rest.find(' '), rest.size()));
     }

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -16,6 +17,8 @@ struct TreeMember {
   pid_t pid = 0, parent = 0;
   char state = '?';  // as in /proc/PID/stat
 };
+// Empty: there is no such process.
+std::optional<TreeMember> tree_member(pid_t pid);
 // All descendants of `root`, parents before children.  Those that come and go meanwhile may be
 // missing.
 std::vector<TreeMember> tree_below(pid_t root);

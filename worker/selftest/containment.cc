@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cctype>
-#include <charconv>
 #include <utility>
 
+#include "common/base/parse.h"
 #include "common/base/text.h"
 #include "worker/selftest/attack_program.h"
 #include "worker/selftest/isolation_proof.h"
@@ -54,12 +54,10 @@ std::string lines_in(std::string_view out, std::string_view word) {
   constexpr int kShown = 5;
   std::string text;
   int count = 0;
-  for (std::size_t at = 0; at < out.size();) {
-    const std::size_t end = std::min(out.find('\n', at), out.size());
-    const std::string_view line = out.substr(at, end - at);
-    at = end + 1;
-    if (!line.starts_with(word) || kShown < ++count) continue;
-    text += (text.empty() ? "" : "; ") + printable(line.substr(word.size()), 160);
+  while (!out.empty()) {
+    std::string_view line = take_until(out, '\n');
+    if (!take_word(line, word) || kShown < ++count) continue;
+    text += (text.empty() ? "" : "; ") + printable(line, 160);
   }
   return text;
 }

@@ -2,16 +2,15 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cctype>
-#include <charconv>
 #include <optional>
 #include <sstream>
 #include <string_view>
 #include <thread>
 #include <utility>
 
+#include "common/base/parse.h"
 #include "common/base/pause.h"
 #include "worker/selftest/isolation_rules.h"
 #include "worker/selftest/process_view.h"
@@ -33,11 +32,8 @@ template <class Wanted>
 std::optional<pid_t> find_process(const Wanted& wanted) {
   std::error_code ec;
   for (fs::directory_iterator it("/proc", ec), end; !ec && it != end; it.increment(ec)) {
-    const std::string name = it->path().filename().string();
-    pid_t pid = 0;
-    const auto [stop, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (error != std::errc() || stop != name.data() + name.size()) continue;
-    if (wanted(it->path())) return pid;
+    const auto pid = whole_number<pid_t>(it->path().filename().native());
+    if (pid && wanted(it->path())) return pid;
   }
   return std::nullopt;
 }

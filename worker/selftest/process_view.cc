@@ -1,10 +1,13 @@
 #include "worker/selftest/process_view.h"
 
+#include <algorithm>
 #include <array>
 #include <fstream>
 #include <iterator>
 #include <sstream>
 #include <system_error>
+
+#include "common/base/parse.h"
 
 namespace proctor {
 namespace {
@@ -28,15 +31,6 @@ std::string unescaped(std::string_view text) {
   return out;
 }
 
-bool has_option(std::string_view options, std::string_view wanted) {
-  while (!options.empty()) {
-    const std::size_t end = std::min(options.find(','), options.size());
-    if (options.substr(0, end) == wanted) return true;
-    options.remove_prefix(std::min(end + 1, options.size()));
-  }
-  return false;
-}
-
 }  // namespace
 
 std::vector<MountView> parse_mountinfo(std::string_view text) {
@@ -49,7 +43,8 @@ std::vector<MountView> parse_mountinfo(std::string_view text) {
     while (words >> word && word != "-") {
     }
     if (!(words >> type)) continue;
-    out.push_back({device, unescaped(root), unescaped(at), type, !has_option(options, "ro")});
+    const bool writable = std::ranges::count(split(options, ','), std::string_view("ro")) == 0;
+    out.push_back({device, unescaped(root), unescaped(at), type, writable});
   }
   return out;
 }

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 #include <sstream>
 
 #include "common/base/limits.h"
+#include "common/base/parse.h"
 #include "common/base/text.h"
 #include "common/wire/curve.h"
 #include "worker/shell/spool.h"
@@ -20,10 +20,8 @@ constexpr std::uint32_t kPriorityMost = 9, kWeightMost = 1'000;
 
 Result<std::uint32_t> number(const std::string& text, std::uint32_t least, std::uint32_t most,
                              const char* what) {
-  std::uint32_t out = 0;
-  const char* end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, out);
-  if (error == std::errc() && at == end && least <= out && out <= most) return out;
+  const auto out = whole_number<std::uint32_t>(text);
+  if (out && least <= *out && *out <= most) return *out;
   return Error{Errc::kInvalid, fmt::format("{} `{}`: a number from {} to {}", what,
                                            printable(text, 40), least, most)};
 }
@@ -44,8 +42,7 @@ Result<std::optional<std::vector<std::string>>> secrets_of(const std::string& te
   std::istringstream words(text);
   for (std::string name; std::getline(words, name, ',');) {
     std::string_view word = name;
-    const bool model = word.starts_with(kModelWord);
-    if (model) word.remove_prefix(kModelWord.size());
+    const bool model = take_word(word, kModelWord);
     const std::string_view more = model ? "_.-/" : "_";
     const bool plain = !word.empty() && std::ranges::all_of(word, [more](char c) {
       return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9') ||
@@ -106,14 +103,12 @@ Status read_one(const fs::path& path, std::vector<Stop>& out, std::set<std::stri
 
 Result<std::vector<std::string>> addresses_of(std::string_view text) {
   std::vector<std::string> out;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    if (end == at || out.size() == kAddressesOfOne)
+  for (const std::string_view one : split(text, ',')) {
+    if (one.empty() || out.size() == kAddressesOfOne)
       return Error{Errc::kInvalid, "`" + printable(text, 200) +
                                        "`: addresses are tcp://HOST:PORT or ipc://PATH, several "
                                        "with commas between them"};
-    out.emplace_back(text.substr(at, end - at));
-    at = end + 1;
+    out.emplace_back(one);
   }
   return out;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "common/base/parse.h"
 #include "common/base/text.h"
 
 namespace proctor {
@@ -19,13 +20,6 @@ std::string tail_of(const fs::path& file) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
-std::string_view trimmed(std::string_view line) {
-  constexpr std::string_view kBlank = " \t\r";
-  const std::size_t first = line.find_first_not_of(kBlank);
-  if (first == std::string_view::npos) return {};
-  return line.substr(first, line.find_last_not_of(kBlank) - first + 1);
-}
-
 }  // namespace
 
 std::string last_lines(std::string_view text) {
@@ -33,7 +27,7 @@ std::string last_lines(std::string_view text) {
   for (std::size_t found = 0; found < kLines && !text.empty();) {
     const std::size_t cut = text.find_last_of('\n');
     const std::size_t begin = cut == std::string_view::npos ? 0 : cut + 1;
-    const std::string_view line = trimmed(text.substr(begin));
+    const std::string_view line = trimmed(text.substr(begin), " \t\r");
     text = text.substr(0, cut == std::string_view::npos ? 0 : cut);
     if (line.empty()) continue;
     out = printable(line, kLineBytes) + (found == 0 ? "" : " | ") + out;

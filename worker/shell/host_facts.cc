@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "common/base/digest.h"
+#include "common/base/parse.h"
 #include "common/base/text.h"
 #include "common/base/unique_fd.h"
 
@@ -30,12 +31,8 @@ static_assert(std::ranges::is_sorted(kTold));
 
 // The rest of the line that begins with `key`.
 std::string_view line_after(std::string_view text, std::string_view key) {
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    const std::string_view line = text.substr(at, end - at);
-    if (line.starts_with(key)) return line.substr(key.size());
-    at = end + 1;
-  }
+  while (!text.empty())
+    if (std::string_view line = take_until(text, '\n'); take_word(line, key)) return line;
   return {};
 }
 

@@ -1,10 +1,11 @@
 #include "worker/shell/sandbox_dress.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include <cstdlib>
 #include <string_view>
+
+#include "common/base/parse.h"
 
 namespace proctor {
 namespace {
@@ -132,10 +133,10 @@ void have_git_look_closely(std::map<std::string, std::string>& env) {
   constexpr unsigned kMost = 1'000;
   unsigned count = 0;
   if (const auto own = env.find("GIT_CONFIG_COUNT"); own != env.end()) {
-    const auto [end, error] =
-        std::from_chars(own->second.data(), own->second.data() + own->second.size(), count);
+    const auto said = whole_number<unsigned>(own->second);
     // What git itself would refuse is the contract's to mend.
-    if (error != std::errc() || *end != '\0' || kMost < count) return;
+    if (!said || kMost < *said) return;
+    count = *said;
   }
   const auto set = [&](const char* key, const char* value) {
     const std::string number = std::to_string(count++);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "common/base/files.h"
+#include "common/base/parse.h"
 #include "common/base/text.h"
 
 namespace proctor {
@@ -126,9 +127,7 @@ Result<std::string> tool_path(std::string_view said) {
     return Error{Errc::kInvalid, "is no path"};
   std::string out;
   while (!said.empty()) {
-    const std::size_t end = std::min(said.find('/'), said.size());
-    const std::string_view part = said.substr(0, end);
-    said.remove_prefix(std::min(end + 1, said.size()));
+    const std::string_view part = take_until(said, '/');
     if (part.empty() || part == ".") continue;
     if (part == "..") return Error{Errc::kInvalid, "leaves the workspace: .. is not followed"};
     if (part == ".git") return Error{Errc::kInvalid, "is in .git, which is no part of the work"};

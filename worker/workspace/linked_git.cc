@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "common/base/limits.h"
+#include "common/base/parse.h"
 #include "worker/git/object_db.h"
 #include "worker/workspace/beneath.h"
 #include "worker/workspace/nested_git.h"
@@ -25,10 +26,8 @@ using Names = std::deque<std::string>;
 Names names_of(std::string_view path) {
   Names out;
   while (!path.empty()) {
-    const std::size_t slash = path.find('/');
-    const std::string_view name = path.substr(0, slash);
+    const std::string_view name = take_until(path, '/');
     if (!name.empty() && name != ".") out.emplace_back(name);
-    path.remove_prefix(slash == std::string_view::npos ? path.size() : slash + 1);
   }
   return out;
 }

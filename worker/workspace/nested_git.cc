@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 
+#include "common/base/parse.h"
 #include "common/base/text.h"
 #include "worker/git/object_db.h"
 #include "worker/workspace/beneath.h"
@@ -63,12 +64,7 @@ Status walk(int dir, int tree, const std::string& prefix, std::vector<std::strin
 }  // namespace
 
 bool is_of_git(std::string_view path) {
-  while (!path.empty()) {
-    const std::size_t slash = path.find('/');
-    if (is_dot_git(path.substr(0, slash))) return true;
-    path.remove_prefix(slash == std::string_view::npos ? path.size() : slash + 1);
-  }
-  return false;
+  return std::ranges::any_of(split(path, '/'), is_dot_git);
 }
 
 bool looks_bare(const std::vector<std::string>& names) {

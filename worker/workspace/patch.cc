@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "common/base/owned.h"
+#include "common/base/parse.h"
 
 namespace proctor {
 namespace {
@@ -46,11 +47,8 @@ bool is_conflict_marker(std::string_view line) {
 }
 
 bool has_conflict_marker(std::string_view text) {
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    if (is_conflict_marker(text.substr(at, end - at))) return true;
-    at = end + 1;
-  }
+  while (!text.empty())
+    if (is_conflict_marker(take_until(text, '\n'))) return true;
   return false;
 }
 

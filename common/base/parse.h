@@ -43,10 +43,12 @@ inline std::string_view take_until(std::string_view& text, char end) {
 // The pieces between the separators, one more than there are separators.
 inline std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> out;
-  for (std::size_t end = 0; end != text.npos;
-       text.remove_prefix(std::min(end, text.size() - 1) + 1))
-    out.push_back(text.substr(0, end = text.find(separator)));
-  return out;
+  for (;;) {
+    const std::size_t end = text.find(separator);
+    out.push_back(text.substr(0, end));
+    if (end == text.npos) return out;
+    text.remove_prefix(end + 1);
+  }
 }
 
 // Without blanks around it.

@@ -39,7 +39,7 @@ std::int64_t sexagesimal(std::string_view digits) {
   return out * 60 + part;
 }
 
-Value whole_number(std::string_view text) {
+Value integer_of(std::string_view text) {
   std::string digits = without_underscores(text);
   const bool negative = digits.starts_with('-');
   if (negative || digits.starts_with('+')) digits.erase(0, 1);
@@ -121,7 +121,7 @@ Value plain_scalar(std::string_view text) {
       "[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt]|[ "
       "\\t]+)[0-9]{1,2}:[0-9]{2}:[0-9]{2}"
       "(\\.[0-9]*)?([ \\t]*(Z|[-+][0-9]{1,2}(:[0-9]{2})?))?");
-  if (matches(text, kWhole)) return whole_number(text);
+  if (matches(text, kWhole)) return integer_of(text);
   if (matches(text, kReal)) return real_number(text);
   // A date stays as it is written.
   if (matches(text, kDate)) return Number{std::string(text), true};

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "common/base/parse.h"
-#include "common/trace/event_file.h"
+#include "common/trace/evidence.h"
 
 namespace proctor {
 namespace {

@@ -26,7 +26,7 @@ Error at_line(const fs::path& path, std::size_t line, std::string_view what) {
                path.string() + ":" + std::to_string(line) + ": " + std::string(what)};
 }
 
-std::string_view take_word(std::string_view& rest) {
+std::string_view next_word(std::string_view& rest) {
   const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
   while (!rest.empty() && blank(rest.front())) rest.remove_prefix(1);
   const auto end = std::find_if(rest.begin(), rest.end(), blank);
@@ -41,10 +41,10 @@ Status each_line(const fs::path& path, std::string_view text, F use) {
   for (std::size_t number = 1; !text.empty(); ++number) {
     std::string_view line = take_until(text, '\n');
     if (line.starts_with('#')) continue;
-    const std::string_view first = take_word(line);
+    const std::string_view first = next_word(line);
     if (first.empty()) continue;
-    const std::string_view second = take_word(line);
-    if (!take_word(line).empty()) return at_line(path, number, "more than two words");
+    const std::string_view second = next_word(line);
+    if (!next_word(line).empty()) return at_line(path, number, "more than two words");
     PROCTOR_CHECK_OK(use(number, first, second));
   }
   return ok_status();

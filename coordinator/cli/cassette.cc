@@ -8,6 +8,7 @@
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/open_journal.h"
+#include "coordinator/cli/output_file.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/shell/control_protocol.h"
 
@@ -96,12 +97,8 @@ void put(const std::string& text, bool raw) {
   if (raw) {
     std::fwrite(text.data(), 1, text.size(), stdout);
   } else {
-    std::string_view rest = text;
-    while (!rest.empty()) {
-      const std::string_view line = rest.substr(0, rest.find('\n'));
-      std::printf("%s\n", printable(line, 4 * line.size() + 4).c_str());
-      rest.remove_prefix(std::min(line.size() + 1, rest.size()));
-    }
+    std::printf("%s%s", printable_lines(text).c_str(),
+                text.ends_with('\n') || text.empty() ? "" : "\n");
   }
 }
 

@@ -10,6 +10,7 @@
 #include "coordinator/cli/cvdp.h"
 #include "coordinator/cli/cvdp_output.h"
 #include "coordinator/cli/cvdp_select.h"
+#include "coordinator/cli/output_file.h"
 
 namespace proctor::cli {
 namespace {
@@ -63,21 +64,8 @@ struct ShowOptions {
   std::vector<std::string> parts;
 };
 
-// What a record holds may be anything; lines and tabs stay.
-std::string printable_lines(const std::string& text) {
-  constexpr std::size_t kWhole = std::size_t{1} << 30;
-  std::string out;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find_first_of("\n\t", at), text.size());
-    out += printable(std::string_view(text).substr(at, end - at), kWhole);
-    if (end < text.size()) out += text[end];
-    at = end + 1;
-  }
-  return out;
-}
-
 void print_text(const std::string& title, const std::string& text) {
-  std::printf("--- %s\n%s%s", title.c_str(), printable_lines(text).c_str(),
+  std::printf("--- %s\n%s%s", title.c_str(), printable_lines(text, "\n\t").c_str(),
               text.ends_with('\n') || text.empty() ? "" : "\n");
 }
 

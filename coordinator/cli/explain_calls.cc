@@ -5,6 +5,7 @@
 #include "common/base/text.h"
 #include "coordinator/cli/calls_text.h"
 #include "coordinator/cli/open_journal.h"
+#include "coordinator/cli/output_file.h"
 #include "coordinator/journal/journal_reader.h"
 
 namespace proctor::cli {
@@ -32,14 +33,7 @@ Result<std::vector<Evidence>> evidence_of(const FrozenCampaign& frozen, RunId ru
 // Lines of a text that may be an agent's or a provider's.
 std::string shown(const Result<std::string>& text) {
   if (!text.ok()) return "  (" + text.error().detail + ")\n";
-  std::string out;
-  std::string_view rest = *text;
-  while (!rest.empty()) {
-    const std::string_view line = rest.substr(0, rest.find('\n'));
-    out += printable(line, 4 * line.size() + 4) + "\n";
-    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
-  }
-  return out;
+  return printable_lines(*text) + (text->ends_with('\n') || text->empty() ? "" : "\n");
 }
 
 }  // namespace

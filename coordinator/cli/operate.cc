@@ -12,6 +12,7 @@
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/control_client.h"
 #include "coordinator/cli/offline_act.h"
+#include "coordinator/cli/output_file.h"
 #include "coordinator/cli/pilot_commands.h"
 #include "coordinator/cli/report_files.h"
 
@@ -183,14 +184,7 @@ int tell(const ControlRequest& request, const Acted& acted, bool json) {
     return code;
   }
   // Its lines are ours; what a terminal would obey is in them from elsewhere.
-  std::string text;
-  for (std::size_t begin = 0; begin <= answer.text.size();) {
-    const std::size_t end = std::min(answer.text.find('\n', begin), answer.text.size());
-    if (begin != 0) text += '\n';
-    text +=
-        printable(std::string_view(answer.text).substr(begin, end - begin), kControlAnswerBytes);
-    begin = end + 1;
-  }
+  const std::string text = printable_lines(answer.text);
   if (code == kOk) {
     std::printf("%s\n", text.c_str());
     if (!acted.live) std::printf("No coordinator runs: the next proctor resume stands by it.\n");

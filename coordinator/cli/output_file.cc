@@ -56,6 +56,17 @@ Status write_output(const fs::path& path, std::string_view bytes) {
   return write_file(end_of_links(path), bytes);
 }
 
+std::string printable_lines(std::string_view text, std::string_view kept) {
+  std::string out;
+  for (;;) {
+    const std::string_view part = text.substr(0, text.find_first_of(kept));
+    out += printable(part, 4 * part.size() + 4);
+    if (part.size() == text.size()) return out;
+    out += text[part.size()];
+    text.remove_prefix(part.size() + 1);
+  }
+}
+
 int with_output_written(int code) {
   const bool failed_before = std::ferror(stdout) != 0;
   errno = 0;

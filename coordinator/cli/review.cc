@@ -10,6 +10,7 @@
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/control_client.h"
 #include "coordinator/cli/money_files.h"
+#include "coordinator/cli/output_file.h"
 #include "coordinator/cli/report_files.h"
 #include "coordinator/core/budget_watch.h"
 #include "coordinator/journal/journal.h"
@@ -22,16 +23,6 @@ namespace {
 struct ReviewArgs {
   std::string folder, run, minutes, by, note;
 };
-
-std::string printable_lines(const std::string& text) {
-  std::string out;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    out += (at == 0 ? "" : "\n") + printable(text.substr(at, end - at), kControlAnswerBytes);
-    at = end + 1;
-  }
-  return out;
-}
 
 bool is_blank(const std::string& text) {
   return printable(text).find_first_not_of(' ') == std::string::npos;

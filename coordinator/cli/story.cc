@@ -1,7 +1,9 @@
 // proctor story CAMPAIGN [RUN]: what happened, in order, each with its cause.
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "common/base/json.h"
 #include "common/base/system_clock.h"
@@ -11,13 +13,76 @@
 #include "coordinator/cli/check_words.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/open_journal.h"
-#include "coordinator/cli/run_story.h"
 #include "coordinator/cli/story_text.h"
+#include "coordinator/cli/verify_removals.h"
+#include "coordinator/core/fault_book.h"
+#include "coordinator/core/operator_note.h"
+#include "coordinator/core/raise_note.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/shell/control_protocol.h"
+#include "coordinator/shell/plan_view.h"
 
 namespace proctor::cli {
 namespace {
+
+// Which facts of a journal belong into one run's story: its own, and what was done to its task, its
+// method or an envelope of its, or to a list of runs of which it is one.
+class RunStory {
+ public:
+  RunStory(const FrozenCampaign& frozen, RunId run);
+
+  bool has(const StoryFact& fact) const;
+
+ private:
+  bool is_among(const StoryFact& act) const;
+  bool is_raised(const StoryFact& raise) const;
+  bool is_at_fault(const StoryFact& fault) const;
+
+  RunId run_;
+  std::string task_;
+  std::uint32_t task_index_ = 0, method_index_ = 0;
+  std::set<std::string> envelopes_;
+};
+
+Note note_of(const StoryFact& fact) {
+  return {fact.at, fact.fact, fact.run, fact.attempt, fact.detail};
+}
+
+RunStory::RunStory(const FrozenCampaign& frozen, RunId run)
+    : run_(run),
+      task_(frozen.plan.task(run).id),
+      task_index_(frozen.plan.row(run).task),
+      method_index_(frozen.plan.row(run).method) {
+  const PlanView view = make_plan_view(frozen.campaign, frozen.plan);
+  for (const ScopeId scope : view.path(run)) envelopes_.insert(view.scopes[scope.raw()].name);
+}
+
+bool RunStory::has(const StoryFact& fact) const {
+  if (fact.run == run_) return true;
+  if (fact.fact == kNoteFault) return is_at_fault(fact);
+  if (fact.run) return false;
+  if (fact.fact == kNoteOperator) return is_among(fact);
+  if (fact.fact == kNoteBudgetRaised) return is_raised(fact);
+  return fact.fact == kNoteTaskRemoved && fact.detail.starts_with(removal_note(task_, ""));
+}
+
+bool RunStory::is_among(const StoryFact& act) const {
+  const Result<OperatorFact> fact = operator_fact_of(note_of(act));
+  return fact.ok() && std::ranges::find(fact->act.runs, run_) != fact->act.runs.end();
+}
+
+bool RunStory::is_raised(const StoryFact& raise) const {
+  const Result<BudgetRaised> fact = raise_of(raise.detail, raise.at);
+  return fact.ok() && envelopes_.contains(fact->name);
+}
+
+// That another run failed is that one's story; that none of them is started is theirs all.
+bool RunStory::is_at_fault(const StoryFact& fault) const {
+  const Result<FaultFact> fact = fault_of(note_of(fault));
+  if (!fact.ok() || fact->verdict == FaultFact::Verdict::kFailed) return false;
+  const bool task = fact->subject.kind == FaultSubject::Kind::kTask;
+  return fact->subject.index == (task ? task_index_ : method_index_);
+}
 
 struct StoryArgs {
   std::string folder, run, since;

@@ -115,7 +115,7 @@ std::string unprinted(const StoryFact& said, const std::string& unit) {
 }
 
 // A number of `digits` digits at `text`'s front, which it leaves.
-std::optional<int> take_number(std::string_view& text, std::size_t digits) {
+std::optional<int> take_digits(std::string_view& text, std::size_t digits) {
   const auto out = whole_number<unsigned>(text.substr(0, digits));
   if (!out || text.size() < digits) return std::nullopt;
   text.remove_prefix(digits);
@@ -133,9 +133,9 @@ std::optional<int> take_offset(std::string_view text) {
   if (text.empty() || text == "Z" || text == "z") return 0;
   const bool west = text.front() == '-';
   if (!take(text, "+-")) return std::nullopt;
-  const auto hours = take_number(text, 2);
+  const auto hours = take_digits(text, 2);
   if (!hours || !take(text, ":")) return std::nullopt;
-  const auto minutes = take_number(text, 2);
+  const auto minutes = take_digits(text, 2);
   if (!minutes || !text.empty() || 23 < *hours || 59 < *minutes) return std::nullopt;
   return (west ? -1 : 1) * (*hours * 60 + *minutes);
 }
@@ -147,7 +147,7 @@ std::optional<WallTime> parse_moment(std::string_view text) {
   for (std::size_t i = 0; i < part.size(); ++i) {
     if (i == 3 && text.empty()) break;  // a day alone
     if (0 < i && !take(text, kBefore[i])) return std::nullopt;
-    const auto number = take_number(text, i == 0 ? 4 : 2);
+    const auto number = take_digits(text, i == 0 ? 4 : 2);
     if (!number) return std::nullopt;
     part[i] = *number;
   }

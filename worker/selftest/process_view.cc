@@ -1,5 +1,6 @@
 #include "worker/selftest/process_view.h"
 
+#include <algorithm>
 #include <array>
 #include <fstream>
 #include <iterator>

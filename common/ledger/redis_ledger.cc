@@ -321,7 +321,7 @@ Result<std::vector<LedgerAnswer>> RedisLedger::apply(Epoch epoch,
   std::vector<LedgerAnswer> answers;
   answers.reserve(batch.size());
   for (const LedgerOp& op : batch) {
-    PROCTOR_TRY(auto answer, read_answer(op, cut(text, '\n')));
+    PROCTOR_TRY(auto answer, read_answer(op, take_until(text, '\n')));
     answers.push_back(std::move(answer));
   }
   if (!text.empty()) return bad_reply(text);

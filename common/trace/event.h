@@ -1,6 +1,6 @@
 #pragma once
 // One event of a run's trace and the hash chain that ties it to all before it (R052, R083, R084;
-// STATISTICS E11).  Pure: bytes in, bytes out.
+// STATISTICS E11).  Pure but for each_event(): bytes in, bytes out.
 //
 //   body = canonical JSON (RFC 8785) of {actor, payload, prev, seq, t, type}
 //   hash = SHA-256(body);  prev = hash of the event before, 64 zeros for the first
@@ -9,11 +9,13 @@
 // A stored line has exactly one spelling: a reader rebuilds it and compares bytes, so that
 // re-serialising never changes a hash and no byte is left unbound.
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "common/base/digest.h"
+#include "common/base/files.h"
 #include "common/base/json.h"
 #include "common/base/limits.h"
 #include "common/base/result.h"
@@ -61,5 +63,9 @@ class EventChain {
   std::uint64_t last_t_ = 0;
   Digest head_;
 };
+
+// The events of a run directory in their order, up to a line that is being written.  Errors: of
+// read_file(); kCorrupt, "events.jsonl:LINE: WHY", a chain that is broken.
+Status each_event(const fs::path& run_dir, const std::function<void(const Event&)>& take);
 
 }  // namespace proctor

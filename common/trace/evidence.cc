@@ -13,6 +13,7 @@
 #include "common/base/limits.h"
 #include "common/base/text.h"
 #include "common/base/unique_fd.h"
+#include "common/trace/event.h"
 
 namespace proctor {
 namespace {

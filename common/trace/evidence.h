@@ -2,7 +2,6 @@
 // The files of a run directory: walking them, hashing them, naming the folder of a check.
 // Adapter (file system); functions are thread-safe for different folders.  Links, devices and
 // sockets in a run directory are errors: evidence is bytes.
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,7 +9,6 @@
 #include "common/base/digest.h"
 #include "common/base/files.h"
 #include "common/base/result.h"
-#include "common/trace/event.h"
 #include "common/trace/run_report.h"
 
 namespace proctor {
@@ -44,9 +42,6 @@ Result<std::vector<TreeEntry>> list_tree(const fs::path& dir);
 // Digest and length of a regular file, read without following a link at its end.
 Result<EvidenceFile> hash_file(const fs::path& dir, const std::string& relative);
 
-// The events of a run directory in their order, up to a line that is being written.  Errors: of
-// read_file(); kCorrupt, "events.jsonl:LINE: WHY", a chain that is broken.
-Status each_event(const fs::path& run_dir, const std::function<void(const Event&)>& take);
 // The payload of the last event of this type in the log of a run directory, up to a line that is
 // being written; null: there is none.  Errors: of each_event().
 Result<Json> last_event(const fs::path& run_dir, std::string_view type);

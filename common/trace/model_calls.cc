@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "common/base/parse.h"
-#include "common/trace/evidence.h"
+#include "common/trace/event.h"
 
 namespace proctor {
 namespace {

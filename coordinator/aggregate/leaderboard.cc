@@ -24,7 +24,7 @@ constexpr double kBoardWork = 2e9;
 // The counted tasks of a campaign with their contracts.
 using Tasks = std::map<std::string, Digest>;
 
-Tasks counted(const Registration& r, const std::vector<std::string>& wanted) {
+Tasks counted_tasks(const Registration& r, const std::vector<std::string>& wanted) {
   Tasks out;
   for (const auto& [task, digest] : r.contracts)
     if (!is_removed(r, task) && (wanted.empty() || std::ranges::find(wanted, task) != wanted.end()))
@@ -250,7 +250,7 @@ Leaderboard make_leaderboard(const std::vector<BoardCampaign>& campaigns,
   out.alpha = plan.alpha.real();
   std::map<Digest, std::pair<Tasks, std::vector<Entry>>> tables;
   for (const BoardCampaign& c : campaigns) {
-    const Tasks of_this = counted(c.registration, tasks);
+    const Tasks of_this = counted_tasks(c.registration, tasks);
     if (of_this.empty()) continue;
     auto& [named, entries] = tables[digest_of(of_this)];
     named = of_this;

@@ -14,6 +14,7 @@
 #include "common/contract/money_word.h"
 #include "common/trace/evidence.h"
 #include "common/trace/run_report.h"
+#include "coordinator/cli/check_words.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/control_client.h"
 #include "coordinator/cli/explain_calls.h"

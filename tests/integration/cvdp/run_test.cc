@@ -102,7 +102,7 @@ TEST_SUITE("cvdp run") {
          (scene.dir.path() / "work").string(), "-p", (scene.dir.path() / "again").string()},
         std::chrono::minutes(2));
     CHECK_MESSAGE(contains(again.out + again.err, "could not be read: workspace: nested"),
-                  again.out + again.err);
+                  (again.out + again.err));
   }
 
   TEST_CASE("a link that a candidate puts where a folder is shown leads nowhere") {

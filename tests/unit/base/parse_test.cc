@@ -12,7 +12,8 @@ TEST_SUITE("base") {
   TEST_CASE(
       "a whole number is all of a text, within its type, and has a sign only where that has") {
     CHECK(whole_number<std::uint16_t>("65535") == std::uint16_t{65535});
-    for (const std::string_view text : {"", "65536", "-1", "+1", " 1", "1 ", "0x1", "1\0"sv}) {
+    for (const std::string_view text :
+         {""sv, "65536"sv, "-1"sv, "+1"sv, " 1"sv, "1 "sv, "0x1"sv, "1\0"sv}) {
       CAPTURE(text);
       CHECK_FALSE(whole_number<std::uint16_t>(text));
     }

@@ -108,15 +108,15 @@ std::string_view property(zmq::message_t& message, const char* name) {
   return value == nullptr ? std::string_view() : std::string_view(value);
 }
 
-// The address at the other end; "a peer" where it has none, nothing where it has gone already.
+// The address at the other end; "a peer" where it has none, or has gone already.
 std::string peer_of(std::uint32_t descriptor) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
   std::array<char, INET6_ADDRSTRLEN> text{};
   auto* any = reinterpret_cast<sockaddr*>(&address);  // NOLINT: as sockets want it
-  if (::getpeername(static_cast<int>(descriptor), any, &size) != 0) return {};
-  if (address.ss_family == AF_UNIX ||
-      ::getnameinfo(any, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) != 0)
+  if (::getpeername(static_cast<int>(descriptor), any, &size) != 0 ||
+      ::getnameinfo(any, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) != 0 ||
+      address.ss_family == AF_UNIX)
     return "a peer";
   return text.data();
 }
@@ -269,8 +269,7 @@ bool ZmqPort::receive_link_event(zmq::socket_t& monitor) {
     detail += ": connection lost during the handshake (wrong key of the coordinator?)";
   } else if (const auto from = accepted_.extract(value); from && !refused_.empty()) {
     link = Link::kRefused;
-    const std::string why = std::exchange(refused_, "");
-    detail = from.mapped().empty() ? "" : from.mapped() + why;
+    detail = from.mapped() + std::exchange(refused_, "");
   }
   if (link == Link::kRefused) {
     ++counters_.refused;

@@ -56,8 +56,7 @@ class ZmqPort {
     kDown,     // a connection ended, or never became one
     kRefused,  // a handshake failed for good: key, mechanism, protocol; both sides are told.
                // detail, of the side that binds: "10.0.0.7: ..." or "a peer: ..."; empty: the
-               // allow-list refused the key, and ZapHandler says whose, or it was gone before it
-               // was looked at, and says who it is when it comes again
+               // allow-list refused the key, and ZapHandler says whose
     kRevoked,  // a message of a peer whose key was taken off the list was dropped; detail: routing
                // id
   };

@@ -48,7 +48,8 @@ Result<Json> last_event(const fs::path& run_dir, std::string_view type);
 // The patch in a run directory.  kNotFound: none was written; kCorrupt: what the agent left could
 // not be read, and why.
 Result<std::string> patch_of(const fs::path& run_dir);
-// Paths that this patch does not hold as the agent left them: devices, sockets, pipes, set-id files.
+// Paths that this patch does not hold as the agent left them: devices, sockets, pipes, set-id
+// files.
 Result<std::vector<std::string>> refused_paths(const fs::path& run_dir);
 
 }  // namespace proctor

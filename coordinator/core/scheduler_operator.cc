@@ -137,7 +137,8 @@ OperatorAnswer Scheduler::requeue(OperatorFact& fact) {
   if (0 < closed && fact.act.runs.empty()) return {Verdict::kUnchanged, kStageClosed};
   if (0 < closed) {
     OperatorAnswer others = requeue(fact);
-    others.text.insert(0, counted(closed, "run") + " left out, for " + kStageClosed + "; the others: ");
+    others.text.insert(
+        0, counted(closed, "run") + " left out, for " + kStageClosed + "; the others: ");
     return others;
   }
   if (fact.act.invalid) return reopen(fact);

@@ -15,6 +15,8 @@ namespace {
 // that an engine of its own if need be.
 constexpr const char* kHost = R"(
 ip link set lo up || exit 99
+# An engine at the usual place has its processes outside: none of them would be seen from here.
+if [ -S /var/run/docker.sock ]; then mount --bind /dev/null /var/run/docker.sock; fi
 if [ -n "$ENGINE" ]; then . "$ENGINE" && docker_ensure >&2 || exit 99; fi
 for other in $OTHERS; do at=$(command -v $other) && mount --bind /dev/null "$at"; done
 setsid sleep 1000 &

@@ -181,7 +181,7 @@ TEST_SUITE("gates") {
     for (const char* digest : {"", "0123456789ab"}) {
       const CommandOutcome refused = approve(scene, "Ada", digest);
       CHECK_MESSAGE(refused.exit_code == 2, refused.err);
-      CHECK_MESSAGE(contains(refused.err, "invalid_share 0.5: no, invalid: noop 1 of 1"),
+      CHECK_MESSAGE(contains(refused.err, "invalid_share 0.50: no, invalid: noop 1 of 1"),
                     refused.err);
     }
     CHECK(notes(scene, "stage_checked") == 1);

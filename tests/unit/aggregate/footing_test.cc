@@ -111,7 +111,7 @@ TEST_SUITE("aggregate") {
     CHECK(c.tipping->becomes == ContrastVerdict::kNotInferior);
     CHECK(render_text(report).find("5 of 8 for b: not inferior") != std::string::npos);
     const std::string csv = render_contrasts_csv(*report.analysis);
-    CHECK(csv.find(",8,5,not inferior,,,,,no\n") != std::string::npos);
+    CHECK(csv.find(",8,5,not inferior,,,,,,no\n") != std::string::npos);
   }
 
   TEST_CASE("a verdict that stands whatever became of all of them is said to") {

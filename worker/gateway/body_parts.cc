@@ -1,5 +1,7 @@
 #include "worker/gateway/body_parts.h"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 namespace proctor {
@@ -114,30 +116,80 @@ Status BodyParts::item(JsonSpan e, const std::string& where) {
 }
 
 Status BodyParts::shape(JsonSpan e, const std::string& where, Level level, std::size_t depth) {
-  const auto known = [&] { return "use one of " + shape_types(api_, level); };
   if (text_.kind(e) != '{') {
-    refuse(where, "a part that is no object", known());
+    refuse(where, "a part that is no object", "send objects with a type");
     return ok_status();
   }
   PROCTOR_TRY(const Members members, text_.members(e));
   const JsonMember* type = find_member(members, "type");
   const std::string word = type == nullptr ? "" : text_.text(type->value).value_or("");
-  const ShapeRule* rule = shape_rule(api_, level, word);
-  if (rule == nullptr) {
-    refuse(where, word.empty() ? "a part without a type" : "a part of type " + word, known());
+  const NotPassed* refused = refused_type(word);
+  if (word.empty()) {
+    refuse(where, "a part without a type", "say its type");
+    return ok_status();
+  }
+  if (refused != nullptr) {
+    refuse(where, "a part of type " + word + ", " + std::string(refused->what) + ",",
+           std::string(refused->instead));
     return ok_status();
   }
   result(members);
+  const ShapeRule* rule = shape_rule(api_, level, word);
+  if (rule == nullptr) return unknown(e, members, where, word, depth);
   if (!rule->needs.empty() && !has(members, rule->needs)) {
     refuse(where,
            "a part of type " + word + " without \"" + std::string(rule->needs) +
                "\", by its name alone,",
-           "send it whole");
+           std::string(kSendWhole));
     return ok_status();
   }
   if (rule->inside == Inside::kPicture) return picture(members, where);
   if (!lies_inside(members, where, false)) return ok_status();
   return inside(*rule, members, where, depth);
+}
+
+// Its bytes bound what it costs if it says something of its own and names nothing that lies
+// elsewhere, at any depth.  What it has of parts and tools is judged as everywhere.
+Status BodyParts::unknown(JsonSpan e, const Members& members, const std::string& where,
+                          const std::string& word, std::size_t depth) {
+  constexpr std::array<std::string_view, 8> kNames{"type", "id",     "status", "role",
+                                                   "name", "object", "phase",  "cache_control"};
+  std::vector<JsonSpan> judged;
+  bool says = false;
+  for (const JsonMember& m : members) {
+    const bool names = std::ranges::find(kNames, m.key) != kNames.end() || m.key.ends_with("_id") ||
+                       m.key.ends_with("_ids");
+    const char kind = text_.kind(m.value);
+    says = says || (!names && 2 < m.value.size && (kind == '"' || kind == '[' || kind == '{'));
+    if (kind != '[') continue;
+    if (m.key == "tools") PROCTOR_CHECK_OK(found(m.value, where));
+    if (m.key == "content" || m.key == "output")
+      PROCTOR_CHECK_OK(content(&m, where + "." + m.key, depth - 1));
+    if (m.key == "tools" || m.key == "content" || m.key == "output") judged.push_back(m.value);
+  }
+  if (!says)
+    refuse(where, "a part of type " + word + " by its name alone", std::string(kSendWhole));
+  const auto on_key = [&](std::string_view key, std::size_t at) {
+    const auto holds = [&](JsonSpan s) { return s.at <= e.at + at && e.at + at < s.at + s.size; };
+    const std::string usual = usual_spelling(key);
+    if (text_.kind({e.at + at, 1}) == 'n' || std::ranges::any_of(judged, holds)) return;
+    if (is_outside(usual) || usual == "image_url" || usual == "source")
+      refuse(where, "\"" + usual + "\" in a part of type " + word, std::string(kAsText));
+  };
+  PROCTOR_CHECK_OK(JsonText::read(text_.bytes(e), on_key));
+  return ok_status();
+}
+
+// Tools in the conversation: what a search of them brought, or what came with a later turn.
+Status BodyParts::found(JsonSpan list, const std::string& where) {
+  PROCTOR_TRY(const auto elements, listed(list, where));
+  out_.tool_bytes += list.size;
+  PeekedTools& found = out_.found_tools.emplace_back(PeekedTools{list, {}});
+  for (const JsonSpan& e : elements) {
+    PROCTOR_TRY(PeekedTool tool, read_tool(e));
+    found.tools.push_back(std::move(tool));
+  }
+  return ok_status();
 }
 
 Status BodyParts::inside(const ShapeRule& rule, const Members& members, const std::string& where,
@@ -151,13 +203,7 @@ Status BodyParts::inside(const ShapeRule& rule, const Members& members, const st
     case Inside::kTools: {
       const JsonMember& list = *find_member(members, rule.needs);
       if (text_.kind(list.value) != '[') return wrong_member(where + ".tools", "a list");
-      PROCTOR_TRY(const auto elements, listed(list.value, where));
-      out_.tool_bytes += list.value.size;
-      for (const JsonSpan& e : elements) {
-        PROCTOR_TRY(PeekedTool tool, read_tool(e));
-        out_.found_tools.push_back(std::move(tool));
-      }
-      return ok_status();
+      return found(list.value, where);
     }
     case Inside::kReasoning:
       if (!has_text(members, "encrypted_content") &&
@@ -224,23 +270,24 @@ Result<PeekedTool> BodyParts::read_tool(JsonSpan e) const {
   const JsonMember* takes = find_member(members, "input_schema");
   if (type == nullptr && is_messages() && takes != nullptr && text_.kind(takes->value) == '{')
     tool.type = "custom";
-  PROCTOR_TRY(tool.inner, types_in(find_member(members, "tools")));
+  PROCTOR_CHECK_OK(read_inner(find_member(members, "tools"), tool));
   return tool;
 }
 
-Result<std::vector<std::string>> BodyParts::types_in(const JsonMember* list) const {
-  std::vector<std::string> out;
-  if (list == nullptr || text_.kind(list->value) != '[') return out;
+Status BodyParts::read_inner(const JsonMember* list, PeekedTool& tool) const {
+  if (list == nullptr || text_.kind(list->value) != '[') return ok_status();
   PROCTOR_TRY(const auto elements, text_.elements(list->value));
+  tool.inner_at = list->value;
   for (const JsonSpan& e : elements) {
-    out.emplace_back();
+    PeekedTool& inner = tool.inner.emplace_back(PeekedTool{"", e});
     if (text_.kind(e) != '{') continue;
     PROCTOR_TRY(const Members members, text_.members(e));
-    if (find_member(members, "tools") != nullptr) out.back() = "a namespace in a namespace";
-    if (const JsonMember* type = find_member(members, "type"))
-      out.back() = text_.text(type->value).value_or("");
+    // A namespace in a namespace is of no type that is known.
+    const JsonMember* type = find_member(members, "type");
+    if (type != nullptr && find_member(members, "tools") == nullptr)
+      inner.type = text_.text(type->value).value_or("");
   }
-  return out;
+  return ok_status();
 }
 
 void BodyParts::cut(JsonSpan list, const std::vector<JsonSpan>& elements) {

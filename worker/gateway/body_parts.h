@@ -42,11 +42,14 @@ class BodyParts {
   Status part(JsonSpan e, const std::string& where, std::size_t depth);
   Status item(JsonSpan e, const std::string& where);
   Status shape(JsonSpan e, const std::string& where, Level level, std::size_t depth);
+  Status unknown(JsonSpan e, const Members& members, const std::string& where,
+                 const std::string& word, std::size_t depth);
+  Status found(JsonSpan list, const std::string& where);
   Status inside(const ShapeRule& rule, const Members& members, const std::string& where,
                 std::size_t depth);
   Status picture(const Members& members, const std::string& where);
   std::optional<JsonSpan> picture_data(const Members& members) const;
-  Result<std::vector<std::string>> types_in(const JsonMember* list) const;
+  Status read_inner(const JsonMember* list, PeekedTool& tool) const;
   void result(const Members& members);
 
   static constexpr std::size_t kDepth = 6;  // of parts within parts

@@ -225,7 +225,7 @@ class Peeker {
     if (m.key == "prompt" && api_ == ModelApi::kCompletions) return prompts(m);
     if (is_null(m)) return ok_status();
     const std::string_view bytes = text_.bytes(m.value);
-    const BarredMember* barred = barred_member(usual);
+    const NotPassed* barred = barred_member(usual);
     if (barred != nullptr && bytes != "false" && bytes != "[]" && bytes != "\"\"")
       parts_.refuse(m.key, std::string(barred->what), std::string(barred->instead));
     if (m.key == "context_management" && bytes.find("compact") != std::string_view::npos)

@@ -17,7 +17,12 @@ namespace proctor {
 struct PeekedTool {
   std::string type;  // empty: it says none
   JsonSpan span;
-  std::vector<std::string> inner{};  // types of the tools in it, of a namespace of them
+  std::vector<PeekedTool> inner{};  // the tools in it, of a namespace of them
+  JsonSpan inner_at{};              // ... and their list
+};
+struct PeekedTools {
+  JsonSpan list;
+  std::vector<PeekedTool> tools;
 };
 
 // What came of a tool that the agent ran.
@@ -54,13 +59,13 @@ struct BodyPeek {
   std::uint64_t tool_bytes = 0;  // of `tools` and its kin
   std::uint64_t images = 0, image_bytes = 0;
   std::vector<PeekedTool> tools;
-  std::vector<PeekedTool> found_tools;  // that came of a search for them, in the conversation
+  std::vector<PeekedTools> found_tools;  // in items of the conversation
   std::optional<JsonSpan> tools_at;
   JsonSpan tools_member;  // with its key and one comma: what is left without it is an object
   std::vector<PeekedResult> results;
   std::vector<BodyCut> cuts;  // ascending: between messages, tools, ...
-  // The first member that asks for more than an answer, or is of a type that nobody here knows: a
-  // URL to be fetched, a file kept elsewhere, a chain of answers.  Empty: none.
+  // The first member that asks for more than an answer, or for what its bytes do not bound: a URL
+  // to be fetched, a file kept elsewhere, a chain of answers.  Empty: none.
   std::string reaches;
   std::string reaches_how, reaches_instead;
 };

@@ -35,7 +35,10 @@ MeterCharge charge_of(const CallRecord& r, const std::string& id, const Settleme
 
 Json request_json(const CallRecord& r) {
   Json edits = Json::array();
-  for (const Splice& s : r.edits) edits.push_back({{"member", s.member}, {"why", s.why}});
+  for (const Splice& s : r.edits) {
+    Json edit = {{"member", s.member}, {"why", s.why}};
+    if (edits.empty() || edits.back() != edit) edits.push_back(std::move(edit));
+  }
   Json out = {{"call", r.number},
               {"route", to_string(r.api)},
               {"model", r.model},

@@ -85,15 +85,22 @@ class Call {
   }
 
   // ---- judging
+  // A run that is refused at its first request has not had its model, whatever it does then.
+  bool bar(const Refusal& no, bool first) {
+    if (first) shared_.barred(no.text);
+    return refuse(no);
+  }
   bool judge() {
+    const bool first = shared_.is_first_call();
     if (!speaks(method_.as, in_.api) || !access_.api.contains(in_.api))
-      return refuse({Cause::kUnknownModel, "the model \"" + method_.model + "\" does not speak " +
-                                               std::string(to_string(in_.api)) + " in this run"});
+      return bar({Cause::kUnknownModel, "the model \"" + method_.model + "\" does not speak " +
+                                            std::string(to_string(in_.api)) + " in this run"},
+                 first);
     Result<BodyPeek> peek = peek_body(in_.api, in_.body);
     if (!peek.ok()) {
       Refusal no{Cause::kPolicy, peek.error().detail};
       no.param = no.text.substr(0, std::min(no.text.find(':'), std::size_t{60}));
-      return refuse(no);
+      return bar(no, first);
     }
     peek_ = std::move(peek).value();
     PolicyVerdict verdict = judge_request(in_.api, in_.body, peek_, method_, access_);
@@ -101,7 +108,7 @@ class Call {
       const bool unknown = verdict.refusal->why == PolicyRefusal::Why::kUnknownModel;
       Refusal no{unknown ? Cause::kUnknownModel : Cause::kPolicy, verdict.refusal->text};
       no.param = verdict.refusal->member;
-      return refuse(no);
+      return bar(no, first);
     }
     r_.edits = std::move(verdict.edits);
     usage_asked_ = verdict.usage_asked;

@@ -159,6 +159,12 @@ void GatewaySession::Shared::provider_away(const std::string& why) {
   watch_.away(told);
 }
 
+void GatewaySession::Shared::barred(const std::string& why) {
+  const std::string told = redacted(why);
+  const std::lock_guard lock(mutex_);
+  watch_.barred(told);
+}
+
 bool GatewaySession::Shared::answered() const {
   const std::lock_guard lock(mutex_);
   return watch_.answered();

@@ -63,6 +63,9 @@ struct GatewaySession::Shared {
   void cannot_ask(const std::string& why);
   // A call was refused, for the provider fails whoever asks it.
   void provider_away(const std::string& why);
+  // True once, for the session's first call.  barred(): the gateway refused it.
+  bool is_first_call() { return !called_.exchange(true); }
+  void barred(const std::string& why);
   // Was a call of this run?  Then 401 and 403 are of one request, unless the key is refused to us,
   // too: its agent may ask for something else.
   bool answered() const;
@@ -108,6 +111,7 @@ struct GatewaySession::Shared {
  private:
   static constexpr std::uint32_t kKeyQuestions = 20;
   std::atomic<std::uint32_t> key_questions_ = 0;
+  std::atomic<bool> called_ = false;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   GatewaySums sums_;

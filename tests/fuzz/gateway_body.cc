@@ -6,6 +6,7 @@
 #include "common/base/json.h"
 #include "tests/fuzz/fuzz.h"
 #include "worker/gateway/ceiling.h"
+#include "worker/gateway/delta_rule.h"
 #include "worker/gateway/policy.h"
 
 namespace proctor::fuzz::gateway_body {
@@ -43,6 +44,13 @@ void check_call(ModelApi api, std::string_view body, const Reference& before) {
   if (verdict.refusal) return;
   const TokenCeiling ceiling = ceiling_of(api, *peek, body.size(), method, access);
   PROCTOR_ASSERT(ceiling.least <= ceiling.asked && ceiling.input <= access.max_input);
+  for (const PeekedItem& item : peek->item_at)
+    PROCTOR_ASSERT(item.at.at + item.at.size <= body.size());
+  if (const auto shape = shape_of(api, body, *peek, access)) {
+    DeltaRule rule;
+    rule.settled(*shape, {});
+    PROCTOR_ASSERT(rule.bound(*shape).has_value());
+  }
   if (0 < ceiling.asked)
     if (auto edit = limit_edit(api, *peek, access, ceiling.least)) verdict.edits.push_back(*edit);
   Reference after = Reference::parse(spliced(body, verdict.edits), nullptr, false);

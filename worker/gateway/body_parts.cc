@@ -10,6 +10,15 @@ Error wrong_member(std::string_view member, std::string_view expected) {
   return Error{Errc::kInvalid, std::string(member) + ": expected " + std::string(expected)};
 }
 
+namespace {
+
+// `name` is a type, or a member of a chat message.
+bool is_thought(std::string_view name) {
+  return name.find("thinking") != std::string_view::npos || name.starts_with("reasoning");
+}
+
+}  // namespace
+
 // ---- what the request is made of: each part of a type that is known (body_shapes.h)
 Status BodyParts::read(const JsonMember& m) {
   if (m.key == "input" && api_ == ModelApi::kEmbeddings) return inputs(m);
@@ -17,6 +26,7 @@ Status BodyParts::read(const JsonMember& m) {
   const bool parts = m.key == "system" && is_messages();
   const char kind = text_.kind(m.value);
   if (kind == '"') ++out_.items;
+  if (kind == '"') out_.item_at.push_back({m.value});
   if (is_null(m) || (kind == '"' && m.key != "messages")) return ok_status();
   if (kind != '[') {
     refuse(m.key, "what is neither a text nor a list", "send a list");
@@ -24,8 +34,15 @@ Status BodyParts::read(const JsonMember& m) {
   }
   PROCTOR_TRY(const auto elements, listed(m.value, m.key));
   cut(m.value, elements);
-  for (const JsonSpan& e : elements)
+  for (const JsonSpan& e : elements) {
+    const BodyCounts before = out_;
     PROCTOR_CHECK_OK(typed ? item(e, m.key) : parts ? part(e, m.key, kDepth) : message(e, m.key));
+    out_.item_at.push_back(
+        {e,
+         {out_.items - before.items, out_.tool_bytes - before.tool_bytes,
+          out_.images - before.images, out_.image_bytes - before.image_bytes,
+          out_.references - before.references, out_.thoughts - before.thoughts}});
+  }
   return ok_status();
 }
 
@@ -85,6 +102,8 @@ Status BodyParts::message(JsonSpan e, const std::string& where) {
   }
   PROCTOR_TRY(const Members members, text_.members(e));
   result(members);
+  for (const JsonMember& m : members)
+    if (is_thought(m.key) && !is_null(m)) ++out_.thoughts;
   if (!lies_inside(members, where, false)) return ok_status();
   return content(find_member(members, "content"), where + ".content", kDepth);
 }
@@ -134,6 +153,7 @@ Status BodyParts::shape(JsonSpan e, const std::string& where, Level level, std::
     return ok_status();
   }
   result(members);
+  if (is_thought(word)) ++out_.thoughts;
   const ShapeRule* rule = shape_rule(api_, level, word);
   if (rule == nullptr) return unknown(e, members, where, word, depth);
   if (!rule->needs.empty() && !has(members, rule->needs)) {
@@ -212,7 +232,7 @@ Status BodyParts::inside(const ShapeRule& rule, const Members& members, const st
                "ask for it (include: reasoning.encrypted_content) and send it, or leave it out");
       return ok_status();
     case Inside::kReference:
-      ++references_;
+      ++out_.references;
       return ok_status();
     case Inside::kPicture:
     case Inside::kNothing:

@@ -25,7 +25,6 @@ class BodyParts {
   Result<PeekedTool> read_tool(JsonSpan e) const;
   void cut(JsonSpan list, const std::vector<JsonSpan>& elements);
   void refuse(const std::string& member, std::string how, std::string instead);
-  std::uint64_t references() const { return references_; }
 
  private:
   using Members = std::vector<JsonMember>;
@@ -56,7 +55,6 @@ class BodyParts {
   ModelApi api_;
   const JsonText& text_;
   BodyPeek& out_;
-  std::uint64_t references_ = 0;
 };
 
 }  // namespace proctor

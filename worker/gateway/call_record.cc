@@ -28,8 +28,8 @@ void put_told(Json& event, const std::string& name, const std::vector<ToolTold>&
 MeterCharge charge_of(const CallRecord& r, const std::string& id, const Settlement& s,
                       bool charges) {
   const bool unknown = s.how == Settlement::How::kCeiling;
-  if (r.replayed == 0) return {id, s.actual, unknown};
-  if (charges) return {id, s.actual, unknown, /*replayed=*/true, /*priced=*/true};
+  if (r.replayed == 0) return {id, s.actual, unknown, false, false, r.widest_input};
+  if (charges) return {id, s.actual, unknown, /*replayed=*/true, /*priced=*/true, r.widest_input};
   return {id, unknown ? Amount{} : s.actual, false, /*replayed=*/true};
 }
 
@@ -56,6 +56,11 @@ Json request_json(const CallRecord& r) {
                 {"limit", r.limit},
                 {"micros", r.ceiling_micros}}},
               {"waited_ms", r.waited_ms}};
+  if (r.delta) {
+    out["ceiling"]["bytes"] = r.widest_input;
+    out["ceiling"]["delta"] = *r.delta;
+    out["ceiling"]["rule"] = r.ceiling.input < r.widest_input ? "delta" : "bytes";
+  }
   if (!r.key.empty()) out["key"] = r.key;
   if (r.kept && r.pieces_list.empty()) out["pieces"] = r.pieces;
   if (r.kept && !r.pieces_list.empty()) out["pieces_list"] = r.pieces_list;

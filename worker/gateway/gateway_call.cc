@@ -114,7 +114,16 @@ class Call {
     usage_asked_ = verdict.usage_asked;
     r_.stream = peek_.stream;
     r_.ceiling = ceiling_of(in_.api, peek_, in_.body.size(), method_, access_);
+    r_.widest_input = r_.ceiling.input;
+    if (access_.delta && 0 < r_.ceiling.asked) bound_by_earlier();
     return true;
+  }
+  // Earlier calls of the run may bound its input closer than its bytes do.
+  void bound_by_earlier() {
+    shape_ = shape_of(in_.api, in_.body, peek_, access_);
+    if (shape_) r_.delta = shared_.delta_bound(*shape_);
+    if (r_.delta && shared_.pool.delta_holds(access_))
+      r_.ceiling.input = std::min(r_.ceiling.input, *r_.delta);
   }
 
   // ---- money
@@ -260,6 +269,9 @@ class Call {
         r_.overrun = charged->overrun;
       }
     if (r_.overrun) stop_overrun(s.actual);
+    if (s.how == How::kUsage && r_.delta)
+      shared_.pool.delta_seen(access_, *r_.delta, s.actual.input_tokens);
+    if (s.how == How::kUsage && shape_) shared_.delta_settled(*std::move(shape_), s.actual);
     shared_.count([&](GatewaySums& sums) { sums.settled(s, r_.charged_micros, r_.overrun); });
     // A client that has its answer may ask at once, and what became of the call is known by then.
     pass_.end(r_, wait_for_fd(-1, 0, shared_.cut.get(), SteadyClock::now()) == Waited::kStopped);
@@ -274,8 +286,10 @@ class Call {
                    " cost more than its worst case, and nothing more is granted: " + r_.why};
     no.code = "overrun";
     shared_.say_final(no);
-    shared_.note("gateway.stopped", By::kHarness,
-                 Json{{"call", r_.number}, {"code", no.code}, {"why", printable(no.text, 500)}});
+    const std::uint64_t seq = shared_.note(
+        "gateway.stopped", By::kHarness,
+        Json{{"call", r_.number}, {"code", no.code}, {"why", printable(no.text, 500)}});
+    if (shared_.hooks.stop) shared_.hooks.stop(kOverrunCap, "overrun: " + r_.why, seq);
   }
 
   // ---- to the provider and back
@@ -488,6 +502,7 @@ class Call {
   const GatewayBounds& bounds_;
   CallRecord r_;
   BodyPeek peek_;
+  std::optional<CallShape> shape_;  // where the delta rule may hold
   bool usage_asked_ = false, keep_ = true;
   std::optional<GatewaySession::Shared::Turn> turn_;
   ProviderPass pass_;

@@ -8,6 +8,7 @@
 
 #include "common/base/unique_fd.h"
 #include "worker/gateway/call_machine.h"
+#include "worker/gateway/delta_rule.h"
 #include "worker/gateway/gateway_session.h"
 #include "worker/gateway/model_watch.h"
 #include "worker/gateway/refusal.h"
@@ -74,6 +75,15 @@ struct GatewaySession::Shared {
   bool may_ask_about_key() { return key_questions_.fetch_add(1) < kKeyQuestions; }
   ModelLack lack() const;
 
+  std::optional<std::uint64_t> delta_bound(const CallShape& shape) const {
+    const std::lock_guard lock(mutex_);
+    return delta_.bound(shape);
+  }
+  void delta_settled(CallShape shape, const Amount& actual) {
+    const std::lock_guard lock(mutex_);
+    delta_.settled(std::move(shape), actual);
+  }
+
   // Takes bytes of the session's memory, if it has as many.
   bool take_bytes(std::uint64_t n);
   void give_bytes(std::uint64_t n) { bytes.fetch_sub(n); }
@@ -116,6 +126,7 @@ struct GatewaySession::Shared {
   mutable std::condition_variable changed_;
   GatewaySums sums_;
   ModelWatch watch_;
+  DeltaRule delta_;
   std::optional<Refusal> final_;
   std::uint64_t refused_after_ = 0;
   std::set<std::string> results_;  // of tools, by the ids of their calls

@@ -116,6 +116,7 @@ Status read_gateway_member(const Member& m, const std::string& key, ModelAccess&
   if (key == "hidden_input_tokens") return m.count(out.hidden_input, 0, kTokensMost);
   if (key == "image_tokens") return m.count(out.image_tokens.emplace(0), 1, kTokensMost);
   if (key == "errors_are_free") return m.flag(out.errors_are_free);
+  if (key == "delta") return m.flag(out.delta);
   if (key == "stream_usage") return m.flag(out.stream_usage);
   if (key == "first_byte_s") return m.time(out.first_byte, kSecond, kHour);
   if (key == "idle_s") return m.time(out.idle, kSecond, kHour);

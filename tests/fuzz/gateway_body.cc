@@ -1,10 +1,12 @@
 // A request's body: what we read where it lies is what a parser reads, and an edit changes what it
 // names and nothing else.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "common/base/json.h"
 #include "tests/fuzz/fuzz.h"
 #include "worker/gateway/ceiling.h"
+#include "worker/gateway/delta_rule.h"
 #include "worker/gateway/policy.h"
 
 namespace proctor::fuzz::gateway_body {
@@ -42,10 +44,19 @@ void check_call(ModelApi api, std::string_view body, const Reference& before) {
   if (verdict.refusal) return;
   const TokenCeiling ceiling = ceiling_of(api, *peek, body.size(), method, access);
   PROCTOR_ASSERT(ceiling.least <= ceiling.asked && ceiling.input <= access.max_input);
+  for (const PeekedItem& item : peek->item_at)
+    PROCTOR_ASSERT(item.at.at + item.at.size <= body.size());
+  if (const auto shape = shape_of(api, body, *peek, access)) {
+    DeltaRule rule;
+    rule.settled(*shape, {});
+    PROCTOR_ASSERT(rule.bound(*shape).has_value());
+  }
   if (0 < ceiling.asked)
     if (auto edit = limit_edit(api, *peek, access, ceiling.least)) verdict.edits.push_back(*edit);
   Reference after = Reference::parse(spliced(body, verdict.edits), nullptr, false);
   PROCTOR_ASSERT(after.is_object() && after["model"] == "sent");
+  if (std::ranges::find(verdict.edits, "input.tools", &Splice::member) != verdict.edits.end())
+    return;
   Reference expected = before;
   for (Reference* each : {&after, &expected})
     for (const char* key : {"model", "tools", "stream_options", "max_tokens",

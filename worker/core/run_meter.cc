@@ -328,8 +328,17 @@ MeterAnswer RunMeter::enter(const MeterReserve& request, const Tariff& tariff, b
   return answer;
 }
 
-MeterCharged RunMeter::settle(Entry& e, const Amount& actual, Basis basis) {
-  const Amount& most = e.request.most;
+MeterCharged RunMeter::settle(Entry& e, const MeterCharge& charge) {
+  const Amount& actual = charge.actual;
+  const Basis basis = charge.replayed && !charge.priced ? Basis::kReplay : Basis::kUsage;
+  Amount most = e.request.most;
+  MicroUsd there = e.held;
+  if (most.input_tokens < charge.widest_input) {
+    const Room tokens = room_of(Cap::kTokens, 0);
+    most.input_tokens +=
+        std::min(charge.widest_input - most.input_tokens, tokens.limit - tokens.used - tokens.held);
+    there = there + free();
+  }
   // The parts are cut to their wholes by price().
   const Amount cut{std::min(actual.input_tokens, most.input_tokens),
                    std::min(actual.output_tokens, most.output_tokens),
@@ -342,8 +351,7 @@ MeterCharged RunMeter::settle(Entry& e, const Amount& actual, Basis basis) {
                    actual.reasoning};
   const MicroUsd priced =
       basis == Basis::kReplay ? MicroUsd::zero() : price_of(e.request, e.tariff, cut);
-  return settled(e, cut, actual, {std::min(e.held, priced), cut != actual || e.held < priced},
-                 basis);
+  return settled(e, cut, actual, {std::min(there, priced), cut != actual || there < priced}, basis);
 }
 
 MeterCharged RunMeter::settle_at_ceiling(Entry& e) {
@@ -442,11 +450,7 @@ Result<MeterAnswer> RunMeter::charge(const MeterCharge& request) {
     return Error{Errc::kConflict,
                  "id: \"" + printable(request.id, 100) + "\" was charged with other amounts"};
   }
-  const MeterCharged out =
-      request.unknown
-          ? settle_at_ceiling(e)
-          : settle(e, request.actual,
-                   request.replayed && !request.priced ? Basis::kReplay : Basis::kUsage);
+  const MeterCharged out = request.unknown ? settle_at_ceiling(e) : settle(e, request);
   if (request.replayed && request.priced) add(usage_.replayed_calls, 1);
   if (e.of_gateway) {
     entries_.erase(it);

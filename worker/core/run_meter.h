@@ -88,6 +88,9 @@ struct MeterCharge {
   bool unknown = false;   // what it came to: all that was reserved; `actual` says nothing
   bool replayed = false;  // a recording answered it: it counts, and costs nothing
   bool priced = false;    // ... but what its provider would have been paid
+  // A gateway may reserve less input than its call can come to, which is this.  The part above the
+  // reservation is paid from what is free; 0: nothing is.
+  std::uint64_t widest_input = 0;
 };
 // What a gateway saw of calls, beside money.
 struct CallCounts {
@@ -111,13 +114,15 @@ struct MeterDenied {
 };
 struct MeterCharged {
   MicroUsd charged;
-  bool overrun = false;  // more than was reserved: cut to it
+  bool overrun = false;  // more than there is for it: cut to that
 };
 struct MeterReleased {};
 using MeterAnswer = std::variant<MeterGranted, MeterDenied, MeterCharged, MeterReleased>;
 
 // Of a stop that is no cap: a circuit breaker's (docs/breakers.md).
 inline constexpr std::string_view kBreakerCap = "breaker";
+// ... a gateway's, whose provider billed a call above its worst case,
+inline constexpr std::string_view kOverrunCap = "overrun";
 // ... and of an agent whose calls would fill its run's event log.
 inline constexpr std::string_view kTraceCap = "trace";
 
@@ -225,7 +230,7 @@ class RunMeter {
   std::optional<MeterDenied> beyond_rate(const ActionName& action, Instant now);
   void reach(const Room& room);
   enum class Basis { kUsage, kCeiling, kReplay };  // of what is charged
-  MeterCharged settle(Entry& entry, const Amount& actual, Basis basis);
+  MeterCharged settle(Entry& entry, const MeterCharge& charge);
   MeterCharged settle_at_ceiling(Entry& entry);
   MeterCharged settled(Entry& entry, const Amount& cut, const Amount& actual, MeterCharged charged,
                        Basis basis);

@@ -1,5 +1,7 @@
 #include "worker/gateway/body_parts.h"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 namespace proctor {
@@ -8,6 +10,15 @@ Error wrong_member(std::string_view member, std::string_view expected) {
   return Error{Errc::kInvalid, std::string(member) + ": expected " + std::string(expected)};
 }
 
+namespace {
+
+// `name` is a type, or a member of a chat message.
+bool is_thought(std::string_view name) {
+  return name.find("thinking") != std::string_view::npos || name.starts_with("reasoning");
+}
+
+}  // namespace
+
 // ---- what the request is made of: each part of a type that is known (body_shapes.h)
 Status BodyParts::read(const JsonMember& m) {
   if (m.key == "input" && api_ == ModelApi::kEmbeddings) return inputs(m);
@@ -15,6 +26,7 @@ Status BodyParts::read(const JsonMember& m) {
   const bool parts = m.key == "system" && is_messages();
   const char kind = text_.kind(m.value);
   if (kind == '"') ++out_.items;
+  if (kind == '"') out_.item_at.push_back({m.value});
   if (is_null(m) || (kind == '"' && m.key != "messages")) return ok_status();
   if (kind != '[') {
     refuse(m.key, "what is neither a text nor a list", "send a list");
@@ -22,8 +34,15 @@ Status BodyParts::read(const JsonMember& m) {
   }
   PROCTOR_TRY(const auto elements, listed(m.value, m.key));
   cut(m.value, elements);
-  for (const JsonSpan& e : elements)
+  for (const JsonSpan& e : elements) {
+    const BodyCounts before = out_;
     PROCTOR_CHECK_OK(typed ? item(e, m.key) : parts ? part(e, m.key, kDepth) : message(e, m.key));
+    out_.item_at.push_back(
+        {e,
+         {out_.items - before.items, out_.tool_bytes - before.tool_bytes,
+          out_.images - before.images, out_.image_bytes - before.image_bytes,
+          out_.references - before.references, out_.thoughts - before.thoughts}});
+  }
   return ok_status();
 }
 
@@ -83,6 +102,8 @@ Status BodyParts::message(JsonSpan e, const std::string& where) {
   }
   PROCTOR_TRY(const Members members, text_.members(e));
   result(members);
+  for (const JsonMember& m : members)
+    if (is_thought(m.key) && !is_null(m)) ++out_.thoughts;
   if (!lies_inside(members, where, false)) return ok_status();
   return content(find_member(members, "content"), where + ".content", kDepth);
 }
@@ -114,30 +135,81 @@ Status BodyParts::item(JsonSpan e, const std::string& where) {
 }
 
 Status BodyParts::shape(JsonSpan e, const std::string& where, Level level, std::size_t depth) {
-  const auto known = [&] { return "use one of " + shape_types(api_, level); };
   if (text_.kind(e) != '{') {
-    refuse(where, "a part that is no object", known());
+    refuse(where, "a part that is no object", "send objects with a type");
     return ok_status();
   }
   PROCTOR_TRY(const Members members, text_.members(e));
   const JsonMember* type = find_member(members, "type");
   const std::string word = type == nullptr ? "" : text_.text(type->value).value_or("");
-  const ShapeRule* rule = shape_rule(api_, level, word);
-  if (rule == nullptr) {
-    refuse(where, word.empty() ? "a part without a type" : "a part of type " + word, known());
+  const NotPassed* refused = refused_type(word);
+  if (word.empty()) {
+    refuse(where, "a part without a type", "say its type");
+    return ok_status();
+  }
+  if (refused != nullptr) {
+    refuse(where, "a part of type " + word + ", " + std::string(refused->what) + ",",
+           std::string(refused->instead));
     return ok_status();
   }
   result(members);
+  if (is_thought(word)) ++out_.thoughts;
+  const ShapeRule* rule = shape_rule(api_, level, word);
+  if (rule == nullptr) return unknown(e, members, where, word, depth);
   if (!rule->needs.empty() && !has(members, rule->needs)) {
     refuse(where,
            "a part of type " + word + " without \"" + std::string(rule->needs) +
                "\", by its name alone,",
-           "send it whole");
+           std::string(kSendWhole));
     return ok_status();
   }
   if (rule->inside == Inside::kPicture) return picture(members, where);
   if (!lies_inside(members, where, false)) return ok_status();
   return inside(*rule, members, where, depth);
+}
+
+// Its bytes bound what it costs if it says something of its own and names nothing that lies
+// elsewhere, at any depth.  What it has of parts and tools is judged as everywhere.
+Status BodyParts::unknown(JsonSpan e, const Members& members, const std::string& where,
+                          const std::string& word, std::size_t depth) {
+  constexpr std::array<std::string_view, 8> kNames{"type", "id",     "status", "role",
+                                                   "name", "object", "phase",  "cache_control"};
+  std::vector<JsonSpan> judged;
+  bool says = false;
+  for (const JsonMember& m : members) {
+    const bool names = std::ranges::find(kNames, m.key) != kNames.end() || m.key.ends_with("_id") ||
+                       m.key.ends_with("_ids");
+    const char kind = text_.kind(m.value);
+    says = says || (!names && 2 < m.value.size && (kind == '"' || kind == '[' || kind == '{'));
+    if (kind != '[') continue;
+    if (m.key == "tools") PROCTOR_CHECK_OK(found(m.value, where));
+    if (m.key == "content" || m.key == "output")
+      PROCTOR_CHECK_OK(content(&m, where + "." + m.key, depth - 1));
+    if (m.key == "tools" || m.key == "content" || m.key == "output") judged.push_back(m.value);
+  }
+  if (!says)
+    refuse(where, "a part of type " + word + " by its name alone", std::string(kSendWhole));
+  const auto on_key = [&](std::string_view key, std::size_t at) {
+    const auto holds = [&](JsonSpan s) { return s.at <= e.at + at && e.at + at < s.at + s.size; };
+    const std::string usual = usual_spelling(key);
+    if (text_.kind({e.at + at, 1}) == 'n' || std::ranges::any_of(judged, holds)) return;
+    if (is_outside(usual) || usual == "image_url" || usual == "source")
+      refuse(where, "\"" + usual + "\" in a part of type " + word, std::string(kAsText));
+  };
+  PROCTOR_CHECK_OK(JsonText::read(text_.bytes(e), on_key));
+  return ok_status();
+}
+
+// Tools in the conversation: what a search of them brought, or what came with a later turn.
+Status BodyParts::found(JsonSpan list, const std::string& where) {
+  PROCTOR_TRY(const auto elements, listed(list, where));
+  out_.tool_bytes += list.size;
+  PeekedTools& found = out_.found_tools.emplace_back(PeekedTools{list, {}});
+  for (const JsonSpan& e : elements) {
+    PROCTOR_TRY(PeekedTool tool, read_tool(e));
+    found.tools.push_back(std::move(tool));
+  }
+  return ok_status();
 }
 
 Status BodyParts::inside(const ShapeRule& rule, const Members& members, const std::string& where,
@@ -151,13 +223,7 @@ Status BodyParts::inside(const ShapeRule& rule, const Members& members, const st
     case Inside::kTools: {
       const JsonMember& list = *find_member(members, rule.needs);
       if (text_.kind(list.value) != '[') return wrong_member(where + ".tools", "a list");
-      PROCTOR_TRY(const auto elements, listed(list.value, where));
-      out_.tool_bytes += list.value.size;
-      for (const JsonSpan& e : elements) {
-        PROCTOR_TRY(PeekedTool tool, read_tool(e));
-        out_.found_tools.push_back(std::move(tool));
-      }
-      return ok_status();
+      return found(list.value, where);
     }
     case Inside::kReasoning:
       if (!has_text(members, "encrypted_content") &&
@@ -166,7 +232,7 @@ Status BodyParts::inside(const ShapeRule& rule, const Members& members, const st
                "ask for it (include: reasoning.encrypted_content) and send it, or leave it out");
       return ok_status();
     case Inside::kReference:
-      ++references_;
+      ++out_.references;
       return ok_status();
     case Inside::kPicture:
     case Inside::kNothing:
@@ -224,23 +290,24 @@ Result<PeekedTool> BodyParts::read_tool(JsonSpan e) const {
   const JsonMember* takes = find_member(members, "input_schema");
   if (type == nullptr && is_messages() && takes != nullptr && text_.kind(takes->value) == '{')
     tool.type = "custom";
-  PROCTOR_TRY(tool.inner, types_in(find_member(members, "tools")));
+  PROCTOR_CHECK_OK(read_inner(find_member(members, "tools"), tool));
   return tool;
 }
 
-Result<std::vector<std::string>> BodyParts::types_in(const JsonMember* list) const {
-  std::vector<std::string> out;
-  if (list == nullptr || text_.kind(list->value) != '[') return out;
+Status BodyParts::read_inner(const JsonMember* list, PeekedTool& tool) const {
+  if (list == nullptr || text_.kind(list->value) != '[') return ok_status();
   PROCTOR_TRY(const auto elements, text_.elements(list->value));
+  tool.inner_at = list->value;
   for (const JsonSpan& e : elements) {
-    out.emplace_back();
+    PeekedTool& inner = tool.inner.emplace_back(PeekedTool{"", e});
     if (text_.kind(e) != '{') continue;
     PROCTOR_TRY(const Members members, text_.members(e));
-    if (find_member(members, "tools") != nullptr) out.back() = "a namespace in a namespace";
-    if (const JsonMember* type = find_member(members, "type"))
-      out.back() = text_.text(type->value).value_or("");
+    // A namespace in a namespace is of no type that is known.
+    const JsonMember* type = find_member(members, "type");
+    if (type != nullptr && find_member(members, "tools") == nullptr)
+      inner.type = text_.text(type->value).value_or("");
   }
-  return out;
+  return ok_status();
 }
 
 void BodyParts::cut(JsonSpan list, const std::vector<JsonSpan>& elements) {

@@ -25,7 +25,6 @@ class BodyParts {
   Result<PeekedTool> read_tool(JsonSpan e) const;
   void cut(JsonSpan list, const std::vector<JsonSpan>& elements);
   void refuse(const std::string& member, std::string how, std::string instead);
-  std::uint64_t references() const { return references_; }
 
  private:
   using Members = std::vector<JsonMember>;
@@ -42,18 +41,20 @@ class BodyParts {
   Status part(JsonSpan e, const std::string& where, std::size_t depth);
   Status item(JsonSpan e, const std::string& where);
   Status shape(JsonSpan e, const std::string& where, Level level, std::size_t depth);
+  Status unknown(JsonSpan e, const Members& members, const std::string& where,
+                 const std::string& word, std::size_t depth);
+  Status found(JsonSpan list, const std::string& where);
   Status inside(const ShapeRule& rule, const Members& members, const std::string& where,
                 std::size_t depth);
   Status picture(const Members& members, const std::string& where);
   std::optional<JsonSpan> picture_data(const Members& members) const;
-  Result<std::vector<std::string>> types_in(const JsonMember* list) const;
+  Status read_inner(const JsonMember* list, PeekedTool& tool) const;
   void result(const Members& members);
 
   static constexpr std::size_t kDepth = 6;  // of parts within parts
   ModelApi api_;
   const JsonText& text_;
   BodyPeek& out_;
-  std::uint64_t references_ = 0;
 };
 
 }  // namespace proctor

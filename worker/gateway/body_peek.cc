@@ -22,12 +22,15 @@ class Peeker {
     out_.caches_for_hours = for_hours;
     PROCTOR_TRY(const Members members, text_.members(out_.root));
     out_.has_members = !members.empty();
-    for (const JsonMember& m : members) PROCTOR_CHECK_OK(member(m));
+    for (const JsonMember& m : members) {
+      PROCTOR_CHECK_OK(member(m));
+      if (is_setting(m)) out_.settings.push_back({m.begin, end_of(m) - m.begin});
+    }
     for (std::size_t i = 0; i < members.size(); ++i)
       if (members[i].key == "tools") out_.tools_member = whole_member(members, i);
     if (out_.model.empty()) return wrong_member("model", "the name of one");
     out_.samples *= prompts_;
-    out_.tool_bytes += parts_.references() * largest_tool_;
+    out_.tool_bytes += out_.references * out_.largest_tool;
     std::ranges::sort(out_.cuts);
     return std::move(out_);
   }
@@ -38,6 +41,15 @@ class Peeker {
     if (i + 1 < members.size()) return {members[i].begin, members[i + 1].begin - members[i].begin};
     const std::size_t from = i == 0 ? members[i].begin : end_of(members[i - 1]);
     return {from, end_of(members[i]) - from};
+  }
+
+  // Neither an item nor what no answer's cost depends on.
+  bool is_setting(const JsonMember& m) const {
+    constexpr std::array<std::string_view, 12> kNot{
+        "model",          "messages", "input",    "tools", "functions",       "stream",
+        "stream_options", "store",    "metadata", "user",  "client_metadata", "cache_control"};
+    const bool items = m.key == "system" && text_.kind(m.value) == '[';
+    return !items && !is_limit(m.key) && std::ranges::find(kNot, m.key) == kNot.end();
   }
 
   Status member(const JsonMember& m) {
@@ -181,7 +193,8 @@ class Peeker {
     parts_.cut(m.value, elements);
     if (m.key == "tools") out_.tools_at = m.value;
     for (const JsonSpan& e : elements) {
-      largest_tool_ = std::max<std::uint64_t>(largest_tool_, e.size);
+      out_.largest_tool = std::max<std::uint64_t>(out_.largest_tool, e.size);
+      out_.item_at.push_back({e, {.tool_bytes = e.size}});
       PROCTOR_TRY(PeekedTool tool, parts_.read_tool(e));
       if (m.key == "tools") out_.tools.push_back(std::move(tool));
     }
@@ -225,9 +238,11 @@ class Peeker {
     if (m.key == "prompt" && api_ == ModelApi::kCompletions) return prompts(m);
     if (is_null(m)) return ok_status();
     const std::string_view bytes = text_.bytes(m.value);
-    const BarredMember* barred = barred_member(usual);
+    const NotPassed* barred = barred_member(usual);
     if (barred != nullptr && bytes != "false" && bytes != "[]" && bytes != "\"\"")
       parts_.refuse(m.key, std::string(barred->what), std::string(barred->instead));
+    if (m.key == "context_management" && bytes.find("_tool_") != std::string_view::npos)
+      out_.hides = true;
     if (m.key == "context_management" && bytes.find("compact") != std::string_view::npos)
       parts_.refuse(m.key, "a compaction, which is a further paid call,",
                     "shorten the conversation");
@@ -248,7 +263,7 @@ class Peeker {
 
   ModelApi api_;
   const JsonText& text_;
-  std::uint64_t prompts_ = 1, largest_tool_ = 0;
+  std::uint64_t prompts_ = 1;
   BodyPeek out_;
   BodyParts parts_;
 };

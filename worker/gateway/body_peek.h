@@ -17,7 +17,12 @@ namespace proctor {
 struct PeekedTool {
   std::string type;  // empty: it says none
   JsonSpan span;
-  std::vector<std::string> inner{};  // types of the tools in it, of a namespace of them
+  std::vector<PeekedTool> inner{};  // the tools in it, of a namespace of them
+  JsonSpan inner_at{};              // ... and their list
+};
+struct PeekedTools {
+  JsonSpan list;
+  std::vector<PeekedTool> tools;
 };
 
 // What came of a tool that the agent ran.
@@ -32,7 +37,20 @@ struct BodyCut {
   friend auto operator<=>(const BodyCut&, const BodyCut&) = default;
 };
 
-struct BodyPeek {
+// The parts of a body, or of an item, that have a cost beside its bytes.
+struct BodyCounts {
+  std::uint64_t items = 0;       // messages, inputs, tools, parts, ...
+  std::uint64_t tool_bytes = 0;  // of `tools` and its kin
+  std::uint64_t images = 0, image_bytes = 0;
+  std::uint64_t references = 0;  // to tools, each of which is printed once more
+  std::uint64_t thoughts = 0;    // what a model reasoned, in clear or encrypted
+};
+struct PeekedItem {
+  JsonSpan at;
+  BodyCounts counts{};  // in it
+};
+
+struct BodyPeek : BodyCounts {
   JsonSpan root;
   bool has_members = false;
   std::string model;
@@ -50,17 +68,19 @@ struct BodyPeek {
   bool stream_options_empty = false;
   std::string tier;
   bool caches = false, caches_for_hours = false;
-  std::uint64_t items = 0;       // messages, inputs, tools, ...
-  std::uint64_t tool_bytes = 0;  // of `tools` and its kin
-  std::uint64_t images = 0, image_bytes = 0;
+  std::uint64_t largest_tool = 0;  // bytes
   std::vector<PeekedTool> tools;
-  std::vector<PeekedTool> found_tools;  // that came of a search for them, in the conversation
+  std::vector<PeekedTools> found_tools;  // in items of the conversation
   std::optional<JsonSpan> tools_at;
   JsonSpan tools_member;  // with its key and one comma: what is left without it is an object
   std::vector<PeekedResult> results;
+  // Messages, inputs and tools; the members that say how they are to be answered.
+  std::vector<PeekedItem> item_at;
+  std::vector<JsonSpan> settings;
+  bool hides = false;         // the provider may leave items out of what it counts
   std::vector<BodyCut> cuts;  // ascending: between messages, tools, ...
-  // The first member that asks for more than an answer, or is of a type that nobody here knows: a
-  // URL to be fetched, a file kept elsewhere, a chain of answers.  Empty: none.
+  // The first member that asks for more than an answer, or for what its bytes do not bound: a URL
+  // to be fetched, a file kept elsewhere, a chain of answers.  Empty: none.
   std::string reaches;
   std::string reaches_how, reaches_instead;
 };

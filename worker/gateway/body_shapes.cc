@@ -54,75 +54,25 @@ std::span<const ShapeRule> rules(ModelApi api, Level level) {
   return kResponsesParts;
 }
 
-constexpr std::string_view kOwnTools = "let the agent's own tools do it";
-constexpr std::string_view kWhole = "send it whole in the request";
-constexpr std::string_view kOneModel = "ask for this run's model alone";
-constexpr std::string_view kOperator = "that is for the operator's models file";
-constexpr std::string_view kLeaveOut = "leave it out";
+// Does the name begin, end or go on as the pattern has it?
+bool is_like(std::string_view name, std::string_view pattern) {
+  const bool before = pattern.starts_with('*'), behind = pattern.ends_with('*');
+  pattern.remove_prefix(before ? 1 : 0);
+  pattern.remove_suffix(behind ? 1 : 0);
+  if (before && behind) return name.find(pattern) != std::string_view::npos;
+  if (before) return name.ends_with(pattern);
+  return behind ? name.starts_with(pattern) : name == pattern;
+}
 
-// Keys in their usual spelling.
-constexpr std::array kBarred{
-    // Fetches, searches, runs.
-    BarredMember{"mcp_servers", "a server that the provider would call", kOwnTools},
-    BarredMember{"container", "a machine of the provider's", kOwnTools},
-    BarredMember{"web_search_options", "a search by the provider", kOwnTools},
-    BarredMember{"search_parameters", "a search by the provider", kOwnTools},
-    BarredMember{"web_search", "a search by the provider", kOwnTools},
-    BarredMember{"enable_search", "a search by the provider", kOwnTools},
-    BarredMember{"data_sources", "a search by the provider", kOwnTools},
-    BarredMember{"plugins", "what the provider would run", kOwnTools},
-    BarredMember{"tool_resources", "what the provider would run", kOwnTools},
-    BarredMember{"multi_agent", "further agents of the provider's", kOwnTools},
-    BarredMember{"background", "work behind the call's back", "wait for the answer"},
-    // Kept elsewhere, of unknown size.
-    BarredMember{"conversation", "a conversation that the provider keeps", kWhole},
-    BarredMember{"previous_response_id", "an answer that the provider keeps", kWhole},
-    BarredMember{"prompt", "a prompt that the provider keeps", kWhole},
-    BarredMember{"cached_content", "content that the provider keeps", kWhole},
-    BarredMember{"cachedcontent", "content that the provider keeps", kWhole},
-    BarredMember{"file_ids", "files that the provider keeps", kWhole},
-    BarredMember{"attachments", "files that the provider keeps", kWhole},
-    BarredMember{"prompt_embeds", "a prompt whose tokens nobody can count", "send it as text"},
-    BarredMember{"chat_template", "a text that the provider would repeat", kLeaveOut},
-    // Another model, place or price.
-    BarredMember{"fallbacks", "another model", kOneModel},
-    BarredMember{"fallback_model", "another model", kOneModel},
-    BarredMember{"fallback_models", "another model", kOneModel},
-    BarredMember{"models", "another model", kOneModel},
-    BarredMember{"route", "another model", kOneModel},
-    BarredMember{"provider", "another provider", kOperator},
-    BarredMember{"custom_llm_provider", "another provider", kOperator},
-    BarredMember{"api_base", "another address", kOperator},
-    BarredMember{"base_url", "another address", kOperator},
-    BarredMember{"api_key", "another key", kOperator},
-    BarredMember{"user_config", "another provider", kOperator},
-    BarredMember{"litellm_params", "another provider", kOperator},
-    BarredMember{"extra_body", "members that a proxy would put beside these", kLeaveOut},
-    BarredMember{"preset", "another model", kOneModel},
-    BarredMember{"lora_path", "another model", kOneModel},
-    BarredMember{"kv_transfer_params", "another address", kOperator},
-    BarredMember{"bootstrap_host", "another address", kOperator},
-    BarredMember{"inference_geo", "another place at another price", kOperator},
-    // Other answers than those that were reserved for.
-    BarredMember{"audio", "speech, which has no price here", "ask for text"},
-    BarredMember{"num_return_sequences", "several answers", "n says how many"},
-    BarredMember{"candidate_count", "several answers", "n says how many"},
-    BarredMember{"candidatecount", "several answers", "n says how many"},
-    BarredMember{"num_generations", "several answers", "n says how many"},
-    BarredMember{"n_predict", "another limit of the output", "the API's own says it"},
-    BarredMember{"mock_response", "an answer of no model", kLeaveOut},
-    BarredMember{"deferred", "work behind the call's back", "wait for the answer"},
-};
-
-constexpr std::array<std::string_view, 14> kOutside{
-    "file_id",      "file_url",     "file_data",   "url",          "video_url",
-    "audio_url",    "document_url", "input_audio", "image_embeds", "audio",
-    "audio_embeds", "file_ids",     "attachments", "input_file"};
-
-constexpr std::array<std::string_view, 9> kHosted{
-    "web_search",           "web_fetch",   "code_interpreter",
-    "code_execution",       "file_search", "image_generation",
-    "computer_use_preview", "mcp",         "shell"};
+const NotPassed* named(std::span<const NotPassed> table, std::string_view name) {
+  for (const NotPassed& row : table)
+    for (std::string_view names = row.names; !names.empty();) {
+      const std::string_view one = names.substr(0, names.find(' '));
+      if (is_like(name, one)) return &row;
+      names.remove_prefix(std::min(names.size(), one.size() + 1));
+    }
+  return nullptr;
+}
 
 }  // namespace
 
@@ -132,13 +82,8 @@ const ShapeRule* shape_rule(ModelApi api, Level level, std::string_view type) {
   return nullptr;
 }
 
-std::string shape_types(ModelApi api, Level level) {
-  std::string out;
-  for (const ShapeRule& rule : rules(api, level)) {
-    if (!out.empty()) out += ", ";
-    out += rule.type;
-  }
-  return out;
+const NotPassed* refused_type(std::string_view type) {
+  return named(kRefusedTypes, usual_spelling(type));
 }
 
 bool is_outside(std::string_view key) {
@@ -163,10 +108,8 @@ std::string usual_spelling(std::string_view key) {
   return out;
 }
 
-const BarredMember* barred_member(std::string_view usual) {
-  for (const BarredMember& member : kBarred)
-    if (member.key == usual) return &member;
-  return nullptr;
+const NotPassed* barred_member(std::string_view usual) {
+  return named(kBarred, usual);
 }
 
 Runs runs_tool(ModelApi api, std::string_view type) {

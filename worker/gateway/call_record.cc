@@ -28,14 +28,17 @@ void put_told(Json& event, const std::string& name, const std::vector<ToolTold>&
 MeterCharge charge_of(const CallRecord& r, const std::string& id, const Settlement& s,
                       bool charges) {
   const bool unknown = s.how == Settlement::How::kCeiling;
-  if (r.replayed == 0) return {id, s.actual, unknown};
-  if (charges) return {id, s.actual, unknown, /*replayed=*/true, /*priced=*/true};
+  if (r.replayed == 0) return {id, s.actual, unknown, false, false, r.widest_input};
+  if (charges) return {id, s.actual, unknown, /*replayed=*/true, /*priced=*/true, r.widest_input};
   return {id, unknown ? Amount{} : s.actual, false, /*replayed=*/true};
 }
 
 Json request_json(const CallRecord& r) {
   Json edits = Json::array();
-  for (const Splice& s : r.edits) edits.push_back({{"member", s.member}, {"why", s.why}});
+  for (const Splice& s : r.edits) {
+    Json edit = {{"member", s.member}, {"why", s.why}};
+    if (edits.empty() || edits.back() != edit) edits.push_back(std::move(edit));
+  }
   Json out = {{"call", r.number},
               {"route", to_string(r.api)},
               {"model", r.model},
@@ -53,6 +56,11 @@ Json request_json(const CallRecord& r) {
                 {"limit", r.limit},
                 {"micros", r.ceiling_micros}}},
               {"waited_ms", r.waited_ms}};
+  if (r.delta) {
+    out["ceiling"]["bytes"] = r.widest_input;
+    out["ceiling"]["delta"] = *r.delta;
+    out["ceiling"]["rule"] = r.ceiling.input < r.widest_input ? "delta" : "bytes";
+  }
   if (!r.key.empty()) out["key"] = r.key;
   if (r.kept && r.pieces_list.empty()) out["pieces"] = r.pieces;
   if (r.kept && !r.pieces_list.empty()) out["pieces_list"] = r.pieces_list;

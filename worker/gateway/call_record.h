@@ -41,6 +41,8 @@ struct CallRecord {
   std::vector<Splice> edits;
   std::string user_agent, retry_count;
   TokenCeiling ceiling;
+  std::uint64_t widest_input = 0;      // by its bytes
+  std::optional<std::uint64_t> delta;  // by the run's earlier calls, whether it held or not
   std::uint64_t output = 0, ceiling_micros = 0;  // granted
   std::uint64_t limit = 0;                       // of each sample
   std::uint64_t waited_ms = 0;

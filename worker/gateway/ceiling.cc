@@ -6,7 +6,7 @@
 namespace proctor {
 namespace {
 
-constexpr std::uint64_t kPerItem = 16, kSaid = 1'024, kOldDefault = 16;
+constexpr std::uint64_t kSaid = 1'024, kOldDefault = 16;
 
 bool has_output(ModelApi api) {
   return api != ModelApi::kEmbeddings && api != ModelApi::kCountTokens;
@@ -18,7 +18,7 @@ TokenCeiling ceiling_of(ModelApi api, const BodyPeek& peek, std::uint64_t body_b
                         const MethodGateway& method, const ModelAccess& access) {
   TokenCeiling out;
   out.input = body_bytes - std::min(body_bytes, peek.image_bytes) + peek.tool_bytes +
-              kPerItem * peek.items + peek.images * access.image_tokens.value_or(0) +
+              kTokensPerItem * peek.items + peek.images * access.image_tokens.value_or(0) +
               access.hidden_input;
   out.input = std::min(out.input, access.max_input);
   if (!has_output(api)) return out;

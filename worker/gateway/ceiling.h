@@ -12,6 +12,9 @@
 
 namespace proctor {
 
+// Around a message, a tool, ... a provider puts at most so many tokens.
+inline constexpr std::uint64_t kTokensPerItem = 16;
+
 struct TokenCeiling {
   std::uint64_t input = 0;
   std::uint64_t asked = 0;  // of output, in each sample; 0: the call has none

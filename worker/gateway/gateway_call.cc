@@ -85,15 +85,22 @@ class Call {
   }
 
   // ---- judging
+  // A run that is refused at its first request has not had its model, whatever it does then.
+  bool bar(const Refusal& no, bool first) {
+    if (first) shared_.barred(no.text);
+    return refuse(no);
+  }
   bool judge() {
+    const bool first = shared_.is_first_call();
     if (!speaks(method_.as, in_.api) || !access_.api.contains(in_.api))
-      return refuse({Cause::kUnknownModel, "the model \"" + method_.model + "\" does not speak " +
-                                               std::string(to_string(in_.api)) + " in this run"});
+      return bar({Cause::kUnknownModel, "the model \"" + method_.model + "\" does not speak " +
+                                            std::string(to_string(in_.api)) + " in this run"},
+                 first);
     Result<BodyPeek> peek = peek_body(in_.api, in_.body);
     if (!peek.ok()) {
       Refusal no{Cause::kPolicy, peek.error().detail};
       no.param = no.text.substr(0, std::min(no.text.find(':'), std::size_t{60}));
-      return refuse(no);
+      return bar(no, first);
     }
     peek_ = std::move(peek).value();
     PolicyVerdict verdict = judge_request(in_.api, in_.body, peek_, method_, access_);
@@ -101,13 +108,22 @@ class Call {
       const bool unknown = verdict.refusal->why == PolicyRefusal::Why::kUnknownModel;
       Refusal no{unknown ? Cause::kUnknownModel : Cause::kPolicy, verdict.refusal->text};
       no.param = verdict.refusal->member;
-      return refuse(no);
+      return bar(no, first);
     }
     r_.edits = std::move(verdict.edits);
     usage_asked_ = verdict.usage_asked;
     r_.stream = peek_.stream;
     r_.ceiling = ceiling_of(in_.api, peek_, in_.body.size(), method_, access_);
+    r_.widest_input = r_.ceiling.input;
+    if (access_.delta && 0 < r_.ceiling.asked) bound_by_earlier();
     return true;
+  }
+  // Earlier calls of the run may bound its input closer than its bytes do.
+  void bound_by_earlier() {
+    shape_ = shape_of(in_.api, in_.body, peek_, access_);
+    if (shape_) r_.delta = shared_.delta_bound(*shape_);
+    if (r_.delta && shared_.pool.delta_holds(access_))
+      r_.ceiling.input = std::min(r_.ceiling.input, *r_.delta);
   }
 
   // ---- money
@@ -253,6 +269,9 @@ class Call {
         r_.overrun = charged->overrun;
       }
     if (r_.overrun) stop_overrun(s.actual);
+    if (s.how == How::kUsage && r_.delta)
+      shared_.pool.delta_seen(access_, *r_.delta, s.actual.input_tokens);
+    if (s.how == How::kUsage && shape_) shared_.delta_settled(*std::move(shape_), s.actual);
     shared_.count([&](GatewaySums& sums) { sums.settled(s, r_.charged_micros, r_.overrun); });
     // A client that has its answer may ask at once, and what became of the call is known by then.
     pass_.end(r_, wait_for_fd(-1, 0, shared_.cut.get(), SteadyClock::now()) == Waited::kStopped);
@@ -267,8 +286,10 @@ class Call {
                    " cost more than its worst case, and nothing more is granted: " + r_.why};
     no.code = "overrun";
     shared_.say_final(no);
-    shared_.note("gateway.stopped", By::kHarness,
-                 Json{{"call", r_.number}, {"code", no.code}, {"why", printable(no.text, 500)}});
+    const std::uint64_t seq = shared_.note(
+        "gateway.stopped", By::kHarness,
+        Json{{"call", r_.number}, {"code", no.code}, {"why", printable(no.text, 500)}});
+    if (shared_.hooks.stop) shared_.hooks.stop(kOverrunCap, "overrun: " + r_.why, seq);
   }
 
   // ---- to the provider and back
@@ -481,6 +502,7 @@ class Call {
   const GatewayBounds& bounds_;
   CallRecord r_;
   BodyPeek peek_;
+  std::optional<CallShape> shape_;  // where the delta rule may hold
   bool usage_asked_ = false, keep_ = true;
   std::optional<GatewaySession::Shared::Turn> turn_;
   ProviderPass pass_;

@@ -128,7 +128,7 @@ SessionBreakers::Told GatewaySession::Shared::tell(std::string_view type, Gatewa
     Refusal no{Refusal::Cause::kFinal, "breaker: " + told.stop->code + ": " + told.stop->why};
     no.code = "breaker";
     say_final(no);
-    if (hooks.stop) hooks.stop(no.text, told.evidence);
+    if (hooks.stop) hooks.stop(kBreakerCap, no.text, told.evidence);
   }
   return told;
 }
@@ -157,6 +157,12 @@ void GatewaySession::Shared::provider_away(const std::string& why) {
   const std::string told = redacted(why);
   const std::lock_guard lock(mutex_);
   watch_.away(told);
+}
+
+void GatewaySession::Shared::barred(const std::string& why) {
+  const std::string told = redacted(why);
+  const std::lock_guard lock(mutex_);
+  watch_.barred(told);
 }
 
 bool GatewaySession::Shared::answered() const {

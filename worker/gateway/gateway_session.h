@@ -67,10 +67,11 @@ struct GatewayHooks {
   std::function<void(std::uint64_t evidence)> cap_reached;
   // Keeps what was said; false: there is no room for it, only its digest is told.
   std::function<bool(const std::string& digest, std::string_view bytes)> keep;
-  // Of circuit breakers, all three may be empty.  A breaker has ended the run, and the event that
-  // says so; the agent's workspace, nothing where it cannot be looked at; the agent's own clock,
-  // which stands still while the agent does.
-  std::function<void(const std::string& reason, std::uint64_t evidence)> stop{};
+  // All three may be empty.  A breaker or a bill has ended the run, and the event that says so; for
+  // breakers the agent's workspace, nothing where it cannot be looked at, and the agent's own
+  // clock, which stands still while the agent does.
+  std::function<void(std::string_view cap, const std::string& reason, std::uint64_t evidence)>
+      stop{};
   std::function<std::optional<WorkspaceLook>()> look{};
   std::function<std::chrono::milliseconds()> now{};
 };

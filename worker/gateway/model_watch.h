@@ -24,6 +24,11 @@ class ModelWatch {
   // A call was not made, for calls before it had failed in this way.
   void away(std::string why) { failed(std::move(why), false, failed_.evidence); }
 
+  // The gateway refused the run's first request, so what the agent does by itself never began.
+  void barred(const std::string& why) {
+    failed("its gateway does not pass its first request: " + why, false, 0);
+  }
+
   // Was a call answered, as far as anybody knows?
   bool answered() const { return answered_ || 0 < streams_; }
   // Empty `why`: it was had, or nobody asked for it.

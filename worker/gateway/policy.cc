@@ -8,44 +8,47 @@
 namespace proctor {
 namespace {
 
-// A namespace is as its tools are.
-Runs runs(ModelApi api, const PeekedTool& tool) {
-  if (api != ModelApi::kResponses || tool.type != "namespace") return runs_tool(api, tool.type);
-  Runs out = Runs::kClient;
-  for (const std::string& type : tool.inner) {
-    const Runs inner = runs_tool(api, type);
-    if (inner == Runs::kUnknown) return inner;
-    if (inner == Runs::kProvider) out = inner;
-  }
-  return out;
-}
-
-std::string own_tools(ModelApi api) {
-  if (api == ModelApi::kMessages || api == ModelApi::kCountTokens)
-    return "\"custom\", or have an input_schema";
-  return "of the type \"function\"";
-}
-
 PolicyVerdict refused(PolicyRefusal::Why why, std::string member, std::string text) {
   PolicyVerdict out;
   out.refusal = PolicyRefusal{why, std::move(member), std::move(text)};
   return out;
 }
 
-// The list without those that the provider would run, as it was written otherwise; an empty list is
-// refused by some, so that is left out whole.
-std::optional<Splice> without_hosted(ModelApi api, std::string_view body, const BodyPeek& peek) {
-  std::string list;
-  std::size_t kept = 0;
-  for (const PeekedTool& tool : peek.tools) {
-    if (runs(api, tool) == Runs::kProvider) continue;
-    if (0 < kept++) list += ',';
-    list += body.substr(tool.span.at, tool.span.size);
+// `tools` without those that are no agent's own, as they were written otherwise; empty: none is
+// left.  `fewer`: something is left out.
+std::string own_tools(ModelApi api, std::string_view body, const std::vector<PeekedTool>& tools,
+                      bool& fewer) {
+  std::string out;
+  for (const PeekedTool& tool : tools) {
+    std::string text(body.substr(tool.span.at, tool.span.size));
+    bool own = runs_tool(api, tool.type) == Runs::kClient;
+    if (api == ModelApi::kResponses && tool.type == "namespace") {
+      bool fewer_inner = false;
+      const std::string inner = own_tools(api, body, tool.inner, fewer_inner);
+      own = !fewer_inner || !inner.empty();
+      if (fewer_inner && own)
+        text.replace(tool.inner_at.at - tool.span.at, tool.inner_at.size, '[' + inner + ']');
+      fewer = fewer || fewer_inner;
+    }
+    if (own) out += (out.empty() ? "" : ",") + text;
+    fewer = fewer || !own;
   }
-  if (kept == peek.tools.size()) return std::nullopt;
-  const char* const why = "tools that the provider would run are left out";
-  if (kept == 0) return Splice{peek.tools_member, "", "tools", why};
-  return Splice{*peek.tools_at, '[' + list + ']', "tools", why};
+  return out;
+}
+
+// Some providers refuse an empty list of tools, so that is left out whole.
+void leave_out_tools(ModelApi api, std::string_view body, const BodyPeek& peek,
+                     std::vector<Splice>& edits) {
+  const char* const why = "tools that are not an agent's own are left out";
+  bool fewer = false;
+  const std::string list = own_tools(api, body, peek.tools, fewer);
+  if (fewer && list.empty()) edits.push_back({peek.tools_member, "", "tools", why});
+  if (fewer && !list.empty()) edits.push_back({*peek.tools_at, '[' + list + ']', "tools", why});
+  for (const PeekedTools& found : peek.found_tools) {
+    fewer = false;
+    const std::string kept = own_tools(api, body, found.tools, fewer);
+    if (fewer) edits.push_back({found.list, '[' + kept + ']', "input.tools", why});
+  }
 }
 
 }  // namespace
@@ -76,23 +79,11 @@ PolicyVerdict judge_request(ModelApi api, std::string_view body, const BodyPeek&
     return refused(Why::kNotAllowed, "service_tier",
                    "the tier \"" + printable(peek.tier, 60) + "\" is not this run's");
   PolicyVerdict out;
-  for (const PeekedTool& tool : peek.tools)
-    if (runs(api, tool) == Runs::kUnknown)
-      return refused(Why::kNotAllowed, "tools",
-                     "tools of the type \"" + printable(tool.type, 60) +
-                         "\": nobody knows what they cost or reach; an agent's own are " +
-                         own_tools(api));
-  for (const PeekedTool& tool : peek.found_tools)
-    if (runs(api, tool) != Runs::kClient)
-      return refused(Why::kNotAllowed, "input.tools",
-                     "tools of the type \"" + printable(tool.type, 60) +
-                         "\" among those that were found: only an agent's own are allowed, " +
-                         own_tools(api));
   const std::string& send_as = access.send_as.empty() ? method.model : access.send_as;
   if (send_as != peek.model)
     out.edits.push_back(
         {peek.model_at, json_quoted(send_as), "model", "the provider's name of it"});
-  if (auto edit = without_hosted(api, body, peek)) out.edits.push_back(*std::move(edit));
+  leave_out_tools(api, body, peek, out.edits);
   const bool counts = api == ModelApi::kChat || api == ModelApi::kCompletions;
   if (!peek.stream || !counts || !access.stream_usage || peek.include_usage == true) return out;
   out.usage_asked = true;

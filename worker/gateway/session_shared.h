@@ -8,6 +8,7 @@
 
 #include "common/base/unique_fd.h"
 #include "worker/gateway/call_machine.h"
+#include "worker/gateway/delta_rule.h"
 #include "worker/gateway/gateway_session.h"
 #include "worker/gateway/model_watch.h"
 #include "worker/gateway/refusal.h"
@@ -63,6 +64,9 @@ struct GatewaySession::Shared {
   void cannot_ask(const std::string& why);
   // A call was refused, for the provider fails whoever asks it.
   void provider_away(const std::string& why);
+  // True once, for the session's first call.  barred(): the gateway refused it.
+  bool is_first_call() { return !called_.exchange(true); }
+  void barred(const std::string& why);
   // Was a call of this run?  Then 401 and 403 are of one request, unless the key is refused to us,
   // too: its agent may ask for something else.
   bool answered() const;
@@ -70,6 +74,15 @@ struct GatewaySession::Shared {
   // As often as it may be asked for one run.
   bool may_ask_about_key() { return key_questions_.fetch_add(1) < kKeyQuestions; }
   ModelLack lack() const;
+
+  std::optional<std::uint64_t> delta_bound(const CallShape& shape) const {
+    const std::lock_guard lock(mutex_);
+    return delta_.bound(shape);
+  }
+  void delta_settled(CallShape shape, const Amount& actual) {
+    const std::lock_guard lock(mutex_);
+    delta_.settled(std::move(shape), actual);
+  }
 
   // Takes bytes of the session's memory, if it has as many.
   bool take_bytes(std::uint64_t n);
@@ -108,10 +121,12 @@ struct GatewaySession::Shared {
  private:
   static constexpr std::uint32_t kKeyQuestions = 20;
   std::atomic<std::uint32_t> key_questions_ = 0;
+  std::atomic<bool> called_ = false;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   GatewaySums sums_;
   ModelWatch watch_;
+  DeltaRule delta_;
   std::optional<Refusal> final_;
   std::uint64_t refused_after_ = 0;
   std::set<std::string> results_;  // of tools, by the ids of their calls

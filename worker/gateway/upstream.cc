@@ -299,6 +299,18 @@ std::string UpstreamPool::last_failure(const ModelAccess& access) const {
   return it == streaks_.end() ? std::string() : it->second.why();
 }
 
+bool UpstreamPool::delta_holds(const ModelAccess& access) const {
+  const std::lock_guard lock(mutex_);
+  const auto it = trusts_.find(access.url + "\n" + access.send_as);
+  return it != trusts_.end() && it->second.holds();
+}
+
+void UpstreamPool::delta_seen(const ModelAccess& access, std::uint64_t bound,
+                              std::uint64_t actual) {
+  const std::lock_guard lock(mutex_);
+  trusts_[access.url + "\n" + access.send_as].seen(bound, actual);
+}
+
 void UpstreamPool::give_back(const ModelAccess& access, std::unique_ptr<Upstream> upstream) {
   const std::lock_guard lock(mutex_);
   std::list<Idle>& kept = idle_[access.url + "\n" + access.ca_file];

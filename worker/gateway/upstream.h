@@ -16,6 +16,7 @@
 #include "common/base/result.h"
 #include "common/base/unique_fd.h"
 #include "common/contract/models_file.h"
+#include "worker/gateway/delta_rule.h"
 #include "worker/gateway/provider_streak.h"
 #include "worker/gateway/wire_io.h"
 
@@ -68,6 +69,10 @@ class UpstreamPool {
                   bool probe, const std::string& why);
   std::string last_failure(const ModelAccess& access) const;
 
+  // Whether the delta rule holds of a model, by the calls of all runs.
+  bool delta_holds(const ModelAccess& access) const;
+  void delta_seen(const ModelAccess& access, std::uint64_t bound, std::uint64_t actual);
+
  private:
   struct Tls;
   struct Idle {
@@ -78,6 +83,7 @@ class UpstreamPool {
   const ProviderStreak::Rule rule_;
   mutable std::mutex mutex_;
   std::map<std::string, ProviderStreak> streaks_;            // by URL
+  std::map<std::string, DeltaTrust> trusts_;                 // by URL and name there
   std::map<std::string, std::list<Idle>> idle_;              // by URL
   std::map<std::string, std::shared_ptr<Tls>> tls_by_file_;  // by file of authorities
 };

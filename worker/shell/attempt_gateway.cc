@@ -119,8 +119,8 @@ GatewayHooks AttemptRun::gateway_hooks() {
                                     : note_of_agent(type, actor, payload);
   };
   hooks.cap_reached = [this](std::uint64_t evidence) { meter_.reached_by(evidence); };
-  hooks.stop = [this](const std::string& reason, std::uint64_t evidence) {
-    meter_.order_stop(kBreakerCap, reason, evidence);
+  hooks.stop = [this](std::string_view cap, const std::string& reason, std::uint64_t evidence) {
+    meter_.order_stop(cap, reason, evidence);
   };
   hooks.now = [hold = watch_.hold(), began = watch_.hold()->now()] {
     return std::chrono::duration_cast<Millis>(hold->now() - began);

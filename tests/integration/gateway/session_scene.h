@@ -53,6 +53,7 @@ class SessionScene {
     ModelAccess access{};
     GatewayBounds bounds = patient();
     Caps caps{};
+    std::string prices = kPrices;
     std::string url{};  // of another provider than the scene's
     std::shared_ptr<CassettePlayer> player{};
     std::shared_ptr<const Redactor> redactor{};
@@ -102,9 +103,9 @@ class SessionScene {
     };
     hooks.cap_reached = [](std::uint64_t) {};
     hooks.look = shape.look;
-    hooks.stop = [this](const std::string& why, std::uint64_t) {
+    hooks.stop = [this](std::string_view cap, const std::string& why, std::uint64_t) {
       const std::lock_guard lock(meter_mutex_);
-      meter_.order_stop(std::string(kBreakerCap), why);
+      meter_.order_stop(std::string(cap), why);
     };
     hooks.keep = [this](const std::string& digest, std::string_view bytes) {
       const std::lock_guard lock(mutex_);
@@ -214,10 +215,11 @@ class SessionScene {
     const std::lock_guard lock(mutex_);
     return kept_;
   }
-  bool stopped() {
+  std::optional<MeterStop> stop() {
     const std::lock_guard lock(meter_mutex_);
-    return meter_.stop().has_value();
+    return meter_.stop();
   }
+  bool stopped() { return stop().has_value(); }
   // The event of an answer follows the answer.
   std::vector<Json> events(const std::string& type) {
     if (type == "model.response")
@@ -258,7 +260,7 @@ class SessionScene {
   static MeterPlan plan(const Shape& shape) {
     Diagnostics out;
     MeterPlan p;
-    p.prices = parse_cost_model(kPrices, "p.csv", out);
+    p.prices = parse_cost_model(shape.prices, "p.csv", out);
     REQUIRE(out.text() == "");
     p.ask = MicroUsd::from_micros(shape.micros);
     p.caps = shape.caps;

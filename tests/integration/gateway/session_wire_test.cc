@@ -95,15 +95,23 @@ TEST_SUITE("gateway session") {
     const HttpAnswer no = responses.ask("/v1/responses", R"({"model":"m","input":[)" + many + "]}");
     CHECK(no.status == 400);
     CHECK(no.json()["error"]["param"] == "input");
-    CHECK(no.json()["error"]["message"].get<std::string>().find("use one of message, ") !=
-          std::string::npos);
     CHECK(responses.provider().heard().empty());
     CHECK_FALSE(responses.stopped());
+    // It was the run's first, so that its agent never had a model.
+    CHECK(responses.lack().why.starts_with("its gateway does not pass its first request: input: "));
     CHECK(scene
               .ask(kChat,
                    R"({"model":"m","messages":[{"content":[{"image_url":{"url":"data:x"}}]}]})")
               .status == 400);
+    CHECK_FALSE(scene.lack().why.empty());
     CHECK(scene.ask(kChat, chat(10)).status == 200);  // it was not final
+    CHECK(scene.lack().why.empty());
+    ProviderSays unwell;
+    unwell.status = 400;
+    SessionScene later({}, [&](const auto&, std::size_t) { return unwell; });
+    CHECK(later.ask(kChat, chat(10)).status == 400);  // the provider's word
+    CHECK(later.ask(kChat, R"({"model":"dearer"})").status == 404);
+    CHECK(later.lack().why.empty());
   }
 
   TEST_CASE("a body in chunks is one body, and the next request of the connection is the next") {

@@ -209,6 +209,45 @@ TEST_SUITE("gateway money") {
     }
   }
 
+  TEST_CASE("a call that reserved less than its bytes is paid from what is free, and no more") {
+    const auto charged = [](RunMeter& m, std::uint64_t input) {
+      const auto answer =
+          m.charge({"a", {.input_tokens = input, .output_tokens = 10}, false, false, false, 1'500});
+      REQUIRE(answer.ok());
+      m.check();
+      return std::get<MeterCharged>(*answer);
+    };
+    const auto granted = [](RunMeter& m) {
+      return std::holds_alternative<MeterGranted>(*m.fit(call("a", 100, 10, 10), Instant{}));
+    };
+    RunMeter paid = meter(10'000);
+    REQUIRE(granted(paid));
+    MeterCharged c = charged(paid, 1'500);
+    CHECK_FALSE(c.overrun);
+    CHECK(c.charged.micros() == 1'500 * 4 + 200);
+    CHECK(paid.usage().input_tokens == 1'500);
+    RunMeter above = meter(10'000);
+    REQUIRE(granted(above));
+    c = charged(above, 1'600);
+    CHECK(c.overrun);
+    CHECK(c.charged.micros() == 1'500 * 4 + 200);
+    RunMeter poor = meter(1'000);
+    REQUIRE(granted(poor));
+    c = charged(poor, 1'500);
+    CHECK(c.overrun);
+    CHECK(c.charged.micros() == 1'000);
+    CHECK(poor.spent() == poor.limit());
+    MeterPlan plan;
+    plan.prices = table(kRows);
+    plan.ask = MicroUsd::from_micros(10'000);
+    plan.caps.tokens = 500;
+    RunMeter few(plan);
+    REQUIRE(granted(few));
+    c = charged(few, 1'500);
+    CHECK(c.overrun);
+    CHECK(few.used(Cap::kTokens) == 500);
+  }
+
   TEST_CASE("no order of calls and charges passes the cap") {
     for (unsigned seed = 0; seed < 300; ++seed) {
       std::mt19937 random(seed);  // NOLINT: the same numbers every time are wanted
@@ -224,12 +263,21 @@ TEST_SUITE("gateway money") {
         } else {
           const auto [id, output] = open.back();
           open.pop_back();
-          switch (random() % 3) {
+          switch (random() % 4) {
             case 0:
               CHECK(m.release({id}).ok());
               break;
             case 1:
               CHECK(m.charge({id, {}, true}).ok());
+              break;
+            case 2:  // ... which its bytes allow, and its reservation by earlier calls did not
+              CHECK(m.charge({id,
+                              {.input_tokens = random() % 9000, .output_tokens = output},
+                              false,
+                              false,
+                              false,
+                              random() % 9000})
+                        .ok());
               break;
             default:  // also more than was reserved
               CHECK(m.charge({id, {.input_tokens = random() % 4000, .output_tokens = output + 7}})

@@ -61,8 +61,46 @@ TEST_SUITE("gateway policy") {
         judged(ModelApi::kMessages,
                R"({"model":"m","tools":[{"name":"x","input_schema":{}},{"type":"bash_20250124"}]})")
             .verdict.edits.empty());
+  }
+
+  TEST_CASE("tools of an unknown type or of none are left out, too") {
+    for (const char* no :
+         {R"({"type":"telepathy"})", R"({"name":"f"})", R"({"type":null,"name":"f"})",
+          R"("web_search")", R"({"type":"FUNCTION"})", R"({"type":"bash_20250124"})",
+          R"({"name":"f","input_schema":{}})", R"({"type":"local_shell"})"}) {
+      CAPTURE(no);
+      CHECK(judged(ModelApi::kChat, R"({"model":"m","tools":[)" + std::string(no) + "]}").body ==
+            R"({"model":"m"})");
+    }
+    for (const char* no :
+         {R"({"name":"web_search"})", R"({"type":null,"name":"x","input_schema":{}})",
+          R"({"type":"function","name":"x"})"}) {
+      CAPTURE(no);
+      const std::string body =
+          R"({"model":"m","tools":[)" + std::string(no) + R"(,{"name":"f","input_schema":{}}]})";
+      CHECK(judged(ModelApi::kMessages, body).body ==
+            R"({"model":"m","tools":[{"name":"f","input_schema":{}}]})");
+    }
+  }
+
+  TEST_CASE("tools that come within the conversation are judged as those of the request") {
+    const auto with = [](const std::string& tools) {
+      return R"({"model":"m","input":[{"type":"tool_search_output","call_id":"c","tools":[)" +
+             tools + R"(]},{"type":"additional_tools","id":"a","tools":[{"type":"custom"},)" +
+             tools + "]}]}";
+    };
+    const std::string own = R"({"type":"function", "name":"f"})";
+    CHECK(judged(ModelApi::kResponses, with(own)).verdict.edits.empty());
+    for (const std::string no :
+         {R"({"type":"mcp","server_url":"http://x"})", R"({"type":"web_search"})",
+          R"({"name":"f"})", R"({"type":"namespace","tools":[{"type":"mcp"}]})"}) {
+      CAPTURE(no);
+      CHECK(judged(ModelApi::kResponses, with(no + "," + own)).body == with(own));
+    }
     CHECK(
-        judged(ModelApi::kChat, R"({"model":"m","tools":[{"type":"telepathy"}]})").verdict.refusal);
+        judged(ModelApi::kResponses,
+               R"({"model":"m","input":[{"type":"tool_search_output","tools":[{"type":"mcp"}]}]})")
+            .body == R"({"model":"m","input":[{"type":"tool_search_output","tools":[]}]})");
   }
 
   TEST_CASE("a namespace of tools is as the tools in it are") {
@@ -74,9 +112,14 @@ TEST_SUITE("gateway policy") {
     const Judged plain = with(R"({"type":"function"},{"type":"custom"})");
     CHECK_FALSE(plain.verdict.refusal);
     CHECK(plain.verdict.edits.empty());
-    CHECK(with(R"({"type":"function"},{"type":"web_search"})").body == R"({"model":"m"})");
-    CHECK(with(R"({"type":"telepathy"})").verdict.refusal);
-    CHECK(with(R"({"type":"namespace"})").verdict.refusal);
+    CHECK(with(R"({"type":"function"},{"type":"web_search"})").body ==
+          with(R"({"type":"function"})").body);
+    for (const char* no : {R"({"type":"web_search"})", R"({"type":"telepathy"})",
+                           R"({"type":"namespace"})", R"({"type":"function","tools":[]})"}) {
+      CAPTURE(no);
+      CHECK(with(no).body == R"({"model":"m"})");
+    }
+    CHECK(with("").verdict.edits.empty());
   }
 
   TEST_CASE("a stream is made to say what it used, whatever the agent had asked for") {

@@ -1,6 +1,16 @@
-// What is passed on is named; everything else is refused, with what to do instead.
+// A type that nobody here knows passes if it stands for itself; refused is what is named, with what
+// to do instead.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <set>
+#include <sstream>
+
+#include "common/base/files.h"
+#include "common/base/json.h"
+#include "tests/support/json_tools.h"
+#include "tests/support/paths.h"
+#include "worker/gateway/body_shapes.h"
 #include "worker/gateway/ceiling.h"
 #include "worker/gateway/policy.h"
 
@@ -71,13 +81,27 @@ TEST_SUITE("gateway shapes") {
          R"({"type":"multi_agent_call","id":"m"})",
          R"({"type":"computer_call_output","call_id":"c","output":{"type":"computer_screenshot","image_url":"https://x"}})",
          R"({"type":"computer_call_output","call_id":"c","output":{"type":"computer_screenshot","file_id":"f"}})",
+         R"({"type":"new","id":"x"})",
+         R"({"type":"new","id":"x","vector_store_id":"y","file_search_call_ids":["z"],"status":"done"})",
+         R"({"type":"new","text":""})",
+         R"({"type":"new","n":5,"content":[],"cache_control":{"type":"ephemeral"}})",
+         R"({"type":"new","text":"a","a":[{"b":{"file_id":"f"}}]})",
+         R"({"type":"new","text":"a","a":{"\u0046ile_URL":"http://x"}})",
+         R"({"type":"new","text":"a","image_url":"data:x"})",
+         R"({"type":"new","text":"a","content":[{"type":"input_image","image_url":"http://x"}]})",
+         R"({"type":"new","text":"a","output":[{"type":"item_reference","id":"m"}]})",
+         R"({"type":"new","text":"a","output":{"url":"http://x"}})",
+         R"({"type":"Item_Reference","text":"a"})",
          R"("msg_0")",
          "7",
          "[]"}) {
       CAPTURE(bad);
       CHECK_FALSE(input(bad).empty());
     }
-    CHECK(input(R"({"id":"msg_0"})").find("use one of message, ") != std::string::npos);
+    CHECK(
+        input(R"({"type":"item_reference","id":"m"})") ==
+        "input: a part of type item_reference, content that the provider keeps, is not allowed in "
+        "this run: send it whole in the request");
     CHECK_FALSE(refused(kResponsesApi, R"("input":{"id":"msg_0"})").empty());
     CHECK_FALSE(refused(kResponsesApi, R"("input":7)").empty());
     CHECK_FALSE(
@@ -102,6 +126,11 @@ TEST_SUITE("gateway shapes") {
          R"({"type":"local_shell_call","call_id":"c","status":"completed","action":{"type":"exec","command":["ls"]}})",
          R"({"type":"local_shell_call_output","call_id":"c","output":"x"})",
          R"({"type":"tool_search_call","call_id":"c","execution":"client","arguments":{}})",
+         R"({"type":"new","id":"x","text":"a"})",
+         R"({"type":"new","content":[{"type":"newer","text":"a"},{"type":"input_text","text":"b"}]})",
+         R"({"type":"new","output":[{"type":"input_image","image_url":"data:x"}],"file_id":null})",
+         R"({"type":"new_call","call_id":"c","name":"f","arguments":"{\"url\":1}"})",
+         R"({"type":"additional_tools","id":"at_1","role":"developer","tools":[{"type":"namespace","name":"functions","tools":[{"type":"custom","name":"exec","format":{"type":"grammar"}}]},{"type":"function","name":"f","parameters":{"properties":{"url":{},"file_id":{"type":"string"}}}}]})",
          R"({"type":"tool_search_output","call_id":"c","tools":[{"type":"function","name":"f"},{"type":"namespace","name":"n","tools":[{"type":"function"}]}]})"}) {
       CAPTURE(good);
       CHECK(input(good) == "");
@@ -118,18 +147,7 @@ TEST_SUITE("gateway shapes") {
         "");
   }
 
-  TEST_CASE("tools that a search found are judged as those of the request") {
-    for (const char* tool :
-         {R"({"type":"mcp","server_url":"http://x"})", R"({"type":"web_search"})",
-          R"({"name":"f"})", R"({"type":"namespace","tools":[{"type":"mcp"}]})"}) {
-      CAPTURE(tool);
-      CHECK_FALSE(input(R"({"type":"tool_search_output","call_id":"c","tools":[)" +
-                        std::string(tool) + "]}")
-                      .empty());
-    }
-  }
-
-  TEST_CASE("parts without a known type, or with media from elsewhere, are refused in every API") {
+  TEST_CASE("parts without a type, or with media from elsewhere, are refused in every API") {
     for (const char* bad :
          {R"({"file_url":"http://x"})", R"({"image_url":"http://x"})",
           R"({"type":"input_file","file_url":"http://x"})",
@@ -212,20 +230,81 @@ TEST_SUITE("gateway shapes") {
     CHECK(refused(ModelApi::kEmbeddings, R"("input":[[1,2],[3]])") == "");
   }
 
-  TEST_CASE("a tool without a type is an agent's only in Anthropic's form, with its schema") {
-    for (const char* bad :
-         {R"("tools":[{"name":"f"}])", R"("tools":[{"type":null,"name":"f"}])",
-          R"("tools":["web_search"])", R"("tools":[{"type":"FUNCTION"}])",
-          R"("tools":[{"type":"bash_20250124"}])", R"("tools":[{"name":"f","input_schema":{}}])"})
-      for (const ModelApi api : {kChatApi, kResponsesApi}) {
-        CAPTURE(bad);
-        CHECK_FALSE(refused(api, bad).empty());
+  TEST_CASE("a part of a type that is new passes where its bytes are all of it") {
+    const char* part = R"({"type":"new","text":"a","more":{"n":1.5}})";
+    CHECK(chat_part(part) == "");
+    CHECK(block(part) == "");
+    CHECK(output(part) == "");
+  }
+
+  TEST_CASE("the first request of each client that was tried is passed on") {
+    const auto text =
+        read_file(testing::source_dir() / "tests/unit/gateway/first_requests.jsonl", 1 << 20);
+    REQUIRE(text.ok());
+    std::set<std::string> models;
+    for (std::size_t at = 0; at < text->size();) {
+      const std::size_t end = text->find('\n', at);
+      const Json row = testing::read_json(text->substr(at, end - at));
+      at = end + 1;
+      const std::string body = row["body"].dump();
+      const ModelApi api = row["body"].contains("input")    ? kResponsesApi
+                           : row["body"].contains("system") ? kMessagesApi
+                                                            : kChatApi;
+      MethodGateway method;
+      method.model = row["body"]["model"].get<std::string>();
+      models.insert(method.model);
+      CAPTURE(method.model);
+      const auto peek = peek_body(api, body);
+      REQUIRE(peek.ok());
+      const PolicyVerdict verdict = judge_request(api, body, *peek, method, {});
+      CHECK((verdict.refusal ? verdict.refusal->text : "") == "");
+      const Json sent = testing::read_json(spliced(body, verdict.edits));
+      CHECK(sent.dump().find(R"("web_search")") == std::string::npos);
+      std::size_t left_out = 0;
+      if (row["body"].contains("tools"))
+        left_out = row["body"]["tools"].size() - sent["tools"].size();
+      CHECK(left_out == (body.find(R"("web_search")") == std::string::npos ? 0U : 1U));
+      if (api == kResponsesApi) CHECK(sent["input"] == row["body"]["input"]);
+    }
+    CHECK(models.size() == 10);
+  }
+
+  TEST_CASE("what is not passed on is what the gateway's page lists, with the same reasons") {
+    using Row = std::array<std::string, 3>;
+    std::set<Row> here, there;
+    const auto put = [&](const char* where, const NotPassed& row) {
+      std::istringstream names{std::string(row.names)};
+      for (std::string name; names >> name;) here.insert({where, name, std::string(row.what)});
+    };
+    for (const NotPassed& row : kRefusedTypes) put("an item or a part of type", row);
+    for (const NotPassed& row : kBarred) put("a member of the request", row);
+    for (const std::string_view key : kOutside)
+      here.insert({"a member of a message, an item or a part", std::string(key),
+                   "content that is not in the request"});
+    for (const std::string_view type : kHosted)
+      here.insert({"a tool (left out)", std::string(type) + '*', "a tool that the provider runs"});
+    const auto page = read_file(testing::source_dir() / "docs/gateway.md", 1 << 20);
+    REQUIRE(page.ok());
+    const std::size_t table = page->find("| where | name | it is |");
+    REQUIRE(table != std::string::npos);
+    for (std::size_t at = page->find("\n|", page->find('\n', table) + 1);
+         page->substr(at, 2) == "\n|";) {
+      const std::size_t end = page->find('\n', at + 1);
+      const std::string line = page->substr(at + 1, end - at - 1);
+      at = end;
+      const std::size_t names = line.find(" | ") + 3, what = line.find(" | ", names);
+      REQUIRE(what != std::string::npos);
+      for (std::size_t begin = line.find('`', names); begin < what;) {
+        const std::size_t behind = line.find('`', begin + 1);
+        there.insert({line.substr(2, names - 5), line.substr(begin + 1, behind - begin - 1),
+                      line.substr(what + 3, line.rfind(" |") - what - 3)});
+        begin = line.find('`', behind + 1);
       }
-    CHECK_FALSE(refused(kMessagesApi, R"("tools":[{"name":"web_search"}])").empty());
-    CHECK_FALSE(
-        refused(kMessagesApi, R"("tools":[{"type":null,"name":"x","input_schema":{}}])").empty());
-    CHECK_FALSE(refused(kMessagesApi, R"("tools":[{"type":"function","name":"x"}])").empty());
-    CHECK_FALSE(refused(kChatApi, R"("tools":[{"type":"local_shell"}])").empty());
+    }
+    for (const Row& row : here)
+      CHECK_MESSAGE(there.contains(row), row[0], ": ", row[1], ": ", row[2]);
+    for (const Row& row : there)
+      CHECK_MESSAGE(here.contains(row), row[0], ": ", row[1], ": ", row[2]);
   }
 
   TEST_CASE("members by which a provider fetches, runs or chooses are refused with what to do") {
@@ -276,5 +355,11 @@ TEST_SUITE("gateway shapes") {
             one + "," + one + "]}]}]}");
     const std::string tool = R"({"name":"f","input_schema":{}})";
     CHECK(references.tool_bytes == tool.size() + 2 + 2 * tool.size());
+    const std::string added = R"([{"type":"function","name":"f"}])";
+    const BodyPeek late =
+        of(kResponsesApi,
+           R"({"model":"m","input":[{"type":"additional_tools","tools":)" + added + "}]}");
+    CHECK(late.tool_bytes == added.size());
+    CHECK(late.items == 2);
   }
 }

@@ -116,6 +116,20 @@ TEST_SUITE("gateway watch") {
     CHECK(watch.lack().why == "the stream ended before its last event");
   }
 
+  TEST_CASE("a first request that the gateway does not pass is a lack until a call is answered") {
+    ModelWatch watch(false);
+    watch.barred("input: no");
+    CHECK(watch.lack().why == "its gateway does not pass its first request: input: no");
+    CHECK_FALSE(watch.lack().busy);
+    watch.take(call(400), false, 1);
+    CHECK_FALSE(watch.lack().why.empty());
+    watch.take(call(200), false, 2);
+    CHECK(watch.lack().why.empty());
+    ModelWatch later(true);
+    later.barred("input: no");
+    CHECK(later.lack().why.empty());
+  }
+
   TEST_CASE("what was cut with its agent, and what an earlier life heard, is held against nobody") {
     ModelWatch watch(false);
     watch.take(call(0, "stopped"), true, 1);

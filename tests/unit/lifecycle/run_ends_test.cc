@@ -89,8 +89,9 @@ TEST_SUITE("lifecycle") {
     CHECK(v.evidence == 5);
   }
 
-  TEST_CASE("a run that a breaker ended, or a full log, is scored as one that a cap ended") {
+  TEST_CASE("a run that a breaker ended, a full log or a bill, is scored as one that a cap ended") {
     for (const auto& [cap, end] : {std::pair(kBreakerCap, Termination::kBreaker),
+                                   std::pair(kOverrunCap, Termination::kBudgetExceeded),
                                    std::pair(kTraceCap, Termination::kResourceLimit)}) {
       World world(plan_of(0, 1));
       world.until<RunAgent>();

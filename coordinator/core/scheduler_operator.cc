@@ -182,7 +182,9 @@ OperatorAnswer Scheduler::requeue(OperatorFact& fact) {
 
 Scheduler::Reopens Scheduler::reopens(RunId run) const {
   const auto it = invalid_.find(run);
-  if (it == invalid_.end() || phases_[run.raw()] != RunPhase::kEnded) return Reopens::kNotInvalid;
+  if (it == invalid_.end() || phases_[run.raw()] != RunPhase::kEnded ||
+      removed_later_.contains(run))
+    return Reopens::kNotInvalid;
   const Invalid how = it->second.how;
   if (how == Invalid::kOfTheAgent) return Reopens::kOfTheAgent;
   const std::uint32_t failed =
@@ -216,8 +218,9 @@ OperatorAnswer Scheduler::reopen(OperatorFact& fact) {
             " ended so by what the agent did, or could not judge what it left: it is paid for, "
             "which is no reason for another try";
   if (fact.act.runs.empty())
-    return {Verdict::kUnchanged, left.empty() ? "none of them ended invalid"
-                                              : left + "; proctor copy begins a fresh campaign"};
+    return {Verdict::kUnchanged, left.empty()
+                                     ? "none of them ended invalid in a task that still counts"
+                                     : left + "; proctor copy begins a fresh campaign"};
   return {Verdict::kDone, counted(fact.act.runs.size(), "run") +
                               " in line again, the first result kept" +
                               (left.empty() ? "" : "; " + left)};

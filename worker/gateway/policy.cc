@@ -22,7 +22,7 @@ std::string own_tools(ModelApi api, std::string_view body, const std::vector<Pee
   for (const PeekedTool& tool : tools) {
     std::string text(body.substr(tool.span.at, tool.span.size));
     bool own = runs_tool(api, tool.type) == Runs::kClient;
-    if (api == ModelApi::kResponses && tool.type == "namespace") {
+    if (api == ModelApi::kResponses && tool.type == "namespace" && 0 < tool.inner_at.size) {
       bool fewer_inner = false;
       const std::string inner = own_tools(api, body, tool.inner, fewer_inner);
       own = !fewer_inner || !inner.empty();

@@ -70,6 +70,27 @@ TEST_SUITE("scheduler, resumed") {
     same_after_a_resume(desk, plan);
   }
 
+  TEST_CASE("an invalid run is run again, but not of a task that was taken out since") {
+    SchedulerSettings with = settings();
+    with.infrastructure_retries = 1;
+    const PlanView plan = plan_of({0});
+    Desk desk(plan, with);
+    desk.start();
+    desk.sync("w", 1);
+    end_with(desk, attempt_of(0), false);
+    REQUIRE(desk.core.phase(RunId(0)) == RunPhase::kEnded);
+    testing::MemoryJournal journal;
+    for (const JournalWrite& w : desk.journal) journal.write(w);
+    for (const bool removed : {false, true}) {
+      Scheduler next(plan, with, Epoch(3));
+      REQUIRE(next.restore(journal.state()).ok());
+      if (removed) next.restore_fact(RunRemoved{RunId(0), RunOutcome::kInvalid});
+      OperatorAnswer answer;
+      CHECK(next.reopen_after_the_end(again(), answer).empty() == removed);
+      CHECK((answer.verdict == OperatorAnswer::Verdict::kUnchanged) == removed);
+    }
+  }
+
   TEST_CASE("an attempt that an operator took away is no failure of a run that has ended") {
     const PlanView plan = plan_of({0});
     Desk desk(plan);

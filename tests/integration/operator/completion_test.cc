@@ -77,12 +77,12 @@ TEST_SUITE("completion") {
     CampaignShape shape;
     shape.methods = {"noop"};
     shape.replicates = 1;
+    shape.workers = 1;  // a second may come after the only run has ended
     const CampaignScene scene(shape);
     const CommandOutcome run = scene.run("run");
     REQUIRE_MESSAGE(run.exit_code == 0, run.err);
-    CHECK(offered("proctor kick camp ", scene.temp()) == Words{"local-1", "local-2"});
-    CHECK(offered("proctor drain " + scene.folder().string() + " local-2", "/") ==
-          Words{"local-2"});
+    CHECK(offered("proctor kick camp ", scene.temp()) == Words{"local-1"});
+    CHECK(offered("proctor drain " + scene.folder().string() + " lo", "/") == Words{"local-1"});
     scene.require_nothing_left();
   }
 

@@ -4,18 +4,11 @@
 
 #include "common/base/digest.h"
 #include "common/base/text.h"
-#include "common/contract/model_key.h"
 #include "common/contract/model_speech.h"
-#include "worker/gateway/call_evidence.h"
 #include "worker/gateway/cassette_match.h"
-#include "worker/gateway/cassette_player.h"
-#include "worker/gateway/key_question.h"
 #include "worker/gateway/policy.h"
-#include "worker/gateway/provider_answer.h"
+#include "worker/gateway/provider_exchange.h"
 #include "worker/gateway/provider_pass.h"
-#include "worker/gateway/provider_request.h"
-#include "worker/gateway/replay_upstream.h"
-#include "worker/gateway/stream_relay.h"
 #include "worker/gateway/wire_io.h"
 
 namespace proctor {
@@ -25,13 +18,7 @@ using Cause = Refusal::Cause;
 using By = GatewayHooks::By;
 using std::chrono::milliseconds;
 
-constexpr std::size_t kAnswerBytes = std::size_t{64} << 20;
-constexpr std::uint64_t kEventsOfCalls = kWatchedCalls;
 constexpr std::uint64_t kMoment = 100;  // ms that are no waiting
-std::uint64_t micros_since(SteadyClock::time_point since) {
-  return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::microseconds>(SteadyClock::now() - since).count());
-}
 
 class Call {
  public:
@@ -52,35 +39,18 @@ class Call {
   }
 
   bool make() {
-    if (!judge()) return keep_;
-    if (shared_.breakers.any() && !slow_down()) return keep_;
-    if (!shared_.options.player && !wait_for_provider()) return keep_;
-    if (!reserve()) return keep_;
-    forward();
-    return keep_;
+    if (!judge()) return reply_.keeps();
+    if (shared_.breakers.any() && !slow_down()) return reply_.keeps();
+    if (!shared_.options.player && !wait_for_provider()) return reply_.keeps();
+    if (!reserve()) return reply_.keeps();
+    exchange_with_provider({in_, access_, peek_, usage_asked_, reply_, r_,
+                            [this](const Settlement& s) { settle(s); }});
+    return reply_.keeps();
   }
 
  private:
-  // ---- what goes back
-  bool say(std::string_view bytes) {
-    if (r_.client_gone) return false;
-    if (write_all(in_.client, bytes, shared_.cut.get(), bounds_.client_idle) == Wrote::kAll)
-      return true;
-    r_.client_gone = true;
-    keep_ = false;
-    return false;
-  }
   bool refuse(const Refusal& refusal, bool listed = true) {
-    const OwnAnswer answer = make_refusal(in_.api, refusal, in_.litellm, in_.number);
-    shared_.count([](GatewaySums& s) { ++s.refused; });
-    if (refusal.cause != Cause::kUpstreamFailed) shared_.hooks.count({.refused = 1});
-    if (listed && in_.number <= kEventsOfCalls) {
-      const std::uint64_t seq =
-          shared_.note("model.refused", By::kHarness, refused_json(r_, answer.status, refusal));
-      if (refusal.cause == Cause::kFinal) shared_.hooks.cap_reached(seq);
-    }
-    if (answer.last) keep_ = false;
-    say(to_bytes(answer));
+    reply_.refuse(refusal, listed);
     return false;
   }
 
@@ -147,7 +117,7 @@ class Call {
   // Or a moment before.  False: nobody waits for the call any more.
   bool pause_until(SteadyClock::time_point until) {
     if (has_left(in_.client) || is_closing()) {
-      keep_ = false;
+      reply_.end();
       return false;
     }
     wait_for_fd(-1, 0, shared_.closing.get(),
@@ -185,7 +155,7 @@ class Call {
     for (std::uint32_t tries = 0;;) {
       if (const auto final = shared_.final_word()) return refuse(*final, false);
       if (has_left(in_.client) || is_closing()) {
-        keep_ = false;
+        reply_.end();
         return false;
       }
       if (turn_->is_next() && in_.api == ModelApi::kCountTokens) {  // costs nothing
@@ -292,209 +262,6 @@ class Call {
     if (shared_.hooks.stop) shared_.hooks.stop(kOverrunCap, "overrun: " + r_.why, seq);
   }
 
-  // ---- to the provider and back
-  void forward() {
-    const std::string sent = spliced(in_.body, r_.edits);
-    keep_request(shared_, in_.body, peek_, r_);
-    r_.sent_digest = sha256(sent).hex();
-    const bool listed = in_.number <= kEventsOfCalls;
-    if (listed) shared_.note("model.request", By::kAgent, request_json(r_));
-    began_ = SteadyClock::now();
-    machine_.emplace(in_.api, access_.errors_are_free, r_.limit);
-    exchange(sent);
-    r_.wall_us = micros_since(began_);
-    if (r_.client_gone) shared_.count([](GatewaySums& s) { ++s.clients_gone; });
-    const std::uint64_t seq =
-        listed ? shared_.note("model.response", By::kHarness, response_json(r_)) : 0;
-    // What a recording does not have says nothing of a provider.
-    if (!shared_.options.player || 0 < r_.replayed) shared_.watch(r_, seq);
-  }
-
-  // A recording answers, and everything behind is as if a provider had.
-  void replay() {
-    auto found = shared_.options.player->take(in_.api, in_.body);
-    if (const auto* miss = std::get_if<CassettePlayer::Miss>(&found)) {
-      r_.why = miss->text;
-      settle(machine_->failed());
-      shared_.note("cassette.divergence", By::kHarness,
-                   Json{{"call", r_.number},
-                        {"expected", miss->expected},
-                        {"pointer", printable(miss->pointer, 500)},
-                        {"ours", miss->ours},
-                        {"theirs", miss->theirs}});
-      Refusal no{Cause::kFinal, "cassette: call " + std::to_string(r_.number) + ": " + miss->text};
-      no.code = "cassette_end";
-      shared_.say_final(no);
-      shared_.cannot_ask("it is a recording that has no such call: " + no.text);  // no agent's
-      return void(refuse(no));
-    }
-    const auto& hit = std::get<CassettePlayer::Hit>(found);
-    r_.replayed = hit.number;
-    r_.tries = 1;
-    machine_->sending();
-    machine_->sent();
-    ReplayUpstream upstream(*hit.call);
-    ProviderAnswer answer(upstream, shared_.cut.get());
-    const auto total = began_ + access_.total;
-    if (!answer.read_head(total)) return fail(answer.why());
-    r_.status = answer.head().status;
-    machine_->answered(r_.status);
-    relay(answer, "", total);
-  }
-
-  void exchange(const std::string& sent) {
-    if (shared_.options.player) return replay();
-    const Result<Secret> key = model_key(access_);
-    const Result<UpstreamPlace> place = upstream_place(access_.url);
-    if (!key.ok() || !place.ok()) {
-      r_.why = key.ok() ? place.error().detail : key.error().detail;
-      r_.unasked = true;
-      settle(machine_->failed());
-      refuse_upstream("the operator's key of this model cannot be had");
-      return;
-    }
-    const std::string head =
-        provider_head({*place, *key, access_.auth, in_.api, in_.head, r_.user_agent, sent.size()});
-    const auto total = began_ + access_.total;
-    bool fresh = false;
-    for (;;) {
-      ++r_.tries;
-      auto upstream = fresh ? shared_.pool.connect(access_, shared_.cut.get(), connect_until())
-                            : shared_.pool.take(access_, shared_.cut.get(), connect_until());
-      if (!upstream.ok()) return fail(upstream.error().detail);
-      machine_->sending();
-      const auto send_until = std::min(total, SteadyClock::now() + access_.first_byte);
-      if (!(*upstream)->write(head, shared_.cut.get(), send_until) ||
-          !(*upstream)->write(sent, shared_.cut.get(), send_until)) {
-        if (fresh) return fail("the connection to the provider broke");
-        fresh = true;  // one that was kept may have been half dead
-        machine_->again();
-        continue;
-      }
-      machine_->sent();
-      ProviderAnswer answer(**upstream, shared_.cut.get());
-      if (!answer.read_head(std::min(total, SteadyClock::now() + access_.first_byte)))
-        return fail(answer.why());
-      r_.first_byte_us = micros_since(began_);
-      r_.status = answer.head().status;
-      machine_->answered(r_.status);
-      if (!wait_and_again(answer)) {
-        relay(answer, key->reveal(), total);
-        if (answer.is_reusable()) shared_.pool.give_back(access_, std::move(upstream).value());
-        return;
-      }
-    }
-  }
-
-  SteadyClock::time_point connect_until() const { return SteadyClock::now() + bounds_.connect; }
-
-  // A provider without room is asked again for the client, within what it would wait for anything.
-  bool wait_and_again(const ProviderAnswer& answer) {
-    if (!machine_->may_try_again() || bounds_.upstream_tries <= r_.tries) return false;
-    const milliseconds wait = retry_after(answer.head().fields, r_.tries - 1);
-    if (began_ + bounds_.wait < SteadyClock::now() + wait) return false;
-    wait_for_fd(-1, 0, shared_.closing.get(), SteadyClock::now() + wait);
-    if (has_left(in_.client) || is_closing()) return false;
-    machine_->again();
-    return true;
-  }
-  void fail(const std::string& why) {
-    r_.why = why;
-    settle(machine_->failed());
-    refuse_failed();
-  }
-  void refuse_failed() {
-    Refusal no{Cause::kUpstreamFailed, "the provider did not answer as it should: " + r_.why};
-    no.again = r_.settled.how == Settlement::How::kReleased;
-    refuse(no, false);
-  }
-  void refuse_upstream(const char* why) {
-    Refusal no{Cause::kFinal, why};
-    no.code = "upstream_refused";
-    shared_.say_final(no);
-    refuse(no);
-  }
-
-  void relay(ProviderAnswer& answer, const std::string& key, SteadyClock::time_point total) {
-    constexpr int kOk = 200, kMultiple = 300;
-    const AnswerHead& head = answer.head();
-    const bool ok = kOk <= head.status && head.status < kMultiple;
-    const auto* encoding = find_field(head.fields, "content-encoding");
-    if (encoding != nullptr && *encoding != "identity") return fail("an answer that is encoded");
-    const std::string* type = find_field(head.fields, "content-type");
-    const bool streams = type != nullptr && type->starts_with("text/event-stream");
-    if (ok && streams && peek_.stream) return relay_events(answer, total);
-    std::string body;
-    const auto until = std::min(total, SteadyClock::now() + access_.idle);
-    if (!answer.read_all(body, kAnswerBytes, until)) {
-      keep_answer(shared_, body, r_);
-      return fail(answer.why());
-    }
-    strike_out(body, key);
-    keep_answer(shared_, body, r_);
-    if (ok) {
-      r_.facts = read_answer(in_.api, body, peek_.caches_for_hours);
-      r_.tool_calls = told_of(tool_calls_in(in_.api, body));
-      if (!r_.facts.fault.empty())
-        r_.why = "its provider answers " + std::to_string(head.status) + ", and " + r_.facts.fault;
-    }
-    settle(machine_->whole(r_.facts.usage));
-    answer_client(head, body, ok);
-  }
-
-  // Before any answer it is; after one it is the call that is refused, unless we are, too.
-  bool is_key_refused() {
-    if (shared_.answered() && !shared_.options.player && shared_.may_ask_about_key())
-      r_.key_status = ask_about_key(shared_.pool, access_, in_.api, shared_.cut.get(),
-                                    SteadyClock::now() + bounds_.connect);
-    return r_.key_refused = !shared_.answered() || is_key_refusal(r_.key_status);
-  }
-
-  void answer_client(const AnswerHead& head, const std::string& body, bool ok) {
-    constexpr int kBad = 400, kServer = 500;
-    if (is_key_refusal(head.status) && is_key_refused())
-      return refuse_upstream("the provider does not take the operator's key or account");
-    const bool passed =
-        ok || (kBad <= head.status && head.status < kServer) || is_busy(head.status);
-    if (!passed) {
-      r_.why = "status " + std::to_string(head.status);
-      return refuse_failed();
-    }
-    OwnAnswer out{head.status, {}, body, false};
-    const std::string id = "prq_" + std::to_string(in_.number);
-    out.headers = "request-id: " + id + "\r\nx-request-id: " + id + "\r\n";
-    if (is_busy(head.status))
-      out.headers +=
-          "retry-after: " +
-          std::to_string(
-              std::chrono::ceil<std::chrono::seconds>(retry_after(head.fields, r_.tries)).count()) +
-          "\r\n";
-    say(to_bytes(out));
-  }
-
-  void relay_events(ProviderAnswer& answer, SteadyClock::time_point total) {
-    StreamRelay stream(in_.api, {usage_asked_, peek_.caches_for_hours, in_.head.last,
-                                 bounds_.silence, access_.idle, total, in_.number});
-    const bool whole = stream.run(answer, [this, &stream](std::string_view bytes) {
-      if (!r_.begun && stream.says_something()) shared_.begun(r_);
-      if (r_.client_gone) return;
-      if (!say(bytes)) machine_->client_gone();  // what comes still counts
-    });
-    keep_answer(shared_, stream.bytes(), r_);
-    r_.streamed = true;
-    r_.tool_calls = told_of(stream.tools().calls());
-    r_.facts = stream.facts().facts();
-    if (whole) {
-      if (stream.facts().failed()) r_.why = "its provider ended the stream with an error";
-      settle(machine_->whole(r_.facts.usage));
-    } else {
-      r_.why = answer.why().empty() ? "the stream ended before its last event" : answer.why();
-      settle(machine_->cut(stream.facts().begun(), r_.facts.usage));
-    }
-    // A stream that broke off must not look whole.
-    if (!whole || !stream.end([this](std::string_view bytes) { say(bytes); })) keep_ = false;
-  }
-
   const GatewayCallInput& in_;
   GatewaySession::Shared& shared_;
   const MethodGateway& method_;
@@ -503,14 +270,13 @@ class Call {
   CallRecord r_;
   BodyPeek peek_;
   std::optional<CallShape> shape_;  // where the delta rule may hold
-  bool usage_asked_ = false, keep_ = true;
+  CallReply reply_{in_, r_};
+  bool usage_asked_ = false;
   std::optional<GatewaySession::Shared::Turn> turn_;
   ProviderPass pass_;
   bool away_ = false;  // its provider, when it was asked for
   std::uint64_t throttled_ms_ = 0;
   std::string id_;  // at the meter; empty: nothing is reserved
-  SteadyClock::time_point began_{};
-  std::optional<CallMachine> machine_;
 };
 
 }  // namespace

@@ -9,6 +9,11 @@
 
 namespace proctor {
 
+std::uint64_t micros_since(SteadyClock::time_point since) {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(SteadyClock::now() - since).count());
+}
+
 Waited wait_for_fd(int fd, short events, int stop, SteadyClock::time_point until) {
   for (;;) {
     std::array<pollfd, 2> fds = {pollfd{stop, POLLIN, 0}, pollfd{fd, events, 0}};

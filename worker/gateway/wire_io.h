@@ -1,11 +1,13 @@
 #pragma once
 // Waiting for sockets with a word that ends it.  Blocking; any thread.  Internal to this room.
 #include <chrono>
+#include <cstdint>
 #include <string_view>
 
 namespace proctor {
 
 using SteadyClock = std::chrono::steady_clock;
+std::uint64_t micros_since(SteadyClock::time_point since);
 
 enum class Waited { kReady, kTime, kStopped };
 // Until `fd` is ready for `events`, `until` has come, or `stop` (a descriptor) is readable.

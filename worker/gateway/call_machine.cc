@@ -66,9 +66,8 @@ bool CallMachine::may_try_again() const {
     case State::kReserved:
     case State::kSending:  // half a request cannot be billed
       return true;
-    case State::kRelaying:
-      return is_busy(status_);
     case State::kSent:  // it may have run
+    case State::kRelaying:
     case State::kDraining:
     case State::kSettled:
       return false;

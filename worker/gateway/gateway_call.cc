@@ -125,17 +125,15 @@ class Call {
     return true;
   }
 
-  // One that has failed whoever asked it is left alone for a while (docs/breakers.md).
+  // One that has failed whoever asked it is left alone for a while (docs/breakers.md), no longer
+  // than a call waits for anything: its client decides what to make of what the provider says then.
   bool wait_for_provider() {
     const auto since = SteadyClock::now(), until = since + bounds_.wait;
     for (milliseconds wait = pass_.wait(); 0 < wait.count(); wait = pass_.wait()) {
       if (const auto final = shared_.final_word()) return refuse(*final, false);
       if (until <= SteadyClock::now()) {
-        shared_.provider_away(pass_.why());
-        Refusal no{Cause::kNotNow,
-                   "the provider fails call after call, the last time: " + pass_.why()};
-        no.wait_ms = static_cast<std::uint64_t>(wait.count());
-        return refuse(no);
+        pass_.go();
+        break;
       }
       if (!pause_until(std::min(until, SteadyClock::now() + wait))) return false;
       away_ = true;

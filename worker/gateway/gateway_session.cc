@@ -153,12 +153,6 @@ void GatewaySession::Shared::cannot_ask(const std::string& why) {
   watch_.refused(told, 0);
 }
 
-void GatewaySession::Shared::provider_away(const std::string& why) {
-  const std::string told = redacted(why);
-  const std::lock_guard lock(mutex_);
-  watch_.away(told);
-}
-
 void GatewaySession::Shared::barred(const std::string& why) {
   const std::string told = redacted(why);
   const std::lock_guard lock(mutex_);

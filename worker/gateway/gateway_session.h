@@ -46,7 +46,6 @@ struct GatewayBounds {
   std::chrono::milliseconds connect{10'000};
   std::chrono::milliseconds silence{15'000};  // of a stream, until a comment is sent
   std::chrono::milliseconds drain{30'000};    // of calls under way when the agent has ended
-  std::uint32_t upstream_tries = 3;
 };
 
 // What a workspace looks like, while its agent works in it.

@@ -21,8 +21,6 @@ class ModelWatch {
   void take(const CallRecord& call, bool cut, std::uint64_t evidence);
   // No call can be made any more, whatever the agent does: a key, a book.
   void refused(std::string why, std::uint64_t evidence);
-  // A call was not made, for calls before it had failed in this way.
-  void away(std::string why) { failed(std::move(why), false, failed_.evidence); }
 
   // The gateway refused the run's first request, so what the agent does by itself never began.
   void barred(const std::string& why) {

@@ -6,6 +6,7 @@
 
 #include "common/base/local_socket.h"
 #include "worker/gateway/provider_answer.h"
+#include "worker/gateway/refusal.h"
 
 namespace proctor {
 namespace {
@@ -55,13 +56,16 @@ Result<OwnReply> ask_gateway(const fs::path& dir, const Secret& token, ModelApi 
   (void)(upstream.write(head, -1, until) && upstream.write(body, -1, until));
   ProviderAnswer answer(upstream, -1);
   OwnReply out;
-  if (!answer.read_head(until) || !answer.read_all(out.body, kReplyBytes, until))
-    return Error{Errc::kUnavailable, "the run's gateway: " + answer.why()};
+  if (!answer.read_head(until) || !answer.read_all(out.body, kReplyBytes, until)) {
+    if (over()) return Error{Errc::kUnavailable, "the run's gateway: " + answer.why()};
+    return OwnReply{};
+  }
   out.status = answer.head().status;
   if (find_field(answer.head().fields, "retry-after") != nullptr)
     out.retry_after = retry_after(answer.head().fields, 0);
-  if (const std::string* word = find_field(answer.head().fields, "x-should-retry"))
-    out.again = *word == "true";
+  if (find_field(answer.head().fields, kOwnHeader) != nullptr)
+    if (const std::string* word = find_field(answer.head().fields, "x-should-retry"))
+      out.again = *word == "true";
   return out;
 }
 

@@ -16,7 +16,7 @@
 namespace proctor {
 
 struct OwnReply {
-  int status = 0;
+  int status = 0;  // 0: the connection ended without an answer, for the provider gave none
   std::string body;
   std::chrono::milliseconds retry_after{0};
   // The gateway's own word on whether the same may be asked again; nothing: it is a provider's

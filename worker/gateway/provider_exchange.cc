@@ -19,7 +19,6 @@ namespace {
 
 using Cause = Refusal::Cause;
 using By = GatewayHooks::By;
-using std::chrono::milliseconds;
 
 constexpr std::size_t kAnswerBytes = std::size_t{64} << 20;
 
@@ -122,37 +121,20 @@ class Exchange {
       r_.first_byte_us = micros_since(began_);
       r_.status = answer.head().status;
       machine_.answered(r_.status);
-      if (!wait_and_again(answer)) {
-        relay(answer, key->reveal(), total);
-        if (answer.is_reusable()) shared_.pool.give_back(access_, std::move(upstream).value());
-        return;
-      }
+      relay(answer, key->reveal(), total);
+      if (answer.is_reusable()) shared_.pool.give_back(access_, std::move(upstream).value());
+      return;
     }
   }
 
   SteadyClock::time_point connect_until() const { return SteadyClock::now() + bounds_.connect; }
 
-  // A provider without room is asked again for the client, within what it would wait for anything.
-  bool wait_and_again(const ProviderAnswer& answer) {
-    if (!machine_.may_try_again() || bounds_.upstream_tries <= r_.tries) return false;
-    const milliseconds wait = retry_after(answer.head().fields, r_.tries - 1);
-    if (began_ + bounds_.wait < SteadyClock::now() + wait) return false;
-    wait_for_fd(-1, 0, shared_.closing.get(), SteadyClock::now() + wait);
-    if (has_left(in_.client) ||
-        wait_for_fd(-1, 0, shared_.closing.get(), SteadyClock::now()) == Waited::kStopped)
-      return false;
-    machine_.again();
-    return true;
-  }
+  // A client without us would see a connection that ends, and does with ours what it does with
+  // that.
   void fail(const std::string& why) {
     r_.why = why;
     settle_(machine_.failed());
-    refuse_failed();
-  }
-  void refuse_failed() {
-    Refusal no{Cause::kUpstreamFailed, "the provider did not answer as it should: " + r_.why};
-    no.again = r_.settled.how == Settlement::How::kReleased;
-    reply_.refuse(no, false);
+    reply_.end();
   }
   void refuse_upstream(const char* why) {
     Refusal no{Cause::kFinal, why};
@@ -185,7 +167,7 @@ class Exchange {
         r_.why = "its provider answers " + std::to_string(head.status) + ", and " + r_.facts.fault;
     }
     settle_(machine_.whole(r_.facts.usage));
-    answer_client(head, body, ok);
+    answer_client(head, body, ok, key);
   }
 
   // Before any answer it is; after one it is the call that is refused, unless we are, too.
@@ -196,26 +178,32 @@ class Exchange {
     return r_.key_refused = !shared_.answered() || is_key_refusal(r_.key_status);
   }
 
-  void answer_client(const AnswerHead& head, const std::string& body, bool ok) {
-    constexpr int kBad = 400, kServer = 500;
+  void answer_client(const AnswerHead& head, const std::string& body, bool ok,
+                     const std::string& key) {
+    constexpr int kServer = 500;
     if (is_key_refusal(head.status) && is_key_refused())
       return refuse_upstream("the provider does not take the operator's key or account");
-    const bool passed =
-        ok || (kBad <= head.status && head.status < kServer) || is_busy(head.status);
-    if (!passed) {
-      r_.why = "status " + std::to_string(head.status);
-      return refuse_failed();
-    }
     OwnAnswer out{head.status, {}, body, false};
+    if (!ok) {
+      if (kServer <= head.status) r_.why = "status " + std::to_string(head.status);
+      out.type = passed(head, "content-type", key);
+      for (const std::string_view name : {"retry-after", "retry-after-ms", "x-should-retry"})
+        if (const std::string value = passed(head, name, key); !value.empty())
+          out.headers += std::string(name) + ": " + value + "\r\n";
+    }
     const std::string id = "prq_" + std::to_string(in_.number);
-    out.headers = "request-id: " + id + "\r\nx-request-id: " + id + "\r\n";
-    if (is_busy(head.status))
-      out.headers +=
-          "retry-after: " +
-          std::to_string(
-              std::chrono::ceil<std::chrono::seconds>(retry_after(head.fields, r_.tries)).count()) +
-          "\r\n";
+    out.headers += "request-id: " + id + "\r\nx-request-id: " + id + "\r\n";
     reply_.say(to_bytes(out));
+  }
+
+  // A provider's word on its error, as it came; empty: none, or one that is no header.
+  static std::string passed(const AnswerHead& head, std::string_view name, const std::string& key) {
+    constexpr std::size_t kMost = 200;
+    const std::string* said = find_field(head.fields, name);
+    if (said == nullptr || printable(*said, kMost) != *said) return {};
+    std::string out = *said;
+    strike_out(out, key);
+    return out;
   }
 
   void relay_events(ProviderAnswer& answer, SteadyClock::time_point total) {
@@ -271,7 +259,7 @@ void CallReply::refuse(const Refusal& refusal, bool listed) {
   GatewaySession::Shared& shared = in_.shared;
   const OwnAnswer answer = make_refusal(in_.api, refusal, in_.litellm, in_.number);
   shared.count([](GatewaySums& s) { ++s.refused; });
-  if (refusal.cause != Cause::kUpstreamFailed) shared.hooks.count({.refused = 1});
+  shared.hooks.count({.refused = 1});
   if (listed && in_.number <= kWatchedCalls) {
     const std::uint64_t seq = shared.note("model.refused", GatewayHooks::By::kHarness,
                                           refused_json(r_, answer.status, refusal));

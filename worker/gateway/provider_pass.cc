@@ -21,7 +21,7 @@ End end_of(const CallRecord& call, bool cut) {
 }  // namespace
 
 ProviderPass::~ProviderPass() {
-  if (begun_) pool_.call_ended(access_, run_, End::kUnknown, probe_, "");
+  if (begun_) pool_.call_ended(access_, run_, End::kUnknown, probe_);
 }
 
 std::chrono::milliseconds ProviderPass::wait() {
@@ -33,11 +33,7 @@ std::chrono::milliseconds ProviderPass::wait() {
 
 void ProviderPass::end(const CallRecord& call, bool cut) {
   if (!std::exchange(begun_, false)) return;
-  const std::string why = kServer <= call.status
-                              ? "its provider answers " + std::to_string(call.status)
-                          : call.why.empty() ? "its provider did not answer"
-                                             : call.why;
-  pool_.call_ended(access_, run_, end_of(call, cut), probe_, why);
+  pool_.call_ended(access_, run_, end_of(call, cut), probe_);
 }
 
 }  // namespace proctor

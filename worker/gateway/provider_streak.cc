@@ -14,7 +14,7 @@ ProviderStreak::May ProviderStreak::may_begin(Run run, Time now) {
   return {Millis(0), true};
 }
 
-void ProviderStreak::ended(Run run, End end, bool probe, const std::string& why, Time now) {
+void ProviderStreak::ended(Run run, End end, bool probe, Time now) {
   if (probe) probing_ = false;
   if (end == End::kUnknown) return;  // of a probe: the next call is one
   if (end == End::kAnswered) {
@@ -24,7 +24,6 @@ void ProviderStreak::ended(Run run, End end, bool probe, const std::string& why,
     failed_.clear();
     return;
   }
-  why_ = why;
   // It began before, or is a run's first: neither says more than is known.
   const bool known = holds(run) || (open_ && several());
   ++failures_;

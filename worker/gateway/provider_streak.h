@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstdint>
 #include <set>
-#include <string>
 
 namespace proctor {
 
@@ -34,9 +33,7 @@ class ProviderStreak {
   };
   May may_begin(Run run, Time now);
   enum class End { kAnswered, kFailed, kUnknown };  // the last: it was not asked, or we cut it off
-  void ended(Run run, End end, bool probe, const std::string& why, Time now);
-
-  const std::string& why() const { return why_; }  // of the last failure
+  void ended(Run run, End end, bool probe, Time now);
 
  private:
   static constexpr std::size_t kRunsKnown = 10'000;
@@ -53,7 +50,6 @@ class ProviderStreak {
   Run tried_ = nullptr;  // the last, in vain
   Millis pause_{0};
   Time until_{};
-  std::string why_;
 };
 
 }  // namespace proctor

@@ -24,7 +24,7 @@ struct Form {
 
 Form form_of(ModelApi api, const Refusal& r, bool litellm) {
   constexpr int kBad = 400, kDenied = 401, kForbidden = 403, kNone = 404, kMethod = 405,
-                kLarge = 413, kLater = 429, kGateway = 502;
+                kLarge = 413, kLater = 429;
   const bool responses = api == ModelApi::kResponses;
   switch (r.cause) {
     case Cause::kFinal:
@@ -44,8 +44,6 @@ Form form_of(ModelApi api, const Refusal& r, bool litellm) {
       return {kBad, "invalid_request_error", "invalid_request_error", "not_allowed"};
     case Cause::kTooLarge:
       return {kLarge, "invalid_request_error", "request_too_large", "request_too_large"};
-    case Cause::kUpstreamFailed:
-      return {kGateway, "api_error", "api_error", "upstream_failed"};
     case Cause::kUnknownRoute:
       return {kNone, "invalid_request_error", "not_found_error", "unknown_route"};
     case Cause::kWrongMethod:
@@ -76,8 +74,7 @@ OwnAnswer make_refusal(ModelApi api, const Refusal& r, bool litellm, std::uint64
                   "\r\nretry-after-ms: " + std::to_string(seconds * kSecond) +
                   "\r\nx-should-retry: true\r\n";
   } else {
-    const bool again = r.cause == Cause::kUpstreamFailed && r.again;
-    out.headers = std::string("x-should-retry: ") + (again ? "true" : "false") + "\r\n";
+    out.headers = "x-should-retry: false\r\n";
   }
   out.last = r.cause == Cause::kFinal || r.cause == Cause::kGate || r.cause == Cause::kTooLarge;
   const std::string request = "prq_" + std::to_string(id);
@@ -93,15 +90,16 @@ OwnAnswer make_refusal(ModelApi api, const Refusal& r, bool litellm, std::uint64
     if (!r.param.empty()) error["param"] = r.param;
     out.body = dumped({{"error", std::move(error)}});
   }
-  out.headers += "request-id: " + request + "\r\nx-request-id: " + request + "\r\n";
+  out.headers += std::string(kOwnHeader) + ": 1\r\nrequest-id: " + request +
+                 "\r\nx-request-id: " + request + "\r\n";
   return out;
 }
 
 std::string to_bytes(const OwnAnswer& a, bool head_only) {
   std::string out =
-      "HTTP/1.1 " + std::to_string(a.status) + (a.status < 300 ? " OK" : " Refused") +
-      "\r\ncontent-type: application/json\r\ncontent-length: " + std::to_string(a.body.size()) +
-      "\r\n";
+      "HTTP/1.1 " + std::to_string(a.status) + (a.status < 300 ? " OK" : " Refused") + "\r\n";
+  if (!a.type.empty()) out += "content-type: " + a.type + "\r\n";
+  out += "content-length: " + std::to_string(a.body.size()) + "\r\n";
   out += a.headers;
   if (a.last) out += "connection: close\r\n";
   out += "\r\n";

@@ -18,7 +18,6 @@ struct Refusal {
     kUnknownModel,  // none of this run's
     kPolicy,        // not in this run, or malformed
     kTooLarge,
-    kUpstreamFailed,  // broken, over time
     kUnknownRoute,
     kWrongMethod,
     kGate,  // no request at all: `status` says what
@@ -29,20 +28,23 @@ struct Refusal {
   std::string param{};        // the member that is wrong
   std::uint64_t wait_ms = 0;  // kNotNow
   int status = 400;           // kGate
-  bool again = true;          // kUpstreamFailed: may it be tried again at once?
 };
 
 struct OwnAnswer {
   int status = 200;
   std::string headers;  // each with its "\r\n"
   std::string body;
-  bool last = false;  // the connection ends with it
+  bool last = false;                      // the connection ends with it
+  std::string type = "application/json";  // of the body; empty: not said
 };
+
+// Is in every answer that is the gateway's own: what says otherwise came from a provider.
+inline constexpr const char* kOwnHeader = "x-proctor";
 
 // `litellm`: the program says that it is.  `id`: of the request, for people.
 OwnAnswer make_refusal(ModelApi api, const Refusal& refusal, bool litellm, std::uint64_t id);
 
-// The bytes of an answer whose body is JSON.
+// The bytes of an answer.
 std::string to_bytes(const OwnAnswer& answer, bool head_only = false);
 
 // The models of a run: its own, by the name it has there.

@@ -62,8 +62,6 @@ struct GatewaySession::Shared {
   // How a call ended, and that none can be made any more: whether the model could be had.
   void watch(const CallRecord& call, std::uint64_t evidence);
   void cannot_ask(const std::string& why);
-  // A call was refused, for the provider fails whoever asks it.
-  void provider_away(const std::string& why);
   // True once, for the session's first call.  barred(): the gateway refused it.
   bool is_first_call() { return !called_.exchange(true); }
   void barred(const std::string& why);

@@ -287,16 +287,9 @@ ProviderStreak::May UpstreamPool::may_call(const ModelAccess& access, ProviderSt
 }
 
 void UpstreamPool::call_ended(const ModelAccess& access, ProviderStreak::Run run,
-                              ProviderStreak::End end, bool probe, const std::string& why) {
+                              ProviderStreak::End end, bool probe) {
   const std::lock_guard lock(mutex_);
-  streaks_.try_emplace(access.url, rule_)
-      .first->second.ended(run, end, probe, why, SteadyClock::now());
-}
-
-std::string UpstreamPool::last_failure(const ModelAccess& access) const {
-  const std::lock_guard lock(mutex_);
-  const auto it = streaks_.find(access.url);
-  return it == streaks_.end() ? std::string() : it->second.why();
+  streaks_.try_emplace(access.url, rule_).first->second.ended(run, end, probe, SteadyClock::now());
 }
 
 bool UpstreamPool::delta_holds(const ModelAccess& access) const {

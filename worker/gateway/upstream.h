@@ -66,8 +66,7 @@ class UpstreamPool {
   // Of ProviderPass alone: what the calls of all runs know together of whether a provider answers.
   ProviderStreak::May may_call(const ModelAccess& access, ProviderStreak::Run run);
   void call_ended(const ModelAccess& access, ProviderStreak::Run run, ProviderStreak::End end,
-                  bool probe, const std::string& why);
-  std::string last_failure(const ModelAccess& access) const;
+                  bool probe);
 
   // Whether the delta rule holds of a model, by the calls of all runs.
   bool delta_holds(const ModelAccess& access) const;

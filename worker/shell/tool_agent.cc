@@ -47,6 +47,7 @@ std::string_view word_of(Why why) {
 }
 
 std::string message_in(const OwnReply& reply) {
+  if (reply.status == 0) return "the connection ended without an answer";
   std::string out = "status " + std::to_string(reply.status);
   const auto body = parse_json(reply.body);
   if (!body.ok() || !body->is_object()) return out;
@@ -133,7 +134,8 @@ class Conversation {
         work_->wait(reply->retry_after);
         continue;
       }
-      if (!has_no_room(reply->status) && reply->status != kSlow && reply->status < kServer) {
+      if (reply->status != 0 && !has_no_room(reply->status) && reply->status != kSlow &&
+          reply->status < kServer) {
         // No further try can help, and no other agent would do better.
         if (!answered_ && !is_nobodys_request(reply->status)) broken_ = no;
         return give_up(1, no);

@@ -29,6 +29,8 @@ try:
 except urllib.error.HTTPError as e:
     seen.append(e.code)
     print(e.read().decode())
+except OSError:
+    seen.append("ended")
 print("seen", seen)
 with open("calc.sh", "w") as f:
     f.write("echo $(($1 + $2))\n")

@@ -145,18 +145,22 @@ TEST_SUITE("tool loop worker") {
   }
 
   TEST_CASE("a provider that fails every time is no failure of the agent") {
-    LoopScene scene([](const auto&, std::size_t) {
-      ProviderSays says;
-      says.status = 500;
-      says.body = R"({"error":{"message":"broken"}})";
-      return says;
-    });
-    const auto e = scene.run(scene.loop());
-    CAPTURE(e.result.rationale);
-    CHECK(e.result.outcome == RunOutcome::kInvalid);
-    CHECK(holds(e.result.rationale, "model"));
-    CHECK(holds(e.result.rationale, "500"));
-    CHECK(scene.provider.heard().size() == 4);
+    using Then = ProviderSays::Then;
+    for (const Then then : {Then::kGoOn, Then::kCloseFirst}) {
+      LoopScene scene([then](const auto&, std::size_t) {
+        ProviderSays says;
+        says.status = 500;
+        says.body = R"({"error":{"message":"broken"}})";
+        says.then = then;
+        return says;
+      });
+      const auto e = scene.run(scene.loop());
+      CAPTURE(e.result.rationale);
+      CHECK(e.result.outcome == RunOutcome::kInvalid);
+      CHECK(holds(e.result.rationale, "model"));
+      CHECK(holds(e.result.rationale, then == Then::kGoOn ? "500" : "closed the connection"));
+      CHECK(scene.provider.heard().size() == 4);
+    }
   }
 
   TEST_CASE("a provider without room is an overload, for which the run is tried later") {

@@ -35,6 +35,7 @@ TEST_SUITE("gateway refusals") {
       CHECK(a.last);
       CHECK(a.headers.find("x-should-retry: false") != std::string::npos);
       CHECK(a.headers.find("retry-after") == std::string::npos);
+      CHECK(a.headers.find("x-proctor: 1\r\n") != std::string::npos);
       CHECK(to_bytes(a).find("connection: close\r\n") != std::string::npos);
     }
     const Json chat = read_json(refusal(ModelApi::kChat, Cause::kFinal).body);
@@ -62,7 +63,6 @@ TEST_SUITE("gateway refusals") {
     CHECK(refusal(ModelApi::kMessages, Cause::kToken).status == 401);
     CHECK(refusal(ModelApi::kChat, Cause::kPolicy).status == 400);
     CHECK(refusal(ModelApi::kMessages, Cause::kTooLarge).status == 413);
-    CHECK(refusal(ModelApi::kChat, Cause::kUpstreamFailed).status == 502);
   }
 
   TEST_CASE("what an agent said comes back as text, never as a header or as JSON") {

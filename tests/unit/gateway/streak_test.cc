@@ -14,8 +14,7 @@ const int kOne = 1, kOther = 2;  // runs
 
 ProviderStreak after_failures(int times) {
   ProviderStreak streak({.failures = 3, .first = 10s, .most = 35s});
-  for (int i = 0; i < times; ++i)
-    streak.ended(&kOne, End::kFailed, false, "no " + std::to_string(i), kBegin);
+  for (int i = 0; i < times; ++i) streak.ended(&kOne, End::kFailed, false, kBegin);
   return streak;
 }
 
@@ -25,15 +24,14 @@ TEST_SUITE("gateway streak") {
   TEST_CASE("calls go on until as many in a row failed, and an answer begins the row anew") {
     ProviderStreak streak = after_failures(2);
     CHECK(streak.may_begin(&kOne, kBegin).wait == 0ms);
-    streak.ended(&kOne, End::kAnswered, false, "", kBegin);
-    streak.ended(&kOne, End::kFailed, false, "a", kBegin);
-    streak.ended(&kOne, End::kUnknown, false, "", kBegin);
-    streak.ended(&kOne, End::kFailed, false, "b", kBegin);
+    streak.ended(&kOne, End::kAnswered, false, kBegin);
+    streak.ended(&kOne, End::kFailed, false, kBegin);
+    streak.ended(&kOne, End::kUnknown, false, kBegin);
+    streak.ended(&kOne, End::kFailed, false, kBegin);
     CHECK(streak.may_begin(&kOne, kBegin).wait == 0ms);
-    streak.ended(&kOne, End::kFailed, false, "c", kBegin);
+    streak.ended(&kOne, End::kFailed, false, kBegin);
     CHECK(streak.may_begin(&kOne, kBegin).wait == 10s);
     CHECK(streak.may_begin(&kOne, kBegin + 4s).wait == 6s);
-    CHECK(streak.why() == "c");
   }
 
   TEST_CASE("then one call tries, the others wait for it, and its answer lets all go") {
@@ -42,7 +40,7 @@ TEST_SUITE("gateway streak") {
     CHECK(probe.wait == 0ms);
     CHECK(probe.probe);
     CHECK(0ms < streak.may_begin(&kOne, kBegin + 11s).wait);
-    streak.ended(&kOne, End::kAnswered, true, "", kBegin + 12s);
+    streak.ended(&kOne, End::kAnswered, true, kBegin + 12s);
     const auto next = streak.may_begin(&kOne, kBegin + 12s);
     CHECK(next.wait == 0ms);
     CHECK_FALSE(next.probe);
@@ -53,9 +51,9 @@ TEST_SUITE("gateway streak") {
     auto now = kBegin + 10s;
     for (const auto pause : {20s, 35s, 35s}) {
       REQUIRE(streak.may_begin(&kOne, now).probe);
-      streak.ended(&kOne, End::kUnknown, true, "", now);
+      streak.ended(&kOne, End::kUnknown, true, now);
       REQUIRE(streak.may_begin(&kOne, now).probe);
-      streak.ended(&kOne, End::kFailed, true, "still", now);
+      streak.ended(&kOne, End::kFailed, true, now);
       CHECK(streak.may_begin(&kOne, now).wait == pause);
       now += pause;
     }
@@ -63,9 +61,9 @@ TEST_SUITE("gateway streak") {
 
   TEST_CASE("calls that began before change nothing by failing, and let all go by an answer") {
     ProviderStreak streak = after_failures(3);
-    streak.ended(&kOne, End::kFailed, false, "late", kBegin + 9s);
+    streak.ended(&kOne, End::kFailed, false, kBegin + 9s);
     CHECK(streak.may_begin(&kOne, kBegin + 9s).wait == 1s);
-    streak.ended(&kOne, End::kAnswered, false, "", kBegin + 9s);
+    streak.ended(&kOne, End::kAnswered, false, kBegin + 9s);
     CHECK(streak.may_begin(&kOne, kBegin + 9s).wait == 0ms);
   }
 
@@ -74,13 +72,13 @@ TEST_SUITE("gateway streak") {
     CHECK(streak.may_begin(&kOne, kBegin).wait == 10s);
     CHECK(streak.may_begin(&kOther, kBegin).wait == 0ms);
     CHECK_FALSE(streak.may_begin(&kOther, kBegin).probe);
-    streak.ended(&kOther, End::kAnswered, false, "", kBegin);
+    streak.ended(&kOther, End::kAnswered, false, kBegin);
     CHECK(streak.may_begin(&kOne, kBegin).wait == 0ms);
   }
 
   TEST_CASE("where calls of two runs fail in a row, both wait, and a third makes its first call") {
     ProviderStreak streak = after_failures(3);
-    streak.ended(&kOther, End::kFailed, false, "too", kBegin + 2s);
+    streak.ended(&kOther, End::kFailed, false, kBegin + 2s);
     const int third = 3;
     CHECK(streak.may_begin(&kOther, kBegin + 2s).wait == 10s);
     CHECK(streak.may_begin(&kOne, kBegin + 2s).wait == 10s);
@@ -88,29 +86,29 @@ TEST_SUITE("gateway streak") {
     CHECK(streak.may_begin(&third, kBegin + 2s).wait == 0ms);
     CHECK_FALSE(streak.may_begin(&third, kBegin + 2s).probe);
     // Where it fails, too, it waits as they do, and they no longer.
-    streak.ended(&third, End::kFailed, false, "all", kBegin + 4s);
+    streak.ended(&third, End::kFailed, false, kBegin + 4s);
     CHECK(streak.may_begin(&third, kBegin + 4s).wait == 8s);
     CHECK(streak.may_begin(&kOne, kBegin + 4s).wait == 8s);
     const int fourth = 4;
     REQUIRE(streak.may_begin(&fourth, kBegin + 4s).wait == 0ms);
-    streak.ended(&fourth, End::kAnswered, false, "", kBegin + 5s);
+    streak.ended(&fourth, End::kAnswered, false, kBegin + 5s);
     CHECK(streak.may_begin(&kOne, kBegin + 5s).wait == 0ms);
     ProviderStreak mixed = after_failures(2);
-    mixed.ended(&kOther, End::kFailed, false, "too", kBegin);
+    mixed.ended(&kOther, End::kFailed, false, kBegin);
     CHECK(mixed.may_begin(&kOther, kBegin).wait == 10s);
     CHECK(mixed.may_begin(&kOne, kBegin).wait == 10s);
   }
 
   TEST_CASE("who tried in vain lets the others try before it") {
     ProviderStreak streak = after_failures(3);
-    streak.ended(&kOther, End::kFailed, false, "too", kBegin);
+    streak.ended(&kOther, End::kFailed, false, kBegin);
     REQUIRE(streak.may_begin(&kOne, kBegin + 10s).probe);
-    streak.ended(&kOne, End::kFailed, true, "its own", kBegin + 10s);
+    streak.ended(&kOne, End::kFailed, true, kBegin + 10s);
     CHECK(streak.may_begin(&kOther, kBegin + 10s).wait == 20s);
     CHECK(20s < streak.may_begin(&kOne, kBegin + 10s).wait);
     CHECK(0ms < streak.may_begin(&kOne, kBegin + 30s).wait);
     CHECK(streak.may_begin(&kOther, kBegin + 30s).probe);
-    streak.ended(&kOther, End::kUnknown, true, "", kBegin + 30s);
+    streak.ended(&kOther, End::kUnknown, true, kBegin + 30s);
     CHECK(streak.may_begin(&kOne, kBegin + 31s).probe);  // nobody else came
   }
 }

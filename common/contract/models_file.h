@@ -53,7 +53,7 @@ struct ModelAccess {
   std::uint64_t hidden_input = 2'048;         // tokens that a provider puts around a request
   std::optional<std::uint64_t> image_tokens;  // at most, of one image; none: no images
   std::set<std::string> tiers;                // of service, beside the standard one
-  bool errors_are_free = false;               // 500, 502, 504 are not billed: the operator's word
+  bool errors_are_free = true;                // 5xx is not billed; false: the operator's word
   bool delta = true;                          // calls may be bounded by earlier ones of their run
   bool stream_usage = true;                   // knows stream_options.include_usage
   std::string cassette;                       // a recording that answers, instead of a URL

@@ -48,7 +48,7 @@ class Exchange {
     if (r_.client_gone) shared_.count([](GatewaySums& s) { ++s.clients_gone; });
     const std::uint64_t seq =
         listed ? shared_.note("model.response", By::kHarness, response_json(r_)) : 0;
-    // What a recording does not have says nothing of a provider.
+    // A call that a recording lacks says nothing of a provider.
     if (!shared_.options.player || 0 < r_.replayed) shared_.watch(r_, seq);
   }
 

@@ -33,7 +33,7 @@ class Counts {
     return it != object_.end() && !it->is_null();
   }
   bool usable() const { return usable_; }
-  // Of an object in it; an empty one where there is none.
+  // An object in it; an empty one where there is none.
   Counts of(const char* key) const {
     static const Json kNothing = Json::object();
     const auto it = object_.find(key);

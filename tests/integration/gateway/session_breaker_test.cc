@@ -78,7 +78,6 @@ TEST_SUITE("gateway breakers") {
     SessionScene::Shape shape;
     shape.streak = {.failures = 3, .first = std::chrono::hours(1)};
     shape.bounds.wait = std::chrono::milliseconds(200);
-    shape.access.errors_are_free = true;
     const auto broken = [](const auto&, std::size_t) {
       return ProviderSays{.status = 500, .body = "{}"};
     };

@@ -111,11 +111,14 @@ TEST_SUITE("gateway session") {
     struct Row {
       int status;
       bool free;
+      bool errors_are_free = true;
     };
-    for (const Row& row : {Row{400, true}, Row{404, true}, Row{422, true}, Row{500, false},
-                           Row{302, false}, Row{401, true}}) {
+    for (const Row& row : {Row{400, true}, Row{404, true}, Row{422, true}, Row{500, true},
+                           Row{500, false, false}, Row{302, false}, Row{401, true}}) {
       CAPTURE(row.status);
-      SessionScene scene({}, [&](const auto&, std::size_t) {
+      SessionScene::Shape shape;
+      shape.access.errors_are_free = row.errors_are_free;
+      SessionScene scene(shape, [&](const auto&, std::size_t) {
         ProviderSays says;
         says.status = row.status;
         says.headers = "Location: http://169.254.169.254/\r\n";

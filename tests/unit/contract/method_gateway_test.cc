@@ -198,7 +198,7 @@ models:
     auth: x-api-key
     api: [messages, count_tokens]
     max_output: 32000
-    errors_are_free: true
+    errors_are_free: false
     idle_s: 60
 )",
                                    "models.yaml");
@@ -207,7 +207,8 @@ models:
     CHECK(big.auth == ModelAuth::kXApiKey);
     CHECK(big.api == std::set<ModelApi>{ModelApi::kMessages, ModelApi::kCountTokens});
     CHECK(big.max_output == 32'000);
-    CHECK(big.errors_are_free);
+    CHECK_FALSE(big.errors_are_free);
+    CHECK(parse_models("models:\n  a: {url: \"https://h\"}\n", "m")->at("a").errors_are_free);
     CHECK(big.idle == std::chrono::seconds(60));
     CHECK(
         parse_models(R"({"models": {"a": {"url": "https://h", "send_as": "123"}}})", "models.yaml")

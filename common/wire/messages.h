@@ -16,7 +16,7 @@
 
 namespace proctor::wire {
 
-inline constexpr std::uint32_t kVersion = 10;
+inline constexpr std::uint32_t kVersion = 11;
 inline constexpr std::uint32_t kOldestVersion =
     1;  // that is read: spools and meter books keep messages
 // That a coordinator serves.  Before it workers knew nothing of shares of rates and of standing

@@ -1,5 +1,6 @@
 #include "coordinator/journal/journal_names.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -81,7 +82,8 @@ std::string metered_text(const Usage& usage) {
 
 bool read_metered(std::string_view text, Usage& out) {
   for (std::size_t i = 0; i < kMeteredCounters.size(); ++i) {
-    if (i == kMeteredAlways && text.empty()) return true;
+    if (0 < i && text.empty() && std::ranges::find(kMeteredSizes, i) != kMeteredSizes.end())
+      return true;
     if (0 < i && !take_word(text, " ")) return false;
     if (!take_number(text, out.*kMeteredCounters[i].second)) return false;
   }

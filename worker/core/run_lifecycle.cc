@@ -212,8 +212,9 @@ void RunLifecycle::handle(const AgentEnded& e) {
         true, e.evidence);
     return;
   }
-  // Whatever it made of that: nobody may be judged by an operator's fault.
-  if (!e.no_model.why.empty() && !budget_ && e.exec.end != ExecEnd::kCancelled)
+  // Whatever it made of that: nobody may be judged by an operator's fault.  An agent that a cap
+  // stopped ends as cancelled.
+  if (!e.no_model.why.empty() && (budget_ ? e.no_model.eaten : e.exec.end != ExecEnd::kCancelled))
     return model_unavailable(e);
   if (!budget_ && may_not_have_started(e)) doubtful_start_ = e;
   if (budget_) {

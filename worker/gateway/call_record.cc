@@ -25,6 +25,13 @@ void put_told(Json& event, const std::string& name, const std::vector<ToolTold>&
 
 }  // namespace
 
+bool is_unanswered(const CallRecord& r) {
+  constexpr int kMultiple = 300, kServer = 500;
+  if (r.unasked) return false;
+  return r.status == 0 || kServer <= r.status ||
+         (r.status < kMultiple && !r.why.empty() && !r.overrun);
+}
+
 MeterCharge charge_of(const CallRecord& r, const std::string& id, const Settlement& s,
                       bool charges) {
   const bool unknown = s.how == Settlement::How::kCeiling;

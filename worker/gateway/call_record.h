@@ -70,6 +70,9 @@ struct CallRecord {
   bool client_gone = false;
 };
 
+// Did its provider not answer it: not at all, not to the end, or by an error of its own?
+bool is_unanswered(const CallRecord& record);
+
 // What its settlement comes to, under the name of its reservation; of a recorded answer nothing,
 // unless the operator would have what its provider took (`charges`).
 MeterCharge charge_of(const CallRecord& record, const std::string& id, const Settlement& settled,

@@ -181,6 +181,7 @@ class Call {
         }
         const MeterDenied& no = std::get<MeterDenied>(*answer);
         if (no.final) {
+          shared_.watch_cap(no);
           const Refusal final{Cause::kFinal, no.reason};
           shared_.say_final(final);
           return refuse(final);
@@ -242,7 +243,9 @@ class Call {
     if (s.how == How::kUsage && shape_) shared_.delta_settled(*std::move(shape_), s.actual);
     shared_.count([&](GatewaySums& sums) { sums.settled(s, r_.charged_micros, r_.overrun); });
     // A client that has its answer may ask at once, and what became of the call is known by then.
-    pass_.end(r_, wait_for_fd(-1, 0, shared_.cut.get(), SteadyClock::now()) == Waited::kStopped);
+    const bool cut = wait_for_fd(-1, 0, shared_.cut.get(), SteadyClock::now()) == Waited::kStopped;
+    pass_.end(r_, cut);
+    if (!cut) shared_.watch_charge(r_);
   }
 
   // What a call may cost at most was wrong, so it is known of no further one: whoever found out how

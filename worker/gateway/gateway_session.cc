@@ -159,6 +159,20 @@ void GatewaySession::Shared::barred(const std::string& why) {
   watch_.barred(told);
 }
 
+void GatewaySession::Shared::watch_charge(const CallRecord& call) {
+  if (is_busy(call.status))
+    hooks.count({.busy = 1});
+  else if (is_unanswered(call))
+    hooks.count({.failed = 1});
+  const std::lock_guard lock(mutex_);
+  watch_.charged(call);
+}
+
+void GatewaySession::Shared::watch_cap(const MeterDenied& no) {
+  const std::lock_guard lock(mutex_);
+  watch_.capped(no);
+}
+
 bool GatewaySession::Shared::answered() const {
   const std::lock_guard lock(mutex_);
   return watch_.answered();

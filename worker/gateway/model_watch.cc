@@ -51,8 +51,32 @@ void ModelWatch::failed(std::string why, bool busy, std::uint64_t evidence) {
   failed_ = {printable(why, 500), busy, evidence};
 }
 
+// Who leaves before the answer knows how it ends as little as we do: it is not counted.
+void ModelWatch::charged(const CallRecord& call) {
+  if (call.client_gone || !is_unanswered(call) || call.settled.how == Settlement::How::kReleased)
+    return;
+  lost_micros_ += call.charged_micros;
+  const bool known = call.settled.how == Settlement::How::kPartial;
+  const Amount& said = call.settled.actual;
+  lost_tokens_ += known ? said.input_tokens + said.output_tokens : call.ceiling.input + call.output;
+  ++lost_calls_;
+}
+
+void ModelWatch::capped(const MeterDenied& no) {
+  const std::uint64_t lost = no.cap == to_string(Cap::kUsd)          ? lost_micros_
+                             : no.cap == to_string(Cap::kTokens)     ? lost_tokens_
+                             : no.cap == to_string(Cap::kModelCalls) ? lost_calls_
+                                                                     : 0;
+  // A stop that was said before is short of nothing.
+  if (no.short_by == 0 || lost < no.short_by) return;
+  eaten_ = {"calls that nobody answered used up its cap on " + no.cap +
+                (failed_.why.empty() ? "" : "; the last: " + failed_.why),
+            false, failed_.evidence, true};
+}
+
 ModelLack ModelWatch::lack() const {
   if (!refused_.why.empty()) return refused_;
+  if (!eaten_.why.empty()) return eaten_;
   return answered() ? ModelLack{} : failed_;
 }
 

@@ -19,6 +19,10 @@ class ModelWatch {
   void begun() { ++streams_; }
   // A call has ended.  `cut`: by us, for its agent had ended.  `evidence`: its event, 0: none.
   void take(const CallRecord& call, bool cut, std::uint64_t evidence);
+  // A call that was not cut has been settled.
+  void charged(const CallRecord& call);
+  // The run may make no further call, by this cap.
+  void capped(const MeterDenied& no);
   // No call can be made any more, whatever the agent does: a key, a book.
   void refused(std::string why, std::uint64_t evidence);
 
@@ -36,7 +40,9 @@ class ModelWatch {
   void failed(std::string why, bool busy, std::uint64_t evidence);
   bool answered_;
   std::uint64_t streams_ = 0;  // under way, and begun
-  ModelLack refused_, failed_;
+  ModelLack refused_, failed_, eaten_;
+  // What calls came to that nobody answered.
+  std::uint64_t lost_micros_ = 0, lost_tokens_ = 0, lost_calls_ = 0;
 };
 
 }  // namespace proctor

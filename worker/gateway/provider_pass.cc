@@ -7,15 +7,12 @@ namespace {
 
 using End = ProviderStreak::End;
 
-constexpr int kMultiple = 300, kServer = 500;
-
 // A provider that has no room for us (429) or refuses us is there.
 End end_of(const CallRecord& call, bool cut) {
   if (call.unasked || cut) return End::kUnknown;
   // Not every endpoint can count, and one that cannot is none the worse for it.
   if (call.api == ModelApi::kCountTokens) return End::kUnknown;
-  const bool half = call.status < kMultiple && !call.why.empty() && !call.overrun;
-  return call.status == 0 || kServer <= call.status || half ? End::kFailed : End::kAnswered;
+  return is_unanswered(call) ? End::kFailed : End::kAnswered;
 }
 
 }  // namespace

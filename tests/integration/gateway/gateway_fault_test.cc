@@ -101,6 +101,38 @@ TEST_SUITE("gateway campaign") {
     CHECK(attempts_that(g, "outcome = 'success'") == 1);
   }
 
+  TEST_CASE("errors of a provider cost nothing, and the run goes on behind them") {
+    const GatewayScene g(shape_of("2 500 patient", "0.05"), [](const auto&, std::size_t call) {
+      return 0 < call && call < 9 ? ProviderSays{.status = 500, .body = "{}"}
+                                  : chat_answer("add them", 20, 30);
+    });
+    const CommandOutcome done = g.run();
+    INFO(done.out << done.err);
+    CHECK(done.exit_code == 0);
+    CHECK(attempts_that(g, "outcome = 'success'") == 1);
+    CHECK(g.provider.heard().size() == 10);
+    CHECK(g.charged() == 2 * (20 + 300));
+    const Json metered = report_of(g)["usage"]["metered"];
+    CHECK(metered["failed_calls"] == 8);
+    CHECK(metered["busy_calls"] == 0);
+  }
+
+  TEST_CASE("a cap that a provider's errors used up is no failure of the agent, and tried again") {
+    const GatewayScene g(shape_of("100 500 patient", "0.03"), [](const auto&, std::size_t call) {
+      return call == 0 ? chat_answer("add them", 20, 30)
+                       : ProviderSays{.status = 500, .body = "{}"};
+    });
+    g.scene.edit(g.models(), "output_floor: 100", "output_floor: 100, errors_are_free: false");
+    be_quick(g);
+    const CommandOutcome done = g.run();
+    INFO(done.out << done.err);
+    CHECK(attempts_that(g, "outcome = 'success' OR outcome = 'failure'") == 0);
+    CHECK(attempts_that(g, "termination = 'agent_unavailable' AND infrastructure = 1") == 2);
+    CHECK(contains(done.err, "calls that nobody answered used up its cap on usd"));
+    CHECK(g.charged("WHERE attempt = 1") <= 30'000);
+    CHECK(g.scene.run("verify").exit_code == 0);
+  }
+
   TEST_CASE("a key that is refused in the middle is the operator's, whatever was answered before") {
     const GatewayScene g(shape_of("2 500 plain", "0.50"), [](const auto&, std::size_t call) {
       return call == 0 ? chat_answer("add them", 20, 30)

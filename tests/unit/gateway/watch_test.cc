@@ -130,6 +130,52 @@ TEST_SUITE("gateway watch") {
     CHECK(later.lack().why.empty());
   }
 
+  TEST_CASE("a cap is eaten where it would hold the next call but for those without an answer") {
+    using How = Settlement::How;
+    const auto lost = [](int status, How how, std::uint64_t micros) {
+      CallRecord out = call(status);
+      out.settled.how = how;
+      out.charged_micros = micros;
+      out.ceiling.input = 70;
+      out.output = 30;
+      return out;
+    };
+    const CallRecord broken = lost(0, How::kCeiling, 60), free = lost(500, How::kReleased, 0),
+                     answered = lost(200, How::kUsage, 60);
+    CallRecord left = broken;
+    left.client_gone = true;
+    const auto eaten = [](const std::vector<CallRecord>& calls, const MeterDenied& no) {
+      ModelWatch watch(false);
+      for (const CallRecord& c : calls) {
+        watch.charged(c);
+        watch.take(c, false, 3);
+      }
+      watch.capped(no);
+      return watch.lack().eaten;
+    };
+    const auto no = [](const char* cap, std::uint64_t short_by) {
+      return MeterDenied{cap, short_by, 0, true, "budget_exceeded"};
+    };
+    CHECK(eaten({answered, broken, broken}, no("usd", 120)));
+    CHECK_FALSE(eaten({answered, broken, broken}, no("usd", 121)));
+    CHECK(eaten({answered, broken, broken}, no("tokens", 200)));
+    CHECK_FALSE(eaten({answered, broken, broken}, no("tokens", 201)));
+    CHECK(eaten({answered, broken, broken}, no("model_calls", 2)));
+    CHECK_FALSE(eaten({answered, broken, broken}, no("model_calls", 3)));
+    CHECK_FALSE(eaten({answered, broken, broken}, no("tool_calls", 1)));
+    CHECK_FALSE(eaten({answered, broken, broken}, no("usd", 0)));  // stopped for something else
+    for (const CallRecord& none : {answered, free, left})
+      CHECK_FALSE(eaten({none, none}, no("usd", 1)));
+    ModelWatch watch(true);
+    watch.charged(broken);
+    watch.take(broken, false, 8);
+    watch.capped(no("usd", 5));
+    CHECK(
+        watch.lack().why ==
+        "calls that nobody answered used up its cap on usd; the last: its provider did not answer");
+    CHECK(watch.lack().evidence == 8);
+  }
+
   TEST_CASE("what was cut with its agent, and what an earlier life heard, is held against nobody") {
     ModelWatch watch(false);
     watch.take(call(0, "stopped"), true, 1);

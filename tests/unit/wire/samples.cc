@@ -148,7 +148,8 @@ Usage usage(std::mt19937_64& rng) {
         &u.failed_cycles,  &u.memory_peak,      &u.reported_micros, &u.reported_tokens,
         &u.reported_calls, &u.defaulted,        &u.overruns,        &u.cached_input,
         &u.cache_written,  &u.reasoning_tokens, &u.ceiling_calls,   &u.ceiling_micros,
-        &u.refused_calls,  &u.waited_ms,        &u.clamped_calls,   &u.replayed_calls})
+        &u.refused_calls,  &u.waited_ms,        &u.clamped_calls,   &u.replayed_calls,
+        &u.failed_calls,   &u.busy_calls})
     *field = number(rng, kUsageMax);
   return u;
 }

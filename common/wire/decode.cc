@@ -156,7 +156,8 @@ ResultMessage read_result(Reader& r) {
   m.outcome = r.enumerator("outcome", RunOutcome::kInvalid);
   m.termination = r.enumerator("termination", r.version() < 7    ? Termination::kInfrastructure
                                               : r.version() < 10 ? Termination::kAgentUnavailable
-                                                                 : Termination::kBreaker);
+                                              : r.version() < 11 ? Termination::kBreaker
+                                                                 : Termination::kModelOverloaded);
   m.rationale = r.text("rationale", limits::kDetailBytes);
   m.infrastructure = r.boolean("infrastructure");
   m.report = r.digest("report");

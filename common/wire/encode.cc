@@ -159,6 +159,7 @@ void body(Writer& w, const ArchiveChunk& m) {
 // What a version has no word for is told as what comes nearest.
 Termination termination_in(std::uint32_t version, Termination t) {
   if (version < 7 && t == Termination::kAgentUnavailable) return Termination::kInfrastructure;
+  if (version < 11 && t == Termination::kModelOverloaded) return Termination::kInfrastructure;
   if (version < 10 && t == Termination::kBreaker) return Termination::kBudgetExceeded;
   return t;
 }

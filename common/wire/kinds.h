@@ -82,6 +82,7 @@ static_assert(static_cast<int>(Termination::kOperatorCancel) == 5);
 static_assert(static_cast<int>(Termination::kInfrastructure) == 6);
 static_assert(static_cast<int>(Termination::kAgentUnavailable) == 7);
 static_assert(static_cast<int>(Termination::kBreaker) == 8);
+static_assert(static_cast<int>(Termination::kModelOverloaded) == 9);
 static_assert(static_cast<int>(Fault::kHost) == 0);
 static_assert(static_cast<int>(Fault::kTask) == 1);
 static_assert(static_cast<int>(Fault::kAgent) == 2);

@@ -24,7 +24,7 @@ constexpr Names<RunOutcome, 4> kOutcomes{{{RunOutcome::kSuccess, "success"},
                                           {RunOutcome::kFailure, "failure"},
                                           {RunOutcome::kAcceptanceError, "acceptance_error"},
                                           {RunOutcome::kInvalid, "invalid"}}};
-constexpr Names<Termination, 9> kTerminations{
+constexpr Names<Termination, 10> kTerminations{
     {{Termination::kCompleted, "completed"},
      {Termination::kAgentTimeout, "agent_timeout"},
      {Termination::kBudgetExceeded, "budget_exceeded"},
@@ -33,7 +33,8 @@ constexpr Names<Termination, 9> kTerminations{
      {Termination::kOperatorCancel, "operator_cancel"},
      {Termination::kInfrastructure, "infrastructure"},
      {Termination::kAgentUnavailable, "agent_unavailable"},
-     {Termination::kBreaker, "breaker"}}};
+     {Termination::kBreaker, "breaker"},
+     {Termination::kModelOverloaded, "model_overloaded"}}};
 
 template <class E, std::size_t N>
 std::string_view name_in(const Names<E, N>& names, E value) {

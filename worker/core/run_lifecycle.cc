@@ -204,12 +204,9 @@ void RunLifecycle::handle(const AgentEnded& e) {
   verdict_.application.refused = bounded(e.misfit);
   if (plan_.overload_exit != 0 && !budget_ && e.ran_program && e.exec.end == ExecEnd::kExited &&
       e.exec.exit_code == plan_.overload_exit) {
-    verdict_.overload = true;
-    end_invalid(
-        Termination::kInfrastructure,
-        "a provider of models had no room: " +
-            (e.no_model.why.empty() ? "the agent ended with " + e.exec.describe() : e.no_model.why),
-        true, e.evidence);
+    overloaded(
+        e.no_model.why.empty() ? "the agent ended with " + e.exec.describe() : e.no_model.why,
+        e.evidence);
     return;
   }
   // Whatever it made of that: nobody may be judged by an operator's fault.  An agent that a cap
@@ -282,15 +279,16 @@ void RunLifecycle::agent_unavailable(const AgentEnded& e) {
 
 void RunLifecycle::model_unavailable(const AgentEnded& e) {
   const std::uint64_t evidence = e.no_model.evidence == 0 ? e.evidence : e.no_model.evidence;
-  if (e.no_model.busy) {
-    verdict_.overload = true;
-    end_invalid(Termination::kInfrastructure, "a provider of models had no room: " + e.no_model.why,
-                true, evidence);
-    return;
-  }
+  if (e.no_model.busy) return overloaded(e.no_model.why, evidence);
   verdict_.fault = Fault::kAgent;
   verdict_.cause = bounded(no_model(e.no_model.why));
   end_invalid(Termination::kAgentUnavailable, verdict_.cause, true, evidence);
+}
+
+void RunLifecycle::overloaded(const std::string& why, std::uint64_t evidence) {
+  verdict_.overload = true;
+  end_invalid(Termination::kModelOverloaded, "a provider of models had no room: " + why, true,
+              evidence);
 }
 
 void RunLifecycle::handle(const PatchApplied& e) {

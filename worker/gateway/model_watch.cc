@@ -10,6 +10,8 @@ namespace {
 constexpr int kOk = 200, kMultiple = 300, kBad = 400, kServer = 500;
 constexpr int kDenied = 401, kUnpaid = 402, kForbidden = 403, kAbsent = 404, kSlow = 408;
 
+constexpr std::size_t kFlood = 61;  // calls within a minute
+
 // Of all that an endpoint refuses: what a request of the agent's has no part in.
 bool is_the_operators(int status) {
   return status == kUnpaid || status == kAbsent || status == kSlow;
@@ -26,10 +28,14 @@ void ModelWatch::take(const CallRecord& call, bool cut, std::uint64_t evidence) 
   if (call.key_refused || (call.status == kDenied && !answered())) return refused(no_key, evidence);
   // It costs nothing and not every endpoint has it: nobody's failure.
   if (call.api == ModelApi::kCountTokens) return;
+  ends_.push_back(call.ended);
+  if (kFlood < ends_.size()) ends_.pop_front();
   const bool ok = kOk <= call.status && call.status < kMultiple;
   // Who has read what it said and leaves it was answered: nobody chooses by that how his run ends.
   if (ok && (call.overrun || call.why.empty() || (call.begun && cut))) {
     answered_ = true;
+    tail_ = {};
+    flooded_ = false;
     return;
   }
   // Likewise (lack()): a provider's moderation says it so.
@@ -40,7 +46,17 @@ void ModelWatch::take(const CallRecord& call, bool cut, std::uint64_t evidence) 
   if (kBad <= call.status && call.status < kServer && !is_busy(call.status) &&
       !is_the_operators(call.status))
     return;  // what was wrong with the request the agent was told
+  if (is_busy(call.status)) no_room(call, status, evidence);
   failed(status, is_busy(call.status), evidence);
+}
+
+// Who asks for more than a program that waits between its tries makes its own want of room.
+void ModelWatch::no_room(const CallRecord& call, std::string why, std::uint64_t evidence) {
+  constexpr std::uint64_t kAtOnce = 4;
+  constexpr std::chrono::minutes kWithin{1};
+  tail_ = {std::move(why), true, evidence};
+  flooded_ = flooded_ || kAtOnce < call.under_way ||
+             (ends_.size() == kFlood && call.ended - ends_.front() < kWithin);
 }
 
 void ModelWatch::refused(std::string why, std::uint64_t evidence) {
@@ -77,7 +93,8 @@ void ModelWatch::capped(const MeterDenied& no) {
 ModelLack ModelWatch::lack() const {
   if (!refused_.why.empty()) return refused_;
   if (!eaten_.why.empty()) return eaten_;
-  return answered() ? ModelLack{} : failed_;
+  if (!answered()) return failed_;
+  return flooded_ ? ModelLack{} : tail_;
 }
 
 }  // namespace proctor

@@ -2,7 +2,9 @@
 // Whether the model of a run could be had at all, by how its calls ended: what the operator or a
 // provider did wrong is never the agent's failure (docs/gateway.md, "When a model cannot be had").
 // Pure; one thread.
+#include <chrono>
 #include <cstdint>
+#include <deque>
 #include <utility>
 
 #include "common/score/model_lack.h"
@@ -33,14 +35,19 @@ class ModelWatch {
 
   // Was a call answered, as far as anybody knows?
   bool answered() const { return answered_ || 0 < streams_; }
-  // Empty `why`: it was had, or nobody asked for it.
+  // Empty `why`: it was had, or nobody asked for it.  Where calls were answered, and since the last
+  // of them a provider had no room: busy, unless the run may have brought that about itself.
   ModelLack lack() const;
 
  private:
   void failed(std::string why, bool busy, std::uint64_t evidence);
   bool answered_;
   std::uint64_t streams_ = 0;  // under way, and begun
+  void no_room(const CallRecord& call, std::string why, std::uint64_t evidence);
   ModelLack refused_, failed_, eaten_;
+  ModelLack tail_;        // the provider's want of room since the last answer
+  bool flooded_ = false;  // ... by calls so many or so many at a time that the run may be why
+  std::deque<std::chrono::milliseconds> ends_;  // of calls within a minute, as many as matter
   // What calls came to that nobody answered.
   std::uint64_t lost_micros_ = 0, lost_tokens_ = 0, lost_calls_ = 0;
 };

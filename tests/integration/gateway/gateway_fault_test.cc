@@ -1,5 +1,6 @@
 // What the operator or a provider did wrong is never the agent's failure.
 #include "tests/integration/gateway/gateway_scene.h"
+#include "tests/support/json_tools.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -86,8 +87,35 @@ TEST_SUITE("gateway campaign") {
     INFO(done.out << done.err);
     CHECK(done.exit_code == 1);
     CHECK(attempts_that(g, "rationale LIKE 'a provider of models had no room%'") == 2);
+    CHECK(attempts_that(g, "termination = 'model_overloaded' AND infrastructure = 1") == 2);
     CHECK(attempts_that(g, "outcome = 'success' OR outcome = 'failure'") == 0);
     CHECK(contains(done.err, "a provider of models had no room"));
+  }
+
+  TEST_CASE(
+      "a provider whose room ends in the middle is no failure of the agent, and tried later") {
+    for (const bool lasts : {false, true}) {
+      CAPTURE(lasts);
+      const GatewayScene g(shape_of("2 500 plain", "0.50"), [lasts](const auto&, std::size_t call) {
+        // Each attempt makes two calls.
+        return call == 1 || (lasts && call == 3)
+                   ? ProviderSays{.status = 429, .headers = "retry-after: 0\r\n", .body = "{}"}
+                   : chat_answer("add them", 20, 30);
+      });
+      be_quick(g);
+      const CommandOutcome done = g.run();
+      INFO(done.out << done.err);
+      CHECK(done.exit_code == (lasts ? 1 : 0));
+      CHECK(attempts_that(g, "termination = 'model_overloaded'") == (lasts ? 2 : 1));
+      CHECK(attempts_that(g, "outcome = 'success'") == (lasts ? 0 : 1));
+      CHECK(g.scene.run("verify").exit_code == 0);
+      const Json row = read_json(g.scene.run("report", {"--json"}).out)["rows"][0];
+      CHECK(row["model_overloaded"] == (lasts ? 1 : 0));
+      CHECK(row["agent_unavailable"] == 0);
+      CHECK(row["model_use"]["busy_calls"] == (lasts ? 2 : 1));
+      const std::string explained = g.scene.run("explain", {"add/agent/r1"}).out;
+      CHECK_MESSAGE(contains(explained, "its provider answers 429"), explained);
+    }
   }
 
   TEST_CASE("an outage after a call was answered is the agent's to bear, and it is judged") {

@@ -42,6 +42,12 @@ TEST_SUITE("gateway watch") {
          {Row{"none was made", {}, "", false},
           Row{"answered", {call(200)}, "", false},
           Row{"answered, then broken", {call(200), call(500)}, "", false},
+          Row{"answered, then no room", {call(200), call(429)}, "its provider answers 429", true},
+          Row{"no room between answers", {call(200), call(503), call(200)}, "", false},
+          Row{"no room, then worse",
+              {call(200), call(529), call(500), call(400)},
+              "its provider answers 529",
+              true},
           Row{"broken, then answered", {call(502), call(200)}, "", false},
           Row{"billed above its ceiling", {over}, "", false},
           Row{"broken", {call(500)}, "its provider answers 500", false},
@@ -174,6 +180,43 @@ TEST_SUITE("gateway watch") {
         watch.lack().why ==
         "calls that nobody answered used up its cap on usd; the last: its provider did not answer");
     CHECK(watch.lack().evidence == 8);
+  }
+
+  TEST_CASE("a run that may have made its provider's want of room itself is judged") {
+    using std::chrono::milliseconds;
+    const auto busy = [](const ModelWatch& watch) { return watch.lack().busy; };
+    CallRecord full = call(429);
+    for (const std::uint64_t at_once : {4, 5}) {
+      ModelWatch watch(false);
+      watch.take(call(200), false, 1);
+      full.under_way = at_once;
+      watch.take(full, false, 2);
+      CHECK(busy(watch) == (at_once == 4));
+      full.under_way = 1;
+      watch.take(full, false, 3);
+      CHECK(busy(watch) == (at_once == 4));  // it ran against it then
+      watch.take(call(200), false, 4);
+      watch.take(full, false, 5);
+      CHECK(busy(watch));
+    }
+    for (const int apart : {900, 1'000}) {
+      ModelWatch watch(false);
+      watch.take(call(200), false, 1);
+      for (int i = 0; i < 200; ++i) {
+        full.ended = milliseconds(i * apart);
+        watch.take(full, false, 2);
+      }
+      CHECK(busy(watch) == (apart == 1'000));
+    }
+    // Before any answer there is nothing to gain: it had no model (decision 96).
+    ModelWatch none(false);
+    full.under_way = 9;
+    none.take(full, false, 1);
+    CHECK(busy(none));
+    ModelWatch cut(false);
+    cut.take(call(200), false, 1);
+    cut.take(call(429), true, 2);
+    CHECK_FALSE(busy(cut));
   }
 
   TEST_CASE("what was cut with its agent, and what an earlier life heard, is held against nobody") {

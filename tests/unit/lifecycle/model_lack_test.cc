@@ -30,7 +30,7 @@ TEST_SUITE("lifecycle") {
     }
     const Verdict busy = judged({"its provider answers 429", true, 0}, End::kExited);
     CHECK(busy.overload);
-    CHECK(busy.termination == Termination::kInfrastructure);
+    CHECK(busy.termination == Termination::kModelOverloaded);
     CHECK(busy.fault == Fault::kHost);
     CHECK(busy.evidence == 9);
     // A cap that was reached was reached with answers, and a cancelled run is nobody's.

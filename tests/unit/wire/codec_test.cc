@@ -263,7 +263,7 @@ TEST_SUITE("wire") {
     CHECK_FALSE(is_served(kOldestServed - 1));
   }
 
-  TEST_CASE("a breaker is a budget to a peer that has no word for it") {
+  TEST_CASE("an end that an older peer has no word for is told as what comes nearest") {
     ResultMessage m;
     for (const Message& one : samples::one_of_each())
       if (const auto* result = std::get_if<ResultMessage>(&one)) m = *result;
@@ -275,6 +275,9 @@ TEST_SUITE("wire") {
     };
     CHECK(heard(wire::kVersion) == Termination::kBreaker);
     CHECK(heard(9) == Termination::kBudgetExceeded);
+    m.termination = Termination::kModelOverloaded;
+    CHECK(heard(wire::kVersion) == Termination::kModelOverloaded);
+    CHECK(heard(10) == Termination::kInfrastructure);
   }
 
   TEST_CASE("a refusal of a later version can be read by this one") {

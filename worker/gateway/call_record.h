@@ -1,6 +1,7 @@
 #pragma once
 // What the trace says of one call.  Pure; any thread.  Internal to this room.
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -68,10 +69,8 @@ struct CallRecord {
   std::uint64_t replayed = 0;  // the recorded call that answered; 0: a provider did
   std::uint64_t first_byte_us = 0, wall_us = 0;
   std::uint32_t tries = 0;
+  std::optional<std::chrono::milliseconds> asked_wait;  // by a provider without room
   bool client_gone = false;
-  // When it ended: calls of the run that were under way, it among them, and a clock of the worker.
-  std::uint64_t under_way = 1;
-  std::chrono::milliseconds ended{0};
 };
 
 // Did its provider not answer it: not at all, not to the end, or by an error of its own?

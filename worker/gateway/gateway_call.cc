@@ -136,7 +136,7 @@ class Call {
         break;
       }
       if (!pause_until(std::min(until, SteadyClock::now() + wait))) return false;
-      away_ = true;
+      away_ = pass_.why();
     }
     throttled_ms_ += micros_since(since) / 1'000;
     return true;
@@ -212,7 +212,7 @@ class Call {
     r_.waited_ms = micros_since(since) / 1'000 + throttled_ms_;
     if (1 < tries) r_.waited_for = why;
     if (r_.waited_for.empty() && kMoment < throttled_ms_)
-      r_.waited_for = away_ ? "a provider that failed" : "a breaker";
+      r_.waited_for = away_.empty() ? "a breaker" : away_;
     if (0 < r_.ceiling.asked)
       if (auto edit = limit_edit(in_.api, peek_, access_, r_.limit)) r_.edits.push_back(*edit);
     const bool clamped = peek_.limit && r_.limit < *peek_.limit;
@@ -244,8 +244,8 @@ class Call {
     shared_.count([&](GatewaySums& sums) { sums.settled(s, r_.charged_micros, r_.overrun); });
     // A client that has its answer may ask at once, and what became of the call is known by then.
     const bool cut = wait_for_fd(-1, 0, shared_.cut.get(), SteadyClock::now()) == Waited::kStopped;
-    pass_.end(r_, cut);
     if (!cut) shared_.watch_charge(r_);
+    pass_.end(r_, cut, shared_.floods());
   }
 
   // What a call may cost at most was wrong, so it is known of no further one: whoever found out how
@@ -275,7 +275,7 @@ class Call {
   bool usage_asked_ = false;
   std::optional<GatewaySession::Shared::Turn> turn_;
   ProviderPass pass_;
-  bool away_ = false;  // its provider, when it was asked for
+  std::string away_;  // why its provider was not asked at once; empty: it was
   std::uint64_t throttled_ms_ = 0;
   std::string id_;  // at the meter; empty: nothing is reserved
 };

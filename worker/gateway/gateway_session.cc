@@ -143,10 +143,7 @@ void GatewaySession::Shared::watch(const CallRecord& call, std::uint64_t evidenc
   const bool over = wait_for_fd(-1, 0, cut.get(), SteadyClock::now()) == Waited::kStopped;
   CallRecord told = call;
   told.why = redacted(call.why);
-  told.ended = std::chrono::duration_cast<std::chrono::milliseconds>(
-      SteadyClock::now().time_since_epoch());
   const std::lock_guard lock(mutex_);
-  told.under_way = under_way_;
   watch_.take(told, over, evidence);
 }
 
@@ -168,7 +165,9 @@ void GatewaySession::Shared::watch_charge(const CallRecord& call) {
   else if (is_unanswered(call))
     hooks.count({.failed = 1});
   const std::lock_guard lock(mutex_);
-  watch_.charged(call);
+  watch_.charged(
+      call, under_way_,
+      std::chrono::duration_cast<std::chrono::milliseconds>(SteadyClock::now().time_since_epoch()));
 }
 
 void GatewaySession::Shared::watch_cap(const MeterDenied& no) {

@@ -1,5 +1,6 @@
 #include "worker/gateway/model_watch.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/text.h"
@@ -9,8 +10,6 @@ namespace {
 
 constexpr int kOk = 200, kMultiple = 300, kBad = 400, kServer = 500;
 constexpr int kDenied = 401, kUnpaid = 402, kForbidden = 403, kAbsent = 404, kSlow = 408;
-
-constexpr std::size_t kFlood = 61;  // calls within a minute
 
 // Of all that an endpoint refuses: what a request of the agent's has no part in.
 bool is_the_operators(int status) {
@@ -28,8 +27,6 @@ void ModelWatch::take(const CallRecord& call, bool cut, std::uint64_t evidence) 
   if (call.key_refused || (call.status == kDenied && !answered())) return refused(no_key, evidence);
   // It costs nothing and not every endpoint has it: nobody's failure.
   if (call.api == ModelApi::kCountTokens) return;
-  ends_.push_back(call.ended);
-  if (kFlood < ends_.size()) ends_.pop_front();
   const bool ok = kOk <= call.status && call.status < kMultiple;
   // Who has read what it said and leaves it was answered: nobody chooses by that how his run ends.
   if (ok && (call.overrun || call.why.empty() || (call.begun && cut))) {
@@ -46,17 +43,8 @@ void ModelWatch::take(const CallRecord& call, bool cut, std::uint64_t evidence) 
   if (kBad <= call.status && call.status < kServer && !is_busy(call.status) &&
       !is_the_operators(call.status))
     return;  // what was wrong with the request the agent was told
-  if (is_busy(call.status)) no_room(call, status, evidence);
+  if (is_busy(call.status)) tail_ = {status, true, evidence};
   failed(status, is_busy(call.status), evidence);
-}
-
-// Who asks for more than a program that waits between its tries makes its own want of room.
-void ModelWatch::no_room(const CallRecord& call, std::string why, std::uint64_t evidence) {
-  constexpr std::uint64_t kAtOnce = 4;
-  constexpr std::chrono::minutes kWithin{1};
-  tail_ = {std::move(why), true, evidence};
-  flooded_ = flooded_ || kAtOnce < call.under_way ||
-             (ends_.size() == kFlood && call.ended - ends_.front() < kWithin);
 }
 
 void ModelWatch::refused(std::string why, std::uint64_t evidence) {
@@ -67,8 +55,26 @@ void ModelWatch::failed(std::string why, bool busy, std::uint64_t evidence) {
   failed_ = {printable(why, 500), busy, evidence};
 }
 
-// Who leaves before the answer knows how it ends as little as we do: it is not counted.
-void ModelWatch::charged(const CallRecord& call) {
+// A run could make its own want of room, and leave the count by it: by many calls, by many at once,
+// by one much larger than any that was answered (a limit of tokens a minute refuses it for ever).
+void ModelWatch::weigh(const CallRecord& call, std::uint64_t under_way, Millis now) {
+  constexpr std::uint64_t kAtOnce = 4, kLarge = 400'000;
+  constexpr std::size_t kMany = 61;
+  constexpr std::chrono::minutes kWithin{1};
+  const std::uint64_t asked = call.widest_input + call.output;
+  ends_.push_back(now);
+  if (kMany < ends_.size()) ends_.pop_front();
+  if (is_busy(call.status))
+    flooded_ = flooded_ || kAtOnce < under_way ||
+               (ends_.size() == kMany && now - ends_.front() < kWithin) ||
+               std::max(kLarge, 2 * most_answered_) < asked;
+  else if (call.status < kMultiple && call.why.empty())
+    most_answered_ = std::max(most_answered_, asked);
+}
+
+void ModelWatch::charged(const CallRecord& call, std::uint64_t under_way, Millis now) {
+  weigh(call, under_way, now);
+  // A client that left before the answer does not know how the call ends: it is not counted.
   if (call.client_gone || !is_unanswered(call) || call.settled.how == Settlement::How::kReleased)
     return;
   lost_micros_ += call.charged_micros;

@@ -160,6 +160,7 @@ class Exchange {
     }
     strike_out(body, key);
     keep_answer(shared_, body, r_);
+    if (is_busy(head.status)) r_.asked_wait = retry_after(head.fields);
     if (ok) {
       r_.facts = read_answer(in_.api, body, peek_.caches_for_hours);
       r_.tool_calls = told_of(tool_calls_in(in_.api, body));

@@ -65,9 +65,13 @@ struct GatewaySession::Shared {
   // True once, for the session's first call.  barred(): the gateway refused it.
   bool is_first_call() { return !called_.exchange(true); }
   void barred(const std::string& why);
-  // What it was charged, before its client knows; and the cap that holds no further call.
+  // Its charge, before its client knows; and the cap that holds no further call.
   void watch_charge(const CallRecord& call);
   void watch_cap(const MeterDenied& no);
+  bool floods() const {
+    const std::lock_guard lock(mutex_);
+    return watch_.floods();
+  }
   // Was a call of this run?  Then 401 and 403 are of one request, unless the key is refused to us,
   // too: its agent may ask for something else.
   bool answered() const;

@@ -184,39 +184,52 @@ TEST_SUITE("gateway watch") {
 
   TEST_CASE("a run that may have made its provider's want of room itself is judged") {
     using std::chrono::milliseconds;
-    const auto busy = [](const ModelWatch& watch) { return watch.lack().busy; };
+    ModelWatch watch(false);
+    const auto ends = [&](const CallRecord& call, std::uint64_t at_once, milliseconds now) {
+      watch.charged(call, at_once, now);
+      watch.take(call, false, 2);
+    };
+    const auto anew = [&] {
+      watch = ModelWatch(false);
+      ends(call(200), 1, milliseconds(0));
+    };
     CallRecord full = call(429);
     for (const std::uint64_t at_once : {4, 5}) {
-      ModelWatch watch(false);
-      watch.take(call(200), false, 1);
-      full.under_way = at_once;
-      watch.take(full, false, 2);
-      CHECK(busy(watch) == (at_once == 4));
-      full.under_way = 1;
-      watch.take(full, false, 3);
-      CHECK(busy(watch) == (at_once == 4));  // it ran against it then
-      watch.take(call(200), false, 4);
-      watch.take(full, false, 5);
-      CHECK(busy(watch));
+      anew();
+      ends(full, at_once, milliseconds(1));
+      CHECK(watch.lack().busy == (at_once == 4));
+      ends(full, 1, milliseconds(2));
+      CHECK(watch.lack().busy == (at_once == 4));  // it ran against it then
+      CHECK(watch.floods() == (at_once == 5));
+      ends(call(200), 1, milliseconds(3));
+      ends(full, 1, milliseconds(4));
+      CHECK(watch.lack().busy);
     }
     for (const int apart : {900, 1'000}) {
-      ModelWatch watch(false);
-      watch.take(call(200), false, 1);
-      for (int i = 0; i < 200; ++i) {
-        full.ended = milliseconds(i * apart);
-        watch.take(full, false, 2);
-      }
-      CHECK(busy(watch) == (apart == 1'000));
+      anew();
+      for (int i = 1; i < 200; ++i) ends(full, 1, milliseconds(i * apart));
+      CHECK(watch.lack().busy == (apart == 1'000));
+    }
+    CallRecord answered = call(200);
+    answered.widest_input = 250'000;
+    for (const std::uint64_t asked : {400'000, 400'001, 500'000, 500'001}) {
+      CAPTURE(asked);
+      full.widest_input = asked - 1'000;
+      full.output = 1'000;
+      anew();
+      ends(full, 1, milliseconds(1));
+      CHECK(watch.lack().busy == (asked == 400'000));
+      ends(answered, 1, milliseconds(2));
+      ends(full, 1, milliseconds(3));
+      CHECK(watch.lack().busy == (asked != 500'001));
     }
     // Before any answer there is nothing to gain: it had no model (decision 96).
-    ModelWatch none(false);
-    full.under_way = 9;
-    none.take(full, false, 1);
-    CHECK(busy(none));
-    ModelWatch cut(false);
-    cut.take(call(200), false, 1);
-    cut.take(call(429), true, 2);
-    CHECK_FALSE(busy(cut));
+    watch = ModelWatch(false);
+    ends(full, 9, milliseconds(0));
+    CHECK(watch.lack().busy);
+    anew();
+    watch.take(call(429), true, 2);
+    CHECK_FALSE(watch.lack().busy);
   }
 
   TEST_CASE("what was cut with its agent, and what an earlier life heard, is held against nobody") {

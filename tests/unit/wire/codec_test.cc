@@ -232,12 +232,12 @@ TEST_SUITE("wire") {
   }
 
   TEST_CASE("another protocol version is seen before anything is unpacked") {
-    const std::string newer = frame(11, 1, [](Packer& p) { p.pack_map(0); });
-    CHECK(peek_version(newer) == 11);
+    const std::string newer = frame(12, 1, [](Packer& p) { p.pack_map(0); });
+    CHECK(peek_version(newer) == 12);
     CHECK_FALSE(is_spoken(peek_version(newer)));
-    CHECK(refusal(newer) == "protocol version 11 is not spoken here");
-    CHECK(wrong_version(11).reason ==
-          "protocol version 11 is not spoken here (4 to 10): update proctor-worker or proctor");
+    CHECK(refusal(newer) == "protocol version 12 is not spoken here");
+    CHECK(wrong_version(12).reason ==
+          "protocol version 12 is not spoken here (4 to 11): update proctor-worker or proctor");
     CHECK(peek_version(encode(Ack{})) == wire::kVersion);
     CHECK(peek_version("") == 0);
     CHECK(peek_version("\x93") == 0);

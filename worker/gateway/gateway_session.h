@@ -11,6 +11,7 @@
 // Errors: kUnavailable, the socket cannot be had.
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -77,14 +78,15 @@ struct GatewayHooks {
 
 struct GatewayOptions {
   MethodGateway method;
-  ModelAccess access;
+  ModelsFile models;  // has each model of the method
   Secret token;
   std::string ids;  // begins every id at the meter, another in every life of the worker
   GatewayBounds bounds{};
   // Of everything that is told or kept, beside the run's token; may be null.
   std::shared_ptr<const Redactor> redactor{};
-  std::shared_ptr<CassettePlayer> player{};  // answers instead of a provider; may be null
-  bool earlier_calls = false;                // an earlier life of this worker served the same agent
+  // Answer instead of a provider: by the `cassette` of a model.
+  std::map<std::string, std::shared_ptr<CassettePlayer>> players{};
+  bool earlier_calls = false;  // an earlier life of this worker served the same agent
 };
 
 class GatewaySession {

@@ -101,7 +101,7 @@ Result<AgentReport> AttemptRun::work_by_tools(const AgentJob& job, GatewaySessio
   ToolAgentTools tools;
   tools.gateway = dir_ / "gateway";
   tools.token = Secret(token);
-  tools.access = &tools_.models.at(input_.method->gateway->model);
+  tools.access = &tools_.models.at(input_.method->gateway->model().name);
   tools.place = tool_place(job.engine, job.sandbox, job.scratch);
   tools.rules = tool_rules();
   tools.hooks = tool_hooks(gateway, job.sandbox);

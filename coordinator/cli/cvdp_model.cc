@@ -156,7 +156,8 @@ Result<std::optional<CvdpMode>> model_mode(const ModelFlags& flags, const CvdpPl
   return out;
 }
 
-Status take_models(const ModelFlags& flags, const std::vector<GatewayModel>& agents, CvdpPlan& plan) {
+Status take_models(const ModelFlags& flags, const std::vector<GatewayModel>& agents,
+                   CvdpPlan& plan) {
   std::set<std::string> asked;
   std::vector<std::string> names{flags.model, flags.judge};
   for (const GatewayModel& m : agents) names.push_back(m.name);

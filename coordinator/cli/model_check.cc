@@ -153,8 +153,8 @@ constexpr std::uint64_t kFirstInput = 90'000, kUnlimitedOutput = 32'000;
 // The least that one call of its model reserves, as the worker does it (worker/gateway/ceiling.h):
 // what a provider puts around a request, and the lowest limit of output.
 Quantities least_call(const GatewayModel& m, const ModelAccess& access) {
-  const std::uint64_t output = std::min(
-      {access.output_floor, access.max_output, m.output_max.value_or(access.max_output)});
+  const std::uint64_t output =
+      std::min({access.output_floor, access.max_output, m.output_max.value_or(access.max_output)});
   return {1, std::min(access.hidden_input, access.max_input), output, 0};
 }
 
@@ -170,7 +170,8 @@ void note_caps_of_no_call(const Campaign& campaign, const Method& m, const Gatew
   const Result<Tariff> tariff = find_tariff(campaign.cost_model, action_of(model));
   if (!tariff.ok()) return;
   const auto access = models.find(model.name);
-  const Quantities least = least_call(model, access == models.end() ? ModelAccess{} : access->second);
+  const Quantities least =
+      least_call(model, access == models.end() ? ModelAccess{} : access->second);
   const std::uint64_t tokens = least.input_tokens + least.output_tokens;
   const MicroUsd call = worst_price(*tariff, least, CacheUse::kNone);
   const std::string unit = " " + std::string(money_word(campaign.cost_model));
@@ -318,8 +319,7 @@ void check_model_calls(const Campaign& campaign, Diagnostics& out) {
   PromptCheck prompts(campaign, out);
   for (const Method& m : campaign.methods) {
     if (is_program(m))
-      for (const Contract& contract : campaign.contracts)
-        check_network(campaign, m, contract, out);
+      for (const Contract& contract : campaign.contracts) check_network(campaign, m, contract, out);
     for (const GatewayModel& model : m.models()) {
       const Result<Tariff> tariff = find_tariff(campaign.cost_model, action_of(model));
       if (!tariff.ok())
@@ -367,7 +367,8 @@ std::vector<std::string> model_notes(const Campaign& campaign, const std::string
       asked.insert(model.name);
       if (m.gateway) gateway_notes(campaign, m, model, known, out);
     }
-    if (m.gateway || m.kind != Method::Kind::kCommand || caps.empty() || names_the_meter(m)) continue;
+    if (m.gateway || m.kind != Method::Kind::kCommand || caps.empty() || names_the_meter(m))
+      continue;
     out.push_back("the method " + m.name +
                   " is unmetered as far as can be seen here: its caps on " + caps +
                   " count only calls that its program reserves at $PROCTOR_METER, and neither its "

@@ -78,8 +78,8 @@ class Call {
     model_ = method_.find(peek_.model);
     if (model_ == nullptr) {
       Refusal no{Cause::kUnknownModel, "the model \"" + printable(peek_.model, 100) +
-                                           "\" is not this run's: ask for \"" + method_.names("\", \"") +
-                                           "\""};
+                                           "\" is not this run's: ask for \"" +
+                                           method_.names("\", \"") + "\""};
       no.param = "model";
       return bar(no, first);
     }

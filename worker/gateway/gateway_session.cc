@@ -64,9 +64,8 @@ std::size_t unused_calls(const GatewayOptions& options) {
 
 Json opened_json(const GatewayOptions& options) {
   const GatewayModel& first = options.method.model();
-  Json out = {{"model", first.name},
-              {"provider", first.provider},
-              {"pieces", true}};  // how texts are kept
+  Json out = {
+      {"model", first.name}, {"provider", first.provider}, {"pieces", true}};  // how texts are kept
   if (1 < options.method.models.size())
     for (const GatewayModel& m : options.method.models)
       out["models"].push_back({{"name", m.name}, {"provider", m.provider}});

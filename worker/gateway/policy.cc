@@ -56,9 +56,8 @@ void leave_out_tools(ModelApi api, std::string_view body, const BodyPeek& peek,
 PolicyVerdict judge_request(ModelApi api, std::string_view body, const BodyPeek& peek,
                             const GatewayModel& model, const ModelAccess& access) {
   if (!peek.reaches.empty())
-    return refused(peek.reaches,
-                   peek.reaches + ": " + printable(peek.reaches_how, 200) +
-                       " is not allowed in this run: " + peek.reaches_instead);
+    return refused(peek.reaches, peek.reaches + ": " + printable(peek.reaches_how, 200) +
+                                     " is not allowed in this run: " + peek.reaches_instead);
   if (0 < peek.images && !access.image_tokens)
     return refused("messages",
                    "images: nobody has said what one costs with this model (image_tokens)");

@@ -77,8 +77,7 @@ class SessionScene {
     ModelAccess access = shape.access;
     access.api = {ModelApi::kChat,       ModelApi::kCompletions, ModelApi::kResponses,
                   ModelApi::kEmbeddings, ModelApi::kMessages,    ModelApi::kCountTokens};
-    access.url =
-        shape.as == MethodGateway::As::kAnthropic ? provider_.at() : provider_.url();
+    access.url = shape.as == MethodGateway::As::kAnthropic ? provider_.at() : provider_.url();
     if (!shape.url.empty()) access.url = shape.url;
     access.send_as = "provider-model";
     access.hidden_input = 0;

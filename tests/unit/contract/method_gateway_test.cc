@@ -94,8 +94,8 @@ TEST_SUITE("method gateway") {
     for (const HostThing& thing : things_of(m)) needs.insert(thing.feature());
     for (const char* need : {"model:opus", "model:haiku", "model:big", "gateway:anthropic:haiku"})
       CHECK(needs.contains(need));
-    const auto first = read_it(gateway_campaign(
-        "{as: openai, model: small, models: {big: {}, small: {}}}"));
+    const auto first =
+        read_it(gateway_campaign("{as: openai, model: small, models: {big: {}, small: {}}}"));
     REQUIRE_MESSAGE(first.second.empty(), first.second);
     CHECK(first.first.methods.at(0).gateway->names() == "small, big");
   }
@@ -181,9 +181,11 @@ TEST_SUITE("method gateway") {
         {gateway_campaign("{models: {big: {as: openai}}, as: openai}"), "gateway.models.big"},
         {gateway_campaign("{models: {big: {}}, provider: acme, as: openai}"), "gateway.provider"},
         {gateway_campaign("{model: x, models: {big: {}}, as: openai}"), "gateway.model"},
-        {gateway_campaign("{models: {a: {aliases: [\"x-*\"]}, b: {aliases: [\"x-*\"]}}, as: openai}"),
+        {gateway_campaign(
+             "{models: {a: {aliases: [\"x-*\"]}, b: {aliases: [\"x-*\"]}}, as: openai}"),
          "x-*, a name of a and of b"},
-        {gateway_campaign("{models: {a: {aliases: [b]}, b: {}}, as: openai}"), "a name for one model"},
+        {gateway_campaign("{models: {a: {aliases: [b]}, b: {}}, as: openai}"),
+         "a name for one model"},
         {gateway_campaign("{model: big, as: openai}", "kind: noop"), "only the kind \"command\""},
         {gateway_campaign("big"), "gateway"}};
     for (const Row& row : rows) {

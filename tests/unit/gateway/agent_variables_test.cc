@@ -71,7 +71,8 @@ TEST_SUITE("agent variables") {
   TEST_CASE("each of Anthropic's sizes is the model that has its word, or its names") {
     MethodGateway g;
     g.as = MethodGateway::As::kAnthropic;
-    g.models = {{"opus", {}, {}, {}}, {"cheap", {}, {"claude-*"}, {}}, {"s", {}, {"x-sonnet-*"}, {}}};
+    g.models = {
+        {"opus", {}, {}, {}}, {"cheap", {}, {"claude-*"}, {}}, {"s", {}, {"x-sonnet-*"}, {}}};
     auto env = dressed(g);
     CHECK(env.at("ANTHROPIC_MODEL") == "opus");
     CHECK(env.at("ANTHROPIC_DEFAULT_OPUS_MODEL") == "opus");

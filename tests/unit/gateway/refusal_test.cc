@@ -73,7 +73,8 @@ TEST_SUITE("gateway refusals") {
   }
 
   TEST_CASE("the list of models is this run's, in both styles") {
-    const std::vector<GatewayModel> one{{"m", {}, {}, {}}}, two{{"m", {}, {}, {}}, {"a", {}, {}, {}}};
+    const std::vector<GatewayModel> one{{"m", {}, {}, {}}},
+        two{{"m", {}, {}, {}}, {"a", {}, {}, {}}};
     CHECK(model_list(ModelApi::kChat, one) ==
           R"({"data":[{"created":0,"id":"m","object":"model","owned_by":"proctor"}],)"
           R"("object":"list"})");

@@ -358,10 +358,6 @@ Status check_models(const RunOptions& options, const Campaign& campaign) {
         return Error{Errc::kInvalid, "method " + m.name + " asks the model " + model + ", which " +
                                          options.models + " does not name"};
       const ModelAccess& access = known.at(model);
-      if (!m.gateway && !access.cassette.empty())
-        return Error{Errc::kInvalid, "method " + m.name + " asks the model " + model +
-                                         ", which is a recording in " + options.models +
-                                         ": only methods with a gateway run on one"};
       if (m.gateway && access.url.empty() && access.cassette.empty())
         return Error{Errc::kInvalid, "method " + m.name + " has a gateway to the model " + model +
                                          ", which is a program in " + options.models};

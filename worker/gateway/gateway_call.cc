@@ -39,7 +39,8 @@ class Call {
   bool make() {
     if (!judge()) return reply_.keeps();
     if (shared_.breakers.any() && !slow_down()) return reply_.keeps();
-    if (player_ == nullptr && !wait_for_provider()) return reply_.keeps();
+    if (player_ == nullptr && access_->program.empty() && !wait_for_provider())
+      return reply_.keeps();
     if (!reserve()) return reply_.keeps();
     exchange_with_provider({in_, *access_, player_, peek_, usage_asked_, reply_, r_,
                             [this](const Settlement& s) { settle(s); }});

@@ -77,7 +77,10 @@ class Exchange {
     r_.tries = 1;
     machine_.sending();
     machine_.sent();
-    ReplayUpstream upstream(*hit.call);
+    play(*hit.call);
+  }
+  void play(const CassetteCall& call) {
+    ReplayUpstream upstream(call);
     ProviderAnswer answer(upstream, shared_.cut.get());
     const auto total = began_ + access_.total;
     if (!answer.read_head(total)) return fail(answer.why());
@@ -86,8 +89,21 @@ class Exchange {
     relay(answer, "", total);
   }
 
+  void ask_program(const std::string& sent) {
+    const Result<CassetteCall> said = shared_.options.program(access_, sent, [this] {
+      return wait_for_fd(-1, 0, shared_.cut.get(), SteadyClock::now()) == Waited::kStopped;
+    });
+    if (!said.ok()) return fail(said.error().detail);
+    r_.tries = 1;
+    machine_.sending();
+    machine_.sent();
+    if (said->status == 0) return fail(said->answer);
+    play(*said);
+  }
+
   void ask(const std::string& sent) {
     if (player_ != nullptr) return replay();
+    if (!access_.program.empty()) return ask_program(sent);
     const Result<Secret> key = model_key(access_);
     const Result<UpstreamPlace> place = upstream_place(access_.url);
     if (!key.ok() || !place.ok()) {

@@ -4,6 +4,7 @@
 #include "worker/gateway/agent_variables.h"
 #include "worker/gateway/cassette_player.h"
 #include "worker/gateway/secret_rules.h"
+#include "worker/model/program_model.h"
 #include "worker/network/way_out.h"
 #include "worker/shell/attempt_run.h"
 #include "worker/workspace/tree_state.h"
@@ -22,6 +23,15 @@ std::shared_ptr<const Redactor> secrets_redactor(const SandboxSpec& spec, const 
   return std::make_shared<LiteralRedactor>(rules_for_secrets(secrets));
 }
 
+// A single shot asks in chat completions, for exactly what its method says, and waits as long.
+ModelAccess asked_once(ModelAccess access, const ModelCall& call) {
+  access.api = {ModelApi::kChat};
+  access.output_default = access.output_floor = call.max_output_tokens;
+  access.first_byte = access.idle = access.total = call.timeout;
+  access.delta = false;  // no call of it follows another
+  return access;
+}
+
 }  // namespace
 
 // The same in every life of the worker that this attempt sees: its program has it already.
@@ -37,16 +47,19 @@ Result<std::string> AttemptRun::gateway_token() const {
 Result<std::unique_ptr<GatewaySession>> AttemptRun::open_gateway(const SandboxSpec& spec,
                                                                  const fs::path& dir,
                                                                  const std::string& token) {
+  const Method& method = *input_.method;
+  const bool single = method.kind == Method::Kind::kSingleShot;
   GatewayOptions options;
-  options.method = *input_.method->gateway;
+  if (method.gateway) options.method = *method.gateway;
+  options.method.models = method.models();
   for (const GatewayModel& m : options.method.models) {
     const auto access = tools_.models.find(m.name);
-    const bool reached = access != tools_.models.end() &&
-                         (!access->second.url.empty() || !access->second.cassette.empty());
+    const bool reached =
+        access != tools_.models.end() && (single || access->second.program.empty());
     if (!reached || tools_.pool == nullptr)
       return Error{Errc::kInvalid, "the models file of this worker has no URL of the model \"" +
                                        m.name + "\" (proctor-worker --models)"};
-    options.models.insert(*access);
+    options.models[m.name] = single ? asked_once(access->second, method.call) : access->second;
     const std::string& cassette = access->second.cassette;
     if (cassette.empty() || options.players.contains(cassette)) continue;
     PROCTOR_TRY(std::vector<CassetteCall> calls, load_cassette(cassette));
@@ -56,6 +69,14 @@ Result<std::unique_ptr<GatewaySession>> AttemptRun::open_gateway(const SandboxSp
   // An agent that outlived us shows this very folder, with the socket that nobody answers any more.
   std::error_code ignored;
   fs::remove(dir / "socket", ignored);
+  if (single) {
+    options.bounds.drain = Millis(0);  // whoever asked has gone
+    options.program = [task = ProgramTask{contract().id, input_.assignment.replicate}](
+                          const ModelAccess& access, std::string_view body,
+                          const std::function<bool()>& stop) {
+      return ask_program(access, task, body, stop);
+    };
+  }
   options.token = Secret(token);
   options.redactor = secrets_redactor(spec, *input_.method, contract());
   options.earlier_calls = left_program_ != nullptr;

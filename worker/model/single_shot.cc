@@ -130,8 +130,10 @@ class Asking {
                                 std::string_view(answer->body).substr(0, kModelReplyBytes),
                                 Durability::kLazy));
     std::optional<ModelReply> out = read_chat_answer(*answer);
-    if (out->end == Said::kNotNow) --calls_;
-    if (out->end != Said::kAnswered) complain(out->why);
+    if (out->end == Said::kNotNow)
+      --calls_;
+    else if (out->end != Said::kAnswered)
+      complain(out->why);
     return out;
   }
 

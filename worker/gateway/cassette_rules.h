@@ -37,7 +37,7 @@ inline constexpr std::array<CassetteRule, 19> kCassetteRules{{
      R"(\b[0-9]{4}[-/][01][0-9][-/][0-3][0-9](?:[T ][0-2][0-9][:-][0-5][0-9](?:[:-][0-5][0-9](?:[.,][0-9]+)?)?(?: ?(?:Z|UTC|GMT|[+-][0-2][0-9]:?[0-5][0-9]))?)?\b)",
      "<date>"},
     {"English date",
-     R"(\b(?:(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?,? )?(?:[0-9]{1,2} (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)(?:uary|ruary|ch|il|e|y|ust|ember|ober)?|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)(?:uary|ruary|ch|il|e|y|ust|ember|ober)? +[0-9]{1,2})(?:(?:,? +| at )(?:[0-9]{4}|[0-2]?[0-9]:[0-5][0-9](?::[0-5][0-9])?|UTC|GMT))*\b)",
+     R"(\b(?:(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?,? )?(?:[0-9]{1,2} (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)(?:uary|ruary|ch|il|e|y|ust|ember|ober)?,? [0-9]{4}|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)(?:uary|ruary|ch|il|e|y|ust|ember|ober)? +[0-9]{1,2})(?:(?:,? +| at )(?:[0-9]{4}|[0-2]?[0-9]:[0-5][0-9](?::[0-5][0-9])?|UTC|GMT))*\b)",
      "<date>"},
     {"time of day",
      R"(\b[0-2]?[0-9]:[0-5][0-9](?::[0-5][0-9](?:[.,][0-9]+)?(?: ?[AaPp][Mm])?| ?[AaPp][Mm])(?: (?:UTC|GMT))?\b)",

@@ -127,7 +127,7 @@ TEST_SUITE("gateway cassette") {
              {"cd <path> && ls", "cd /tmp/tmp.XW2PUyxmHY && ls", "cd /var/tmp/a/b.c && ls"},
              {"'<path>'", "'/tmp/claude-0/-workspace/9b/scratch'", "'/tmp/x'"},
              {"http://<port>/v1", "http://127.0.0.1:8710/v1", "http://localhost:40123/v1"},
-             {"pid <process>", "pid ==77==", "pid ==12345=="},
+             {"<process> lost", "==77== lost", "==12345== lost"},
              {"<process>", "pid 17711", "PID: 4"},
              {"<process>/fd", "/proc/8/fd", "/proc/70001/fd"},
              {"x\n<process>\n", "x\n[1] 4711\n", "x\n[2] 99\n"},

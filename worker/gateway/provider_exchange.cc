@@ -28,6 +28,7 @@ class Exchange {
       : in_(input.in),
         shared_(in_.shared),
         access_(input.access),
+        player_(input.player),
         bounds_(shared_.options.bounds),
         peek_(input.peek),
         usage_asked_(input.usage_asked),
@@ -49,13 +50,14 @@ class Exchange {
     const std::uint64_t seq =
         listed ? shared_.note("model.response", By::kHarness, response_json(r_)) : 0;
     // A call that a recording lacks says nothing of a provider.
-    if (!shared_.options.player || 0 < r_.replayed) shared_.watch(r_, seq);
+    if (player_ == nullptr || 0 < r_.replayed) shared_.watch(r_, seq);
   }
 
  private:
   // A recording answers, and everything behind is as if a provider had.
   void replay() {
-    auto found = shared_.options.player->take(in_.api, in_.body);
+    auto found = player_->take(
+        in_.api, in_.body, [this](std::string_view text) { return shared_.redacted(text); });
     if (const auto* miss = std::get_if<CassettePlayer::Miss>(&found)) {
       r_.why = miss->text;
       settle_(machine_.failed());
@@ -76,7 +78,10 @@ class Exchange {
     r_.tries = 1;
     machine_.sending();
     machine_.sent();
-    ReplayUpstream upstream(*hit.call);
+    play(*hit.call);
+  }
+  void play(const CassetteCall& call) {
+    ReplayUpstream upstream(call);
     ProviderAnswer answer(upstream, shared_.cut.get());
     const auto total = began_ + access_.total;
     if (!answer.read_head(total)) return fail(answer.why());
@@ -85,8 +90,21 @@ class Exchange {
     relay(answer, "", total);
   }
 
+  void ask_program(const std::string& sent) {
+    const Result<CassetteCall> said = shared_.options.program(access_, sent, [this] {
+      return wait_for_fd(-1, 0, shared_.cut.get(), SteadyClock::now()) == Waited::kStopped;
+    });
+    if (!said.ok()) return fail(said.error().detail);
+    r_.tries = 1;
+    machine_.sending();
+    machine_.sent();
+    if (said->status == 0) return fail(said->answer);
+    play(*said);
+  }
+
   void ask(const std::string& sent) {
-    if (shared_.options.player) return replay();
+    if (player_ != nullptr) return replay();
+    if (!access_.program.empty()) return ask_program(sent);
     const Result<Secret> key = model_key(access_);
     const Result<UpstreamPlace> place = upstream_place(access_.url);
     if (!key.ok() || !place.ok()) {
@@ -173,7 +191,7 @@ class Exchange {
 
   // Before any answer it is; after one it is the call that is refused, unless we are, too.
   bool is_key_refused() {
-    if (shared_.answered() && !shared_.options.player && shared_.may_ask_about_key())
+    if (shared_.answered() && player_ == nullptr && shared_.may_ask_about_key())
       r_.key_status = ask_about_key(shared_.pool, access_, in_.api, shared_.cut.get(),
                                     SteadyClock::now() + bounds_.connect);
     return r_.key_refused = !shared_.answered() || is_key_refusal(r_.key_status);
@@ -234,6 +252,7 @@ class Exchange {
   const GatewayCallInput& in_;
   GatewaySession::Shared& shared_;
   const ModelAccess& access_;
+  CassettePlayer* const player_;
   const GatewayBounds& bounds_;
   const BodyPeek& peek_;
   const bool usage_asked_;

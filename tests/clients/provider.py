@@ -45,10 +45,14 @@ class Log:
             os.fsync(self.file.fileno())
 
 
-def billed(log, **which):
-    """Micro-dollars in all, of lines that have these members."""
-    lines = [json.loads(line) for line in open(log)]
-    return sum(fractions.Fraction(line["micros"]) for line in lines if all(line[k] == v for k, v in which.items()))
+def lines(log):
+    with open(log) as file:
+        return [json.loads(line) for line in file]
+
+
+def billed(of, api=None):
+    """Micro-dollars of these lines; of one API, where it is named."""
+    return sum(fractions.Fraction(line["micros"]) for line in of if api in (None, line["api"]))
 
 
 class Play:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """openai and anthropic of PyPI, unmodified, in a sandbox without a network, through the gateway: whole answers and
 streams, their usage charged, and each stops at its first refusal; and its client mcp, which works by the worker's tools
-in both eras of that protocol, without a workspace of its own.  A provider of our own in this process; the packages
-come from the registry that the environment names, and where none answers the test says that it did not run."""
+in both eras of that protocol, without a workspace of its own.  A provider of our own in this process; the
+packages are those that tests/clients/get has fetched, and where they are not the test says that it did not run."""
 import argparse
 import http.server
 import json
@@ -17,7 +17,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "fault"))
 import faultlib  # noqa: E402
 from campaigns import Campaign  # noqa: E402
 
-PACKAGES = ["openai", "anthropic", "mcp"]
 KEY = "sk-the-operators-own"
 
 OPENAI = '''
@@ -143,19 +142,12 @@ class Provider(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def install(folder):
-    """None: no registry answers."""
-    subprocess.run(["/usr/bin/python3", "-m", "venv", folder], check=True)
-    ran = subprocess.run([folder / "bin/pip", "install", "-q", "--retries", "1", "--timeout", "20", *PACKAGES], capture_output=True, text=True)
-    return folder if ran.returncode == 0 else None
-
-
-def write_campaign(folder, venv, url):
+def write_campaign(folder, clients, url):
     methods = [f"""name: {name}
     kind: command
-    command: /opt/clients/bin/python "$PROCTOR_METHOD/{name}_agent.py"
+    command: clients-python "$PROCTOR_METHOD/{name}_agent.py"
     files: [{name}_agent.py]
-    environment: {{toolchains: [{{path: "{venv}", at: /opt/clients}}]}}
+    environment: {{toolchains: [{{path: "{clients}", at: /opt/clients}}]}}
     gateway: {{model: {model}, as: {api}}}"""
                for name, model, api in (("openai", "big", "openai"), ("anthropic", "opus", "anthropic"), ("mcp", "big", "openai, tools: enforced"))]
     camp = faultlib.make_template(folder, methods=methods, slots=1, budget='global: "1.00", run: "0.05"', policy="wall: 3m")
@@ -215,20 +207,18 @@ def main():
     options = argparse.ArgumentParser()
     options.add_argument("--proctor", required=True)
     options.add_argument("--work", required=True)
-    options.add_argument("--venv", help="one that is there already")
     o = options.parse_args()
+    found = subprocess.run([faultlib.TOP / "tests/clients/get", "--where"], capture_output=True, text=True)
+    if found.returncode != 0:
+        print(f"did not run: gateway_clients: {found.stdout.strip()}")
+        return
     folder = pathlib.Path(o.work).absolute()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    venv = pathlib.Path(o.venv) if o.venv else install(folder / "venv")
-    if venv is None:
-        shutil.rmtree(folder)
-        print("did not run: gateway_clients: there is no registry that has openai, anthropic and mcp")
-        return
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Provider)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     programs = faultlib.Programs(pathlib.Path(o.proctor).parent)
-    with Campaign(programs, at=folder, keep=True, write=write_campaign, venv=venv, url=f"http://127.0.0.1:{server.server_port}") as campaign:
+    with Campaign(programs, at=folder, keep=True, write=write_campaign, clients=found.stdout.strip(), url=f"http://127.0.0.1:{server.server_port}") as campaign:
         campaign.proctor("run", "--models", campaign.camp / "models.yaml")
         judge(campaign)
         campaign.problems = []

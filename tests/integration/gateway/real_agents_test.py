@@ -7,8 +7,6 @@ whose bill is what was charged, to the micro-dollar.
 The clients are those that tests/clients/get has fetched; where they are not the test says why it did not run."""
 import argparse
 import csv
-import io
-import json
 import pathlib
 import shutil
 import subprocess
@@ -65,38 +63,45 @@ def said_by(folder):
     return "\n".join(f"-- {f}\n{f.read_text(errors='replace')[-1500:]}" for f in files if f.exists())
 
 
-def judge(campaign, agents, log):
-    problems, charged, calls = [], 0, 0
-    known = attempts(campaign.camp)
+def judge(camp, agents):
+    """What is wrong with its outcomes; micro-dollars that were charged, calls that were counted, and those of a recording."""
+    problems, charged, calls, replayed = [], 0, 0, 0
+    known = attempts(camp)
     for task in TASKS:
         for method, should in [("noop", "failure"), ("reference", "success"), *((agent, "success") for agent in agents)]:
             if (task, method) not in known:
                 problems.append(f"{task}/{method} was not run")
                 continue
             report, folder = known[(task, method)]
-            metered = report["usage"].get("metered", {})
-            print(f"{task:13} {method:15} {report['outcome']:8} {report['termination']['code']:10} calls {metered.get('model_calls', 0):3}"
-                  f"  {metered.get('priced_micros', 0) / 1e6:.6f} USD")
-            if report["outcome"] != should or report["identity"]["attempt"] != 1:
+            usage = report["usage"]
+            asked, micros = usage["model_calls"], usage["metered"].get("priced_micros", 0)
+            print(f"{task:13} {method:15} {report['outcome']:8} {report['termination']['code']:10} {asked:3} calls {micros / 1e6:.6f} USD")
+            if (report["outcome"], report["termination"]["code"], report["identity"]["attempt"]) != (should, "completed", 1):
                 problems.append(f"{task}/{method}: {report['outcome']}, {report['termination']}\n{said_by(folder)}")
-            if method in agents and not metered.get("model_calls"):
-                problems.append(f"{task}/{method} asked no model")
-            charged += metered.get("priced_micros", 0)
-            calls += metered.get("model_calls", 0)
-    bill = provider.billed(log)
-    lines = [json.loads(line) for line in open(log)]
+            if bool(asked) != (method in agents):
+                problems.append(f"{task}/{method} asked a model {asked} times")
+            charged, calls, replayed = charged + micros, calls + asked, replayed + usage["metered"].get("replayed_calls", 0)
+    return problems, charged, calls, replayed
+
+
+def judge_bill(camp, agents, log, charged, calls):
+    """The provider's own log and the report say the same."""
+    problems, lines = [], provider.lines(log)
+    bill = provider.billed(lines)
     if charged != bill:
         problems.append(f"{charged} micro-dollars were charged, and the provider billed {bill}")
     if calls != len(lines) or any(line["status"] != 200 for line in lines):
         problems.append(f"{calls} calls were counted, and the provider answered {len(lines)}")
-    return problems, charged, calls
-
-
-def rows_of_report(campaign, agents):
-    """The report has a row for each method, and compares the agents."""
-    text = campaign.proctor("report", "--csv", check=True).stdout
-    rows = list(csv.DictReader(io.StringIO(text)))
-    return rows
+    with (camp / "reports/costs.csv").open(newline="") as file:
+        rows = {(row["by"], row["name"]): row for row in csv.DictReader(file)}
+    sums = {"all": rows[("all", "all")], **{agent: rows.get(("method", agent)) for agent in agents}}
+    for name, row in sums.items():
+        if row is None or int(row["successes"]) < len(TASKS) or int(row["model_calls"]) == 0:
+            problems.append(f"the report's row of {name}: {row}")
+    for name, api in (("all", None), ("codex", "responses")):  # whoever alone speaks one API has the bill of that one
+        if name in sums and round(float(sums[name]["model_usd"]) * 1e6) != provider.billed(lines, api):
+            problems.append(f"the report has {sums[name]['model_usd']} USD for {name}, and the provider billed {provider.billed(lines, api)} micro-dollars")
+    return problems
 
 
 def main():
@@ -107,7 +112,7 @@ def main():
     o = options.parse_args()
     found = subprocess.run([TOP / "tests/clients/get", "--where"], capture_output=True, text=True)
     if found.returncode != 0:
-        print(f"did not run: real_agents: {found.stdout.strip()}")
+        print(f"did not run: gateway_real_agents: {found.stdout.strip()}")
         return 0
     folder = pathlib.Path(o.work).absolute()
     shutil.rmtree(folder, ignore_errors=True)
@@ -119,7 +124,13 @@ def main():
                   clients=found.stdout.strip(), url=f"http://127.0.0.1:{server.server_port}") as campaign:
         ran = campaign.proctor("run", "--models", campaign.camp / "models.yaml")
         print(ran.stdout[-3000:], ran.stderr[-3000:])
-        problems, charged, calls = judge(campaign, o.agents, log)
+        problems, charged, calls, _ = judge(campaign.camp, o.agents)
+        problems += judge_bill(campaign.camp, o.agents, log, charged, calls)
+        (folder / "key").unlink()
+        (folder / "providers.ini").unlink()
+        told = subprocess.run(["grep", "-rl", KEY, folder], capture_output=True, text=True).stdout
+        problems += [f"the operator's key is in {told}"] if told else []
+        problems += faultlib.auditors(campaign.programs, campaign.camp) + campaign.left()
         return campaign.verdict(problems, charged_micros=charged, calls=calls)
 
 

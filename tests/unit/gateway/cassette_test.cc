@@ -204,7 +204,7 @@ TEST_SUITE("gateway cassette") {
     std::istringstream lines(*text);
     std::size_t pairs = 0, plain = 0;
     for (std::string first, second; std::getline(lines, first) && std::getline(lines, second);) {
-      const Json a = must(parse_json(first)), b = must(parse_json(second));
+      const Json a = testing::must(parse_json(first)), b = testing::must(parse_json(second));
       CAPTURE(a["client"]);
       CAPTURE(a["call"]);
       REQUIRE(a["call"] == b["call"]);

@@ -7,6 +7,9 @@ whose bill is what was charged, to the micro-dollar.
 The clients are those that tests/clients/get has fetched; where they are not the test says why it did not run."""
 import argparse
 import csv
+import datetime
+import hashlib
+import json
 import pathlib
 import shutil
 import subprocess
@@ -104,11 +107,55 @@ def judge_bill(camp, agents, log, charged, calls):
     return problems
 
 
+def as_of_yesterday(cassette):
+    """The recording as if it had been made a day ago; each call has the digest of what it says."""
+    today = datetime.datetime.now(datetime.timezone.utc).date()
+    pieces, out, moved = [], [], 0
+    for line in cassette.read_text().splitlines():
+        said = json.loads(line)
+        if "piece" in said:
+            moved += said["piece"].count(str(today))
+            said["piece"] = said["piece"].replace(str(today), str(today - datetime.timedelta(days=1)))
+            pieces.append(said["piece"].encode())
+        elif "call" in said:
+            request, answer = (b"".join(pieces[i] for i in said[part]) for part in ("request", "answer"))
+            said["digest"] = hashlib.sha256(b"%d " % len(request) + request + answer).hexdigest()
+        out.append(json.dumps(said, ensure_ascii=False, separators=(",", ":")))
+    cassette.write_text("\n".join(out) + "\n")
+    return moved
+
+
+def play_again(campaign, folder, made, calls):
+    """The same campaign, fresh, a day later, without the provider: every call is answered, and costs nothing."""
+    cassette = folder / "calls.jsonl"
+    campaign.proctor("cassette record", "--output", cassette, check=True)
+    if as_of_yesterday(cassette) == 0:
+        return ["no request had the date in it"]
+    with Campaign(campaign.programs, at=folder / "again", keep=True, write=write_campaign, **made, url="http://127.0.0.1:1") as again:
+        (again.camp / "models.yaml").write_text("models:\n" + "".join(
+            f'  "{model}": {{cassette: "{cassette}", api: [{api}]}}\n'
+            for model, api in (("gpt-5.6-sol", "chat, responses"), ("claude-opus-5-5", "messages, count_tokens"))))
+        ran = again.proctor("run", "--models", again.camp / "models.yaml")
+        problems, charged, asked, replayed = judge(again.camp, made["agents"])
+        if (charged, asked, replayed) != (0, calls, calls):
+            problems.append(f"of {calls} recorded calls {asked} were asked again, {replayed} of the recording, for {charged} micro-dollars")
+        for path in again.camp.glob("runs/*/*/r*/attempt-*/events.jsonl"):
+            for line in path.read_text().splitlines():
+                event = json.loads(line)
+                if event["type"] == "cassette.divergence" or event["type"] == "gateway.closed" and event["payload"].get("cassette_unused"):
+                    problems.append(f"{path.parent}: {json.dumps(event['payload'])[:600]}")
+        if problems:
+            print(ran.stderr[-3000:])
+        again.problems = problems
+    return problems
+
+
 def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--proctor", required=True)
     options.add_argument("--work", required=True)
     options.add_argument("--agents", nargs="+", default=AGENTS)
+    options.add_argument("--cassettes", action="store_true", help="then record it and play it again")
     o = options.parse_args()
     found = subprocess.run([TOP / "tests/clients/get", "--where"], capture_output=True, text=True)
     if found.returncode != 0:
@@ -120,12 +167,15 @@ def main():
     log = folder / "bill.jsonl"
     server = provider.serve(script(), PRICES, log, KEY)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    with Campaign(faultlib.Programs(pathlib.Path(o.proctor).parent), at=folder, keep=True, write=write_campaign, agents=o.agents,
-                  clients=found.stdout.strip(), url=f"http://127.0.0.1:{server.server_port}") as campaign:
+    made = {"agents": o.agents, "clients": found.stdout.strip()}
+    with Campaign(faultlib.Programs(pathlib.Path(o.proctor).parent), at=folder, keep=True, write=write_campaign, **made,
+                  url=f"http://127.0.0.1:{server.server_port}") as campaign:
         ran = campaign.proctor("run", "--models", campaign.camp / "models.yaml")
         print(ran.stdout[-3000:], ran.stderr[-3000:])
         problems, charged, calls, _ = judge(campaign.camp, o.agents)
         problems += judge_bill(campaign.camp, o.agents, log, charged, calls)
+        if o.cassettes and not problems:
+            problems += play_again(campaign, folder, made, calls)
         (folder / "key").unlink()
         (folder / "providers.ini").unlink()
         told = subprocess.run(["grep", "-rl", KEY, folder], capture_output=True, text=True).stdout

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The campaigns of examples/agents with the agents that people have, unmodified, in a sandbox without a network: Codex, Claude
-Code, mini-swe-agent, scripts on openai, anthropic and LiteLLM, and Proctor's own tool_loop, against each other over two tasks of
-the quickstart, under one envelope.  The user's one file, providers.ini, points to a scripted provider (tests/clients/provider.py),
-whose bill is what was charged, to the micro-dollar.
+"""Runs the campaigns of examples/agents: Codex, Claude Code, mini-swe-agent, scripts on openai, anthropic and LiteLLM, and
+Proctor's own tool_loop, unmodified and against each other, over two tasks of the quickstart under one envelope.  The user's one
+file, providers.ini, points to the scripted provider of tests/clients/provider.py.  Its bill must be what was charged, to the
+micro-dollar.
 
-The clients are those that tests/clients/get has fetched; where they are not the test says why it did not run."""
+tests/clients/get installs the clients; without them the test says why it did not run."""
 import argparse
 import csv
 import datetime
@@ -36,8 +36,12 @@ def script():
             for task, (match, test) in TASKS.items()]
 
 
+def make(camp, agents, folder, clients):
+    subprocess.run([TOP / "examples/agents/make", camp, *agents, "--providers", folder / "providers.ini", "--clients", clients], check=True)
+
+
 def write_campaign(folder, agents, clients, url):
-    """What a user does: the one file, and `make`."""
+    """Does what a user does: edits the one file and calls `make`."""
     key = folder / "key"
     key.write_text(KEY)
     key.chmod(0o600)
@@ -47,7 +51,7 @@ def write_campaign(folder, agents, clients, url):
         parts.append(f"[{name}]\nmodel = {model}\nurl = {at}\nkey_file = {key}\n{prices}")
     (folder / "providers.ini").write_text("\n".join(parts))
     camp = folder / "camp"
-    subprocess.run([TOP / "examples/agents/make", camp, *agents, "--providers", folder / "providers.ini", "--clients", clients], check=True)
+    make(camp, agents, folder, clients)
     text = (camp / "campaign.yaml").read_text()
     assert "\nreplicates: 2\n" in text, text
     (camp / "campaign.yaml").write_text(text.replace("\nreplicates: 2\n", "\nreplicates: 1\nretries: {park_after: 1}\n"))
@@ -55,19 +59,19 @@ def write_campaign(folder, agents, clients, url):
 
 
 def attempts(camp):
-    """(task, method): the report of the last attempt, and its folder."""
+    """By (task, method): the report of the last attempt and its folder."""
     return {tuple(report["identity"]["run_name"].split("/")[:2]): (report, folder)
             for _, (report, folder) in sorted(faultlib.reports(camp).items())}
 
 
 def said_by(folder):
-    """The end of what an agent said, for the reader of a failure."""
+    """The end of an agent's output, to explain a failure."""
     files = [folder / "agent/stdout", folder / "agent/stderr"]
     return "\n".join(f"-- {f}\n{f.read_text(errors='replace')[-1500:]}" for f in files if f.exists())
 
 
 def judge(camp, agents):
-    """What is wrong with its outcomes; micro-dollars that were charged, calls that were counted, and those of a recording."""
+    """Problems with the outcomes; sums of micro-dollars charged, of calls, and of calls that a recording answered."""
     problems, charged, calls, replayed = [], 0, 0, 0
     known = attempts(camp)
     for task in TASKS:
@@ -101,7 +105,7 @@ def judge_bill(camp, agents, log, charged, calls):
     for name, row in sums.items():
         if row is None or int(row["successes"]) < len(TASKS) or int(row["model_calls"]) == 0:
             problems.append(f"the report's row of {name}: {row}")
-    for name, api in (("all", None), ("codex", "responses")):  # whoever alone speaks one API has the bill of that one
+    for name, api in (("all", None), ("codex", "responses")):  # only Codex speaks that API
         if name in sums and round(float(sums[name]["model_usd"]) * 1e6) != provider.billed(lines, api):
             problems.append(f"the report has {sums[name]['model_usd']} USD for {name}, and the provider billed {provider.billed(lines, api)} micro-dollars")
     return problems
@@ -170,6 +174,10 @@ def main():
     made = {"agents": o.agents, "clients": found.stdout.strip()}
     with Campaign(faultlib.Programs(pathlib.Path(o.proctor).parent), at=folder, keep=True, write=write_campaign, **made,
                   url=f"http://127.0.0.1:{server.server_port}") as campaign:
+        for agent in o.agents:
+            alone = folder / "alone" / agent
+            make(alone, [agent], folder, made["clients"])
+            subprocess.run([campaign.programs.proctor, "check", alone, "--models", alone / "models.yaml"], check=True, stdout=subprocess.DEVNULL)
         ran = campaign.proctor("run", "--models", campaign.camp / "models.yaml")
         print(ran.stdout[-3000:], ran.stderr[-3000:])
         problems, charged, calls, _ = judge(campaign.camp, o.agents)

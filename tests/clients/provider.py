@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""A provider of models for tests: OpenAI's chat completions and responses and Anthropic's messages, whole and streamed.
+"""Plays a provider of models: OpenAI's chat completions and responses and Anthropic's messages, whole and streamed.
 
   provider.py --script FILE --prices FILE --log FILE [--key KEY] [--port N] [--fail HOW --at N[,N...]]
 
-Its first line of output is its address.  It solves the tasks of its script, by the tool that the client offers: FILE is a JSON
-list of {"match": a text of the request, "patch": what solves that task, "test": a command}.  What it says depends on nothing but
-the request, so that a client which asks again hears the same.
+The first line of output is its address.  It solves the tasks of its script with the tool that the client offers.  The script
+is a JSON list of {"match": a text of the request, "patch": the solution, "test": a command}.  An answer depends on the request
+alone, so a client that asks again hears the same.
 
-Prices are {"MODEL": {"input": USD for a million tokens, "cache_read": .., "cache_write": .., "output": ..}}.  Each answer is
-billed: a line of the log, which is on the disk before the answer goes out, has `n`, `api`, `model`, `usage`, `micros` (an exact
-decimal, of millionths of a dollar) and `status`; what fails has 0 there.  HOW: an HTTP status, `429+2` (with retry-after: 2),
-`close` (no answer) or `cut` (an answer that ends in its middle); N: which requests, from 1.
+Prices are {"MODEL": {"input": USD for a million tokens, "cache_read": .., "cache_write": .., "output": ..}}.  The log has a line
+for each answer: `n`, `api`, `model`, `usage`, `micros` (an exact fraction of millionths of a dollar; 0 if it failed) and
+`status`.  The line is on the disk before the answer goes out.  HOW is an HTTP status, `429+2` (with retry-after: 2), `close` (no
+answer) or `cut` (an answer that ends in its middle); N counts requests from 1.
 """
 import argparse
 import fractions
@@ -19,12 +19,12 @@ import json
 import os
 import threading
 
-WHOLE = 1000  # tokens of a cache come in thousands, so that prices like 0.4 for a million make whole micro-dollars
+WHOLE = 1000  # cached tokens are counted in thousands: a price like 0.4 for a million then makes whole micro-dollars
 DONE = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"  # how mini-swe-agent ends
 
 
 class Log:
-    """The bill."""
+    """The provider's bill; thread-safe."""
 
     def __init__(self, path, prices):
         self.file, self.prices = open(path, "a"), prices
@@ -56,7 +56,7 @@ def billed(of, api=None):
 
 
 class Play:
-    """What comes next in one conversation: `results` of tools are there, so many calls were made."""
+    """The next step of a conversation that has `results` of tools so far."""
 
     def __init__(self, script, text, results):
         self.task = next((task for task in script if task["match"] in text), None)
@@ -64,7 +64,7 @@ class Play:
         self.mini = DONE.split()[-1] in text
 
     def next(self, tools):
-        """(tool, arguments), or None: there is nothing left to do."""
+        """(tool, arguments), or None if the work is done."""
         if self.task is None or not tools:
             return None
         if "advance_stage" in tools:  # Proctor's own tools
@@ -79,7 +79,7 @@ class Play:
 
 
 def usage_of(size, turn, words):
-    """Tokens of a request of `size` bytes: a quarter of them, most of which a cache has from the second turn on."""
+    """Tokens of a request of `size` bytes: a quarter of the bytes.  From the second turn on a cache has most of them."""
     total = size // 4 + 1
     cached = min(total, size // 5) // WHOLE * WHOLE if turn else 0
     written = total // 2 // WHOLE * WHOLE if turn == 0 else 0
@@ -154,7 +154,7 @@ class Provider(http.server.BaseHTTPRequestHandler):
     def settle(self, body, turn, words):
         usage = usage_of(self.size, turn, words)
         if self.api != "messages":
-            usage["input"] += usage.pop("cache_write")  # unknown to OpenAI's prices
+            usage["input"] += usage.pop("cache_write")  # OpenAI does not bill it apart
         self.bill(body, {} if self.fault == "cut" else usage, self.fault or 200)
         return usage
 
@@ -185,7 +185,7 @@ class Provider(http.server.BaseHTTPRequestHandler):
         items = [i for i in body["input"] if isinstance(i, dict)]
         turn = sum(i.get("type", "").endswith("_output") for i in items)
         tools = [t.get("name") for t in body.get("tools", [])]
-        # The newer models of Codex have their tools in an item, and a program in JavaScript calls them.
+        # Codex sends newer models its tools in an item; the model calls them by a program in JavaScript.
         program = any(i.get("type") == "additional_tools" for i in items)
         call = Play(self.server.script, json.dumps(body), turn).next(["exec"] if program else tools)
         item = {"type": "message", "id": f"msg_{turn}", "role": "assistant", "content": [{"type": "output_text", "text": "It is done.", "annotations": []}]}
@@ -230,7 +230,7 @@ class Provider(http.server.BaseHTTPRequestHandler):
 
 
 def serve(script, prices, log, key="", port=0, fail="", at=(), handler=Provider):
-    """A server that answers when its serve_forever() runs."""
+    """Opens the server; it answers while its serve_forever() runs."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
     server.daemon_threads = True
     server.script, server.log, server.key, server.fail, server.at = script, Log(log, prices), key, fail, set(at)

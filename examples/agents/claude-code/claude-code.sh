@@ -1,4 +1,4 @@
 #!/bin/sh
-# Without this flag (or --allowedTools) it may use no tool and ends without a change.  The user of a sandbox may be root,
-# which the flag is refused to where IS_SANDBOX is not set.
+# Without the flag (or --allowedTools) Claude Code may use no tool, changes nothing and ends with 0.  It refuses the flag to
+# root, which agents are in some sandboxes, unless IS_SANDBOX is set.
 exec claude -p --dangerously-skip-permissions "$PROCTOR_BRIEFING" < /dev/null

@@ -193,6 +193,7 @@ class Call {
         }
         if (const auto* granted = std::get_if<MeterGranted>(&*answer)) {
           turn_->begin();
+          if (shared_.hooks.cover) shared_.hooks.cover();  // others need not wait for it
           note_grant(fit, *granted, since, why, tries);
           return true;
         }

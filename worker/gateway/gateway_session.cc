@@ -124,7 +124,7 @@ std::chrono::milliseconds GatewaySession::Shared::refused_again() {
 }
 
 std::string GatewaySession::Shared::redacted(std::string_view text) const {
-  const std::string own = LiteralRedactor({{"token", options.token.reveal()}}).apply(text);
+  std::string own = own_token.apply(text);
   return options.redactor ? options.redactor->apply(own) : own;
 }
 

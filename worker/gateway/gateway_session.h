@@ -60,6 +60,8 @@ using GatewayOperation = std::variant<MeterFit, MeterCharge, MeterRelease>;
 
 struct GatewayHooks {
   std::function<Result<MeterAnswer>(const GatewayOperation&)> meter;
+  // May be empty.  Waits until what was granted counts; the call is made after that.
+  std::function<void()> cover{};
   std::function<std::string()> status;  // of the meter, one line
   std::function<void(const CallCounts&)> count;
   // An event of the run's trace, of the agent's doing or of ours; its seq.

@@ -38,13 +38,13 @@ class Exchange {
         machine_(in_.api, access_.errors_are_free, r_.limit) {}
 
   void make() {
-    const std::string sent = spliced(in_.body, r_.edits);
+    std::string sent = spliced(in_.body, r_.edits);
     keep_request(shared_, in_.body, peek_, r_);
-    r_.sent_digest = sha256(sent).hex();
+    r_.sent_digest = r_.edits.empty() ? r_.digest : sha256(sent).hex();
     const bool listed = in_.number <= kWatchedCalls;
     if (listed) shared_.note("model.request", By::kAgent, request_json(r_));
     began_ = SteadyClock::now();
-    ask(sent);
+    ask(std::move(sent));
     r_.wall_us = micros_since(began_);
     if (r_.client_gone) shared_.count([](GatewaySums& s) { ++s.clients_gone; });
     const std::uint64_t seq =
@@ -102,7 +102,7 @@ class Exchange {
     play(*said);
   }
 
-  void ask(const std::string& sent) {
+  void ask(std::string sent) {
     if (player_ != nullptr) return replay();
     if (!access_.program.empty()) return ask_program(sent);
     const Result<Secret> key = model_key(access_);
@@ -114,8 +114,9 @@ class Exchange {
       refuse_upstream("the operator's key of this model cannot be had");
       return;
     }
-    const std::string head =
-        provider_head({*place, *key, access_.auth, in_.api, in_.head, r_.user_agent, sent.size()});
+    // In one piece: a provider is not woken twice.
+    sent.insert(0, provider_head({*place, *key, access_.auth, in_.api, in_.head, r_.user_agent,
+                                  sent.size()}));
     const auto total = began_ + access_.total;
     bool fresh = false;
     for (;;) {
@@ -125,8 +126,7 @@ class Exchange {
       if (!upstream.ok()) return fail(upstream.error().detail);
       machine_.sending();
       const auto send_until = std::min(total, SteadyClock::now() + access_.first_byte);
-      if (!(*upstream)->write(head, shared_.cut.get(), send_until) ||
-          !(*upstream)->write(sent, shared_.cut.get(), send_until)) {
+      if (!(*upstream)->write(sent, shared_.cut.get(), send_until)) {
         if (fresh) return fail("the connection to the provider broke");
         fresh = true;  // one that was kept may have been half dead
         machine_.again();

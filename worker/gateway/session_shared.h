@@ -31,12 +31,14 @@ struct GatewaySession::Shared {
       : options(std::move(o)),
         hooks(std::move(h)),
         pool(p),
+        own_token({{"token", options.token.reveal()}}),
         breakers(options.method.breakers, hooks),
         watch_(options.earlier_calls) {}
 
   const GatewayOptions options;
   const GatewayHooks hooks;
   UpstreamPool& pool;
+  const LiteralRedactor own_token;
   SessionBreakers breakers;
   UniqueFd closing;  // readable when no further request is taken
   UniqueFd cut;      // ... when everything ends now

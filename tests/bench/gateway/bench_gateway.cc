@@ -78,6 +78,7 @@ class Attempt {
   GatewayHooks hooks() {
     GatewayHooks hooks;
     hooks.meter = [this](const GatewayOperation& o) { return meter_.act_for_agent(o); };
+    hooks.cover = [this] { meter_.cover(); };
     hooks.status = [this] { return meter_.status_line(); };
     hooks.count = [this](const CallCounts& seen) { meter_.count_calls(seen); };
     hooks.note = [this](std::string_view type, GatewayHooks::By by, const Json& payload) {

@@ -1,6 +1,9 @@
 // What calls cost, however they end.
 #include <sys/stat.h>
 
+#include <atomic>
+#include <future>
+
 #include "tests/integration/gateway/session_scene.h"
 #include "tests/support/json_tools.h"
 
@@ -304,6 +307,26 @@ TEST_SUITE("gateway session") {
     clients.clear();
     CHECK(served == 20);
     CHECK(scene.spent() == 20 * 100);
+  }
+
+  TEST_CASE("a call is made when its money counts, and no other call waits for that") {
+    std::atomic<int> covers{0};
+    std::promise<void> disk;
+    SessionScene::Shape shape;
+    shape.cover = [&, synced = disk.get_future().share()] {
+      const bool first = covers++ == 0;
+      covers.notify_all();
+      if (first) synced.wait();
+    };
+    SessionScene scene(shape, [](const auto&, std::size_t) { return chat_answer("hello", 8, 9); });
+    auto first = std::async(std::launch::async, [&] { return scene.ask(kChat, chat(100)).status; });
+    covers.wait(0);
+    CHECK(scene.ask(kChat, chat(100)).status == 200);
+    CHECK(scene.provider().heard().size() == 1);
+    disk.set_value();
+    CHECK(first.get() == 200);
+    CHECK(scene.provider().heard().size() == 2);
+    CHECK(scene.spent() == 2 * (8 + 9 * 10));
   }
 
   TEST_CASE("a list of prompts is reserved for every one of them, and fits or is not granted") {

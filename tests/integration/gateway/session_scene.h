@@ -61,6 +61,7 @@ class SessionScene {
     Breakers breakers{};
     ProviderStreak::Rule streak{};
     std::function<std::optional<WorkspaceLook>()> look{};
+    std::function<void()> cover{};
   };
 
   SessionScene(const Shape& shape, ProviderServer::Script script)
@@ -107,6 +108,7 @@ class SessionScene {
     };
     hooks.cap_reached = [](std::uint64_t) {};
     hooks.look = shape.look;
+    hooks.cover = shape.cover;
     hooks.stop = [this](std::string_view cap, const std::string& why, std::uint64_t) {
       const std::lock_guard lock(meter_mutex_);
       meter_.order_stop(std::string(cap), why);

@@ -56,8 +56,8 @@ class Exchange {
  private:
   // A recording answers, and everything behind is as if a provider had.
   void replay() {
-    auto found = player_->take(
-        in_.api, in_.body, [this](std::string_view text) { return shared_.redacted(text); });
+    auto found = player_->take(in_.api, in_.body,
+                               [this](std::string_view text) { return shared_.redacted(text); });
     if (const auto* miss = std::get_if<CassettePlayer::Miss>(&found)) {
       r_.why = miss->text;
       settle_(machine_.failed());

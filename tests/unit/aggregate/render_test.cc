@@ -252,10 +252,10 @@ TEST_SUITE("aggregate") {
     CHECK(has(render_progress_text(report), "beta: unmetered"));
     const auto runs = records(render_runs_csv(report));
     const auto costs = records(render_costs_csv(report));
-    CHECK(runs[1].at(runs[0].size() - 20) == "700");
-    CHECK(costs[1].at(costs[0].size() - 14) == "0.050000");
+    CHECK(runs[1].at(runs[0].size() - 22) == "700");
+    CHECK(costs[1].at(costs[0].size() - 16) == "0.050000");
     const auto rows = records(render_csv(report));
-    CHECK(rows[2].at(rows[0].size() - 20) == "1");
+    CHECK(rows[2].at(rows[0].size() - 23) == "1");
   }
 
   TEST_CASE("what models were used for is told by method and stratum, where any was called") {

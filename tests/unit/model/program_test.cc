@@ -11,16 +11,21 @@ using End = ModelReply::End;
 
 namespace {
 
-Result<CassetteCall> run(
-    const std::string& script, std::chrono::milliseconds timeout = 20s,
+Result<CassetteCall> run_program(
+    std::vector<std::string> argv, std::chrono::milliseconds timeout = 20s,
     const std::function<bool()>& stop = [] { return false; }, std::size_t user_bytes = 4) {
   ModelAccess access;
-  access.program = {"sh", "-c", script};
+  access.program = std::move(argv);
   access.total = timeout;
   // As the gateway sends it: with the limit that it granted.
   Json body = parse_json(chat_body({"m", "system", std::string(user_bytes, 'u')})).value();
   body[access.output_limit] = 100;
   return ask_program(access, {"task", 2}, body.dump(), stop);
+}
+
+template <class... More>
+Result<CassetteCall> run(const std::string& script, More... more) {
+  return run_program({"sh", "-c", script}, more...);
 }
 
 ModelReply read(const Result<CassetteCall>& said) {
@@ -59,11 +64,7 @@ TEST_SUITE("model program") {
     CHECK(failed->answer.find("sad") != std::string::npos);
     CHECK(run("sleep 60", 100ms)->status == 0);
     CHECK(run("sleep 60", 20s, [] { return true; })->status == 0);
-    ModelAccess absent;
-    absent.program = {"/no/such/program"};
-    CHECK_FALSE(ask_program(absent, {}, R"({"messages":[{"content":""},{"content":""}]})", [] {
-                  return false;
-                }).ok());
+    CHECK_FALSE(run_program({"/no/such/program"}).ok());
   }
 
   TEST_CASE("of 100 MB no more is kept than shows that it is too much") {

@@ -189,14 +189,16 @@ def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--proctor", required=True)
     options.add_argument("--work", required=True)
-    options.add_argument("--name", default="gateway_errors")
-    options.add_argument("--clients", default=",".join(c.name for c in CLIENTS))
-    options.add_argument("--errors", default=",".join(ERRORS))
+    options.add_argument("--all", action="store_true", help="all clients and all errors")
+    options.add_argument("--clients", default="openai,claude-code")
+    options.add_argument("--errors", default="500,429+1,cut")
     options.add_argument("--at", type=int, default=2, help="which request meets it, from 1")
     o = options.parse_args()
-    got = subprocess.run([TESTS / "clients/get"], stdout=subprocess.PIPE, text=True)
-    if got.returncode == 77:
-        print(f"did not run: {o.name}: {got.stdout.strip()}")
+    if o.all:
+        o.clients, o.errors = ",".join(c.name for c in CLIENTS), ",".join(ERRORS)
+    got = subprocess.run([TESTS / "clients/get", "--where"], stdout=subprocess.PIPE, text=True)
+    if got.returncode != 0:
+        print(f"did not run: gateway_errors{'_all' * o.all}: {got.stdout.strip()}")
         return 0
     clients = pathlib.Path(got.stdout.strip())
     work = pathlib.Path(o.work).absolute()

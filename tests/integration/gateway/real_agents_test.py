@@ -37,7 +37,8 @@ def script():
 
 
 def make(camp, agents, folder, clients):
-    subprocess.run([TOP / "examples/agents/make", camp, *agents, "--providers", folder / "providers.ini", "--clients", clients], check=True)
+    subprocess.run([TOP / "examples/agents/make", camp, *agents, "--providers", folder / "providers.ini", "--clients", clients,
+                    "--tasks", ",".join(TASKS)], check=True)
 
 
 def write_campaign(folder, agents, clients, url):

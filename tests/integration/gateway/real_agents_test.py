@@ -2,7 +2,7 @@
 """Runs the campaigns of examples/agents: Codex, Claude Code, mini-swe-agent, scripts on openai, anthropic and LiteLLM, and
 Proctor's own tool_loop, unmodified and against each other, over two tasks of the quickstart under one envelope.  The user's one
 file, providers.ini, points to the scripted provider of tests/clients/provider.py.  Its bill must be what was charged, to the
-micro-dollar.
+micro-dollar.  Then a recording of all of it, moved to the day before, answers the same campaign again: every call, for nothing.
 
 tests/clients/get installs the clients; without them the test says why it did not run."""
 import argparse
@@ -160,7 +160,7 @@ def main():
     options.add_argument("--proctor", required=True)
     options.add_argument("--work", required=True)
     options.add_argument("--agents", nargs="+", default=AGENTS)
-    options.add_argument("--cassettes", action="store_true", help="then record it and play it again")
+    options.add_argument("--live", action="store_true", help="leave out the recording")
     o = options.parse_args()
     found = subprocess.run([TOP / "tests/clients/get", "--where"], capture_output=True, text=True)
     if found.returncode != 0:
@@ -183,7 +183,7 @@ def main():
         print(ran.stdout[-3000:], ran.stderr[-3000:])
         problems, charged, calls, _ = judge(campaign.camp, o.agents)
         problems += judge_bill(campaign.camp, o.agents, log, charged, calls)
-        if o.cassettes and not problems:
+        if not o.live and not problems:
             problems += play_again(campaign, folder, made, calls)
         (folder / "key").unlink()
         (folder / "providers.ini").unlink()

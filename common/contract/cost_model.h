@@ -56,8 +56,8 @@ struct Usage {
   std::uint64_t waited_ms = 0;
   std::uint64_t clamped_calls = 0;
   std::uint64_t replayed_calls = 0;
-  // Of calls at the gateway those that their provider did not answer: by an error of its own or
-  // not at all, and for want of room (429, 503, 529).
+  // Calls at the gateway that their provider did not answer: by an error of its own or not at all,
+  // and for want of room (429, 503, 529).
   std::uint64_t failed_calls = 0;
   std::uint64_t busy_calls = 0;
   friend bool operator==(const Usage&, const Usage&) = default;

@@ -8,7 +8,7 @@
 namespace proctor {
 
 inline constexpr std::uint32_t kHoldMsMax = 60'000;
-inline constexpr std::size_t kHoldsMax = 16;  // of a worker, and of a campaign
+inline constexpr std::size_t kHoldsMax = 16;  // by a worker, and in a campaign
 
 struct ProviderHold {
   std::string provider;  // by a name that is no address: 16 letters of a digest of that

@@ -68,7 +68,7 @@ std::span<const AgentVariable> agent_variables() {
 void set_agent_variables(std::map<std::string, std::string>& env, const MethodGateway& gateway,
                          const std::string& token) {
   const For ours = gateway.as == MethodGateway::As::kAnthropic ? For::kAnthropic : For::kOpenai;
-  for (const AgentVariable& v : kVariables) {
+  for (const AgentVariable& v : agent_variables()) {
     if (v.whose != For::kEach && v.whose != ours) continue;
     const auto [it, fresh] = env.try_emplace(std::string(v.name));
     if (fresh || v.fixed) it->second = value_of(v.value, gateway, token);

@@ -284,7 +284,7 @@ class Call {
   const GatewayCallInput& in_;
   GatewaySession::Shared& shared_;
   const MethodGateway& method_;
-  // Of the model that is asked for; null until it is judged.
+  // The access of the model that is asked for; null until it is judged.
   const GatewayModel* model_ = nullptr;
   const ModelAccess* access_ = nullptr;
   CassettePlayer* player_ = nullptr;  // null: a provider is asked

@@ -55,7 +55,7 @@ Json sums_json(const GatewaySums& s) {
           {"unknown_routes", s.unknown_routes}};
 }
 
-// Of all recordings.
+// The recordings together.
 std::size_t unused_calls(const GatewayOptions& options) {
   std::size_t out = 0;
   for (const auto& [file, player] : options.players) out += player->unused();

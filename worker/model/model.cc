@@ -27,7 +27,7 @@ ModelReply read_choice(const std::string& body) {
   return {ReplyEnd::kAnswered, message["content"].is_string() ? message["content"].string() : ""};
 }
 
-// Of an answer that is none.
+// How a call ended that has no answer.
 ReplyEnd end_of(const OwnReply& answer) {
   constexpr int kDenied = 401, kUnpaid = 402, kForbidden = 403, kAbsent = 404, kSlow = 408,
                 kTooMany = 429, kServer = 500, kAway = 503, kOverloaded = 529;

@@ -1,5 +1,5 @@
 #pragma once
-// What a model is asked once, and how its answer is read.  Answers are hostile: any size, any
+// A single question to a model, and how its answer is read.  Answers are hostile: any size, any
 // bytes, or nothing.  Pure; any thread.
 #include <chrono>
 #include <cstdint>
@@ -30,7 +30,7 @@ struct ModelReply {
   };
   End end = End::kFailed;
   std::string text{};  // kAnswered
-  // Of every end but kAnswered; safe to print.  `cause`: likewise, without what differs between two
+  // For every end but kAnswered; safe to print.  `cause`: likewise, without what differs between two
   // times that it fails in the same way; empty: as why.
   std::string why{}, cause{};
 };

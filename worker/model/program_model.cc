@@ -26,7 +26,7 @@ std::string request_of(const ModelAccess& access, const ProgramTask& task, const
          "\n";
 }
 
-// What it wrote, as chat completions have it; what is no such thing stays as it is.
+// Its output, as chat completions have it; other output stays as it is.
 std::string answer_in(const std::string& out) {
   const Result<Json> said = parse_json(out, {.bytes_max = kModelReplyBytes, .depth_max = 64});
   if (!said.ok() || !said->is_object() || !said->contains("text")) return out;

@@ -116,7 +116,7 @@ class Asking {
     pause_until(std::min(Clock::now() + time, deadline_), stop_);
   }
 
-  // Nothing: the run is stopped, or its time is over.
+  // No value: the run is stopped, or its time is over.
   Result<std::optional<ModelReply>> call() {
     const std::string body = chat_body({call_.model, task_.system, task_.user});
     const fs::path stem = job_.logs / ("call-" + std::to_string(++calls_));

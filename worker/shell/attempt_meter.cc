@@ -79,17 +79,9 @@ AttemptMeter::AttemptMeter(MeterPlan plan, std::string run_name, Hooks hooks, Me
       hooks_(std::move(hooks)),
       book_(book) {}
 
-void AttemptMeter::write() {
+void AttemptMeter::keep(bool counts) {
   if (book_ != nullptr) book_->write(meter_.ceiling(), command_, meter_.free());
-}
-
-void AttemptMeter::keep() {
-  write();
-  cover();
-}
-
-void AttemptMeter::cover() {
-  if (book_ != nullptr) book_->cover();
+  if (counts) cover();
 }
 
 void AttemptMeter::go_on(const Usage& so_far, const std::optional<MeterBook::Command>& program) {
@@ -173,7 +165,7 @@ Result<MeterAnswer> AttemptMeter::act_for_agent(
                                   [&](const MeterCharge& r) { return meter_.charge(r); },
                                   [&](const MeterRelease& r) { return meter_.release(r); }},
                          as_own(operation)));
-  if (!std::holds_alternative<MeterDenied>(answer)) write();
+  if (!std::holds_alternative<MeterDenied>(answer)) keep(false);
   lock.unlock();  // no call waits because another one waits for the disk
   if (std::holds_alternative<MeterCharged>(answer)) cover();
   // The tick tells the totals: several calls at a time would tell them out of order.

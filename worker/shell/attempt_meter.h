@@ -50,7 +50,9 @@ class AttemptMeter final : public MeterServer::Meter {
   // was granted counts when cover() has returned, which waits for a disk now and then.
   Result<MeterAnswer> act_for_agent(
       const std::variant<MeterFit, MeterCharge, MeterRelease>& operation);
-  void cover();
+  void cover() {
+    if (book_ != nullptr) book_->cover();
+  }
   void count_calls(const CallCounts& seen);
   // The event that says so of a call which reached a cap.
   void reached_by(std::uint64_t evidence);
@@ -93,9 +95,7 @@ class AttemptMeter final : public MeterServer::Meter {
   void recorded(const Json& event);
   Millis running_for() const;
   void publish();
-  // In the book, under the lock; after keep() it counts.
-  void write();
-  void keep();
+  void keep(bool counts = true);  // in the book, under the lock; until it counts, or for cover()
   void take_order();
 
   mutable std::mutex mutex_;

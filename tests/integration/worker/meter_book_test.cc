@@ -228,12 +228,12 @@ TEST_SUITE("meter book") {
     // Before it is used up the next one is there.
     grant(500, 1'000);
     CHECK(after_power_loss(page_of("proctor-meter-claim-2 502 ")).priced_micros == 500 + 8 * 100);
-    // What cannot be spent is not claimed, and a claim of all there is suffices.
+    // A claim has no more than can be spent, and a claim of all there is suffices.
     grant(1'400, 100);
     CHECK(after_power_loss(page_of("proctor-meter-claim-2 503 ")).priced_micros == 1'500);
     grant(1'500, 0);
     CHECK(page_of("proctor-meter-claim-2 504 ").empty());
-    // What is no call of a model is claimed by no page before.
+    // A claim is of calls of models alone.
     Usage tool = used(1'500);
     tool.tool_calls = 1;
     book->write(tool, std::nullopt);

@@ -32,7 +32,7 @@ cvdp::SingleShotTask one_file() {
   return task;
 }
 
-// What its gateway says; `call` counts from 0.
+// The gateway's answer; `call` counts from 0.
 using Script = std::function<OwnReply(std::size_t call)>;
 
 OwnReply says(const std::string& text) {

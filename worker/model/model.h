@@ -30,8 +30,8 @@ struct ModelReply {
   };
   End end = End::kFailed;
   std::string text{};  // kAnswered
-  // For every end but kAnswered; safe to print.  `cause`: likewise, without what differs between two
-  // times that it fails in the same way; empty: as why.
+  // For every end but kAnswered; safe to print.  `cause`: likewise, without what differs between
+  // two times that it fails in the same way; empty: as why.
   std::string why{}, cause{};
 };
 

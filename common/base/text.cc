@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <cstring>
 #include <vector>
 
 namespace proctor {
@@ -131,7 +133,14 @@ std::string printable(std::string_view bytes, std::size_t bytes_max) {
 }
 
 bool is_utf8(std::string_view bytes) {
+  constexpr std::uint64_t kTops = 0x8080808080808080U;
   while (!bytes.empty()) {
+    std::uint64_t eight = kTops;
+    if (sizeof eight <= bytes.size()) std::memcpy(&eight, bytes.data(), sizeof eight);
+    if ((eight & kTops) == 0) {  // most of most texts
+      bytes.remove_prefix(sizeof eight);
+      continue;
+    }
     const std::size_t n = sequence_length(bytes);
     if (n == 0) return false;
     bytes.remove_prefix(n);

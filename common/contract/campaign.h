@@ -47,22 +47,35 @@ struct MethodEnvironment {
   }
 };
 
+// A model that a method's program may ask for.
+struct GatewayModel {
+  std::string name;      // as workers' models files have it
+  std::string provider;  // as the price table names it; may be empty
+  // Other names of the same model, by which programs ask for it: "claude-haiku-*".
+  std::vector<std::string> aliases;
+  std::optional<std::uint64_t> output_max;  // tokens of one call
+  friend bool operator==(const GatewayModel&, const GatewayModel&) = default;
+};
+
 // Of a command whose program speaks to models through the worker's gateway (docs/gateway.md), or of
 // a kToolLoop, whose worker does.
 struct MethodGateway {
   // What its program speaks: chat completions and their kin, responses, or messages.
   enum class As { kOpenai, kOpenaiResponses, kAnthropic };
-  std::string model;     // as workers' models files have it
-  std::string provider;  // as the price table names it; may be empty
   As as = As::kOpenai;
-  // Other names of the same model, by which programs ask for it: "claude-haiku-*".
-  std::vector<std::string> aliases;
-  std::optional<std::uint64_t> output_max;  // tokens of one call
-  Breakers breakers{};                      // the same of all methods of a campaign
+  // Never empty.  The first is the one that a program's variables name; the others are by name.
+  std::vector<GatewayModel> models{1};
+  Breakers breakers{};  // the same of all methods of a campaign
   // kCommand: the worker's own tools, which its program finds as an MCP server (docs/tools.md):
   // beside a workspace of its own, or in place of it.
   enum class Tools { kNone, kOffered, kEnforced };
   Tools tools = Tools::kNone;
+  const GatewayModel& model() const { return models.front(); }
+  // The model that is asked for by this name: its own or an exact alias before the longest
+  // beginning.  Null: none.
+  const GatewayModel* find(std::string_view asked) const;
+  // "big, small".
+  std::string names(std::string_view between = ", ") const;
   friend bool operator==(const MethodGateway&, const MethodGateway&) = default;
 };
 
@@ -88,6 +101,8 @@ struct Method {
   std::vector<std::string> keep{};
   std::optional<MethodGateway> gateway{};  // kCommand, without a container; always of a kToolLoop
   std::uint64_t turns = 80;                // kToolLoop: requests of its model, at most
+  // That its runs may ask: of its gateway or its call; empty: none.
+  std::vector<GatewayModel> models() const;
 };
 
 struct Stage {

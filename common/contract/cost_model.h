@@ -56,11 +56,15 @@ struct Usage {
   std::uint64_t waited_ms = 0;
   std::uint64_t clamped_calls = 0;
   std::uint64_t replayed_calls = 0;
+  // Of calls at the gateway those that their provider did not answer: by an error of its own or
+  // not at all, and for want of room (429, 503, 529).
+  std::uint64_t failed_calls = 0;
+  std::uint64_t busy_calls = 0;
   friend bool operator==(const Usage&, const Usage&) = default;
 };
 
 // The counters of a meter, in their order in messages and journals: only ever appended to.
-inline constexpr std::array<std::pair<const char*, std::uint64_t Usage::*>, 23> kMeteredCounters{
+inline constexpr std::array<std::pair<const char*, std::uint64_t Usage::*>, 25> kMeteredCounters{
     {{"priced_micros", &Usage::priced_micros},
      {"priced_calls", &Usage::priced_calls},
      {"priced_input", &Usage::priced_input},
@@ -83,18 +87,22 @@ inline constexpr std::array<std::pair<const char*, std::uint64_t Usage::*>, 23> 
      {"refused_calls", &Usage::refused_calls},
      {"waited_ms", &Usage::waited_ms},
      {"clamped_calls", &Usage::clamped_calls},
-     {"replayed_calls", &Usage::replayed_calls}}};
-// The first of them are in every record that has any; the later ones, newer than many records, only
-// where one of them is not 0, so that a record of before keeps its bytes.
-inline constexpr std::size_t kMeteredAlways = 14;
+     {"replayed_calls", &Usage::replayed_calls},
+     {"failed_calls", &Usage::failed_calls},
+     {"busy_calls", &Usage::busy_calls}}};
+// A record has as many of them as one of these says, and no more than its usage needs, so that a
+// record of before the later ones keeps its bytes.
+inline constexpr std::array<std::size_t, 4> kMeteredSizes{0, 14, 23, 25};
+static_assert(kMeteredSizes.back() == kMeteredCounters.size());
 
-// How many of them a record of this usage has: none, kMeteredAlways, or all.
+// How many of them a record of this usage has.
 constexpr std::size_t metered_said(const Usage& usage) {
-  std::size_t said = 0;
+  std::size_t needed = 0;
   for (std::size_t i = 0; i < kMeteredCounters.size(); ++i)
-    if (usage.*kMeteredCounters[i].second != 0)
-      said = i < kMeteredAlways ? (said == 0 ? kMeteredAlways : said) : kMeteredCounters.size();
-  return said;
+    if (usage.*kMeteredCounters[i].second != 0) needed = i + 1;
+  for (const std::size_t size : kMeteredSizes)
+    if (needed <= size) return size;
+  return kMeteredCounters.size();
 }
 
 // No counter of a Usage is above it: a price of a million dollars times it fits 128 bits.

@@ -82,10 +82,11 @@ std::vector<HostThing> things_of(const Method& method) {
   std::vector<HostThing> out;
   add(out, method.environment.toolchains);
   add(out, method.environment.secrets);
-  const std::string& model = method.gateway ? method.gateway->model : method.call.model;
-  if (!model.empty()) out.push_back({Kind::kModel, model});
-  if (method.gateway)
-    out.push_back({Kind::kGateway, std::string(spoken_as(method.gateway->as)) + ":" + model});
+  for (const GatewayModel& m : method.models()) {
+    out.push_back({Kind::kModel, m.name});
+    if (method.gateway)
+      out.push_back({Kind::kGateway, std::string(spoken_as(method.gateway->as)) + ":" + m.name});
+  }
   return out;
 }
 

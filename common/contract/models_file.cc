@@ -97,6 +97,7 @@ Result<ModelsFile> parse_models(std::string_view text, std::string_view file) {
     if (!access.url.empty()) PROCTOR_CHECK_OK(check_url(name, access));
     if (access.url.empty() && (!access.key_variable.empty() || !access.key_file.empty()))
       return wrong(name, ": a program finds its key itself");
+    if (access.send_as.empty()) access.send_as = name;
     out.emplace(name, std::move(access));
   }
   return out;

@@ -176,8 +176,9 @@ inline constexpr std::array<KeyName, 19> kMethodKeys{"name",
                                                      "as",
                                                      "max_turns",
                                                      "breakers"};
-inline constexpr std::array<KeyName, 7> kGatewayKeys{"model",      "provider", "as",   "aliases",
-                                                     "output_max", "breakers", "tools"};
+inline constexpr std::array<KeyName, 8> kGatewayKeys{"model",   "models",     "provider", "as",
+                                                     "aliases", "output_max", "breakers", "tools"};
+inline constexpr std::array<KeyName, 3> kGatewayModelKeys{"provider", "aliases", "output_max"};
 inline constexpr std::array<KeyName, 6> kMethodEnvironmentKeys{"image",      "variables", "secrets",
                                                                "toolchains", "network",   "setup"};
 inline constexpr std::array<KeyName, 5> kMethodSetupKeys{"command", "script", "timeout", "network",

@@ -1,6 +1,7 @@
 #include "common/cvdp/single_shot.h"
 
 #include "common/base/files.h"
+#include "common/base/json.h"
 #include "common/base/overload.h"
 #include "common/base/text.h"
 #include "common/cvdp/json_reader.h"
@@ -156,8 +157,12 @@ Result<AnsweredFiles> read_answer(std::string_view text) {
 }
 
 std::uint64_t prompt_ceiling(std::string_view system, std::string_view user) {
-  constexpr std::uint64_t kAround = 64;
-  return system.size() + user.size() + kAround;
+  // The rest of a body, two items, and the usual `hidden_input_tokens`.
+  constexpr std::uint64_t kAround = 256 + 2'048;
+  const auto written = [](std::string_view text) {
+    return Json(text).dump(-1, Json::Utf8::kReplace).size();
+  };
+  return written(system) + written(user) + kAround;
 }
 
 }  // namespace proctor::cvdp

@@ -12,6 +12,8 @@ struct ModelLack {
   std::string why{};           // empty: it was had
   bool busy = false;           // a provider had no room: an overload
   std::uint64_t evidence = 0;  // the trace event that shows it; 0: none
+  // Calls that nobody answered used up a cap of the run: its end by that cap is not the agent's.
+  bool eaten = false;
 };
 
 // "its model could not be had: WHY".

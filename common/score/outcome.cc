@@ -19,7 +19,7 @@ constexpr Names<RunOutcome, 4> kRunOutcomes{{{RunOutcome::kSuccess, "success"},
                                              {RunOutcome::kFailure, "failure"},
                                              {RunOutcome::kAcceptanceError, "acceptance_error"},
                                              {RunOutcome::kInvalid, "invalid"}}};
-constexpr Names<Termination, 9> kTerminations{
+constexpr Names<Termination, 10> kTerminations{
     {{Termination::kCompleted, "completed"},
      {Termination::kAgentTimeout, "agent_timeout"},
      {Termination::kBudgetExceeded, "budget_exceeded"},
@@ -28,7 +28,8 @@ constexpr Names<Termination, 9> kTerminations{
      {Termination::kOperatorCancel, "operator_cancel"},
      {Termination::kInfrastructure, "infrastructure"},
      {Termination::kAgentUnavailable, "agent_unavailable"},
-     {Termination::kBreaker, "breaker"}}};
+     {Termination::kBreaker, "breaker"},
+     {Termination::kModelOverloaded, "model_overloaded"}}};
 
 template <class Enum, std::size_t N>
 std::string_view name_of(const Names<Enum, N>& names, Enum value) {

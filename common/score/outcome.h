@@ -24,6 +24,7 @@ enum class Termination {
   kInfrastructure,    // sandbox or host failed: makes a new attempt
   kAgentUnavailable,  // the method's program could not start (docs/worker.md): likewise
   kBreaker,           // a registered circuit breaker tripped (docs/breakers.md); judged
+  kModelOverloaded,   // a provider of models had no room: makes a new attempt, later
 };
 
 // Of an attempt that failed before anybody's work was judged, whose failure it looks like.

@@ -241,8 +241,9 @@ Result<Usage> usage_from(JsonFields& parent, const char* key) {
   u.stored_bytes = in.count("stored_bytes");
   if (in.has("metered")) {
     JsonFields metered(in, "metered");
-    const std::size_t said =
-        metered.has(kMeteredCounters.back().first) ? kMeteredCounters.size() : kMeteredAlways;
+    std::size_t said = kMeteredSizes[1];
+    for (const std::size_t size : kMeteredSizes)
+      if (said < size && metered.has(kMeteredCounters[size - 1].first)) said = size;
     for (std::size_t i = 0; i < said; ++i)
       u.*kMeteredCounters[i].second = metered.count(kMeteredCounters[i].first);
     PROCTOR_CHECK_OK(metered.finish());

@@ -101,6 +101,13 @@ Assignment read_assignment(Reader& r) {
   return v;
 }
 
+ProviderHold read_hold(Reader& r) {
+  ProviderHold h;
+  h.provider = r.name("provider", limits::kNameBytes);
+  h.ms = r.u32("ms", kHoldMsMax);
+  return h;
+}
+
 Sync read_sync(Reader& r) {
   Sync m;
   m.worker = WorkerId(r.name("worker", limits::kNameBytes));
@@ -118,6 +125,7 @@ Sync read_sync(Reader& r) {
   m.calls = r.counts("calls", kRateBucketsMax, kCallsPerMinuteMax);
   if (5 <= r.version()) m.campaign = r.text("campaign", limits::kNameBytes);
   if (6 <= r.version()) m.declined = r.attempts("declined", limits::kBatchItems);
+  if (11 <= r.version()) m.holds = r.list("holds", kHoldsMax, read_hold);
   return m;
 }
 
@@ -156,7 +164,8 @@ ResultMessage read_result(Reader& r) {
   m.outcome = r.enumerator("outcome", RunOutcome::kInvalid);
   m.termination = r.enumerator("termination", r.version() < 7    ? Termination::kInfrastructure
                                               : r.version() < 10 ? Termination::kAgentUnavailable
-                                                                 : Termination::kBreaker);
+                                              : r.version() < 11 ? Termination::kBreaker
+                                                                 : Termination::kModelOverloaded);
   m.rationale = r.text("rationale", limits::kDetailBytes);
   m.infrastructure = r.boolean("infrastructure");
   m.report = r.digest("report");
@@ -202,6 +211,7 @@ SyncReply read_sync_reply(Reader& r) {
   m.shares = r.counts("shares", kRateBucketsMax, kCallsPerMinuteMax);
   m.suspended = r.boolean("suspended");
   if (9 <= r.version()) m.demand = r.u32("demand", kDemandMax);
+  if (11 <= r.version()) m.holds = r.list("holds", kHoldsMax, read_hold);
   return m;
 }
 

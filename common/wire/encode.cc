@@ -84,6 +84,15 @@ class Writer {
     array(list.size());
     for (const std::uint64_t n : list) u(n, kCallsPerMinuteMax);
   }
+  void holds(std::span<const ProviderHold> list) {
+    PROCTOR_ASSERT(list.size() <= kHoldsMax);
+    array(list.size());
+    for (const ProviderHold& h : list) {
+      array(2);
+      name(h.provider, limits::kNameBytes);
+      u(h.ms, kHoldMsMax);
+    }
+  }
   void usage(const Usage& v) {
     const std::size_t metered = metered_in(version_);
     const std::initializer_list<std::uint64_t> before{
@@ -113,7 +122,7 @@ class Writer {
 };
 
 void body(Writer& w, const Sync& m) {
-  w.array(w.version() < 5 ? 11 : w.version() < 6 ? 12 : 13);
+  w.array(w.version() < 5 ? 11 : w.version() < 6 ? 12 : w.version() < 11 ? 13 : 14);
   w.name(m.worker.raw(), limits::kNameBytes);
   w.u(m.boot.raw());
   w.name(m.version, limits::kNameBytes);
@@ -129,6 +138,7 @@ void body(Writer& w, const Sync& m) {
   w.counts(m.calls);
   if (5 <= w.version()) w.str(m.campaign, limits::kNameBytes);
   if (6 <= w.version()) w.attempts(m.declined);
+  if (11 <= w.version()) w.holds(m.holds);
 }
 
 void body(Writer& w, const Progress& m) {
@@ -159,6 +169,7 @@ void body(Writer& w, const ArchiveChunk& m) {
 // What a version has no word for is told as what comes nearest.
 Termination termination_in(std::uint32_t version, Termination t) {
   if (version < 7 && t == Termination::kAgentUnavailable) return Termination::kInfrastructure;
+  if (version < 11 && t == Termination::kModelOverloaded) return Termination::kInfrastructure;
   if (version < 10 && t == Termination::kBreaker) return Termination::kBudgetExceeded;
   return t;
 }
@@ -192,7 +203,7 @@ void body(Writer& w, const Leave& m) {
 }
 
 void body(Writer& w, const SyncReply& m) {
-  w.array(w.version() < 9 ? 11 : 12);
+  w.array(w.version() < 9 ? 11 : w.version() < 11 ? 12 : 13);
   w.u(m.epoch.raw());
   w.name(m.campaign, limits::kNameBytes);
   w.u(m.next_sync_ms, kNextSyncMsMax);
@@ -205,6 +216,7 @@ void body(Writer& w, const SyncReply& m) {
   w.counts(m.shares);
   w.b(m.suspended);
   if (9 <= w.version()) w.u(m.demand.value_or(0), kDemandMax);
+  if (11 <= w.version()) w.holds(m.holds);
 }
 
 void body(Writer& w, const Assign& m) {

@@ -28,8 +28,8 @@ enum class Kind : std::uint32_t {
 
 // How many of kMeteredCounters a usage has after what is older than they are.
 constexpr std::size_t metered_in(std::uint32_t version) {
-  static_assert(kMeteredCounters.size() == 23, "a counter more belongs to a version of its own");
-  return version < 2 ? 0 : version < 8 ? 14 : 23;
+  static_assert(kMeteredCounters.size() == 25, "a counter more belongs to a version of its own");
+  return kMeteredSizes[version < 2 ? 0 : version < 8 ? 1 : version < 11 ? 2 : 3];
 }
 
 template <class M>
@@ -82,6 +82,7 @@ static_assert(static_cast<int>(Termination::kOperatorCancel) == 5);
 static_assert(static_cast<int>(Termination::kInfrastructure) == 6);
 static_assert(static_cast<int>(Termination::kAgentUnavailable) == 7);
 static_assert(static_cast<int>(Termination::kBreaker) == 8);
+static_assert(static_cast<int>(Termination::kModelOverloaded) == 9);
 static_assert(static_cast<int>(Fault::kHost) == 0);
 static_assert(static_cast<int>(Fault::kTask) == 1);
 static_assert(static_cast<int>(Fault::kAgent) == 2);

@@ -12,11 +12,12 @@
 #include "common/base/digest.h"
 #include "common/base/ids.h"
 #include "common/contract/cost_model.h"
+#include "common/contract/provider_hold.h"
 #include "common/score/outcome.h"
 
 namespace proctor::wire {
 
-inline constexpr std::uint32_t kVersion = 10;
+inline constexpr std::uint32_t kVersion = 11;
 inline constexpr std::uint32_t kOldestVersion =
     1;  // that is read: spools and meter books keep messages
 // That a coordinator serves.  Before it workers knew nothing of shares of rates and of standing
@@ -60,6 +61,8 @@ struct Sync {
   std::string campaign{};
   // Since 6.  Assigned to it, not started, and never will be: they cost nothing.
   std::vector<AttemptId> declined{};
+  // Since 11.  Providers of models that had no room for its calls, and for how long.
+  std::vector<ProviderHold> holds{};
 };
 struct Progress {
   Epoch epoch;
@@ -125,6 +128,8 @@ struct SyncReply {
   // nothing: an older coordinator does not say.  A worker of several campaigns gives out its slots
   // by it.
   std::optional<std::uint32_t> demand{};
+  // Since 11.  Likewise, as other workers said it.
+  std::vector<ProviderHold> holds{};
 };
 struct Assignment {
   AttemptId attempt;

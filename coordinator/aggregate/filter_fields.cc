@@ -87,9 +87,9 @@ constexpr std::array<std::string_view, 6> kStates{"planned", "running",   "parke
                                                   "ended",   "cancelled", "removed"};
 constexpr std::array<std::string_view, 4> kOutcomes{"success", "failure", "acceptance_error",
                                                     "invalid"};
-constexpr std::array<std::string_view, 9> kEnds{
+constexpr std::array<std::string_view, 10> kEnds{
     "completed",       "agent_timeout",  "budget_exceeded",   "resource_limit", "policy_stop",
-    "operator_cancel", "infrastructure", "agent_unavailable", "breaker"};
+    "operator_cancel", "infrastructure", "agent_unavailable", "breaker",        "model_overloaded"};
 constexpr std::array<std::string_view, 2> kYesNo{"yes", "no"};
 
 std::int64_t count(std::uint64_t n) {

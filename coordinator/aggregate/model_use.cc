@@ -11,11 +11,11 @@
 namespace proctor {
 namespace {
 
-constexpr std::array<const char*, 13> kColumns{
+constexpr std::array<const char*, 15> kColumns{
     "model_calls",   "input_tokens",     "cached_input_tokens", "cache_written_tokens",
     "output_tokens", "reasoning_tokens", "replayed_calls",      "refused_calls",
     "ceiling_calls", "ceiling_usd",      "waited_ms",           "clamped_calls",
-    "overrun_calls"};
+    "overrun_calls", "failed_calls",     "busy_calls"};
 
 // "37.2 %"; "-" of nothing.
 std::string part(std::uint64_t of, std::uint64_t all) {
@@ -47,6 +47,8 @@ ModelUse model_use_of(const Usage& u) {
   out.waited_ms = u.waited_ms;
   out.clamped = u.clamped_calls;
   out.overruns = u.overruns;
+  out.failed = u.failed_calls;
+  out.busy = u.busy_calls;
   return out;
 }
 
@@ -75,7 +77,7 @@ void append_model_table(std::string& out, const CampaignReport& report) {
   if (!report.total.model_use.any()) return;
   aggregate::Table table({"method", "stratum", "calls", "input", "cached", "output", "reasoning",
                           "refused", "at ceiling", "waited (s)", "clamped", "billed more",
-                          "replayed"});
+                          "replayed", "failed", "no room"});
   for (const ReportRow& r : report.rows) {
     if (is_only_level(report, r.key)) continue;
     const ModelUse& u = r.model_use;
@@ -84,7 +86,8 @@ void append_model_table(std::string& out, const CampaignReport& report) {
                std::to_string(u.input), part(u.cached, u.input), std::to_string(u.output),
                part(u.reasoning, u.output), std::to_string(u.refused),
                part(u.ceiling_calls, u.calls), aggregate::seconds(static_cast<double>(u.waited_ms)),
-               std::to_string(u.clamped), std::to_string(u.overruns), std::to_string(u.replayed)});
+               std::to_string(u.clamped), std::to_string(u.overruns), std::to_string(u.replayed),
+               std::to_string(u.failed), std::to_string(u.busy)});
   }
   out += "\nCalls of models (tokens; cached of the input, reasoning of the output)\n\n";
   table.append_to(out);

@@ -23,10 +23,12 @@ struct ModelUse {
   std::uint64_t waited_ms = 0;  // of all calls together
   std::uint64_t clamped = 0;    // calls whose limit of output was lowered
   std::uint64_t overruns = 0;   // billed above what was reserved, and charged no more than that
-  bool any() const { return 0 < calls || 0 < refused; }
+  std::uint64_t failed = 0;     // their provider did not answer them,
+  std::uint64_t busy = 0;       // or had no room for them
+  bool any() const { return 0 < calls + refused + failed + busy; }
 };
 // All but the money, by their names in JSON and in their order wherever they are shown.
-inline constexpr std::array<std::pair<const char*, std::uint64_t ModelUse::*>, 12> kModelCounts{
+inline constexpr std::array<std::pair<const char*, std::uint64_t ModelUse::*>, 14> kModelCounts{
     {{"calls", &ModelUse::calls},
      {"input_tokens", &ModelUse::input},
      {"cached_input_tokens", &ModelUse::cached},
@@ -38,7 +40,9 @@ inline constexpr std::array<std::pair<const char*, std::uint64_t ModelUse::*>, 1
      {"ceiling_calls", &ModelUse::ceiling_calls},
      {"waited_ms", &ModelUse::waited_ms},
      {"clamped_calls", &ModelUse::clamped},
-     {"overrun_calls", &ModelUse::overruns}}};
+     {"overrun_calls", &ModelUse::overruns},
+     {"failed_calls", &ModelUse::failed},
+     {"busy_calls", &ModelUse::busy}}};
 ModelUse operator+(const ModelUse& a, const ModelUse& b);
 ModelUse model_use_of(const Usage& usage);
 

@@ -37,6 +37,8 @@ void count_ended(ReportRow& row, const RunRecord& run) {
     ++row.agent_unavailable;
     row.model_unavailable += is_no_model(run.rationale) ? 1 : 0;
   }
+  if (run.outcome == RunOutcome::kInvalid && run.termination == Termination::kModelOverloaded)
+    ++row.model_overloaded;
   switch (run.outcome) {
     case RunOutcome::kSuccess:
       ++row.success;
@@ -101,7 +103,7 @@ void add_interval(ReportRow& row, std::span<const Cluster> tasks, const Analysis
 void finish(ReportRow& row, const std::vector<RunRecord>& runs, const AnalysisPlan& plan,
             double alpha) {
   row.success_rate = share(row.success, row.scorable(), alpha);
-  row.success_rate_started = share(row.success, row.scorable() + row.agent_unavailable, alpha);
+  row.success_rate_started = share(row.success, row.scorable() + row.without_agent(), alpha);
   row.acceptance_error_rate = share(row.acceptance_error, row.scorable(), alpha);
   row.invalid_rate = share(row.invalid, row.ended(), alpha);
   if (0 < row.ended()) {

@@ -199,13 +199,14 @@ struct ReportRow {
   std::uint64_t satisfied = 0;  // of `success`: those that passed every gate (R008)
 
   // Of the invalid ones: their method's program could not start, or had no model; and of these the
-  // second.
-  std::uint64_t agent_unavailable = 0, model_unavailable = 0;
+  // second.  The provider of a model had no room.
+  std::uint64_t agent_unavailable = 0, model_unavailable = 0, model_overloaded = 0;
+  std::uint64_t without_agent() const { return agent_unavailable + model_overloaded; }
 
   // success / scorable (R062).  Where the plan counts runs it is the endpoint, and has the plan's
   // interval.
   Share success_rate;
-  // success / (scorable + agent_unavailable): the same, had none of those passed.
+  // success / (scorable + without_agent()): the same, had none of those passed.
   Share success_rate_started;
   Share acceptance_error_rate;  // acceptance errors / scorable (R063)
   Share invalid_rate;           // invalid / ended (R063)

@@ -62,6 +62,7 @@ Ordered row_json(const ReportRow& r) {
                  {"invalid", r.invalid},
                  {"agent_unavailable", r.agent_unavailable},
                  {"model_unavailable", r.model_unavailable},
+                 {"model_overloaded", r.model_overloaded},
                  {"parked", r.parked},
                  {"open", r.open},
                  {"cancelled", r.cancelled},
@@ -359,7 +360,7 @@ std::string render_csv(const CampaignReport& report) {
                                          "weighted_rate",
                                          "weighted_rate_low",
                                          "weighted_rate_high"},
-                                        {"control"}));
+                                        {"control", "model_overloaded"}));
   for (const ReportRow& r : report.rows) {
     std::vector<std::string> cells = {r.method, r.key.empty() ? "all" : r.key, r.value};
     for (const std::uint64_t n :
@@ -387,6 +388,7 @@ std::string render_csv(const CampaignReport& report) {
     append_weighted_rate(cells, report, r);
     append_model_use(cells, r.model_use);
     cells.emplace_back(r.is_control ? "yes" : "no");
+    cells.push_back(cell(r.model_overloaded));
     csv_append_record(out, cells);
   }
   return out;

@@ -151,24 +151,29 @@ void endings(std::string& out, const CampaignReport& report) {
 // They are in no rate, so both are told: the rate without them, and what it would be had they
 // failed.
 void unavailable(std::string& out, const CampaignReport& report) {
-  if (report.total.agent_unavailable == 0) return;
+  if (report.total.without_agent() == 0) return;
   out +=
-      "\nAgents that could not start or had no model (invalid; success rate without these runs, "
+      "\nAgents that could not start or had no model, or none with room (invalid; success "
+      "rate without these runs, "
       "and with them as failures)\n\n";
   for (const ReportRow& r : report.rows) {
-    if (!r.key.empty() || r.agent_unavailable == 0) continue;
+    if (!r.key.empty() || r.without_agent() == 0) continue;
     out +=
-        "  " + printable(r.method) + ": " + number(r.agent_unavailable) + " of " +
+        "  " + printable(r.method) + ": " + number(r.without_agent()) + " of " +
         counted(r.ended(), "run") +
         (r.model_unavailable == 0 ? ""
                                   : " (" + number(r.model_unavailable) + " for want of a model)") +
+        (r.model_overloaded == 0
+             ? ""
+             : " (" + number(r.model_overloaded) + " whose provider had no room)") +
         "; " + percent_with_interval(r.success_rate.rate, r.success_rate.interval) + " without, " +
         percent_with_interval(r.success_rate_started.rate, r.success_rate_started.interval) +
         " with\n";
     for (const std::uint32_t position : r.runs) {
       const RunRecord& run = report.runs[position];
       if (run.state != RunRecord::State::kEnded ||
-          run.termination != Termination::kAgentUnavailable)
+          (run.termination != Termination::kAgentUnavailable &&
+           run.termination != Termination::kModelOverloaded))
         continue;
       append_wrapped(out, "    ", printable(run.name + ": " + run.rationale, kReasonBytes));
       break;  // the others say the like

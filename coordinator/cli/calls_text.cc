@@ -81,7 +81,7 @@ std::string unlisted_text(const UnlistedRefusals& unlisted) {
   return out + parts + "\n";
 }
 
-// Nothing went through a gateway; a single shot, or an agent with a meter, calls by another way.
+// Nothing went through a gateway; an agent with a meter calls by another way.
 std::string no_calls(std::uint64_t metered) {
   const std::string out = "  no call of a model went through the gateway";
   if (metered == 0) return out + "\n";

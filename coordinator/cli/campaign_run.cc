@@ -349,28 +349,23 @@ Status check_models(const RunOptions& options, const Campaign& campaign) {
     PROCTOR_TRY(known, load_models(options.models));
   }
   std::map<std::string, std::string> recordings;  // files, and a model of each
-  for (const Method& m : campaign.methods) {
-    const std::string& model = m.gateway ? m.gateway->model : m.call.model;
-    if (model.empty()) continue;
-    if (options.models.empty())
-      return Error{Errc::kInvalid, "method " + m.name + " asks the model " + model +
-                                       ", and local workers are told of none: --models FILE"};
-    if (!known.contains(model))
-      return Error{Errc::kInvalid, "method " + m.name + " asks the model " + model + ", which " +
-                                       options.models + " does not name"};
-    const ModelAccess& access = known.at(model);
-    if (!m.gateway && !access.cassette.empty())
-      return Error{Errc::kInvalid, "method " + m.name + " asks the model " + model +
-                                       ", which is a recording in " + options.models +
-                                       ": only methods with a gateway run on one"};
-    if (m.gateway && access.url.empty() && access.cassette.empty())
-      return Error{Errc::kInvalid, "method " + m.name + " has a gateway to the model " + model +
-                                       ", which is a program in " + options.models};
-    if (const std::string why = m.gateway ? unspoken(*m.gateway, access) : ""; !why.empty())
-      return Error{Errc::kInvalid, "method " + m.name + " has a gateway to the model " + model +
-                                       ", which in " + options.models + " " + why};
-    if (!access.cassette.empty()) recordings.emplace(access.cassette, model);
-  }
+  for (const Method& m : campaign.methods)
+    for (const auto& [model, provider, aliases, most] : m.models()) {
+      if (options.models.empty())
+        return Error{Errc::kInvalid, "method " + m.name + " asks the model " + model +
+                                         ", and local workers are told of none: --models FILE"};
+      if (!known.contains(model))
+        return Error{Errc::kInvalid, "method " + m.name + " asks the model " + model + ", which " +
+                                         options.models + " does not name"};
+      const ModelAccess& access = known.at(model);
+      if (m.gateway && access.url.empty() && access.cassette.empty())
+        return Error{Errc::kInvalid, "method " + m.name + " has a gateway to the model " + model +
+                                         ", which is a program in " + options.models};
+      if (const std::string why = m.gateway ? unspoken(*m.gateway, access) : ""; !why.empty())
+        return Error{Errc::kInvalid, "method " + m.name + " has a gateway to the model " + model +
+                                         ", which in " + options.models + " " + why};
+      if (!access.cassette.empty()) recordings.emplace(access.cassette, model);
+    }
   // A worker would find that out run by run, with the money of each run held.
   for (const auto& [file, model] : recordings)
     if (const auto calls = load_cassette(file); !calls.ok())

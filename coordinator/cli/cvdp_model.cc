@@ -156,9 +156,12 @@ Result<std::optional<CvdpMode>> model_mode(const ModelFlags& flags, const CvdpPl
   return out;
 }
 
-Status take_models(const ModelFlags& flags, const std::string& agents, CvdpPlan& plan) {
+Status take_models(const ModelFlags& flags, const std::vector<GatewayModel>& agents,
+                   CvdpPlan& plan) {
   std::set<std::string> asked;
-  for (const std::string& name : {flags.model, flags.judge, agents})
+  std::vector<std::string> names{flags.model, flags.judge};
+  for (const GatewayModel& m : agents) names.push_back(m.name);
+  for (const std::string& name : names)
     if (!name.empty() && !is_local(name)) asked.insert(name);
   if (!flags.judge.empty()) {
     plan.judge = flags.judge;

@@ -29,7 +29,8 @@ Result<std::optional<CvdpMode>> model_mode(const ModelFlags& flags, const CvdpPl
 Status check_models(const ModelFlags& flags);
 // How models are reached and who judges, into the plan.  `agents`: the model of an agent's gateway;
 // empty: it has none.
-Status take_models(const ModelFlags& flags, const std::string& agents, CvdpPlan& plan);
+Status take_models(const ModelFlags& flags, const std::vector<GatewayModel>& agents,
+                   CvdpPlan& plan);
 
 inline constexpr const char* kLocalExport = "local_export";
 inline constexpr const char* kLocalImport = "local_import";

@@ -154,12 +154,12 @@ Result<CvdpPlan> plan_of(const CvdpFlags& flags) {
   plan.dataset.settings.licensed = !flags.verif_eda.empty() && !flags.license_network.empty();
   PROCTOR_CHECK_OK(check_agent(flags.agent));
   PROCTOR_CHECK_OK(check_models(flags.model));
-  std::string agents_model;
+  std::vector<GatewayModel> agents_models;
   if (!flags.agent.method_file.empty()) {
     PROCTOR_TRY(const Method method, load_agent_method(flags.agent.method_file));
-    if (method.gateway) agents_model = method.gateway->model;
+    agents_models = method.models();
   }
-  PROCTOR_CHECK_OK(take_models(flags.model, agents_model, plan));
+  PROCTOR_CHECK_OK(take_models(flags.model, agents_models, plan));
   plan.metadata.force_agentic = flags.force_agentic;
   plan.metadata.force_agentic_include_golden = plan.dataset.include_golden;
   plan.metadata.force_agentic_include_harness = plan.dataset.include_harness;

@@ -30,12 +30,9 @@ std::string kind_word(const Method& m) {
 
 ExportFacts::OfMethod of_method(const Method& m) {
   ExportFacts::OfMethod out{m.name, kind_word(m), "", ""};
-  if (m.kind == Method::Kind::kSingleShot) {
-    out.model = m.call.model;
-    out.developer = m.call.provider;
-  } else if (m.gateway) {
-    out.model = m.gateway->model;
-    out.developer = m.gateway->provider;
+  if (const std::vector<GatewayModel> models = m.models(); !models.empty()) {
+    out.model = models.front().name;
+    out.developer = models.front().provider;
   }
   return out;
 }

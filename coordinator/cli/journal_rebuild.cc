@@ -185,8 +185,9 @@ class Rebuilder {
     const MicroUsd ask = row == nullptr ? view_.task_of(id.run).ask : row->ask;
     const MicroUsd total = r.cost.total(), charged = std::min(total, ask);
     const WallTime began(r.started_ms), ended(r.finished_ms);
+    const bool busy = r.termination == Termination::kModelOverloaded;
     const bool failed = r.termination == Termination::kInfrastructure ||
-                        r.termination == Termination::kAgentUnavailable;
+                        r.termination == Termination::kAgentUnavailable || busy;
     const bool ours = failed || r.termination == Termination::kOperatorCancel;
     const bool sets = !ended_.contains(id.run) && !set_aside_.contains(id) && (decided || !ours);
     if (row == nullptr) out_.facts.push_back(AttemptIntent{id, 0, ask, began});
@@ -198,6 +199,7 @@ class Rebuilder {
     result.termination = r.termination;
     result.rationale = r.rationale;
     result.infrastructure = failed && !sets;
+    result.overload = busy && !sets;
     result.report = e.digest;
     result.archive = e.archive;
     result.archive_bytes = e.archive_bytes;

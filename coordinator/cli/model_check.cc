@@ -19,19 +19,18 @@ Mark mark_of(const Origin& origin, const std::string& field) {
   return it == origin.at.end() ? Mark{} : it->second;
 }
 
-bool asks_a_model(const Method& m) {
-  return m.kind == Method::Kind::kSingleShot && !m.call.model.empty();
-}
-
 // With a gateway in place of a network; a tool_loop's is the worker's own.
 bool is_program(const Method& m) {
   return m.gateway && m.kind == Method::Kind::kCommand;
 }
 
-ActionName action_of(const Method& m) {
-  if (m.gateway)
-    return {.type = "llm_request", .provider = m.gateway->provider, .model = m.gateway->model};
-  return {.type = "llm_request", .provider = m.call.provider, .model = m.call.model};
+ActionName action_of(const GatewayModel& m) {
+  return {.type = "llm_request", .provider = m.provider, .model = m.name};
+}
+
+// "the method agent", with the model's name where it is one of several.
+std::string who_asks(const Method& m, const GatewayModel& model) {
+  return "the method " + m.name + (1 < m.models().size() ? ", model " + model.name : "");
 }
 
 // `price` is the method's, found before.
@@ -153,9 +152,9 @@ constexpr std::uint64_t kFirstInput = 90'000, kUnlimitedOutput = 32'000;
 
 // The least that one call of its model reserves, as the worker does it (worker/gateway/ceiling.h):
 // what a provider puts around a request, and the lowest limit of output.
-Quantities least_call(const Method& m, const ModelAccess& access) {
-  const std::uint64_t output = std::min(
-      {access.output_floor, access.max_output, m.gateway->output_max.value_or(access.max_output)});
+Quantities least_call(const GatewayModel& m, const ModelAccess& access) {
+  const std::uint64_t output =
+      std::min({access.output_floor, access.max_output, m.output_max.value_or(access.max_output)});
   return {1, std::min(access.hidden_input, access.max_input), output, 0};
 }
 
@@ -166,12 +165,13 @@ ModelsFile models_told(const std::string& file) {
 }
 
 // A cap that no call fits into: each would be refused, and each run be the agent's failure.
-void note_caps_of_no_call(const Campaign& campaign, const Method& m, const ModelsFile& models,
-                          std::vector<std::string>& out) {
-  const Result<Tariff> tariff = find_tariff(campaign.cost_model, action_of(m));
+void note_caps_of_no_call(const Campaign& campaign, const Method& m, const GatewayModel& model,
+                          const ModelsFile& models, std::vector<std::string>& out) {
+  const Result<Tariff> tariff = find_tariff(campaign.cost_model, action_of(model));
   if (!tariff.ok()) return;
-  const auto access = models.find(m.gateway->model);
-  const Quantities least = least_call(m, access == models.end() ? ModelAccess{} : access->second);
+  const auto access = models.find(model.name);
+  const Quantities least =
+      least_call(model, access == models.end() ? ModelAccess{} : access->second);
   const std::uint64_t tokens = least.input_tokens + least.output_tokens;
   const MicroUsd call = worst_price(*tariff, least, CacheUse::kNone);
   const std::string unit = " " + std::string(money_word(campaign.cost_model));
@@ -179,7 +179,7 @@ void note_caps_of_no_call(const Campaign& campaign, const Method& m, const Model
   for (const Contract& contract : campaign.contracts)
     for (const Stage& stage : campaign.stages) {
       const Caps caps = effective_caps(rules, stage.name, contract).caps;
-      const std::string where = "the method " + m.name + ": no call of its model fits into ";
+      const std::string where = who_asks(m, model) + ": no call of its model fits into ";
       const std::string then =
           " (task " + contract.id + "), so that each is refused and every run fails: ";
       if (const auto cap = cap_value(caps, Cap::kTokens); cap && *cap < tokens)
@@ -196,23 +196,23 @@ void note_caps_of_no_call(const Campaign& campaign, const Method& m, const Model
 }
 
 // What a run of this method may spend at most, and on one call: before anything starts.
-void gateway_notes(const Campaign& campaign, const Method& m, const ModelsFile& models,
-                   std::vector<std::string>& out) {
-  const Result<Tariff> tariff = find_tariff(campaign.cost_model, action_of(m));
+void gateway_notes(const Campaign& campaign, const Method& m, const GatewayModel& model,
+                   const ModelsFile& models, std::vector<std::string>& out) {
+  const Result<Tariff> tariff = find_tariff(campaign.cost_model, action_of(model));
   if (!tariff.ok()) return;
   const std::size_t before = out.size();
-  note_caps_of_no_call(campaign, m, models, out);
+  note_caps_of_no_call(campaign, m, model, models, out);
   const bool holds_none = before < out.size();
   const std::string unit = " " + std::string(money_word(campaign.cost_model));
   const std::uint64_t output =
-      std::min(kUnlimitedOutput, m.gateway->output_max.value_or(kUnlimitedOutput));
+      std::min(kUnlimitedOutput, model.output_max.value_or(kUnlimitedOutput));
   const MicroUsd call = worst_price(*tariff, {1, kFirstInput, output, 0}, CacheUse::kMinutes);
   MicroUsd cap = kLedgerMax;
   const CapRules rules = campaign.cap_rules();
   for (const Contract& contract : campaign.contracts)
     for (const Stage& stage : campaign.stages)
       cap = std::min(cap, *effective_caps(rules, stage.name, contract).caps.usd);
-  const std::string who = "the method " + m.name;
+  const std::string who = who_asks(m, model);
   out.push_back(who + " may spend at most " + format_usd(cap) + unit +
                 " in a run, and reserves up to " + format_usd(call) + unit +
                 " for a call of 90,000 bytes and " + std::to_string(output) + " tokens of output");
@@ -231,7 +231,7 @@ void gateway_notes(const Campaign& campaign, const Method& m, const ModelsFile& 
     lacks(tariff->cache_write_long, "cache_write_long_token (then twice the input)");
   }
   if (!missing.empty())
-    out.push_back(who + ": the price table has no row of " + m.gateway->model + " for " + missing);
+    out.push_back(who + ": the price table has no row of " + model.name + " for " + missing);
 }
 
 // By what the model is priced, where its rows do not name it; empty: they do.
@@ -279,29 +279,29 @@ std::vector<std::string> price_notes(const Campaign& campaign) {
   };
   free(table.sandbox_minute, "sandbox,minute", "the time of sandboxes costs nothing");
   free(table.run, "run,run", "a run that does nothing costs nothing");
-  for (const Method& m : campaign.methods) {
-    if (!asks_a_model(m) && !m.gateway) continue;
-    const ActionName action = action_of(m);
-    const Result<Tariff> tariff = find_tariff(campaign.cost_model, action);
-    if (!tariff.ok()) continue;  // is an error: check_model_calls
-    const std::string who = "the method " + m.name + ": the model " + action.model;
-    const auto decimal = [](std::uint64_t pico) { return format_decimal(pico, kPriceDigits); };
-    if (const std::string by = priced_instead(campaign.cost_model, *tariff); !by.empty())
-      out.push_back(who + " has no price row of its own and is priced by " + by + ": " +
-                    decimal(tariff->input_token) + " for a token of input, " +
-                    decimal(tariff->output_token) + " of output");
-    const std::uint64_t dearest = std::max(tariff->input_token, tariff->output_token);
-    if (!table.abstract() && kPlausibleToken < dearest)
-      out.push_back(who + " costs " + decimal(dearest) +
-                    " USD for one token, as the price table has it: if that is a price for a "
-                    "million, write it divided by 1,000,000");
-    if (tariff->input_token == 0 || tariff->output_token == 0)
-      out.push_back(who + " costs nothing for tokens of " +
-                    (tariff->input_token == 0
-                         ? (tariff->output_token == 0 ? "input and output" : "input")
-                         : "output") +
-                    ", as the price table has it: no cap in money holds them");
-  }
+  for (const Method& m : campaign.methods)
+    for (const GatewayModel& model : m.models()) {
+      const ActionName action = action_of(model);
+      const Result<Tariff> tariff = find_tariff(campaign.cost_model, action);
+      if (!tariff.ok()) continue;  // is an error: check_model_calls
+      const std::string who = "the method " + m.name + ": the model " + action.model;
+      const auto decimal = [](std::uint64_t pico) { return format_decimal(pico, kPriceDigits); };
+      if (const std::string by = priced_instead(campaign.cost_model, *tariff); !by.empty())
+        out.push_back(who + " has no price row of its own and is priced by " + by + ": " +
+                      decimal(tariff->input_token) + " for a token of input, " +
+                      decimal(tariff->output_token) + " of output");
+      const std::uint64_t dearest = std::max(tariff->input_token, tariff->output_token);
+      if (!table.abstract() && kPlausibleToken < dearest)
+        out.push_back(who + " costs " + decimal(dearest) +
+                      " USD for one token, as the price table has it: if that is a price for a "
+                      "million, write it divided by 1,000,000");
+      if (tariff->input_token == 0 || tariff->output_token == 0)
+        out.push_back(who + " costs nothing for tokens of " +
+                      (tariff->input_token == 0
+                           ? (tariff->output_token == 0 ? "input and output" : "input")
+                           : "output") +
+                      ", as the price table has it: no cap in money holds them");
+    }
   return out;
 }
 
@@ -318,25 +318,21 @@ void check_model_calls(const Campaign& campaign, Diagnostics& out) {
   check_tasks(campaign, out);
   PromptCheck prompts(campaign, out);
   for (const Method& m : campaign.methods) {
-    if (!asks_a_model(m) && !m.gateway) continue;
-    const Result<Tariff> tariff = find_tariff(campaign.cost_model, action_of(m));
-    if (!tariff.ok()) {
-      out.add({campaign.origin.file, mark_of(campaign.origin, "methods"),
-               "methods." + m.name + (is_program(m) ? ".gateway.model" : ".model"),
-               tariff.error().detail,
-               "a price, or every call of it is refused: in pilot_cost_model.csv, under a header "
-               "action_type,unit,unit_price,provider,model, the line "
-               "llm_request,input_token,PRICE," +
-                   action_of(m).provider + "," + action_of(m).model +
-                   " and the same with output_token",
-               ""});
-      continue;
-    }
-    for (const Contract& contract : campaign.contracts) {
-      if (is_program(m))
-        check_network(campaign, m, contract, out);
+    if (is_program(m))
+      for (const Contract& contract : campaign.contracts) check_network(campaign, m, contract, out);
+    for (const GatewayModel& model : m.models()) {
+      const Result<Tariff> tariff = find_tariff(campaign.cost_model, action_of(model));
+      if (!tariff.ok())
+        out.add({campaign.origin.file, mark_of(campaign.origin, "methods"),
+                 "methods." + m.name + (is_program(m) ? ".gateway.model" : ".model"),
+                 tariff.error().detail,
+                 "a price, or every call of it is refused: in pilot_cost_model.csv, under a header "
+                 "action_type,unit,unit_price,provider,model, the line "
+                 "llm_request,input_token,PRICE," +
+                     model.provider + "," + model.name + " and the same with output_token",
+                 ""});
       else if (!m.gateway)
-        prompts.check(m, *tariff, contract);
+        for (const Contract& contract : campaign.contracts) prompts.check(m, *tariff, contract);
     }
   }
 }
@@ -355,7 +351,9 @@ std::vector<std::string> no_call_notes(const Campaign& campaign, const std::stri
   std::vector<std::string> out;
   const ModelsFile known = models_told(models);
   for (const Method& m : campaign.methods)
-    if (m.gateway) note_caps_of_no_call(campaign, m, known, out);
+    if (m.gateway)
+      for (const GatewayModel& model : m.models())
+        note_caps_of_no_call(campaign, m, model, known, out);
   return out;
 }
 
@@ -365,13 +363,12 @@ std::vector<std::string> model_notes(const Campaign& campaign, const std::string
   const ModelsFile known = models_told(models);
   std::set<std::string> asked;
   for (const Method& m : campaign.methods) {
-    if (asks_a_model(m)) asked.insert(m.call.model);
-    if (m.gateway) {
-      asked.insert(m.gateway->model);
-      gateway_notes(campaign, m, known, out);
-      continue;
+    for (const GatewayModel& model : m.models()) {
+      asked.insert(model.name);
+      if (m.gateway) gateway_notes(campaign, m, model, known, out);
     }
-    if (m.kind != Method::Kind::kCommand || caps.empty() || names_the_meter(m)) continue;
+    if (m.gateway || m.kind != Method::Kind::kCommand || caps.empty() || names_the_meter(m))
+      continue;
     out.push_back("the method " + m.name +
                   " is unmetered as far as can be seen here: its caps on " + caps +
                   " count only calls that its program reserves at $PROCTOR_METER, and neither its "

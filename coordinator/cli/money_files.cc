@@ -168,6 +168,7 @@ bool is_wasted(const AttemptRecord& a) {
   // An agent that cannot start is its method's; a model that could not be had is nobody's.
   if (a.core.termination == Termination::kAgentUnavailable) return is_no_model(a.rationale);
   return a.core.termination == Termination::kInfrastructure ||
+         a.core.termination == Termination::kModelOverloaded ||
          is_not_judged(a.core.outcome, a.rationale);
 }
 

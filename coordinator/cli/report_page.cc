@@ -20,7 +20,7 @@ std::string kind_words(const Method& method) {
     case Method::Kind::kSingleShot:
       return method.call.model.empty() ? "single_shot" : "single_shot, model " + method.call.model;
     case Method::Kind::kToolLoop:
-      return "tool_loop, model " + method.gateway->model;
+      return "tool_loop, model " + method.gateway->model().name;
   }
   return "";
 }

@@ -106,4 +106,22 @@ std::vector<std::uint64_t> RateLeases::renew(const WorkerId& worker, BootId boot
   return shares;
 }
 
+std::vector<ProviderHold> RateLeases::pass_on(const std::vector<ProviderHold>& said, Instant now) {
+  std::erase_if(holds_, [now](const auto& hold) { return hold.second <= now; });
+  for (const ProviderHold& hold : said)
+    if (holds_.size() < kHoldsMax || holds_.contains(hold.provider)) {
+      Instant& until = holds_[hold.provider];
+      until = std::max(until, now + Millis(hold.ms));
+    }
+  std::vector<ProviderHold> out;
+  for (const auto& [provider, until] : holds_) {
+    const auto left = static_cast<std::uint32_t>((until - now).count());
+    const bool known = std::ranges::any_of(said, [&](const ProviderHold& hold) {
+      return hold.provider == provider && left <= hold.ms;
+    });
+    if (!known && 0 < left) out.push_back({provider, left});
+  }
+  return out;
+}
+
 }  // namespace proctor

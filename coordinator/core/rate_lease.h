@@ -22,11 +22,13 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "common/base/clock.h"
 #include "common/base/ids.h"
+#include "common/contract/provider_hold.h"
 #include "common/contract/rates.h"
 
 namespace proctor {
@@ -47,6 +49,10 @@ class RateLeases {
   // The shares to answer with, by bucket; nothing for a word that came late.
   std::vector<std::uint64_t> renew(const WorkerId& worker, BootId boot, const Word& word,
                                    Instant now);
+  // A provider without room for one worker has none for the others: what this one `said` of such
+  // providers is kept for them, and what others said and it did not is answered.  Not journalled,
+  // for no such wait outlives a coordinator.
+  std::vector<ProviderHold> pass_on(const std::vector<ProviderHold>& said, Instant now);
   // What all lives together may have let through in the last minute, at most.
   std::uint64_t occupied(std::size_t bucket, Instant now) const;
   std::uint64_t limit(std::size_t bucket) const { return limits_[bucket]; }
@@ -77,6 +83,7 @@ class RateLeases {
   bool restarted_;
   std::optional<Instant> quiet_until_;  // from the first word on
   std::map<Key, Lease> leases_;
+  std::map<std::string, Instant> holds_;  // by the provider's name: until when
 };
 
 }  // namespace proctor

@@ -165,6 +165,7 @@ void Scheduler::watch_run(Attempt& a, const wire::RunningAttempt& said) {
 // settings of a campaign that has any.
 void Scheduler::share_rates(WorkerIndex w, const wire::Sync& sync, wire::SyncReply& reply) {
   reply.ticket = sync.ticket;  // says which Sync this answers, also where there are no rates
+  reply.holds = rates_.pass_on(sync.holds, now_.mono);
   if (rates_.none() || sync.ticket == 0) return;
   reply.shares = rates_.renew(
       sync.worker, sync.boot,

@@ -1,5 +1,6 @@
 #include "coordinator/journal/journal_names.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -23,7 +24,7 @@ constexpr Names<RunOutcome, 4> kOutcomes{{{RunOutcome::kSuccess, "success"},
                                           {RunOutcome::kFailure, "failure"},
                                           {RunOutcome::kAcceptanceError, "acceptance_error"},
                                           {RunOutcome::kInvalid, "invalid"}}};
-constexpr Names<Termination, 9> kTerminations{
+constexpr Names<Termination, 10> kTerminations{
     {{Termination::kCompleted, "completed"},
      {Termination::kAgentTimeout, "agent_timeout"},
      {Termination::kBudgetExceeded, "budget_exceeded"},
@@ -32,7 +33,8 @@ constexpr Names<Termination, 9> kTerminations{
      {Termination::kOperatorCancel, "operator_cancel"},
      {Termination::kInfrastructure, "infrastructure"},
      {Termination::kAgentUnavailable, "agent_unavailable"},
-     {Termination::kBreaker, "breaker"}}};
+     {Termination::kBreaker, "breaker"},
+     {Termination::kModelOverloaded, "model_overloaded"}}};
 
 template <class E, std::size_t N>
 std::string_view name_in(const Names<E, N>& names, E value) {
@@ -81,7 +83,8 @@ std::string metered_text(const Usage& usage) {
 
 bool read_metered(std::string_view text, Usage& out) {
   for (std::size_t i = 0; i < kMeteredCounters.size(); ++i) {
-    if (i == kMeteredAlways && text.empty()) return true;
+    if (0 < i && text.empty() && std::ranges::find(kMeteredSizes, i) != kMeteredSizes.end())
+      return true;
     if (0 < i && !take_word(text, " ")) return false;
     if (!take_number(text, out.*kMeteredCounters[i].second)) return false;
   }

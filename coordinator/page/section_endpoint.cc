@@ -175,13 +175,15 @@ Markup unknowns(Context& c) {
     items << element("li", text(m, 1'000)) << line_end();
   for (const std::uint32_t at : c.methods) {
     const ReportRow& r = c.report.rows[at];
-    if (r.agent_unavailable == 0) continue;
-    items << element("li", text(r.method) +
-                               Markup(": its program could not start, or had no model, in ") +
-                               number(r.agent_unavailable) +
-                               Markup(" runs, which are invalid; had they failed, its rate over "
-                                      "runs would be ") +
-                               rate(r.success_rate_started.rate))
+    if (r.without_agent() == 0) continue;
+    items << element("li",
+                     text(r.method) +
+                         Markup(": its program could not start, or had no model or no room at "
+                                "its provider, in ") +
+                         number(r.without_agent()) +
+                         Markup(" runs, which are invalid; had they failed, its rate over "
+                                "runs would be ") +
+                         rate(r.success_rate_started.rate))
           << line_end();
   }
   if (!items.empty()) out << element("ul", items);

@@ -10,7 +10,7 @@ alone, so a client that asks again hears the same.
 Prices are {"MODEL": {"input": USD for a million tokens, "cache_read": .., "cache_write": .., "output": ..}}.  The log has a line
 for each answer: `n`, `api`, `model`, `usage`, `micros` (an exact fraction of millionths of a dollar; 0 if it failed) and
 `status`.  The line is on the disk before the answer goes out.  HOW is an HTTP status, `429+2` (with retry-after: 2), `close` (no
-answer) or `cut` (a stream that ends in its middle); N counts requests from 1.
+answer) or `cut` (an answer that ends in its middle); N counts requests from 1.
 """
 import argparse
 import fractions
@@ -35,10 +35,10 @@ class Log:
             self.count += 1
             return self.count
 
-    def bill(self, n, api, model, usage, status=200):
+    def bill(self, n, api, model, usage, status, **more):
         price = self.prices.get(model, {})
         micros = sum((fractions.Fraction(str(price.get(kind, price.get("input", 0)))) * tokens for kind, tokens in usage.items()), fractions.Fraction(0))
-        line = {"n": n, "api": api, "model": model, "usage": usage, "micros": str(micros), "status": status}
+        line = {"n": n, "api": api, "model": model, "usage": usage, "micros": str(micros), "status": status, **more}
         with self.lock:
             self.file.write(json.dumps(line) + "\n")
             self.file.flush()
@@ -88,9 +88,16 @@ def usage_of(size, turn, words):
 
 class Provider(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    fault = ""
 
     def log_message(self, *_):
         pass
+
+    def handle(self):
+        try:
+            super().handle()
+        except ConnectionError:
+            pass  # the client has left
 
     def whole(self, value, status=200, **headers):
         data = json.dumps(value).encode()
@@ -98,7 +105,9 @@ class Provider(http.server.BaseHTTPRequestHandler):
         for name, text in {"content-type": "application/json", "content-length": str(len(data)), **headers}.items():
             self.send_header(name.replace("_", "-"), text)
         self.end_headers()
-        self.wfile.write(data)
+        self.wfile.write(data[:len(data) // 2] if self.fault == "cut" else data)
+        if self.fault == "cut":
+            self.hang_up()
 
     def stream(self, events, cut=False):
         self.send_response(200)
@@ -129,9 +138,9 @@ class Provider(http.server.BaseHTTPRequestHandler):
         if answer is None:
             return self.whole({"error": {"type": "not_found_error", "message": path}}, 404)
         self.n, self.size, self.api = self.server.log.number(), len(raw), path[1:]
-        self.fault = self.server.fail if self.n in self.server.at else ""
+        self.fault = self.fault_of(self.n)
         if self.fault not in ("", "cut"):
-            self.server.log.bill(self.n, self.api, body["model"], {}, self.fault)
+            self.bill(body, {}, self.fault)
             if self.fault == "close":
                 return self.hang_up()
             status, _, after = self.fault.partition("+")
@@ -139,12 +148,18 @@ class Provider(http.server.BaseHTTPRequestHandler):
             return self.whole({"type": "error", "error": error}, int(status), **({"retry_after": after} if after else {}))
         answer(body)
 
+    def fault_of(self, n):
+        return self.server.fail if n in self.server.at else ""
+
     def settle(self, body, turn, words):
         usage = usage_of(self.size, turn, words)
         if self.api != "messages":
             usage["input"] += usage.pop("cache_write")  # OpenAI does not bill it apart
-        self.server.log.bill(self.n, self.api, body["model"], {} if self.fault == "cut" else usage, self.fault or 200)
+        self.bill(body, {} if self.fault == "cut" else usage, self.fault or 200)
         return usage
+
+    def bill(self, body, usage, status):
+        self.server.log.bill(self.n, self.api, body["model"], usage, status)
 
     def chat(self, body):
         turn = sum(m["role"] == "tool" for m in body["messages"])
@@ -214,9 +229,9 @@ class Provider(http.server.BaseHTTPRequestHandler):
         self.stream([(e["type"], e) for e in events], self.fault == "cut")
 
 
-def serve(script, prices, log, key="", port=0, fail="", at=()):
+def serve(script, prices, log, key="", port=0, fail="", at=(), handler=Provider):
     """Opens the server; it answers while its serve_forever() runs."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Provider)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
     server.daemon_threads = True
     server.script, server.log, server.key, server.fail, server.at = script, Log(log, prices), key, fail, set(at)
     return server

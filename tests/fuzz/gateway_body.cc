@@ -36,13 +36,12 @@ void check_call(ModelApi api, std::string_view body, const Reference& before) {
   const auto peek = peek_body(api, body);
   if (!peek.ok()) return;
   PROCTOR_ASSERT(before.is_object() && before["model"] == peek->model);
-  MethodGateway method;
-  method.model = peek->model;
+  const GatewayModel model{peek->model, {}, {}, {}};
   ModelAccess access;
   access.send_as = "sent";
-  PolicyVerdict verdict = judge_request(api, body, *peek, method, access);
+  PolicyVerdict verdict = judge_request(api, body, *peek, model, access);
   if (verdict.refusal) return;
-  const TokenCeiling ceiling = ceiling_of(api, *peek, body.size(), method, access);
+  const TokenCeiling ceiling = ceiling_of(api, *peek, body.size(), model, access);
   PROCTOR_ASSERT(ceiling.least <= ceiling.asked && ceiling.input <= access.max_input);
   for (const PeekedItem& item : peek->item_at)
     PROCTOR_ASSERT(item.at.at + item.at.size <= body.size());

@@ -17,7 +17,16 @@ void check_request(std::string_view body) {
     PROCTOR_ASSERT(!first_difference(body, canonical));
   }
   const std::size_t half = body.size() / 2;
-  const auto found = first_difference(body.substr(0, half), body.substr(half));
+  const std::string_view ours = body.substr(0, half), theirs = body.substr(half);
+  const std::string a = canonical_request(ours, RequestForm::kByRules),
+                    b = canonical_request(theirs, RequestForm::kByRules);
+  if (!a.empty() && !b.empty())
+    PROCTOR_ASSERT((a == b) == !first_difference(ours, theirs, RequestForm::kByRules));
+  if (!canonical.empty()) {
+    PROCTOR_ASSERT(canonical_request(body, RequestForm::kByRules) ==
+                   canonical_request(canonical, RequestForm::kByRules));
+  }
+  const auto found = first_difference(ours, theirs);
   if (found) PROCTOR_ASSERT(found->ours.size() <= 210 && found->theirs.size() <= 210);
   for (const ModelApi api : {ModelApi::kChat, ModelApi::kResponses, ModelApi::kMessages}) {
     PROCTOR_ASSERT(tool_calls_in(api, body).size() <= kToolCallsMax);

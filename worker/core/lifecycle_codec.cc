@@ -87,7 +87,8 @@ Result<LifecycleEvent> read_event(JsonFields& in) {
     if (in.has("rung")) out.rung = in.text("rung");
     if (in.has("misfit")) out.misfit = in.text("misfit");
     if (in.has("no_model"))
-      out.no_model = {in.text("no_model"), in.boolean("busy"), in.count("no_model_evidence")};
+      out.no_model = {in.text("no_model"), in.boolean("busy"), in.count("no_model_evidence"),
+                      in.has("eaten") && in.boolean("eaten")};
     return LifecycleEvent(std::move(out));
   }
   if (type == "budget")
@@ -130,6 +131,7 @@ std::optional<Json> event_json(const LifecycleEvent& event) {
             out["no_model"] = e.no_model.why;
             out["busy"] = e.no_model.busy;
             out["no_model_evidence"] = e.no_model.evidence;
+            if (e.no_model.eaten) out["eaten"] = true;
             return out;
           },
           [](const BudgetReached& e) -> Form {

@@ -204,17 +204,14 @@ void RunLifecycle::handle(const AgentEnded& e) {
   verdict_.application.refused = bounded(e.misfit);
   if (plan_.overload_exit != 0 && !budget_ && e.ran_program && e.exec.end == ExecEnd::kExited &&
       e.exec.exit_code == plan_.overload_exit) {
-    verdict_.overload = true;
-    end_invalid(
-        Termination::kInfrastructure,
-        "a provider of models had no room: " +
-            (e.no_model.why.empty() ? "the agent ended with " + e.exec.describe() : e.no_model.why),
-        true, e.evidence);
-    return;
+    const std::string& why = e.no_model.why;
+    return model_unavailable(
+        {why.empty() ? "the agent ended with " + e.exec.describe() : why, true}, e.evidence);
   }
-  // Whatever it made of that: nobody may be judged by an operator's fault.
-  if (!e.no_model.why.empty() && !budget_ && e.exec.end != ExecEnd::kCancelled)
-    return model_unavailable(e);
+  // Whatever it made of that: nobody may be judged by an operator's fault.  An agent that a cap
+  // stopped ends as cancelled.
+  if (!e.no_model.why.empty() && (budget_ ? e.no_model.eaten : e.exec.end != ExecEnd::kCancelled))
+    return model_unavailable(e.no_model, e.evidence);
   if (!budget_ && may_not_have_started(e)) doubtful_start_ = e;
   if (budget_) {
     verdict_.termination = budget_->cap == kBreakerCap ? Termination::kBreaker
@@ -279,16 +276,16 @@ void RunLifecycle::agent_unavailable(const AgentEnded& e) {
               true, e.evidence);
 }
 
-void RunLifecycle::model_unavailable(const AgentEnded& e) {
-  const std::uint64_t evidence = e.no_model.evidence == 0 ? e.evidence : e.no_model.evidence;
-  if (e.no_model.busy) {
+void RunLifecycle::model_unavailable(const ModelLack& lack, std::uint64_t evidence) {
+  if (lack.evidence != 0) evidence = lack.evidence;
+  if (lack.busy) {
     verdict_.overload = true;
-    end_invalid(Termination::kInfrastructure, "a provider of models had no room: " + e.no_model.why,
+    end_invalid(Termination::kModelOverloaded, "a provider of models had no room: " + lack.why,
                 true, evidence);
     return;
   }
   verdict_.fault = Fault::kAgent;
-  verdict_.cause = bounded(no_model(e.no_model.why));
+  verdict_.cause = bounded(no_model(lack.why));
   end_invalid(Termination::kAgentUnavailable, verdict_.cause, true, evidence);
 }
 

@@ -271,7 +271,7 @@ class RunLifecycle {
   void services_failed(const CheckEnded& e);
   void list_services();
   void agent_unavailable(const AgentEnded& e);
-  void model_unavailable(const AgentEnded& e);
+  void model_unavailable(const ModelLack& lack, std::uint64_t evidence);
   void image_failed(const ImageFailed& e, std::uint64_t evidence);
   void setup_failed(const SettingUp& state, const SetupEnded& e);
   void method_setup_failed(std::size_t index, const SetupEnded& e);

@@ -236,8 +236,9 @@ void RunMeter::reach(const Room& r) {
 
 std::optional<MeterDenied> RunMeter::denial(const Entry& entry, Instant now) {
   const auto denied = [](const Room& r, bool final, std::string why) {
-    return MeterDenied{std::string(to_string(r.cap)), r.used + r.held + r.wanted - r.limit, 0,
-                       final, std::move(why)};
+    return MeterDenied{std::string(to_string(r.cap)),
+                       r.used + (final ? 0 : r.held) + r.wanted - r.limit, 0, final,
+                       std::move(why)};
   };
   std::optional<MeterDenied> for_now;
   for (const Cap cap : kCaps) {
@@ -463,6 +464,8 @@ void RunMeter::count_calls(const CallCounts& seen) {
   add(usage_.refused_calls, seen.refused);
   add(usage_.waited_ms, seen.waited_ms);
   add(usage_.clamped_calls, seen.clamped);
+  add(usage_.failed_calls, seen.failed);
+  add(usage_.busy_calls, seen.busy);
 }
 
 Result<MeterAnswer> RunMeter::release(const MeterRelease& request) {

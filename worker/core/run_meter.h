@@ -94,7 +94,7 @@ struct MeterCharge {
 };
 // What a gateway saw of calls, beside money.
 struct CallCounts {
-  std::uint64_t refused = 0, waited_ms = 0, clamped = 0;
+  std::uint64_t refused = 0, waited_ms = 0, clamped = 0, failed = 0, busy = 0;
 };
 struct MeterRelease {
   std::string id;
@@ -106,8 +106,9 @@ struct MeterGranted {
   std::uint64_t output_tokens = 0;  // of the request, as much as was granted
 };
 struct MeterDenied {
-  std::string cap;                   // to_string(Cap)
-  std::uint64_t short_by = 0;        // micro-dollars, milliseconds or counts; 0 for the rate
+  std::string cap;  // to_string(Cap)
+  // Micro-dollars, milliseconds or counts; 0 for the rate.  What is held counts unless it is final.
+  std::uint64_t short_by = 0;
   std::uint64_t retry_after_ms = 0;  // calls_per_minute only
   bool final = false;                // the cap is reached: nothing will be granted any more
   std::string reason;

@@ -45,9 +45,9 @@ class Peeker {
 
   // Neither an item nor what no answer's cost depends on.
   bool is_setting(const JsonMember& m) const {
-    constexpr std::array<std::string_view, 12> kNot{
-        "model",          "messages", "input",    "tools", "functions",       "stream",
-        "stream_options", "store",    "metadata", "user",  "client_metadata", "cache_control"};
+    constexpr std::array<std::string_view, 11> kNot{
+        "messages", "input",    "tools", "functions",       "stream",       "stream_options",
+        "store",    "metadata", "user",  "client_metadata", "cache_control"};
     const bool items = m.key == "system" && text_.kind(m.value) == '[';
     return !items && !is_limit(m.key) && std::ranges::find(kNot, m.key) == kNot.end();
   }

@@ -1,5 +1,7 @@
 #include "worker/gateway/call_evidence.h"
 
+#include <utility>
+
 #include "common/base/digest.h"
 
 namespace proctor {
@@ -42,12 +44,12 @@ void keep_request(GatewaySession::Shared& shared, const std::string& body, const
 
 void keep_answer(GatewaySession::Shared& shared, const std::string& body, CallRecord& r) {
   r.answer_bytes = body.size();
-  r.answer_digest = sha256(body).hex();
   bool ok = true;
   std::string whole;
-  const std::string digest = keep(shared, body, whole, ok);
+  r.answer_digest = keep(shared, body, whole, ok);
   r.answer_kept = ok;
-  if (whole != body) r.answer_stored_digest = digest;
+  if (whole == body) return;
+  r.answer_stored_digest = std::exchange(r.answer_digest, sha256(body).hex());
 }
 
 void strike_out(std::string& text, const std::string& secret) {

@@ -25,6 +25,13 @@ void put_told(Json& event, const std::string& name, const std::vector<ToolTold>&
 
 }  // namespace
 
+bool is_unanswered(const CallRecord& r) {
+  constexpr int kMultiple = 300, kServer = 500;
+  if (r.unasked) return false;
+  return r.status == 0 || kServer <= r.status ||
+         (r.status < kMultiple && !r.why.empty() && !r.overrun);
+}
+
 MeterCharge charge_of(const CallRecord& r, const std::string& id, const Settlement& s,
                       bool charges) {
   const bool unknown = s.how == Settlement::How::kCeiling;
@@ -108,6 +115,7 @@ Json response_json(const CallRecord& r) {
   if (!r.facts.raw_usage.empty()) out["usage_raw"] = printable(r.facts.raw_usage, 4096);
   if (!r.facts.finish.empty()) out["finish"] = printable(r.facts.finish, 100);
   if (!r.facts.id.empty()) out["provider_id"] = printable(r.facts.id, 200);
+  if (r.asked_wait) out["retry_after_ms"] = r.asked_wait->count();
   if (!r.settled.flag.empty()) out["flag"] = r.settled.flag;
   if (r.overrun) out["overrun"] = true;
   if (r.key_status != 0) out["key_status"] = r.key_status;

@@ -1,5 +1,7 @@
 #pragma once
 // What the trace says of one call.  Pure; any thread.  Internal to this room.
+#include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -67,8 +69,12 @@ struct CallRecord {
   std::uint64_t replayed = 0;  // the recorded call that answered; 0: a provider did
   std::uint64_t first_byte_us = 0, wall_us = 0;
   std::uint32_t tries = 0;
+  std::optional<std::chrono::milliseconds> asked_wait;  // by a provider without room
   bool client_gone = false;
 };
+
+// Did its provider not answer it: not at all, not to the end, or by an error of its own?
+bool is_unanswered(const CallRecord& record);
 
 // What its settlement comes to, under the name of its reservation; of a recorded answer nothing,
 // unless the operator would have what its provider took (`charges`).

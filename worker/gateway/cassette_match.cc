@@ -4,6 +4,7 @@
 #include <array>
 #include <set>
 
+#include "worker/gateway/cassette_rules.h"
 #include "worker/gateway/json_spans.h"
 #include "worker/gateway/splice.h"
 
@@ -26,7 +27,22 @@ std::optional<std::vector<JsonMember>> members_of(const JsonText& text, JsonSpan
   return std::move(members).value();
 }
 
-void write(const JsonText& text, JsonSpan span, bool top, std::string& out) {
+// The text of a list that is one part of text and nothing else: clients write it either way.
+std::optional<std::string> lone_text(const JsonText& text, const std::vector<JsonSpan>& elements) {
+  if (elements.size() != 1 || text.kind(elements[0]) != '{') return std::nullopt;
+  const auto members = members_of(text, elements[0], false);
+  if (!members || members->size() != 2 || (*members)[0].key != "text" ||
+      (*members)[1].key != "type" || text.kind((*members)[0].value) != '"')
+    return std::nullopt;
+  const auto type = text.text((*members)[1].value);
+  if (type != "text" && type != "input_text" && type != "output_text") return std::nullopt;
+  return text.text((*members)[0].value);
+}
+
+std::string by_rules(const std::string& said);
+
+void write(const JsonText& text, JsonSpan span, bool top, RequestForm form, std::string& out) {
+  const bool ruled = form == RequestForm::kByRules;
   const char kind = text.kind(span);
   if (kind == '{') {
     const auto members = members_of(text, span, top);
@@ -39,7 +55,7 @@ void write(const JsonText& text, JsonSpan span, bool top, std::string& out) {
       if (out.back() != '{') out += ',';
       out += json_quoted(m.key);
       out += ':';
-      write(text, m.value, false, out);
+      write(text, m.value, false, form, out);
     }
     out += '}';
   } else if (kind == '[') {
@@ -48,23 +64,36 @@ void write(const JsonText& text, JsonSpan span, bool top, std::string& out) {
       out += text.bytes(span);
       return;
     }
+    if (const auto lone = ruled ? lone_text(text, *elements) : std::nullopt) {
+      out += json_quoted(by_rules(*lone));
+      return;
+    }
     out += '[';
     for (const JsonSpan& e : *elements) {
       if (out.back() != '[') out += ',';
-      write(text, e, false, out);
+      write(text, e, false, form, out);
     }
     out += ']';
   } else if (const auto said = kind == '"' ? text.text(span) : std::nullopt) {
-    out += json_quoted(*said);
+    out += json_quoted(ruled ? by_rules(*said) : *said);
   } else {
     out += text.bytes(span);
   }
 }
 
-std::string written(const JsonText& text, JsonSpan span, bool top) {
+std::string written(const JsonText& text, JsonSpan span, bool top, RequestForm form) {
   std::string out;
-  write(text, span, top, out);
+  write(text, span, top, form, out);
   return out;
+}
+
+// JSON in a text (arguments of tools, what they print) is read as JSON: in it the rules would see
+// the letters of its escapes before a word.
+std::string by_rules(const std::string& said) {
+  const auto inner = JsonText::read(said);
+  if (!inner.ok() || (inner->kind(inner->root()) != '{' && inner->kind(inner->root()) != '['))
+    return by_cassette_rules(said);
+  return written(*inner, inner->root(), false, RequestForm::kByRules);
 }
 
 constexpr std::size_t kBefore = 40, kShown = 200;
@@ -93,10 +122,11 @@ std::string escaped(std::string_view key) {
 
 class Walk {
  public:
-  Walk(const JsonText& ours, const JsonText& theirs) : ours_(ours), theirs_(theirs) {}
+  Walk(const JsonText& ours, const JsonText& theirs, RequestForm form)
+      : ours_(ours), theirs_(theirs), form_(form) {}
 
   std::optional<Difference> at(const std::string& pointer, JsonSpan a, JsonSpan b, bool top) {
-    const std::string x = written(ours_, a, top), y = written(theirs_, b, top);
+    const std::string x = written(ours_, a, top, form_), y = written(theirs_, b, top, form_);
     if (x == y) return std::nullopt;
     if (ours_.kind(a) == '{' && theirs_.kind(b) == '{') {
       if (auto found = in_objects(pointer, a, b, top)) return found;
@@ -117,10 +147,8 @@ class Walk {
     for (const std::string& key : keys) {
       const JsonMember *p = find_member(*x, key), *q = find_member(*y, key);
       const std::string where = pointer + escaped(key);
-      if (p == nullptr)
-        return Difference{where, "(absent)", shown(written(theirs_, q->value, false), 0)};
-      if (q == nullptr)
-        return Difference{where, shown(written(ours_, p->value, false), 0), "(absent)"};
+      if (p == nullptr) return Difference{where, "(absent)", alone(theirs_, q->value)};
+      if (q == nullptr) return Difference{where, alone(ours_, p->value), "(absent)"};
       if (auto found = at(where, p->value, q->value, false)) return found;
     }
     return std::nullopt;
@@ -130,33 +158,36 @@ class Walk {
     if (!x.ok() || !y.ok()) return std::nullopt;
     for (std::size_t i = 0; i < std::max(x->size(), y->size()); ++i) {
       const std::string where = pointer + "/" + std::to_string(i);
-      if (x->size() <= i)
-        return Difference{where, "(absent)", shown(written(theirs_, (*y)[i], false), 0)};
-      if (y->size() <= i)
-        return Difference{where, shown(written(ours_, (*x)[i], false), 0), "(absent)"};
+      if (x->size() <= i) return Difference{where, "(absent)", alone(theirs_, (*y)[i])};
+      if (y->size() <= i) return Difference{where, alone(ours_, (*x)[i]), "(absent)"};
       if (auto found = at(where, (*x)[i], (*y)[i], false)) return found;
     }
     return std::nullopt;
   }
+  std::string alone(const JsonText& text, JsonSpan span) const {
+    return shown(written(text, span, false, form_), 0);
+  }
   const JsonText& ours_;
   const JsonText& theirs_;
+  RequestForm form_;
 };
 
 }  // namespace
 
-std::string canonical_request(std::string_view body) {
+std::string canonical_request(std::string_view body, RequestForm form) {
   const auto text = JsonText::read(body);
   if (!text.ok() || text->kind(text->root()) != '{') return "";
-  return written(*text, text->root(), true);
+  return written(*text, text->root(), true, form);
 }
 
-std::optional<Difference> first_difference(std::string_view ours, std::string_view theirs) {
+std::optional<Difference> first_difference(std::string_view ours, std::string_view theirs,
+                                           RequestForm form) {
   const auto a = JsonText::read(ours), b = JsonText::read(theirs);
   if (!a.ok() || !b.ok()) {
     if (ours == theirs) return std::nullopt;
     return difference("", std::string(ours), std::string(theirs));
   }
-  return Walk(*a, *b).at("", a->root(), b->root(), true);
+  return Walk(*a, *b, form).at("", a->root(), b->root(), true);
 }
 
 }  // namespace proctor

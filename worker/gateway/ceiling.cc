@@ -15,7 +15,7 @@ bool has_output(ModelApi api) {
 }  // namespace
 
 TokenCeiling ceiling_of(ModelApi api, const BodyPeek& peek, std::uint64_t body_bytes,
-                        const MethodGateway& method, const ModelAccess& access) {
+                        const GatewayModel& model, const ModelAccess& access) {
   TokenCeiling out;
   out.input = body_bytes - std::min(body_bytes, peek.image_bytes) + peek.tool_bytes +
               kTokensPerItem * peek.items + peek.images * access.image_tokens.value_or(0) +
@@ -25,7 +25,7 @@ TokenCeiling ceiling_of(ModelApi api, const BodyPeek& peek, std::uint64_t body_b
   const std::uint64_t otherwise =
       api == ModelApi::kCompletions ? kOldDefault : access.output_default;
   out.asked = std::min({peek.limit.value_or(otherwise), access.max_output,
-                        method.output_max.value_or(access.max_output)});
+                        model.output_max.value_or(access.max_output)});
   const std::uint64_t thought = 0 < peek.thinking ? peek.thinking + kSaid : 0;
   out.least = std::min(out.asked, std::max(access.output_floor, thought));
   return out;
@@ -44,13 +44,13 @@ std::optional<Splice> limit_edit(ModelApi api, const BodyPeek& peek, const Model
   return out;
 }
 
-MeterFit fit_of(std::string id, const MethodGateway& method, const BodyPeek& peek,
+MeterFit fit_of(std::string id, const GatewayModel& model, const BodyPeek& peek,
                 const TokenCeiling& ceiling) {
   MeterFit fit;
   fit.request.id = std::move(id);
   fit.request.action.type = kLlmRequest;
-  fit.request.action.provider = method.provider;
-  fit.request.action.model = method.model;
+  fit.request.action.provider = model.provider;
+  fit.request.action.model = model.name;
   fit.request.action.tier = peek.tier;
   fit.request.witness = Witness::kMeasured;
   fit.request.cache = peek.caches_for_hours ? CacheUse::kHours

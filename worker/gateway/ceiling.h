@@ -25,10 +25,10 @@ struct TokenCeiling {
 // a text is never shorter than the text; providers print tools anew, and put words of their own
 // around a request.
 TokenCeiling ceiling_of(ModelApi api, const BodyPeek& peek, std::uint64_t body_bytes,
-                        const MethodGateway& method, const ModelAccess& access);
+                        const GatewayModel& model, const ModelAccess& access);
 
 // What such a call asks of the run's meter, under this id.
-MeterFit fit_of(std::string id, const MethodGateway& method, const BodyPeek& peek,
+MeterFit fit_of(std::string id, const GatewayModel& model, const BodyPeek& peek,
                 const TokenCeiling& ceiling);
 
 // Says the limit that was granted to the provider; nullopt: it says so already.

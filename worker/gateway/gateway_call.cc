@@ -26,12 +26,10 @@ class Call {
       : in_(input),
         shared_(input.shared),
         method_(shared_.options.method),
-        access_(shared_.options.access),
-        bounds_(shared_.options.bounds),
-        pass_(shared_.pool, access_, &shared_) {
+        bounds_(shared_.options.bounds) {
     r_.number = in_.number;
     r_.api = in_.api;
-    r_.model = method_.model;
+    r_.model = method_.model().name;
     r_.bytes = in_.body.size();
     if (const auto* agent = find_field(in_.head.fields, "user-agent")) r_.user_agent = *agent;
     if (const auto* count = find_field(in_.head.fields, "x-stainless-retry-count"))
@@ -41,9 +39,10 @@ class Call {
   bool make() {
     if (!judge()) return reply_.keeps();
     if (shared_.breakers.any() && !slow_down()) return reply_.keeps();
-    if (!shared_.options.player && !wait_for_provider()) return reply_.keeps();
+    if (player_ == nullptr && access_->program.empty() && !wait_for_provider())
+      return reply_.keeps();
     if (!reserve()) return reply_.keeps();
-    exchange_with_provider({in_, access_, peek_, usage_asked_, reply_, r_,
+    exchange_with_provider({in_, *access_, player_, peek_, usage_asked_, reply_, r_,
                             [this](const Settlement& s) { settle(s); }});
     return reply_.keeps();
   }
@@ -60,12 +59,16 @@ class Call {
     if (first) shared_.barred(no.text);
     return refuse(no);
   }
+  Refusal unspoken(const std::string& models) const {
+    return {Cause::kUnknownModel, "the model \"" + models + "\" does not speak " +
+                                      std::string(to_string(in_.api)) + " in this run"};
+  }
   bool judge() {
     const bool first = shared_.is_first_call();
-    if (!speaks(method_.as, in_.api) || !access_.api.contains(in_.api))
-      return bar({Cause::kUnknownModel, "the model \"" + method_.model + "\" does not speak " +
-                                            std::string(to_string(in_.api)) + " in this run"},
-                 first);
+    if (!speaks(method_.as, in_.api) || std::ranges::none_of(method_.models, [&](const auto& m) {
+          return shared_.options.models.at(m.name).api.contains(in_.api);
+        }))
+      return bar(unspoken(method_.names("\", \"")), first);
     Result<BodyPeek> peek = peek_body(in_.api, in_.body);
     if (!peek.ok()) {
       Refusal no{Cause::kPolicy, peek.error().detail};
@@ -73,33 +76,47 @@ class Call {
       return bar(no, first);
     }
     peek_ = std::move(peek).value();
-    PolicyVerdict verdict = judge_request(in_.api, in_.body, peek_, method_, access_);
+    model_ = method_.find(peek_.model);
+    if (model_ == nullptr) {
+      Refusal no{Cause::kUnknownModel, "the model \"" + printable(peek_.model, 100) +
+                                           "\" is not this run's: ask for \"" +
+                                           method_.names("\", \"") + "\""};
+      no.param = "model";
+      return bar(no, first);
+    }
+    r_.model = model_->name;
+    access_ = &shared_.options.models.at(model_->name);
+    if (!access_->api.contains(in_.api)) return bar(unspoken(model_->name), first);
+    if (const auto it = shared_.options.players.find(access_->cassette);
+        it != shared_.options.players.end())
+      player_ = it->second.get();
+    pass_.emplace(shared_.pool, *access_, &shared_);
+    PolicyVerdict verdict = judge_request(in_.api, in_.body, peek_, *model_, *access_);
     if (verdict.refusal) {
-      const bool unknown = verdict.refusal->why == PolicyRefusal::Why::kUnknownModel;
-      Refusal no{unknown ? Cause::kUnknownModel : Cause::kPolicy, verdict.refusal->text};
+      Refusal no{Cause::kPolicy, verdict.refusal->text};
       no.param = verdict.refusal->member;
       return bar(no, first);
     }
     r_.edits = std::move(verdict.edits);
     usage_asked_ = verdict.usage_asked;
     r_.stream = peek_.stream;
-    r_.ceiling = ceiling_of(in_.api, peek_, in_.body.size(), method_, access_);
+    r_.ceiling = ceiling_of(in_.api, peek_, in_.body.size(), *model_, *access_);
     r_.widest_input = r_.ceiling.input;
-    if (access_.delta && 0 < r_.ceiling.asked) bound_by_earlier();
+    if (access_->delta && 0 < r_.ceiling.asked) bound_by_earlier();
     return true;
   }
   // Earlier calls of the run may bound its input closer than its bytes do.
   void bound_by_earlier() {
-    shape_ = shape_of(in_.api, in_.body, peek_, access_);
+    shape_ = shape_of(in_.api, in_.body, peek_, *access_);
     if (shape_) r_.delta = shared_.delta_bound(*shape_);
-    if (r_.delta && shared_.pool.delta_holds(access_))
+    if (r_.delta && shared_.pool.delta_holds(*access_))
       r_.ceiling.input = std::min(r_.ceiling.input, *r_.delta);
   }
 
   // ---- money
   MeterFit wish(std::uint32_t tries) const {
     return fit_of(shared_.options.ids + std::to_string(in_.number) + "." + std::to_string(tries),
-                  method_, peek_, r_.ceiling);
+                  *model_, peek_, r_.ceiling);
   }
 
   // A run that repeats itself is answered later and later.
@@ -129,14 +146,14 @@ class Call {
   // than a call waits for anything: its client decides what to make of what the provider says then.
   bool wait_for_provider() {
     const auto since = SteadyClock::now(), until = since + bounds_.wait;
-    for (milliseconds wait = pass_.wait(); 0 < wait.count(); wait = pass_.wait()) {
+    for (milliseconds wait = pass_->wait(); 0 < wait.count(); wait = pass_->wait()) {
       if (const auto final = shared_.final_word()) return refuse(*final, false);
       if (until <= SteadyClock::now()) {
-        pass_.go();
+        pass_->go();
         break;
       }
       if (!pause_until(std::min(until, SteadyClock::now() + wait))) return false;
-      away_ = true;
+      away_ = pass_->why();
     }
     throttled_ms_ += micros_since(since) / 1'000;
     return true;
@@ -176,11 +193,13 @@ class Call {
         }
         if (const auto* granted = std::get_if<MeterGranted>(&*answer)) {
           turn_->begin();
+          if (shared_.hooks.cover) shared_.hooks.cover();  // others need not wait for it
           note_grant(fit, *granted, since, why, tries);
           return true;
         }
         const MeterDenied& no = std::get<MeterDenied>(*answer);
         if (no.final) {
+          shared_.watch_cap(no);
           const Refusal final{Cause::kFinal, no.reason};
           shared_.say_final(final);
           return refuse(final);
@@ -211,9 +230,9 @@ class Call {
     r_.waited_ms = micros_since(since) / 1'000 + throttled_ms_;
     if (1 < tries) r_.waited_for = why;
     if (r_.waited_for.empty() && kMoment < throttled_ms_)
-      r_.waited_for = away_ ? "a provider that failed" : "a breaker";
+      r_.waited_for = away_.empty() ? "a breaker" : away_;
     if (0 < r_.ceiling.asked)
-      if (auto edit = limit_edit(in_.api, peek_, access_, r_.limit)) r_.edits.push_back(*edit);
+      if (auto edit = limit_edit(in_.api, peek_, *access_, r_.limit)) r_.edits.push_back(*edit);
     const bool clamped = peek_.limit && r_.limit < *peek_.limit;
     shared_.count([&](GatewaySums& s) {
       ++s.calls;
@@ -230,7 +249,7 @@ class Call {
     Result<MeterAnswer> answer =
         s.how == How::kReleased
             ? shared_.hooks.meter(MeterRelease{id_})
-            : shared_.hooks.meter(charge_of(r_, id_, s, access_.cassette_charges));
+            : shared_.hooks.meter(charge_of(r_, id_, s, access_->cassette_charges));
     if (answer.ok())
       if (const auto* charged = std::get_if<MeterCharged>(&*answer)) {
         r_.charged_micros = static_cast<std::uint64_t>(charged->charged.micros());
@@ -238,11 +257,13 @@ class Call {
       }
     if (r_.overrun) stop_overrun(s.actual);
     if (s.how == How::kUsage && r_.delta)
-      shared_.pool.delta_seen(access_, *r_.delta, s.actual.input_tokens);
+      shared_.pool.delta_seen(*access_, *r_.delta, s.actual.input_tokens);
     if (s.how == How::kUsage && shape_) shared_.delta_settled(*std::move(shape_), s.actual);
     shared_.count([&](GatewaySums& sums) { sums.settled(s, r_.charged_micros, r_.overrun); });
     // A client that has its answer may ask at once, and what became of the call is known by then.
-    pass_.end(r_, wait_for_fd(-1, 0, shared_.cut.get(), SteadyClock::now()) == Waited::kStopped);
+    const bool cut = wait_for_fd(-1, 0, shared_.cut.get(), SteadyClock::now()) == Waited::kStopped;
+    if (!cut) shared_.watch_charge(r_);
+    pass_->end(r_, cut, shared_.floods());
   }
 
   // What a call may cost at most was wrong, so it is known of no further one: whoever found out how
@@ -263,7 +284,10 @@ class Call {
   const GatewayCallInput& in_;
   GatewaySession::Shared& shared_;
   const MethodGateway& method_;
-  const ModelAccess& access_;
+  // Of the model that is asked for; null until it is judged.
+  const GatewayModel* model_ = nullptr;
+  const ModelAccess* access_ = nullptr;
+  CassettePlayer* player_ = nullptr;  // null: a provider is asked
   const GatewayBounds& bounds_;
   CallRecord r_;
   BodyPeek peek_;
@@ -271,8 +295,8 @@ class Call {
   CallReply reply_{in_, r_};
   bool usage_asked_ = false;
   std::optional<GatewaySession::Shared::Turn> turn_;
-  ProviderPass pass_;
-  bool away_ = false;  // its provider, when it was asked for
+  std::optional<ProviderPass> pass_;
+  std::string away_;  // why its provider was not asked at once; empty: it was
   std::uint64_t throttled_ms_ = 0;
   std::string id_;  // at the meter; empty: nothing is reserved
 };

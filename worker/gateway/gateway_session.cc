@@ -55,19 +55,31 @@ Json sums_json(const GatewaySums& s) {
           {"unknown_routes", s.unknown_routes}};
 }
 
+// Of all recordings.
+std::size_t unused_calls(const GatewayOptions& options) {
+  std::size_t out = 0;
+  for (const auto& [file, player] : options.players) out += player->unused();
+  return out;
+}
+
 Json opened_json(const GatewayOptions& options) {
-  Json out = {{"model", options.method.model},
-              {"provider", options.method.provider},
-              {"pieces", true}};  // how texts are kept
+  const GatewayModel& first = options.method.model();
+  Json out = {
+      {"model", first.name}, {"provider", first.provider}, {"pieces", true}};  // how texts are kept
+  if (1 < options.method.models.size())
+    for (const GatewayModel& m : options.method.models)
+      out["models"].push_back({{"name", m.name}, {"provider", m.provider}});
   if (options.method.breakers.any()) {
     Json breakers = Json::object();
     for (const auto& [code, rule] : options.method.breakers.rules) breakers[code] = rule;
     out["breakers"] = std::move(breakers);
   }
-  if (options.player)
-    out["cassette"] = {{"calls", options.player->unused()},
-                       {"match", to_string(options.access.cassette_match)},
-                       {"charges", options.access.cassette_charges}};
+  for (const GatewayModel& m : options.method.models)
+    if (const ModelAccess& access = options.models.at(m.name);
+        !out.contains("cassette") && options.players.contains(access.cassette))
+      out["cassette"] = {{"calls", unused_calls(options)},
+                         {"match", to_string(access.cassette_match)},
+                         {"charges", access.cassette_charges}};
   return out;
 }
 
@@ -112,7 +124,7 @@ std::chrono::milliseconds GatewaySession::Shared::refused_again() {
 }
 
 std::string GatewaySession::Shared::redacted(std::string_view text) const {
-  const std::string own = LiteralRedactor({{"token", options.token.reveal()}}).apply(text);
+  std::string own = own_token.apply(text);
   return options.redactor ? options.redactor->apply(own) : own;
 }
 
@@ -157,6 +169,22 @@ void GatewaySession::Shared::barred(const std::string& why) {
   const std::string told = redacted(why);
   const std::lock_guard lock(mutex_);
   watch_.barred(told);
+}
+
+void GatewaySession::Shared::watch_charge(const CallRecord& call) {
+  if (is_busy(call.status))
+    hooks.count({.busy = 1});
+  else if (is_unanswered(call))
+    hooks.count({.failed = 1});
+  const std::lock_guard lock(mutex_);
+  watch_.charged(
+      call, under_way_,
+      std::chrono::duration_cast<std::chrono::milliseconds>(SteadyClock::now().time_since_epoch()));
+}
+
+void GatewaySession::Shared::watch_cap(const MeterDenied& no) {
+  const std::lock_guard lock(mutex_);
+  watch_.capped(no);
 }
 
 bool GatewaySession::Shared::answered() const {
@@ -302,7 +330,8 @@ void GatewaySession::close() {
   wake(impl_->shared.cut.get());
   impl_->thread.join();
   Json sums = sums_json(impl_->shared.sums());
-  if (const auto& player = impl_->shared.options.player) sums["cassette_unused"] = player->unused();
+  const GatewayOptions& options = impl_->shared.options;
+  if (!options.players.empty()) sums["cassette_unused"] = unused_calls(options);
   impl_->shared.note("gateway.closed", GatewayHooks::By::kHarness, sums);
 }
 

@@ -11,6 +11,7 @@
 // Errors: kUnavailable, the socket cannot be had.
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +24,7 @@
 #include "common/contract/campaign.h"
 #include "common/contract/models_file.h"
 #include "common/score/model_lack.h"
+#include "common/trace/cassette.h"
 #include "worker/core/run_meter.h"
 #include "worker/gateway/redactor.h"
 #include "worker/gateway/upstream.h"
@@ -58,6 +60,8 @@ using GatewayOperation = std::variant<MeterFit, MeterCharge, MeterRelease>;
 
 struct GatewayHooks {
   std::function<Result<MeterAnswer>(const GatewayOperation&)> meter;
+  // May be empty.  Waits until what was granted counts; the call is made after that.
+  std::function<void()> cover{};
   std::function<std::string()> status;  // of the meter, one line
   std::function<void(const CallCounts&)> count;
   // An event of the run's trace, of the agent's doing or of ours; its seq.
@@ -77,14 +81,20 @@ struct GatewayHooks {
 
 struct GatewayOptions {
   MethodGateway method;
-  ModelAccess access;
+  ModelsFile models;  // has each model of the method
   Secret token;
   std::string ids;  // begins every id at the meter, another in every life of the worker
   GatewayBounds bounds{};
   // Of everything that is told or kept, beside the run's token; may be null.
   std::shared_ptr<const Redactor> redactor{};
-  std::shared_ptr<CassettePlayer> player{};  // answers instead of a provider; may be null
-  bool earlier_calls = false;                // an earlier life of this worker served the same agent
+  // Answer instead of a provider: by the `cassette` of a model.
+  std::map<std::string, std::shared_ptr<CassettePlayer>> players{};
+  // Answers in place of a provider where a model has a `program`.  A call that it made and that has
+  // no answer has the status 0, and says why in its place; an error: it made none.
+  std::function<Result<CassetteCall>(const ModelAccess& access, std::string_view body,
+                                     const std::function<bool()>& stop)>
+      program{};
+  bool earlier_calls = false;  // an earlier life of this worker served the same agent
 };
 
 class GatewaySession {

@@ -1,5 +1,6 @@
 #include "worker/gateway/model_watch.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/text.h"
@@ -30,6 +31,8 @@ void ModelWatch::take(const CallRecord& call, bool cut, std::uint64_t evidence) 
   // Who has read what it said and leaves it was answered: nobody chooses by that how his run ends.
   if (ok && (call.overrun || call.why.empty() || (call.begun && cut))) {
     answered_ = true;
+    tail_ = {};
+    flooded_ = false;
     return;
   }
   // Likewise (lack()): a provider's moderation says it so.
@@ -40,6 +43,7 @@ void ModelWatch::take(const CallRecord& call, bool cut, std::uint64_t evidence) 
   if (kBad <= call.status && call.status < kServer && !is_busy(call.status) &&
       !is_the_operators(call.status))
     return;  // what was wrong with the request the agent was told
+  if (is_busy(call.status)) tail_ = {status, true, evidence};
   failed(status, is_busy(call.status), evidence);
 }
 
@@ -51,9 +55,52 @@ void ModelWatch::failed(std::string why, bool busy, std::uint64_t evidence) {
   failed_ = {printable(why, 500), busy, evidence};
 }
 
+// A run could make its own want of room, and leave the count by it: by many calls, by many at once,
+// by one much larger than any that was answered (a limit of tokens a minute refuses it for ever).
+void ModelWatch::weigh(const CallRecord& call, std::uint64_t under_way, Millis now) {
+  constexpr std::uint64_t kAtOnce = 4, kLarge = 400'000;
+  constexpr std::size_t kMany = 61;
+  constexpr std::chrono::minutes kWithin{1};
+  const std::uint64_t asked = call.widest_input + call.output;
+  ends_.push_back(now);
+  if (kMany < ends_.size()) ends_.pop_front();
+  if (is_busy(call.status))
+    flooded_ = flooded_ || kAtOnce < under_way ||
+               (ends_.size() == kMany && now - ends_.front() < kWithin) ||
+               std::max(kLarge, 2 * most_answered_) < asked;
+  else if (call.status < kMultiple && call.why.empty())
+    most_answered_ = std::max(most_answered_, asked);
+}
+
+void ModelWatch::charged(const CallRecord& call, std::uint64_t under_way, Millis now) {
+  weigh(call, under_way, now);
+  // A client that left before the answer does not know how the call ends: it is not counted.
+  if (call.client_gone || !is_unanswered(call) || call.settled.how == Settlement::How::kReleased)
+    return;
+  lost_micros_ += call.charged_micros;
+  const bool known = call.settled.how == Settlement::How::kPartial;
+  const Amount& said = call.settled.actual;
+  lost_tokens_ += known ? said.input_tokens + said.output_tokens : call.ceiling.input + call.output;
+  ++lost_calls_;
+}
+
+void ModelWatch::capped(const MeterDenied& no) {
+  const std::uint64_t lost = no.cap == to_string(Cap::kUsd)          ? lost_micros_
+                             : no.cap == to_string(Cap::kTokens)     ? lost_tokens_
+                             : no.cap == to_string(Cap::kModelCalls) ? lost_calls_
+                                                                     : 0;
+  // A stop that was said before is short of nothing.
+  if (no.short_by == 0 || lost < no.short_by) return;
+  eaten_ = {"calls that nobody answered used up its cap on " + no.cap +
+                (failed_.why.empty() ? "" : "; the last: " + failed_.why),
+            false, failed_.evidence, true};
+}
+
 ModelLack ModelWatch::lack() const {
   if (!refused_.why.empty()) return refused_;
-  return answered() ? ModelLack{} : failed_;
+  if (!eaten_.why.empty()) return eaten_;
+  if (!answered()) return failed_;
+  return flooded_ ? ModelLack{} : tail_;
 }
 
 }  // namespace proctor

@@ -61,8 +61,7 @@ Result<OwnReply> ask_gateway(const fs::path& dir, const Secret& token, ModelApi 
     return OwnReply{};
   }
   out.status = answer.head().status;
-  if (find_field(answer.head().fields, "retry-after") != nullptr)
-    out.retry_after = retry_after(answer.head().fields, 0);
+  out.retry_after = retry_after(answer.head().fields).value_or(std::chrono::milliseconds(0));
   if (find_field(answer.head().fields, kOwnHeader) != nullptr)
     if (const std::string* word = find_field(answer.head().fields, "x-should-retry"))
       out.again = *word == "true";

@@ -8,9 +8,9 @@
 namespace proctor {
 namespace {
 
-PolicyVerdict refused(PolicyRefusal::Why why, std::string member, std::string text) {
+PolicyVerdict refused(std::string member, std::string text) {
   PolicyVerdict out;
-  out.refusal = PolicyRefusal{why, std::move(member), std::move(text)};
+  out.refusal = PolicyRefusal{std::move(member), std::move(text)};
   return out;
 }
 
@@ -53,33 +53,19 @@ void leave_out_tools(ModelApi api, std::string_view body, const BodyPeek& peek,
 
 }  // namespace
 
-bool names_model(const MethodGateway& method, std::string_view name) {
-  return name == method.model || std::ranges::any_of(method.aliases, [&](std::string_view alias) {
-           if (!alias.ends_with('*')) return name == alias;
-           alias.remove_suffix(1);
-           return name.starts_with(alias);
-         });
-}
-
 PolicyVerdict judge_request(ModelApi api, std::string_view body, const BodyPeek& peek,
-                            const MethodGateway& method, const ModelAccess& access) {
-  using Why = PolicyRefusal::Why;
-  if (!names_model(method, peek.model))
-    return refused(Why::kUnknownModel, "model",
-                   "the model \"" + printable(peek.model, 100) +
-                       "\" is not this run's: ask for \"" + method.model + "\"");
+                            const GatewayModel& model, const ModelAccess& access) {
   if (!peek.reaches.empty())
-    return refused(Why::kNotAllowed, peek.reaches,
-                   peek.reaches + ": " + printable(peek.reaches_how, 200) +
-                       " is not allowed in this run: " + peek.reaches_instead);
+    return refused(peek.reaches, peek.reaches + ": " + printable(peek.reaches_how, 200) +
+                                     " is not allowed in this run: " + peek.reaches_instead);
   if (0 < peek.images && !access.image_tokens)
-    return refused(Why::kNotAllowed, "messages",
+    return refused("messages",
                    "images: nobody has said what one costs with this model (image_tokens)");
   if (!peek.tier.empty() && !access.tiers.contains(peek.tier))
-    return refused(Why::kNotAllowed, "service_tier",
+    return refused("service_tier",
                    "the tier \"" + printable(peek.tier, 60) + "\" is not this run's");
   PolicyVerdict out;
-  const std::string& send_as = access.send_as.empty() ? method.model : access.send_as;
+  const std::string& send_as = access.send_as.empty() ? model.name : access.send_as;
   if (send_as != peek.model)
     out.edits.push_back(
         {peek.model_at, json_quoted(send_as), "model", "the provider's name of it"});

@@ -15,7 +15,6 @@
 namespace proctor {
 
 struct PolicyRefusal {
-  enum class Why { kUnknownModel, kNotAllowed } why = Why::kNotAllowed;
   std::string member;
   std::string text;
 };
@@ -25,11 +24,8 @@ struct PolicyVerdict {
   bool usage_asked = false;  // the edits ask for a usage that the agent did not ask for
 };
 
-// `peek` is of `body`; `access` is the method's model.
+// `peek` is of `body`, which asks for `model`.
 PolicyVerdict judge_request(ModelApi api, std::string_view body, const BodyPeek& peek,
-                            const MethodGateway& method, const ModelAccess& access);
-
-// Is it the method's model, by its name or one of its aliases?
-bool names_model(const MethodGateway& method, std::string_view name);
+                            const GatewayModel& model, const ModelAccess& access);
 
 }  // namespace proctor

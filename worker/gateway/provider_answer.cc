@@ -110,16 +110,21 @@ bool ProviderAnswer::read_all(std::string& out, std::size_t most, SteadyClock::t
   }
 }
 
-std::chrono::milliseconds retry_after(const HttpFields& fields, std::uint32_t tries) {
-  using std::chrono::milliseconds;
-  constexpr milliseconds kSecond{1'000}, kMost{30'000};
-  milliseconds wait = kSecond * (1 << std::min<std::uint32_t>(tries, 5));
-  if (const std::string* said = find_field(fields, "retry-after")) {
-    std::uint32_t seconds = 0;
-    const auto read = std::from_chars(said->data(), said->data() + said->size(), seconds);
-    if (read.ec == std::errc()) wait = std::chrono::seconds(std::min(seconds, 3'600U));
+std::optional<std::chrono::milliseconds> retry_after(const HttpFields& fields) {
+  constexpr std::uint32_t kMost = 3'600'000;
+  struct Word {
+    const char* name;
+    std::uint32_t ms;
+  };
+  for (const Word& word : {Word{"retry-after-ms", 1}, Word{"retry-after", 1'000}}) {
+    const std::string* said = find_field(fields, word.name);
+    std::uint32_t n = 0;
+    if (said == nullptr ||
+        std::from_chars(said->data(), said->data() + said->size(), n).ec != std::errc())
+      continue;
+    return std::chrono::milliseconds(std::min(n, kMost / word.ms) * word.ms);
   }
-  return std::min(wait, kMost);
+  return std::nullopt;
 }
 
 }  // namespace proctor

@@ -2,6 +2,7 @@
 // Reading a provider's answer off its connection: bounded, by deadlines, whatever it sends.
 // Blocking; one thread.  Internal to this room.
 #include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -40,7 +41,7 @@ class ProviderAnswer {
   std::string why_;
 };
 
-// How long a provider without room wants to be left alone, after so many tries.
-std::chrono::milliseconds retry_after(const HttpFields& fields, std::uint32_t tries);
+// How long whoever answers so wants to be left alone; nothing: it does not say, or by a date.
+std::optional<std::chrono::milliseconds> retry_after(const HttpFields& fields);
 
 }  // namespace proctor

@@ -28,6 +28,7 @@ class Exchange {
       : in_(input.in),
         shared_(in_.shared),
         access_(input.access),
+        player_(input.player),
         bounds_(shared_.options.bounds),
         peek_(input.peek),
         usage_asked_(input.usage_asked),
@@ -37,25 +38,26 @@ class Exchange {
         machine_(in_.api, access_.errors_are_free, r_.limit) {}
 
   void make() {
-    const std::string sent = spliced(in_.body, r_.edits);
+    std::string sent = spliced(in_.body, r_.edits);
     keep_request(shared_, in_.body, peek_, r_);
-    r_.sent_digest = sha256(sent).hex();
+    r_.sent_digest = r_.edits.empty() ? r_.digest : sha256(sent).hex();
     const bool listed = in_.number <= kWatchedCalls;
     if (listed) shared_.note("model.request", By::kAgent, request_json(r_));
     began_ = SteadyClock::now();
-    ask(sent);
+    ask(std::move(sent));
     r_.wall_us = micros_since(began_);
     if (r_.client_gone) shared_.count([](GatewaySums& s) { ++s.clients_gone; });
     const std::uint64_t seq =
         listed ? shared_.note("model.response", By::kHarness, response_json(r_)) : 0;
     // A call that a recording lacks says nothing of a provider.
-    if (!shared_.options.player || 0 < r_.replayed) shared_.watch(r_, seq);
+    if (player_ == nullptr || 0 < r_.replayed) shared_.watch(r_, seq);
   }
 
  private:
   // A recording answers, and everything behind is as if a provider had.
   void replay() {
-    auto found = shared_.options.player->take(in_.api, in_.body);
+    auto found = player_->take(in_.api, in_.body,
+                               [this](std::string_view text) { return shared_.redacted(text); });
     if (const auto* miss = std::get_if<CassettePlayer::Miss>(&found)) {
       r_.why = miss->text;
       settle_(machine_.failed());
@@ -76,7 +78,10 @@ class Exchange {
     r_.tries = 1;
     machine_.sending();
     machine_.sent();
-    ReplayUpstream upstream(*hit.call);
+    play(*hit.call);
+  }
+  void play(const CassetteCall& call) {
+    ReplayUpstream upstream(call);
     ProviderAnswer answer(upstream, shared_.cut.get());
     const auto total = began_ + access_.total;
     if (!answer.read_head(total)) return fail(answer.why());
@@ -85,8 +90,21 @@ class Exchange {
     relay(answer, "", total);
   }
 
-  void ask(const std::string& sent) {
-    if (shared_.options.player) return replay();
+  void ask_program(const std::string& sent) {
+    const Result<CassetteCall> said = shared_.options.program(access_, sent, [this] {
+      return wait_for_fd(-1, 0, shared_.cut.get(), SteadyClock::now()) == Waited::kStopped;
+    });
+    if (!said.ok()) return fail(said.error().detail);
+    r_.tries = 1;
+    machine_.sending();
+    machine_.sent();
+    if (said->status == 0) return fail(said->answer);
+    play(*said);
+  }
+
+  void ask(std::string sent) {
+    if (player_ != nullptr) return replay();
+    if (!access_.program.empty()) return ask_program(sent);
     const Result<Secret> key = model_key(access_);
     const Result<UpstreamPlace> place = upstream_place(access_.url);
     if (!key.ok() || !place.ok()) {
@@ -96,8 +114,9 @@ class Exchange {
       refuse_upstream("the operator's key of this model cannot be had");
       return;
     }
-    const std::string head =
-        provider_head({*place, *key, access_.auth, in_.api, in_.head, r_.user_agent, sent.size()});
+    // In one piece: a provider is not woken twice.
+    sent.insert(0, provider_head({*place, *key, access_.auth, in_.api, in_.head, r_.user_agent,
+                                  sent.size()}));
     const auto total = began_ + access_.total;
     bool fresh = false;
     for (;;) {
@@ -107,8 +126,7 @@ class Exchange {
       if (!upstream.ok()) return fail(upstream.error().detail);
       machine_.sending();
       const auto send_until = std::min(total, SteadyClock::now() + access_.first_byte);
-      if (!(*upstream)->write(head, shared_.cut.get(), send_until) ||
-          !(*upstream)->write(sent, shared_.cut.get(), send_until)) {
+      if (!(*upstream)->write(sent, shared_.cut.get(), send_until)) {
         if (fresh) return fail("the connection to the provider broke");
         fresh = true;  // one that was kept may have been half dead
         machine_.again();
@@ -160,6 +178,7 @@ class Exchange {
     }
     strike_out(body, key);
     keep_answer(shared_, body, r_);
+    if (is_busy(head.status)) r_.asked_wait = retry_after(head.fields);
     if (ok) {
       r_.facts = read_answer(in_.api, body, peek_.caches_for_hours);
       r_.tool_calls = told_of(tool_calls_in(in_.api, body));
@@ -172,7 +191,7 @@ class Exchange {
 
   // Before any answer it is; after one it is the call that is refused, unless we are, too.
   bool is_key_refused() {
-    if (shared_.answered() && !shared_.options.player && shared_.may_ask_about_key())
+    if (shared_.answered() && player_ == nullptr && shared_.may_ask_about_key())
       r_.key_status = ask_about_key(shared_.pool, access_, in_.api, shared_.cut.get(),
                                     SteadyClock::now() + bounds_.connect);
     return r_.key_refused = !shared_.answered() || is_key_refusal(r_.key_status);
@@ -233,6 +252,7 @@ class Exchange {
   const GatewayCallInput& in_;
   GatewaySession::Shared& shared_;
   const ModelAccess& access_;
+  CassettePlayer* const player_;
   const GatewayBounds& bounds_;
   const BodyPeek& peek_;
   const bool usage_asked_;

@@ -30,6 +30,7 @@ class CallReply {
 struct ExchangeInput {
   const GatewayCallInput& in;
   const ModelAccess& access;
+  CassettePlayer* player;  // answers instead of its provider; may be null
   const BodyPeek& peek;
   bool usage_asked;  // by us: its client does not see it
   CallReply& reply;

@@ -18,18 +18,23 @@ class ProviderPass {
   ProviderPass& operator=(const ProviderPass&) = delete;
   ~ProviderPass();
 
-  // Zero: the call may be made.
+  // Zero: the call may be made.  Its provider had no room (why() says it), or fails.
   std::chrono::milliseconds wait();
+  std::string why() const {
+    return place_ == 0 ? "a provider that failed" : "a provider without room";
+  }
   // It is made although it should wait.
   void go() { begun_ = true; }
-  // `cut`: by us, for its agent had ended.
-  void end(const CallRecord& call, bool cut);
+  // `cut`: by us, for its agent had ended.  `floods`: the run asks for so much that a want of room
+  // says nothing to others.
+  void end(const CallRecord& call, bool cut, bool floods);
 
  private:
   UpstreamPool& pool_;
   const ModelAccess& access_;
   const ProviderStreak::Run run_;
   bool begun_ = false, probe_ = false;
+  std::uint32_t place_ = 0;  // in the order of those that a hold kept; 0: none did
 };
 
 }  // namespace proctor

@@ -6,7 +6,9 @@
 namespace proctor {
 
 std::string provider_head(const ProviderRequest& r) {
-  std::string out = "POST " + r.place.path + std::string(path_of(r.api)) + " HTTP/1.1\r\nhost: ";
+  std::string_view path = path_of(r.api);  // of Anthropic's it has the version, as a URL may
+  if (path.starts_with("/v1/") && r.place.path.ends_with("/v1")) path.remove_prefix(3);
+  std::string out = "POST " + r.place.path + std::string(path) + " HTTP/1.1\r\nhost: ";
   out += r.place.header + "\r\n";
   switch (r.key.empty() ? ModelAuth::kNone : r.auth) {
     case ModelAuth::kBearer:

@@ -6,7 +6,13 @@
 // Pure; one thread.
 #include <chrono>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <set>
+#include <string>
+#include <vector>
+
+#include "common/contract/provider_hold.h"
 
 namespace proctor {
 
@@ -50,6 +56,38 @@ class ProviderStreak {
   Run tried_ = nullptr;  // the last, in vain
   Millis pause_{0};
   Time until_{};
+};
+
+// Models whose provider had no room, and until when no call of this worker asks for them: by the
+// provider's own word, or longer each time.  All workers of a campaign keep what one of them heard
+// (Sync.holds); they name a model by a digest, so that no address leaves its host.  `model` is its
+// URL and its name there.  Pure; one thread.
+class ProviderHolds {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  using Millis = std::chrono::milliseconds;
+
+  // Its provider had no room, and named a time or none.
+  void no_room(const std::string& model, std::optional<Millis> asked, Time now);
+  // A call was answered: the next want of room is a first one.
+  void answered(const std::string& model) { providers_[model].unasked = Millis(0); }
+  // How long a call waits yet.  `place` in the order of the waiting calls is 0 at first and kept
+  // here: they begin one after the other, within a second.
+  Millis left(const std::string& model, std::uint32_t& place, Time now);
+
+  // The holds that this worker's calls heard of; and those that others did.
+  std::vector<ProviderHold> own(Time now) const;
+  void take(const std::vector<ProviderHold>& of_others, Time now);
+  static std::string name_of(const std::string& model);
+
+ private:
+  struct Provider {
+    Millis unasked{0};         // the latest hold without a time of the provider's
+    std::uint32_t places = 0;  // given since the hold began
+    Time own{};                // until when, by what was heard here
+    Time until{};              // ... or by others
+  };
+  std::map<std::string, Provider> providers_;
 };
 
 }  // namespace proctor

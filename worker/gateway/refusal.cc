@@ -58,6 +58,15 @@ std::string dumped(const Json& body) {
   return body.dump(-1, Json::Utf8::kReplace);
 }
 
+Json entry(ModelApi style, std::string_view model) {
+  if (!is_anthropic(style))
+    return {{"id", model}, {"object", "model"}, {"created", 0}, {"owned_by", "proctor"}};
+  return {{"type", "model"},
+          {"id", model},
+          {"display_name", model},
+          {"created_at", "1970-01-01T00:00:00Z"}};
+}
+
 }  // namespace
 
 OwnAnswer make_refusal(ModelApi api, const Refusal& r, bool litellm, std::uint64_t id) {
@@ -107,21 +116,18 @@ std::string to_bytes(const OwnAnswer& a, bool head_only) {
   return out;
 }
 
-std::string model_list(ModelApi style, std::string_view model, bool single) {
-  Json one;
-  if (is_anthropic(style))
-    one = {{"type", "model"},
-           {"id", std::string(model)},
-           {"display_name", std::string(model)},
-           {"created_at", "1970-01-01T00:00:00Z"}};
-  else
-    one = {
-        {"id", std::string(model)}, {"object", "model"}, {"created", 0}, {"owned_by", "proctor"}};
-  if (single) return dumped(one);
-  if (is_anthropic(style))
-    return dumped(
-        {{"data", {one}}, {"has_more", false}, {"first_id", one["id"]}, {"last_id", one["id"]}});
-  return dumped({{"object", "list"}, {"data", {one}}});
+std::string model_list(ModelApi style, const std::vector<GatewayModel>& models) {
+  Json data = Json::array();
+  for (const GatewayModel& m : models) data.push_back(entry(style, m.name));
+  if (!is_anthropic(style)) return dumped({{"object", "list"}, {"data", std::move(data)}});
+  return dumped({{"first_id", models.front().name},
+                 {"last_id", models.back().name},
+                 {"has_more", false},
+                 {"data", std::move(data)}});
+}
+
+std::string model_entry(ModelApi style, std::string_view model) {
+  return dumped(entry(style, model));
 }
 
 }  // namespace proctor

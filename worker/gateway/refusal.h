@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "common/contract/campaign.h"
 #include "common/contract/models_file.h"
 
 namespace proctor {
@@ -47,7 +49,8 @@ OwnAnswer make_refusal(ModelApi api, const Refusal& refusal, bool litellm, std::
 // The bytes of an answer.
 std::string to_bytes(const OwnAnswer& answer, bool head_only = false);
 
-// The models of a run: its own, by the name it has there.
-std::string model_list(ModelApi style, std::string_view model, bool single);
+// The models of a run, by the names they have there; model_entry() is one of them.
+std::string model_list(ModelApi style, const std::vector<GatewayModel>& models);
+std::string model_entry(ModelApi style, std::string_view model);
 
 }  // namespace proctor

@@ -207,9 +207,10 @@ class Client {
       while (line.ends_with('\n')) line.pop_back();
       return plain(200, std::move(line));
     }
-    if (route.place == Place::kModels) return plain(200, model_list(style, method.model, false));
-    if (route.model == method.model) return plain(200, model_list(style, method.model, true));
-    refuse(style, {Cause::kUnknownModel, "this run's model is \"" + method.model + "\""});
+    if (route.place == Place::kModels) return plain(200, model_list(style, method.models));
+    if (std::ranges::find(method.models, route.model, &GatewayModel::name) != method.models.end())
+      return plain(200, model_entry(style, route.model));
+    refuse(style, {Cause::kUnknownModel, "this run's model is \"" + method.names("\", \"") + "\""});
     return true;
   }
 

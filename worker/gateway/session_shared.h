@@ -31,12 +31,14 @@ struct GatewaySession::Shared {
       : options(std::move(o)),
         hooks(std::move(h)),
         pool(p),
+        own_token({{"token", options.token.reveal()}}),
         breakers(options.method.breakers, hooks),
         watch_(options.earlier_calls) {}
 
   const GatewayOptions options;
   const GatewayHooks hooks;
   UpstreamPool& pool;
+  const LiteralRedactor own_token;
   SessionBreakers breakers;
   UniqueFd closing;  // readable when no further request is taken
   UniqueFd cut;      // ... when everything ends now
@@ -65,6 +67,13 @@ struct GatewaySession::Shared {
   // True once, for the session's first call.  barred(): the gateway refused it.
   bool is_first_call() { return !called_.exchange(true); }
   void barred(const std::string& why);
+  // Its charge, before its client knows; and the cap that holds no further call.
+  void watch_charge(const CallRecord& call);
+  void watch_cap(const MeterDenied& no);
+  bool floods() const {
+    const std::lock_guard lock(mutex_);
+    return watch_.floods();
+  }
   // Was a call of this run?  Then 401 and 403 are of one request, unless the key is refused to us,
   // too: its agent may ask for something else.
   bool answered() const;

@@ -24,6 +24,11 @@ namespace {
 constexpr std::size_t kChunk = std::size_t{16} << 10, kIdleMost = 32;
 constexpr std::chrono::seconds kIdleFor{20};
 
+// A provider's limits, and what its answers show, are of one model.
+std::string model_at(const ModelAccess& access) {
+  return access.url + "\n" + access.send_as;
+}
+
 Error away(std::string why) {
   return Error{Errc::kUnavailable, std::move(why)};
 }
@@ -294,14 +299,40 @@ void UpstreamPool::call_ended(const ModelAccess& access, ProviderStreak::Run run
 
 bool UpstreamPool::delta_holds(const ModelAccess& access) const {
   const std::lock_guard lock(mutex_);
-  const auto it = trusts_.find(access.url + "\n" + access.send_as);
+  const auto it = trusts_.find(model_at(access));
   return it != trusts_.end() && it->second.holds();
 }
 
 void UpstreamPool::delta_seen(const ModelAccess& access, std::uint64_t bound,
                               std::uint64_t actual) {
   const std::lock_guard lock(mutex_);
-  trusts_[access.url + "\n" + access.send_as].seen(bound, actual);
+  trusts_[model_at(access)].seen(bound, actual);
+}
+
+std::chrono::milliseconds UpstreamPool::held(const ModelAccess& access, std::uint32_t& place) {
+  const std::lock_guard lock(mutex_);
+  return holds_.left(model_at(access), place, SteadyClock::now());
+}
+
+void UpstreamPool::no_room(const ModelAccess& access,
+                           std::optional<std::chrono::milliseconds> asked) {
+  const std::lock_guard lock(mutex_);
+  holds_.no_room(model_at(access), asked, SteadyClock::now());
+}
+
+void UpstreamPool::had_room(const ModelAccess& access) {
+  const std::lock_guard lock(mutex_);
+  holds_.answered(model_at(access));
+}
+
+std::vector<ProviderHold> UpstreamPool::holds() const {
+  const std::lock_guard lock(mutex_);
+  return holds_.own(SteadyClock::now());
+}
+
+void UpstreamPool::hold(const std::vector<ProviderHold>& of_others) {
+  const std::lock_guard lock(mutex_);
+  holds_.take(of_others, SteadyClock::now());
 }
 
 void UpstreamPool::give_back(const ModelAccess& access, std::unique_ptr<Upstream> upstream) {

@@ -67,6 +67,13 @@ class UpstreamPool {
   ProviderStreak::May may_call(const ModelAccess& access, ProviderStreak::Run run);
   void call_ended(const ModelAccess& access, ProviderStreak::Run run, ProviderStreak::End end,
                   bool probe);
+  // ... and of whether it has room (provider_streak.h).
+  std::chrono::milliseconds held(const ModelAccess& access, std::uint32_t& place);
+  void no_room(const ModelAccess& access, std::optional<std::chrono::milliseconds> asked);
+  void had_room(const ModelAccess& access);
+  // The holds that this worker heard of, and those that others did.
+  std::vector<ProviderHold> holds() const;
+  void hold(const std::vector<ProviderHold>& of_others);
 
   // Whether the delta rule holds of a model, by the calls of all runs.
   bool delta_holds(const ModelAccess& access) const;
@@ -81,6 +88,7 @@ class UpstreamPool {
   Result<std::shared_ptr<Tls>> tls_for(const std::string& ca_file);
   const ProviderStreak::Rule rule_;
   mutable std::mutex mutex_;
+  ProviderHolds holds_;
   std::map<std::string, ProviderStreak> streaks_;            // by URL
   std::map<std::string, DeltaTrust> trusts_;                 // by URL and name there
   std::map<std::string, std::list<Idle>> idle_;              // by URL

@@ -1,13 +1,8 @@
 #pragma once
-// How long to wait between two calls of a model, and what a call is reserved at.  Pure; any thread.
+// How long to wait between two calls of a model.  Pure; any thread.
 // Source: CVDP 8.3 (attempts; upstream waits for nothing), RFC 9110 10.2.3 (Retry-After).
 #include <chrono>
 #include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-
-#include "worker/model/model.h"
 
 namespace proctor {
 
@@ -20,16 +15,5 @@ inline constexpr std::chrono::milliseconds kModelWaitMost{60'000};
 std::chrono::milliseconds wait_before_next(std::uint32_t failures,
                                            std::chrono::milliseconds backoff,
                                            std::chrono::milliseconds retry_after);
-
-// Tokens that a prompt cannot exceed: every token stands for one byte at least.
-std::uint64_t input_ceiling(const ModelRequest& request);
-
-// Of a header "Retry-After: 7"; dates are not heeded.
-std::chrono::milliseconds parse_retry_after(std::string_view value);
-
-std::string too_large();
-
-// Every occurrence of `secret` becomes "***".
-void strike_out(std::string& text, std::string_view secret);
 
 }  // namespace proctor

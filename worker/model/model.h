@@ -1,15 +1,11 @@
 #pragma once
-// Model: something that answers a prompt once.  An endpoint on the network or a program of the
-// worker's operator; what it says is hostile: any size, any bytes, or nothing.
-// Blocking, thread-safe: several slots ask at once.  Never fails: how a call ended is its reply.
+// What a model is asked once, and how its answer is read.  Answers are hostile: any size, any
+// bytes, or nothing.  Pure; any thread.
 #include <chrono>
 #include <cstdint>
-#include <memory>
-#include <optional>
-#include <stop_token>
 #include <string>
 
-#include "common/contract/models_file.h"
+#include "worker/gateway/own_client.h"
 
 namespace proctor {
 
@@ -17,16 +13,8 @@ namespace proctor {
 inline constexpr std::size_t kModelReplyBytes = std::size_t{16} << 20;
 
 struct ModelRequest {
-  std::string model;  // as it is named to the provider
-  std::string task;   // for a program: which problem, which sample
-  std::uint32_t sample = 1;
+  std::string model;  // as the run's gateway knows it
   std::string system, user;
-  std::uint64_t max_output_tokens = 0;
-  std::chrono::milliseconds timeout{60'000};
-};
-
-struct ModelUsage {
-  std::uint64_t input_tokens = 0, output_tokens = 0;
 };
 
 struct ModelReply {
@@ -37,26 +25,20 @@ struct ModelReply {
     kUnreadable,  // an answer, of a size that is none
     kRefused,     // will never be answered as it is asked
     kNoAccess,    // nothing will be: the operator's key, account or address
-    kStopped,
+    kNotNow,      // the gateway's word: later
+    kNever,       // the gateway's word: nothing is granted any more
   };
   End end = End::kFailed;
-  std::string text;                 // kAnswered
-  std::optional<ModelUsage> usage;  // as the provider says
-  bool billed = true;               // may have cost something
-  std::chrono::milliseconds retry_after{0};
-  std::string why;  // of every end but kAnswered; safe to print
-  // Likewise, without what differs between two times that it fails in the same way; empty: as why.
-  std::string cause{};
-  std::string raw;  // what came, for the evidence, without the key
+  std::string text{};  // kAnswered
+  // Of every end but kAnswered; safe to print.  `cause`: likewise, without what differs between two
+  // times that it fails in the same way; empty: as why.
+  std::string why{}, cause{};
 };
 
-class Model {
- public:
-  virtual ~Model() = default;
-  virtual ModelReply ask(const ModelRequest& request, std::stop_token stop) = 0;
-};
-
-// By the endpoint or the program that `access` names.
-std::unique_ptr<Model> open_model(const ModelAccess& access);
+// The body of POST /v1/chat/completions.  No temperature, as upstream (CVDP 8.1); the gateway adds
+// the limit on its output, at which the call is reserved.
+std::string chat_body(const ModelRequest& request);
+// The first choice's message.
+ModelReply read_chat_answer(const OwnReply& answer);
 
 }  // namespace proctor

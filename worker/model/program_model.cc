@@ -4,56 +4,61 @@
 #include "common/base/subprocess.h"
 #include "common/base/text.h"
 #include "worker/model/call_rules.h"
-#include "worker/model/chat_protocol.h"
+#include "worker/model/model.h"
 
 namespace proctor {
 namespace {
 
-class ProgramModel final : public Model {
- public:
-  explicit ProgramModel(std::vector<std::string> argv) : argv_(std::move(argv)) {}
+constexpr int kOk = 200, kTooMany = 429;
 
-  ModelReply ask(const ModelRequest& request, std::stop_token stop) override {
-    CommandSpec spec;
-    spec.argv = argv_;
-    spec.stdin_bytes = program_request(request);
-    spec.timeout = request.timeout;
-    spec.output_max = kModelReplyBytes;
-    spec.cancelled = [&stop] { return stop.stop_requested(); };
-    const Result<CommandOutcome> outcome = run_command(spec);
-    ModelReply reply;
-    if (!outcome.ok()) {
-      reply.billed = false;  // it never began
-      reply.why = outcome.error().detail;
-      return reply;
-    }
-    reply.raw = outcome->out;
-    if (outcome->cancelled) {
-      reply.end = ModelReply::End::kStopped;
-    } else if (outcome->output_cut) {
-      reply.end = ModelReply::End::kUnreadable;
-      reply.why = too_large();
-      reply.raw.clear();
-    } else if (outcome->exit_code == kModelBusyExit && !outcome->timed_out) {
-      reply.end = ModelReply::End::kBusy;
-      reply.billed = false;
-      reply.why = printable(outcome->describe(), 500);
-    } else if (!outcome->success()) {
-      reply.why = printable(outcome->describe(), 500);
-    } else {
-      read_program_answer(outcome->out, reply);
-    }
-    return reply;
-  }
+std::string dumped(const Json& value) {
+  return value.dump(-1, Json::Utf8::kReplace);
+}
 
- private:
-  std::vector<std::string> argv_;
-};
+std::string request_of(const ModelAccess& access, const ProgramTask& task, const Json& asked) {
+  return dumped({{"model", asked["model"]},
+                 {"task", task.task},
+                 {"sample", task.sample},
+                 {"system", asked["messages"][0]["content"]},
+                 {"user", asked["messages"][1]["content"]},
+                 {"max_output_tokens", asked[access.output_limit]},
+                 {"timeout_ms", access.total.count()}}) +
+         "\n";
+}
+
+// What it wrote, as chat completions have it; what is no such thing stays as it is.
+std::string answer_in(const std::string& out) {
+  const Result<Json> said = parse_json(out, {.bytes_max = kModelReplyBytes, .depth_max = 64});
+  if (!said.ok() || !said->is_object() || !said->contains("text")) return out;
+  Json answer = {{"choices", {{{"message", {{"content", (*said)["text"]}}}}}}};
+  if (const auto usage = said->find("usage"); usage != said->end() && usage->is_object())
+    answer["usage"] = {{"prompt_tokens", usage->value("input_tokens", Json())},
+                       {"completion_tokens", usage->value("output_tokens", Json())}};
+  return dumped(answer);
+}
 
 }  // namespace
 
-std::unique_ptr<Model> open_program_model(const ModelAccess& access) {
-  return std::make_unique<ProgramModel>(access.program);
+Result<CassetteCall> ask_program(const ModelAccess& access, const ProgramTask& task,
+                                 std::string_view body, const std::function<bool()>& stop) {
+  PROCTOR_TRY(const Json asked, parse_json(body));
+  CommandSpec spec;
+  spec.argv = access.program;
+  spec.stdin_bytes = request_of(access, task, asked);
+  spec.timeout = access.total;
+  spec.output_max = kModelReplyBytes + 1;  // one more than an answer may have
+  spec.cancelled = stop;
+  Result<CommandOutcome> outcome = run_command(spec);
+  if (!outcome.ok()) return Error{Errc::kUnavailable, outcome.error().detail};
+  CassetteCall out;
+  out.answer = printable(outcome->describe(), 500);
+  if (outcome->cancelled || outcome->timed_out) return out;
+  if (outcome->exit_code == kModelBusyExit) out.status = kTooMany;
+  if (outcome->success() || outcome->output_cut) {
+    out.status = kOk;
+    out.answer = answer_in(outcome->out);
+  }
+  return out;
 }
 
 }  // namespace proctor

@@ -6,25 +6,24 @@
 #include "common/base/text.h"
 #include "common/cvdp/single_shot.h"
 #include "worker/model/call_rules.h"
-#include "worker/model/chat_protocol.h"
+#include "worker/model/model.h"
 
 namespace proctor {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 using End = ExecOutcome::End;
+using Said = ModelReply::End;
 
 // One attempt at the answer of one problem.
 class Asking {
  public:
   Asking(const AgentJob& job, const SingleShotTools& tools, const cvdp::SingleShotTask& task,
-         const ModelAccess& access, std::chrono::milliseconds time, std::stop_token stop)
+         std::chrono::milliseconds time, std::stop_token stop)
       : job_(job),
         call_(job.method.call),
         tools_(tools),
         task_(task),
-        access_(access),
-        model_(open_model(access)),
         begin_(Clock::now()),
         deadline_(begin_ + time),
         stop_(std::move(stop)) {}
@@ -50,36 +49,44 @@ class Asking {
     std::uint32_t failures = 0;
     for (std::uint32_t attempt = 1;; ++attempt) {
       if (stop_.stop_requested()) return End::kCancelled;
-      const std::optional<std::chrono::milliseconds> left = time_left();
-      if (!left) return End::kTimedOut;
-      PROCTOR_TRY(const Leave leave, take_leave());
-      if (leave == Leave::kNever) return exit(1);
-      if (leave == Leave::kLater) {
-        --attempt;  // no call was made
-        continue;
+      if (is_late()) return End::kTimedOut;
+      PROCTOR_TRY(const std::optional<ModelReply> answer, call());
+      if (!answer) continue;  // and why is seen there
+      const ModelReply& reply = *answer;
+      switch (reply.end) {
+        case Said::kNever:
+          return exit(1);
+        case Said::kNoAccess:
+          return without_model(reply);
+        case Said::kRefused:
+          return Error{Errc::kInvalid, said(reply.why)};
+        case Said::kNotNow:
+          --attempt;  // no call was made
+          wait(retry_after_);
+          continue;
+        case Said::kAnswered:
+          if (read(reply.text)) return exit(0);
+          [[fallthrough]];
+        case Said::kUnreadable:
+          failures = 0;
+          break;
+        case Said::kBusy:
+        case Said::kFailed:
+          ++failures;
       }
-      PROCTOR_TRY(const ModelReply reply, call(std::min(*left, call_.timeout)));
-      if (reply.end == ModelReply::End::kStopped) return End::kCancelled;
-      if (reply.end == ModelReply::End::kNoAccess) return without_model(reply);
-      if (reply.end == ModelReply::End::kRefused) return Error{Errc::kInvalid, said(reply.why)};
-      if (reply.end == ModelReply::End::kAnswered && read(reply.text)) return exit(0);
-      const bool answered =
-          reply.end == ModelReply::End::kAnswered || reply.end == ModelReply::End::kUnreadable;
-      failures = answered ? 0 : failures + 1;
       if (attempt == call_.attempts) return give_up(reply);
-      if (0 < failures) wait(wait_before_next(failures, access_.backoff, reply.retry_after));
+      if (0 < failures) wait(wait_before_next(failures, tools_.access->backoff, retry_after_));
     }
   }
 
   Result<End> give_up(const ModelReply& last) {
-    if (last.end == ModelReply::End::kBusy) {
-      out_.no_model.why =
-          "model " + call_.model + ": " + (last.cause.empty() ? last.why : last.cause);
+    if (last.end == Said::kBusy) {
+      PROCTOR_TRY([[maybe_unused]] const End end, without_model(last));
       out_.no_model.busy = true;
       return exit(kModelBusyExit);
     }
-    if (last.end == ModelReply::End::kFailed)
-      return time_left() ? without_model(last) : Result<End>(End::kTimedOut);
+    if (last.end == Said::kFailed)
+      return is_late() ? Result<End>(End::kTimedOut) : without_model(last);
     out_.answer = cvdp::files_of_no_reply(task_);
     return exit(0);
   }
@@ -102,71 +109,32 @@ class Asking {
 
   void complain(const std::string& why) { out_.complaints += said(why) + "\n"; }
 
-  std::optional<std::chrono::milliseconds> time_left() const {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - Clock::now());
-    if (left <= std::chrono::milliseconds(0)) return std::nullopt;
-    return left;
-  }
+  bool is_late() const { return deadline_ <= Clock::now(); }
 
   // Until then, the end of the run's time, or until somebody stops the run.
   void wait(std::chrono::milliseconds time) {
     pause_until(std::min(Clock::now() + time, deadline_), stop_);
   }
 
-  ModelRequest request(std::chrono::milliseconds timeout) const {
-    return {access_.send_as.empty() ? call_.model : access_.send_as,
-            job_.contract.id,
-            job_.replicate,
-            task_.system,
-            task_.user,
-            call_.max_output_tokens,
-            timeout};
-  }
-
-  enum class Leave { kGranted, kLater, kNever };
-  Result<Leave> take_leave() {
-    MeterReserve reserve;
-    reserve.id = "call-" + std::to_string(++reservations_);
-    reserve.action = {std::string(kLlmRequest), call_.provider, call_.model};
-    reserve.most = {input_ceiling(request({})), call_.max_output_tokens};
-    reserve.witness = Witness::kMeasured;
-    held_ = reserve;
-    PROCTOR_TRY(const MeterAnswer answer, tools_.meter(reserve));
-    const auto* denied = std::get_if<MeterDenied>(&answer);
-    if (denied == nullptr) return Leave::kGranted;
-    if (denied->final) {
-      out_.complaints += denied->reason + "\n";
-      return Leave::kNever;
-    }
-    if (denied->retry_after_ms == 0)
-      return Error{Errc::kInvalid, "one call may cost more than the run's cap: " + denied->reason};
-    wait(std::chrono::milliseconds(denied->retry_after_ms));
-    return Leave::kLater;
-  }
-
-  Result<ModelReply> call(std::chrono::milliseconds timeout) {
-    const ModelRequest asked = request(timeout);
+  // Nothing: the run is stopped, or its time is over.
+  Result<std::optional<ModelReply>> call() {
+    const std::string body = chat_body({call_.model, task_.system, task_.user});
     const fs::path stem = job_.logs / ("call-" + std::to_string(++calls_));
-    PROCTOR_CHECK_OK(write_file(
-        stem.string() + ".request.json",
-        access_.program.empty() ? chat_body(asked, access_.output_limit) : program_request(asked),
-        Durability::kLazy));
-    ModelReply reply = model_->ask(asked, stop_);
-    PROCTOR_CHECK_OK(settle(reply));
-    PROCTOR_CHECK_OK(write_file(stem.string() + ".reply", reply.raw, Durability::kLazy));
-    if (reply.end != ModelReply::End::kAnswered) complain(reply.why);
-    return reply;
-  }
-
-  Status settle(const ModelReply& reply) const {
-    MeteredCall operation = MeterRelease{held_.id};
-    if (reply.usage)
-      operation = MeterCharge{held_.id, {reply.usage->input_tokens, reply.usage->output_tokens}};
-    else if (reply.billed)
-      operation = MeterCharge{held_.id, {}, true};
-    PROCTOR_TRY([[maybe_unused]] const MeterAnswer answer, tools_.meter(operation));
-    return ok_status();
+    PROCTOR_CHECK_OK(write_file(stem.string() + ".request.json", body, Durability::kLazy));
+    const auto over = [this] { return stop_.stop_requested() || is_late(); };
+    const Result<OwnReply> answer = tools_.ask(body, over);
+    if (!answer.ok() && over()) return std::optional<ModelReply>();
+    if (!answer.ok()) return answer.error();
+    retry_after_ = answer->retry_after;
+    PROCTOR_CHECK_OK(write_file(stem.string() + ".reply",
+                                std::string_view(answer->body).substr(0, kModelReplyBytes),
+                                Durability::kLazy));
+    std::optional<ModelReply> out = read_chat_answer(*answer);
+    if (out->end == Said::kNotNow)
+      --calls_;
+    else if (out->end != Said::kAnswered)
+      complain(out->why);
+    return out;
   }
 
   bool read(const std::string& text) {
@@ -184,12 +152,10 @@ class Asking {
   const ModelCall& call_;
   const SingleShotTools& tools_;
   const cvdp::SingleShotTask& task_;
-  const ModelAccess& access_;
-  std::unique_ptr<Model> model_;
   Clock::time_point begin_, deadline_;
   std::stop_token stop_;
-  std::uint32_t reservations_ = 0, calls_ = 0;
-  MeterReserve held_;
+  std::uint32_t calls_ = 0;
+  std::chrono::milliseconds retry_after_{0};  // of the last answer
   Ended out_;
 };
 
@@ -235,17 +201,11 @@ class SingleShot final : public Agent {
   Result<AgentReport> work(const AgentJob& job, std::stop_token cancel) override {
     PROCTOR_TRY(const cvdp::SingleShotTask task, task_of(job.contract));
     if (job.method.call.model.empty()) return hand_in(job, task);
-    const auto access = tools_.models->find(job.method.call.model);
-    if (access == tools_.models->end())
-      return Error{Errc::kUnavailable, "this worker's models file has no model " +
-                                           printable(job.method.call.model) +
-                                           " (proctor-worker --models)"};
     const std::optional<std::chrono::milliseconds> time =
         job.start_program ? job.start_program() : job.wall;
     if (!time) return AgentReport{};
     job.on_sandbox();
-    PROCTOR_TRY(Asking::Ended ended,
-                Asking(job, tools_, task, access->second, *time, std::move(cancel)).run());
+    PROCTOR_TRY(Asking::Ended ended, Asking(job, tools_, task, *time, std::move(cancel)).run());
     if (ended.answer) {
       PROCTOR_TRY(const std::string refused, put_files(job, *ended.answer));
       ended.complaints += refused;

@@ -4,6 +4,7 @@
 #include "common/base/limits.h"
 #include "common/base/pause.h"
 #include "common/base/text.h"
+#include "worker/gateway/own_client.h"
 #include "worker/model/single_shot.h"
 #include "worker/shell/attempt_run.h"
 #include "worker/shell/disk_watch.h"
@@ -115,8 +116,16 @@ Result<AgentReport> AttemptRun::work_with(const AgentJob& job, const Listeners& 
   if (method.container) return work_in_container(job, *method.container);
   if (method.kind != Method::Kind::kSingleShot)
     return make_agent(method.kind)->work(job, agent_stop_.get_token());
-  const auto meter = [this](const MeteredCall& call) { return meter_.act(call); };
-  return make_single_shot({&tools_.models, meter})->work(job, agent_stop_.get_token());
+  SingleShotTools tools{};
+  if (listeners.gateway) {
+    PROCTOR_TRY(const std::string token, gateway_token());
+    tools.access = &tools_.models.at(method.call.model);
+    tools.ask = [dir = dir_ / "gateway", token = Secret(token)](const std::string& body,
+                                                                const std::function<bool()>& over) {
+      return ask_gateway(dir, token, ModelApi::kChat, body, over);
+    };
+  }
+  return make_single_shot(std::move(tools))->work(job, agent_stop_.get_token());
 }
 
 // A moment that lies behind all that setup changed, by the clock that stamps changes.
@@ -161,14 +170,12 @@ Result<AgentEnded> AttemptRun::work(Listeners& listeners) {
     }
   } else if (method.kind == Method::Kind::kSingleShot) {
     PROCTOR_CHECK_OK(make_dirs(recorder_->dir() / "agent"));
-    // Shown to nobody: the model is asked by the worker itself.  Its thread keeps the meter's
-    // clock.
-    SandboxSpec nobody;
-    PROCTOR_TRY(listeners.meter, show_meter(nobody));
+    PROCTOR_CHECK_OK(listen_unseen(spec, listeners));
   } else if (method.kind == Method::Kind::kToolLoop) {
     PROCTOR_TRY(scratch, fresh_dir("agent"));
     PROCTOR_CHECK_OK(make_dirs(recorder_->dir() / "agent"));
-    PROCTOR_TRY(spec, tool_spec(*engine, listeners));
+    PROCTOR_TRY(spec, agent_spec(*engine));
+    PROCTOR_CHECK_OK(listen_unseen(spec, listeners));
     PROCTOR_TRY(network, give_network(spec, agent_network(), "agent"));
   }
   std::uint64_t evidence = 0;
@@ -230,7 +237,8 @@ AttemptRun::Answer AttemptRun::perform(const RunAgent&) {
   }
   if (listeners.gateway) {
     listeners.gateway->close();  // every call that was granted is settled
-    if (ended.ok()) ended->no_model = listeners.gateway->lack();
+    if (const ModelLack lack = listeners.gateway->lack(); ended.ok() && !lack.why.empty())
+      ended->no_model = lack;
     listeners.gateway.reset();
   }
   // What the agent has said is counted; from here on this thread is alone.

@@ -1,45 +1,16 @@
 // AttemptRun: the agent's way to a model, through the gateway (docs/gateway.md).
 #include <sys/stat.h>
 
+#include "worker/gateway/agent_variables.h"
 #include "worker/gateway/cassette_player.h"
 #include "worker/gateway/secret_rules.h"
+#include "worker/model/program_model.h"
 #include "worker/network/way_out.h"
 #include "worker/shell/attempt_run.h"
 #include "worker/workspace/tree_state.h"
 
 namespace proctor {
 namespace {
-
-constexpr const char* kUrl = "http://127.0.0.1:8710";
-
-// What programs read, each by its own name.  What the method itself has set is the user's word.
-void dress_for_gateway(SandboxSpec& spec, const Method& method, const std::string& token) {
-  using As = MethodGateway::As;
-  const MethodGateway& gateway = *method.gateway;
-  const std::string url = kUrl, v1 = url + "/v1";
-  spec.env["PROCTOR_GATEWAY"] = url;
-  spec.env["PROCTOR_GATEWAY_TOKEN"] = token;
-  spec.env["PROCTOR_GATEWAY_MODEL"] = gateway.model;
-  if (gateway.as == As::kAnthropic) {
-    spec.env["ANTHROPIC_BASE_URL"] = url;
-    spec.env["ANTHROPIC_API_BASE"] = url;
-    spec.env["ANTHROPIC_API_KEY"] = token;
-    for (const char* name :
-         {"ANTHROPIC_MODEL", "ANTHROPIC_SMALL_FAST_MODEL", "ANTHROPIC_DEFAULT_HAIKU_MODEL"})
-      spec.env.emplace(name, gateway.model);
-    for (const char* name :
-         {"DISABLE_AUTOUPDATER", "DISABLE_TELEMETRY", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"})
-      spec.env.emplace(name, "1");
-  } else {
-    spec.env["OPENAI_BASE_URL"] = v1;
-    spec.env["OPENAI_API_BASE"] = v1;
-    spec.env["OPENAI_API_KEY"] = token;
-    spec.env.emplace("OPENAI_MODEL", gateway.model);
-  }
-  spec.env.emplace("LITELLM_LOCAL_MODEL_COST_MAP", "True");  // else it asks the network for prices
-  for (const char* name : {"no_proxy", "NO_PROXY"})
-    spec.env.emplace(name, "localhost,127.0.0.1,::1");
-}
 
 // What the agent was given as a secret it may say to its model, and nothing of it may be kept.
 std::shared_ptr<const Redactor> secrets_redactor(const SandboxSpec& spec, const Method& method,
@@ -50,6 +21,15 @@ std::shared_ptr<const Redactor> secrets_redactor(const SandboxSpec& spec, const 
       if (const auto it = spec.env.find(name); it != spec.env.end()) secrets.insert(*it);
   if (secrets.empty()) return nullptr;
   return std::make_shared<LiteralRedactor>(rules_for_secrets(secrets));
+}
+
+// A single shot asks in chat completions, for exactly what its method says, and waits as long.
+ModelAccess asked_once(ModelAccess access, const ModelCall& call) {
+  access.api = {ModelApi::kChat};
+  access.output_default = access.output_floor = call.max_output_tokens;
+  access.first_byte = access.idle = access.total = call.timeout;
+  access.delta = false;  // no call of it follows another
+  return access;
 }
 
 }  // namespace
@@ -67,25 +47,37 @@ Result<std::string> AttemptRun::gateway_token() const {
 Result<std::unique_ptr<GatewaySession>> AttemptRun::open_gateway(const SandboxSpec& spec,
                                                                  const fs::path& dir,
                                                                  const std::string& token) {
-  const MethodGateway& wanted = *input_.method->gateway;
-  const auto access = tools_.models.find(wanted.model);
-  const bool reached = access != tools_.models.end() &&
-                       (!access->second.url.empty() || !access->second.cassette.empty());
-  if (!reached || tools_.pool == nullptr)
-    return Error{Errc::kInvalid, "the models file of this worker has no URL of the model \"" +
-                                     wanted.model + "\" (proctor-worker --models)"};
+  const Method& method = *input_.method;
+  const bool single = method.kind == Method::Kind::kSingleShot;
+  GatewayOptions options;
+  if (method.gateway) options.method = *method.gateway;
+  options.method.models = method.models();
+  for (const GatewayModel& m : options.method.models) {
+    const auto access = tools_.models.find(m.name);
+    const bool reached =
+        access != tools_.models.end() && (single || access->second.program.empty());
+    if (!reached || tools_.pool == nullptr)
+      return Error{Errc::kInvalid, "the models file of this worker has no URL of the model \"" +
+                                       m.name + "\" (proctor-worker --models)"};
+    options.models[m.name] = single ? asked_once(access->second, method.call) : access->second;
+    const std::string& cassette = access->second.cassette;
+    if (cassette.empty() || options.players.contains(cassette)) continue;
+    PROCTOR_TRY(std::vector<CassetteCall> calls, load_cassette(cassette));
+    options.players[cassette] = std::make_shared<CassettePlayer>(
+        std::move(calls), input_.assignment.run_name, access->second.cassette_match);
+  }
   // An agent that outlived us shows this very folder, with the socket that nobody answers any more.
   std::error_code ignored;
   fs::remove(dir / "socket", ignored);
-  GatewayOptions options;
-  options.method = wanted;
-  options.access = access->second;
-  options.token = Secret(token);
-  if (const std::string& cassette = access->second.cassette; !cassette.empty()) {
-    PROCTOR_TRY(std::vector<CassetteCall> calls, load_cassette(cassette));
-    options.player = std::make_shared<CassettePlayer>(std::move(calls), input_.assignment.run_name,
-                                                      access->second.cassette_match);
+  if (single) {
+    options.bounds.drain = Millis(0);  // whoever asked has gone
+    options.program = [task = ProgramTask{contract().id, input_.assignment.replicate}](
+                          const ModelAccess& access, std::string_view body,
+                          const std::function<bool()>& stop) {
+      return ask_program(access, task, body, stop);
+    };
   }
+  options.token = Secret(token);
   options.redactor = secrets_redactor(spec, *input_.method, contract());
   options.earlier_calls = left_program_ != nullptr;
   options.ids = "gw-" + std::to_string(lives_) + "-";
@@ -103,13 +95,14 @@ Result<std::unique_ptr<GatewaySession>> AttemptRun::show_gateway(SandboxSpec& sp
   spec.network = false;
   spec.mounts.push_back({dir, kGatewayAt, false});
   add_way(spec, kGatewayPort, kGatewayAt);
-  dress_for_gateway(spec, *input_.method, token);
+  set_agent_variables(spec.env, *input_.method->gateway, token);
   return session;
 }
 
 GatewayHooks AttemptRun::gateway_hooks() {
   GatewayHooks hooks;
   hooks.meter = [this](const GatewayOperation& o) { return meter_.act_for_agent(o); };
+  hooks.cover = [this] { meter_.cover(); };
   hooks.status = [this] { return meter_.status_line(); };
   hooks.count = [this](const CallCounts& seen) { meter_.count_calls(seen); };
   hooks.note = [this](std::string_view type, GatewayHooks::By by, const Json& payload) {

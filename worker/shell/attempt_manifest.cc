@@ -127,8 +127,8 @@ Json AttemptRun::manifest() const {
                 : std::string(name_of(input_.method->kind));
   if (!input_.method->call.model.empty()) m.agent += " " + input_.method->call.model;
   if (input_.method->kind == Method::Kind::kToolLoop)
-    m.agent +=
-        " " + input_.method->gateway->model + ", prompt " + std::string(ToolLoop::kPromptVersion);
+    m.agent += " " + input_.method->gateway->model().name + ", prompt " +
+               std::string(ToolLoop::kPromptVersion);
   for (const Check& check : c.checks) m.acceptance.push_back({check.id, check.command});
   m.limits = {{"wall_ms", ms(agent_wall())},
               {"memory_bytes", c.policy.memory_bytes},

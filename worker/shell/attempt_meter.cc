@@ -79,8 +79,17 @@ AttemptMeter::AttemptMeter(MeterPlan plan, std::string run_name, Hooks hooks, Me
       hooks_(std::move(hooks)),
       book_(book) {}
 
+void AttemptMeter::write() {
+  if (book_ != nullptr) book_->write(meter_.ceiling(), command_, meter_.free());
+}
+
 void AttemptMeter::keep() {
-  if (book_ != nullptr) book_->write(meter_.ceiling(), command_);
+  write();
+  cover();
+}
+
+void AttemptMeter::cover() {
+  if (book_ != nullptr) book_->cover();
 }
 
 void AttemptMeter::go_on(const Usage& so_far, const std::optional<MeterBook::Command>& program) {
@@ -158,13 +167,15 @@ Result<MeterAnswer> AttemptMeter::act(
 
 Result<MeterAnswer> AttemptMeter::act_for_agent(
     const std::variant<MeterFit, MeterCharge, MeterRelease>& operation) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   PROCTOR_TRY(MeterAnswer answer,
               std::visit(Overload{[&](const MeterFit& f) { return meter_.fit(f, hooks_.now()); },
                                   [&](const MeterCharge& r) { return meter_.charge(r); },
                                   [&](const MeterRelease& r) { return meter_.release(r); }},
                          as_own(operation)));
-  if (!std::holds_alternative<MeterDenied>(answer)) keep();  // before the call is made
+  if (!std::holds_alternative<MeterDenied>(answer)) write();
+  lock.unlock();  // no call waits because another one waits for the disk
+  if (std::holds_alternative<MeterCharged>(answer)) cover();
   // The tick tells the totals: several calls at a time would tell them out of order.
   return answer;
 }

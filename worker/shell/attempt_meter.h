@@ -46,9 +46,11 @@ class AttemptMeter final : public MeterServer::Meter {
   // The worker's own word on a call of a model that it makes itself.  Its ids are apart from those
   // of the socket: an agent knows them, and can neither charge, give back nor take them before.
   Result<MeterAnswer> act(const std::variant<MeterReserve, MeterCharge, MeterRelease>& operation);
-  // ... and on one that its gateway makes for the agent: no event beside the gateway's own.
+  // ... and on one that its gateway makes for the agent: no event beside the gateway's own.  What
+  // was granted counts when cover() has returned, which waits for a disk now and then.
   Result<MeterAnswer> act_for_agent(
       const std::variant<MeterFit, MeterCharge, MeterRelease>& operation);
+  void cover();
   void count_calls(const CallCounts& seen);
   // The event that says so of a call which reached a cap.
   void reached_by(std::uint64_t evidence);
@@ -91,7 +93,9 @@ class AttemptMeter final : public MeterServer::Meter {
   void recorded(const Json& event);
   Millis running_for() const;
   void publish();
-  void keep();  // in the book; under the lock
+  // In the book, under the lock; after keep() it counts.
+  void write();
+  void keep();
   void take_order();
 
   mutable std::mutex mutex_;

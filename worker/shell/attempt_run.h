@@ -22,7 +22,6 @@
 #include "worker/agent/agent.h"
 #include "worker/core/run_lifecycle.h"
 #include "worker/gateway/gateway_session.h"
-#include "worker/model/model.h"
 #include "worker/sandbox/held_locks.h"
 #include "worker/services/service_group.h"
 #include "worker/shell/agent_log.h"
@@ -279,7 +278,7 @@ class AttemptRun {
   Result<AgentEnded> work(Listeners& listeners);
   Result<AgentReport> work_with(const AgentJob& job, const Listeners& listeners);
   // attempt_tools.cc: the worker's own agent, and what its commands see.
-  Result<SandboxSpec> tool_spec(SandboxEngine& engine, Listeners& listeners);
+  Status listen_unseen(const SandboxSpec& spec, Listeners& listeners);
   RunToolHooks tool_hooks(GatewaySession& gateway, const SandboxSpec& commands);
   RunToolPlace tool_place(SandboxEngine& engine, SandboxSpec commands, fs::path scratch) const;
   ToolSessionRules tool_rules() const;

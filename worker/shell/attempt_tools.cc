@@ -7,15 +7,16 @@
 
 namespace proctor {
 
-// Of its commands: neither a way to the model nor the meter, which its thread keeps the clock of.
-Result<SandboxSpec> AttemptRun::tool_spec(SandboxEngine& engine, Listeners& listeners) {
-  PROCTOR_TRY(SandboxSpec spec, agent_spec(engine));
+// For an agent that is the worker's own: neither its way to the model nor the meter, whose thread
+// keeps the clock, is shown in any sandbox.
+Status AttemptRun::listen_unseen(const SandboxSpec& spec, Listeners& listeners) {
   SandboxSpec nobody;
   PROCTOR_TRY(listeners.meter, show_meter(nobody));
+  if (input_.method->models().empty()) return ok_status();
   PROCTOR_TRY(const fs::path dir, fresh_dir("gateway"));
   PROCTOR_TRY(const std::string token, gateway_token());
   PROCTOR_TRY(listeners.gateway, open_gateway(spec, dir, token));
-  return spec;
+  return ok_status();
 }
 
 RunToolHooks AttemptRun::tool_hooks(GatewaySession& gateway, const SandboxSpec& commands) {
@@ -101,7 +102,7 @@ Result<AgentReport> AttemptRun::work_by_tools(const AgentJob& job, GatewaySessio
   ToolAgentTools tools;
   tools.gateway = dir_ / "gateway";
   tools.token = Secret(token);
-  tools.access = &tools_.models.at(input_.method->gateway->model);
+  tools.access = &tools_.models.at(input_.method->gateway->model().name);
   tools.place = tool_place(job.engine, job.sandbox, job.scratch);
   tools.rules = tool_rules();
   tools.hooks = tool_hooks(gateway, job.sandbox);

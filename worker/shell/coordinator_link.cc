@@ -125,6 +125,7 @@ void CoordinatorLink::obey(const wire::SyncReply& m) {
   parts_.share.heard(place_, m.ticket, m.demand, sync_interval_);
   parts_.gate_of(campaign_)->obey(m.ticket, m.shares);
   suspend(m.suspended);
+  parts_.executor.hold(m.holds);
   for (const AttemptId id : m.acked) forget(id);
   for (const AttemptId id : m.resend) outbox_.on_resend(id, m.ticket, last_word_);
   for (const AttemptId id : m.stop)
@@ -313,6 +314,7 @@ void CoordinatorLink::sync() {
     if (m.features.size() < wire::kFeaturesMax) m.features.push_back(std::move(denied));
   m.running = running();
   m.unacked = outbox_.unacked();
+  m.holds = parts_.executor.holds();
   // A list that is as long as it may be does not have all of them.
   if (books_told_ && m.unacked.size() < limits::kBatchItems)
     for (const BootId life : parts_.earlier)

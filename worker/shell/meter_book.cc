@@ -22,13 +22,14 @@ namespace proctor {
 namespace {
 
 constexpr std::size_t kPage = 4096;  // an encoded Result is a few hundred bytes
-constexpr std::size_t kFile = 3 * kPage;
+constexpr std::size_t kFile = 4 * kPage;
 // A command whose begin was on no page yet when the power went: pages are synced every second.
 constexpr Millis kUnseen{2'000};
 constexpr std::string_view kEnding = ".meter";
-constexpr std::string_view kMagic = "proctor-meter-2";
+constexpr std::string_view kMagic = "proctor-meter-2", kClaim = "proctor-meter-claim-2";
 
 struct Page {
+  bool claims = false;
   std::uint64_t turn = 0;
   std::string boot;
   std::optional<MeterBook::Command> command;
@@ -42,13 +43,24 @@ constexpr std::array<std::uint64_t Usage::*, 9> kGranted{
     &Usage::priced_micros, &Usage::other_micros,  &Usage::tool_calls,
     &Usage::tool_ms,       &Usage::failed_cycles, &Usage::dependency_installs};
 
+// ... and what a claim has room for, in grants as large as the largest: a call holds its worst case
+// and comes to a part of it, but it is one call.
+constexpr std::array<std::pair<std::uint64_t Usage::*, std::uint64_t>, 7> kAhead{
+    {{&Usage::model_calls, 128},
+     {&Usage::priced_calls, 128},
+     {&Usage::input_tokens, 8},
+     {&Usage::priced_input, 8},
+     {&Usage::output_tokens, 8},
+     {&Usage::priced_output, 8},
+     {&Usage::priced_micros, 8}}};
+
 // "proctor-meter-2 TURN BOOT PHASE SINCE LIMIT DOCKER MONO WALL BYTES DIGEST\n", then an encoded
 // Result.
-// PHASE 0: no command is under way.
+// PHASE 0: no command is under way.  A claim begins with "proctor-meter-claim-2".
 std::string page_text(const Page& p) {
   const std::string body = wire::encode(p.so_far);
   std::ostringstream head;
-  head << kMagic << ' ' << p.turn << ' ' << p.boot << ' ';
+  head << (p.claims ? kClaim : kMagic) << ' ' << p.turn << ' ' << p.boot << ' ';
   if (p.command)
     head << 1 + static_cast<int>(p.command->phase) << ' '
          << p.command->since.time_since_epoch().count() << ' ' << p.command->limit.count() << ' '
@@ -71,7 +83,9 @@ std::optional<Page> parse_page(std::string_view bytes) {
   std::size_t size = 0;
   head >> magic >> p.turn >> p.boot >> phase >> since >> limit >> docker >> mono >> wall >> size >>
       digest;
-  if (!head || magic != kMagic || bytes.size() - line - 1 < size) return std::nullopt;
+  p.claims = magic == kClaim;
+  if (!head || !(p.claims || magic == kMagic) || bytes.size() - line - 1 < size)
+    return std::nullopt;
   const std::string_view body = bytes.substr(line + 1, size);
   const std::string hashed =
       std::string(bytes.substr(0, line - std::min(line, digest.size()))) + std::string(body);
@@ -101,8 +115,8 @@ bool never_began(const fs::path& file) {
   return bytes.ok() && bytes->find_first_not_of('\0') == std::string::npos;
 }
 
-// By its newest page.  Of an earlier boot what was granted counts at the most that any page says:
-// a lower page is written where a call came to less than was held, and not synced.
+// By its newest page that claims nothing.  Of an earlier boot what was granted counts at the most
+// that any page says: others than the synced claim are there or not.
 std::optional<MeterBook::Left> read_book(const fs::path& file, const std::string& boot) {
   const Result<std::string> bytes = read_file(file, kFile);
   if (!bytes.ok() || boot == "unknown") return std::nullopt;
@@ -110,7 +124,7 @@ std::optional<MeterBook::Left> read_book(const fs::path& file, const std::string
   MeterBook::Left left;
   for (std::size_t at = 0; at < bytes->size(); at += kPage) {
     std::optional<Page> page = parse_page(std::string_view(*bytes).substr(at, kPage));
-    if (!page || page->boot == "unknown") continue;
+    if (!page || page->boot == "unknown" || (page->claims && page->boot == boot)) continue;
     if (left.turn < page->turn) {
       left.turn = page->turn;
       left.page = at / kPage;
@@ -156,9 +170,9 @@ Result<std::unique_ptr<MeterBook>> MeterBook::create(const fs::path& root,
   constexpr mode_t kMode = 0600;
   UniqueFd fd(::open(file.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, kMode));
   if (!fd.valid()) return errno_error("open " + file.string(), errno);
-  // A disk that fills up later must not stop the book.
-  if (const int error = ::posix_fallocate(fd.get(), 0, kFile); error != 0)
-    return errno_error("allocate " + file.string(), error);
+  // A disk that fills up later must not stop the book, and no sync waits for places of its pages.
+  if (::pwrite(fd.get(), std::string(kFile, '\0').data(), kFile, 0) != ssize_t{kFile})
+    return errno_error("allocate " + file.string(), errno);
   auto book = std::unique_ptr<MeterBook>(
       new MeterBook(std::move(file), std::move(fd), kernel_boot(), std::move(so_far)));
   book->write({}, std::nullopt);
@@ -173,62 +187,115 @@ Result<std::unique_ptr<MeterBook>> MeterBook::go_on(const Left& left) {
   if (!fd.valid()) return errno_error("open " + left.file.string(), errno);
   auto book = std::unique_ptr<MeterBook>(
       new MeterBook(left.file, std::move(fd), kernel_boot(), left.so_far));
+  book->command_ = left.command;
   book->turn_ = left.turn;
   book->last_ = left.page;
-  book->written_ = left.so_far.usage;
-  book->sync_locked();
+  book->sync();
   return book;
 }
 
-void MeterBook::write(const Usage& usage, const std::optional<Command>& command) {
-  const std::lock_guard lock(mutex_);
-  if (!fd_.valid()) return;
-  so_far_.usage = usage;
-  const std::string text = page_text({++turn_, boot_, command, so_far_, {mono_now(), wall_now()}});
-  std::size_t page = 0;
-  while (page == last_ || page == synced_) ++page;
+// In a page that neither counts nor is about to.
+bool MeterBook::put(bool claims, const Usage& usage, std::size_t& page) {
+  wire::ResultMessage said = so_far_;
+  said.usage = usage;
+  const std::string text =
+      page_text({claims, turn_, boot_, command_, said, {mono_now(), wall_now()}});
+  page = 0;
+  while (page == last_ || page == syncing_ || page == synced_) ++page;
   ssize_t written = -1;
   if (text.size() <= kPage) {
     do {
       written = ::pwrite(fd_.get(), text.data(), text.size(), static_cast<off_t>(page * kPage));
     } while (written < 0 && errno == EINTR);
   }
-  if (written == static_cast<ssize_t>(text.size())) {
+  return written == static_cast<ssize_t>(text.size());
+}
+
+void MeterBook::write(const Usage& usage, const std::optional<Command>& command, MicroUsd free) {
+  std::unique_lock lock(mutex_);
+  if (!fd_.valid()) return;
+  for (const auto& [counter, ahead] : kAhead) {
+    const std::uint64_t before = std::min(usage.*counter, so_far_.usage.*counter);
+    step_.*counter = std::max(step_.*counter, usage.*counter - before);
+  }
+  so_far_.usage = usage;
+  command_ = command;
+  free_ = free;
+  ++turn_;
+  std::size_t page = 0;
+  if (put(false, usage, page)) {
     last_ = page;
-    written_ = usage;
-    const auto more = [&](const auto counter) { return on_disk_.*counter < usage.*counter; };
-    if (std::ranges::any_of(kGranted, more)) sync_locked();
     return;
   }
   log::warn("meter of attempt " + to_string(so_far_.attempt) +
             " cannot be kept: it costs its whole reservation if this worker is killed");
   books_are_not_whole(file_.parent_path().parent_path());
   static_cast<void>(::ftruncate(fd_.get(), 0));
-  close_locked();
+  close(lock);
+}
+
+Usage MeterBook::claim() const {
+  Usage out = so_far_.usage;
+  for (const auto& [counter, ahead] : kAhead)
+    out.*counter = std::min(kUsageCountMax, out.*counter + ahead * step_.*counter);
+  const auto free = static_cast<std::uint64_t>(free_.micros());
+  out.priced_micros = std::min(out.priced_micros, so_far_.usage.priced_micros + free);
+  return out;
+}
+
+void MeterBook::cover() {
+  std::unique_lock lock(mutex_);
+  cover(lock, false);
 }
 
 void MeterBook::sync() {
-  const std::lock_guard lock(mutex_);
-  if (fd_.valid() && last_ != synced_) sync_locked();
+  std::unique_lock lock(mutex_);
+  if (turn_ != synced_turn_ || synced_ == kPages) cover(lock, true);
 }
 
-// A disk that does not take it is no reason to stop the agent: then the page may be lost with the
-// power, and the attempt costs its whole reservation.
-void MeterBook::sync_locked() {
+// One thread syncs, and before the claim is used up: the others go on within it.
+void MeterBook::cover(std::unique_lock<std::mutex>& lock, bool anyway) {
+  Usage next;
+  for (;; synced_now_.wait(lock)) {
+    if (!fd_.valid()) return;
+    next = claim();
+    const auto lacks = [&](const auto c) { return on_disk_.*c < so_far_.usage.*c; };
+    const auto half = [&](const auto& of) {
+      const auto& [c, ahead] = of;
+      return 0 < step_.*c && on_disk_.*c + ahead / 2 * step_.*c <= next.*c;
+    };
+    const bool must = anyway || std::ranges::any_of(kGranted, lacks);
+    if (syncing_ == kPages && (must || std::ranges::any_of(kAhead, half))) break;
+    if (!must) return;
+  }
+  std::size_t page = 0;
+  if (!put(true, next, page)) return;
+  syncing_ = page;
+  const std::uint64_t turn = turn_;
   const bool named = synced_ != kPages;
+  lock.unlock();
+  // A disk that does not take it is no reason to stop the agent: then the page may be lost with the
+  // power, and the attempt costs its whole reservation.
   const fs::path folder = file_.parent_path();
-  if (::fdatasync(fd_.get()) != 0) return;
-  if (!named && !(sync_path(folder).ok() && sync_path(folder.parent_path()).ok())) return;
-  synced_ = last_;
-  on_disk_ = written_;
+  const bool done = ::fdatasync(fd_.get()) == 0 &&
+                    (named || (sync_path(folder).ok() && sync_path(folder.parent_path()).ok()));
+  lock.lock();
+  syncing_ = kPages;
+  if (done) {
+    synced_ = page;
+    synced_turn_ = turn;
+    on_disk_ = next;
+  }
+  synced_now_.notify_all();
 }
 
 void MeterBook::close() {
-  const std::lock_guard lock(mutex_);
-  close_locked();
+  std::unique_lock lock(mutex_);
+  close(lock);
 }
 
-void MeterBook::close_locked() {
+void MeterBook::close(std::unique_lock<std::mutex>& lock) {
+  synced_now_.wait(lock, [this] { return syncing_ == kPages; });
   if (!fd_.valid()) return;
   fd_.reset();
   ::unlink(file_.c_str());

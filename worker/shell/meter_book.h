@@ -5,13 +5,16 @@
 // A page is written before what it counts takes effect: a grant before its answer, a command before
 // its start.  What is granted and not yet charged stands in it at its worst case.  Pages in turn,
 // each with a digest, so that a half-written one is never read.
-// A kill -9 loses nothing that was written.  For the day when the power goes (another kernel boot),
-// the first page is synced before anything begins, a page that grants more than the synced one is
-// synced before it counts, the synced one is not written over, and sync() makes the rest of it
-// durable every second: an attempt is then charged at the most that any page says, and for the time
-// since.  A book without a byte in it is of an attempt that never began.
+// A kill -9 loses nothing that was written.  For the day when the power goes (another kernel boot)
+// there are pages that claim: the usage so far and room for the next calls of models, so that not
+// every call waits for the disk.  The first is synced before anything begins, a new one before a
+// grant that the synced one does not cover counts, the synced one is not written over, and sync()
+// writes one every second: an attempt is then charged at the most that any page says, and for the
+// time since.  In the same boot no claim is read.
+// A book without a byte in it is of an attempt that never began.
 // A book that cannot be written any more is removed: no book, no claim.
-// write() and close() by one thread at a time (AttemptMeter's lock), sync() beside them.
+// Thread-safe; write() in the order in which usage grew (AttemptMeter's lock).
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -48,7 +51,9 @@ class MeterBook {
   MeterBook(const MeterBook&) = delete;
   MeterBook& operator=(const MeterBook&) = delete;
 
-  void write(const Usage& usage, const std::optional<Command>& command);
+  // `free`: what further calls of models can cost at most.
+  void write(const Usage& usage, const std::optional<Command>& command, MicroUsd free = {});
+  void cover();  // waits until what was written counts, also after a loss of power
   void sync();   // what was written and is not on the disk yet
   void close();  // the result is safe elsewhere
 
@@ -72,17 +77,23 @@ class MeterBook {
 
  private:
   MeterBook(fs::path file, UniqueFd fd, std::string boot, wire::ResultMessage so_far);
-  static constexpr std::size_t kPages = 3;
-  void sync_locked();
-  void close_locked();
+  static constexpr std::size_t kPages = 4;
+  bool put(bool claims, const Usage& usage, std::size_t& page);
+  Usage claim() const;
+  void cover(std::unique_lock<std::mutex>& lock, bool anyway);
+  void close(std::unique_lock<std::mutex>& lock);
   std::mutex mutex_;
+  std::condition_variable synced_now_;
   fs::path file_;
   UniqueFd fd_;
   std::string boot_;
-  wire::ResultMessage so_far_;
-  std::uint64_t turn_ = 0;
-  std::size_t last_ = kPages, synced_ = kPages;  // pages; kPages: none
-  Usage written_, on_disk_;                      // what these say
+  wire::ResultMessage so_far_;  // as written
+  std::optional<Command> command_;
+  MicroUsd free_;
+  Usage step_;     // the most that one grant added
+  Usage on_disk_;  // what the synced claim says
+  std::uint64_t turn_ = 0, synced_turn_ = 0;
+  std::size_t last_ = kPages, syncing_ = kPages, synced_ = kPages;  // pages; kPages: none
 };
 
 // Makes the result of each attempt that a killed life of this worker was running: infrastructure,

@@ -47,6 +47,9 @@ class RunExecutor {
   void forget_denied(const std::string& campaign);
   // Forgets what is there by now.
   void look_again();
+  // Providers without room, as this worker's runs and those of others were told.
+  std::vector<ProviderHold> holds() const { return pool_.holds(); }
+  void hold(const std::vector<ProviderHold>& of_others) { pool_.hold(of_others); }
   Result<Spool::Entry> execute(const AttemptInput& input, AttemptWatch& watch);
   // The result of one that this worker cannot begin; of `input` only what names the attempt counts.
   Result<Spool::Entry> decline(const AttemptInput& input, const std::string& why);

@@ -11,14 +11,16 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <variant>
 
 #include "worker/core/run_meter.h"
 #include "worker/gateway/gateway_session.h"
-#include "worker/model/single_shot.h"
 #include "worker/sandbox/sandbox.h"
 #include "worker/tools/tool_session.h"
 
 namespace proctor {
+
+using MeteredCall = std::variant<MeterReserve, MeterCharge, MeterRelease>;
 
 struct RunToolHooks {
   std::function<Result<MeterAnswer>(const MeteredCall&)> meter;

@@ -98,10 +98,10 @@ class Conversation {
     ToolLoopRules out;
     out.api = gateway_.as == MethodGateway::As::kAnthropic ? ToolLoopRules::Api::kMessages
                                                            : ToolLoopRules::Api::kChat;
-    out.model = gateway_.model;
+    out.model = gateway_.model().name;
     out.prompt = std::string(ToolLoop::prompt());
     out.turns = job_.method.turns;
-    out.output = *gateway_.output_max;
+    out.output = *gateway_.model().output_max;
     // Every token stands for one byte at least.
     const std::uint64_t input = tools_.access->max_input;
     out.request_bytes = std::clamp(input - std::min(input, out.output), kLeast, kMost);
@@ -170,7 +170,7 @@ class Conversation {
     const fs::path out = job_.logs / "stdout", err = job_.logs / "stderr";
     PROCTOR_CHECK_OK(write_file(out, out_, Durability::kLazy));
     PROCTOR_CHECK_OK(write_file(err, complaint, Durability::kLazy));
-    job_.on_tool({"tool_loop", gateway_.model, outcome, time_, out, err});
+    job_.on_tool({"tool_loop", gateway_.model().name, outcome, time_, out, err});
     return AgentReport{outcome};
   }
 

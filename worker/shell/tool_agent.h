@@ -15,7 +15,6 @@
 #include "common/base/secret.h"
 #include "common/contract/models_file.h"
 #include "worker/agent/agent.h"
-#include "worker/model/single_shot.h"
 #include "worker/shell/run_tools.h"
 
 namespace proctor {

@@ -33,6 +33,8 @@ class Child {
 
   const Line& line() const { return line_; }
   std::string ask(const std::string& text) const;
+  // Processor time of it and the children that have ended, in microseconds.
+  double cpu_us() const;
 
  private:
   Child(pid_t pid, UniqueFd fd) : pid_(pid), line_(std::move(fd)) {}

@@ -49,10 +49,9 @@ class Attempt {
     must(recorder_.write_manifest({{"bench", "gateway"}}));
     must(make_dirs(dir / "gw"));
     GatewayOptions options;
-    options.method.model = "m";
-    options.method.provider = "acme";
-    options.access.url = fmt::format("http://127.0.0.1:{}/v1", port);
-    options.access.key_file = key;
+    options.method.models = {{"m", "acme", {}, {}}};
+    options.models["m"].url = fmt::format("http://127.0.0.1:{}/v1", port);
+    options.models["m"].key_file = key;
     options.token = Secret(kBenchToken);
     options.ids = "gw-1-";
     session_ = must(GatewaySession::open(dir / "gw", std::move(options), hooks(), pool));
@@ -79,6 +78,7 @@ class Attempt {
   GatewayHooks hooks() {
     GatewayHooks hooks;
     hooks.meter = [this](const GatewayOperation& o) { return meter_.act_for_agent(o); };
+    hooks.cover = [this] { meter_.cover(); };
     hooks.status = [this] { return meter_.status_line(); };
     hooks.count = [this](const CallCounts& seen) { meter_.count_calls(seen); };
     hooks.note = [this](std::string_view type, GatewayHooks::By by, const Json& payload) {

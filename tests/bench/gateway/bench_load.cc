@@ -72,7 +72,7 @@ class Connection {
       const std::int64_t now = mono_ns();
       for (std::size_t found = 0; (found = said_.find(kStamp, at)) != std::string::npos;) {
         const std::size_t from = found + std::string_view(kStamp).size();
-        if (said_.find('"', from) == std::string::npos) break;  // half of it
+        if (said_.find(kStampEnd, from) == std::string::npos) break;  // half of it
         const std::int64_t sent = std::strtoll(said_.c_str() + from, nullptr, 10);
         if (std::exchange(first, false))
           out.first_ms.push_back(static_cast<double>(now - began) / kNsInMs);

@@ -1,12 +1,14 @@
 #include "tests/bench/gateway/bench_peers.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -52,8 +54,8 @@ bool say_stream(int fd) {
     if (!say_chunk(
             fd,
             fmt::format(
-                R"({{"id":"c1","object":"chat.completion.chunk","created":1,"model":"provider-model",{}{}","choices":[{{"index":0,"delta":{{"content":"{}"}}}}]}})",
-                kStamp, mono_ns(), padding(20))))
+                R"({{"id":"c1","object":"chat.completion.chunk","created":1,"model":"provider-model","choices":[{{"index":0,"delta":{{"content":"{}{}{}{}"}}}}]}})",
+                kStamp, mono_ns(), kStampEnd, padding(20))))
       return false;
   }
   const std::string usage = fmt::format(
@@ -99,10 +101,8 @@ void accept_all(int listener, Serve serve) {
   }
 }
 
-}  // namespace
-
-void be_provider(const Line& line) {
-  static std::atomic<std::uint64_t> calls{0};  // threads outlive this function by a moment
+// Its port is one that is free.
+std::pair<int, std::uint16_t> listen_at_port() {
   const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in at{};
   at.sin_family = AF_INET;
@@ -111,10 +111,48 @@ void be_provider(const Line& line) {
   auto* const address = reinterpret_cast<sockaddr*>(&at);
   if (::bind(listener, address, size) != 0 || ::listen(listener, kBacklog) != 0 ||
       ::getsockname(listener, address, &size) != 0)
-    give_up("the provider cannot listen");
-  std::thread([listener] { accept_all(listener, [](int fd) { serve(fd, calls); }); }).detach();
-  line.say(std::to_string(ntohs(at.sin_port)));
+    give_up("nothing can listen");
+  return {listener, ntohs(at.sin_port)};
+}
+
+bool is_alive(std::uint16_t port) {
+  const UniqueFd fd = try_port(port);
+  std::string said;
+  HttpMessage answer;
+  return fd.valid() &&
+         send_whole(fd.get(), "GET /health/liveliness HTTP/1.1\r\nHost: localhost\r\n\r\n") &&
+         read_message(fd.get(), said, answer) && answer.head.starts_with("http/1.1 200");
+}
+
+}  // namespace
+
+void be_provider(const Line& line) {
+  static std::atomic<std::uint64_t> calls{0};  // threads outlive this function by a moment
+  const auto [listener, port] = listen_at_port();
+  std::thread([at = listener] { accept_all(at, [](int fd) { serve(fd, calls); }); }).detach();
+  line.say(std::to_string(port));
   while (!line.hear().empty()) line.say(std::to_string(calls.load()));
+}
+
+void be_litellm(const Line& line, const std::string& program, std::uint16_t provider_port) {
+  const auto [listener, port] = listen_at_port();
+  ::close(listener);
+  const std::string base = fmt::format("http://127.0.0.1:{}/v1", provider_port);
+  const std::string at = std::to_string(port);
+  ::setenv("LITELLM_MASTER_KEY", kProxyToken, 1);
+  ::setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True", 1);
+  ::setenv("OPENAI_API_KEY", "tok", 1);
+  const pid_t bench = ::getpid(), waits = ::fork();
+  if (waits != 0) {  // the bench measures this process
+    const int nothing = ::open("/dev/null", O_RDWR);
+    for (const int fd : {0, 1, 2}) ::dup2(nothing, fd);
+    ::execl(program.c_str(), "litellm", "--host", "127.0.0.1", "--port", at.c_str(), "--model",
+            "openai/m", "--alias", "m", "--api_base", base.c_str(), "--num_workers", "1", nullptr);
+    ::_exit(1);
+  }
+  while (::getppid() == bench && !is_alive(port))
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  if (::getppid() == bench) line.say(at);
 }
 
 void be_relay(const Line& line, const std::string& path, std::uint16_t port) {

@@ -67,16 +67,22 @@ inline sockaddr_un unix_address(const std::string& path) {
   return at;
 }
 
-inline UniqueFd connect_port(std::uint16_t port) {
+// Invalid: nothing listens there.
+inline UniqueFd try_port(std::uint16_t port) {
   UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in at{};
   at.sin_family = AF_INET;
   at.sin_port = htons(port);
   at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0)
-    give_up("nobody listens at port " + std::to_string(port));
+  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0) return {};
   const int yes = 1;
   ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  return fd;
+}
+
+inline UniqueFd connect_port(std::uint16_t port) {
+  UniqueFd fd = try_port(port);
+  if (!fd.valid()) give_up("nothing listens at port " + std::to_string(port));
   return fd;
 }
 

@@ -201,6 +201,9 @@ wire::Sync Liar::some_sync(const Aim& at) {
   m.ticket = random_.one_in(2) ? random_.any() : 0;
   m.obeyed = random_.one_in(2) ? random_.any() : 0;
   if (random_.one_in(3)) m.calls.resize(random_.below(64), 1'000'000);
+  if (random_.one_in(3))
+    for (std::size_t i = 0; i < kHoldsMax; ++i)
+      m.holds.push_back({"held-" + std::to_string(random_.any()), kHoldMsMax});
   m.campaign = random_.one_in(6)   ? std::string("another\x1b[2J")
                : random_.one_in(3) ? std::string()
                                    : campaign_;

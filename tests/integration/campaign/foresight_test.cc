@@ -99,13 +99,13 @@ TEST_SUITE("campaign") {
                   unpriced.err);
     CHECK_MESSAGE(contains(unpriced.err, "llm_request,input_token,PRICE,,m"), unpriced.err);
 
-    // 5064 tokens of input at 0.0001 are 0.51 USD: above the whole run.
+    // 7308 tokens of input at 0.0001 are 0.73 USD: above the whole run.
     set_prices(scene, "llm_request,token,0.0001,,,m\n");
     const CommandOutcome dear = scene.run("check");
     CHECK(dear.exit_code == 2);
     CHECK_MESSAGE(contains(dear.err,
                            "single_shot: found a prompt of which one call by the method "
-                           "gpt may use 0.6064 USD (5064 tokens of input"),
+                           "gpt may use 0.8308 USD (7308 tokens of input"),
                   dear.err);
     CHECK_MESSAGE(contains(dear.err, "raise budget.run"), dear.err);
     const CommandOutcome refused = scene.run("plan", {"--freeze"});
@@ -119,8 +119,8 @@ TEST_SUITE("campaign") {
                "caps: {tokens: 6000}\nstrata: [language, type]");
     const CommandOutcome long_one = scene.run("check");
     CHECK(long_one.exit_code == 2);
-    CHECK_MESSAGE(contains(long_one.err, "may use 6064 tokens"), long_one.err);
-    CHECK_MESSAGE(contains(long_one.err, "raise caps.tokens to 6064"), long_one.err);
+    CHECK_MESSAGE(contains(long_one.err, "may use 8308 tokens"), long_one.err);
+    CHECK_MESSAGE(contains(long_one.err, "raise caps.tokens to 8308"), long_one.err);
   }
 
   TEST_CASE("check names the tasks that exit codes alone judge") {

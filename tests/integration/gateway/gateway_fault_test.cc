@@ -1,5 +1,6 @@
-// What the operator or a provider did wrong is never the agent's failure.
+// The faults of an operator or a provider are never the failure of an agent.
 #include "tests/integration/gateway/gateway_scene.h"
+#include "tests/support/json_tools.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -86,8 +87,35 @@ TEST_SUITE("gateway campaign") {
     INFO(done.out << done.err);
     CHECK(done.exit_code == 1);
     CHECK(attempts_that(g, "rationale LIKE 'a provider of models had no room%'") == 2);
+    CHECK(attempts_that(g, "termination = 'model_overloaded' AND infrastructure = 2") == 2);
     CHECK(attempts_that(g, "outcome = 'success' OR outcome = 'failure'") == 0);
     CHECK(contains(done.err, "a provider of models had no room"));
+  }
+
+  TEST_CASE(
+      "a provider whose room ends in the middle is no failure of the agent, and tried later") {
+    for (const bool lasts : {false, true}) {
+      CAPTURE(lasts);
+      const GatewayScene g(shape_of("2 500 plain", "0.50"), [lasts](const auto&, std::size_t call) {
+        // Each attempt makes two calls.
+        return call == 1 || (lasts && call == 3)
+                   ? ProviderSays{.status = 429, .headers = "retry-after: 0\r\n", .body = "{}"}
+                   : chat_answer("add them", 20, 30);
+      });
+      be_quick(g);
+      const CommandOutcome done = g.run();
+      INFO(done.out << done.err);
+      CHECK(done.exit_code == (lasts ? 1 : 0));
+      CHECK(attempts_that(g, "termination = 'model_overloaded'") == (lasts ? 2 : 1));
+      CHECK(attempts_that(g, "outcome = 'success'") == (lasts ? 0 : 1));
+      CHECK(g.scene.run("verify").exit_code == 0);
+      const Json row = read_json(g.scene.run("report", {"--json"}).out)["rows"][0];
+      CHECK(row["model_overloaded"] == (lasts ? 1 : 0));
+      CHECK(row["agent_unavailable"] == 0);
+      CHECK(row["model_use"]["busy_calls"] == (lasts ? 2 : 1));
+      const std::string explained = g.scene.run("explain", {"add/agent/r1"}).out;
+      CHECK_MESSAGE(contains(explained, "its provider answers 429"), explained);
+    }
   }
 
   TEST_CASE("an outage after a call was answered is the agent's to bear, and it is judged") {
@@ -99,6 +127,39 @@ TEST_SUITE("gateway campaign") {
     INFO(done.out << done.err);
     CHECK(done.exit_code == 0);
     CHECK(attempts_that(g, "outcome = 'success'") == 1);
+  }
+
+  TEST_CASE("errors of a provider cost nothing, and the run goes on behind them") {
+    const GatewayScene g(shape_of("2 500 patient", "0.05"), [](const auto&, std::size_t call) {
+      return 0 < call && call < 9 ? ProviderSays{.status = 500, .body = "{}"}
+                                  : chat_answer("add them", 20, 30);
+    });
+    const CommandOutcome done = g.run();
+    INFO(done.out << done.err);
+    CHECK(done.exit_code == 0);
+    CHECK(attempts_that(g, "outcome = 'success'") == 1);
+    CHECK(g.provider.heard().size() == 10);
+    CHECK(g.charged() == 2 * (20 + 300));
+    const Json metered = report_of(g)["usage"]["metered"];
+    CHECK(metered["failed_calls"] == 8);
+    CHECK(metered["busy_calls"] == 0);
+  }
+
+  TEST_CASE("a cap that a provider's errors used up is no failure of the agent, and tried again") {
+    const GatewayScene g(shape_of("100 500 patient", "0.03"), [](const auto&, std::size_t call) {
+      // Each attempt makes seven calls.
+      return call % 7 == 0 ? chat_answer("add them", 20, 30)
+                           : ProviderSays{.status = 500, .body = "{}"};
+    });
+    g.scene.edit(g.models(), "output_floor: 100", "output_floor: 100, errors_are_free: false");
+    be_quick(g);
+    const CommandOutcome done = g.run();
+    INFO(done.out << done.err);
+    CHECK(attempts_that(g, "outcome = 'success' OR outcome = 'failure'") == 0);
+    CHECK(attempts_that(g, "termination = 'agent_unavailable' AND infrastructure = 1") == 2);
+    CHECK(contains(done.err, "calls that nobody answered used up its cap on usd"));
+    CHECK(g.charged("WHERE attempt = 1") <= 30'000);
+    CHECK(g.scene.run("verify").exit_code == 0);
   }
 
   TEST_CASE("a key that is refused in the middle is the operator's, whatever was answered before") {

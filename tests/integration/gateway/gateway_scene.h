@@ -9,7 +9,8 @@ namespace proctor::testing {
 inline constexpr const char* kProviderKey = "sk-the-operators-own";
 
 // An agent that knows OpenAI's address and key by their usual names and nothing of Proctor.  It
-// asks until it is refused, and writes what it saw beside its work.
+// asks until it is refused ("patient": until it is denied, at most 100 times), and writes what it
+// saw beside its work.
 inline constexpr const char* kAgent = R"(
 import json, os, sys, urllib.request, urllib.error
 base, key = os.environ["OPENAI_BASE_URL"], os.environ["OPENAI_API_KEY"]
@@ -21,8 +22,20 @@ def ask(limit, stream=False):
         {"Authorization": "Bearer " + key, "Content-Type": "application/json"})
     return urllib.request.urlopen(request, timeout=100)
 seen = []
+def ask_patiently():
+    while len(seen) < 100 and seen.count(200) < int(sys.argv[1]):
+        try:
+            with ask(int(sys.argv[2])) as answer:
+                answer.read()
+                seen.append(answer.status)
+        except urllib.error.HTTPError as e:
+            if e.code < 429:
+                raise
+            seen.append(e.code)
 try:
-    for i in range(int(sys.argv[1])):
+    if sys.argv[3] == "patient":
+        ask_patiently()
+    for i in range(0 if sys.argv[3] == "patient" else int(sys.argv[1])):
         with ask(int(sys.argv[2]), sys.argv[3] == "stream") as answer:
             text = answer.read().decode()
             seen.append(answer.status)

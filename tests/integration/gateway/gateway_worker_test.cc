@@ -77,8 +77,7 @@ struct GatewayScene : Scene {
         "python3 \"$PROCTOR_METHOD/agent.py\" " + arguments + " " + url.substr(url.rfind(':') + 1));
     m.files = {{"agent.py", 0644, kAgent}};
     m.gateway.emplace();
-    m.gateway->model = "big";
-    m.gateway->provider = "acme";
+    m.gateway->models = {{"big", "acme", {}, {}}};
     m.digest = digest_of(m);
     return m;
   }

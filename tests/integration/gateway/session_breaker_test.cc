@@ -105,6 +105,23 @@ TEST_SUITE("gateway breakers") {
     CHECK(healed.spent() == 3 * 98);
   }
 
+  TEST_CASE("a provider without room is not asked again before the time that it named") {
+    SessionScene scene({}, [](const auto&, std::size_t call) {
+      if (call == 0)
+        return ProviderSays{.status = 429, .headers = "retry-after: 1\r\n", .body = "{}"};
+      return chat_answer("x", 1, 1);
+    });
+    CHECK(scene.ask(kChat, chat(10)).status == 429);
+    CHECK(scene.ask(kChat, chat(10)).status == 200);
+    CHECK(scene.ask(kChat, chat(10)).status == 200);
+    const std::vector<Json> made = scene.events("model.request");
+    REQUIRE(made.size() == 3);
+    CHECK(made[1]["waited_for"] == "a provider without room");
+    CHECK(500 <= made[1]["waited_ms"].get<std::uint64_t>());
+    CHECK_FALSE(made[2].contains("waited_for"));
+    CHECK(scene.events("model.response")[0]["retry_after_ms"] == 1'000);
+  }
+
   TEST_CASE("a run whose every call its provider would have failed had no model") {
     SessionScene::Shape shape;
     shape.streak = {.failures = 1, .first = std::chrono::hours(1)};

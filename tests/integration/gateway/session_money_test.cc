@@ -1,6 +1,9 @@
 // What calls cost, however they end.
 #include <sys/stat.h>
 
+#include <atomic>
+#include <future>
+
 #include "tests/integration/gateway/session_scene.h"
 #include "tests/support/json_tools.h"
 
@@ -169,6 +172,36 @@ TEST_SUITE("gateway session") {
       CHECK(scene.provider().heard().size() == 1);
       CHECK(scene.events("model.response")[0]["tries"] == 1);
       CHECK(scene.held() == 0);
+      CHECK(scene.spent() == 0);
+      const bool busy = row.status == 429 || row.status == 503 || row.status == 529;
+      CHECK(scene.usage().busy_calls == (busy ? 1 : 0));
+      CHECK(scene.usage().failed_calls == (busy ? 0 : 1));
+    }
+  }
+
+  TEST_CASE("a cap that only calls without an answer used up is no end of its agent") {
+    for (const bool answered : {false, true}) {
+      CAPTURE(answered);
+      SessionScene::Shape shape;
+      shape.micros = 30'000;
+      shape.access.output_floor = 100;
+      SessionScene scene(shape, [&](const ProviderServer::Heard& h, std::size_t call) {
+        // A whole answer of all that was asked for leaves no room either, and is no loss.
+        ProviderSays says = chat_answer(
+            "x", 10, answered ? h.body["max_completion_tokens"].get<std::uint64_t>() : 1);
+        if (answered || call == 0) return says;
+        says.then = Then::kCloseFirst;
+        return says;
+      });
+      std::size_t asked = 1;
+      HttpAnswer last = scene.ask(kChat, chat(1'000));
+      for (; last.status != 401 && asked < 20; ++asked) last = scene.ask(kChat, chat(1'000));
+      CHECK(last.json()["error"]["code"] == "budget_exceeded");
+      CHECK(scene.usage().failed_calls == (answered ? 0 : asked - 2));
+      CHECK(scene.usage().busy_calls == 0);
+      scene.close();
+      CHECK(scene.lack().eaten != answered);
+      CHECK(scene.lack().why.empty() == answered);
     }
   }
 
@@ -274,6 +307,26 @@ TEST_SUITE("gateway session") {
     clients.clear();
     CHECK(served == 20);
     CHECK(scene.spent() == 20 * 100);
+  }
+
+  TEST_CASE("a call is made when its money counts, and no other call waits for that") {
+    std::atomic<int> covers{0};
+    std::promise<void> disk;
+    SessionScene::Shape shape;
+    shape.cover = [&, synced = disk.get_future().share()] {
+      const bool first = covers++ == 0;
+      covers.notify_all();
+      if (first) synced.wait();
+    };
+    SessionScene scene(shape, [](const auto&, std::size_t) { return chat_answer("hello", 8, 9); });
+    auto first = std::async(std::launch::async, [&] { return scene.ask(kChat, chat(100)).status; });
+    covers.wait(0);
+    CHECK(scene.ask(kChat, chat(100)).status == 200);
+    CHECK(scene.provider().heard().size() == 1);
+    disk.set_value();
+    CHECK(first.get() == 200);
+    CHECK(scene.provider().heard().size() == 2);
+    CHECK(scene.spent() == 2 * (8 + 9 * 10));
   }
 
   TEST_CASE("a list of prompts is reserved for every one of them, and fits or is not granted") {

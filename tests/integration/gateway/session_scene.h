@@ -50,6 +50,7 @@ class SessionScene {
   struct Shape {
     std::int64_t micros = 1'000'000;
     MethodGateway::As as = MethodGateway::As::kOpenai;
+    std::vector<GatewayModel> models{{"m", "acme", {}, {}}};
     ModelAccess access{};
     GatewayBounds bounds = patient();
     Caps caps{};
@@ -60,6 +61,7 @@ class SessionScene {
     Breakers breakers{};
     ProviderStreak::Rule streak{};
     std::function<std::optional<WorkspaceLook>()> look{};
+    std::function<void()> cover{};
   };
 
   SessionScene(const Shape& shape, ProviderServer::Script script)
@@ -71,22 +73,25 @@ class SessionScene {
     REQUIRE(write_file(key_file_, std::string(kProviderKey) + "\n").ok());
     REQUIRE(make_dirs(dir_.path() / "gw").ok());
     GatewayOptions options;
-    options.method.model = "m";
-    options.method.provider = "acme";
+    options.method.models = shape.models;
     options.method.as = shape.as;
-    options.access = shape.access;
-    options.access.api = {ModelApi::kChat,       ModelApi::kCompletions, ModelApi::kResponses,
-                          ModelApi::kEmbeddings, ModelApi::kMessages,    ModelApi::kCountTokens};
-    options.access.url =
-        shape.as == MethodGateway::As::kAnthropic ? provider_.at() : provider_.url();
-    if (!shape.url.empty()) options.access.url = shape.url;
-    options.access.send_as = "provider-model";
-    options.access.hidden_input = 0;
-    if (options.access.key_file.empty()) options.access.key_file = key_file_;
+    ModelAccess access = shape.access;
+    access.api = {ModelApi::kChat,       ModelApi::kCompletions, ModelApi::kResponses,
+                  ModelApi::kEmbeddings, ModelApi::kMessages,    ModelApi::kCountTokens};
+    access.url = shape.as == MethodGateway::As::kAnthropic ? provider_.at() : provider_.url();
+    if (!shape.url.empty()) access.url = shape.url;
+    access.send_as = "provider-model";
+    access.hidden_input = 0;
+    if (access.key_file.empty()) access.key_file = key_file_;
     options.token = Secret(kToken);
     options.ids = "gw-0-";
     options.bounds = shape.bounds;
-    options.player = shape.player;
+    if (shape.player) access.cassette = "calls";
+    if (shape.player) options.players["calls"] = shape.player;
+    for (const GatewayModel& m : shape.models) options.models[m.name] = access;
+    // Each of several is asked for by its own name.
+    if (1 < shape.models.size())
+      for (auto& [name, of] : options.models) of.send_as.clear();
     options.redactor = shape.redactor;
     options.method.breakers = shape.breakers;
     GatewayHooks hooks;
@@ -103,6 +108,7 @@ class SessionScene {
     };
     hooks.cap_reached = [](std::uint64_t) {};
     hooks.look = shape.look;
+    hooks.cover = shape.cover;
     hooks.stop = [this](std::string_view cap, const std::string& why, std::uint64_t) {
       const std::lock_guard lock(meter_mutex_);
       meter_.order_stop(std::string(cap), why);

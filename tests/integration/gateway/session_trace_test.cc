@@ -1,6 +1,9 @@
 // What is told and kept of calls, and calls that a recording answers.
+#include <sstream>
+
 #include "common/base/digest.h"
 #include "tests/integration/gateway/session_scene.h"
+#include "tests/support/paths.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -159,6 +162,40 @@ TEST_SUITE("gateway trace") {
     CHECK((*first)["settled"] == "usage");
     CHECK(scene.events("gateway.open")[0]["cassette"]["calls"] == 3);
     CHECK(scene.events("gateway.closed")[0]["cassette_unused"] == 1);
+  }
+
+  TEST_CASE("real clients' calls of yesterday answer those of today without money") {
+    const auto text =
+        read_file(testing::source_dir() / "tests/unit/gateway/two_days.jsonl", 1 << 20);
+    REQUIRE(text.ok());
+    std::vector<CassetteCall> yesterday;
+    std::vector<std::pair<std::string, std::string>> today;
+    std::istringstream lines(*text);
+    for (std::string line; std::getline(lines, line);) {
+      const Json call = json_or_null(line);
+      const std::string route = call["route"].get<std::string>(), body = call["body"].dump();
+      if (call["day"] == 2) {
+        today.emplace_back(route, body);
+        continue;
+      }
+      yesterday.push_back(recorded(body, route == "chat"       ? chat_answer("a", 8, 9)
+                                         : route == "messages" ? messages_stream("a", 8, 9)
+                                                               : responses_stream("a", 8, 9)));
+      yesterday.back().route = route;
+    }
+    REQUIRE(yesterday.size() == 8);
+    SessionScene scene(on_cassette(yesterday), kNobody);
+    for (const auto& [route, body] : today) {
+      const HttpAnswer said = scene.ask(route == "chat" ? kChat : "/v1/" + route, body);
+      CHECK_MESSAGE(said.status == 200, route, said.body);
+    }
+    scene.close();
+    CHECK(scene.provider().heard().empty());
+    CHECK(scene.spent() == 0);
+    CHECK(scene.usage().replayed_calls == 8);
+    CHECK(scene.usage().priced_micros == 0);
+    CHECK(scene.events("cassette.divergence").empty());
+    CHECK(scene.events("gateway.closed")[0]["cassette_unused"] == 0);
   }
 
   TEST_CASE("a recording may charge what a provider would have, so that caps act the same") {

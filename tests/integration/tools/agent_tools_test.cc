@@ -25,8 +25,7 @@ struct AgentScene : LoopScene {
     m.command =
         first + "\n$PROCTOR_MCP < \"$PROCTOR_METHOD/lines\" > ~/answers || exit 3\n" + after;
     m.gateway.emplace();
-    m.gateway->model = "big";
-    m.gateway->provider = "acme";
+    m.gateway->models = {{"big", "acme", {}, {}}};
     m.gateway->tools = mode;
     m.digest = digest_of(m);
     return m;

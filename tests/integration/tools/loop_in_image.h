@@ -61,8 +61,7 @@ struct ImageAgentScene : LoopScene {
                       "test -z \"$(ls -A)\" || exit 2; echo own > own.txt\n"
                       "$PROCTOR_MCP < \"$PROCTOR_METHOD/lines\"");
     m.gateway.emplace();
-    m.gateway->model = "big";
-    m.gateway->provider = "acme";
+    m.gateway->models = {{"big", "acme", {}, {}}};
     m.gateway->tools = MethodGateway::Tools::kEnforced;
     std::string lines;
     for (const Asks& asks :

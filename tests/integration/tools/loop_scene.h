@@ -42,10 +42,9 @@ struct LoopScene : Scene {
     Method m = method("loop", Method::Kind::kNoop);
     m.kind = Method::Kind::kToolLoop;
     m.gateway.emplace();
-    m.gateway->model = "big";
-    m.gateway->provider = "acme";
+    m.gateway->models = {{"big", "acme", {}, {}}};
     m.gateway->as = as_;
-    m.gateway->output_max = output;
+    m.gateway->models.front().output_max = output;
     m.turns = turns;
     m.digest = digest_of(m);
     return m;

@@ -8,12 +8,13 @@ using namespace proctor::testing;
 namespace {
 
 struct LoopCampaign {
-  explicit LoopCampaign(const std::string& keys = "provider: acme, max_output_tokens: 500")
+  explicit LoopCampaign(const std::string& keys = "provider: acme, max_output_tokens: 500",
+                        const std::string& tried = "sh calc.sh 2 3")
       : provider(in_order(
             {chat_asks({{"read_file", {{"path", "calc.sh"}}}, go_on_to("write")}),
              chat_asks({{"write_file", {{"path", "calc.sh"}, {"content", "echo $(($1 + $2))\n"}}},
                         go_on_to("test"),
-                        {"shell", {{"command", "sh calc.sh 2 3"}}}}),
+                        {"shell", {{"command", tried}}}}),
              chat_asks({{"submit"}})})),
         scene(shape(keys)) {
     scene.write(scene.folder() / "pilot_cost_model.csv",
@@ -64,6 +65,31 @@ TEST_SUITE("tool loop campaign") {
     CHECK_MESSAGE(explained.exit_code == 0, explained.err);
     CHECK(contains(explained.out, "read_file"));
     c.scene.require_nothing_left();
+  }
+
+  TEST_CASE("what its commands print of times and identifiers does not end a replay") {
+    const std::string script =
+        "date; date -Is; mktemp -u /tmp/XXXXXX; cat /proc/sys/kernel/random/uuid; echo pid $$; "
+        "date +'1 passed in 0.%Ns'; sh calc.sh 2 3";
+    const LoopCampaign first("provider: acme, max_output_tokens: 500", script);
+    const CommandOutcome live = first.scene.run("run", {"--models", first.models().string()});
+    REQUIRE_MESSAGE(live.exit_code == 0, live.out << live.err);
+    const std::string calls = (first.scene.temp() / "calls.jsonl").string();
+    const CommandOutcome kept =
+        testing::proctor({"cassette", "record", first.scene.folder().string(), "--output", calls});
+    REQUIRE_MESSAGE(kept.exit_code == 0, kept.err);
+    const LoopCampaign again("provider: acme, max_output_tokens: 500", script);
+    again.scene.write(again.models(),
+                      "models: {big: {cassette: \"" + calls + "\", api: [chat]}}\n");
+    const CommandOutcome played = again.scene.run("run", {"--models", again.models().string()});
+    REQUIRE_MESSAGE(played.exit_code == 0, played.out << played.err);
+    CHECK(again.provider.heard().empty());
+    const Json report = must(parse_json(
+        again.scene.read(again.scene.folder() / "runs/add/loop/r1/attempt-1/report.json")));
+    CHECK(report["outcome"] == "success");
+    CHECK(report["usage"]["model_calls"] == 3);
+    CHECK(report["usage"]["metered"]["replayed_calls"] == 3);
+    CHECK(report["usage"]["metered"]["priced_micros"] == 0);
   }
 
   TEST_CASE("without a price, a model or its file nothing is begun") {

@@ -130,12 +130,14 @@ TEST_SUITE("meter book") {
   TEST_CASE("a page that was half written leaves the one before it") {
     Shelf shelf;
     const auto book = shelf.book(1);
-    book->write(used(10), std::nullopt);  // the second page of the file, turn 2
+    book->write(used(10), std::nullopt);
     book->write(used(20), std::nullopt);
     constexpr std::size_t kPage = 4096, kTorn = 60;
     std::string bytes = read_file(shelf.file(1), 1 << 20).value();
-    REQUIRE(bytes.size() == 3 * kPage);
-    std::fill(bytes.begin() + kTorn, bytes.begin() + kPage, '\0');  // turn 3
+    REQUIRE(bytes.size() == 4 * kPage);
+    const std::size_t last = bytes.find("proctor-meter-2 3 ");
+    REQUIRE(last != std::string::npos);
+    std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(last + kTorn), kPage - kTorn, '\0');
     REQUIRE(write_file(shelf.file(1), bytes).ok());
     const auto left = MeterBook::read_all(shelf.root);
     REQUIRE(left.size() == 1);
@@ -195,22 +197,52 @@ TEST_SUITE("meter book") {
     CHECK(after(std::nullopt, Millis(0)).usage.agent_ms == 7);
   }
 
-  TEST_CASE("the page that is on the disk is not written over, and what grants more is synced") {
+  TEST_CASE("the page that is on the disk claims calls to come and is not written over") {
     Shelf shelf;
     const auto book = shelf.book(1);
-    book->write(used(100), std::nullopt);  // granted: synced
-    const std::string granted = read_file(shelf.file(1), 1 << 20).value();
-    for (std::uint64_t n = 1; n <= 50; ++n) book->write(used(n), std::nullopt);  // came to less
-    const std::string bytes = read_file(shelf.file(1), 1 << 20).value();
-    std::size_t same = 0;
-    constexpr std::size_t kPage = 4096;
-    for (std::size_t at = 0; at < bytes.size(); at += kPage)
-      same += bytes.compare(at, kPage, granted, at, kPage) == 0 ? 1 : 0;
-    CHECK(same == 1);
-    CHECK(MeterBook::read_all(shelf.root).at(0).so_far.usage == used(50));
-    // Of another boot: whatever came after it was granted less.
-    REQUIRE(write_file(shelf.file(1), book_of_boot(shelf.file(1), std::string(36, '0'))).ok());
+    const auto page_of = [&](const char* magic) {
+      const std::string bytes = read_file(shelf.file(1), 1 << 20).value();
+      const std::size_t at = bytes.rfind(magic);
+      return at == std::string::npos ? std::string() : bytes.substr(at, 4096);
+    };
+    const auto after_power_loss = [&](const std::string& page) {
+      const fs::path root = shelf.temp.path() / "afterwards";
+      REQUIRE(make_dirs(root / "camp1").ok());
+      REQUIRE(write_file(root / "camp1/1.2.meter", of_boot(page, std::string(36, '0'))).ok());
+      return MeterBook::read_all(root).at(0).so_far.usage;
+    };
+    const auto grant = [&](std::uint64_t micros, std::int64_t free) {
+      book->write(used(micros), std::nullopt, MicroUsd::from_micros(free));
+      book->cover();
+    };
+    grant(100, 1'000);
+    const std::string claim = page_of("proctor-meter-claim-2 2 ");
+    REQUIRE_FALSE(claim.empty());
+    CHECK(after_power_loss(claim).priced_micros == 100 + 8 * 100);
+    CHECK(after_power_loss(claim).model_calls == 1 + 128);
     CHECK(MeterBook::read_all(shelf.root).at(0).so_far.usage == used(100));
+    // Within half of the claim, and whatever comes to less: no other one is written.
+    for (std::uint64_t n = 1; n < 500; ++n) grant(n, 1'000);
+    CHECK(page_of("proctor-meter-claim-2 2 ") == claim);
+    CHECK(MeterBook::read_all(shelf.root).at(0).so_far.usage == used(499));
+    // Before it is used up the next one is there.
+    grant(500, 1'000);
+    CHECK(after_power_loss(page_of("proctor-meter-claim-2 502 ")).priced_micros == 500 + 8 * 100);
+    // What cannot be spent is not claimed, and a claim of all there is suffices.
+    grant(1'400, 100);
+    CHECK(after_power_loss(page_of("proctor-meter-claim-2 503 ")).priced_micros == 1'500);
+    grant(1'500, 0);
+    CHECK(page_of("proctor-meter-claim-2 504 ").empty());
+    // What is no call of a model is claimed by no page before.
+    Usage tool = used(1'500);
+    tool.tool_calls = 1;
+    book->write(tool, std::nullopt);
+    book->cover();
+    CHECK(after_power_loss(page_of("proctor-meter-claim-2 505 ")).tool_calls == 1);
+    // Time is synced when it is asked for.
+    book->write(tool, MeterBook::Command{MeterPhase::kAgent, kNow, Millis(60'000), false});
+    book->sync();
+    CHECK_FALSE(page_of("proctor-meter-claim-2 506 ").empty());
   }
 
   TEST_CASE("an attempt whose result is safe has no book any more") {
@@ -250,7 +282,7 @@ TEST_SUITE("meter book") {
     REQUIRE(begin_life(shelf.root, BootId(1)).ok());
     shelf.book(1)->write(used(1), {});
     // As the power leaves a file whose pages were not synced: without its bytes, or not yet long.
-    REQUIRE(write_file(shelf.file(2), std::string(3 * 4096, '\0')).ok());
+    REQUIRE(write_file(shelf.file(2), std::string(4 * 4096, '\0')).ok());
     REQUIRE(write_file(shelf.file(3), "").ok());
     const auto left = MeterBook::read_all(shelf.root);
     REQUIRE(left.size() == 1);

@@ -57,6 +57,7 @@ TEST_SUITE("worker") {
     CHECK_FALSE(coordinator.results.at(id(1)).overload);
     CHECK(coordinator.results.at(id(1)).outcome == RunOutcome::kFailure);
     CHECK(coordinator.results.at(id(2)).overload);
+    CHECK(coordinator.results.at(id(2)).termination == Termination::kModelOverloaded);
     CHECK(coordinator.results.at(id(2)).infrastructure);
     CHECK(coordinator.results.at(id(2)).outcome == RunOutcome::kInvalid);
     CHECK_FALSE(coordinator.archives.at(id(2)).empty());  // its evidence is kept

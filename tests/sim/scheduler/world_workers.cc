@@ -139,7 +139,7 @@ void World::finish_attempt(SimWorker& w, AttemptId id) {
     r.infrastructure = true;
     r.overload = overload;
     r.outcome = RunOutcome::kInvalid;
-    r.termination = Termination::kInfrastructure;
+    r.termination = overload ? Termination::kModelOverloaded : Termination::kInfrastructure;
   } else if (chance(ranges_.misfits)) {
     ++seen_.misfits;
     r.outcome = RunOutcome::kInvalid;

@@ -179,14 +179,17 @@ TEST_SUITE("aggregate") {
       CAPTURE(at);
       CHECK(at_pointer(json, at).at("control").boolean() == control);
     }
-    for (const std::string& csv : {render_csv(report), render_contrasts_csv(*report.analysis)}) {
+    const auto check_ends = [](const std::string& csv, const std::string& more) {
       std::istringstream lines(csv);
-      for (const char* last : {",control", ",no", ",yes"}) {
+      for (const std::string last : {",control", ",no", ",yes"}) {
         std::string line;
         std::getline(lines, line);
-        CHECK_MESSAGE(line.ends_with(last), line);
+        const bool header = last == ",control";
+        CHECK_MESSAGE(line.ends_with(last + (more.empty() ? "" : header ? more : ",0")), line);
       }
-    }
+    };
+    check_ends(render_csv(report), ",model_overloaded");
+    check_ends(render_contrasts_csv(*report.analysis), "");
     const std::string end = render_end(report);
     CHECK_MESSAGE(std::ranges::count(end, '\n') <= 21, end);
     CHECK_MESSAGE(end.find("scripted - noop: not inferior, +35.7") != std::string::npos, end);

@@ -252,10 +252,10 @@ TEST_SUITE("aggregate") {
     CHECK(has(render_progress_text(report), "beta: unmetered"));
     const auto runs = records(render_runs_csv(report));
     const auto costs = records(render_costs_csv(report));
-    CHECK(runs[1].at(runs[0].size() - 20) == "700");
-    CHECK(costs[1].at(costs[0].size() - 14) == "0.050000");
+    CHECK(runs[1].at(runs[0].size() - 22) == "700");
+    CHECK(costs[1].at(costs[0].size() - 16) == "0.050000");
     const auto rows = records(render_csv(report));
-    CHECK(rows[2].at(rows[0].size() - 20) == "1");
+    CHECK(rows[2].at(rows[0].size() - 23) == "1");
   }
 
   TEST_CASE("what models were used for is told by method and stratum, where any was called") {
@@ -273,6 +273,8 @@ TEST_SUITE("aggregate") {
     use.waited_ms = 12'300;
     use.clamped_calls = 2;
     use.overruns = 1;
+    use.failed_calls = 5;
+    use.busy_calls = 7;
     for (RunRecord& run : input.runs)
       if (run.name == "lib/alpha/r1") run.model_use = model_use_of(use) + model_use_of(use);
     const CampaignReport report = build_report(std::move(input));
@@ -291,6 +293,8 @@ TEST_SUITE("aggregate") {
         return rows[1].at(
             static_cast<std::size_t>(std::ranges::find(rows[0], column) - rows[0].begin()));
       };
+      CHECK(at("failed_calls") == "10");
+      CHECK(at("busy_calls") == "14");
       CHECK(at("overrun_calls") == "2");
       CHECK(at("model_calls") == "8");
       CHECK(at("ceiling_usd") == "0.003000");

@@ -230,19 +230,25 @@ TEST_SUITE("aggregate") {
     invalid("b", "its model could not be had: the variable K has no key");
     invalid("a", "the agent could not start: exit 127 after 9 ms, without a change");
     runs.ended("t", "go", "a", RunOutcome::kAcceptanceError).rationale = "the agent ended: exit 0";
+    RunRecord& full = runs.ended("t", "go", "c", RunOutcome::kInvalid);
+    full.termination = Termination::kModelOverloaded;
+    full.rationale = "a provider of models had no room: its provider answers 429";
     const CampaignReport report =
         build_report({"c-1", "USD", {"language"}, std::move(runs.records)});
     const std::vector<EndCause> causes = end_causes(report);
-    REQUIRE(causes.size() == 3);
+    REQUIRE(causes.size() == 4);
     CHECK(causes[0].runs == 2);
     CHECK(causes[0].first == "t/a/r1");
     CHECK(causes[0].why == "the agent could not start: exit 127 after 12 ms, without a change");
     CHECK(why_worthless(report.runs).starts_with("no run came to a verdict"));
     CHECK(report.total.agent_unavailable == 3);
     CHECK(report.total.model_unavailable == 1);
+    CHECK(report.total.model_overloaded == 1);
+    CHECK(report.total.success_rate_started.n == 5);
     const std::string text = render_text(report);
     CHECK(text.find("Runs that came to no verdict, by cause") != std::string::npos);
     CHECK(text.find("b: 1 of 1 run (1 for want of a model)") != std::string::npos);
+    CHECK(text.find("c: 1 of 1 run (1 whose provider had no room)") != std::string::npos);
     CHECK(text.find("1 acceptance_error of a: a check could not be completed") !=
           std::string::npos);
   }

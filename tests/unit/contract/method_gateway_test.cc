@@ -1,10 +1,13 @@
 // A method's gateway, the models file that answers it, and prices that travel with the settings.
 #include <doctest/doctest.h>
 
+#include <set>
+
 #include "common/contract/bundle.h"
 #include "common/contract/campaign_parser.h"
 #include "common/contract/contract_digest.h"
 #include "common/contract/cost_model_parser.h"
+#include "common/contract/host_things.h"
 #include "common/contract/model_speech.h"
 #include "common/contract/models_file.h"
 #include "tests/unit/contract/support.h"
@@ -40,18 +43,61 @@ TEST_SUITE("method gateway") {
     REQUIRE(errors.empty());
     const Method& m = campaign.methods.at(0);
     REQUIRE(m.gateway);
-    CHECK(m.gateway->model == "big");
+    CHECK(m.gateway->model().name == "big");
     CHECK(m.gateway->as == MethodGateway::As::kOpenaiResponses);
-    CHECK(m.gateway->output_max == 500);
-    CHECK(m.gateway->aliases.size() == 2);
+    CHECK(m.gateway->model().output_max == 500);
+    CHECK(m.gateway->model().aliases.size() == 2);
     const auto opened = open_method_bundle(make_bundle(m), m.digest);
     REQUIRE_MESSAGE(opened.ok(), opened.error().detail);
     CHECK(opened->gateway == m.gateway);
     Method other = m;
-    other.gateway->output_max = 501;
+    other.gateway->models.front().output_max = 501;
     CHECK(digest_of(other) != m.digest);
     other.gateway.reset();
     CHECK(canonical_form(other).find("gateway") == std::string::npos);
+  }
+
+  TEST_CASE("one model is written as before there were several, whichever way it is said") {
+    const auto [old, errors] = read_it(
+        gateway_campaign("{model: big, provider: acme, as: openai, aliases: [a], output_max: 5}"));
+    const auto [now, none] = read_it(gateway_campaign(
+        "{models: {big: {provider: acme, aliases: [a], output_max: 5}}, as: openai}"));
+    REQUIRE_MESSAGE(errors + none == "", errors << none);
+    const Method& m = old.methods.at(0);
+    CHECK(canonical_form(m) ==
+          R"({"files":[],"format":1,"method":{"command":"a","gateway":{"aliases":["a"],)"
+          R"("as":"openai","model":"big","output_max":5,"provider":"acme"},"kind":"command",)"
+          R"("name":"agent"}})");
+    CHECK(m.digest == now.methods.at(0).digest);
+  }
+
+  TEST_CASE("several models are read, are part of the digest and survive the bundle in order") {
+    const auto [campaign, errors] = read_it(gateway_campaign(
+        "{as: anthropic, models: {opus: {provider: acme, aliases: [\"claude-*\", claude-haiku-1]}, "
+        "haiku: {provider: other, aliases: [\"claude-haiku-*\"], output_max: 9}, big: {}}}"));
+    REQUIRE_MESSAGE(errors.empty(), errors);
+    const Method& m = campaign.methods.at(0);
+    CHECK(m.gateway->names() == "opus, big, haiku");
+    const auto opened = open_method_bundle(make_bundle(m), m.digest);
+    REQUIRE_MESSAGE(opened.ok(), opened.error().detail);
+    CHECK(opened->gateway == m.gateway);
+    const auto named = [&](const char* asked) {
+      const GatewayModel* found = m.gateway->find(asked);
+      return found == nullptr ? "" : found->name;
+    };
+    CHECK(named("haiku") == "haiku");
+    CHECK(named("claude-haiku-5") == "haiku");
+    CHECK(named("claude-haiku-1") == "opus");  // exactly, before the longer beginning
+    CHECK(named("claude-sonnet-5") == "opus");
+    CHECK(named("gpt") == "");
+    std::set<std::string> needs;
+    for (const HostThing& thing : things_of(m)) needs.insert(thing.feature());
+    for (const char* need : {"model:opus", "model:haiku", "model:big", "gateway:anthropic:haiku"})
+      CHECK(needs.contains(need));
+    const auto first =
+        read_it(gateway_campaign("{as: openai, model: small, models: {big: {}, small: {}}}"));
+    REQUIRE_MESSAGE(first.second.empty(), first.second);
+    CHECK(first.first.methods.at(0).gateway->names() == "small, big");
   }
 
   TEST_CASE("tools are offered or enforced by a gateway, and a method without them is as before") {
@@ -130,6 +176,16 @@ TEST_SUITE("method gateway") {
         {gateway_campaign("{model: big, as: openai, url: x}"), "url"},
         {gateway_campaign("{model: big, as: openai, output_max: 0}"), "gateway.output_max"},
         {gateway_campaign("{model: big, as: openai, aliases: [\"a*b\"]}"), "gateway.aliases"},
+        {gateway_campaign("{models: {}, as: openai}"), "gateway.models"},
+        {gateway_campaign("{models: [big], as: openai}"), "gateway.models"},
+        {gateway_campaign("{models: {big: {as: openai}}, as: openai}"), "gateway.models.big"},
+        {gateway_campaign("{models: {big: {}}, provider: acme, as: openai}"), "gateway.provider"},
+        {gateway_campaign("{model: x, models: {big: {}}, as: openai}"), "gateway.model"},
+        {gateway_campaign(
+             "{models: {a: {aliases: [\"x-*\"]}, b: {aliases: [\"x-*\"]}}, as: openai}"),
+         "x-*, a name of a and of b"},
+        {gateway_campaign("{models: {a: {aliases: [b]}, b: {}}, as: openai}"),
+         "a name for one model"},
         {gateway_campaign("{model: big, as: openai}", "kind: noop"), "only the kind \"command\""},
         {gateway_campaign("big"), "gateway"}};
     for (const Row& row : rows) {
@@ -149,9 +205,9 @@ TEST_SUITE("method gateway") {
     const Method& m = campaign.methods.at(0);
     CHECK(m.kind == Method::Kind::kToolLoop);
     REQUIRE(m.gateway);
-    CHECK(m.gateway->model == "big");
+    CHECK(m.gateway->model().name == "big");
     CHECK(m.gateway->as == MethodGateway::As::kOpenai);
-    CHECK(m.gateway->output_max == 8'192);
+    CHECK(m.gateway->model().output_max == 8'192);
     CHECK(m.turns == 80);
     CHECK(m.call.model.empty());
     const auto [other, wrong] = read_it(

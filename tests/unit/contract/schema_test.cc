@@ -102,6 +102,8 @@ TEST_SUITE("contract") {
     check_keys(campaign, method + "/container", kContainerKeys);
     check_keys(campaign, method + "/environment", kMethodEnvironmentKeys);
     check_keys(campaign, method + "/gateway", kGatewayKeys);
+    check_keys(campaign, method + "/gateway/properties/models/additionalProperties",
+               kGatewayModelKeys);
     std::vector<std::string_view> breakers;
     for (const BreakerKind& kind : kBreakerKinds) {
       breakers.push_back(kind.code);

@@ -49,6 +49,24 @@ TEST_SUITE("gateway body") {
     CHECK_FALSE(JsonText::read(deep).ok());
   }
 
+  TEST_CASE("wherever it lies in a text, what ends, escapes or is none of it is seen") {
+    for (std::size_t before = 0; before < 20; ++before)
+      for (std::size_t after = 0; after < 20; ++after) {
+        const auto read = [&](const std::string& middle) {
+          std::string text = "\"" + std::string(before, ' ') + middle;
+          return JsonText::read(text + std::string(after, '~') + "\"").ok();
+        };
+        CAPTURE(before);
+        CAPTURE(after);
+        for (const char* good : {"", "!", "#", "[", "]", "\x7f", "\\\"", "\\\\", "\\u00e9",
+                                 "\xc3\xa9", "\xf0\x9f\x98\x80"})
+          CHECK_MESSAGE(read(good), good);
+        for (const char* bad : {"\x1f", "\x01", "\"x", "\\x", "\xff", "\xa0", "\xc3", "\xe2\x82"})
+          CHECK_FALSE_MESSAGE(read(bad), bad);
+        CHECK_FALSE(read(std::string(1, '\0')));
+      }
+  }
+
   TEST_CASE("what decides about money is found, in every API's words") {
     const BodyPeek chat = peeked(ModelApi::kChat, R"({"mod\u0065l": "m", "stream": true, "n": 3,
       "max_completion_tokens": 500, "messages": [{"role": "user", "content": "hi"},

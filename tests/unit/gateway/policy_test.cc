@@ -16,9 +16,7 @@ struct Judged {
 };
 
 Judged judged(ModelApi api, const std::string& body, const ModelAccess& access = {}) {
-  MethodGateway method;
-  method.model = "m";
-  method.aliases = {"claude-haiku-*"};
+  const GatewayModel method{"m", {}, {"claude-haiku-*"}, {}};
   const auto peek = peek_body(api, body);
   if (!peek.ok()) FAIL(peek.error().detail);
   Judged out{judge_request(api, body, *peek, method, access), ""};
@@ -36,14 +34,11 @@ TEST_SUITE("gateway policy") {
     CHECK(plain.body == body);
   }
 
-  TEST_CASE("the provider's own name of the model is put in, another model is refused") {
+  TEST_CASE("the provider's own name of the model is put in") {
     ModelAccess access;
     access.send_as = "gpt-\"5\"";
     CHECK(judged(ModelApi::kChat, R"({"model":"m"})", access).body == R"({"model":"gpt-\"5\""})");
     CHECK(judged(ModelApi::kChat, R"({"model":"claude-haiku-4"})").body == R"({"model":"m"})");
-    const Judged other = judged(ModelApi::kChat, R"({"model":"big"})");
-    REQUIRE(other.verdict.refusal);
-    CHECK(other.verdict.refusal->why == PolicyRefusal::Why::kUnknownModel);
   }
 
   TEST_CASE("tools that the provider would run are left out, others stay byte for byte") {
@@ -155,7 +150,7 @@ TEST_SUITE("gateway policy") {
   }
 
   TEST_CASE("a ceiling counts every byte, tools twice, and the limit that holds") {
-    MethodGateway method;
+    GatewayModel method;
     ModelAccess access;
     access.hidden_input = 100;
     access.max_output = 50'000;

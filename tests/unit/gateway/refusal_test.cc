@@ -73,8 +73,18 @@ TEST_SUITE("gateway refusals") {
   }
 
   TEST_CASE("the list of models is this run's, in both styles") {
-    CHECK(read_json(model_list(ModelApi::kChat, "m", false))["data"][0]["id"] == "m");
-    CHECK(read_json(model_list(ModelApi::kMessages, "m", false))["first_id"] == "m");
-    CHECK(read_json(model_list(ModelApi::kChat, "m", true))["object"] == "model");
+    const std::vector<GatewayModel> one{{"m", {}, {}, {}}},
+        two{{"m", {}, {}, {}}, {"a", {}, {}, {}}};
+    CHECK(model_list(ModelApi::kChat, one) ==
+          R"({"data":[{"created":0,"id":"m","object":"model","owned_by":"proctor"}],)"
+          R"("object":"list"})");
+    CHECK(model_list(ModelApi::kMessages, one) ==
+          R"({"data":[{"created_at":"1970-01-01T00:00:00Z","display_name":"m","id":"m",)"
+          R"("type":"model"}],"first_id":"m","has_more":false,"last_id":"m"})");
+    const Json both = read_json(model_list(ModelApi::kMessages, two));
+    CHECK(both["data"].size() == 2);
+    CHECK(both["data"][1]["id"] == "a");
+    CHECK(both["last_id"] == "a");
+    CHECK(read_json(model_entry(ModelApi::kChat, "m"))["object"] == "model");
   }
 }

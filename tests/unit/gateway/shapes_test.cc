@@ -23,8 +23,7 @@ constexpr ModelApi kChatApi = ModelApi::kChat, kResponsesApi = ModelApi::kRespon
 
 // Empty: it goes on; else why not.
 std::string refused(ModelApi api, const std::string& more) {
-  MethodGateway method;
-  method.model = "m";
+  const GatewayModel method{"m", {}, {}, {}};
   ModelAccess access;
   access.image_tokens = 1'600;
   const std::string body = R"({"model":"m",)" + more + "}";
@@ -250,10 +249,9 @@ TEST_SUITE("gateway shapes") {
       const ModelApi api = row["body"].contains("input")    ? kResponsesApi
                            : row["body"].contains("system") ? kMessagesApi
                                                             : kChatApi;
-      MethodGateway method;
-      method.model = row["body"]["model"].get<std::string>();
-      models.insert(method.model);
-      CAPTURE(method.model);
+      const GatewayModel method{row["body"]["model"].get<std::string>(), {}, {}, {}};
+      models.insert(method.name);
+      CAPTURE(method.name);
       const auto peek = peek_body(api, body);
       REQUIRE(peek.ok());
       const PolicyVerdict verdict = judge_request(api, body, *peek, method, {});

@@ -42,6 +42,12 @@ TEST_SUITE("gateway watch") {
          {Row{"none was made", {}, "", false},
           Row{"answered", {call(200)}, "", false},
           Row{"answered, then broken", {call(200), call(500)}, "", false},
+          Row{"answered, then no room", {call(200), call(429)}, "its provider answers 429", true},
+          Row{"no room between answers", {call(200), call(503), call(200)}, "", false},
+          Row{"no room, then worse",
+              {call(200), call(529), call(500), call(400)},
+              "its provider answers 529",
+              true},
           Row{"broken, then answered", {call(502), call(200)}, "", false},
           Row{"billed above its ceiling", {over}, "", false},
           Row{"broken", {call(500)}, "its provider answers 500", false},
@@ -128,6 +134,102 @@ TEST_SUITE("gateway watch") {
     ModelWatch later(true);
     later.barred("input: no");
     CHECK(later.lack().why.empty());
+  }
+
+  TEST_CASE("a cap is eaten where it would hold the next call but for those without an answer") {
+    using How = Settlement::How;
+    const auto lost = [](int status, How how, std::uint64_t micros) {
+      CallRecord out = call(status);
+      out.settled.how = how;
+      out.charged_micros = micros;
+      out.ceiling.input = 70;
+      out.output = 30;
+      return out;
+    };
+    const CallRecord broken = lost(0, How::kCeiling, 60), free = lost(500, How::kReleased, 0),
+                     answered = lost(200, How::kUsage, 60);
+    CallRecord left = broken;
+    left.client_gone = true;
+    const auto eaten = [](const std::vector<CallRecord>& calls, const MeterDenied& no) {
+      ModelWatch watch(false);
+      for (const CallRecord& c : calls) {
+        watch.charged(c);
+        watch.take(c, false, 3);
+      }
+      watch.capped(no);
+      return watch.lack().eaten;
+    };
+    const auto no = [](const char* cap, std::uint64_t short_by) {
+      return MeterDenied{cap, short_by, 0, true, "budget_exceeded"};
+    };
+    CHECK(eaten({answered, broken, broken}, no("usd", 120)));
+    CHECK_FALSE(eaten({answered, broken, broken}, no("usd", 121)));
+    CHECK(eaten({answered, broken, broken}, no("tokens", 200)));
+    CHECK_FALSE(eaten({answered, broken, broken}, no("tokens", 201)));
+    CHECK(eaten({answered, broken, broken}, no("model_calls", 2)));
+    CHECK_FALSE(eaten({answered, broken, broken}, no("model_calls", 3)));
+    CHECK_FALSE(eaten({answered, broken, broken}, no("tool_calls", 1)));
+    CHECK_FALSE(eaten({answered, broken, broken}, no("usd", 0)));  // stopped for something else
+    for (const CallRecord& none : {answered, free, left})
+      CHECK_FALSE(eaten({none, none}, no("usd", 1)));
+    ModelWatch watch(true);
+    watch.charged(broken);
+    watch.take(broken, false, 8);
+    watch.capped(no("usd", 5));
+    CHECK(
+        watch.lack().why ==
+        "calls that nobody answered used up its cap on usd; the last: its provider did not answer");
+    CHECK(watch.lack().evidence == 8);
+  }
+
+  TEST_CASE("a run that may have made its provider's want of room itself is judged") {
+    using std::chrono::milliseconds;
+    ModelWatch watch(false);
+    const auto ends = [&](const CallRecord& call, std::uint64_t at_once, milliseconds now) {
+      watch.charged(call, at_once, now);
+      watch.take(call, false, 2);
+    };
+    const auto anew = [&] {
+      watch = ModelWatch(false);
+      ends(call(200), 1, milliseconds(0));
+    };
+    CallRecord full = call(429);
+    for (const std::uint64_t at_once : {4, 5}) {
+      anew();
+      ends(full, at_once, milliseconds(1));
+      CHECK(watch.lack().busy == (at_once == 4));
+      ends(full, 1, milliseconds(2));
+      CHECK(watch.lack().busy == (at_once == 4));  // it ran against it then
+      CHECK(watch.floods() == (at_once == 5));
+      ends(call(200), 1, milliseconds(3));
+      ends(full, 1, milliseconds(4));
+      CHECK(watch.lack().busy);
+    }
+    for (const int apart : {900, 1'000}) {
+      anew();
+      for (int i = 1; i < 200; ++i) ends(full, 1, milliseconds(i * apart));
+      CHECK(watch.lack().busy == (apart == 1'000));
+    }
+    CallRecord answered = call(200);
+    answered.widest_input = 250'000;
+    for (const std::uint64_t asked : {400'000, 400'001, 500'000, 500'001}) {
+      CAPTURE(asked);
+      full.widest_input = asked - 1'000;
+      full.output = 1'000;
+      anew();
+      ends(full, 1, milliseconds(1));
+      CHECK(watch.lack().busy == (asked == 400'000));
+      ends(answered, 1, milliseconds(2));
+      ends(full, 1, milliseconds(3));
+      CHECK(watch.lack().busy == (asked != 500'001));
+    }
+    // Before any answer there is nothing to gain: it had no model (decision 96).
+    watch = ModelWatch(false);
+    ends(full, 9, milliseconds(0));
+    CHECK(watch.lack().busy);
+    anew();
+    watch.take(call(429), true, 2);
+    CHECK_FALSE(watch.lack().busy);
   }
 
   TEST_CASE("what was cut with its agent, and what an earlier life heard, is held against nobody") {

@@ -50,6 +50,11 @@ TEST_SUITE("journal") {
     CHECK(back == u);
     CHECK_FALSE(journal::read_metered(old + " 70", back));
     CHECK_FALSE(journal::read_metered(old + " 70 0 0 0 0 0 0 0 1 5", back));
+    u.busy_calls = 3;
+    CHECK(journal::metered_text(u) == old + " 70 0 0 0 0 0 0 0 1 0 3");
+    back = {};
+    CHECK(journal::read_metered(journal::metered_text(u), back));
+    CHECK(back == u);
   }
 
   TEST_CASE("the words of the format do not change") {

@@ -30,18 +30,25 @@ TEST_SUITE("lifecycle") {
     }
     const Verdict busy = judged({"its provider answers 429", true, 0}, End::kExited);
     CHECK(busy.overload);
-    CHECK(busy.termination == Termination::kInfrastructure);
+    CHECK(busy.termination == Termination::kModelOverloaded);
     CHECK(busy.fault == Fault::kHost);
     CHECK(busy.evidence == 9);
     // A cap that was reached was reached with answers, and a cancelled run is nobody's.
     CHECK(judged({"x", false, 0}, End::kExited, true).termination == Termination::kBudgetExceeded);
     CHECK(judged({"x", false, 0}, End::kCancelled).termination == Termination::kOperatorCancel);
     CHECK(judged({}, End::kExited).outcome == RunOutcome::kSuccess);
+    // Unless calls that nobody answered used it up.
+    for (const End how : {End::kExited, End::kCancelled}) {
+      const Verdict eaten = judged({"x", false, 0, true}, how, true);
+      CHECK(eaten.outcome == RunOutcome::kInvalid);
+      CHECK(eaten.termination == Termination::kAgentUnavailable);
+      CHECK(eaten.infrastructure);
+    }
   }
 
   TEST_CASE("a worker's next life knows that there was no model") {
     AgentEnded e{true, exec(End::kExited, 1), 9};
-    e.no_model = {"the variable K has no key", true, 17};
+    e.no_model = {"the variable K has no key", true, 17, true};
     const auto json = event_json(e);
     REQUIRE(json);
     const auto back = event_from(*json);
@@ -50,5 +57,6 @@ TEST_SUITE("lifecycle") {
     CHECK(lack.why == e.no_model.why);
     CHECK(lack.busy);
     CHECK(lack.evidence == 17);
+    CHECK(lack.eaten);
   }
 }

@@ -61,7 +61,7 @@ TEST_SUITE("lifecycle") {
     CHECK(full.overload);
     CHECK(full.infrastructure);
     CHECK(full.outcome == RunOutcome::kInvalid);
-    CHECK(full.termination == Termination::kInfrastructure);
+    CHECK(full.termination == Termination::kModelOverloaded);
     CHECK(full.rationale == "a provider of models had no room: the agent ended with exit 75");
     CHECK(full.evidence == 7);
     for (const Verdict& judged :

@@ -300,7 +300,7 @@ TEST_SUITE("meter") {
     CHECK(said(m.reserve(call("b", 101, 0), kNow)) ==
           "denied usd 1: the cap of 0.001 USD on usd is taken up by open reservations");
     CHECK(said(m.reserve(call("c", 301, 0), kNow)) ==
-          "denied usd 201 final: budget_exceeded: usd: 0.0007 USD of 0.001 USD spent or kept for "
+          "denied usd 1 final: budget_exceeded: usd: 0.0007 USD of 0.001 USD spent or kept for "
           "acceptance, the next call needs 0.000301 USD");
     m.program_ended({Millis(1000), Millis(5), 77});
     m.agent_gone();

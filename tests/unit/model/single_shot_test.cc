@@ -4,11 +4,10 @@
 #include <doctest/doctest.h>
 
 #include "common/base/json.h"
-#include "common/base/overload.h"
 #include "common/cvdp/single_shot.h"
-#include "tests/support/chat_server.h"
 #include "tests/support/fake_workspace.h"
 #include "worker/model/call_rules.h"
+#include "worker/model/model.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -33,6 +32,18 @@ cvdp::SingleShotTask one_file() {
   return task;
 }
 
+// What its gateway says; `call` counts from 0.
+using Script = std::function<OwnReply(std::size_t call)>;
+
+OwnReply says(const std::string& text) {
+  return {200, Json{{"choices", {{{"message", {{"content", text}}}}}}}.dump()};
+}
+OwnReply own_refusal(int status, bool again) {
+  OwnReply out{status, R"({"error":{"message":"proctor: budget_exceeded: usd"}})"};
+  out.again = again;
+  return out;
+}
+
 struct Scene {
   Scene() {
     method.name = "model";
@@ -53,66 +64,45 @@ struct Scene {
                  replicate,    30s,
                  temp.path(),  temp.path(),
                  [] {},        [this](const ToolUse& u) { uses.push_back(u); }};
-    const auto meter = [this](const MeteredCall& call) { return act(call); };
-    return make_single_shot({&models, meter})->work(job, stop.get_token());
+    SingleShotTools tools{&access, [this](const std::string& body, const auto& over) {
+                            heard.push_back(parse_json(body).value());
+                            if (over()) return Result<OwnReply>(Error{Errc::kUnavailable, "over"});
+                            return Result<OwnReply>(script(heard.size() - 1));
+                          }};
+    return make_single_shot(std::move(tools))->work(job, stop.get_token());
   }
-  Result<AgentReport> ask(const ChatServer& server, const cvdp::SingleShotTask& task = one_file()) {
-    models["m"].url = server.url();
-    models["m"].backoff = 1ms;
+  Result<AgentReport> ask(Script gateway, const cvdp::SingleShotTask& task = one_file()) {
+    script = std::move(gateway);
+    access.backoff = 1ms;
     return work(task);
-  }
-  Result<MeterAnswer> act(const MeteredCall& call) {
-    calls.push_back(call);
-    if (std::holds_alternative<MeterReserve>(call)) {
-      if (denied) return MeterAnswer(*denied);
-      return MeterAnswer(MeterGranted{});
-    }
-    return MeterAnswer(MeterReleased{});
   }
   std::string text(const char* name) const {
     return read_file(temp.path() / name, 1 << 20).value();
   }
-  template <class T>
-  std::vector<T> metered() const {
-    std::vector<T> out;
-    for (const MeteredCall& c : calls)
-      if (const auto* one = std::get_if<T>(&c)) out.push_back(*one);
-    return out;
-  }
-
   Contract contract;
   Method method;
   FakeWorkspace workspace;
   NoEngine engine;
-  ModelsFile models;
+  ModelAccess access;
+  Script script;
+  std::vector<Json> heard;
   TempDir temp = TempDir::create("proctor-model").value();
   std::vector<ToolUse> uses;
-  std::vector<MeteredCall> calls;
-  std::optional<MeterDenied> denied;
   std::stop_source stop;
 };
 
 }  // namespace
 
 TEST_SUITE("single shot") {
-  TEST_CASE("an answer becomes the file it was asked for, and costs what the provider says") {
+  TEST_CASE("an answer becomes the file it was asked for") {
     Scene scene;
-    const ChatServer server(
-        [](const Json&, std::size_t) { return chat_says("Sure:\n```verilog\ny\n```", 40, 9); });
-    const auto report = scene.ask(server);
+    const auto report = scene.ask([](std::size_t) { return says("Sure:\n```verilog\ny\n```"); });
     REQUIRE(report.ok());
     CHECK(report->program->exit_code == 0);
     CHECK(scene.workspace.files == std::map<std::string, std::string>{{"rtl/a.sv", "y\n"}});
-    const auto reserved = scene.metered<MeterReserve>();
-    REQUIRE(reserved.size() == 1);
-    CHECK(reserved[0].action.model == "m");
-    CHECK(reserved[0].most.input_tokens == std::string("be goodmake it y").size() + 64);
-    CHECK(reserved[0].most.output_tokens == 16'384);
-    CHECK(reserved[0].witness == Witness::kMeasured);
-    const auto charged = scene.metered<MeterCharge>();
-    REQUIRE(charged.size() == 1);
-    CHECK(charged[0].actual.input_tokens == 40);
-    CHECK(charged[0].actual.output_tokens == 9);
+    REQUIRE(scene.heard.size() == 1);
+    CHECK(scene.heard[0]["model"] == "m");
+    CHECK(scene.heard[0]["messages"][1]["content"] == "make it y");
     CHECK(scene.text("stdout") == "Sure:\n```verilog\ny\n```");
     CHECK(scene.text("answer.json") == "{\"files\": {\"rtl/a.sv\": \"y\\n\"}, \"refused\": []}\n");
     CHECK(scene.text("call-1.reply").find("Sure") != std::string::npos);
@@ -121,29 +111,28 @@ TEST_SUITE("single shot") {
     CHECK(scene.uses[0].tool == "model");
   }
 
-  TEST_CASE("without the provider's word a call costs its ceiling, and a refused one nothing") {
+  TEST_CASE("what may heal is asked again, and why is kept") {
     Scene scene;
-    const ChatServer server([](const Json&, std::size_t call) {
-      return call == 0 ? ChatAnswer{429, ""} : call == 1 ? ChatAnswer{500, ""} : chat_says("y");
-    });
-    REQUIRE(scene.ask(server).ok());
-    CHECK(scene.metered<MeterReserve>().size() == 3);
-    CHECK(scene.metered<MeterRelease>().size() == 1);
-    const auto charged = scene.metered<MeterCharge>();
-    REQUIRE(charged.size() == 2);
-    for (const MeterCharge& c : charged) CHECK(c.unknown);
-    CHECK(scene.text("stderr").find("call 1: HTTP status 429") != std::string::npos);
+    REQUIRE(
+        scene
+            .ask([](std::size_t call) {
+              return call == 0 ? OwnReply{429, "slow down"} : call == 1 ? OwnReply{} : says("y");
+            })
+            .ok());
+    CHECK(scene.heard.size() == 3);
+    CHECK(scene.text("stderr").find("call 1: HTTP status 429: slow down") != std::string::npos);
+    CHECK(scene.text("stderr").find("call 2: the call ended without an answer") !=
+          std::string::npos);
   }
 
   TEST_CASE("what cannot be read is asked again, and counts as an empty answer at last") {
     Scene scene;
     cvdp::SingleShotTask two = one_file();
     two.expected.push_back("rtl/b.sv");
-    const ChatServer server([](const Json&, std::size_t) { return chat_says("no braces", 1, 1); });
-    const auto report = scene.ask(server, two);
+    const auto report = scene.ask([](std::size_t) { return says("no braces"); }, two);
     REQUIRE(report.ok());
     CHECK(report->program->exit_code == 0);
-    CHECK(server.heard().size() == 3);
+    CHECK(scene.heard.size() == 3);
     CHECK(scene.workspace.files == std::map<std::string, std::string>{{"subjective.txt", "{}"}});
   }
 
@@ -159,9 +148,8 @@ TEST_SUITE("single shot") {
                            Row{422, 1, Errc::kInvalid, ""}}) {
       CAPTURE(row.status);
       Scene scene;
-      const ChatServer server([&](const Json&, std::size_t) { return ChatAnswer{row.status, ""}; });
-      const auto report = scene.ask(server);
-      CHECK(server.heard().size() == row.asked);
+      const auto report = scene.ask([&](std::size_t) { return OwnReply{row.status, ""}; });
+      CHECK(scene.heard.size() == row.asked);
       CHECK(report.ok() == !row.error);
       if (report.ok()) {
         const bool busy = row.status == 429;
@@ -174,30 +162,46 @@ TEST_SUITE("single shot") {
     }
   }
 
-  TEST_CASE("no call is made without leave") {
-    const ChatServer server([](const Json&, std::size_t) { return chat_says("y"); });
+  TEST_CASE("the gateway's own word ends it, or is waited for without a try of the method's") {
     Scene over;
-    over.denied = MeterDenied{"usd", 1, 0, true, "budget_exceeded: usd"};
-    const auto stopped = over.ask(server);
+    const auto stopped = over.ask([](std::size_t) { return own_refusal(401, false); });
     REQUIRE(stopped.ok());
     CHECK(stopped->program->exit_code == 1);
-    CHECK(over.text("stderr") == "budget_exceeded: usd\n");
-    Scene large;
-    large.denied = MeterDenied{"tokens", 1, 0, false, "larger than the cap"};
-    const auto refused = large.ask(server);
-    REQUIRE_FALSE(refused.ok());
-    CHECK(refused.error().code == Errc::kInvalid);
-    CHECK(server.heard().empty());
+    CHECK(stopped->no_model.why.empty());  // the gateway says whether it was the model
+    CHECK(over.heard.size() == 1);
+    CHECK(over.text("stderr").find("budget_exceeded: usd") != std::string::npos);
+    Scene later;
+    const auto answered =
+        later.ask([](std::size_t call) { return call < 5 ? own_refusal(429, true) : says("y"); });
+    REQUIRE(answered.ok());
+    CHECK(answered->program->exit_code == 0);
+    CHECK(later.heard.size() == 6);
+  }
+
+  TEST_CASE("an answer of more than 16 MiB is none") {
+    Scene scene;
+    const auto report = scene.ask([](std::size_t call) {
+      return call == 0 ? OwnReply{200, std::string(kModelReplyBytes + 1, ' ')} : says("y");
+    });
+    REQUIRE(report.ok());
+    CHECK(scene.heard.size() == 2);
+    CHECK(scene.text("stderr").find("larger than 16 MiB") != std::string::npos);
   }
 
   TEST_CASE("the run's time and its stop end a wait") {
-    const ChatServer server([](const Json&, std::size_t) { return ChatAnswer{429, ""}; });
     Scene scene;
     scene.stop.request_stop();
-    const auto report = scene.ask(server);
+    const auto report = scene.ask([](std::size_t) { return OwnReply{429, ""}; });
     REQUIRE(report.ok());
     CHECK(report->program->end == ExecOutcome::End::kCancelled);
-    CHECK(server.heard().empty());
+    CHECK(scene.heard.empty());
+    Scene under_way;
+    const auto cut = under_way.ask([&](std::size_t) {
+      under_way.stop.request_stop();
+      return OwnReply{};
+    });
+    REQUIRE(cut.ok());
+    CHECK(cut->program->end == ExecOutcome::End::kCancelled);
   }
 
   TEST_CASE("hostile answers change nothing outside") {
@@ -212,8 +216,7 @@ TEST_SUITE("single shot") {
           {{".git/hooks/x", "4"}},
           {{std::string(300, 'n'), "5"}},
           {{"rtl/ok.sv", "6"}}}}}.dump();
-    const ChatServer server([&](const Json&, std::size_t) { return chat_says(answer, 1, 1); });
-    REQUIRE(scene.ask(server, many).ok());
+    REQUIRE(scene.ask([&](std::size_t) { return says(answer); }, many).ok());
     CHECK(scene.workspace.files == std::map<std::string, std::string>{{"rtl/ok.sv", "6"}});
     const std::string said = scene.text("stderr");
     for (const char* part : {"../x", "/etc/x", "a\\x00b", ".git", "too long"})
@@ -232,17 +235,10 @@ TEST_SUITE("single shot") {
     CHECK(scene.workspace.files["rtl/b.sv"] == "b");
     REQUIRE(scene.work(task, 3).ok());
     CHECK(scene.workspace.applied == std::vector<std::string>{"diff"});
-    CHECK(scene.calls.empty());
+    CHECK(scene.heard.empty());
     const auto none = scene.work(task, 4);
     REQUIRE_FALSE(none.ok());
     CHECK(none.error().code == Errc::kInvalid);
-  }
-
-  TEST_CASE("a worker that does not know the model leaves it to another") {
-    Scene scene;
-    const auto report = scene.work(one_file());
-    REQUIRE_FALSE(report.ok());
-    CHECK(report.error().code == Errc::kUnavailable);
   }
 
   TEST_CASE("a judge's reply becomes a score, and what is none is asked again") {
@@ -250,10 +246,10 @@ TEST_SUITE("single shot") {
     cvdp::SingleShotTask judge = one_file();
     judge.answer = cvdp::AnswerKind::kJudgement;
     judge.expected.clear();
-    const ChatServer server([](const Json&, std::size_t call) {
-      return chat_says(call == 0 ? "very good" : R"({"score": 1.7, "reasoning": "r"})", 1, 1);
-    });
-    REQUIRE(scene.ask(server, judge).ok());
+    const auto judged = [](std::size_t call) {
+      return says(call == 0 ? "very good" : R"({"score": 1.7, "reasoning": "r"})");
+    };
+    REQUIRE(scene.ask(judged, judge).ok());
     CHECK(scene.workspace.files["judgement.json"] == "{\"score\": 1.0, \"reasoning\": \"r\"}\n");
   }
 

@@ -303,6 +303,33 @@ TEST_SUITE("rates") {
     CHECK(reply().ticket == 6);
   }
 
+  TEST_CASE("what a provider told one worker of its room is told to the others, while it lasts") {
+    using namespace scheduler_test;
+    Scheduler core(plan_of({0, 0}), settings(), Epoch(1));
+    static_cast<void>(core.start({}));
+    const auto reply = [&](const char* worker, std::vector<ProviderHold> holds, std::int64_t ms) {
+      wire::Sync s;
+      s.worker = WorkerId(worker);
+      s.boot = BootId(1);
+      s.slots = 1;
+      s.features = {"sandbox:null"};
+      s.holds = std::move(holds);
+      for (const Command& c : core.on(WorkerSynced{s}, {at(ms), {}}))
+        if (const auto* r = std::get_if<ReplySync>(&c)) return r->reply.holds;
+      return std::vector<ProviderHold>{};
+    };
+    using Holds = std::vector<ProviderHold>;
+    CHECK(reply("a", {{"acme", 8'000}}, 0).empty());  // it said so itself
+    CHECK(reply("b", {}, 1'000) == Holds{{"acme", 7'000}});
+    CHECK(reply("b", {{"acme", 2'000}}, 2'000) == Holds{{"acme", 6'000}});
+    CHECK(reply("a", {{"acme", 6'000}}, 2'000).empty());
+    CHECK(reply("b", {{"acme", 10'000}}, 3'000).empty());
+    CHECK(reply("a", {{"acme", 5'000}}, 3'000) == Holds{{"acme", 10'000}});
+    CHECK(reply("a", {}, 13'000).empty());
+    for (int i = 0; i < 40; ++i) reply("a", {{"p" + std::to_string(i), 5'000}}, 20'000);
+    CHECK(reply("b", {}, 20'000).size() == kHoldsMax);
+  }
+
   TEST_CASE("one run that asks without end takes no other's turn, and all of it when it is alone") {
     constexpr std::uint64_t kHog = 1, kOther = 2, kLate = 3;
     const std::vector<RateBucket> all = {{"calls_per_minute", 60}};

@@ -101,7 +101,8 @@ TEST_SUITE("score") {
     for (const Termination t :
          {Termination::kCompleted, Termination::kAgentTimeout, Termination::kBudgetExceeded,
           Termination::kResourceLimit, Termination::kPolicyStop, Termination::kOperatorCancel,
-          Termination::kInfrastructure, Termination::kAgentUnavailable, Termination::kBreaker})
+          Termination::kInfrastructure, Termination::kAgentUnavailable, Termination::kBreaker,
+          Termination::kModelOverloaded})
       CHECK(termination_from(to_string(t)) == t);
     CHECK_FALSE(run_outcome_from("Success"));
     CHECK_FALSE(check_outcome_from(""));

@@ -19,7 +19,7 @@ Campaign of_release() {
   campaign.methods.resize(3);
   campaign.methods[0].name = "loop";
   campaign.methods[0].kind = Method::Kind::kToolLoop;
-  campaign.methods[0].gateway.emplace().model = "big";
+  campaign.methods[0].gateway.emplace().models[0].name = "big";
   campaign.methods[1].name = "noop";
   campaign.methods[2].name = "by-mcp";
   campaign.methods[2].kind = Method::Kind::kCommand;

@@ -232,12 +232,12 @@ TEST_SUITE("wire") {
   }
 
   TEST_CASE("another protocol version is seen before anything is unpacked") {
-    const std::string newer = frame(11, 1, [](Packer& p) { p.pack_map(0); });
-    CHECK(peek_version(newer) == 11);
+    const std::string newer = frame(12, 1, [](Packer& p) { p.pack_map(0); });
+    CHECK(peek_version(newer) == 12);
     CHECK_FALSE(is_spoken(peek_version(newer)));
-    CHECK(refusal(newer) == "protocol version 11 is not spoken here");
-    CHECK(wrong_version(11).reason ==
-          "protocol version 11 is not spoken here (4 to 10): update proctor-worker or proctor");
+    CHECK(refusal(newer) == "protocol version 12 is not spoken here");
+    CHECK(wrong_version(12).reason ==
+          "protocol version 12 is not spoken here (4 to 11): update proctor-worker or proctor");
     CHECK(peek_version(encode(Ack{})) == wire::kVersion);
     CHECK(peek_version("") == 0);
     CHECK(peek_version("\x93") == 0);
@@ -263,7 +263,7 @@ TEST_SUITE("wire") {
     CHECK_FALSE(is_served(kOldestServed - 1));
   }
 
-  TEST_CASE("a breaker is a budget to a peer that has no word for it") {
+  TEST_CASE("an end that an older peer has no word for is told as what comes nearest") {
     ResultMessage m;
     for (const Message& one : samples::one_of_each())
       if (const auto* result = std::get_if<ResultMessage>(&one)) m = *result;
@@ -275,6 +275,9 @@ TEST_SUITE("wire") {
     };
     CHECK(heard(wire::kVersion) == Termination::kBreaker);
     CHECK(heard(9) == Termination::kBudgetExceeded);
+    m.termination = Termination::kModelOverloaded;
+    CHECK(heard(wire::kVersion) == Termination::kModelOverloaded);
+    CHECK(heard(10) == Termination::kInfrastructure);
   }
 
   TEST_CASE("a refusal of a later version can be read by this one") {

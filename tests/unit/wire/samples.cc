@@ -53,6 +53,7 @@ std::vector<Message> one_of_each() {
   sync.obeyed = 40;
   sync.calls = {7, 0};
   sync.declined = {id(18, 1)};
+  sync.holds = {{"5f2c0a9be1d3477a", 2'000}};
   ResultMessage result;
   result.epoch = Epoch(3);
   result.attempt = id(17, 2);
@@ -94,7 +95,8 @@ std::vector<Message> one_of_each() {
                 41,
                 {150, 20},
                 true,
-                12},
+                12,
+                {{"5f2c0a9be1d3477a", 1'500}}},
       Assign{Epoch(3), digest_of("settings"), {run}},
       Bundle{digest_of("contract"), "bundle bytes"},
       Ack{{id(5, 1), id(17, 2)}},
@@ -148,7 +150,8 @@ Usage usage(std::mt19937_64& rng) {
         &u.failed_cycles,  &u.memory_peak,      &u.reported_micros, &u.reported_tokens,
         &u.reported_calls, &u.defaulted,        &u.overruns,        &u.cached_input,
         &u.cache_written,  &u.reasoning_tokens, &u.ceiling_calls,   &u.ceiling_micros,
-        &u.refused_calls,  &u.waited_ms,        &u.clamped_calls,   &u.replayed_calls})
+        &u.refused_calls,  &u.waited_ms,        &u.clamped_calls,   &u.replayed_calls,
+        &u.failed_calls,   &u.busy_calls})
     *field = number(rng, kUsageMax);
   return u;
 }
@@ -189,6 +192,13 @@ std::vector<std::uint64_t> counts(std::mt19937_64& rng) {
   return out;
 }
 
+std::vector<ProviderHold> holds(std::mt19937_64& rng) {
+  std::vector<ProviderHold> out(below(rng, kHoldsMax + 1));
+  for (ProviderHold& h : out)
+    h = {letters(rng, 1, 16), static_cast<std::uint32_t>(number(rng, kHoldMsMax))};
+  return out;
+}
+
 Sync sync(std::mt19937_64& rng) {
   Sync m;
   m.worker = WorkerId(letters(rng, 1, limits::kNameBytes));
@@ -205,6 +215,7 @@ Sync sync(std::mt19937_64& rng) {
   m.calls = counts(rng);
   m.campaign = letters(rng, 0, limits::kNameBytes);
   m.declined = attempts(rng);
+  m.holds = holds(rng);
   return m;
 }
 
@@ -222,6 +233,7 @@ SyncReply sync_reply(std::mt19937_64& rng) {
   m.shares = counts(rng);
   m.suspended = below(rng, 2) == 0;
   m.demand = static_cast<std::uint32_t>(number(rng, kDemandMax));
+  m.holds = holds(rng);
   return m;
 }
 

@@ -172,14 +172,18 @@ class Exchange {
     if (ok && streams && peek_.stream) return relay_events(answer, total);
     std::string body;
     const auto until = std::min(total, SteadyClock::now() + access_.idle);
-    if (!answer.read_all(body, kAnswerBytes, until)) {
+    const bool read = answer.read_all(body, kAnswerBytes, until);
+    // A model that says more than that has answered: its client reads as much as there is.
+    const bool large = ok && kAnswerBytes < body.size();
+    if (!read && !large) {
       keep_answer(shared_, body, r_);
       return fail(answer.why());
     }
+    if (large) body.resize(kAnswerBytes);
     strike_out(body, key);
     keep_answer(shared_, body, r_);
     if (is_busy(head.status)) r_.asked_wait = retry_after(head.fields);
-    if (ok) {
+    if (ok && !large) {
       r_.facts = read_answer(in_.api, body, peek_.caches_for_hours);
       r_.tool_calls = told_of(tool_calls_in(in_.api, body));
       if (!r_.facts.fault.empty())

@@ -241,24 +241,19 @@ void AttemptMeter::publish() {
   hooks_.totals(now, milestones);
 }
 
-void AttemptMeter::take_order() {
-  const auto [why, evidence] = hooks_.ordered();
-  if (why.empty()) return;
-  ordered_ = true;
-  const std::lock_guard lock(mutex_);
-  if (meter_.stop()) return;  // a cap was faster
-  meter_.order_stop("dominance", why);
-  evidence_ = evidence;
-}
-
 std::string AttemptMeter::tick() {
   publish();
-  if (!ordered_) take_order();
+  const auto [why, order] = ordered_ ? std::pair<std::string, std::uint64_t>() : hooks_.ordered();
   std::optional<MeterStop> reached;
   std::uint64_t evidence = 0;
   bool kill = false;
   {
     const std::lock_guard lock(mutex_);
+    ordered_ = ordered_ || !why.empty();
+    if (!why.empty() && !meter_.stop()) {  // else a cap was faster
+      meter_.order_stop("dominance", why);
+      evidence_ = order;
+    }
     if (!meter_.stop() || killed_) return "";
     if (!kill_at_) {
       kill_at_ = hooks_.now() + kStopGrace;

@@ -96,7 +96,6 @@ class AttemptMeter final : public MeterServer::Meter {
   Millis running_for() const;
   void publish();
   void keep(bool counts = true);  // in the book, under the lock; until it counts, or for cover()
-  void take_order();
 
   mutable std::mutex mutex_;
   RunMeter meter_;

@@ -1,4 +1,5 @@
 // What is told and kept of calls, and calls that a recording answers.
+#include <map>
 #include <sstream>
 
 #include "common/base/digest.h"
@@ -168,34 +169,46 @@ TEST_SUITE("gateway trace") {
     const auto text =
         read_file(testing::source_dir() / "tests/unit/gateway/two_days.jsonl", 1 << 20);
     REQUIRE(text.ok());
-    std::vector<CassetteCall> yesterday;
-    std::vector<std::pair<std::string, std::string>> today;
+    struct Days {
+      MethodGateway::As as = MethodGateway::As::kOpenai;
+      std::vector<CassetteCall> yesterday{};
+      std::vector<std::string> today{};
+    };
+    std::map<std::string, Days> routes{{"chat", {}},
+                                       {"messages", {MethodGateway::As::kAnthropic}},
+                                       {"responses", {MethodGateway::As::kOpenaiResponses}}};
     std::istringstream lines(*text);
     for (std::string line; std::getline(lines, line);) {
       const Json call = json_or_null(line);
       const std::string route = call["route"].get<std::string>(), body = call["body"].dump();
+      Days& days = routes.at(route);
       if (call["day"] == 2) {
-        today.emplace_back(route, body);
+        days.today.push_back(body);
         continue;
       }
-      yesterday.push_back(recorded(body, route == "chat"       ? chat_answer("a", 8, 9)
-                                         : route == "messages" ? messages_stream("a", 8, 9)
-                                                               : responses_stream("a", 8, 9)));
-      yesterday.back().route = route;
+      days.yesterday.push_back(recorded(body, route == "chat"       ? chat_answer("a", 8, 9)
+                                              : route == "messages" ? messages_stream("a", 8, 9)
+                                                                    : responses_stream("a", 8, 9)));
+      days.yesterday.back().route = route;
     }
-    REQUIRE(yesterday.size() == 8);
-    SessionScene scene(on_cassette(yesterday), kNobody);
-    for (const auto& [route, body] : today) {
-      const HttpAnswer said = scene.ask(route == "chat" ? kChat : "/v1/" + route, body);
-      CHECK_MESSAGE(said.status == 200, route, said.body);
+    for (const auto& [route, days] : routes) {
+      CAPTURE(route);
+      REQUIRE(2 <= days.today.size());
+      SessionScene::Shape shape = on_cassette(days.yesterday);
+      shape.as = days.as;
+      SessionScene scene(shape, kNobody);
+      for (const std::string& body : days.today) {
+        const HttpAnswer said = scene.ask(route == "chat" ? kChat : "/v1/" + route, body);
+        CHECK_MESSAGE(said.status == 200, said.body);
+      }
+      scene.close();
+      CHECK(scene.provider().heard().empty());
+      CHECK(scene.spent() == 0);
+      CHECK(scene.usage().replayed_calls == days.today.size());
+      CHECK(scene.usage().priced_micros == 0);
+      CHECK(scene.events("cassette.divergence").empty());
+      CHECK(scene.events("gateway.closed")[0]["cassette_unused"] == 0);
     }
-    scene.close();
-    CHECK(scene.provider().heard().empty());
-    CHECK(scene.spent() == 0);
-    CHECK(scene.usage().replayed_calls == 8);
-    CHECK(scene.usage().priced_micros == 0);
-    CHECK(scene.events("cassette.divergence").empty());
-    CHECK(scene.events("gateway.closed")[0]["cassette_unused"] == 0);
   }
 
   TEST_CASE("a recording may charge what a provider would have, so that caps act the same") {

@@ -97,8 +97,8 @@ TEST_SUITE("single shot campaign") {
     const AskingScene scene([](const auto&, std::size_t) { return ProviderSays{.status = 404}; });
     const CommandOutcome done = scene.run();
     INFO(done.out << done.err);
-    const Json report = scene.report();
-    CHECK(report["termination"] == "agent_unavailable");
-    CHECK(contains(report["rationale"].get<std::string>(), "404"));
+    const Json end = scene.report()["termination"];
+    CHECK(end["code"] == "agent_unavailable");
+    CHECK(contains(end["rationale"].get<std::string>(), "404"));
   }
 }

@@ -249,8 +249,8 @@ class Exchange {
       r_.why = answer.why().empty() ? "the stream ended before its last event" : answer.why();
       settle_(machine_.cut(stream.facts().begun(), r_.facts.usage));
     }
-    // A stream that broke off must not look whole.
-    if (!whole || !stream.end([this](std::string_view bytes) { reply_.say(bytes); })) reply_.end();
+    // A stream that broke off must not look whole, nor one broken that its provider ended.
+    if (!stream.end([this](std::string_view bytes) { reply_.say(bytes); })) reply_.end();
   }
 
   const GatewayCallInput& in_;

@@ -51,16 +51,17 @@ bool StreamRelay::run(ProviderAnswer& answer, const Say& say) {
       if (!take(bytes, say)) return false;
       continue;
     }
-    if (more == More::kWhole || more == More::kBroken || facts_.ended()) break;
+    ended_well_ = more == More::kWhole || facts_.ended();
+    if (ended_well_ || more == More::kBroken) break;
     const auto now = SteadyClock::now();
     if (options_.total <= now || last + options_.idle <= now) return false;
     if (scan_.between()) pass(": wait\n\n", say);
   }
-  return facts_.ended() && !facts_.failed();
+  return (facts_.ended() || (ended_well_ && !facts_.facts().finish.empty())) && !facts_.failed();
 }
 
 bool StreamRelay::end(const Say& say) const {
-  if (options_.unframed) return false;
+  if (options_.unframed || !ended_well_) return false;
   say("0\r\n\r\n");
   return true;
 }

@@ -26,9 +26,11 @@ class StreamRelay {
   StreamRelay(ModelApi api, Options options)
       : options_(options), facts_(api, options.long_cache), tools_(api) {}
 
-  // Until the stream is over; true: by its own last event, which did not say that it failed.
+  // Until the stream is over.  True: the answer is complete, by the stream's own last event or by a
+  // reason to finish (providers of chat completions without "[DONE]"), and none said that it
+  // failed.
   bool run(ProviderAnswer& answer, const Say& say);
-  // The end of the framing; false: the connection's end is it.
+  // The end of the framing, as the provider's; false: the connection's end is it.
   bool end(const Say& say) const;
 
   const StreamFacts& facts() const { return facts_; }
@@ -45,7 +47,7 @@ class StreamRelay {
   StreamFacts facts_;
   StreamToolCalls tools_;
   std::string bytes_;
-  bool said_ = false;
+  bool said_ = false, ended_well_ = false;
 };
 
 }  // namespace proctor

@@ -142,6 +142,22 @@ TEST_SUITE("gateway session") {
     CHECK(other.events("model.response")[0]["settled"] == "partial");
   }
 
+  TEST_CASE("a stream that its provider ends without a last event is whole, as without us") {
+    bool finishes = true;
+    SessionScene scene({}, [&](const auto&, std::size_t) {
+      ProviderSays says = chat_stream("hello", 9, 2);
+      says.pieces.pop_back();  // [DONE]
+      if (!finishes) says.pieces.resize(1);
+      return says;
+    });
+    CHECK(scene.ask(kChat, streamed()).whole);
+    CHECK(scene.spent() == 29);
+    finishes = false;
+    CHECK(scene.ask(kChat, streamed()).whole);
+    CHECK(scene.events("model.response")[0]["settled"] == "usage");
+    CHECK(scene.events("model.response")[1]["settled"] != "usage");
+  }
+
   // Each bound for itself: on a host that lets us wait for longer than both, only one would be
   // seen.
   TEST_CASE(

@@ -6,46 +6,46 @@
 namespace proctor {
 namespace {
 
-using End = ModelReply::End;
+using Said = ModelReply::End;
 
 constexpr JsonBounds kBounds{.bytes_max = kModelReplyBytes, .depth_max = 64};
 
 ModelReply read_choice(const std::string& body) {
   if (kModelReplyBytes < body.size())
-    return {End::kUnreadable, {}, "the answer is larger than 16 MiB"};
+    return {Said::kUnreadable, {}, "the answer is larger than 16 MiB"};
   const Result<Json> document = parse_json(body, kBounds);
   if (!document.ok() || !document->is_object())
-    return {End::kFailed, {}, "the answer is no JSON object"};
+    return {Said::kFailed, {}, "the answer is no JSON object"};
   const auto choices = document->find("choices");
   if (choices == document->end() || !choices->is_array() || choices->empty() ||
       !choices->front().is_object())
-    return {End::kFailed, {}, "the answer has no choices"};
+    return {Said::kFailed, {}, "the answer has no choices"};
   const Json message = choices->front().value("message", Json::object());
   if (!message.is_object() || !message.contains("content") ||
       !(message["content"].is_string() || message["content"].is_null()))
-    return {End::kFailed, {}, "the first choice has no message"};
-  return {End::kAnswered, message["content"].is_string() ? message["content"].string() : ""};
+    return {Said::kFailed, {}, "the first choice has no message"};
+  return {Said::kAnswered, message["content"].is_string() ? message["content"].string() : ""};
 }
 
 // Of an answer that is none.
-End end_of(const OwnReply& answer) {
+Said end_of(const OwnReply& answer) {
   constexpr int kDenied = 401, kUnpaid = 402, kForbidden = 403, kAbsent = 404, kSlow = 408,
                 kTooMany = 429, kServer = 500, kAway = 503, kOverloaded = 529;
-  if (answer.again) return *answer.again ? End::kNotNow : End::kNever;
+  if (answer.again) return *answer.again ? Said::kNotNow : Said::kNever;
   switch (answer.status) {
     case kTooMany:
     case kAway:
     case kOverloaded:
-      return End::kBusy;
+      return Said::kBusy;
     case kDenied:
     case kUnpaid:
     case kForbidden:
     case kAbsent:
-      return End::kNoAccess;
+      return Said::kNoAccess;
     default:
       return answer.status == 0 || answer.status == kSlow || kServer <= answer.status
-                 ? End::kFailed
-                 : End::kRefused;
+                 ? Said::kFailed
+                 : Said::kRefused;
   }
 }
 

@@ -23,8 +23,8 @@ inline constexpr const char* kProxyToken = "sk-bench";
 void be_provider(const Line& line);
 // Listens at `path`, leads to a port of this machine; says one line when it does.
 void be_relay(const Line& line, const std::string& path, std::uint16_t port);
-// LiteLLM's proxy, which is `program`, of that provider, for clients with kProxyToken.  Says its port
-// when it answers.
+// LiteLLM's proxy, which is `program`, of that provider, for clients with kProxyToken.  Says its
+// port when it answers.
 void be_litellm(const Line& line, const std::string& program, std::uint16_t provider_port);
 
 }  // namespace proctor::bench

@@ -15,12 +15,11 @@
 // gateway.calls_per_s, relay_calls_per_s: 16 clients as fast as they are answered.
 // gateway.cpu_us_per_call: the gateway's processor time then; gateway.calls_per_core: 1 s over it.
 // gateway.stream_event_us: to an event of 16 streams of 50 a second, p50; gateway.first_token_ms:
-// to the first of them, in a session that has had a call; first_token_fresh_ms: in one that has not.
-// gateway.litellm_...: the same of LiteLLM's proxy; gateway.beside_litellm_...: of the gateway in
-// that run, at a load of 60 % of what the proxy carries.  gateway.rss_kib_per_session: resident memory of an idle session with its
-// meter and trace.
-// Every round is audited: what the provider answered is what was settled and charged, to the
-// micro-dollar, or the bench fails.
+// to the first of them, in a session that has had a call; first_token_fresh_ms: in one that has
+// not. gateway.litellm_...: the same of LiteLLM's proxy; gateway.beside_litellm_...: of the gateway
+// in that run, at a load of 60 % of what the proxy carries.  gateway.rss_kib_per_session: resident
+// memory of an idle session with its meter and trace. Every round is audited: what the provider
+// answered is what was settled and charged, to the micro-dollar, or the bench fails.
 #include <algorithm>
 #include <cstdio>
 #include <vector>
@@ -97,8 +96,8 @@ double first_ms(const Target& target) {
 
 void measure_litellm(double seconds, const std::string& program) {
   const Peers peers = start_provider();
-  const Child litellm = Child::start(
-      kFar, [&](const Line& line) { be_litellm(line, program, peers.port); });
+  const Child litellm =
+      Child::start(kFar, [&](const Line& line) { be_litellm(line, program, peers.port); });
   const std::string port = litellm.line().hear();
   if (port.empty()) {
     std::puts("not measured: LiteLLM's proxy ended before it answered");

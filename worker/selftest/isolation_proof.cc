@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cctype>
 #include <optional>
@@ -22,7 +23,8 @@ namespace {
 using std::chrono::milliseconds;
 using Verdict = IsolationProof::Verdict;
 
-constexpr milliseconds kPoll{2}, kLongest{20'000};
+// A look reads all of /proc, and an engine may take seconds: the pauses between them grow.
+constexpr milliseconds kPoll{2}, kPollMost{50}, kLongest{20'000};
 constexpr std::size_t kOutputMax = 4096, kConfigMax = std::size_t{1} << 20;
 constexpr const char* kSentry = "runsc-sandbox";
 // Where hosts keep what is theirs.
@@ -134,11 +136,12 @@ class Prover {
     fs::remove(exec.stdout_file, ec);  // of an earlier one, which said that it stood
     Standing standing(engine_, spec_, exec);
     std::optional<Result<IsolationProof>> found;
-    while (!found && !standing.has_ended()) {
+    for (milliseconds pause = kPoll; !found && !standing.has_ended();
+         pause = std::min(2 * pause, kPollMost)) {
       // Asked first: what it says it was before we looked for it.
       const bool stands = says_it_stands(exec.stdout_file);
       found = is_userspace() ? look_at_sentry(stands) : look(stands);
-      if (!found) pause_for(kPoll, {});
+      if (!found) pause_for(pause, {});
     }
     PROCTOR_TRY(const ExecOutcome outcome, standing.finish());
     if (found) return *std::move(found);

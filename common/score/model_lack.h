@@ -14,6 +14,8 @@ struct ModelLack {
   std::uint64_t evidence = 0;  // the trace event that shows it; 0: none
   // Calls that nobody answered used up a cap of the run: its end by that cap is not the agent's.
   bool eaten = false;
+  // Its provider failed after it had answered: an agent that ended well all the same is judged.
+  bool later = false;
 };
 
 // "its model could not be had: WHY".

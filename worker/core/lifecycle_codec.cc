@@ -88,7 +88,8 @@ Result<LifecycleEvent> read_event(JsonFields& in) {
     if (in.has("misfit")) out.misfit = in.text("misfit");
     if (in.has("no_model"))
       out.no_model = {in.text("no_model"), in.boolean("busy"), in.count("no_model_evidence"),
-                      in.has("eaten") && in.boolean("eaten")};
+                      in.has("eaten") && in.boolean("eaten"),
+                      in.has("later") && in.boolean("later")};
     return LifecycleEvent(std::move(out));
   }
   if (type == "budget")
@@ -132,6 +133,7 @@ std::optional<Json> event_json(const LifecycleEvent& event) {
             out["busy"] = e.no_model.busy;
             out["no_model_evidence"] = e.no_model.evidence;
             if (e.no_model.eaten) out["eaten"] = true;
+            if (e.no_model.later) out["later"] = true;
             return out;
           },
           [](const BudgetReached& e) -> Form {

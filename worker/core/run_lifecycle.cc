@@ -210,7 +210,9 @@ void RunLifecycle::handle(const AgentEnded& e) {
   }
   // Whatever it made of that: nobody may be judged by an operator's fault.  An agent that a cap
   // stopped ends as cancelled.
-  if (!e.no_model.why.empty() && (budget_ ? e.no_model.eaten : e.exec.end != ExecEnd::kCancelled))
+  const bool went_on = e.no_model.later && e.exec.end == ExecEnd::kExited && e.exec.exit_code == 0;
+  if (!e.no_model.why.empty() && !went_on &&
+      (budget_ ? e.no_model.eaten : e.exec.end != ExecEnd::kCancelled))
     return model_unavailable(e.no_model, e.evidence);
   if (!budget_ && may_not_have_started(e)) doubtful_start_ = e;
   if (budget_) {

@@ -38,13 +38,18 @@ void ModelWatch::take(const CallRecord& call, bool cut, std::uint64_t evidence) 
   // Likewise (lack()): a provider's moderation says it so.
   if (call.status == kForbidden) return failed(no_key, false, evidence);
   if (cut) return;
-  if (call.status == 0 || ok)
-    return failed(call.why.empty() ? "its provider did not answer" : call.why, false, evidence);
-  if (kBad <= call.status && call.status < kServer && !is_busy(call.status) &&
-      !is_the_operators(call.status))
+  const bool heard = call.status != 0 && !ok, busy = is_busy(call.status);
+  if (kBad <= call.status && call.status < kServer && !busy && !is_the_operators(call.status))
     return;  // what was wrong with the request the agent was told
-  if (is_busy(call.status)) tail_ = {status, true, evidence};
-  failed(status, is_busy(call.status), evidence);
+  failed(heard              ? status
+         : call.why.empty() ? "its provider did not answer"
+                            : call.why,
+         busy, evidence);
+  // Among the calls since the last answer a want of room says most.
+  if (busy || (!tail_.busy && is_unanswered(call) && !call.client_gone)) {
+    tail_ = failed_;
+    tail_.later = !busy;
+  }
 }
 
 void ModelWatch::refused(std::string why, std::uint64_t evidence) {
@@ -55,8 +60,8 @@ void ModelWatch::failed(std::string why, bool busy, std::uint64_t evidence) {
   failed_ = {printable(why, 500), busy, evidence};
 }
 
-// A run could make its own want of room, and leave the count by it: by many calls, by many at once,
-// by one much larger than any that was answered (a limit of tokens a minute refuses it for ever).
+// A run could make its provider fail, and leave the count by it: by many calls, by many at once, by
+// one much larger than any that was answered (a limit of tokens a minute refuses it for ever).
 void ModelWatch::weigh(const CallRecord& call, std::uint64_t under_way, Millis now) {
   constexpr std::uint64_t kAtOnce = 4, kLarge = 400'000;
   constexpr std::size_t kMany = 61;
@@ -64,7 +69,7 @@ void ModelWatch::weigh(const CallRecord& call, std::uint64_t under_way, Millis n
   const std::uint64_t asked = call.widest_input + call.output;
   ends_.push_back(now);
   if (kMany < ends_.size()) ends_.pop_front();
-  if (is_busy(call.status))
+  if (is_busy(call.status) || is_unanswered(call))
     flooded_ = flooded_ || kAtOnce < under_way ||
                (ends_.size() == kMany && now - ends_.front() < kWithin) ||
                std::max(kLarge, 2 * most_answered_) < asked;

@@ -35,12 +35,12 @@ class ModelWatch {
     failed("its gateway does not pass its first request: " + why, false, 0);
   }
 
-  // Since the last answer the run asked for so much that a want of room may be its own doing.
+  // Since the last answer the run asked for so much that its provider's failure may be its doing.
   bool floods() const { return flooded_; }
   // Was a call answered, as far as anybody knows?
   bool answered() const { return answered_ || 0 < streams_; }
   // Empty `why`: it was had, or nobody asked for it.  Where calls were answered, and since the last
-  // of them a provider had no room: busy, unless the run may have brought that about itself.
+  // of them its provider failed or had no room (busy): so, unless the run may be the cause.
   ModelLack lack() const;
 
  private:
@@ -49,7 +49,7 @@ class ModelWatch {
   bool answered_;
   std::uint64_t streams_ = 0;  // under way, and begun
   ModelLack refused_, failed_, eaten_;
-  ModelLack tail_;  // the provider's want of room since the last answer
+  ModelLack tail_;  // its provider's failure since the last answer; a want of room before others
   bool flooded_ = false;
   std::deque<Millis> ends_;          // the latest calls, as many as matter
   std::uint64_t most_answered_ = 0;  // bytes and tokens of output that an answered call asked for

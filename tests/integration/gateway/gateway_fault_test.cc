@@ -118,15 +118,20 @@ TEST_SUITE("gateway campaign") {
     }
   }
 
-  TEST_CASE("an outage after a call was answered is the agent's to bear, and it is judged") {
-    const GatewayScene g(shape_of("2 500 plain", "0.50"), [](const auto&, std::size_t call) {
-      return call == 0 ? chat_answer("add them", 20, 30)
-                       : ProviderSays{.status = 500, .body = "{}"};
-    });
-    const CommandOutcome done = g.run();
-    INFO(done.out << done.err);
-    CHECK(done.exit_code == 0);
-    CHECK(attempts_that(g, "outcome = 'success'") == 1);
+  TEST_CASE("after an outage an agent that ended well is judged, and one that did not is not") {
+    for (const bool well : {true, false}) {
+      const GatewayScene g(shape_of(well ? "2 500 plain" : "2 500 plain; exit 1", "0.50"),
+                           [](const auto&, std::size_t call) {
+                             return call == 0 ? chat_answer("add them", 20, 30)
+                                              : ProviderSays{.status = 500, .body = "{}"};
+                           });
+      be_quick(g);
+      const CommandOutcome done = g.run();
+      INFO(done.out << done.err);
+      CHECK(done.exit_code == (well ? 0 : 1));
+      CHECK(attempts_that(g, "outcome = 'success'") == (well ? 1 : 0));
+      CHECK((attempts_that(g, "termination = 'agent_unavailable'") == 0) == well);
+    }
   }
 
   TEST_CASE("errors of a provider cost nothing, and the run goes on behind them") {

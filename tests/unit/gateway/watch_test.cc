@@ -37,11 +37,17 @@ TEST_SUITE("gateway watch") {
     counted.api = ModelApi::kCountTokens;
     keyless.unasked = true;
     over.overrun = true;
+    CallRecord left = call(500);
+    left.client_gone = true;
     over.why = "billed more";
     for (const Row& row :
          {Row{"none was made", {}, "", false},
           Row{"answered", {call(200)}, "", false},
-          Row{"answered, then broken", {call(200), call(500)}, "", false},
+          Row{"answered, then broken", {call(200), call(500)}, "its provider answers 500", false},
+          Row{"answered, then half", {call(200), call(200, "cut")}, "cut", false},
+          Row{"answered, then left alone", {call(200), left}, "", false},
+          Row{"broken between answers", {call(200), call(500), call(0, "x"), call(200)}, "", false},
+          Row{"refused after an answer", {call(200), call(404)}, "", false},
           Row{"answered, then no room", {call(200), call(429)}, "its provider answers 429", true},
           Row{"no room between answers", {call(200), call(503), call(200)}, "", false},
           Row{"no room, then worse",
@@ -236,7 +242,7 @@ TEST_SUITE("gateway watch") {
     ModelWatch watch(false);
     watch.take(call(0, "stopped"), true, 1);
     CHECK(watch.lack().why.empty());
-    CHECK(after({call(500)}, true).why.empty());
+    CHECK(after({call(500)}, true).later);
     CHECK(after({call(403)}, true).why.empty());
     CHECK(after({call(401)}, true).why.empty());
     CallRecord revoked = call(401);

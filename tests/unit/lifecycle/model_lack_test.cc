@@ -9,11 +9,11 @@ using namespace proctor::lifecycle_test;
 
 TEST_SUITE("lifecycle") {
   TEST_CASE("an agent whose model could not be had is not judged, whatever it left") {
-    const auto judged = [](const ModelLack& lack, End how, bool capped = false) {
+    const auto judged = [](const ModelLack& lack, End how, bool capped = false, int exit_code = 0) {
       World world(plan_of(0, 1));
       world.until<RunAgent>();
       if (capped) world.feed(BudgetReached{"usd", 4});
-      AgentEnded e{true, exec(how, 0), 9};
+      AgentEnded e{true, exec(how, exit_code), 9};
       e.no_model = lack;
       world.feed(e);
       return world.finish();
@@ -44,11 +44,16 @@ TEST_SUITE("lifecycle") {
       CHECK(eaten.termination == Termination::kAgentUnavailable);
       CHECK(eaten.infrastructure);
     }
+    // An agent that ends well after its provider failed has gone on without it.
+    const ModelLack later{"its provider answers 500", false, 0, false, true};
+    CHECK(judged(later, End::kExited).outcome == RunOutcome::kSuccess);
+    CHECK(judged(later, End::kExited, false, 1).termination == Termination::kAgentUnavailable);
+    CHECK(judged(later, End::kTimedOut).termination == Termination::kAgentUnavailable);
   }
 
   TEST_CASE("a worker's next life knows that there was no model") {
     AgentEnded e{true, exec(End::kExited, 1), 9};
-    e.no_model = {"the variable K has no key", true, 17, true};
+    e.no_model = {"the variable K has no key", true, 17, true, true};
     const auto json = event_json(e);
     REQUIRE(json);
     const auto back = event_from(*json);
@@ -58,5 +63,6 @@ TEST_SUITE("lifecycle") {
     CHECK(lack.busy);
     CHECK(lack.evidence == 17);
     CHECK(lack.eaten);
+    CHECK(lack.later);
   }
 }

@@ -211,11 +211,20 @@ bool GatewaySession::Shared::take_bytes(std::uint64_t n) {
   return true;
 }
 
+bool GatewaySession::Shared::may_begin(const Turn* turn) const {
+  return line_.front() == turn && under_way_ < options.bounds.calls;
+}
+
+void GatewaySession::Shared::change() {
+  ++changes_;
+  changed_.notify_all();
+  if (!line_.empty()) line_.front()->changed_.notify_one();
+}
+
 GatewaySession::Shared::Turn::Turn(Shared& shared) : shared_(shared) {
   const std::lock_guard lock(shared_.mutex_);
-  if (shared_.options.bounds.waiting <= shared_.line_.size()) return;
-  number_ = ++shared_.last_number_;
-  shared_.line_.push_back(number_);
+  in_line_ = shared_.line_.size() < shared_.options.bounds.waiting;
+  if (in_line_) shared_.line_.push_back(this);
 }
 
 GatewaySession::Shared::Turn::~Turn() {
@@ -223,26 +232,28 @@ GatewaySession::Shared::Turn::~Turn() {
   if (begun_)
     --shared_.under_way_;
   else
-    std::erase(shared_.line_, number_);
-  shared_.changed_.notify_all();
+    std::erase(shared_.line_, this);
+  shared_.change();
 }
 
-bool GatewaySession::Shared::Turn::is_next() const {
+bool GatewaySession::Shared::Turn::is_next() {
   const std::lock_guard lock(shared_.mutex_);
-  return shared_.line_.front() == number_ && shared_.under_way_ < shared_.options.bounds.calls;
+  seen_ = shared_.changes_;
+  return shared_.may_begin(this);
 }
 
 void GatewaySession::Shared::Turn::begin() {
   const std::lock_guard lock(shared_.mutex_);
-  std::erase(shared_.line_, number_);
+  std::erase(shared_.line_, this);
   ++shared_.under_way_;
   begun_ = true;
-  shared_.changed_.notify_all();
+  shared_.change();
 }
 
-void GatewaySession::Shared::Turn::wait(std::chrono::milliseconds most) const {
+void GatewaySession::Shared::Turn::wait(std::chrono::milliseconds most) {
   std::unique_lock lock(shared_.mutex_);
-  shared_.changed_.wait_for(lock, most);
+  changed_.wait_for(lock, most,
+                    [this] { return seen_ != shared_.changes_ && shared_.may_begin(this); });
 }
 
 void GatewaySession::Shared::wait_for_calls(std::chrono::milliseconds most) {

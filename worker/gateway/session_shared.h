@@ -112,16 +112,18 @@ struct GatewaySession::Shared {
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
     ~Turn();
-    bool in_line() const { return number_ != 0; }
-    bool is_next() const;  // none is before this one, and there is room for it
-    void begin();          // leaves the line for the calls under way
-    // Until something has changed, at most so long.
-    void wait(std::chrono::milliseconds most) const;
+    bool in_line() const { return in_line_; }
+    bool is_next();  // none is before this one, and there is room for it
+    void begin();    // leaves the line for the calls under way
+    // Until it is next and something has changed since is_next(), at most so long.
+    void wait(std::chrono::milliseconds most);
 
    private:
+    friend Shared;
     Shared& shared_;
-    std::uint64_t number_ = 0;
-    bool begun_ = false;
+    std::condition_variable changed_;  // each has its own: the others are not woken for nothing
+    std::uint64_t seen_ = 0;           // changes_ at is_next()
+    bool in_line_ = false, begun_ = false;
   };
   void wait_for_calls(std::chrono::milliseconds most);
 
@@ -137,8 +139,10 @@ struct GatewaySession::Shared {
   std::optional<Refusal> final_;
   std::uint64_t refused_after_ = 0;
   std::set<std::string> results_;  // of tools, by the ids of their calls
-  std::deque<std::uint64_t> line_;
-  std::uint64_t last_number_ = 0, under_way_ = 0;
+  bool may_begin(const Turn* turn) const;
+  void change();
+  std::deque<Turn*> line_;
+  std::uint64_t changes_ = 0, under_way_ = 0;  // changes: what a call in line waits for
 };
 
 // Serves one connection until it ends.  On a thread of its own.

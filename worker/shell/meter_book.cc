@@ -35,6 +35,7 @@ struct Page {
   std::optional<MeterBook::Command> command;
   wire::ResultMessage so_far;
   MeterBook::Left::Before written{};
+  std::size_t place = 0;  // among those of its file
 };
 
 // What somebody grants, as against what passes.
@@ -115,8 +116,9 @@ bool never_began(const fs::path& file) {
   return bytes.ok() && bytes->find_first_not_of('\0') == std::string::npos;
 }
 
-// By its newest page that claims nothing.  Of an earlier boot what was granted counts at the most
-// that any page says: others than the synced claim are there or not.
+// By its newest page; while one is there that claims nothing, no claim of this boot counts.  Of an
+// earlier boot what was granted counts at the most that any page says: others than the synced claim
+// are there or not.
 std::optional<MeterBook::Left> read_book(const fs::path& file, const std::string& boot) {
   const Result<std::string> bytes = read_file(file, kFile);
   if (!bytes.ok() || boot == "unknown") return std::nullopt;
@@ -124,15 +126,16 @@ std::optional<MeterBook::Left> read_book(const fs::path& file, const std::string
   MeterBook::Left left;
   for (std::size_t at = 0; at < bytes->size(); at += kPage) {
     std::optional<Page> page = parse_page(std::string_view(*bytes).substr(at, kPage));
-    if (!page || page->boot == "unknown" || (page->claims && page->boot == boot)) continue;
-    if (left.turn < page->turn) {
-      left.turn = page->turn;
-      left.page = at / kPage;
-    }
+    if (!page || page->boot == "unknown") continue;
+    page->place = at / kPage;
     pages.push_back(std::move(*page));
   }
+  const auto claims = [&](const Page& p) { return p.claims && p.boot == boot; };
+  if (!std::ranges::all_of(pages, claims)) std::erase_if(pages, claims);
   const auto newest = std::ranges::max_element(pages, {}, &Page::turn);
   if (newest == pages.end()) return std::nullopt;
+  left.turn = newest->turn;
+  left.page = newest->place;
   left.so_far = newest->so_far;
   left.command = newest->command;
   if (newest->boot == boot) return left;

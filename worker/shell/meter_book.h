@@ -10,7 +10,7 @@
 // every call waits for the disk.  The first is synced before anything begins, a new one before a
 // grant that the synced one does not cover counts, the synced one is not written over, and sync()
 // writes one every second: an attempt is then charged at the most that any page says, and for the
-// time since.  In the same boot no claim is read.
+// time since.  In the same boot no claim is read beside another page.
 // A book without a byte in it is of an attempt that never began.
 // A book that cannot be written any more is removed: no book, no claim.
 // Thread-safe; write() in the order in which usage grew (AttemptMeter's lock).

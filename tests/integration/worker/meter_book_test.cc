@@ -155,6 +155,7 @@ TEST_SUITE("meter book") {
     shelf.change(1, boot, std::string(boot.size(), '0'));  // changed, not hashed anew
     shelf.change(6, "proctor-meter-2 1", "proctor-meter-2 8");
     shelf.change(6, "proctor-meter-2 2", "proctor-meter-2 9");
+    shelf.change(6, "proctor-meter-claim-2 1", "proctor-meter-claim-2 8");
     REQUIRE(write_file(shelf.file(7), book_of_boot(shelf.file(7), "unknown")).ok());
     REQUIRE(write_file(shelf.file(2), "").ok());                         // empty
     REQUIRE(write_file(shelf.file(3), std::string(1 << 20, 'x')).ok());  // too large
@@ -221,6 +222,11 @@ TEST_SUITE("meter book") {
     CHECK(after_power_loss(claim).priced_micros == 100 + 8 * 100);
     CHECK(after_power_loss(claim).model_calls == 1 + 128);
     CHECK(MeterBook::read_all(shelf.root).at(0).so_far.usage == used(100));
+    // ... but where nothing else is left.
+    const fs::path alone = shelf.temp.path() / "alone";
+    REQUIRE(make_dirs(alone / "camp1").ok());
+    REQUIRE(write_file(alone / "camp1/1.2.meter", claim).ok());
+    CHECK(MeterBook::read_all(alone).at(0).so_far.usage.priced_micros == 100 + 8 * 100);
     // Within half of the claim, and whatever comes to less: no other one is written.
     for (std::uint64_t n = 1; n < 500; ++n) grant(n, 1'000);
     CHECK(page_of("proctor-meter-claim-2 2 ") == claim);

@@ -209,10 +209,12 @@ void RunLifecycle::handle(const AgentEnded& e) {
         {why.empty() ? "the agent ended with " + e.exec.describe() : why, true}, e.evidence);
   }
   // Whatever it made of that: nobody may be judged by an operator's fault.  An agent that a cap
-  // stopped ends as cancelled.
+  // stopped ends as cancelled; one that waited for its model's answer until a cap of time is held
+  // against nobody.
   const bool went_on = e.no_model.later && e.exec.end == ExecEnd::kExited && e.exec.exit_code == 0;
   if (!e.no_model.why.empty() && !went_on &&
-      (budget_ ? e.no_model.eaten : e.exec.end != ExecEnd::kCancelled))
+      (budget_ ? e.no_model.eaten || budget_->cap == to_string(Cap::kWall)
+               : e.exec.end != ExecEnd::kCancelled))
     return model_unavailable(e.no_model, e.evidence);
   if (!budget_ && may_not_have_started(e)) doubtful_start_ = e;
   if (budget_) {

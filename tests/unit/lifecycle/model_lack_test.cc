@@ -9,10 +9,11 @@ using namespace proctor::lifecycle_test;
 
 TEST_SUITE("lifecycle") {
   TEST_CASE("an agent whose model could not be had is not judged, whatever it left") {
-    const auto judged = [](const ModelLack& lack, End how, bool capped = false, int exit_code = 0) {
+    const auto judged = [](const ModelLack& lack, End how, std::string_view cap = "",
+                           int exit_code = 0) {
       World world(plan_of(0, 1));
       world.until<RunAgent>();
-      if (capped) world.feed(BudgetReached{"usd", 4});
+      if (!cap.empty()) world.feed(BudgetReached{std::string(cap), 4});
       AgentEnded e{true, exec(how, exit_code), 9};
       e.no_model = lack;
       world.feed(e);
@@ -34,20 +35,24 @@ TEST_SUITE("lifecycle") {
     CHECK(busy.fault == Fault::kHost);
     CHECK(busy.evidence == 9);
     // A cap that was reached was reached with answers, and a cancelled run is nobody's.
-    CHECK(judged({"x", false, 0}, End::kExited, true).termination == Termination::kBudgetExceeded);
+    CHECK(judged({"x", false, 0}, End::kExited, "usd").termination == Termination::kBudgetExceeded);
     CHECK(judged({"x", false, 0}, End::kCancelled).termination == Termination::kOperatorCancel);
     CHECK(judged({}, End::kExited).outcome == RunOutcome::kSuccess);
     // Unless calls that nobody answered used it up.
     for (const End how : {End::kExited, End::kCancelled}) {
-      const Verdict eaten = judged({"x", false, 0, true}, how, true);
+      const Verdict eaten = judged({"x", false, 0, true}, how, "usd");
       CHECK(eaten.outcome == RunOutcome::kInvalid);
       CHECK(eaten.termination == Termination::kAgentUnavailable);
       CHECK(eaten.infrastructure);
     }
+    // Nor is time that it waited for an answer the agent's.
+    const Verdict waited = judged({"its provider answers 429", true, 0}, End::kCancelled, "wall");
+    CHECK(waited.termination == Termination::kModelOverloaded);
+    CHECK(judged({}, End::kCancelled, "wall").termination == Termination::kBudgetExceeded);
     // An agent that ends well after its provider failed has gone on without it.
     const ModelLack later{"its provider answers 500", false, 0, false, true};
     CHECK(judged(later, End::kExited).outcome == RunOutcome::kSuccess);
-    CHECK(judged(later, End::kExited, false, 1).termination == Termination::kAgentUnavailable);
+    CHECK(judged(later, End::kExited, "", 1).termination == Termination::kAgentUnavailable);
     CHECK(judged(later, End::kTimedOut).termination == Termination::kAgentUnavailable);
   }
 

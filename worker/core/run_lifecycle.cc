@@ -208,9 +208,8 @@ void RunLifecycle::handle(const AgentEnded& e) {
     return model_unavailable(
         {why.empty() ? "the agent ended with " + e.exec.describe() : why, true}, e.evidence);
   }
-  // Whatever it made of that: nobody may be judged by an operator's fault.  An agent that a cap
-  // stopped ends as cancelled; one that waited for its model's answer until a cap of time is held
-  // against nobody.
+  // Whatever it made of that: no agent is judged by an operator's fault.  One that a cap stopped
+  // ends as cancelled; time until a wall cap that it waited for its model's answer is not its own.
   const bool went_on = e.no_model.later && e.exec.end == ExecEnd::kExited && e.exec.exit_code == 0;
   if (!e.no_model.why.empty() && !went_on &&
       (budget_ ? e.no_model.eaten || budget_->cap == to_string(Cap::kWall)

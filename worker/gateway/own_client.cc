@@ -5,13 +5,12 @@
 #include <utility>
 
 #include "common/base/local_socket.h"
+#include "worker/gateway/call_machine.h"
 #include "worker/gateway/provider_answer.h"
 #include "worker/gateway/refusal.h"
 
 namespace proctor {
 namespace {
-
-constexpr std::size_t kReplyBytes = std::size_t{64} << 20;
 
 // Waits in slices, so that whoever asks can be told to leave.
 class PatientUpstream final : public Upstream {
@@ -40,6 +39,16 @@ class PatientUpstream final : public Upstream {
 
 }  // namespace
 
+OwnFailure failure_of(int status) {
+  constexpr int kDenied = 401, kUnpaid = 402, kForbidden = 403, kAbsent = 404, kSlow = 408,
+                kServer = 500;
+  if (is_busy(status)) return OwnFailure::kBusy;
+  if (status == kDenied || status == kUnpaid || status == kForbidden || status == kAbsent)
+    return OwnFailure::kNoAccess;
+  return status == 0 || status == kSlow || kServer <= status ? OwnFailure::kFailed
+                                                             : OwnFailure::kRefused;
+}
+
 Result<OwnReply> ask_gateway(const fs::path& dir, const Secret& token, ModelApi api,
                              std::string_view body, const std::function<bool()>& over) {
   PROCTOR_TRY(UniqueFd fd, connect_in(dir, "gateway"));
@@ -56,7 +65,7 @@ Result<OwnReply> ask_gateway(const fs::path& dir, const Secret& token, ModelApi 
   (void)(upstream.write(head, -1, until) && upstream.write(body, -1, until));
   ProviderAnswer answer(upstream, -1);
   OwnReply out;
-  if (!answer.read_head(until) || !answer.read_all(out.body, kReplyBytes, until)) {
+  if (!answer.read_head(until) || !answer.read_all(out.body, kAnswerBytes, until)) {
     if (over()) return Error{Errc::kUnavailable, "the run's gateway: " + answer.why()};
     return OwnReply{};
   }

@@ -24,6 +24,11 @@ struct OwnReply {
   std::optional<bool> again{};
 };
 
+// Why a call has no answer, by its status: no room at the provider; a key, an account or the model
+// itself; a failure that may heal; the request.  Requires: it is not 2xx.
+enum class OwnFailure { kBusy, kNoAccess, kFailed, kRefused };
+OwnFailure failure_of(int status);
+
 // One request of a session in `dir`, on a connection of its own, until it is answered or `over`
 // (asked a few times a second) is true.  kUnavailable: nobody answered, or it was over.
 // Requires: `api` is kChat or kMessages.

@@ -11,6 +11,9 @@
 
 namespace proctor {
 
+// A whole answer has no more, whoever reads it.
+inline constexpr std::size_t kAnswerBytes = std::size_t{64} << 20;
+
 class ProviderAnswer {
  public:
   ProviderAnswer(Upstream& upstream, int stop) : upstream_(upstream), stop_(stop) {}

@@ -20,8 +20,6 @@ namespace {
 using Cause = Refusal::Cause;
 using By = GatewayHooks::By;
 
-constexpr std::size_t kAnswerBytes = std::size_t{64} << 20;
-
 class Exchange {
  public:
   explicit Exchange(const ExchangeInput& input)

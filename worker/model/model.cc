@@ -29,24 +29,18 @@ ModelReply read_choice(const std::string& body) {
 
 // How a call ended that has no answer.
 ReplyEnd end_of(const OwnReply& answer) {
-  constexpr int kDenied = 401, kUnpaid = 402, kForbidden = 403, kAbsent = 404, kSlow = 408,
-                kTooMany = 429, kServer = 500, kAway = 503, kOverloaded = 529;
   if (answer.again) return *answer.again ? ReplyEnd::kNotNow : ReplyEnd::kNever;
-  switch (answer.status) {
-    case kTooMany:
-    case kAway:
-    case kOverloaded:
+  switch (failure_of(answer.status)) {
+    case OwnFailure::kBusy:
       return ReplyEnd::kBusy;
-    case kDenied:
-    case kUnpaid:
-    case kForbidden:
-    case kAbsent:
+    case OwnFailure::kNoAccess:
       return ReplyEnd::kNoAccess;
-    default:
-      return answer.status == 0 || answer.status == kSlow || kServer <= answer.status
-                 ? ReplyEnd::kFailed
-                 : ReplyEnd::kRefused;
+    case OwnFailure::kFailed:
+      return ReplyEnd::kFailed;
+    case OwnFailure::kRefused:
+      return ReplyEnd::kRefused;
   }
+  return ReplyEnd::kFailed;
 }
 
 }  // namespace

@@ -95,7 +95,8 @@ class AttemptMeter final : public MeterServer::Meter {
   void recorded(const Json& event);
   Millis running_for() const;
   void publish();
-  void keep(bool counts = true);  // in the book, under the lock; until it counts, or for cover()
+  // Writes the book, under the lock.  `counts`: waits until that counts; else cover() does.
+  void keep(bool counts = true);
 
   mutable std::mutex mutex_;
   RunMeter meter_;

@@ -16,17 +16,7 @@ using Why = ToolLoopEnd::Why;
 // Calls in a row that fail, or that the run has to wait for, until nobody waits any more.
 constexpr std::uint32_t kFailuresMost = 4, kWaitsMost = 10;
 constexpr std::size_t kSaidBytes = std::size_t{1} << 20;
-constexpr int kOk = 200, kMultiple = 300, kServer = 500;
-constexpr int kDenied = 401, kUnpaid = 402, kForbidden = 403, kAbsent = 404, kSlow = 408,
-              kBusy = 429, kFull = 503, kOverloaded = 529;
-
-bool has_no_room(int status) {
-  return status == kBusy || status == kFull || status == kOverloaded;
-}
-// Of what was asked it says nothing: the caps of a run, a key, an account, the model itself.
-bool is_nobodys_request(int status) {
-  return status == kDenied || status == kUnpaid || status == kForbidden || status == kAbsent;
-}
+constexpr int kOk = 200, kMultiple = 300, kTooMany = 429;
 
 std::string_view word_of(Why why) {
   switch (why) {
@@ -129,19 +119,20 @@ class Conversation {
         return reply->body;
       }
       const Error no{Errc::kInvalid, said};
-      if (reply->status == kBusy && reply->again == true) {  // the gateway's word, not a provider's
+      if (reply->status == kTooMany &&
+          reply->again == true) {  // the gateway's word, not a provider's
         if (++waits == kWaitsMost) return give_up(kModelBusyExit, no);
         work_->wait(reply->retry_after);
         continue;
       }
-      if (reply->status != 0 && !has_no_room(reply->status) && reply->status != kSlow &&
-          reply->status < kServer) {
+      const OwnFailure failure = failure_of(reply->status);
+      if (failure == OwnFailure::kRefused || failure == OwnFailure::kNoAccess) {
         // No further try can help, and no other agent would do better.
-        if (!answered_ && !is_nobodys_request(reply->status)) broken_ = no;
+        if (!answered_ && failure == OwnFailure::kRefused) broken_ = no;
         return give_up(1, no);
       }
       if (++failures == kFailuresMost)
-        return give_up(has_no_room(reply->status) ? kModelBusyExit : 1, no);
+        return give_up(failure == OwnFailure::kBusy ? kModelBusyExit : 1, no);
       work_->wait(wait_before_next(failures, tools_.access->backoff, reply->retry_after));
     }
   }

@@ -50,7 +50,7 @@ class Sha256 {
 };
 
 Digest sha256(std::string_view bytes);
-// MD5 in hex, of upstream's names of networks and mirrors only: no security rests on it.
+// MD5 in hex, for names that another tool gave: no security rests on it.
 std::string md5_hex(std::string_view bytes);
 
 // Lower-case hex of any bytes.

@@ -165,7 +165,7 @@ struct Contract {
   Policy policy;
   Caps caps;
   std::string reference_patch;  // a ReferencedFile's path; empty: there is none
-  std::string single_shot;      // likewise: what a model is asked (common/cvdp/single_shot.h)
+  std::string single_shot;      // likewise: what a model is asked (common/answers/single_shot.h)
   std::vector<ReferencedFile>
       files;  // ordered by path; setup and checks find them at $PROCTOR_CONTRACT
   // SHA-256 of the canonical form with the digest of every file: any change is a new version

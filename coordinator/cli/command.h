@@ -1,5 +1,7 @@
 #pragma once
 // A `proctor` command: one file each, registered in main.cc.
+#include <initializer_list>
+#include <optional>
 #include <string>
 
 #include "common/base/command_line.h"
@@ -42,10 +44,21 @@ void add_journal(Command app, int& exit_code);
 void add_keygen(Command app, int& exit_code);
 void add_images(Command app, int& exit_code);
 void add_cassette(Command app, int& exit_code);
-void add_cvdp(Command app, int& exit_code);
 void add_operate(Command app, int& exit_code);  // pause ... kick
 void add_story(Command app, int& exit_code);
 void add_completion(Command app, int& exit_code);  // and what its scripts ask
+
+// The main function of our programs for operators: runs the command that was typed, says where it
+// fails, and returns the exit code.
+int run_program(int argc, char** argv, std::initializer_list<Register> commands);
+
+// `proctor cvdp` is a program of its own, proctor-cvdp, beside this one: its line in the help, and
+// what becomes that program where the command line, or the line that a shell completes, is for it.
+// Nothing: it is not.  An exit code: that program is not there.
+inline constexpr const char* kCvdpSays =
+    "datasets of the CVDP benchmark: check, transform, run, ...";
+void add_cvdp_program(Command app, int& exit_code);
+std::optional<int> run_cvdp_program(int argc, char** argv);
 
 // Prints "proctor: DETAIL" and gives the exit code its Errc stands for: wrong input 2, the rest 4.
 int complain(const Error& error);

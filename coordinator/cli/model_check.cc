@@ -4,12 +4,12 @@
 #include <cstdio>
 #include <set>
 
+#include "common/answers/single_shot.h"
 #include "common/contract/campaign_parser.h"
 #include "common/contract/cost_model_parser.h"
 #include "common/contract/models_file.h"
 #include "common/contract/money_word.h"
 #include "common/contract/scalar.h"
-#include "common/cvdp/single_shot.h"
 
 namespace proctor::cli {
 namespace {
@@ -44,9 +44,9 @@ class PromptCheck {
     const auto file =
         std::ranges::find(contract.files, contract.single_shot, &ReferencedFile::path);
     if (file == contract.files.end()) return;
-    const Result<cvdp::SingleShotTask> task = cvdp::read_task(file->bytes);
+    const Result<answers::SingleShotTask> task = answers::read_task(file->bytes);
     if (!task.ok()) return;  // said by check_tasks
-    const std::uint64_t input = cvdp::prompt_ceiling(task->system, task->user);
+    const std::uint64_t input = answers::prompt_ceiling(task->system, task->user);
     const Quantities most{1, input, m.call.max_output_tokens, 0};
     for (const Stage& stage : c_.stages) {
       const Caps caps = effective_caps(rules_, stage.name, contract).caps;
@@ -123,7 +123,7 @@ void check_tasks(const Campaign& campaign, Diagnostics& out) {
       out.add({contract.origin.file, mark_of(contract.origin, "single_shot"), "single_shot",
                std::move(found), std::move(expected), ""});
     };
-    const Result<cvdp::SingleShotTask> task = cvdp::read_task(file->bytes);
+    const Result<answers::SingleShotTask> task = answers::read_task(file->bytes);
     if (!task.ok())
       complain(file->path + ": " + task.error().detail, "a task as docs/single-shot.md has it");
     else if (hands_in && task->given.size() < replicates)

@@ -1,10 +1,8 @@
 // A dataset of CVDP: the same records and findings in whatever pieces the file comes; a record is
 // written again as it was read, is turned into both shapes, and its answer is taken apart.
-#include "common/cvdp/dataset.h"
-#include "common/cvdp/json_reader.h"
-#include "common/cvdp/json_writer.h"
-#include "common/cvdp/response.h"
-#include "common/cvdp/transform.h"
+#include "coordinator/cvdp/dataset/dataset.h"
+#include "coordinator/cvdp/dataset/transform.h"
+#include "coordinator/cvdp/pycompat/values.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/json_tools.h"
 

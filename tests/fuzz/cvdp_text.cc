@@ -1,10 +1,8 @@
 // The texts inside CVDP records, split at NULs: JSON and YAML as Python has them read back as what
 // was written, and diffs are made and applied within bounds.
-#include "common/cvdp/json_reader.h"
-#include "common/cvdp/json_writer.h"
-#include "common/cvdp/patch.h"
-#include "common/cvdp/response.h"
-#include "common/cvdp/yaml.h"
+#include "coordinator/cvdp/dataset/patch.h"
+#include "coordinator/cvdp/pycompat/values.h"
+#include "coordinator/cvdp/pycompat/yaml.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/json_tools.h"
 

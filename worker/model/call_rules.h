@@ -1,6 +1,6 @@
 #pragma once
 // How long to wait between two calls of a model.  Pure; any thread.
-// Source: CVDP 8.3 (attempts; upstream waits for nothing), RFC 9110 10.2.3 (Retry-After).
+// Source: CVDP 8.3 (attempts), RFC 9110 10.2.3 (Retry-After).
 #include <chrono>
 #include <cstdint>
 

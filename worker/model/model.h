@@ -35,7 +35,7 @@ struct ModelReply {
   std::string why{}, cause{};
 };
 
-// The body of POST /v1/chat/completions.  No temperature, as upstream (CVDP 8.1); the gateway adds
+// The body of POST /v1/chat/completions.  No temperature (CVDP 8.1); the gateway adds
 // the limit on its output, at which the call is reserved.
 std::string chat_body(const ModelRequest& request);
 // The first choice's message.

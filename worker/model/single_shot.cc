@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "common/answers/single_shot.h"
 #include "common/base/pause.h"
 #include "common/base/text.h"
-#include "common/cvdp/single_shot.h"
 #include "worker/model/call_rules.h"
 #include "worker/model/model.h"
 
@@ -18,7 +18,7 @@ using Said = ModelReply::End;
 // One attempt at the answer of one problem.
 class Asking {
  public:
-  Asking(const AgentJob& job, const SingleShotTools& tools, const cvdp::SingleShotTask& task,
+  Asking(const AgentJob& job, const SingleShotTools& tools, const answers::SingleShotTask& task,
          std::chrono::milliseconds time, std::stop_token stop)
       : job_(job),
         call_(job.method.call),
@@ -30,7 +30,7 @@ class Asking {
 
   struct Ended {
     ExecOutcome outcome;
-    std::optional<cvdp::AnsweredFiles> answer;
+    std::optional<answers::AnsweredFiles> answer;
     std::string text, complaints;
     ModelLack no_model;
   };
@@ -87,7 +87,7 @@ class Asking {
     }
     if (last.end == Said::kFailed)
       return is_late() ? Result<End>(End::kTimedOut) : without_model(last);
-    out_.answer = cvdp::files_of_no_reply(task_);
+    out_.answer = answers::files_of_no_reply(task_);
     return exit(0);
   }
 
@@ -138,7 +138,7 @@ class Asking {
   }
 
   bool read(const std::string& text) {
-    Result<cvdp::AnsweredFiles> files = cvdp::files_of_reply(task_, text);
+    Result<answers::AnsweredFiles> files = answers::files_of_reply(task_, text);
     out_.text = text;
     if (!files.ok()) {
       complain("the answer cannot be read: " + files.error().detail);
@@ -151,7 +151,7 @@ class Asking {
   const AgentJob& job_;
   const ModelCall& call_;
   const SingleShotTools& tools_;
-  const cvdp::SingleShotTask& task_;
+  const answers::SingleShotTask& task_;
   Clock::time_point begin_, deadline_;
   std::stop_token stop_;
   std::uint32_t calls_ = 0;
@@ -173,7 +173,7 @@ bool fits(const std::string& path) {
 }
 
 // A name that the workspace will not have is the answer's fault, and the rest of it counts.
-Result<std::string> put_files(const AgentJob& job, const cvdp::AnsweredFiles& answer) {
+Result<std::string> put_files(const AgentJob& job, const answers::AnsweredFiles& answer) {
   constexpr std::size_t kFilesMost = 10'000;
   std::string complaints;
   for (const std::string& name : answer.refused)
@@ -190,7 +190,7 @@ Result<std::string> put_files(const AgentJob& job, const cvdp::AnsweredFiles& an
     if (!put.ok()) complaints += "refused: " + printable(put.error().detail, 500) + "\n";
   }
   PROCTOR_CHECK_OK(
-      write_file(job.logs / "answer.json", cvdp::write_answer(answer), Durability::kLazy));
+      write_file(job.logs / "answer.json", answers::write_answer(answer), Durability::kLazy));
   return complaints;
 }
 
@@ -199,7 +199,7 @@ class SingleShot final : public Agent {
   explicit SingleShot(SingleShotTools tools) : tools_(std::move(tools)) {}
 
   Result<AgentReport> work(const AgentJob& job, std::stop_token cancel) override {
-    PROCTOR_TRY(const cvdp::SingleShotTask task, task_of(job.contract));
+    PROCTOR_TRY(const answers::SingleShotTask task, task_of(job.contract));
     if (job.method.call.model.empty()) return hand_in(job, task);
     const std::optional<std::chrono::milliseconds> time =
         job.start_program ? job.start_program() : job.wall;
@@ -222,30 +222,30 @@ class SingleShot final : public Agent {
   }
 
  private:
-  static Result<cvdp::SingleShotTask> task_of(const Contract& contract) {
+  static Result<answers::SingleShotTask> task_of(const Contract& contract) {
     const auto file =
         std::ranges::find(contract.files, contract.single_shot, &ReferencedFile::path);
     if (contract.single_shot.empty() || file == contract.files.end())
       return Error{Errc::kInvalid, "contract " + contract.id + " has no single_shot"};
-    Result<cvdp::SingleShotTask> task = cvdp::read_task(file->bytes);
+    Result<answers::SingleShotTask> task = answers::read_task(file->bytes);
     if (!task.ok()) return in_context(file->path, task.error());
     return task;
   }
 
-  static Result<AgentReport> hand_in(const AgentJob& job, const cvdp::SingleShotTask& task) {
+  static Result<AgentReport> hand_in(const AgentJob& job, const answers::SingleShotTask& task) {
     if (task.given.size() < job.replicate || job.replicate == 0)
       return Error{Errc::kInvalid, "no answer is given for sample " +
                                        std::to_string(job.replicate) + ", and no model is named"};
-    const cvdp::GivenAnswer& given = task.given[job.replicate - 1];
+    const answers::GivenAnswer& given = task.given[job.replicate - 1];
     if (const auto* patch =
-            std::get_if<cvdp::GivenPatch>(&given))  // the run's own says what it was
+            std::get_if<answers::GivenPatch>(&given))  // the run's own says what it was
       return hand_in_patch(job.workspace, "the given patch", patch->diff);
-    cvdp::AnsweredFiles answer;
-    if (const auto* files = std::get_if<cvdp::GivenFiles>(&given)) {
+    answers::AnsweredFiles answer;
+    if (const auto* files = std::get_if<answers::GivenFiles>(&given)) {
       answer.files = files->files;
     } else {
-      auto read = cvdp::files_of_reply(task, std::get<cvdp::GivenText>(given).text);
-      answer = read.ok() ? std::move(read).value() : cvdp::files_of_no_reply(task);
+      auto read = answers::files_of_reply(task, std::get<answers::GivenText>(given).text);
+      answer = read.ok() ? std::move(read).value() : answers::files_of_no_reply(task);
     }
     PROCTOR_TRY(const std::string refused, put_files(job, answer));
     PROCTOR_CHECK_OK(write_file(job.logs / "stderr", refused, Durability::kLazy));

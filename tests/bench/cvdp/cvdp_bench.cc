@@ -8,11 +8,10 @@
 
 #include "common/base/files.h"
 #include "common/base/subprocess.h"
-#include "common/cvdp/dataset.h"
-#include "common/cvdp/json_reader.h"
-#include "common/cvdp/json_writer.h"
-#include "common/cvdp/text_metrics.h"
-#include "common/cvdp/transform.h"
+#include "coordinator/cvdp/dataset/dataset.h"
+#include "coordinator/cvdp/dataset/transform.h"
+#include "coordinator/cvdp/pycompat/values.h"
+#include "coordinator/cvdp/report/text_metrics.h"
 
 using namespace proctor;
 using namespace proctor::cvdp;

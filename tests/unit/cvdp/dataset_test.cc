@@ -1,11 +1,11 @@
-#include "common/cvdp/dataset.h"
+#include "coordinator/cvdp/dataset/dataset.h"
 
 #include <doctest/doctest.h>
 
-#include "common/cvdp/dotenv.h"
-#include "common/cvdp/json_writer.h"
-#include "common/cvdp/record_yaml.h"
-#include "common/cvdp/yaml.h"
+#include "coordinator/cvdp/dataset/record_yaml.h"
+#include "coordinator/cvdp/pycompat/dotenv.h"
+#include "coordinator/cvdp/pycompat/values.h"
+#include "coordinator/cvdp/pycompat/yaml.h"
 #include "tests/unit/cvdp/shared_data.h"
 
 using namespace proctor;

@@ -1,14 +1,13 @@
 // Heavy records: references of repositories and patches for git.
-#include "common/cvdp/heavy.h"
+#include "coordinator/cvdp/dataset/heavy.h"
 
 #include <doctest/doctest.h>
 
 #include <set>
 
 #include "common/base/files.h"
-#include "common/cvdp/import.h"
-#include "common/cvdp/json_reader.h"
-#include "common/cvdp/json_writer.h"
+#include "coordinator/cvdp/dataset/import.h"
+#include "coordinator/cvdp/pycompat/values.h"
 #include "tests/unit/cvdp/shared_data.h"
 
 using namespace proctor;

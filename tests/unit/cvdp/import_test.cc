@@ -1,4 +1,4 @@
-#include "common/cvdp/import.h"
+#include "coordinator/cvdp/dataset/import.h"
 
 #include <doctest/doctest.h>
 

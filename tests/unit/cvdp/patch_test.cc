@@ -1,10 +1,10 @@
-#include "common/cvdp/patch.h"
+#include "coordinator/cvdp/dataset/patch.h"
 
 #include <doctest/doctest.h>
 
-#include "common/cvdp/agent_patch.h"
-#include "common/cvdp/python_diff.h"
-#include "common/cvdp/python_text.h"
+#include "coordinator/cvdp/dataset/agent_patch.h"
+#include "coordinator/cvdp/pycompat/python_diff.h"
+#include "coordinator/cvdp/pycompat/python_text.h"
 #include "tests/unit/cvdp/shared_data.h"
 
 using namespace proctor;

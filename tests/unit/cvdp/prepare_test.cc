@@ -1,10 +1,10 @@
-#include "common/cvdp/prepare.h"
+#include "coordinator/cvdp/dataset/prepare.h"
 
 #include <doctest/doctest.h>
 
 #include "common/base/digest.h"
-#include "common/cvdp/json_writer.h"
-#include "common/cvdp/yaml.h"
+#include "coordinator/cvdp/pycompat/values.h"
+#include "coordinator/cvdp/pycompat/yaml.h"
 #include "tests/unit/cvdp/shared_data.h"
 
 using namespace proctor;

@@ -1,4 +1,4 @@
-#include "common/cvdp/record.h"
+#include "coordinator/cvdp/dataset/record.h"
 
 #include <doctest/doctest.h>
 

@@ -1,11 +1,11 @@
-#include "common/cvdp/report.h"
+#include "coordinator/cvdp/report/report.h"
 
 #include <doctest/doctest.h>
 
-#include "common/cvdp/decimal.h"
-#include "common/cvdp/grid.h"
-#include "common/cvdp/json_writer.h"
-#include "common/cvdp/pass_k.h"
+#include "coordinator/cvdp/pycompat/decimal.h"
+#include "coordinator/cvdp/pycompat/values.h"
+#include "coordinator/cvdp/report/grid.h"
+#include "coordinator/cvdp/report/pass_k.h"
 #include "tests/unit/cvdp/shared_data.h"
 
 using namespace proctor;

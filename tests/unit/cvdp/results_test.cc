@@ -1,10 +1,10 @@
-#include "common/cvdp/results.h"
+#include "coordinator/cvdp/report/results.h"
 
 #include <doctest/doctest.h>
 
-#include "common/cvdp/dockerfile.h"
-#include "common/cvdp/json_writer.h"
-#include "common/cvdp/soundness.h"
+#include "coordinator/cvdp/dataset/dockerfile.h"
+#include "coordinator/cvdp/pycompat/values.h"
+#include "coordinator/cvdp/report/soundness.h"
 #include "tests/unit/cvdp/shared_data.h"
 
 using namespace proctor;

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "common/base/files.h"
-#include "common/cvdp/json_reader.h"
+#include "coordinator/cvdp/pycompat/values.h"
 #include "tests/support/paths.h"
 
 namespace proctor::cvdp::testing {

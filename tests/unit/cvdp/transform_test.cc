@@ -1,8 +1,8 @@
-#include "common/cvdp/transform.h"
+#include "coordinator/cvdp/dataset/transform.h"
 
 #include <doctest/doctest.h>
 
-#include "common/cvdp/json_writer.h"
+#include "coordinator/cvdp/pycompat/values.h"
 #include "tests/unit/cvdp/shared_data.h"
 
 using namespace proctor;

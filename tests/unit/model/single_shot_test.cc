@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include "common/answers/single_shot.h"
 #include "common/base/json.h"
-#include "common/cvdp/single_shot.h"
 #include "tests/support/fake_workspace.h"
 #include "worker/model/call_rules.h"
 #include "worker/model/model.h"
@@ -24,8 +24,8 @@ struct NoEngine final : SandboxEngine {
   Status clean_up(const std::set<std::string>&) override { return ok_status(); }
 };
 
-cvdp::SingleShotTask one_file() {
-  cvdp::SingleShotTask task;
+answers::SingleShotTask one_file() {
+  answers::SingleShotTask task;
   task.expected = {"rtl/a.sv"};
   task.system = "be good";
   task.user = "make it y";
@@ -55,8 +55,8 @@ struct Scene {
     contract.single_shot = "t/single-shot.json";
   }
   // The report, its program's end.
-  Result<AgentReport> work(const cvdp::SingleShotTask& task, std::uint32_t replicate = 1) {
-    contract.files = {{contract.single_shot, 0644, cvdp::write_task(task)}};
+  Result<AgentReport> work(const answers::SingleShotTask& task, std::uint32_t replicate = 1) {
+    contract.files = {{contract.single_shot, 0644, answers::write_task(task)}};
     AgentJob job{contract,     method,
                  workspace,    engine,
                  {},           "",
@@ -71,7 +71,7 @@ struct Scene {
                           }};
     return make_single_shot(std::move(tools))->work(job, stop.get_token());
   }
-  Result<AgentReport> ask(Script gateway, const cvdp::SingleShotTask& task = one_file()) {
+  Result<AgentReport> ask(Script gateway, const answers::SingleShotTask& task = one_file()) {
     script = std::move(gateway);
     access.backoff = 1ms;
     return work(task);
@@ -127,7 +127,7 @@ TEST_SUITE("single shot") {
 
   TEST_CASE("what cannot be read is asked again, and counts as an empty answer at last") {
     Scene scene;
-    cvdp::SingleShotTask two = one_file();
+    answers::SingleShotTask two = one_file();
     two.expected.push_back("rtl/b.sv");
     const auto report = scene.ask([](std::size_t) { return says("no braces"); }, two);
     REQUIRE(report.ok());
@@ -206,7 +206,7 @@ TEST_SUITE("single shot") {
 
   TEST_CASE("hostile answers change nothing outside") {
     Scene scene;
-    cvdp::SingleShotTask many = one_file();
+    answers::SingleShotTask many = one_file();
     many.expected.clear();
     const std::string answer = Json{
         {"code",
@@ -226,9 +226,9 @@ TEST_SUITE("single shot") {
   TEST_CASE("given answers are handed in by replicate and cost nothing") {
     Scene scene;
     scene.method.call.model.clear();
-    cvdp::SingleShotTask task = one_file();
-    task.given = {cvdp::GivenText{"```\nfirst\n```"}, cvdp::GivenFiles{{{"rtl/b.sv", "b"}}},
-                  cvdp::GivenPatch{"diff"}};
+    answers::SingleShotTask task = one_file();
+    task.given = {answers::GivenText{"```\nfirst\n```"}, answers::GivenFiles{{{"rtl/b.sv", "b"}}},
+                  answers::GivenPatch{"diff"}};
     REQUIRE(scene.work(task, 1).ok());
     CHECK(scene.workspace.files["rtl/a.sv"] == "\nfirst\n");
     REQUIRE(scene.work(task, 2).ok());
@@ -243,8 +243,8 @@ TEST_SUITE("single shot") {
 
   TEST_CASE("a judge's reply becomes a score, and what is none is asked again") {
     Scene scene;
-    cvdp::SingleShotTask judge = one_file();
-    judge.answer = cvdp::AnswerKind::kJudgement;
+    answers::SingleShotTask judge = one_file();
+    judge.answer = answers::AnswerKind::kJudgement;
     judge.expected.clear();
     const auto judged = [](std::size_t call) {
       return says(call == 0 ? "very good" : R"({"score": 1.7, "reasoning": "r"})");
@@ -267,11 +267,11 @@ TEST_SUITE("single shot") {
           Row{R"({"format": 1, "answer": "files", "given": [{"files": {"/a": "x"}}]})",
               "given[0].files"}}) {
       CAPTURE(row.text);
-      const auto read = cvdp::read_task(row.text);
+      const auto read = answers::read_task(row.text);
       REQUIRE_FALSE(read.ok());
       CHECK_MESSAGE(read.error().detail.find(row.why) != std::string::npos, read.error().detail);
     }
-    const auto back = cvdp::read_task(cvdp::write_task(one_file()));
+    const auto back = answers::read_task(answers::write_task(one_file()));
     REQUIRE(back.ok());
     CHECK(back->user == "make it y");
   }

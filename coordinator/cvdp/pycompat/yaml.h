@@ -1,0 +1,23 @@
+#pragma once
+// YAML as PyYAML reads (safe_load, YAML 1.1 scalars) and dumps it (sorted keys, block style, folded
+// at 80 columns, ASCII).  Reading is strict and bounded (common/contract/document.h): anchors,
+// aliases, tags and keys given twice are refused.  Pure; any thread.  Source: CVDP 4.3.
+#include <string>
+#include <string_view>
+
+#include "common/base/result.h"
+#include "coordinator/cvdp/pycompat/values.h"
+
+namespace proctor::cvdp {
+
+// kInvalid, with line and column.
+Result<Value> read_yaml(std::string_view text, const std::string& file);
+// The same of at most so many bytes, and as deep as a record may be.
+inline constexpr std::size_t kRecordBytes = std::size_t{256} << 20;
+Result<Value> read_yaml(std::string_view text, const std::string& file, std::size_t bytes_max);
+// What a plain scalar is: null, a truth value, a number, else text.
+Value plain_scalar(std::string_view text);
+// With a newline at the end.
+std::string write_yaml(const Value& value);
+
+}  // namespace proctor::cvdp

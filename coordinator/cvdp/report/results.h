@@ -1,0 +1,61 @@
+#pragma once
+// raw_result.json: what a problem's services ended as, in upstream's words, so that its tools and
+// people's scripts read it.  Pure; any thread.  Source: CVDP 5.4, 5.5, 9.1, 8.5.
+//
+// A result is the service's exit code, as upstream has it; 0 passes.  What upstream cannot tell
+// apart has a code and a message here: over time 1, out of memory 137, over its disk quota -9, no
+// verdict 1.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "coordinator/cvdp/dataset/record.h"
+
+namespace proctor::cvdp {
+
+// How the container of one service ended.
+struct ServiceEnd {
+  std::string
+      ended;  // exited, signalled, timed_out, memory, disk, cpu, cancelled, not_run (report.json)
+  int exit_code = 0;
+  std::uint64_t wall_ms = 0;
+  std::uint64_t timeout_ms = 0;
+  std::string why;
+};
+struct TestResult {
+  std::int64_t result = 1;
+  std::optional<std::string> log;  // its path
+  std::optional<std::string> error;
+  double seconds = 0;
+  std::optional<double> bleu{};
+  // By a model: its score, or none where it gave none.
+  struct Judged {
+    std::optional<double> score;
+  };
+  std::optional<Judged> judged{};
+};
+TestResult test_result(const ServiceEnd& end);
+
+// Its member of raw_result.json; `errors` is the sum of the results, as upstream's.
+Value item_json(std::string_view category, std::string_view difficulty,
+                const std::vector<TestResult>& tests);
+bool passes(const std::vector<TestResult>& tests);
+
+// A problem whose answer is text, as upstream's golden and no-patch runs score it without a judge:
+// BLEU and ROUGE of `answer` against the reference.  Nothing as the answer: one failed test.
+struct ScoredAnswer {
+  std::vector<TestResult> tests;  // without logs
+  std::vector<std::string> logs;  // what is in them, one each
+};
+// Upstream's reports count these as failed where no model judges, whatever their tests say.
+bool needs_judge(const Record& record);
+ScoredAnswer score_answer(const Record& record, const std::optional<std::string>& answer);
+// The same by a model's word.  An error: it gave no score, and why.
+ScoredAnswer judged_answer(const Record& record, const std::string& answer,
+                           const Result<Judgement>& judgement);
+// What a judge is told the problem was: upstream's order of members.
+std::string_view problem_of(const Record& record);
+
+}  // namespace proctor::cvdp

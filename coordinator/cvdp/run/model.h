@@ -1,0 +1,40 @@
+#pragma once
+// `proctor cvdp run --model ...`: single-shot models, prompts for elsewhere, answers from
+// elsewhere, and a model as judge.  Private to the program.  Source: CVDP 2.1, 8.1, 8.6;
+// docs/cvdp.md.
+#include <string>
+#include <vector>
+
+#include "coordinator/cvdp/run/run_work.h"
+
+namespace proctor::cli {
+
+struct ModelFlags {
+  std::string model;           // a name, local_export or local_import
+  std::string responses_file;  // of the last two
+  std::string answers;         // a file or a prefix to replay
+  std::string judge;           // a model
+  std::string url, key_variable, key_file, models_file;
+  std::vector<std::string> program;
+  std::string provider;
+  std::uint32_t retries = 3;  // upstream's: beside the first call
+  std::uint64_t max_output_tokens = 16'384;
+  std::uint64_t timeout_seconds = 60;
+};
+
+void add_model_flags(Command command, ModelFlags& flags);
+// Nothing: no model is named.  Its file of answers is read here.
+Result<std::optional<CvdpMode>> model_mode(const ModelFlags& flags, const CvdpPlan& plan);
+// Which of them do not go together.  kInvalid.
+Status check_models(const ModelFlags& flags);
+// How models are reached and who judges, into the plan.  `agents`: the model of an agent's gateway;
+// empty: it has none.
+Status take_models(const ModelFlags& flags, const std::vector<GatewayModel>& agents,
+                   CvdpPlan& plan);
+
+inline constexpr const char* kLocalExport = "local_export";
+inline constexpr const char* kLocalImport = "local_import";
+// {"id", "prompt", "system", "user"} a line.  The problems that no model is asked about are told.
+Result<int> export_prompts(const CvdpPlan& plan, const std::string& file);
+
+}  // namespace proctor::cli

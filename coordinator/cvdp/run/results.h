@@ -1,0 +1,67 @@
+#pragma once
+// What the runs of a campaign of CVDP problems left as evidence, as upstream's results: one
+// raw_result.json a sample, and reports/<number>[_<service>].txt with what each service said.
+// Only reports that the journal vouches for count.  Private to the program.
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "coordinator/aggregate/report.h"
+#include "coordinator/cli/campaign_files.h"
+#include "coordinator/cvdp/dataset/compose.h"
+#include "coordinator/cvdp/dataset/import.h"
+#include "coordinator/cvdp/report/results.h"
+#include "coordinator/cvdp/run/campaign.h"
+
+namespace proctor::cli {
+
+struct SampleRequest {
+  std::string method;           // of the campaign
+  std::uint32_t replicate = 1;  // which run of it
+  std::uint32_t sample = 1;     // as the prefix counts it
+  bool golden = false;          // the reference answers stand for the candidate's
+  fs::path folder;              // upstream's prefix
+  bool agent = false;           // what it said and changed is shown too
+  // Of problems that were run outside the campaign; null: there are none.
+  const std::map<std::string, std::vector<cvdp::TestResult>>* harness = nullptr;
+  bool single_shot = false;  // what it answered is
+  // What a judge said, by judge_name(); empty: nobody was asked.
+  const std::map<std::string, Result<cvdp::Judgement>>* judgements = nullptr;
+};
+struct SampleResults {
+  cvdp::Value raw;                                // raw_result.json
+  std::map<std::string, bool> passed;             // by problem id; one without a verdict has none
+  std::map<std::string, std::string> no_verdict;  // id -> why
+  std::string responses;                          // prompt_response.jsonl, of single-shot methods
+
+  // Those of other problems, of the same sample.
+  void take(SampleResults more);
+  // raw_result.json, indented as write_json() has it, and the responses.
+  Status write(const fs::path& folder, bool with_responses, int indent) const;
+};
+
+// Of the log of one service of a problem that has so many, without its extension.
+std::string service_log_name(std::uint64_t issue, const std::string& service, std::size_t services);
+
+class ResultGatherer {
+ public:
+  // Outlived by all it is given; `frozen` and `report` may be null: no problem could be run.
+  ResultGatherer(const ImportOptions& dataset, const std::vector<Imported::LeftOut>& left_out,
+                 const FrozenCampaign* frozen, const CampaignReport* report);
+  // Writes the logs.
+  Result<SampleResults> gather(const SampleRequest& request) const;
+  // The answers in words that a judge is to be asked about.
+  Result<std::vector<cvdp::JudgeCase>> judge_cases(const SampleRequest& request) const;
+
+ private:
+  class Sample;
+  bool is_heavy(const cvdp::Record& record) const;
+  Status each(const std::function<Status(const cvdp::Record&)>& visit) const;
+  const ImportOptions& dataset_;
+  const FrozenCampaign* frozen_;
+  std::map<std::string, const RunRecord*> runs_;              // by name
+  std::map<std::string, const Imported::LeftOut*> left_out_;  // by problem id
+};
+
+}  // namespace proctor::cli

@@ -87,10 +87,10 @@ endfunction()
 string(REPLACE "gnu" "musl" PROCTOR_MUSL "${CMAKE_LIBRARY_ARCHITECTURE}")
 find_file(PROCTOR_MUSL_SPECS musl-gcc.specs PATHS "/usr/lib/${PROCTOR_MUSL}" NO_DEFAULT_PATH)
 
-# proctor_carried_program(ROOM PROGRAM SOURCE HEADER FUNCTION [MUSL])
-# A small static program that ROOM carries inside itself: FUNCTION, declared in HEADER, gives its bytes.
+# proctor_carried_program(ROOM PROGRAM SOURCE FUNCTION [MUSL])
+# A small static program that ROOM carries inside itself: proctor::FUNCTION gives its bytes.
 # MUSL: it needs C's headers only, and is linked with musl where that is.
-function(proctor_carried_program room program source header function)
+function(proctor_carried_program room program source function)
   add_executable(${program} ${source})
   if(NOT PROCTOR_SANITIZE)  # a sanitizer cannot be linked into a static program
     target_link_libraries(${program} PRIVATE proctor_flags)

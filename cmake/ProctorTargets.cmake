@@ -6,8 +6,7 @@ function(proctor_room name)
   cmake_parse_arguments(ROOM "" "" "SOURCES;HEADERS;LINK;PRIVATE_LINK" ${ARGN})
   add_library(${name} STATIC ${ROOM_SOURCES})
   target_sources(${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${ROOM_HEADERS})
-  set_target_properties(${name} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON
-    UNITY_BUILD ${PROCTOR_UNITY} UNITY_BUILD_BATCH_SIZE ${PROCTOR_UNITY_BATCH})
+  set_target_properties(${name} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
   target_link_libraries(${name} PUBLIC proctor_flags ${ROOM_LINK} PRIVATE ${ROOM_PRIVATE_LINK})
 endfunction()
 
@@ -87,10 +86,10 @@ endfunction()
 string(REPLACE "gnu" "musl" PROCTOR_MUSL "${CMAKE_LIBRARY_ARCHITECTURE}")
 find_file(PROCTOR_MUSL_SPECS musl-gcc.specs PATHS "/usr/lib/${PROCTOR_MUSL}" NO_DEFAULT_PATH)
 
-# proctor_carried_program(ROOM PROGRAM SOURCE HEADER FUNCTION [MUSL])
-# A small static program that ROOM carries inside itself: FUNCTION, declared in HEADER, gives its bytes.
+# proctor_carried_program(ROOM PROGRAM SOURCE FUNCTION [MUSL])
+# A small static program that ROOM carries inside itself: proctor::FUNCTION gives its bytes.
 # MUSL: it needs C's headers only, and is linked with musl where that is.
-function(proctor_carried_program room program source header function)
+function(proctor_carried_program room program source function)
   add_executable(${program} ${source})
   if(NOT PROCTOR_SANITIZE)  # a sanitizer cannot be linked into a static program
     target_link_libraries(${program} PRIVATE proctor_flags)
@@ -107,7 +106,7 @@ function(proctor_carried_program room program source header function)
   set(file ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${program})
   set(carrier ${CMAKE_CURRENT_BINARY_DIR}/${program}.cc)
   configure_file(${PROJECT_SOURCE_DIR}/cmake/carried_program.cc.in ${carrier} @ONLY)
-  set_source_files_properties(${carrier} PROPERTIES OBJECT_DEPENDS ${file} SKIP_UNITY_BUILD_INCLUSION ON)
+  set_source_files_properties(${carrier} PROPERTIES OBJECT_DEPENDS ${file})
   target_sources(${room} PRIVATE ${carrier})
   add_dependencies(${room} ${program})
 endfunction()

@@ -25,26 +25,26 @@ bool is_forbidden(char c, Format format) {
          (byte == 0x7F && format == Format::kYaml);
 }
 
-std::optional<Refusal> check_bytes(std::string_view text, Format format,
-                                   const DocumentBounds& bounds) {
+std::optional<SyntaxError> check_bytes(std::string_view text, Format format,
+                                       const DocumentBounds& bounds) {
   if (bounds.bytes_max < text.size())
-    return Refusal{
+    return SyntaxError{
         {}, std::to_string(text.size()) + " bytes", "at most " + std::to_string(bounds.bytes_max)};
   const auto bad = std::ranges::find_if(text, [&](char c) { return is_forbidden(c, format); });
   if (bad != text.end()) {
     const auto at = static_cast<std::size_t>(bad - text.begin());
-    return Refusal{mark_of(text.substr(0, at)), "the byte " + printable(text.substr(at, 1)),
-                   "text without control characters"};
+    return SyntaxError{mark_of(text.substr(0, at)), "the byte " + printable(text.substr(at, 1)),
+                       "text without control characters"};
   }
   if (is_utf8(text)) return std::nullopt;
   // Name the first line that is broken: a sequence never spans a line feed.
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size() - 1) + 1;
     if (!is_utf8(text.substr(begin, end - begin)))
-      return Refusal{mark_of(text.substr(0, begin)), "bytes that are not UTF-8", "UTF-8 text"};
+      return SyntaxError{mark_of(text.substr(0, begin)), "bytes that are not UTF-8", "UTF-8 text"};
     begin = end;
   }
-  return Refusal{{}, "bytes that are not UTF-8", "UTF-8 text"};
+  return SyntaxError{{}, "bytes that are not UTF-8", "UTF-8 text"};
 }
 
 }  // namespace
@@ -56,7 +56,7 @@ const Node* Node::find(std::string_view key) const {
 
 std::optional<Document> read_document(std::string_view text, Format format, std::string file,
                                       Diagnostics& out, const DocumentBounds& bounds) {
-  const auto refuse = [&](Refusal r) {
+  const auto refuse = [&](SyntaxError r) {
     out.add({file, r.at, "", std::move(r.found), std::move(r.expected), ""});
     return std::nullopt;
   };

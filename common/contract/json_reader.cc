@@ -10,7 +10,7 @@
 namespace proctor {
 namespace {
 
-using Answer = std::optional<Refusal>;
+using Answer = std::optional<SyntaxError>;
 
 void append_utf8(std::string& out, std::uint32_t cp) {
   const auto byte = [&](std::uint32_t b) {
@@ -63,7 +63,7 @@ class Reader {
   Answer unexpected(std::string expected) const {
     const std::string found =
         rest_.empty() ? "the end of the file" : "\"" + printable(rest_.substr(0, 1)) + "\"";
-    return Refusal{at_, found, std::move(expected)};
+    return SyntaxError{at_, found, std::move(expected)};
   }
 
   // Recursion is bounded: the builder refuses the first level too many.
@@ -169,7 +169,7 @@ class Reader {
       skip(n);
       if (accept('"')) return builder_.scalar(begin, std::move(out), true);
       if (rest_.empty() || rest_.front() != '\\') return unexpected("\" at the end of the text");
-      if (!escape(out)) return Refusal{at_, "a broken escape", "a JSON escape"};
+      if (!escape(out)) return SyntaxError{at_, "a broken escape", "a JSON escape"};
     }
   }
 
@@ -216,7 +216,7 @@ class Reader {
 
 }  // namespace
 
-std::optional<Refusal> read_json(std::string_view text, TreeBuilder& builder) {
+std::optional<SyntaxError> read_json(std::string_view text, TreeBuilder& builder) {
   return Reader(text, builder).document();
 }
 

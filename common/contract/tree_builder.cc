@@ -11,14 +11,14 @@ bool TreeBuilder::wants_key() const {
 
 TreeBuilder::Answer TreeBuilder::count(Mark at) {
   if (bounds_.nodes_max < ++nodes_)
-    return Refusal{at, "more than " + std::to_string(bounds_.nodes_max) + " values",
-                   "at most that many in one file"};
+    return SyntaxError{at, "more than " + std::to_string(bounds_.nodes_max) + " values",
+                       "at most that many in one file"};
   return std::nullopt;
 }
 
 TreeBuilder::Answer TreeBuilder::null(Mark at) {
   if (auto r = count(at)) return r;
-  if (wants_key()) return Refusal{at, "an empty key", "a text as key"};
+  if (wants_key()) return SyntaxError{at, "an empty key", "a text as key"};
   Node node;
   node.at = at;
   // yaml-cpp places the nothing after "key:" at the next token, which is elsewhere.
@@ -32,8 +32,8 @@ TreeBuilder::Answer TreeBuilder::scalar(Mark at, std::string text, bool quoted) 
   if (auto r = count(at)) return r;
   // An escape in a quoted text can still spell a NUL.
   if (text.find('\0') != std::string::npos)
-    return Refusal{at, "a NUL character", "text without NUL"};
-  if (!is_utf8(text)) return Refusal{at, "an escape that is not a character", "Unicode text"};
+    return SyntaxError{at, "a NUL character", "text without NUL"};
+  if (!is_utf8(text)) return SyntaxError{at, "an escape that is not a character", "Unicode text"};
   if (wants_key()) return take_key(at, std::move(text));
   Node node;
   node.kind = Node::Kind::kScalar;
@@ -59,10 +59,10 @@ TreeBuilder::Answer TreeBuilder::take_key(Mark at, std::string text) {
 
 TreeBuilder::Answer TreeBuilder::begin(Node::Kind kind, Mark at) {
   if (auto r = count(at)) return r;
-  if (wants_key()) return Refusal{at, "a list or mapping as key", "a text as key"};
+  if (wants_key()) return SyntaxError{at, "a list or mapping as key", "a text as key"};
   if (bounds_.depth_max <= stack_.size())
-    return Refusal{at, "more than " + std::to_string(bounds_.depth_max) + " levels of nesting",
-                   "fewer"};
+    return SyntaxError{at, "more than " + std::to_string(bounds_.depth_max) + " levels of nesting",
+                       "fewer"};
   Frame frame;
   frame.node.kind = kind;
   frame.node.at = at;

@@ -10,7 +10,7 @@
 
 namespace proctor {
 
-struct Refusal {
+struct SyntaxError {
   Mark at;
   std::string found;
   std::string expected;
@@ -18,7 +18,7 @@ struct Refusal {
 
 class TreeBuilder {
  public:
-  using Answer = std::optional<Refusal>;
+  using Answer = std::optional<SyntaxError>;
   TreeBuilder(const DocumentBounds& bounds, std::string file, Diagnostics& out)
       : bounds_(bounds), file_(std::move(file)), out_(out) {}
 
@@ -52,7 +52,7 @@ class TreeBuilder {
 };
 
 // The two readers.  A refusal is the text's first syntax error.
-std::optional<Refusal> read_yaml(std::string_view text, TreeBuilder& builder);
-std::optional<Refusal> read_json(std::string_view text, TreeBuilder& builder);
+std::optional<SyntaxError> read_yaml(std::string_view text, TreeBuilder& builder);
+std::optional<SyntaxError> read_json(std::string_view text, TreeBuilder& builder);
 
 }  // namespace proctor

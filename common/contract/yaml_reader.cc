@@ -17,7 +17,7 @@ namespace {
 
 // The only way to stop yaml-cpp in the middle is to throw through it; caught below.
 struct Stop {
-  Refusal refusal;
+  SyntaxError refusal;
 };
 
 Mark mark_of(const YAML::Mark& m) {
@@ -85,7 +85,7 @@ class Handler : public YAML::EventHandler {
 // yaml-cpp scans a whole nest of flow brackets before its first event, because any bracket may turn
 // out to be a key: 4 MiB of '[' cost it 2 s and 900 MB before the depth could be refused.  So the
 // brackets are counted beforehand, in texts and comments too: no person leaves this many open.
-std::optional<Refusal> refuse_open_brackets(std::string_view text) {
+std::optional<SyntaxError> refuse_open_brackets(std::string_view text) {
   constexpr std::size_t kOpenMax = 10'000;
   std::size_t open = 0;
   std::uint32_t line = 1;
@@ -93,14 +93,14 @@ std::optional<Refusal> refuse_open_brackets(std::string_view text) {
     if (c == '\n') ++line;
     if ((c == ']' || c == '}') && 0 < open) --open;
     if ((c == '[' || c == '{') && kOpenMax < ++open)
-      return Refusal{{line, 1}, "more than 10000 open brackets", "fewer levels of nesting"};
+      return SyntaxError{{line, 1}, "more than 10000 open brackets", "fewer levels of nesting"};
   }
   return std::nullopt;
 }
 
 }  // namespace
 
-std::optional<Refusal> read_yaml(std::string_view text, TreeBuilder& builder) {
+std::optional<SyntaxError> read_yaml(std::string_view text, TreeBuilder& builder) {
   if (auto r = refuse_open_brackets(text)) return r;
   try {
     std::istringstream in{std::string(text)};
@@ -111,9 +111,9 @@ std::optional<Refusal> read_yaml(std::string_view text, TreeBuilder& builder) {
   } catch (const Stop& stop) {
     return stop.refusal;
   } catch (const YAML::Exception& e) {
-    return Refusal{mark_of(e.mark), "broken YAML (" + printable(e.msg) + ")", "YAML 1.2"};
+    return SyntaxError{mark_of(e.mark), "broken YAML (" + printable(e.msg) + ")", "YAML 1.2"};
   } catch (const std::exception& e) {
-    return Refusal{{}, "broken YAML (" + printable(e.what()) + ")", "YAML 1.2"};
+    return SyntaxError{{}, "broken YAML (" + printable(e.what()) + ")", "YAML 1.2"};
   }
   return std::nullopt;
 }

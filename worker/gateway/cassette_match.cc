@@ -105,7 +105,8 @@ std::string shown(const std::string& text, std::size_t from) {
   return out;
 }
 
-Difference difference(std::string pointer, const std::string& ours, const std::string& theirs) {
+RequestDifference difference(std::string pointer, const std::string& ours,
+                             const std::string& theirs) {
   const std::size_t shorter = std::min(ours.size(), theirs.size());
   const auto end = ours.begin() + static_cast<std::ptrdiff_t>(shorter);
   const auto differs = std::mismatch(ours.begin(), end, theirs.begin());
@@ -125,7 +126,8 @@ class Walk {
   Walk(const JsonText& ours, const JsonText& theirs, RequestForm form)
       : ours_(ours), theirs_(theirs), form_(form) {}
 
-  std::optional<Difference> at(const std::string& pointer, JsonSpan a, JsonSpan b, bool top) {
+  std::optional<RequestDifference> at(const std::string& pointer, JsonSpan a, JsonSpan b,
+                                      bool top) {
     const std::string x = written(ours_, a, top, form_), y = written(theirs_, b, top, form_);
     if (x == y) return std::nullopt;
     if (ours_.kind(a) == '{' && theirs_.kind(b) == '{') {
@@ -137,8 +139,8 @@ class Walk {
   }
 
  private:
-  std::optional<Difference> in_objects(const std::string& pointer, JsonSpan a, JsonSpan b,
-                                       bool top) {
+  std::optional<RequestDifference> in_objects(const std::string& pointer, JsonSpan a, JsonSpan b,
+                                              bool top) {
     const auto x = members_of(ours_, a, top), y = members_of(theirs_, b, top);
     if (!x || !y) return std::nullopt;
     std::set<std::string> keys;
@@ -147,19 +149,19 @@ class Walk {
     for (const std::string& key : keys) {
       const JsonMember *p = find_member(*x, key), *q = find_member(*y, key);
       const std::string where = pointer + escaped(key);
-      if (p == nullptr) return Difference{where, "(absent)", alone(theirs_, q->value)};
-      if (q == nullptr) return Difference{where, alone(ours_, p->value), "(absent)"};
+      if (p == nullptr) return RequestDifference{where, "(absent)", alone(theirs_, q->value)};
+      if (q == nullptr) return RequestDifference{where, alone(ours_, p->value), "(absent)"};
       if (auto found = at(where, p->value, q->value, false)) return found;
     }
     return std::nullopt;
   }
-  std::optional<Difference> in_lists(const std::string& pointer, JsonSpan a, JsonSpan b) {
+  std::optional<RequestDifference> in_lists(const std::string& pointer, JsonSpan a, JsonSpan b) {
     const auto x = ours_.elements(a), y = theirs_.elements(b);
     if (!x.ok() || !y.ok()) return std::nullopt;
     for (std::size_t i = 0; i < std::max(x->size(), y->size()); ++i) {
       const std::string where = pointer + "/" + std::to_string(i);
-      if (x->size() <= i) return Difference{where, "(absent)", alone(theirs_, (*y)[i])};
-      if (y->size() <= i) return Difference{where, alone(ours_, (*x)[i]), "(absent)"};
+      if (x->size() <= i) return RequestDifference{where, "(absent)", alone(theirs_, (*y)[i])};
+      if (y->size() <= i) return RequestDifference{where, alone(ours_, (*x)[i]), "(absent)"};
       if (auto found = at(where, (*x)[i], (*y)[i], false)) return found;
     }
     return std::nullopt;
@@ -180,8 +182,8 @@ std::string canonical_request(std::string_view body, RequestForm form) {
   return written(*text, text->root(), true, form);
 }
 
-std::optional<Difference> first_difference(std::string_view ours, std::string_view theirs,
-                                           RequestForm form) {
+std::optional<RequestDifference> first_difference(std::string_view ours, std::string_view theirs,
+                                                  RequestForm form) {
   const auto a = JsonText::read(ours), b = JsonText::read(theirs);
   if (!a.ok() || !b.ok()) {
     if (ours == theirs) return std::nullopt;

@@ -19,12 +19,12 @@ enum class RequestForm {
 // stream_options, and cache_control wherever it is.  Empty: no JSON object.
 std::string canonical_request(std::string_view body, RequestForm form = RequestForm::kPlain);
 
-struct Difference {
+struct RequestDifference {
   std::string pointer;       // RFC 6901: "/messages/3/content"
   std::string ours, theirs;  // from a little before the first byte that differs, at most 200 bytes
 };
 // The first place, in the order of the canonical form, at which the two differ in that form.
-std::optional<Difference> first_difference(std::string_view ours, std::string_view theirs,
-                                           RequestForm form = RequestForm::kPlain);
+std::optional<RequestDifference> first_difference(std::string_view ours, std::string_view theirs,
+                                                  RequestForm form = RequestForm::kPlain);
 
 }  // namespace proctor

@@ -315,7 +315,7 @@ GatewaySession::GatewaySession(std::unique_ptr<Impl> impl) : impl_(std::move(imp
 Result<std::unique_ptr<GatewaySession>> GatewaySession::open(const fs::path& dir,
                                                              GatewayOptions options,
                                                              GatewayHooks hooks,
-                                                             UpstreamPool& pool) {
+                                                             ProviderPool& pool) {
   PROCTOR_TRY(UniqueFd listener,
               listen_in(dir, static_cast<int>(options.bounds.connections), "gateway"));
   UniqueFd closing(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

@@ -26,8 +26,8 @@
 #include "common/score/model_lack.h"
 #include "common/trace/cassette.h"
 #include "worker/core/run_meter.h"
+#include "worker/gateway/provider_connection.h"
 #include "worker/gateway/redactor.h"
-#include "worker/gateway/upstream.h"
 
 namespace proctor {
 
@@ -101,7 +101,7 @@ class GatewaySession {
  public:
   // Makes `dir`/socket; `dir` exists and has none.  `pool` outlives the session.
   static Result<std::unique_ptr<GatewaySession>> open(const fs::path& dir, GatewayOptions options,
-                                                      GatewayHooks hooks, UpstreamPool& pool);
+                                                      GatewayHooks hooks, ProviderPool& pool);
   GatewaySession(const GatewaySession&) = delete;
   GatewaySession& operator=(const GatewaySession&) = delete;
   ~GatewaySession();  // close()

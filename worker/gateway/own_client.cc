@@ -13,10 +13,10 @@ namespace proctor {
 namespace {
 
 // Waits in slices, so that whoever asks can be told to leave.
-class PatientUpstream final : public Upstream {
+class PatientConnection final : public ProviderConnection {
  public:
-  PatientUpstream(UniqueFd fd, const std::function<bool()>& over)
-      : inner_(plain_upstream(std::move(fd))), over_(over) {}
+  PatientConnection(UniqueFd fd, const std::function<bool()>& over)
+      : inner_(plain_connection(std::move(fd))), over_(over) {}
   bool write(std::string_view bytes, int stop, SteadyClock::time_point until) override {
     return inner_->write(bytes, stop, until);
   }
@@ -33,7 +33,7 @@ class PatientUpstream final : public Upstream {
   bool is_quiet() const override { return inner_->is_quiet(); }
 
  private:
-  std::unique_ptr<Upstream> inner_;
+  std::unique_ptr<ProviderConnection> inner_;
   const std::function<bool()>& over_;
 };
 
@@ -52,7 +52,7 @@ OwnFailure failure_of(int status) {
 Result<OwnReply> ask_gateway(const fs::path& dir, const Secret& token, ModelApi api,
                              std::string_view body, const std::function<bool()>& over) {
   PROCTOR_TRY(UniqueFd fd, connect_in(dir, "gateway"));
-  PatientUpstream upstream(std::move(fd), over);
+  PatientConnection connection(std::move(fd), over);
   constexpr std::chrono::hours kWhole{48};  // `over` is asked meanwhile
   const auto until = SteadyClock::now() + kWhole;
   const bool messages = api == ModelApi::kMessages;
@@ -62,8 +62,8 @@ Result<OwnReply> ask_gateway(const fs::path& dir, const Secret& token, ModelApi 
           "\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: " +
           std::to_string(body.size()) + "\r\n\r\n";
   // What is not taken whole has been refused already: the answer says why.
-  (void)(upstream.write(head, -1, until) && upstream.write(body, -1, until));
-  ProviderAnswer answer(upstream, -1);
+  (void)(connection.write(head, -1, until) && connection.write(body, -1, until));
+  ProviderAnswer answer(connection, -1);
   OwnReply out;
   if (!answer.read_head(until) || !answer.read_all(out.body, kAnswerBytes, until)) {
     if (over()) return Error{Errc::kUnavailable, "the run's gateway: " + answer.why()};

@@ -11,20 +11,20 @@ ProviderAnswer::More ProviderAnswer::broken(std::string why) {
 }
 
 bool ProviderAnswer::fill(SteadyClock::time_point until, More& how) {
-  switch (upstream_.read(bytes_, stop_, until)) {
-    case Upstream::Read::kBytes:
+  switch (connection_.read(bytes_, stop_, until)) {
+    case ProviderConnection::Read::kBytes:
       return true;
-    case Upstream::Read::kTime:
+    case ProviderConnection::Read::kTime:
       why_ = "the provider sent nothing in time";
       how = More::kTime;
       return false;
-    case Upstream::Read::kEnd:
+    case ProviderConnection::Read::kEnd:
       how = broken("the provider closed the connection");
       return false;
-    case Upstream::Read::kBroken:
+    case ProviderConnection::Read::kBroken:
       how = broken("the connection to the provider broke");
       return false;
-    case Upstream::Read::kStopped:
+    case ProviderConnection::Read::kStopped:
       how = broken("the run ended");
       return false;
   }

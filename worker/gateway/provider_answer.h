@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "worker/gateway/http_gate.h"
-#include "worker/gateway/upstream.h"
+#include "worker/gateway/provider_connection.h"
 
 namespace proctor {
 
@@ -16,7 +16,7 @@ inline constexpr std::size_t kAnswerBytes = std::size_t{64} << 20;
 
 class ProviderAnswer {
  public:
-  ProviderAnswer(Upstream& upstream, int stop) : upstream_(upstream), stop_(stop) {}
+  ProviderAnswer(ProviderConnection& connection, int stop) : connection_(connection), stop_(stop) {}
 
   // False: no answer; why() says so.
   bool read_head(SteadyClock::time_point until);
@@ -34,7 +34,7 @@ class ProviderAnswer {
  private:
   bool fill(SteadyClock::time_point until, More& how);
   More broken(std::string why);
-  Upstream& upstream_;
+  ProviderConnection& connection_;
   int stop_;
   AnswerHead head_;
   ChunkReader chunks_;

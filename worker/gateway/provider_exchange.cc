@@ -10,7 +10,7 @@
 #include "worker/gateway/key_question.h"
 #include "worker/gateway/provider_answer.h"
 #include "worker/gateway/provider_request.h"
-#include "worker/gateway/replay_upstream.h"
+#include "worker/gateway/replay_connection.h"
 #include "worker/gateway/stream_relay.h"
 #include "worker/gateway/wire_io.h"
 
@@ -79,8 +79,8 @@ class Exchange {
     play(*hit.call);
   }
   void play(const CassetteCall& call) {
-    ReplayUpstream upstream(call);
-    ProviderAnswer answer(upstream, shared_.cut.get());
+    ReplayConnection connection(call);
+    ProviderAnswer answer(connection, shared_.cut.get());
     const auto total = began_ + access_.total;
     if (!answer.read_head(total)) return fail(answer.why());
     r_.status = answer.head().status;
@@ -104,12 +104,12 @@ class Exchange {
     if (player_ != nullptr) return replay();
     if (!access_.program.empty()) return ask_program(sent);
     const Result<Secret> key = model_key(access_);
-    const Result<UpstreamPlace> place = upstream_place(access_.url);
+    const Result<ProviderPlace> place = provider_place(access_.url);
     if (!key.ok() || !place.ok()) {
       r_.why = key.ok() ? place.error().detail : key.error().detail;
       r_.unasked = true;
       settle_(machine_.failed());
-      refuse_upstream("the operator's key of this model cannot be had");
+      refuse_provider("the operator's key of this model cannot be had");
       return;
     }
     // In one piece: a provider is not woken twice.
@@ -119,26 +119,26 @@ class Exchange {
     bool fresh = false;
     for (;;) {
       ++r_.tries;
-      auto upstream = fresh ? shared_.pool.connect(access_, shared_.cut.get(), connect_until())
-                            : shared_.pool.take(access_, shared_.cut.get(), connect_until());
-      if (!upstream.ok()) return fail(upstream.error().detail);
+      auto connection = fresh ? shared_.pool.connect(access_, shared_.cut.get(), connect_until())
+                              : shared_.pool.take(access_, shared_.cut.get(), connect_until());
+      if (!connection.ok()) return fail(connection.error().detail);
       machine_.sending();
       const auto send_until = std::min(total, SteadyClock::now() + access_.first_byte);
-      if (!(*upstream)->write(sent, shared_.cut.get(), send_until)) {
+      if (!(*connection)->write(sent, shared_.cut.get(), send_until)) {
         if (fresh) return fail("the connection to the provider broke");
         fresh = true;  // one that was kept may have been half dead
         machine_.again();
         continue;
       }
       machine_.sent();
-      ProviderAnswer answer(**upstream, shared_.cut.get());
+      ProviderAnswer answer(**connection, shared_.cut.get());
       if (!answer.read_head(std::min(total, SteadyClock::now() + access_.first_byte)))
         return fail(answer.why());
       r_.first_byte_us = micros_since(began_);
       r_.status = answer.head().status;
       machine_.answered(r_.status);
       relay(answer, key->reveal(), total);
-      if (answer.is_reusable()) shared_.pool.give_back(access_, std::move(upstream).value());
+      if (answer.is_reusable()) shared_.pool.give_back(access_, std::move(connection).value());
       return;
     }
   }
@@ -152,7 +152,7 @@ class Exchange {
     settle_(machine_.failed());
     reply_.end();
   }
-  void refuse_upstream(const char* why) {
+  void refuse_provider(const char* why) {
     Refusal no{Cause::kFinal, why};
     no.code = "upstream_refused";
     shared_.say_final(no);
@@ -203,7 +203,7 @@ class Exchange {
                      const std::string& key) {
     constexpr int kServer = 500;
     if (is_key_refusal(head.status) && is_key_refused())
-      return refuse_upstream("the provider does not take the operator's key or account");
+      return refuse_provider("the provider does not take the operator's key or account");
     OwnAnswer out{head.status, {}, body, false};
     if (!ok) {
       if (kServer <= head.status) r_.why = "status " + std::to_string(head.status);

@@ -5,14 +5,14 @@
 #include <string>
 
 #include "worker/gateway/call_record.h"
-#include "worker/gateway/upstream.h"
+#include "worker/gateway/provider_connection.h"
 
 namespace proctor {
 
 class ProviderPass {
  public:
   // All outlive it; `run` is only told from others.
-  ProviderPass(UpstreamPool& pool, const ModelAccess& access, ProviderStreak::Run run)
+  ProviderPass(ProviderPool& pool, const ModelAccess& access, ProviderStreak::Run run)
       : pool_(pool), access_(access), run_(run) {}
   ProviderPass(const ProviderPass&) = delete;
   ProviderPass& operator=(const ProviderPass&) = delete;
@@ -30,7 +30,7 @@ class ProviderPass {
   void end(const CallRecord& call, bool cut, bool floods);
 
  private:
-  UpstreamPool& pool_;
+  ProviderPool& pool_;
   const ModelAccess& access_;
   const ProviderStreak::Run run_;
   bool begun_ = false, probe_ = false;

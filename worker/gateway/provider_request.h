@@ -6,12 +6,12 @@
 #include "common/base/secret.h"
 #include "common/contract/models_file.h"
 #include "worker/gateway/http_gate.h"
-#include "worker/gateway/upstream.h"
+#include "worker/gateway/provider_connection.h"
 
 namespace proctor {
 
 struct ProviderRequest {
-  const UpstreamPlace& place;
+  const ProviderPlace& place;
   const Secret& key;
   ModelAuth auth;
   ModelApi api;

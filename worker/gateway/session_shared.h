@@ -27,7 +27,7 @@ struct GatewaySums {
 };
 
 struct GatewaySession::Shared {
-  Shared(GatewayOptions o, GatewayHooks h, UpstreamPool& p)
+  Shared(GatewayOptions o, GatewayHooks h, ProviderPool& p)
       : options(std::move(o)),
         hooks(std::move(h)),
         pool(p),
@@ -37,7 +37,7 @@ struct GatewaySession::Shared {
 
   const GatewayOptions options;
   const GatewayHooks hooks;
-  UpstreamPool& pool;
+  ProviderPool& pool;
   const LiteralRedactor own_token;
   SessionBreakers breakers;
   UniqueFd closing;  // readable when no further request is taken

@@ -42,7 +42,7 @@ wire::ResultMessage first_attempt() {
 // What an attempt has around its gateway.
 class Attempt {
  public:
-  Attempt(const fs::path& dir, const fs::path& key, std::uint16_t port, UpstreamPool& pool)
+  Attempt(const fs::path& dir, const fs::path& key, std::uint16_t port, ProviderPool& pool)
       : book_(must(MeterBook::create(dir / "book", "bench", first_attempt()))),
         meter_(plan(), "task/method/r1", hooks_of_meter(), book_.get()),
         recorder_(must(RunRecorder::create(dir / "run"))) {
@@ -130,7 +130,7 @@ std::int64_t cpu_us() {
 
 void be_gateway(const Line& line, std::uint16_t provider_port) {
   const TempDir dir = must(TempDir::create("gateway-bench"));
-  UpstreamPool pool;
+  ProviderPool pool;
   Attempt attempt(dir.path(), write_key(dir.path()), provider_port, pool);
   line.say((dir.path() / "gw/socket").string());
   for (std::string asked; !(asked = line.hear()).empty();) {
@@ -148,7 +148,7 @@ void be_idle(const Line& line, std::size_t sessions) {
   constexpr std::uint16_t kNobody = 9;  // no call is made
   const TempDir dir = must(TempDir::create("gateway-bench"));
   const fs::path key = write_key(dir.path());
-  UpstreamPool pool;
+  ProviderPool pool;
   std::deque<Attempt> attempts;
   attempts.emplace_back(dir.path() / "first", key, kNobody, pool);  // what is there once
   const double before = resident_bytes();

@@ -286,7 +286,7 @@ class SessionScene {
   RunMeter meter_;
   std::vector<std::pair<std::string, Json>> events_;
   std::map<std::string, std::string> kept_;
-  UpstreamPool pool_;
+  ProviderPool pool_;
   std::unique_ptr<GatewaySession> session_;
 };
 

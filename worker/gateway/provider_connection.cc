@@ -1,4 +1,4 @@
-#include "worker/gateway/upstream.h"
+#include "worker/gateway/provider_connection.h"
 
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -50,9 +50,9 @@ bool is_quiet_fd(int fd) {
   return ::poll(&one, 1, 0) == 0;
 }
 
-class PlainUpstream final : public Upstream {
+class PlainConnection final : public ProviderConnection {
  public:
-  explicit PlainUpstream(UniqueFd fd) : fd_(std::move(fd)) {}
+  explicit PlainConnection(UniqueFd fd) : fd_(std::move(fd)) {}
   bool write(std::string_view bytes, int stop, SteadyClock::time_point until) override {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - SteadyClock::now());
     return write_all(fd_.get(), bytes, stop, left) == Wrote::kAll;
@@ -78,9 +78,9 @@ class PlainUpstream final : public Upstream {
   UniqueFd fd_;
 };
 
-class TlsUpstream final : public Upstream {
+class TlsConnection final : public ProviderConnection {
  public:
-  TlsUpstream(UniqueFd fd, Ssl ssl) : fd_(std::move(fd)), ssl_(std::move(ssl)) {}
+  TlsConnection(UniqueFd fd, Ssl ssl) : fd_(std::move(fd)), ssl_(std::move(ssl)) {}
 
   Status shake_hands(int stop, SteadyClock::time_point until) {
     ERR_clear_error();
@@ -174,7 +174,7 @@ Result<UniqueFd> connect_address(const IpAddress& address, std::uint16_t port, i
   return away("connect: " + std::string(std::strerror(error)));  // NOLINT(concurrency-mt-unsafe)
 }
 
-Result<UniqueFd> connect_place(const UpstreamPlace& place, int stop,
+Result<UniqueFd> connect_place(const ProviderPlace& place, int stop,
                                SteadyClock::time_point until) {
   std::vector<IpAddress> addresses;
   if (place.host.address) {
@@ -195,14 +195,14 @@ Result<UniqueFd> connect_place(const UpstreamPlace& place, int stop,
 
 }  // namespace
 
-std::unique_ptr<Upstream> plain_upstream(UniqueFd fd) {
-  return std::make_unique<PlainUpstream>(std::move(fd));
+std::unique_ptr<ProviderConnection> plain_connection(UniqueFd fd) {
+  return std::make_unique<PlainConnection>(std::move(fd));
 }
 
-Result<UpstreamPlace> upstream_place(std::string_view url) {
+Result<ProviderPlace> provider_place(std::string_view url) {
   constexpr std::uint16_t kHttp = 80, kHttps = 443;
   const Error wrong{Errc::kInvalid, "no URL of a provider: " + printable(url)};
-  UpstreamPlace out;
+  ProviderPlace out;
   out.tls = url.starts_with("https://");
   if (!out.tls && !url.starts_with("http://")) return wrong;
   url.remove_prefix(out.tls ? 8 : 7);
@@ -225,14 +225,14 @@ Result<UpstreamPlace> upstream_place(std::string_view url) {
   return out;
 }
 
-struct UpstreamPool::Tls {
+struct ProviderPool::Tls {
   Context context;
 };
 
-UpstreamPool::UpstreamPool(ProviderStreak::Rule rule) : rule_(rule) {}
-UpstreamPool::~UpstreamPool() = default;
+ProviderPool::ProviderPool(ProviderStreak::Rule rule) : rule_(rule) {}
+ProviderPool::~ProviderPool() = default;
 
-Result<std::shared_ptr<UpstreamPool::Tls>> UpstreamPool::tls_for(const std::string& ca_file) {
+Result<std::shared_ptr<ProviderPool::Tls>> ProviderPool::tls_for(const std::string& ca_file) {
   const std::lock_guard lock(mutex_);
   if (const auto it = tls_by_file_.find(ca_file); it != tls_by_file_.end()) return it->second;
   auto tls = std::make_shared<Tls>();
@@ -249,11 +249,13 @@ Result<std::shared_ptr<UpstreamPool::Tls>> UpstreamPool::tls_for(const std::stri
   return tls;
 }
 
-Result<std::unique_ptr<Upstream>> UpstreamPool::connect(const ModelAccess& access, int stop,
-                                                        SteadyClock::time_point until) {
-  PROCTOR_TRY(const UpstreamPlace place, upstream_place(access.url));
+Result<std::unique_ptr<ProviderConnection>> ProviderPool::connect(const ModelAccess& access,
+                                                                  int stop,
+                                                                  SteadyClock::time_point until) {
+  PROCTOR_TRY(const ProviderPlace place, provider_place(access.url));
   PROCTOR_TRY(UniqueFd fd, connect_place(place, stop, until));
-  if (!place.tls) return std::unique_ptr<Upstream>(std::make_unique<PlainUpstream>(std::move(fd)));
+  if (!place.tls)
+    return std::unique_ptr<ProviderConnection>(std::make_unique<PlainConnection>(std::move(fd)));
   PROCTOR_TRY(const std::shared_ptr<Tls> tls, tls_for(access.ca_file));
   Ssl ssl(SSL_new(tls->context.get()));
   if (!ssl || SSL_set_fd(ssl.get(), fd.get()) != 1) return away("TLS: " + tls_error());
@@ -265,80 +267,81 @@ Result<std::unique_ptr<Upstream>> UpstreamPool::connect(const ModelAccess& acces
              const_cast<char*>(name.c_str()));  // NOLINT: it copies the name
     SSL_set1_host(ssl.get(), name.c_str());
   }
-  auto out = std::make_unique<TlsUpstream>(std::move(fd), std::move(ssl));
+  auto out = std::make_unique<TlsConnection>(std::move(fd), std::move(ssl));
   if (const Status shaken = out->shake_hands(stop, until); !shaken.ok())
     return in_context(name, shaken.error());
-  return std::unique_ptr<Upstream>(std::move(out));
+  return std::unique_ptr<ProviderConnection>(std::move(out));
 }
 
-Result<std::unique_ptr<Upstream>> UpstreamPool::take(const ModelAccess& access, int stop,
-                                                     SteadyClock::time_point until) {
+Result<std::unique_ptr<ProviderConnection>> ProviderPool::take(const ModelAccess& access, int stop,
+                                                               SteadyClock::time_point until) {
   {
     const std::lock_guard lock(mutex_);
     std::list<Idle>& kept = idle_[access.url + "\n" + access.ca_file];
     while (!kept.empty()) {
       Idle last = std::move(kept.back());
       kept.pop_back();
-      if (SteadyClock::now() < last.since + kIdleFor && last.upstream->is_quiet())
-        return std::move(last.upstream);
+      if (SteadyClock::now() < last.since + kIdleFor && last.connection->is_quiet())
+        return std::move(last.connection);
     }
   }
   return connect(access, stop, until);
 }
 
-ProviderStreak::May UpstreamPool::may_call(const ModelAccess& access, ProviderStreak::Run run) {
+ProviderStreak::May ProviderPool::may_call(const ModelAccess& access, ProviderStreak::Run run) {
   const std::lock_guard lock(mutex_);
   return streaks_.try_emplace(access.url, rule_).first->second.may_begin(run, SteadyClock::now());
 }
 
-void UpstreamPool::call_ended(const ModelAccess& access, ProviderStreak::Run run,
+void ProviderPool::call_ended(const ModelAccess& access, ProviderStreak::Run run,
                               ProviderStreak::End end, bool probe) {
   const std::lock_guard lock(mutex_);
   streaks_.try_emplace(access.url, rule_).first->second.ended(run, end, probe, SteadyClock::now());
 }
 
-bool UpstreamPool::delta_holds(const ModelAccess& access) const {
+bool ProviderPool::delta_holds(const ModelAccess& access) const {
   const std::lock_guard lock(mutex_);
   const auto it = trusts_.find(model_at(access));
   return it != trusts_.end() && it->second.holds();
 }
 
-void UpstreamPool::delta_seen(const ModelAccess& access, std::uint64_t bound,
+void ProviderPool::delta_seen(const ModelAccess& access, std::uint64_t bound,
                               std::uint64_t actual) {
   const std::lock_guard lock(mutex_);
   trusts_[model_at(access)].seen(bound, actual);
 }
 
-std::chrono::milliseconds UpstreamPool::held(const ModelAccess& access, std::uint32_t& place) {
+std::chrono::milliseconds ProviderPool::held(const ModelAccess& access, std::uint32_t& place) {
   const std::lock_guard lock(mutex_);
   return holds_.left(model_at(access), place, SteadyClock::now());
 }
 
-void UpstreamPool::no_room(const ModelAccess& access,
+void ProviderPool::no_room(const ModelAccess& access,
                            std::optional<std::chrono::milliseconds> asked) {
   const std::lock_guard lock(mutex_);
   holds_.no_room(model_at(access), asked, SteadyClock::now());
 }
 
-void UpstreamPool::had_room(const ModelAccess& access) {
+void ProviderPool::had_room(const ModelAccess& access) {
   const std::lock_guard lock(mutex_);
   holds_.answered(model_at(access));
 }
 
-std::vector<ProviderHold> UpstreamPool::holds() const {
+std::vector<ProviderHold> ProviderPool::holds() const {
   const std::lock_guard lock(mutex_);
   return holds_.own(SteadyClock::now());
 }
 
-void UpstreamPool::hold(const std::vector<ProviderHold>& of_others) {
+void ProviderPool::hold(const std::vector<ProviderHold>& of_others) {
   const std::lock_guard lock(mutex_);
   holds_.take(of_others, SteadyClock::now());
 }
 
-void UpstreamPool::give_back(const ModelAccess& access, std::unique_ptr<Upstream> upstream) {
+void ProviderPool::give_back(const ModelAccess& access,
+                             std::unique_ptr<ProviderConnection> connection) {
   const std::lock_guard lock(mutex_);
   std::list<Idle>& kept = idle_[access.url + "\n" + access.ca_file];
-  kept.push_back({std::move(upstream), SteadyClock::now()});
+  kept.push_back({std::move(connection), SteadyClock::now()});
   if (kIdleMost < kept.size()) kept.pop_front();
 }
 

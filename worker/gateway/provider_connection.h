@@ -22,7 +22,7 @@
 
 namespace proctor {
 
-struct UpstreamPlace {
+struct ProviderPlace {
   bool tls = false;
   NetHost host;
   std::uint16_t port = 0;
@@ -30,12 +30,12 @@ struct UpstreamPlace {
   std::string header;  // of Host
 };
 // kInvalid: no URL that the models file takes.
-Result<UpstreamPlace> upstream_place(std::string_view url);
+Result<ProviderPlace> provider_place(std::string_view url);
 
-class Upstream {
+class ProviderConnection {
  public:
   enum class Read { kBytes, kEnd, kBroken, kTime, kStopped };
-  virtual ~Upstream() = default;
+  virtual ~ProviderConnection() = default;
   // False: broken, over time or stopped.
   virtual bool write(std::string_view bytes, int stop, SteadyClock::time_point until) = 0;
   // Appends to `out` what has come, at most some 16 KiB.
@@ -45,23 +45,23 @@ class Upstream {
 };
 
 // A stream socket that is connected, without TLS.
-std::unique_ptr<Upstream> plain_upstream(UniqueFd fd);
+std::unique_ptr<ProviderConnection> plain_connection(UniqueFd fd);
 
-class UpstreamPool {
+class ProviderPool {
  public:
-  explicit UpstreamPool(ProviderStreak::Rule rule = {});
-  UpstreamPool(const UpstreamPool&) = delete;
-  UpstreamPool& operator=(const UpstreamPool&) = delete;
-  ~UpstreamPool();
+  explicit ProviderPool(ProviderStreak::Rule rule = {});
+  ProviderPool(const ProviderPool&) = delete;
+  ProviderPool& operator=(const ProviderPool&) = delete;
+  ~ProviderPool();
 
   // One that was kept, or a new one.
-  Result<std::unique_ptr<Upstream>> take(const ModelAccess& access, int stop,
-                                         SteadyClock::time_point until);
+  Result<std::unique_ptr<ProviderConnection>> take(const ModelAccess& access, int stop,
+                                                   SteadyClock::time_point until);
   // ... always a new one.
-  Result<std::unique_ptr<Upstream>> connect(const ModelAccess& access, int stop,
-                                            SteadyClock::time_point until);
+  Result<std::unique_ptr<ProviderConnection>> connect(const ModelAccess& access, int stop,
+                                                      SteadyClock::time_point until);
   // Requires: its last answer was read whole.
-  void give_back(const ModelAccess& access, std::unique_ptr<Upstream> upstream);
+  void give_back(const ModelAccess& access, std::unique_ptr<ProviderConnection> connection);
 
   // Of ProviderPass alone: what the calls of all runs know together of whether a provider answers.
   ProviderStreak::May may_call(const ModelAccess& access, ProviderStreak::Run run);
@@ -82,7 +82,7 @@ class UpstreamPool {
  private:
   struct Tls;
   struct Idle {
-    std::unique_ptr<Upstream> upstream;
+    std::unique_ptr<ProviderConnection> connection;
     SteadyClock::time_point since;
   };
   Result<std::shared_ptr<Tls>> tls_for(const std::string& ca_file);

@@ -2,13 +2,13 @@
 // A recorded answer as if a provider sent it, so that everything behind is what a provider's goes
 // through.  One thread.  Internal to this room.
 #include "common/trace/cassette.h"
-#include "worker/gateway/upstream.h"
+#include "worker/gateway/provider_connection.h"
 
 namespace proctor {
 
-class ReplayUpstream final : public Upstream {
+class ReplayConnection final : public ProviderConnection {
  public:
-  explicit ReplayUpstream(const CassetteCall& call);
+  explicit ReplayConnection(const CassetteCall& call);
   bool write(std::string_view bytes, int stop, SteadyClock::time_point until) override;
   Read read(std::string& out, int stop, SteadyClock::time_point until) override;
   bool is_quiet() const override { return true; }

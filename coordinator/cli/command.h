@@ -46,6 +46,7 @@ void add_images(Command app, int& exit_code);
 void add_cassette(Command app, int& exit_code);
 void add_operate(Command app, int& exit_code);  // pause ... kick
 void add_story(Command app, int& exit_code);
+void add_merge(Command app, int& exit_code);
 void add_completion(Command app, int& exit_code);  // and what its scripts ask
 
 // The main function of our programs for operators: runs the command that was typed, says where it

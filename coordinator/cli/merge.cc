@@ -1,6 +1,4 @@
 // proctor merge CAMPAIGN CAMPAIGN...
-#include "coordinator/cli/merge.h"
-
 #include <cstdio>
 
 #include "coordinator/aggregate/campaign_merge.h"

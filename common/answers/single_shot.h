@@ -1,4 +1,53 @@
 #pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "common/answers/json.h"
+#include "common/base/result.h"
+
+namespace proctor::answers {
+
+// What a model answered, as files.  An answer is hostile: any size, any bytes, any file name.
+// Pure; any thread; never fails but says why it got nothing.
+enum class AnswerForm { kPlainText, kJson };
+// One expected file is asked for as plain text, everything else as JSON.
+inline AnswerForm form_for(std::size_t expected_files) {
+  return expected_files == 1 ? AnswerForm::kPlainText : AnswerForm::kJson;
+}
+
+// The body of the first block between fences of three backticks; nothing when none is closed.
+std::optional<std::string_view> first_fenced(std::string_view text);
+
+// {"direct_text": ...} or the object the answer holds.  kInvalid: there is none.
+Result<Object> parse_response(std::string_view text, AnswerForm form);
+
+// Two repairs of bare keys and bare words.  They also damage sound JSON, so they are used on
+// what does not parse without them alone.
+std::string repair_json(std::string_view text);
+
+struct AnsweredFile {
+  std::string path;
+  std::string text;
+};
+struct AnsweredFiles {
+  std::vector<AnsweredFile> files;
+  std::vector<std::string> refused;  // names that lead out of the folder
+};
+AnsweredFiles files_of_response(const Object& response, const std::vector<std::string>& expected);
+
+struct Judgement {
+  double score = 0;  // 0 to 1
+  std::string reasoning;
+  bool pass = false;
+};
+inline constexpr double kJudgePass = 0.7;
+// kInvalid: there is no object with a number under "score".
+Result<Judgement> parse_judgement(std::string_view reply);
+
 // What a single-shot method is asked about one problem, or what it is to hand in without being
 // asked: the file that a contract names under `single_shot`.  A campaign's maker writes it,
 // workers read it.
@@ -8,20 +57,8 @@
 //   {"format": 1, "answer": "files", "expected": [...],
 //    "given": [{"text": "..."}, {"files": {"rtl/a.sv": "..."}}, {"patch": "diff --git ..."}]}
 //
-// "answer": "files" is read as a model's files (response.h), "judgement" as a judge's reply.
+// "answer": "files" is read as a model's files (single_shot.h), "judgement" as a judge's reply.
 // "given": the answer of each replicate, in their order.  Pure; any thread.
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <variant>
-#include <vector>
-
-#include "common/answers/response.h"
-#include "common/answers/value.h"
-#include "common/base/result.h"
-
-namespace proctor::answers {
-
 enum class AnswerKind { kFiles, kJudgement };
 
 struct GivenText {

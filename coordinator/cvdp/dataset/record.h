@@ -1,6 +1,6 @@
 #pragma once
 // One problem of a CVDP dataset: its id, its shape, and what is wrong with it.
-// A record is kept as the JSON it was (value.h), because the transformation and the reports need
+// A record is kept as the JSON it was (json.h), because the transformation and the reports need
 // every member in its place; here are the rules about it.  Pure; any thread.
 // Source: CVDP 1.2-1.7.
 #include <cstdint>

@@ -1,10 +1,8 @@
 #pragma once
 // Values and texts of common/answers as names of this room, for all of it works on them.
 #include "common/answers/json.h"
-#include "common/answers/response.h"
 #include "common/answers/single_shot.h"
 #include "common/answers/text.h"
-#include "common/answers/value.h"
 
 namespace proctor::cvdp {
 

@@ -1,4 +1,4 @@
-#include "common/answers/response.h"
+#include "common/answers/single_shot.h"
 
 #include <doctest/doctest.h>
 

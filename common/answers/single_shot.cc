@@ -7,7 +7,7 @@
 #include "common/answers/text.h"
 #include "common/base/files.h"
 #include "common/base/json.h"
-#include "common/base/overload.h"
+#include "common/base/result.h"
 #include "common/base/text.h"
 
 namespace proctor::answers {

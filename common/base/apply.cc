@@ -8,10 +8,10 @@
 #include <cstdlib>
 #include <optional>
 
-#include "common/base/assert.h"
 #include "common/base/git_program.h"
 #include "common/base/limits.h"
 #include "common/base/parse.h"
+#include "common/base/result.h"
 #include "common/base/text.h"
 
 namespace proctor {

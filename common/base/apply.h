@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "common/base/files.h"
-#include "common/base/own_user.h"
+#include "common/base/namespaces.h"
 #include "common/base/result.h"
 
 namespace proctor {

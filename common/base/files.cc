@@ -13,8 +13,8 @@
 #include <cstring>
 #include <system_error>
 
+#include "common/base/owned.h"
 #include "common/base/parse.h"
-#include "common/base/unique_fd.h"
 
 namespace proctor {
 namespace {
@@ -62,7 +62,7 @@ std::string temporary_name(unsigned nth) {
   return std::string(kTempBegin).append(std::to_string(nth)).append(kTempEnd);
 }
 
-// Whose files are that this thread makes (own_user.h): a number that nobody has changes nothing.
+// Whose files are that this thread makes (namespaces.h): a number that nobody has changes nothing.
 uid_t maker_of_files() {
   return static_cast<uid_t>(::setfsuid(static_cast<uid_t>(-1)));
 }

@@ -1,13 +1,28 @@
 #pragma once
-// Names of things that cross room boundaries.  One type per idea, so that a run never meets a
-// worker.
 #include <compare>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <utility>
 
-#include "common/base/strong.h"
+#include "common/base/clock.h"
 
 namespace proctor {
+
+// Secret: text with no stream, no formatter and no codec.  Reading it is a word one can grep for.
+class Secret {
+ public:
+  Secret() = default;
+  explicit Secret(std::string text) : text_(std::move(text)) {}
+  const std::string& reveal() const { return text_; }
+  bool empty() const { return text_.empty(); }
+
+ private:
+  std::string text_;
+};
+
+// Names of things that cross room boundaries.  One type per idea, so that a run never meets a
+// worker.
 
 // Position of a run in the frozen plan, 0-based: the run's identity inside one campaign.
 using RunId = Strong<struct RunIdTag, std::uint32_t>;
@@ -41,3 +56,18 @@ struct std::hash<proctor::AttemptId> {
     return std::hash<std::uint64_t>{}((std::uint64_t{id.run.raw()} << 32) | id.no.raw());
   }
 };
+
+namespace proctor {
+
+// What a worker may be called.  Names of workers become labels, names of files and words on
+// terminals, and a key of an allow-list is compared with them: so they are ids, not text.
+
+// For messages: "a worker's name is ...".
+inline constexpr std::string_view kWorkerNameRule =
+    "1 to 100 letters, digits, '.', '_' and '-', beginning with a letter or a digit";
+
+// Is it 1 to limits::kNameBytes of ASCII letters, digits, '.', '_' and '-', the first a letter or a
+// digit?  Any thread.
+bool is_worker_name(std::string_view text);
+
+}  // namespace proctor

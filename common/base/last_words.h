@@ -1,17 +1,35 @@
 #pragma once
-// How a program of ours ends that cannot go on: with a line on standard error and an exit code that
-// means something, not by SIGABRT or SIGXFSZ without a word.  Nothing here allocates.
 #include <cxxabi.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
-
 #include <csignal>
 #include <cstring>
 #include <exception>
 #include <new>
 #include <typeinfo>
 
+namespace proctor {
+
+// A core file is a copy of the memory of a process, made where nobody thought of its mode.
+
+// For programs that hold keys, passwords and the declared secrets of contracts: neither they nor
+// what they start leaves one.  A kernel that pipes cores to a program does so whatever the limit
+// is, but not of a process that cannot be traced.  One without root stays traceable, to its own
+// user alone: it could not write the maps of its user namespaces.
+// Before any thread.  Source: core(5), PR_SET_DUMPABLE in prctl(2).
+inline void forbid_core_dumps() {
+  const rlimit none{0, 0};
+  (void)::setrlimit(RLIMIT_CORE, &none);
+  if (::geteuid() == 0) (void)::prctl(PR_SET_DUMPABLE, 0);
+}
+
+}  // namespace proctor
+
 namespace proctor::last_words {
 
+// How a program of ours ends that cannot go on: with a line on standard error and an exit code that
+// means something, not by SIGABRT or SIGXFSZ without a word.  Nothing here allocates.
 inline constexpr int kNoMemory = 4;  // like any other lack of the host's
 inline constexpr int kBug = 70;      // EX_SOFTWARE
 

@@ -1,6 +1,6 @@
 #pragma once
 // The process's own log (spdlog, stderr).  Not evidence: what an auditor needs goes into the
-// journal or a run's trace.  Never pass a secret here; see secret.h.
+// journal or a run's trace.  Never pass a secret here; see ids.h.
 #include <string_view>
 
 namespace proctor::log {

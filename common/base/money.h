@@ -7,7 +7,6 @@
 #include <string>
 #include <string_view>
 
-#include "common/base/assert.h"
 #include "common/base/result.h"
 
 namespace proctor {

@@ -10,6 +10,10 @@
 #include <string>
 #include <string_view>
 
+#include "common/base/files.h"
+#include "common/base/owned.h"
+#include "common/base/result.h"
+
 namespace proctor {
 
 // IPv4 is kept as IPv4-mapped IPv6, so that the two spellings of one address are one value.
@@ -34,5 +38,13 @@ struct NetHost {
 std::optional<NetHost> parse_net_host(std::string_view text);
 // 1 to 65535, digits only, no leading zero.
 std::optional<std::uint16_t> parse_port(std::string_view text);
+
+// Unix sockets in folders whose paths may be longer than the 107 bytes of an address.
+
+// A listening, non-blocking stream socket `dir`/socket that anybody who sees the folder may connect
+// to; `dir` exists and has none.  kUnavailable, beginning with `what`.
+Result<UniqueFd> listen_in(const fs::path& dir, int backlog, const std::string& what);
+// Connected to `dir`/socket.  kUnavailable, likewise.
+Result<UniqueFd> connect_in(const fs::path& dir, const std::string& what);
 
 }  // namespace proctor

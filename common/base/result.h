@@ -1,14 +1,35 @@
 #pragma once
-// Result<T>: the one way a fallible function reports an operating error.
-// Programmer errors are not Results: see assert.h.  Nothing here throws.
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
 
-#include "common/base/assert.h"
+namespace proctor {
+
+// PROCTOR_ASSERT stays on in every build: a wrong coordinator must stop, not spend money.
+// For programmer errors only.  Bad bytes from a peer are a Result, never an assertion.
+// (No std::source_location: clang-tidy 14 cannot read it.)
+[[noreturn]] void assert_failed(const char* expr, const char* file, int line, const char* function);
+
+}  // namespace proctor
+
+#define PROCTOR_ASSERT(cond) \
+  ((cond)                    \
+       ? (void)0             \
+       : ::proctor::assert_failed(#cond, __FILE__, __LINE__, static_cast<const char*>(__func__)))
 
 namespace proctor {
+
+// Overload{f, g, ...}: one callable out of several, for std::visit.
+template <class... F>
+struct Overload : F... {
+  using F::operator()...;
+};
+template <class... F>
+Overload(F...) -> Overload<F...>;
+
+// Result<T>: the one way a fallible function reports an operating error.
+// Programmer errors are not Results: see result.h.  Nothing here throws.
 
 // What the caller should do, not where it went wrong; `detail` says where.
 enum class Errc {

@@ -1,9 +1,8 @@
 #include "common/base/system_clock.h"
 
-#include <ctime>
-
 #include <array>
 #include <cstdio>
+#include <ctime>
 
 namespace proctor {
 

@@ -1,9 +1,11 @@
 #pragma once
 // Text shown to people.
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace proctor {
 
@@ -17,5 +19,32 @@ std::optional<std::string> nearest_word(std::string_view word,
 std::string printable(std::string_view bytes, std::size_t bytes_max = 200);
 
 bool is_utf8(std::string_view bytes);
+
+// Small phrases of messages for people.
+
+// "1 run", "2 runs".
+inline std::string counted(std::uint64_t n, std::string_view one) {
+  return std::to_string(n) + " " + std::string(one) + (n == 1 ? "" : "s");
+}
+
+// The last `bytes_max` bytes of what a program wrote, safe to print, on one line: "; " between its
+// lines.
+inline std::string last_lines(std::string_view text, std::size_t bytes_max) {
+  std::string out;
+  for (const char c : text.substr(0, text.find_last_not_of("\r\n") + 1))
+    out += c == '\n' ? std::string("; ") : std::string(1, c);
+  if (bytes_max < out.size()) out.erase(0, out.size() - bytes_max);
+  return printable(out, 4 * bytes_max);  // each byte may become \xNN
+}
+
+// Path globs as contracts write them: `*` and `?` inside one component, `**` for any number of
+// components.  A glob that matches a folder covers everything under it.  Pure; no failures: a
+// glob that can match nothing matches nothing.
+
+// Both relative, '/' between components; a trailing '/' of the glob is ignored.
+bool glob_covers(std::string_view glob, std::string_view path);
+bool any_glob_covers(const std::vector<std::string>& globs, std::string_view path);
+// May something below `folder` be covered, or all of it?  "" is the root.
+bool any_glob_reaches(const std::vector<std::string>& globs, std::string_view folder);
 
 }  // namespace proctor

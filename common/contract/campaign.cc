@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/base/git_source.h"
+#include "common/base/git_program.h"
 #include "common/base/limits.h"
 
 namespace proctor {

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "common/base/files.h"
-#include "common/base/git_source.h"
+#include "common/base/git_program.h"
 #include "common/base/text.h"
 #include "common/contract/image_build_parser.h"
 #include "common/contract/network_reader.h"

@@ -1,6 +1,6 @@
 #include "common/contract/diagnostic.h"
 
-#include "common/base/git_source.h"
+#include "common/base/git_program.h"
 #include "common/base/limits.h"
 #include "common/base/text.h"
 

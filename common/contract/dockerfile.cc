@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "common/base/assert.h"
 #include "common/base/parse.h"
+#include "common/base/result.h"
 #include "common/base/text.h"
 #include "common/contract/rules.h"
 

@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
+#include "common/base/owned.h"
 #include "common/base/result.h"
-#include "common/base/unique_fd.h"
 #include "common/contract/contract.h"
 
 namespace proctor {

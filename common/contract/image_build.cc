@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "common/base/assert.h"
 #include "common/base/json.h"
+#include "common/base/result.h"
 #include "common/contract/canonical.h"
 #include "common/contract/contract.h"
 

@@ -1,6 +1,6 @@
 #include "common/contract/models_file.h"
 
-#include "common/base/git_source.h"
+#include "common/base/git_program.h"
 #include "common/base/json.h"
 #include "common/base/parse.h"
 #include "common/base/text.h"

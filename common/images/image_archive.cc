@@ -8,7 +8,6 @@
 
 #include "common/base/owned.h"
 #include "common/base/text.h"
-#include "common/base/unique_fd.h"
 
 namespace proctor {
 namespace {

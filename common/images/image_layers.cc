@@ -11,7 +11,6 @@
 
 #include "common/base/owned.h"
 #include "common/base/text.h"
-#include "common/base/unique_fd.h"
 
 namespace proctor {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "common/base/file_lock.h"
 #include "common/base/json.h"
+#include "common/base/owned.h"
 #include "common/base/text.h"
-#include "common/base/unique_fd.h"
 #include "common/images/image_archive.h"
 #include "common/images/image_layers.h"
 #include "common/images/image_list.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/base/overload.h"
+#include "common/base/result.h"
 
 namespace proctor {
 

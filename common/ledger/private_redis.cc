@@ -9,7 +9,6 @@
 #include "common/base/digest.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
-#include "common/base/words.h"
 #include "common/ledger/redis_connection.h"
 
 namespace proctor {

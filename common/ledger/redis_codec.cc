@@ -5,8 +5,8 @@
 #include <map>
 #include <type_traits>
 
-#include "common/base/overload.h"
 #include "common/base/parse.h"
+#include "common/base/result.h"
 #include "common/base/text.h"
 
 namespace proctor {

@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "common/base/git_source.h"
+#include "common/base/git_program.h"
 #include "common/base/parse.h"
 #include "common/base/text.h"
 

@@ -11,8 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "common/base/ids.h"
 #include "common/base/result.h"
-#include "common/base/secret.h"
 #include "common/ledger/redis_tls.h"
 
 struct redisContext;

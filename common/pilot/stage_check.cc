@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/base/assert.h"
+#include "common/base/result.h"
 
 namespace proctor {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "common/base/glob.h"
+#include "common/base/text.h"
 #include "common/pilot/mutants.h"
 
 namespace proctor {

@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "common/base/assert.h"
+#include "common/base/result.h"
 
 namespace proctor {
 namespace {

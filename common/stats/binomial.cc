@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/base/assert.h"
+#include "common/base/result.h"
 
 namespace proctor {
 std::optional<double> rate(std::uint64_t x, std::uint64_t n) {

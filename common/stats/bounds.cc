@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "common/base/assert.h"
+#include "common/base/result.h"
 #include "common/stats/distributions.h"
 #include "common/stats/paired.h"
 

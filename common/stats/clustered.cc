@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/base/assert.h"
+#include "common/base/result.h"
 
 namespace proctor {
 

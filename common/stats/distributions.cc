@@ -9,7 +9,7 @@
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 
-#include "common/base/assert.h"
+#include "common/base/result.h"
 
 namespace proctor {
 namespace bm = boost::math;

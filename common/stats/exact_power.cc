@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/base/assert.h"
+#include "common/base/result.h"
 #include "common/stats/distributions.h"
 #include "common/stats/plan_distributions.h"
 

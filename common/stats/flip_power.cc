@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "common/base/assert.h"
+#include "common/base/result.h"
 
 namespace proctor {
 namespace {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <map>
 
-#include "common/base/assert.h"
+#include "common/base/result.h"
 #include "common/stats/distributions.h"
 #include "common/stats/moments.h"
 

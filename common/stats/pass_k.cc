@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "common/base/assert.h"
+#include "common/base/result.h"
 #include "common/stats/paired.h"
 
 namespace proctor {

@@ -3,7 +3,7 @@
 #include <boost/math/distributions/binomial.hpp>
 #include <boost/math/distributions/chi_squared.hpp>
 
-#include "common/base/assert.h"
+#include "common/base/result.h"
 
 namespace proctor {
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "common/base/assert.h"
+#include "common/base/result.h"
 #include "common/stats/distributions.h"
 
 namespace proctor {

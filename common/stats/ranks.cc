@@ -1,6 +1,6 @@
 #include "common/stats/ranks.h"
 
-#include "common/base/assert.h"
+#include "common/base/result.h"
 
 namespace proctor {
 

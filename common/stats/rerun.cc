@@ -7,7 +7,7 @@
 #include <numeric>
 #include <vector>
 
-#include "common/base/assert.h"
+#include "common/base/result.h"
 #include "common/stats/distributions.h"
 #include "common/stats/moments.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "common/base/assert.h"
+#include "common/base/result.h"
 #include "common/stats/weighted_sum.h"
 
 namespace proctor {

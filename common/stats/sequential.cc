@@ -4,7 +4,7 @@
 #include <boost/math/quadrature/gauss.hpp>
 #include <cmath>
 
-#include "common/base/assert.h"
+#include "common/base/result.h"
 #include "common/stats/distributions.h"
 
 namespace proctor {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "common/base/assert.h"
+#include "common/base/result.h"
 #include "common/stats/quantile.h"
 #include "common/stats/weighted_sum.h"
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "common/base/assert.h"
+#include "common/base/result.h"
 #include "common/stats/distributions.h"
 #include "common/stats/plan_distributions.h"
 

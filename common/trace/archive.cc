@@ -11,7 +11,7 @@
 #include <memory>
 #include <optional>
 
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 #include "common/trace/evidence.h"
 
 namespace proctor {

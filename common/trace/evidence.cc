@@ -11,8 +11,8 @@
 #include <memory>
 
 #include "common/base/limits.h"
+#include "common/base/owned.h"
 #include "common/base/text.h"
-#include "common/base/unique_fd.h"
 #include "common/trace/event.h"
 
 namespace proctor {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "common/base/limits.h"
+#include "common/base/owned.h"
 #include "common/base/system_clock.h"
-#include "common/base/unique_fd.h"
 #include "common/trace/evidence.h"
 
 namespace proctor {

@@ -15,8 +15,8 @@
 
 #include "common/base/digest.h"
 #include "common/base/files.h"
+#include "common/base/owned.h"
 #include "common/base/result.h"
-#include "common/base/unique_fd.h"
 
 namespace proctor {
 

@@ -12,8 +12,8 @@
 #include <memory>
 #include <set>
 
+#include "common/base/owned.h"
 #include "common/base/text.h"
-#include "common/base/unique_fd.h"
 #include "common/trace/archive.h"
 
 namespace proctor {

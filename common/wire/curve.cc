@@ -9,10 +9,10 @@
 #include <array>
 #include <cerrno>
 
+#include "common/base/ids.h"
+#include "common/base/owned.h"
 #include "common/base/parse.h"
 #include "common/base/text.h"
-#include "common/base/unique_fd.h"
-#include "common/base/worker_name.h"
 
 namespace proctor::wire {
 namespace {

@@ -16,8 +16,8 @@
 #include <string_view>
 
 #include "common/base/files.h"
+#include "common/base/ids.h"
 #include "common/base/result.h"
-#include "common/base/secret.h"
 
 namespace proctor::wire {
 
@@ -38,7 +38,7 @@ Status save_key(const KeyPair& keys, const fs::path& path);
 
 // The first key of a public file.
 Result<std::string> load_public_key(const fs::path& path);
-// `name`: as worker_name.h says.
+// `name`: as ids.h says.
 Status save_public_key(const std::string& public_z85, std::string_view name, const fs::path& path);
 
 bool is_z85_key(std::string_view text);
@@ -48,7 +48,7 @@ std::string z85_of(std::string_view raw_key);
 // Who may connect: one name per key and one key per name.  A value; read-only after loading.
 class AllowList {
  public:
-  // kInvalid: not a key, not a name (worker_name.h).  kConflict: this key or this name is there
+  // kInvalid: not a key, not a name (ids.h).  kConflict: this key or this name is there
   // already.
   Status add(std::string_view public_z85, std::string_view name);
   std::optional<std::string> name_of(std::string_view public_z85) const;

@@ -1,7 +1,7 @@
 #include <msgpack.hpp>
 #include <new>
 
-#include "common/base/overload.h"
+#include "common/base/result.h"
 #include "common/wire/bounds.h"
 #include "common/wire/codec.h"
 #include "common/wire/kinds.h"

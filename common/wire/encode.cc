@@ -2,8 +2,7 @@
 #include <span>
 #include <type_traits>
 
-#include "common/base/assert.h"
-#include "common/base/overload.h"
+#include "common/base/result.h"
 #include "common/base/text.h"
 #include "common/wire/bounds.h"
 #include "common/wire/codec.h"

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <set>
 
-#include "common/base/assert.h"
+#include "common/base/result.h"
 #include "common/stats/flip_power.h"
 #include "common/stats/ratio_ends.h"
 #include "common/stats/sign_flip.h"

@@ -5,7 +5,6 @@
 
 #include "common/base/csv.h"
 #include "common/base/text.h"
-#include "common/base/words.h"
 #include "coordinator/aggregate/analysis.h"
 #include "coordinator/aggregate/text_table.h"
 #include "coordinator/aggregate/weighted.h"

@@ -1,6 +1,5 @@
 // The cost tables of the report on a terminal.
 #include "common/base/text.h"
-#include "common/base/words.h"
 #include "coordinator/aggregate/report.h"
 #include "coordinator/aggregate/text_table.h"
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "common/base/words.h"
+#include "common/base/text.h"
 #include "coordinator/aggregate/analysis_json.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/report.h"

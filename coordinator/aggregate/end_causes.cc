@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "common/base/text.h"
-#include "common/base/words.h"
 #include "coordinator/aggregate/format.h"
 
 namespace proctor {

@@ -6,7 +6,7 @@
 #include <map>
 #include <numeric>
 
-#include "common/base/assert.h"
+#include "common/base/result.h"
 #include "common/stats/multiplicity.h"
 #include "common/stats/resample.h"
 #include "common/stats/sign_flip.h"

@@ -9,7 +9,6 @@
 #include <tuple>
 
 #include "common/base/text.h"
-#include "common/base/words.h"
 #include "common/stats/flip_power.h"
 #include "common/stats/resample.h"
 #include "common/stats/simultaneous.h"

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "common/base/assert.h"
 #include "common/base/money.h"
+#include "common/base/result.h"
 #include "coordinator/aggregate/power_study.h"
 #include "coordinator/aggregate/svg.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/base/assert.h"
+#include "common/base/result.h"
 #include "common/stats/exact_power.h"
 #include "common/stats/flip_power.h"
 

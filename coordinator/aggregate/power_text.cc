@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "common/base/money.h"
-#include "common/base/words.h"
+#include "common/base/text.h"
 #include "common/stats/flip_power.h"
 #include "coordinator/aggregate/power_study.h"
 #include "coordinator/aggregate/text_table.h"

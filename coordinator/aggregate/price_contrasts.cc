@@ -4,9 +4,8 @@
 
 #include <cmath>
 
-#include "common/base/assert.h"
+#include "common/base/result.h"
 #include "common/base/text.h"
-#include "common/base/words.h"
 #include "coordinator/aggregate/analysis_json.h"
 #include "coordinator/aggregate/format.h"
 

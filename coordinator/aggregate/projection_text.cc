@@ -7,7 +7,6 @@
 
 #include "common/base/csv.h"
 #include "common/base/text.h"
-#include "common/base/words.h"
 #include "common/contract/money_word.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/ordered_json.h"

@@ -6,9 +6,8 @@
 #include <set>
 #include <tuple>
 
-#include "common/base/assert.h"
+#include "common/base/result.h"
 #include "common/base/text.h"
-#include "common/base/words.h"
 #include "common/score/model_lack.h"
 #include "common/stats/bounds.h"
 #include "common/stats/quantile.h"

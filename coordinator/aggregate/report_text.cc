@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "common/base/text.h"
-#include "common/base/words.h"
 #include "coordinator/aggregate/analysis.h"
 #include "coordinator/aggregate/details.h"
 #include "coordinator/aggregate/end_causes.h"

@@ -8,7 +8,7 @@
 
 #include "common/base/limits.h"
 #include "common/base/log.h"
-#include "common/base/program_path.h"
+#include "common/base/subprocess.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "common/contract/campaign_parser.h"

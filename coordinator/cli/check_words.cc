@@ -6,7 +6,6 @@
 
 #include "common/base/limits.h"
 #include "common/base/text.h"
-#include "common/base/words.h"
 #include "common/trace/evidence.h"
 #include "common/trace/run_report.h"
 

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "common/base/text.h"
-#include "common/base/words.h"
 #include "common/score/agent_end.h"
 #include "coordinator/aggregate/end_causes.h"
 #include "coordinator/cli/check_words.h"

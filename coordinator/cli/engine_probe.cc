@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "common/base/files.h"
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 
 namespace proctor::cli {
 namespace {

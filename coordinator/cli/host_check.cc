@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <set>
 
-#include "common/base/program_path.h"
+#include "common/base/subprocess.h"
 #include "common/base/text.h"
 #include "common/contract/host_things.h"
 #include "common/contract/model_key.h"

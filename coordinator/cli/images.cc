@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "common/base/digest.h"
-#include "common/base/held_folder.h"
+#include "common/base/file_lock.h"
 #include "common/base/json.h"
 #include "common/images/image_store.h"
 #include "coordinator/cli/command.h"

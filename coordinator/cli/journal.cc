@@ -2,7 +2,7 @@
 // elsewhere, and what can be saved if it is damaged.
 #include <cstdio>
 
-#include "common/base/words.h"
+#include "common/base/text.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/journal_around.h"
 #include "coordinator/cli/journal_commands.h"

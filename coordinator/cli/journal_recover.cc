@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <iterator>
 
-#include "common/base/host_lock.h"
+#include "common/base/file_lock.h"
 #include "common/base/json.h"
 #include "common/base/system_clock.h"
 #include "common/base/version.h"

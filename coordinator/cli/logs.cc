@@ -11,8 +11,8 @@
 #include <map>
 #include <thread>
 
+#include "common/base/file_lock.h"
 #include "common/base/limits.h"
-#include "common/base/own_file.h"
 #include "common/base/text.h"
 #include "common/trace/cut_line.h"
 #include "common/trace/evidence.h"

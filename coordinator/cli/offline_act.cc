@@ -7,7 +7,7 @@
 #include <variant>
 
 #include "common/base/system_clock.h"
-#include "common/base/words.h"
+#include "common/base/text.h"
 #include "coordinator/cli/campaign_core.h"
 #include "coordinator/cli/money_files.h"
 #include "coordinator/cli/parked_advice.h"

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <string>
 
+#include "common/base/owned.h"
 #include "common/base/text.h"
-#include "common/base/unique_fd.h"
 #include "coordinator/cli/command.h"
 
 namespace proctor::cli {

@@ -17,7 +17,7 @@
 #include "common/base/digest.h"
 #include "common/base/files.h"
 #include "common/base/git_program.h"
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 #include "common/images/image_store.h"
 #include "coordinator/cli/engine_probe.h"
 

@@ -1,6 +1,6 @@
 #include "coordinator/cli/own_folders.h"
 
-#include "common/base/own_file.h"
+#include "common/base/file_lock.h"
 #include "common/base/text.h"
 
 namespace proctor::cli {

@@ -9,7 +9,6 @@
 #include "common/base/limits.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
-#include "common/base/words.h"
 #include "common/contract/money_word.h"
 #include "coordinator/aggregate/end_causes.h"
 #include "coordinator/cli/campaign_core.h"

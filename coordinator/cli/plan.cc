@@ -1,7 +1,7 @@
 // proctor plan CAMPAIGN [--freeze]: draws the run order; --freeze registers it.
 #include <cstdio>
 
-#include "common/base/words.h"
+#include "common/base/text.h"
 #include "coordinator/cli/analysis_notes.h"
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"

@@ -9,7 +9,6 @@
 #include <system_error>
 #include <vector>
 
-#include "common/base/core_dumps.h"
 #include "common/base/files.h"
 #include "common/base/last_words.h"
 #include "common/base/log.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "common/base/system_clock.h"
-#include "common/base/words.h"
+#include "common/base/text.h"
 #include "common/contract/money_word.h"
 
 namespace proctor::cli {

@@ -5,7 +5,6 @@
 
 #include "common/base/limits.h"
 #include "common/base/text.h"
-#include "common/base/words.h"
 #include "common/contract/money_word.h"
 #include "common/pilot/screen_json.h"
 #include "coordinator/cli/busy_cores.h"

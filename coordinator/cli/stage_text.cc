@@ -6,7 +6,6 @@
 
 #include "common/base/limits.h"
 #include "common/base/text.h"
-#include "common/base/words.h"
 
 namespace proctor::cli {
 namespace {

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "common/base/own_file.h"
+#include "common/base/file_lock.h"
 
 namespace proctor::cli {
 namespace {

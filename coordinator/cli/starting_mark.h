@@ -4,7 +4,7 @@
 // whatever ends the process.
 #include <optional>
 
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 #include "coordinator/shell/state_folder.h"
 
 namespace proctor::cli {

@@ -6,7 +6,6 @@
 
 #include "common/base/limits.h"
 #include "common/base/text.h"
-#include "common/base/words.h"
 #include "common/contract/money_word.h"
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "common/base/text.h"
-#include "common/base/words.h"
 #include "common/contract/scalar.h"
 #include "coordinator/aggregate/end_causes.h"
 #include "coordinator/cli/command.h"

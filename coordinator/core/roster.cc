@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "common/base/assert.h"
+#include "common/base/result.h"
 #include "common/contract/host_things.h"
 #include "common/contract/method_features.h"
 #include "coordinator/core/unfit.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/base/assert.h"
+#include "common/base/result.h"
 
 namespace proctor {
 namespace {

@@ -20,8 +20,8 @@
 #include <utility>
 #include <vector>
 
-#include "common/base/assert.h"
 #include "common/base/limits.h"
+#include "common/base/result.h"
 #include "common/contract/campaign.h"
 #include "coordinator/core/budget_watch.h"
 #include "coordinator/core/events.h"

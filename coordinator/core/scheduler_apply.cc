@@ -7,7 +7,7 @@
 #include <functional>
 #include <utility>
 
-#include "common/base/assert.h"
+#include "common/base/result.h"
 #include "common/score/agent_end.h"
 #include "coordinator/core/raise_note.h"
 #include "coordinator/core/scheduler.h"

@@ -2,7 +2,7 @@
 // and where it goes.
 #include <utility>
 
-#include "common/base/assert.h"
+#include "common/base/result.h"
 #include "coordinator/core/scheduler.h"
 
 namespace proctor {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/base/assert.h"
+#include "common/base/result.h"
 #include "common/contract/money_word.h"
 #include "coordinator/core/scheduler.h"
 

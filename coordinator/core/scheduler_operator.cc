@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/base/words.h"
+#include "common/base/text.h"
 #include "common/contract/human_cost.h"
 #include "common/contract/money_word.h"
 #include "coordinator/core/raise_note.h"

@@ -1,7 +1,7 @@
 // The scheduler's half that deals with results.
 #include <utility>
 
-#include "common/base/assert.h"
+#include "common/base/result.h"
 #include "common/score/agent_end.h"
 #include "common/trace/run_times.h"
 #include "common/wire/lost_evidence.h"

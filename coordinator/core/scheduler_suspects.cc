@@ -2,7 +2,7 @@
 // workers one that has nothing else (poison.h).
 #include <algorithm>
 
-#include "common/base/assert.h"
+#include "common/base/result.h"
 #include "coordinator/core/scheduler.h"
 
 namespace proctor {

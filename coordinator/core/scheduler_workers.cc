@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/base/assert.h"
+#include "common/base/result.h"
 #include "common/wire/books.h"
 #include "coordinator/core/scheduler.h"
 #include "coordinator/core/sync_pace.h"

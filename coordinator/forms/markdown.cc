@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "common/base/text.h"
-#include "common/base/words.h"
 #include "coordinator/aggregate/details.h"
 #include "coordinator/aggregate/end_causes.h"
 #include "coordinator/aggregate/format.h"

@@ -7,9 +7,9 @@
 #include <cerrno>
 #include <string>
 
+#include "common/base/file_lock.h"
 #include "common/base/files.h"
-#include "common/base/own_file.h"
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 #include "coordinator/journal/host_key.h"
 
 namespace proctor {

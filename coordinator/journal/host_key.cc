@@ -10,8 +10,8 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "common/base/own_file.h"
-#include "common/base/unique_fd.h"
+#include "common/base/file_lock.h"
+#include "common/base/owned.h"
 
 namespace proctor {
 namespace {

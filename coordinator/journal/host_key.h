@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "common/base/digest.h"
 #include "common/base/files.h"
-#include "common/base/hmac.h"
 #include "common/base/result.h"
 
 namespace proctor {

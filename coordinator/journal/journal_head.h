@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "common/base/clock.h"
-#include "common/base/hmac.h"
+#include "common/base/digest.h"
 #include "coordinator/journal/sqlite.h"
 
 namespace proctor {

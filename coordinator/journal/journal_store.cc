@@ -7,7 +7,7 @@
 #include <limits>
 #include <tuple>
 
-#include "common/base/overload.h"
+#include "common/base/result.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "coordinator/journal/journal.h"

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "common/base/files.h"
+#include "common/base/owned.h"
 #include "common/base/result.h"
-#include "common/base/unique_fd.h"
 #include "coordinator/core/records.h"
 #include "coordinator/journal/row_seals.h"
 #include "coordinator/journal/sqlite.h"

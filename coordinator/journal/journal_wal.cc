@@ -12,8 +12,8 @@
 #include <ctime>
 #include <vector>
 
-#include "common/base/own_file.h"
-#include "common/base/unique_fd.h"
+#include "common/base/file_lock.h"
+#include "common/base/owned.h"
 
 namespace proctor {
 namespace {

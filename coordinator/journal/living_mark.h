@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "common/base/files.h"
+#include "common/base/owned.h"
 #include "common/base/result.h"
-#include "common/base/unique_fd.h"
 
 namespace proctor {
 

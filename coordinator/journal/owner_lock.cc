@@ -10,7 +10,7 @@
 #include <string_view>
 #include <thread>
 
-#include "common/base/own_file.h"
+#include "common/base/file_lock.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 #include "coordinator/journal/journal_wal.h"
 
 namespace proctor::sqlite {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "common/base/assert.h"
+#include "common/base/result.h"
 #include "coordinator/aggregate/format.h"
 
 namespace proctor::page {

@@ -1,6 +1,6 @@
 #include "coordinator/page/data_table.h"
 
-#include "common/base/assert.h"
+#include "common/base/result.h"
 
 namespace proctor::page {
 

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "common/base/assert.h"
+#include "common/base/result.h"
 #include "common/base/text.h"
 
 namespace proctor::page {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include "common/base/words.h"
+#include "common/base/text.h"
 #include "common/stats/heterogeneity.h"
 #include "coordinator/aggregate/end_causes.h"
 #include "coordinator/aggregate/format.h"

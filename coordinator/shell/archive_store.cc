@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "common/base/own_file.h"
-#include "common/base/unique_fd.h"
+#include "common/base/file_lock.h"
+#include "common/base/owned.h"
 #include "common/trace/archive.h"
 #include "common/trace/run_report.h"
 #include "common/trace/run_times.h"

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/base/owned.h"
 #include "common/base/result.h"
-#include "common/base/unique_fd.h"
 #include "common/trace/verify.h"
 #include "common/wire/messages.h"
 #include "coordinator/shell/state_folder.h"

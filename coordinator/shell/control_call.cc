@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 #include "coordinator/shell/control_server.h"
 
 namespace proctor {

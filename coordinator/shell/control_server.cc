@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "common/base/log.h"
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 #include "common/wire/asio.h"
 #include "coordinator/shell/control_protocol.h"
 

@@ -2,11 +2,11 @@
 // worker that has said its name.
 #include <fmt/format.h>
 
+#include "common/base/ids.h"
 #include "common/base/json.h"
 #include "common/base/log.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
-#include "common/base/worker_name.h"
 #include "common/wire/codec.h"
 #include "common/wire/lost_evidence.h"
 #include "coordinator/core/sync_pace.h"

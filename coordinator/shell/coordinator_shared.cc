@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "common/base/log.h"
-#include "common/base/overload.h"
+#include "common/base/result.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "common/wire/asio.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "common/base/log.h"
-#include "common/base/overload.h"
+#include "common/base/result.h"
 
 namespace proctor {
 namespace {

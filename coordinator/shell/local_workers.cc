@@ -7,9 +7,8 @@
 #include <optional>
 #include <thread>
 
-#include "common/base/host_lock.h"
+#include "common/base/file_lock.h"
 #include "common/base/log.h"
-#include "common/base/own_file.h"
 #include "common/base/system_clock.h"
 
 namespace proctor {

@@ -2,8 +2,8 @@
 // A folder that somebody may move while it is used: held by a descriptor, so that where it is now
 // can be told.  Adapter (file system); any thread.
 #include "common/base/files.h"
+#include "common/base/owned.h"
 #include "common/base/result.h"
-#include "common/base/unique_fd.h"
 
 namespace proctor {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/base/assert.h"
+#include "common/base/result.h"
 #include "common/contract/host_things.h"
 #include "common/contract/wanted_sandbox.h"
 #include "common/images/image_list.h"

@@ -4,7 +4,7 @@
 // be spending is given up by a timer.
 #include <signal.h>
 
-#include "common/base/host_lock.h"
+#include "common/base/file_lock.h"
 #include "common/base/limits.h"
 #include "common/base/subprocess.h"
 #include "coordinator/journal/journal_reader.h"

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "common/base/files.h"
-#include "common/base/own_mounts.h"
+#include "common/base/namespaces.h"
 #include "tests/bench/bench_repository.h"
 #include "worker/workspace/workspace.h"
 

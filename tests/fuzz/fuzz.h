@@ -5,7 +5,6 @@
 #include <string>
 #include <string_view>
 
-#include "common/base/assert.h"
 #include "common/base/files.h"
 #include "common/base/result.h"
 #include "common/contract/diagnostic.h"

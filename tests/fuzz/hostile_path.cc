@@ -2,7 +2,7 @@
 // folder, a check's folder is one plain name, and globs mean what the obvious slow matcher says.
 #include <vector>
 
-#include "common/base/glob.h"
+#include "common/base/text.h"
 #include "common/trace/evidence.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -8,7 +8,7 @@
 #include <atomic>
 #include <thread>
 
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 #include "tests/integration/sandbox/run_command.h"
 #include "tests/support/programs.h"
 #include "worker/sandbox/host_lack.h"

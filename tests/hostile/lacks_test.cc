@@ -8,7 +8,7 @@
 #include <optional>
 #include <thread>
 
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 #include "tests/hostile/hostile_campaign.h"
 #include "tests/integration/sandbox/run_command.h"
 #include "worker/selftest/attack_program.h"

@@ -18,7 +18,7 @@ INIT = "worker/sandbox/init/main.cc"
 GIVEN = "worker/sandbox/init/given.h"
 LACKS = "worker/sandbox/init/lacks.h"
 USERS = "worker/sandbox/user_counts.cc"
-OWN = "common/base/own_user.cc"
+OWN = "common/base/namespaces.cc"
 NETWORK = "worker/sandbox/box_network.cc"
 PROCESS = "worker/sandbox/boxed_process.cc"
 LEAN, BUBBLEWRAP = "worker/sandbox/lean_host.cc", "worker/sandbox/bubblewrap.cc"
@@ -28,11 +28,11 @@ DOCKER = "worker/sandbox/docker_config.cc"
 PROC = "worker/sandbox/proc_rules.h"
 MOUNTS = "worker/sandbox/mount_rules.cc"
 KILL = "worker/sandbox/sure_kill.cc"
-HELD = "common/base/held_folder.cc"
+HELD = "common/base/file_lock.cc"
 STORE = "coordinator/shell/archive_store.cc"
 MESSAGES = "coordinator/shell/coordinator_messages.cc"
 FLOOD = "coordinator/shell/flood_guard.cc"
-NAME = "common/base/worker_name.cc"
+NAME = "common/base/ids.cc"
 ZAP = "common/wire/zap.cc"
 EVIDENCE = "coordinator/cli/verify_evidence.cc"
 RUN = "common/trace/verify.cc"
@@ -307,9 +307,9 @@ MUTANTS = [(room, name, path, [(old, new)], target, tests) for room, rows in {
          BASE, "files and folders are their owner's*"),
         ("files are everybody's", FILES, "  if (::fchmod(fd.get(), mode) != 0)", "  if (::fchmod(fd.get(), 0644) != 0)", BASE,
          "files and folders are their owner's*"),
-        ("repositories come by any protocol", "common/base/git_source.cc",
+        ("repositories come by any protocol", "common/base/git_program.cc",
          "== kSchemes.end()) return kAny;", "== kSchemes.end()) return \"\";", CONTRACT, "repositories come by a protocol*"),
-        ("git runs programs for its sources", "common/base/git_source.cc", "      source.find(\"::\") < slash)",
+        ("git runs programs for its sources", "common/base/git_program.cc", "      source.find(\"::\") < slash)",
          "      false)", CONTRACT, "repositories come by a protocol*"),
         ("files are put into git's folder", RULES, "  return is_file_path(text) && !names_git(text);",
          "  return is_file_path(text);", CONTRACT, "nothing of a contract is put into git*"),

@@ -13,7 +13,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 #include "tests/support/json_tools.h"
 
 namespace proctor::testing {

@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 
 namespace proctor::testing {
 namespace {

@@ -1,6 +1,6 @@
 #include "worker/agent/briefing.h"
 
-#include "common/base/assert.h"
+#include "common/base/result.h"
 
 namespace proctor {
 namespace {

@@ -3,8 +3,8 @@
 #include <array>
 
 #include "common/base/digest.h"
-#include "common/base/overload.h"
 #include "common/base/parse.h"
+#include "common/base/result.h"
 #include "common/base/text.h"
 #include "common/trace/json_fields.h"
 

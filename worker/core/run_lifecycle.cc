@@ -4,9 +4,8 @@
 #include <optional>
 #include <utility>
 
-#include "common/base/assert.h"
 #include "common/base/limits.h"
-#include "common/base/overload.h"
+#include "common/base/result.h"
 #include "common/score/agent_end.h"
 #include "common/score/gates.h"
 #include "common/score/patch_end.h"

@@ -1,5 +1,5 @@
 // RunLifecycle: the setup of a task and of a method, and whose failure it is when a step fails.
-#include "common/base/assert.h"
+#include "common/base/result.h"
 #include "worker/core/lifecycle_words.h"
 #include "worker/core/run_lifecycle.h"
 

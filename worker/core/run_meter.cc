@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/base/assert.h"
 #include "common/base/limits.h"
+#include "common/base/result.h"
 #include "common/base/text.h"
 #include "common/contract/call_price.h"
 

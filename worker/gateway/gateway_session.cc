@@ -12,7 +12,7 @@
 #include <system_error>
 #include <thread>
 
-#include "common/base/local_socket.h"
+#include "common/base/net_host.h"
 #include "worker/gateway/cassette_player.h"
 #include "worker/gateway/session_shared.h"
 #include "worker/gateway/wire_io.h"

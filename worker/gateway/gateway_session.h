@@ -19,8 +19,8 @@
 #include <variant>
 
 #include "common/base/files.h"
+#include "common/base/ids.h"
 #include "common/base/json.h"
-#include "common/base/secret.h"
 #include "common/contract/campaign.h"
 #include "common/contract/models_file.h"
 #include "common/score/model_lack.h"

@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "common/base/local_socket.h"
+#include "common/base/net_host.h"
 #include "worker/gateway/call_machine.h"
 #include "worker/gateway/provider_answer.h"
 #include "worker/gateway/refusal.h"

@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "common/base/files.h"
+#include "common/base/ids.h"
 #include "common/base/result.h"
-#include "common/base/secret.h"
 #include "common/contract/models_file.h"
 
 namespace proctor {

@@ -13,8 +13,8 @@
 #include <string_view>
 
 #include "common/base/net_host.h"
+#include "common/base/owned.h"
 #include "common/base/result.h"
-#include "common/base/unique_fd.h"
 #include "common/contract/models_file.h"
 #include "worker/gateway/delta_rule.h"
 #include "worker/gateway/provider_streak.h"

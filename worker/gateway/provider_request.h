@@ -3,7 +3,7 @@
 // what decides nothing.  Pure; any thread.
 #include <string>
 
-#include "common/base/secret.h"
+#include "common/base/ids.h"
 #include "common/contract/models_file.h"
 #include "worker/gateway/http_gate.h"
 #include "worker/gateway/provider_connection.h"

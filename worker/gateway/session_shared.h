@@ -6,7 +6,7 @@
 #include <mutex>
 #include <set>
 
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 #include "worker/gateway/call_machine.h"
 #include "worker/gateway/delta_rule.h"
 #include "worker/gateway/gateway_session.h"

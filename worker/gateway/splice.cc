@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "common/base/assert.h"
 #include "common/base/json.h"
+#include "common/base/result.h"
 
 namespace proctor {
 

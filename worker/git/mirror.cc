@@ -9,8 +9,8 @@
 
 #include "common/base/file_lock.h"
 #include "common/base/log.h"
+#include "common/base/owned.h"
 #include "common/base/text.h"
-#include "common/base/unique_fd.h"
 
 namespace proctor {
 namespace {

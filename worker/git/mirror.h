@@ -9,7 +9,6 @@
 
 #include "common/base/files.h"
 #include "common/base/git_program.h"
-#include "common/base/git_source.h"
 #include "common/base/result.h"
 #include "worker/git/object_db.h"
 

@@ -4,7 +4,7 @@
 #include <initializer_list>
 
 #include "common/base/json.h"
-#include "common/base/overload.h"
+#include "common/base/result.h"
 #include "common/base/text.h"
 
 namespace proctor {

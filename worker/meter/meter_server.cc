@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "common/base/local_socket.h"
-#include "common/base/unique_fd.h"
+#include "common/base/net_host.h"
+#include "common/base/owned.h"
 #include "worker/meter/meter_protocol.h"
 
 namespace proctor {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "common/answers/single_shot.h"
-#include "common/base/pause.h"
+#include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "worker/model/call_rules.h"
 #include "worker/model/model.h"

@@ -12,7 +12,7 @@
 #include <system_error>
 #include <thread>
 
-#include "common/base/local_socket.h"
+#include "common/base/net_host.h"
 #include "worker/network/proxy_connection.h"
 
 namespace proctor {

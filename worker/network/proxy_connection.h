@@ -4,7 +4,7 @@
 #include <atomic>
 #include <optional>
 
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 #include "worker/network/allow_list.h"
 #include "worker/network/filter_proxy.h"
 

@@ -18,7 +18,7 @@
 #include <string_view>
 
 #include "common/base/files.h"
-#include "common/base/namespace_maker.h"
+#include "common/base/namespaces.h"
 #include "worker/sandbox/port_look.h"
 #include "worker/sandbox/put_word.h"
 

@@ -6,7 +6,7 @@
 // Source: network_namespaces(7), user_namespaces(7), setns(2).
 #include <memory>
 
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 #include "worker/sandbox/shared_network.h"
 #include "worker/sandbox/user_counts.h"
 

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 #include "worker/sandbox/bounded_file.h"
 #include "worker/sandbox/box_network.h"
 #include "worker/sandbox/hold.h"

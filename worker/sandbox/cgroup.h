@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "common/base/files.h"
+#include "common/base/owned.h"
 #include "common/base/result.h"
-#include "common/base/unique_fd.h"
 #include "worker/sandbox/cgroup_layout.h"
 #include "worker/sandbox/cgroup_pool.h"
 

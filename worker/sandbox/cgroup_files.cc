@@ -8,8 +8,8 @@
 #include <chrono>
 #include <thread>
 
+#include "common/base/owned.h"
 #include "common/base/parse.h"
-#include "common/base/unique_fd.h"
 #include "worker/sandbox/sure_kill.h"
 
 namespace proctor {

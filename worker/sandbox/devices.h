@@ -4,8 +4,8 @@
 // close them to everybody.  Source: null(4), random(4), pts(4); devpts of Linux.
 #include <array>
 
+#include "common/base/owned.h"
 #include "common/base/result.h"
-#include "common/base/unique_fd.h"
 
 namespace proctor {
 

@@ -11,7 +11,7 @@
 #include <memory>
 #include <string>
 
-#include "common/base/folder_use.h"
+#include "common/base/folder_tree.h"
 
 namespace proctor {
 namespace {

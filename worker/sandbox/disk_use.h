@@ -1,7 +1,7 @@
 #pragma once
 // How much of the disk a sandbox holds: what lies in its writable folders, and what its processes
 // keep open after they have removed its name.  Where no kernel limit does it, a monitor asks this
-// while the command runs (folder_use.h says how folders are counted).
+// while the command runs (folder_tree.h says how folders are counted).
 // Not counted: files without a name that are only mapped, or on their way through a socket; each is
 // bounded by the limit on one file.  One object, one thread; the functions are thread-safe.
 #include <sys/types.h>

@@ -11,9 +11,8 @@
 #include <thread>
 
 #include "common/base/log.h"
-#include "common/base/owed.h"
+#include "common/base/owned.h"
 #include "common/base/text.h"
-#include "common/base/unique_fd.h"
 #include "common/images/image_list.h"
 #include "worker/sandbox/bounded_file.h"
 #include "worker/sandbox/docker_api.h"

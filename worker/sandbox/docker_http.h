@@ -14,8 +14,8 @@
 #include <string>
 #include <string_view>
 
+#include "common/base/owned.h"
 #include "common/base/result.h"
-#include "common/base/unique_fd.h"
 
 namespace proctor {
 

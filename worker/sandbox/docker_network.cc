@@ -6,8 +6,8 @@
 #include <array>
 #include <cerrno>
 
-#include "common/base/local_socket.h"
 #include "common/base/log.h"
+#include "common/base/net_host.h"
 #include "worker/sandbox/docker_config.h"
 #include "worker/sandbox/holder_program.h"
 

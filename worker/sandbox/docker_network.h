@@ -5,8 +5,7 @@
 // (the engine), kInvalid (no such image), kNotFound.
 #include <memory>
 
-#include "common/base/owed.h"
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 #include "worker/sandbox/docker_api.h"
 #include "worker/sandbox/shared_network.h"
 

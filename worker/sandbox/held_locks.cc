@@ -12,8 +12,8 @@
 #include <system_error>
 #include <utility>
 
+#include "common/base/owned.h"
 #include "common/base/parse.h"
-#include "common/base/unique_fd.h"
 
 namespace proctor {
 namespace {

@@ -8,9 +8,9 @@
 #include <thread>
 
 #include "common/base/log.h"
+#include "common/base/owned.h"
 #include "common/base/parse.h"
 #include "common/base/text.h"
-#include "common/base/unique_fd.h"
 #include "worker/sandbox/bubblewrap_args.h"
 #include "worker/sandbox/image_rules.h"
 #include "worker/sandbox/init/lacks.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 #include "worker/sandbox/bubblewrap_args.h"
 
 namespace proctor {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "common/base/thread_time.h"
+#include "common/base/system_clock.h"
 #include "worker/sandbox/disk_use.h"
 
 namespace proctor {

@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 #include "worker/sandbox/sandbox.h"
 #include "worker/sandbox/socket_use.h"
 

@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
-#include "common/base/own_user.h"
-#include "common/base/unique_fd.h"
+#include "common/base/namespaces.h"
+#include "common/base/owned.h"
 #include "worker/sandbox/sure_kill.h"
 #include "worker/sandbox/suspension.h"
 

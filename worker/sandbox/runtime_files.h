@@ -4,8 +4,8 @@
 // Thread-safe (no state).
 #include <string>
 
-#include "common/base/held_folder.h"
-#include "common/base/program_path.h"
+#include "common/base/file_lock.h"
+#include "common/base/subprocess.h"
 
 namespace proctor {
 

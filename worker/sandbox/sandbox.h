@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "common/base/files.h"
-#include "common/base/folder_use.h"
-#include "common/base/own_user.h"
+#include "common/base/folder_tree.h"
+#include "common/base/namespaces.h"
 #include "common/base/result.h"
 #include "worker/sandbox/hold.h"
 #include "worker/sandbox/shared_network.h"

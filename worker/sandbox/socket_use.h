@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 
 namespace proctor {
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 
 namespace proctor {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "common/base/files.h"
 #include "common/base/log.h"
+#include "common/base/owned.h"
 #include "common/base/parse.h"
-#include "common/base/unique_fd.h"
 
 namespace proctor {
 namespace {

@@ -17,8 +17,7 @@
 
 #include "common/base/files.h"
 #include "common/base/log.h"
-#include "common/base/namespace_maker.h"
-#include "common/base/own_user.h"
+#include "common/base/namespaces.h"
 #include "worker/sandbox/put_word.h"
 
 namespace proctor {

@@ -3,7 +3,7 @@
 // by user (instances and watches of inotify, groups of fanotify, pending signals and timers, bytes
 // in message queues, locked shared memory) it counts for that sandbox.  Every user and group has
 // the number in it that it has outside, so files keep their owners; but for root, who can be a user
-// of its own outside (own_user.h): what he is to own is then seen through mounts that are lent.
+// of its own outside (namespaces.h): what he is to own is then seen through mounts that are lent.
 //
 // The kernel keeps such a count in a process's user namespace and, for all of those below another,
 // with the user who made the one below.  Root makes each of these as a user whom nobody else is;
@@ -18,8 +18,8 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/owned.h"
 #include "common/base/result.h"
-#include "common/base/unique_fd.h"
 
 namespace proctor {
 

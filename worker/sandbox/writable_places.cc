@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 
 namespace proctor {
 

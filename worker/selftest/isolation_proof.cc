@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "common/base/parse.h"
-#include "common/base/pause.h"
+#include "common/base/system_clock.h"
 #include "worker/selftest/isolation_rules.h"
 #include "worker/selftest/process_view.h"
 #include "worker/selftest/stand_name.h"

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "common/base/limits.h"
-#include "common/base/pause.h"
+#include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "worker/gateway/own_client.h"
 #include "worker/model/single_shot.h"

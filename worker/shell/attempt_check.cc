@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <system_error>
 
-#include "common/base/glob.h"
 #include "common/base/limits.h"
 #include "common/base/system_clock.h"
+#include "common/base/text.h"
 #include "common/score/result_reader.h"
 #include "common/score/test_results.h"
 #include "common/trace/evidence.h"

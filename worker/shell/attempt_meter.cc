@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/base/overload.h"
+#include "common/base/result.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "worker/meter/meter_protocol.h"

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <chrono>
 
-#include "common/base/glob.h"
 #include "common/base/limits.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
-#include "common/base/thread_time.h"
 #include "worker/shell/attempt_run.h"
 #include "worker/shell/run_events.h"
 #include "worker/workspace/touched.h"

@@ -4,7 +4,6 @@
 
 #include "common/base/limits.h"
 #include "common/base/log.h"
-#include "common/base/pause.h"
 #include "common/base/system_clock.h"
 #include "common/trace/evidence.h"
 #include "worker/shell/attempt_run.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/base/glob.h"
 #include "common/base/limits.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "common/base/folder_use.h"
+#include "common/base/folder_tree.h"
 #include "common/contract/bundle.h"
 #include "common/contract/campaign.h"
 #include "common/trace/manifest.h"

@@ -3,7 +3,7 @@
 // on it as every later one does; acceptance never makes one, and uses it only where setup would do
 // again what it did (setup_key.h).
 #include "common/base/log.h"
-#include "common/base/pause.h"
+#include "common/base/system_clock.h"
 #include "worker/sandbox/host_lack.h"
 #include "worker/shell/attempt_run.h"
 #include "worker/shell/failure_words.h"

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/base/assert.h"
 #include "common/base/digest.h"
 #include "common/base/log.h"
-#include "common/base/pause.h"
+#include "common/base/result.h"
+#include "common/base/system_clock.h"
 #include "common/contract/dockerfile.h"
 #include "common/images/build_context.h"
 #include "worker/sandbox/docker_build.h"

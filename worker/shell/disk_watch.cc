@@ -2,8 +2,8 @@
 
 #include <signal.h>
 
-#include "common/base/folder_use.h"
-#include "common/base/pause.h"
+#include "common/base/folder_tree.h"
+#include "common/base/system_clock.h"
 
 namespace proctor {
 

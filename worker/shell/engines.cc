@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "common/base/assert.h"
 #include "common/base/log.h"
-#include "common/base/pause.h"
+#include "common/base/result.h"
+#include "common/base/system_clock.h"
 #include "common/contract/wanted_sandbox.h"
 #include "worker/sandbox/bubblewrap.h"
 #include "worker/sandbox/docker.h"

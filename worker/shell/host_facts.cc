@@ -10,9 +10,9 @@
 #include <cstdint>
 
 #include "common/base/digest.h"
+#include "common/base/owned.h"
 #include "common/base/parse.h"
 #include "common/base/text.h"
-#include "common/base/unique_fd.h"
 
 namespace proctor {
 namespace {

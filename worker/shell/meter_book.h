@@ -22,8 +22,8 @@
 
 #include "common/base/clock.h"
 #include "common/base/files.h"
+#include "common/base/owned.h"
 #include "common/base/result.h"
-#include "common/base/unique_fd.h"
 #include "common/wire/messages.h"
 #include "worker/core/run_meter.h"
 

@@ -3,7 +3,7 @@
 #include <thread>
 #include <utility>
 
-#include "common/base/pause.h"
+#include "common/base/system_clock.h"
 
 namespace proctor {
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "common/base/assert.h"
 #include "common/base/digest.h"
 #include "common/base/limits.h"
 #include "common/base/log.h"
+#include "common/base/result.h"
 #include "common/base/text.h"
 #include "common/trace/cut_line.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "common/base/log.h"
-#include "common/base/program_path.h"
+#include "common/base/subprocess.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "common/contract/model_key.h"

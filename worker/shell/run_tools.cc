@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/base/pause.h"
+#include "common/base/system_clock.h"
 #include "worker/shell/run_events.h"
 
 namespace proctor {

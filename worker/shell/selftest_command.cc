@@ -6,7 +6,7 @@
 
 #include "common/base/command_line.h"
 #include "common/base/log.h"
-#include "common/base/own_mounts.h"
+#include "common/base/namespaces.h"
 #include "worker/selftest/selftest.h"
 
 namespace proctor {

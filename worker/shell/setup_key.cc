@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "common/base/glob.h"
 #include "common/base/json.h"
+#include "common/base/text.h"
 #include "worker/shell/sandbox_dress.h"
 
 namespace proctor {

@@ -11,8 +11,8 @@
 
 #include "common/base/limits.h"
 #include "common/base/log.h"
+#include "common/base/owned.h"
 #include "common/base/text.h"
-#include "common/base/unique_fd.h"
 #include "common/trace/evidence.h"
 #include "common/wire/codec.h"
 #include "common/wire/lost_evidence.h"

@@ -12,7 +12,7 @@
 // else where the host failed.
 #include <memory>
 
-#include "common/base/secret.h"
+#include "common/base/ids.h"
 #include "common/contract/models_file.h"
 #include "worker/agent/agent.h"
 #include "worker/shell/run_tools.h"

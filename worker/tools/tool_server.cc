@@ -12,8 +12,8 @@
 #include <thread>
 #include <utility>
 
-#include "common/base/local_socket.h"
-#include "common/base/unique_fd.h"
+#include "common/base/net_host.h"
+#include "common/base/owned.h"
 
 namespace proctor {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "common/base/owned.h"
 #include "common/base/result.h"
-#include "common/base/unique_fd.h"
 
 namespace proctor {
 

@@ -5,9 +5,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "common/base/glob.h"
 #include "common/base/text.h"
-#include "common/base/words.h"
 #include "worker/tools/line_pattern.h"
 #include "worker/tools/text_lines.h"
 #include "worker/tools/tree_walk.h"

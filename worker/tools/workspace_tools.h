@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "common/base/files.h"
-#include "common/base/own_user.h"
+#include "common/base/namespaces.h"
+#include "common/base/owned.h"
 #include "common/base/result.h"
-#include "common/base/unique_fd.h"
 #include "worker/tools/tool_arguments.h"
 #include "worker/tools/tool_outcome.h"
 #include "worker/workspace/protected_paths.h"

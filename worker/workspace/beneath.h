@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/owned.h"
 #include "common/base/result.h"
-#include "common/base/unique_fd.h"
 
 namespace proctor::beneath {
 

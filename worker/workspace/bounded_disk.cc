@@ -11,8 +11,8 @@
 #include <cerrno>
 #include <string>
 
+#include "common/base/owned.h"
 #include "common/base/subprocess.h"
-#include "common/base/unique_fd.h"
 #include "worker/workspace/overlay.h"
 
 namespace proctor {

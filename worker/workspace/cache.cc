@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "common/base/folder_use.h"
+#include "common/base/folder_tree.h"
 #include "worker/workspace/eviction.h"
 
 namespace proctor {

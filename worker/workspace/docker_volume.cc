@@ -11,8 +11,8 @@
 #include <cstring>
 
 #include "common/base/json.h"
+#include "common/base/owned.h"
 #include "common/base/text.h"
-#include "common/base/unique_fd.h"
 
 namespace proctor {
 namespace {

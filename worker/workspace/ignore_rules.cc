@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 
-#include "common/base/glob.h"
 #include "common/base/owned.h"
+#include "common/base/text.h"
 #include "worker/git/object_db.h"
 #include "worker/workspace/snapshot.h"
 

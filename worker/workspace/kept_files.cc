@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "common/base/glob.h"
 #include "common/base/text.h"
 #include "worker/workspace/beneath.h"
 

@@ -35,7 +35,7 @@ struct KeepRoom {
   std::size_t depth;  // folders on the way to a file
 };
 
-// Copies every file of `from` that one of the globs covers (glob.h) to the same path below `to`, in
+// Copies every file of `from` that one of the globs covers (text.h) to the same path below `to`, in
 // the order of names; the git folder at its root is none.  What cannot be copied, by whatever its
 // maker did to it, is left out.  kUnavailable or kExhausted: `to` cannot be written.
 Result<KeptFiles> keep_files(const fs::path& from, const std::vector<std::string>& globs,

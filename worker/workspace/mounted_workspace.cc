@@ -7,9 +7,9 @@
 #include <cerrno>
 
 #include "common/base/apply.h"
-#include "common/base/folder_use.h"
+#include "common/base/folder_tree.h"
 #include "common/base/log.h"
-#include "common/base/own_mounts.h"
+#include "common/base/namespaces.h"
 #include "common/base/text.h"
 #include "worker/workspace/beneath.h"
 #include "worker/workspace/cache.h"

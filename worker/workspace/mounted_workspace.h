@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "common/base/owed.h"
+#include "common/base/owned.h"
 #include "worker/git/object_db.h"
 #include "worker/workspace/changes.h"
 #include "worker/workspace/copy_tree.h"

@@ -1,7 +1,7 @@
 #pragma once
 // overlayfs: read-only lower layers (what setup made, the .git of a tree, its checkout) under one
 // upper layer that holds exactly what was changed.  Needs root, or mounts of one's own
-// (common/base/own_mounts.h).  Blocking.
+// (common/base/namespaces.h).  Blocking.
 // Fails with errno_error of mount(2).  Source: Documentation/filesystems/overlayfs.rst of Linux.
 #include "common/base/files.h"
 #include "common/base/result.h"

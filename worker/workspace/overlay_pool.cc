@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "common/base/log.h"
-#include "common/base/own_user.h"
+#include "common/base/namespaces.h"
 #include "worker/workspace/cache.h"
 #include "worker/workspace/overlay.h"
 

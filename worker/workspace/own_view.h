@@ -3,16 +3,16 @@
 // that root owns there.  An overlay of such folders is his to write to, in a sandbox that runs as
 // him; on the disk it is root's, as every other.  OwnViews keeps them from one workspace to the
 // next, for each costs a process and a mount.  Both are thread-safe.  Blocking.
-// Fails with kUnavailable, kExhausted (common/base/own_user.h), errno_error.
+// Fails with kUnavailable, kExhausted (common/base/namespaces.h), errno_error.
 // Source: Documentation/filesystems/overlayfs.rst of Linux (idmapped layers, since 5.19).
 #include <memory>
 #include <mutex>
 #include <vector>
 
 #include "common/base/files.h"
-#include "common/base/own_user.h"
+#include "common/base/namespaces.h"
+#include "common/base/owned.h"
 #include "common/base/result.h"
-#include "common/base/unique_fd.h"
 
 namespace proctor {
 

@@ -11,8 +11,8 @@
 #include <string>
 #include <thread>
 
-#include "common/base/own_mounts.h"
-#include "common/base/unique_fd.h"
+#include "common/base/namespaces.h"
+#include "common/base/owned.h"
 #include "worker/workspace/layer_marks.h"
 #include "worker/workspace/overlay.h"
 

@@ -1,6 +1,6 @@
 #include "worker/workspace/protected_paths.h"
 
-#include "common/base/glob.h"
+#include "common/base/text.h"
 
 namespace proctor {
 namespace {

@@ -7,12 +7,11 @@
 #include <cstdio>
 #include <new>
 
+#include "common/base/folder_tree.h"
 #include "common/base/json.h"
-#include "common/base/remove_tree.h"
 #include "common/base/subprocess.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
-#include "common/base/thread_time.h"
 #include "worker/workspace/apart.h"
 
 namespace proctor {

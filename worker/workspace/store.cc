@@ -8,7 +8,7 @@
 #include "common/base/apply.h"
 #include "common/base/digest.h"
 #include "common/base/log.h"
-#include "common/base/own_mounts.h"
+#include "common/base/namespaces.h"
 #include "common/base/text.h"
 #include "worker/git/mirror.h"
 #include "worker/workspace/cache.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/base/digest.h"
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 
 namespace proctor {
 namespace {

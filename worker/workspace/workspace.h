@@ -13,7 +13,7 @@
 
 #include "common/base/apply.h"
 #include "common/base/files.h"
-#include "common/base/own_user.h"
+#include "common/base/namespaces.h"
 #include "common/base/result.h"
 #include "common/contract/contract.h"
 #include "worker/workspace/bounded_disk.h"

@@ -1,6 +1,6 @@
 #include "worker/workspace/workspace_kind.h"
 
-#include "common/base/assert.h"
+#include "common/base/result.h"
 
 namespace proctor {
 

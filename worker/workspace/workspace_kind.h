@@ -9,7 +9,7 @@ namespace proctor {
 
 enum class WorkspaceKind {
   kOverlay,      // of the kernel, mounted by root
-  kUserOverlay,  // of the kernel, in a user namespace (common/base/own_mounts.h): nobody outside
+  kUserOverlay,  // of the kernel, in a user namespace (common/base/namespaces.h): nobody outside
                  // it, the Docker engine for one, sees what is mounted
   kReflink,      // a copy that shares its blocks with the original
   kCopy,

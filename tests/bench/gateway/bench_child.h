@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 
 namespace proctor::bench {
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 #include "tests/bench/bench_support.h"
 
 namespace proctor::bench {

@@ -7,7 +7,7 @@
 #include <chrono>
 
 #include "common/base/json.h"
-#include "common/base/overload.h"
+#include "common/base/result.h"
 
 namespace proctor::torture {
 

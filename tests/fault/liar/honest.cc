@@ -1,6 +1,6 @@
 #include "tests/fault/liar/honest.h"
 
-#include "common/base/overload.h"
+#include "common/base/result.h"
 
 namespace proctor::liar {
 namespace {

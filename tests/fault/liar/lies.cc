@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/base/overload.h"
+#include "common/base/result.h"
 #include "common/wire/books.h"
 
 namespace proctor::liar {

@@ -12,7 +12,7 @@
 #include <sstream>
 
 #include "common/base/digest.h"
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 #include "tests/support/campaign_scene.h"
 #include "tests/support/leftovers.h"
 

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "common/base/limits.h"
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 #include "coordinator/core/roster.h"
 #include "tests/integration/coordinator/raw_worker.h"
 #include "tests/support/books.h"

@@ -9,7 +9,7 @@
 #include <memory>
 #include <optional>
 
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 #include "tests/integration/coordinator/endpoint.h"
 #include "tests/integration/coordinator/raw_worker.h"
 #include "tests/support/books.h"

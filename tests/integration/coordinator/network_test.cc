@@ -6,7 +6,7 @@
 
 #include <random>
 
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 #include "tests/integration/coordinator/raw_worker.h"
 #include "tests/support/books.h"
 

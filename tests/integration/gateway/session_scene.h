@@ -12,8 +12,8 @@
 #include <mutex>
 #include <thread>
 
+#include "common/base/owned.h"
 #include "common/base/system_clock.h"
-#include "common/base/unique_fd.h"
 #include "common/contract/cost_model_parser.h"
 #include "tests/support/json_tools.h"
 #include "tests/support/provider_server.h"

@@ -10,7 +10,7 @@
 #include <regex>
 
 #include "common/base/file_lock.h"
-#include "common/base/own_mounts.h"
+#include "common/base/namespaces.h"
 #include "tests/integration/workspace/fixture.h"
 #include "worker/git/object_db.h"
 

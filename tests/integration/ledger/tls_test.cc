@@ -7,8 +7,8 @@
 #include <optional>
 #include <thread>
 
+#include "common/base/owned.h"
 #include "common/base/subprocess.h"
-#include "common/base/unique_fd.h"
 #include "tests/integration/ledger/support.h"
 
 using namespace proctor;

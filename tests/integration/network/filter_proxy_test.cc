@@ -10,7 +10,7 @@
 #include <iterator>
 #include <thread>
 
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 #include "tests/support/local_server.h"
 #include "tests/support/programs.h"
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 #include "tests/support/programs.h"
 
 namespace proctor::testing {

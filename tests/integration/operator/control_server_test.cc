@@ -10,7 +10,7 @@
 #include <cstring>
 #include <thread>
 
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 #include "coordinator/shell/control_call.h"
 #include "coordinator/shell/control_protocol.h"
 #include "tests/support/programs.h"

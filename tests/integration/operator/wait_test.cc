@@ -5,7 +5,7 @@
 
 #include <csignal>
 
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 #include "tests/support/campaign_scene.h"
 
 using namespace proctor;

@@ -9,7 +9,7 @@
 #include <optional>
 #include <thread>
 
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 #include "tests/integration/sandbox/engine_under_test.h"
 #include "tests/support/programs.h"
 #include "worker/sandbox/boxed_process.h"

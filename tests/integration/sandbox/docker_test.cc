@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/base/json.h"
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 #include "tests/integration/sandbox/docker_fixture.h"
 #include "tests/integration/sandbox/engine_under_test.h"
 #include "tests/integration/sandbox/run_command.h"

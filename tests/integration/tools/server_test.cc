@@ -7,7 +7,7 @@
 #include <cstring>
 #include <thread>
 
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 #include "worker/tools/tool_server.h"
 
 namespace proctor {

@@ -9,7 +9,7 @@
 #include <vector>
 #include <zmq.hpp>
 
-#include "common/base/overload.h"
+#include "common/base/result.h"
 #include "common/contract/bundle.h"
 #include "common/wire/asio.h"
 #include "common/wire/codec.h"

@@ -2,7 +2,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 #include "common/score/agent_end.h"
 #include "tests/integration/worker/left_scene.h"
 #include "worker/shell/spool.h"

@@ -11,7 +11,7 @@
 #include <csignal>
 #include <thread>
 
-#include "common/base/folder_use.h"
+#include "common/base/folder_tree.h"
 #include "tests/integration/workspace/fixture.h"
 
 namespace proctor {

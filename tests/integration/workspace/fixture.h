@@ -10,7 +10,7 @@
 #include <string>
 
 #include "common/base/files.h"
-#include "common/base/own_mounts.h"
+#include "common/base/namespaces.h"
 #include "common/base/subprocess.h"
 #include "worker/workspace/probe.h"
 #include "worker/workspace/workspace.h"

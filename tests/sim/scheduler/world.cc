@@ -1,6 +1,6 @@
 #include "tests/sim/scheduler/world.h"
 
-#include "common/base/overload.h"
+#include "common/base/result.h"
 
 namespace proctor::sim {
 namespace {

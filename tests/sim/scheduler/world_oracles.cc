@@ -2,7 +2,7 @@
 // never the scheduler's own state.
 #include <algorithm>
 
-#include "common/base/overload.h"
+#include "common/base/result.h"
 #include "tests/sim/scheduler/world.h"
 
 namespace proctor::sim {

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 
 using namespace proctor;
 

@@ -1,4 +1,4 @@
-#include "common/base/glob.h"
+#include "common/base/text.h"
 
 #include <doctest/doctest.h>
 

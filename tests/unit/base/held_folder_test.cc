@@ -1,4 +1,4 @@
-#include "common/base/held_folder.h"
+#include "common/base/file_lock.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>

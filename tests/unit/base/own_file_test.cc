@@ -1,12 +1,9 @@
 // What lies in a file's place and is none is named at once: nothing waits for a pipe.
-#include "common/base/own_file.h"
+#include "common/base/file_lock.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-
-#include "common/base/file_lock.h"
-#include "common/base/host_lock.h"
 
 using namespace proctor;
 

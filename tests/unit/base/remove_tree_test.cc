@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/base/remove_tree.h"
+#include "common/base/folder_tree.h"
 
 using namespace proctor;
 

@@ -1,9 +1,8 @@
 // What may stand on a terminal, and what a worker may be called.
 #include <doctest/doctest.h>
 
+#include "common/base/ids.h"
 #include "common/base/text.h"
-#include "common/base/words.h"
-#include "common/base/worker_name.h"
 
 using namespace proctor;
 

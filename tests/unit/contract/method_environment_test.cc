@@ -1,7 +1,7 @@
 // What an agent has for itself: read, part of its method's identity and of no contract's.
 #include <doctest/doctest.h>
 
-#include "common/base/program_path.h"
+#include "common/base/subprocess.h"
 #include "common/contract/bundle.h"
 #include "common/contract/campaign_parser.h"
 #include "common/contract/contract_digest.h"

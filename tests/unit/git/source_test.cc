@@ -1,4 +1,4 @@
-#include "common/base/git_source.h"
+#include "common/base/git_program.h"
 
 #include <doctest/doctest.h>
 

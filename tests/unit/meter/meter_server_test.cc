@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 #include "worker/meter/meter_protocol.h"
 
 namespace proctor {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "common/base/json.h"
-#include "common/base/own_user.h"
+#include "common/base/namespaces.h"
 #include "worker/sandbox/bubblewrap_args.h"
 #include "worker/sandbox/docker_config.h"
 #include "worker/sandbox/mount_rules.h"

@@ -22,7 +22,6 @@
 
 #include "common/base/files.h"
 #include "common/base/owned.h"
-#include "common/base/unique_fd.h"
 #include "tests/support/paths.h"
 #include "tests/unit/sandbox/bpf_machine.h"
 #include "worker/sandbox/seccomp_filter.h"

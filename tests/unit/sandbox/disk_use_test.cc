@@ -4,8 +4,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "common/base/folder_use.h"
-#include "common/base/unique_fd.h"
+#include "common/base/folder_tree.h"
+#include "common/base/owned.h"
 
 using namespace proctor;
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "common/base/files.h"
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 #include "worker/sandbox/oci_config.h"
 #include "worker/sandbox/oci_init.h"
 #include "worker/sandbox/seccomp_filter.h"

@@ -8,8 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/base/assert.h"
-#include "common/base/overload.h"
+#include "common/base/result.h"
 #include "coordinator/core/scheduler.h"
 
 namespace proctor::scheduler_test {

@@ -1,28 +1,128 @@
-#include "common/base/own_user.h"
+#include "common/base/namespaces.h"
 
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <linux/securebits.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/fsuid.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
-
 #include <array>
 #include <cerrno>
 #include <mutex>
 #include <optional>
 #include <random>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
-#include "common/base/namespace_maker.h"
+#include "common/base/files.h"
+#include "common/base/owned.h"
 
 namespace proctor {
+
+NamespaceMaker::~NamespaceMaker() {
+  if (pid_ <= 0) return;
+  // Not by the end of a pipe: the processes of other threads' makers, which execute nothing, have
+  // that pipe too.
+  ::kill(pid_, SIGKILL);
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+Status NamespaceMaker::begin(const char* what, const std::function<int()>& make) {
+  std::array<int, 2> said{};
+  if (::pipe2(said.data(), O_CLOEXEC) != 0) return errno_error("pipe", errno);
+  UniqueFd said_read(said[0]), said_write(said[1]);
+  const pid_t parent = ::getpid();
+  pid_ = ::fork();
+  if (pid_ == 0) {
+    const auto end_with_parent = [parent] {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (::getppid() != parent) ::_exit(1);
+    };
+    end_with_parent();
+    const auto error = static_cast<unsigned char>(make());
+    end_with_parent();  // the kernel forgets it where a user or a user namespace changes
+    if (::write(said[1], &error, 1) != 1) ::_exit(1);
+    for (;;) ::pause();
+  }
+  if (pid_ < 0) return errno_error("fork", errno);
+  said_write.reset();
+  unsigned char error = EPIPE;
+  while (::read(said_read.get(), &error, 1) < 0 && errno == EINTR) {
+  }
+  if (error != 0) return errno_error(what, error);
+  return ok_status();
+}
+
+Result<UniqueFd> NamespaceMaker::open(const char* kind) const {
+  const std::string file = "/proc/" + std::to_string(pid_) + "/ns/" + kind;
+  UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return errno_error("open " + file, errno);
+  return fd;
+}
+
+namespace {
+
+bool moved = false;
+
+bool put(const char* file, std::string_view text) {
+  const UniqueFd fd(::open(file, O_WRONLY | O_CLOEXEC));
+  return fd.valid() && ::write(fd.get(), text.data(), text.size()) == ssize_t(text.size());
+}
+
+// 0, or the errno of what failed.
+int move_there() {
+  const std::string uid = std::to_string(::geteuid()), gid = std::to_string(::getegid());
+  if (::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return errno;
+  // Groups cannot be mapped by one without root unless nobody may drop any (CVE-2014-8989).
+  if (!put("/proc/self/setgroups", "deny") || !put("/proc/self/uid_map", uid + " " + uid + " 1") ||
+      !put("/proc/self/gid_map", gid + " " + gid + " 1"))
+    return errno;
+  // What the host mounts later is seen here too, and not the other way round.
+  if (::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) return errno;
+  return 0;
+}
+
+// Some hosts let everybody make a user namespace and nobody mount in it.
+int try_in_child() {
+  const pid_t pid = ::fork();
+  if (pid < 0) return errno;
+  if (pid == 0) {
+    int failed = move_there();
+    if (failed == 0 && ::mount("proctor", "/", "tmpfs", MS_NODEV, nullptr) != 0) failed = errno;
+    ::_exit(failed);
+  }
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0)
+    if (errno != EINTR) return errno;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : ECHILD;
+}
+
+}  // namespace
+
+Status enter_own_mounts() {
+  if (moved) return ok_status();
+  int failed = try_in_child();
+  if (failed == 0) failed = move_there();
+  if (failed != 0)
+    return Error{Errc::kUnavailable,
+                 "mounts in a user namespace: " + errno_error("tried", failed).detail};
+  moved = true;
+  return ok_status();
+}
+
+bool has_own_mounts() {
+  return moved;
+}
+
 namespace {
 
 // Above what is given to people, to containers and to systemd's own users, and below 2^31: bwrap

@@ -1,10 +1,8 @@
-#include "common/base/assert.h"
+#include "common/base/result.h"
 
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-
-#include "common/base/result.h"
 
 namespace proctor {
 

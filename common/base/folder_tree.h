@@ -1,19 +1,20 @@
 #pragma once
-// How much of the disk lies below a folder: the one walk for limits, caches and messages.  What it
-// reads may change meanwhile and be hostile, so it follows no link, stays on one file system, and
-// gives up at a depth.  A file of several names counts once; what vanishes counts for nothing.
-// Blocking.  One object, one thread.
+// Walks of a whole folder: how much it uses, and its removal.
 #include <sys/stat.h>
-
 #include <cstdint>
 #include <set>
 #include <stop_token>
 #include <utility>
 
 #include "common/base/files.h"
-#include "common/base/unique_fd.h"
+#include "common/base/owned.h"
 
 namespace proctor {
+
+// How much of the disk lies below a folder: the one walk for limits, caches and messages.  What it
+// reads may change meanwhile and be hostile, so it follows no link, stays on one file system, and
+// gives up at a depth.  A file of several names counts once; what vanishes counts for nothing.
+// Blocking.  One object, one thread.
 
 // Deeper than this is beyond every limit: nothing that builds or installs goes there.
 inline constexpr int kFolderDepthMax = 128;
@@ -60,5 +61,15 @@ class FolderCount {
   dev_t device_ = 0;
   bool too_deep_ = false;
 };
+
+// remove_tree (files.h) of what may be much: its first part here, and whoever asks has the rest
+// removed elsewhere.  Blocking.
+struct RemovalRoom {
+  std::uint64_t entries = 0;  // files, folders and what else has a name
+  std::uint64_t bytes = 0;    // on disk
+};
+
+// As remove_tree(), until `room` is used up.  False: there is more, and some of it may be gone.
+Result<bool> remove_tree_within(const fs::path& dir, RemovalRoom room);
 
 }  // namespace proctor

@@ -1,4 +1,4 @@
-#include "common/base/worker_name.h"
+#include "common/base/ids.h"
 
 #include <algorithm>
 

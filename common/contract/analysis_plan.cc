@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "common/contract/scalar.h"
+#include "common/contract/fields.h"
 
 namespace proctor {
 namespace {

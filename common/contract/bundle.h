@@ -1,4 +1,34 @@
 #pragma once
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/result.h"
+#include "common/contract/campaign.h"
+#include "common/contract/document.h"
+#include "common/contract/file_source.h"
+
+namespace proctor {
+
+// The outside of a bundle: header, digest, canonical form, base, files.  Internal to bundle.cc and
+// bundle.cc; the format stands in bundle.h.
+std::string frame_bundle(std::string_view kind, std::string_view form, std::string_view base,
+                         const std::vector<ReferencedFile>& files);
+
+struct OpenedBundle {
+  std::string_view form;  // into the bytes that were opened; its SHA-256 is the one expected
+  std::string base;
+  Document document;  // of the form's part named `kind`
+  GivenFiles files;
+};
+Result<OpenedBundle> open_frame(std::string_view bytes, std::string_view kind,
+                                const Digest& expected);
+
+// The first diagnostic as an error.
+Error as_error(const Diagnostics& diagnostics);
+
 // What travels to workers, addressed by content: contracts and methods with their files, and the
 // settings that every run of a campaign shares.  A worker asks for a digest it does not have, opens
 // what comes, and keeps it.
@@ -14,15 +44,6 @@
 // and have the digest that was asked for.  Fails with kCorrupt (bytes that do not match their
 // digests, or the digest asked for), kInvalid (a form that breaks the rules), kExhausted (too
 // large).  Pure; any thread.
-#include <cstdint>
-#include <filesystem>
-#include <string>
-#include <string_view>
-
-#include "common/base/result.h"
-#include "common/contract/campaign.h"
-
-namespace proctor {
 
 // What a worker must know about a campaign beside contract and method.
 struct Settings {

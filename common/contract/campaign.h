@@ -10,14 +10,12 @@
 #include <vector>
 
 #include "common/contract/analysis_plan.h"
-#include "common/contract/breakers.h"
+#include "common/contract/call_limits.h"
 #include "common/contract/caps.h"
 #include "common/contract/contract.h"
 #include "common/contract/cost_inputs.h"
 #include "common/contract/cost_model.h"
-#include "common/contract/rates.h"
-#include "common/contract/stage_draw.h"
-#include "common/contract/stage_rules.h"
+#include "common/contract/stages.h"
 
 namespace proctor {
 

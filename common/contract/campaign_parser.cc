@@ -1,20 +1,452 @@
-// campaign.yaml to a Campaign without contracts.
 #include "common/contract/campaign_parser.h"
 
+#include <algorithm>
 #include <set>
+#include <string>
 
+#include "common/base/limits.h"
 #include "common/base/parse.h"
-#include "common/contract/analysis_parser.h"
-#include "common/contract/breaker_parser.h"
-#include "common/contract/budget_parser.h"
-#include "common/contract/canonical.h"
+#include "common/contract/campaign.h"
 #include "common/contract/contract_digest.h"
 #include "common/contract/contract_sections.h"
+#include "common/contract/fields.h"
 #include "common/contract/method_parser.h"
 #include "common/contract/rules.h"
-#include "common/contract/stage_parser.h"
+#include "common/contract/stages.h"
 
 namespace proctor {
+
+// The section `analysis` of campaign.yaml.  Internal to the parsers of this room.
+
+// Requires: the methods of `out` are read.
+void read_analysis(const Fields& campaign, Campaign& out);
+
+namespace {
+
+constexpr std::uint64_t kOne = 1'000'000;
+constexpr std::size_t kContrastsMax = 64;
+constexpr std::uint64_t kPassKMax = 1'000'000;
+
+// A decimal above 0 and below `below` millionths.
+Millionths read_share(const Fields& f, std::string_view key, Millionths otherwise,
+                      std::uint64_t below = kOne) {
+  const Node* node = f.find(key);
+  if (node == nullptr) return otherwise;
+  const auto value = parse_decimal(node->text, kMillionthDigits, kOne);
+  if (node->kind == Node::Kind::kScalar && value.ok() && 0 < *value && *value < below)
+    return {static_cast<std::uint32_t>(*value)};
+  f.problems().wrong(*node, f.path(key),
+                     std::string("a decimal above 0 and below ") + (below == kOne ? "1" : "0.5") +
+                         ", such as \"0.05\"");
+  return otherwise;
+}
+
+class MethodNames {
+ public:
+  explicit MethodNames(const Campaign& campaign) {
+    for (const Method& m : campaign.methods) names_.push_back(m.name);
+    // Of one with a mistake in it the name may be the mistake.
+    all_known_ = !names_.empty() && std::ranges::none_of(campaign.methods, [](const Method& m) {
+      return m.digest == Digest{};
+    });
+  }
+  // One of the campaign's; reports and returns "" otherwise.
+  std::string read(const Node& node, const std::string& path, Problems& problems) const {
+    const std::string name = read_text(node, path, kIdRule, problems);
+    if (name.empty() || std::ranges::find(names_, name) != names_.end()) return name;
+    if (!all_known_) return "";  // it may be one of those that were complained of
+    std::vector<std::string_view> all(names_.begin(), names_.end());
+    problems.wrong(node, path, "a method of this campaign: " + one_of(all));
+    return "";
+  }
+
+ private:
+  std::vector<std::string> names_;
+  bool all_known_ = false;
+};
+
+void read_contrasts(const Fields& f, const MethodNames& names, AnalysisPlan& plan) {
+  std::set<std::pair<std::string, std::string>> seen;
+  f.each("contrasts", [&](const Node& item, const std::string& path) {
+    if (item.kind != Node::Kind::kSequence || item.items.size() != 2)
+      return f.problems().wrong(item, path, "two methods, such as [agent-b, agent-a]: b less a");
+    const std::string a = names.read(item.items[0], path + "[0]", f.problems());
+    const std::string b = names.read(item.items[1], path + "[1]", f.problems());
+    if (a.empty() || b.empty()) return;
+    if (a == b) return f.problems().wrong(item, path, "two different methods");
+    if (!seen.insert(std::minmax(a, b)).second)
+      return f.problems().wrong(item, path, "each pair of methods once");
+    plan.contrasts.emplace_back(a, b);
+  });
+  if (kContrastsMax < plan.contrasts.size())
+    f.problems().add(f.at("contrasts"), f.path("contrasts"), std::to_string(plan.contrasts.size()),
+                     "at most " + std::to_string(kContrastsMax) + " pairs");
+}
+
+void read_pass_k(const Fields& f, AnalysisPlan& plan) {
+  if (f.find("pass_k") == nullptr) return;
+  plan.pass_k.clear();
+  f.each("pass_k", [&](const Node& item, const std::string& path) {
+    const auto k = parse_count(item.text);
+    const std::uint64_t before = plan.pass_k.empty() ? 0 : plan.pass_k.back();
+    if (item.kind != Node::Kind::kScalar || !k.ok() || *k <= before || kPassKMax < *k)
+      return f.problems().wrong(item, path, "a whole number above the one before");
+    plan.pass_k.push_back(static_cast<std::uint32_t>(*k));
+  });
+}
+
+std::uint32_t read_draws(const Fields& f, std::uint32_t otherwise) {
+  const Node* node = f.find("bootstrap");
+  if (node == nullptr) return otherwise;
+  const Fields bootstrap(*node, f.path("bootstrap"), kBootstrapKeys, f.problems());
+  const Node* draws = bootstrap.find("draws");
+  if (draws == nullptr) return otherwise;
+  const auto count = parse_count(draws->text);
+  if (draws->kind == Node::Kind::kScalar && count.ok() && kLeastPlanDraws <= *count &&
+      *count <= kMostPlanDraws)
+    return static_cast<std::uint32_t>(*count);
+  f.problems().wrong(*draws, bootstrap.path("draws"), "a whole number from 1000 to 20000");
+  return otherwise;
+}
+
+// One key of strata that the campaign reports by, and the share of each of its levels.
+void read_weights(const Fields& f, Campaign& campaign, AnalysisPlan& plan) {
+  const Node* node = f.find("weights");
+  if (node == nullptr) return;
+  if (node->kind != Node::Kind::kMapping || node->entries.size() != 1 ||
+      node->entries.front().value.kind != Node::Kind::kMapping)
+    return f.problems().wrong(*node, f.path("weights"),
+                              "one key of strata with the share of each of its levels, such as "
+                              "{language: {go: \"0.6\", rust: \"0.4\"}}");
+  const Entry& key = node->entries.front();
+  if (std::ranges::find(campaign.strata, key.key) == campaign.strata.end()) {
+    std::vector<std::string_view> all(campaign.strata.begin(), campaign.strata.end());
+    return f.problems().add(key.at, f.path("weights"), key.key,
+                            "a key of strata of this campaign: " + one_of(all));
+  }
+  std::uint64_t sum = 0;
+  for (const Entry& level : key.value.entries) {
+    const std::string where = f.path("weights") + "." + key.key + "." + level.key;
+    campaign.origin.at.emplace(where, level.at);
+    const auto share = parse_decimal(level.value.text, kMillionthDigits, kOne);
+    if (level.value.kind != Node::Kind::kScalar || !share.ok() || *share == 0)
+      return f.problems().wrong(level.value, where,
+                                "a decimal above 0 and at most 1, such as \"0.5\"");
+    plan.weights[level.key] = {static_cast<std::uint32_t>(*share)};
+    sum += *share;
+  }
+  plan.weights_key = key.key;
+  if (sum != kOne)
+    f.problems().wrong(
+        key.value, f.path("weights") + "." + key.key,
+        "shares that are together exactly 1, not " + format_decimal(sum, kMillionthDigits));
+}
+
+}  // namespace
+
+void read_analysis(const Fields& campaign, Campaign& out) {
+  const Node* node = campaign.find("analysis");
+  if (node == nullptr) return;
+  const Fields f(*node, "analysis", kAnalysisKeys, campaign.problems());
+  constexpr std::array<Word<AnalysisPlan::Estimand>, 2> kEstimands{
+      {{"task_mean", AnalysisPlan::Estimand::kTaskMean},
+       {"run_mean", AnalysisPlan::Estimand::kRunMean}}};
+  constexpr std::array<Word<AnalysisPlan::RateInterval>, 3> kIntervals{
+      {{"korn_graubard", AnalysisPlan::RateInterval::kKornGraubard},
+       {"t", AnalysisPlan::RateInterval::kT},
+       {"wilson", AnalysisPlan::RateInterval::kWilson}}};
+  constexpr std::array<Word<AnalysisPlan::Multiplicity>, 2> kAdjustments{
+      {{"holm", AnalysisPlan::Multiplicity::kHolm}, {"max_t", AnalysisPlan::Multiplicity::kMaxT}}};
+  constexpr std::array<Word<AnalysisPlan::Unit>, 2> kUnits{
+      {{"repository", AnalysisPlan::Unit::kRepository}, {"task", AnalysisPlan::Unit::kTask}}};
+  const MethodNames names(out);
+  AnalysisPlan plan;
+  if (const Node* baseline = f.find("baseline"))
+    plan.baseline = names.read(*baseline, f.path("baseline"), f.problems());
+  read_contrasts(f, names, plan);
+  if (f.find("baseline") != nullptr && f.find("contrasts") != nullptr)
+    f.problems().wrong(*f.find("baseline"), f.path("baseline"),
+                       "nothing: contrasts name what is compared");
+  plan.estimand = f.choice("estimand", plan.estimand, kEstimands);
+  plan.interval = f.choice("interval", plan.interval, kIntervals);
+  plan.alpha = read_share(f, "alpha", plan.alpha, kOne / 2);
+  plan.min_effect = read_share(f, "min_effect", plan.min_effect);
+  plan.non_inferiority = read_share(f, "non_inferiority", plan.non_inferiority);
+  read_pass_k(f, plan);
+  plan.multiplicity = f.choice("multiplicity", plan.multiplicity, kAdjustments);
+  plan.draws = read_draws(f, plan.draws);
+  read_weights(f, out, plan);
+  if (f.find("unit") != nullptr) plan.unit = f.choice("unit", AnalysisPlan::Unit::kTask, kUnits);
+  out.analysis = std::move(plan);
+}
+
+// The mapping `budget` of campaign.yaml: envelopes, alert levels and the dominance rule.  Reports
+// what is wrong with each value; what binds them to the rest is checked later (campaign_rules.cc,
+// campaign_rules.cc).  Internal to the parsers of this room.
+void read_budget(const Fields& campaign, Campaign& out);
+
+namespace {
+
+using Amounts = std::map<std::string, MicroUsd>;
+
+// A mapping from names to amounts; each key's place is kept for the rules.
+void read_amounts(const Node& node, const std::string& where, std::string_view expected,
+                  Problems& problems, Origin& origin, Amounts& out) {
+  if (node.kind != Node::Kind::kMapping) return problems.wrong(node, where, std::string(expected));
+  for (const Entry& e : node.entries) {
+    const std::string field = where + "." + e.key;
+    origin.at.emplace(field, e.at);
+    if (const auto usd = read_usd(e.value, field, problems)) out.emplace(e.key, *usd);
+  }
+}
+
+void read_strata_amounts(const Fields& f, Campaign& out) {
+  const Node* strata = f.find("strata");
+  if (strata == nullptr) return;
+  if (strata->kind != Node::Kind::kMapping)
+    return f.problems().wrong(*strata, "budget.strata",
+                              "a mapping of strata to levels and amounts");
+  for (const Entry& e : strata->entries) {
+    const std::string where = "budget.strata." + e.key;
+    out.origin.at.emplace(where, e.at);
+    read_amounts(e.value, where, "a mapping of its levels to amounts", f.problems(), out.origin,
+                 out.envelopes.strata[e.key]);
+  }
+}
+
+void read_alerts(const Fields& f, Campaign& out) {
+  if (f.find("alerts") == nullptr) return;
+  constexpr std::string_view kExpected = "a whole percentage from 1 to 100, above the one before";
+  std::vector<std::uint32_t> levels;
+  f.each("alerts", [&](const Node& item, const std::string& path) {
+    const bool scalar = item.kind == Node::Kind::kScalar;
+    const std::uint32_t percent = scalar ? whole_number<std::uint32_t>(item.text).value_or(0) : 0;
+    const std::uint32_t before = levels.empty() ? 0 : levels.back();
+    if (percent <= before || 100 < percent)
+      return f.problems().wrong(item, path, std::string(kExpected));
+    levels.push_back(percent);
+  });
+  out.watch.alerts = std::move(levels);
+}
+
+void read_dominance(const Fields& budget, Campaign& out) {
+  const Node* node = budget.find("dominance");
+  if (node == nullptr) return;
+  using Action = BudgetWatch::Dominance::Action;
+  constexpr std::array<Word<Action>, 3> kActions{
+      {{"off", Action::kOff}, {"note", Action::kNote}, {"stop", Action::kStop}}};
+  constexpr std::uint64_t kPercentMax = 100, kMilestonesMax = 1000;
+  const Fields f(*node, "budget.dominance", kDominanceKeys, budget.problems());
+  BudgetWatch::Dominance& rule = out.watch.dominance;
+  rule.action = f.choice("action", rule.action, kActions);
+  rule.percent = static_cast<std::uint32_t>(f.count("percent", rule.percent, 1, kPercentMax));
+  rule.milestones =
+      static_cast<std::uint32_t>(f.count("milestones", rule.milestones, 1, kMilestonesMax));
+}
+
+void read_shared(const Fields& budget, Campaign& out) {
+  const Node* node = budget.find("shared");
+  if (node == nullptr) return;
+  const std::size_t before = budget.problems().count();
+  const Fields f(*node, "budget.shared", kSharedKeys, budget.problems());
+  SharedEnvelope shared;
+  shared.name = f.text("name", Need::kRequired, kIdRule);
+  shared.cap = f.usd("cap", Need::kRequired).value_or(MicroUsd::zero());
+  out.origin.at.emplace("budget.shared.cap", f.at("cap"));
+  if (budget.problems().count() == before) out.envelopes.shared = std::move(shared);
+}
+
+}  // namespace
+
+void read_budget(const Fields& campaign, Campaign& out) {
+  out.envelopes.global = kLedgerMax;  // an absent one is one error, not one per envelope
+  const Node* node = campaign.find("budget");
+  if (node == nullptr) return campaign.missing("budget", "a mapping with at least global");
+  const Fields f(*node, "budget", kBudgetKeys, campaign.problems());
+  Envelopes& e = out.envelopes;
+  e.global = f.usd("global", Need::kRequired).value_or(e.global);
+  e.task = f.usd("task", Need::kOptional);
+  e.run = f.usd("run", Need::kOptional).value_or(e.run);
+  using Kind = Campaign::LedgerKind;
+  constexpr std::array<Word<Kind>, 2> kLedgers{
+      {{"redis", Kind::kRedis}, {"journal", Kind::kJournal}}};
+  out.ledger = f.choice("ledger", out.ledger, kLedgers);
+  if (const Node* tasks = f.find("tasks"))
+    read_amounts(*tasks, "budget.tasks", "a mapping of contract ids to amounts", f.problems(),
+                 out.origin, e.tasks);
+  if (const Node* methods = f.find("methods"))
+    read_amounts(*methods, "budget.methods", "a mapping of methods to amounts", f.problems(),
+                 out.origin, e.methods);
+  read_strata_amounts(f, out);
+  read_shared(f, out);
+  read_alerts(f, out);
+  read_dominance(f, out);
+}
+
+// What a stage in campaign.yaml has beside its name and its money.  Internal to the parsers of this
+// room.
+
+// `earlier`: names of the stages before this one, which alone can be closed before it;
+// the first stage has none, and so no entry criteria.
+StageRules read_stage_rules(const Fields& stage, const std::set<std::string>& earlier);
+
+// `tasks`, `replicates` and `order`.
+StageDraw read_stage_draw(const Fields& stage);
+
+inline constexpr std::uint64_t kReplicatesMax = 1'000'000;  // of a campaign, and of a stage
+
+namespace {
+
+constexpr std::uint64_t kPeopleMax = 100;
+constexpr std::size_t kCriteriaMax = 20;
+constexpr std::int64_t kWhole = 1'000'000;
+
+std::string known_predicates() {
+  std::array<std::string_view, kStagePredicates.size()> names;
+  for (std::size_t i = 0; i < names.size(); ++i) names[i] = kStagePredicates[i].first;
+  return one_of(names);
+}
+
+bool is_share(StagePredicate predicate) {
+  return predicate == StagePredicate::kInvalidShare ||
+         predicate == StagePredicate::kInfrastructureShare;
+}
+
+bool takes_parameter(StagePredicate predicate) {
+  return predicate == StagePredicate::kClosed || is_share(predicate);
+}
+
+class Reader {
+ public:
+  Reader(const Fields& stage, const std::set<std::string>& earlier)
+      : stage_(stage), earlier_(earlier) {}
+
+  std::vector<StageCriterion> criteria(std::string_view key) {
+    std::vector<StageCriterion> out;
+    stage_.each(key, [&](const Node& item, const std::string& path) {
+      const std::optional<StageCriterion> read = one(item, path, key == "entry");
+      if (!read) return;
+      const bool twice = std::ranges::any_of(
+          out, [&](const StageCriterion& c) { return c.is == read->is && c.stage == read->stage; });
+      if (twice) return stage_.problems().wrong(item, path, "each criterion once");
+      out.push_back(*read);
+    });
+    if (kCriteriaMax < out.size())
+      stage_.problems().add(stage_.at(key), stage_.path(key),
+                            std::to_string(out.size()) + " criteria",
+                            "at most " + std::to_string(kCriteriaMax));
+    return out;
+  }
+
+  // A word, {people: N} or none.
+  std::optional<std::uint32_t> people() {
+    const Node* node = stage_.find("approval");
+    if (node == nullptr) return std::nullopt;
+    const std::string path = stage_.path("approval");
+    if (node->kind == Node::Kind::kScalar && node->text == "none") return 0;
+    if (node->kind != Node::Kind::kMapping) {
+      stage_.problems().wrong(*node, path, "none, or how many: {people: 1}");
+      return std::nullopt;
+    }
+    const Fields f(*node, path, kApprovalKeys, stage_.problems());
+    return static_cast<std::uint32_t>(f.count("people", 1, 1, kPeopleMax));
+  }
+
+ private:
+  std::optional<StageCriterion> one(const Node& item, const std::string& path, bool entry) {
+    Problems& problems = stage_.problems();
+    if (entry && earlier_.empty()) {
+      problems.wrong(item, path, "no criterion: no stage is before the first one");
+      return std::nullopt;
+    }
+    const bool named = item.kind == Node::Kind::kMapping && item.entries.size() == 1;
+    const std::string name = named ? item.entries.front().key : item.text;
+    const auto known =
+        std::ranges::find(kStagePredicates, name, &decltype(kStagePredicates)::value_type::first);
+    if ((!named && item.kind != Node::Kind::kScalar) || known == kStagePredicates.end()) {
+      problems.wrong(named ? item.entries.front().value : item, named ? path + "." + name : path,
+                     "a criterion: " + known_predicates());
+      return std::nullopt;
+    }
+    StageCriterion out{.is = known->second};
+    if (out.is == StagePredicate::kClosed && !entry) {
+      problems.wrong(item, path, "another criterion: a stage is closed by its exit");
+      return std::nullopt;
+    }
+    if (named != takes_parameter(out.is)) {
+      problems.wrong(item, path,
+                     takes_parameter(out.is) ? name + " with its parameter, as in {" + name +
+                                                   (is_share(out.is) ? ": \"0.05\"}" : ": STAGE}")
+                                             : name + " without a parameter");
+      return std::nullopt;
+    }
+    if (!named) return out;
+    return parameter(out, item.entries.front().value, path + "." + name);
+  }
+
+  std::optional<StageCriterion> parameter(StageCriterion out, const Node& value,
+                                          const std::string& path) {
+    Problems& problems = stage_.problems();
+    if (out.is == StagePredicate::kClosed) {
+      out.stage = read_text(value, path, kIdRule, problems);
+      if (out.stage.empty()) return std::nullopt;
+      if (!earlier_.contains(out.stage)) {
+        problems.wrong(value, path, "the name of a stage before this one");
+        return std::nullopt;
+      }
+      return out;
+    }
+    const Result<MicroUsd> share = value.kind == Node::Kind::kScalar
+                                       ? parse_usd(value.text)
+                                       : Result<MicroUsd>(Error{Errc::kInvalid, "no number"});
+    if (!share.ok() || kWhole < share->micros()) {
+      problems.wrong(value, path, "a share from 0 to 1 with at most six digits, as in \"0.05\"");
+      return std::nullopt;
+    }
+    out.millionths = static_cast<std::uint32_t>(share->micros());
+    return out;
+  }
+
+  const Fields& stage_;
+  const std::set<std::string>& earlier_;
+};
+
+}  // namespace
+
+StageRules read_stage_rules(const Fields& stage, const std::set<std::string>& earlier) {
+  Reader read(stage, earlier);
+  StageRules out;
+  out.entry = read.criteria("entry");
+  out.exit = read.criteria("exit");
+  out.people = read.people();
+  return out;
+}
+
+StageDraw read_stage_draw(const Fields& stage) {
+  StageDraw out;
+  out.order = stage.choice("order", out.order, kStageOrders);
+  if (stage.find("replicates") != nullptr)
+    out.replicates = static_cast<std::uint32_t>(stage.count("replicates", 1, 1, kReplicatesMax));
+  const Node* tasks = stage.find("tasks");
+  if (tasks == nullptr) return out;
+  const std::string path = stage.path("tasks");
+  if (tasks->kind == Node::Kind::kMapping) {
+    const Fields f(*tasks, path, kStageTasksKeys, stage.problems());
+    if (f.find("per_stratum") == nullptr) f.missing("per_stratum", "how many of each stratum");
+    out.per_stratum = static_cast<std::uint32_t>(f.count("per_stratum", 1, 1, limits::kPlanRows));
+    return out;
+  }
+  if (tasks->kind != Node::Kind::kSequence || tasks->items.empty()) {
+    stage.problems().wrong(*tasks, path, "{per_stratum: N}, or a list of tasks");
+    return out;
+  }
+  out.tasks = stage.texts("tasks", kIdRule);
+  std::ranges::sort(out.tasks);
+  return out;
+}
+
+// campaign.yaml to a Campaign without contracts.
+
 namespace {
 
 constexpr TextRule kAnyText{kPathBytes, "a text"};

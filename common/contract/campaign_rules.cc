@@ -1,18 +1,242 @@
-// What binds the parts of a campaign together, and what lies outside its folder.
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <set>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "common/base/limits.h"
 #include "common/base/text.h"
+#include "common/contract/campaign.h"
 #include "common/contract/campaign_parser.h"
-#include "common/contract/cross_rules.h"
+#include "common/contract/cost_inputs.h"
+#include "common/contract/cost_model.h"
+#include "common/contract/document.h"
 #include "common/contract/fields.h"
-#include "common/contract/money_word.h"
-#include "common/contract/scalar.h"
-#include "common/contract/told.h"
 
 namespace proctor {
+
+// What was complained of before the parts of a campaign are held against each other, so that one
+// mistake is told once: a value that could not be read has a default by then, and a name that could
+// not is unknown, and neither is what its author wrote.  Pure.
+class Told {
+ public:
+  Told(const Campaign& campaign, const Diagnostics& before);
+
+  // Was something at this place of the campaign's own file?
+  bool at(Mark place) const { return places_.contains({place.line, place.column}); }
+  // Are all contracts, all methods there and whole: is what none of them has unknown?
+  bool knows_contracts() const { return contracts_; }
+  bool knows_methods() const { return methods_; }
+  // Of runs: their envelope and caps, and with the price table what they may cost.
+  bool knows_run_caps() const { return run_caps_; }
+  bool knows_prices() const { return prices_; }
+
+ private:
+  std::set<std::pair<std::uint32_t, std::uint32_t>> places_;
+  bool contracts_ = true, methods_ = true, run_caps_ = true, prices_ = true;
+};
+
+namespace {
+
+bool is_of(std::string_view field, std::string_view section) {
+  return field.starts_with(section) &&
+         (field.size() == section.size() || field[section.size()] == '.' ||
+          field[section.size()] == '[');
+}
+
+}  // namespace
+
+Told::Told(const Campaign& campaign, const Diagnostics& before) {
+  const auto folder = std::filesystem::path(campaign.origin.file).parent_path();
+  const std::string prices = (folder / kCostModelFile).string();
+  const std::string inputs = (folder / kCostInputsFile).string();
+  contracts_ = before.count() == before.kept().size() && !campaign.contracts.empty();
+  for (const Diagnostic& d : before.kept()) {
+    if (d.file == prices) {
+      prices_ = false;
+    } else if (d.file == campaign.origin.file) {
+      places_.emplace(d.at.line, d.at.column);
+      contracts_ = contracts_ && !is_of(d.field, "contracts");
+      for (const char* section : {"budget", "caps", "task_caps", "stages"})
+        run_caps_ = run_caps_ && !is_of(d.field, section) && d.suggestion != section;
+    } else if (d.file != inputs) {
+      contracts_ = false;
+    }
+  }
+  methods_ = !campaign.methods.empty() && std::ranges::none_of(campaign.methods, [](const auto& m) {
+    return m.digest == Digest{};
+  });
+}
+
+// Rules of the envelopes that lie across the tree (budget.methods, budget.strata): they name what
+// the campaign has, fit into the global one, hold one run at least, and no run needs room in more
+// envelopes than one reservation holds.  Pure.  Internal to this room.
+void check_cross_envelopes(const Campaign& campaign, const Told& told, Diagnostics& out);
+
+namespace {
+
+class CrossRules {
+ public:
+  CrossRules(const Campaign& campaign, const Told& told, Diagnostics& out)
+      : c_(campaign), told_(told), out_(out) {}
+
+  void check() {
+    for (const auto& [name, usd] : c_.envelopes.methods) method(name, usd);
+    for (const auto& [key, levels] : c_.envelopes.strata) stratum(key, levels);
+    if (c_.envelopes.shared) shared(*c_.envelopes.shared);
+    depth();
+    if (c_.analysis) weights(*c_.analysis);
+  }
+
+ private:
+  void complain(const std::string& field, std::string found, std::string expected,
+                std::string suggestion = "") {
+    const auto at = c_.origin.at.find(field);
+    if (at != c_.origin.at.end() && told_.at(at->second)) return;
+    out_.add({c_.origin.file, at == c_.origin.at.end() ? Mark{} : at->second, field,
+              std::move(found), std::move(expected), std::move(suggestion)});
+  }
+
+  void unknown(const std::string& field, const std::string& what, const std::string& word,
+               const std::string& expected, std::vector<std::string_view> known) {
+    std::ranges::sort(known);
+    complain(field, "the unknown " + what + " \"" + printable(word, 80) + "\"", expected,
+             nearest_word(word, known).value_or(""));
+  }
+
+  static bool is_whole(const Contract& c) { return c.digest != Digest{}; }
+
+  // Into the campaign's, and one run of each contract into it.
+  template <class Governs>
+  void amount(const std::string& field, const std::string& what, MicroUsd usd,
+              const Governs& governs) {
+    const std::string unit = " " + std::string(money_word(c_.cost_model));
+    const std::string found = what + " of " + format_usd(usd) + unit;
+    if (c_.envelopes.global < usd)
+      return complain(field, found,
+                      "at most the global envelope, " + format_usd(c_.envelopes.global) + unit);
+    if (!told_.knows_run_caps()) return;
+    const Contract* largest = nullptr;
+    for (const Contract& contract : c_.contracts) {
+      if (!is_whole(contract) || !governs(contract)) continue;
+      if (largest == nullptr || c_.run_cap(*largest) < c_.run_cap(contract)) largest = &contract;
+    }
+    if (largest == nullptr || c_.run_cap(*largest) <= usd) return;
+    complain(field, found,
+             "at least " + format_usd(c_.run_cap(*largest)) + unit + ", the cap of one run of " +
+                 largest->id);
+  }
+
+  void shared(const SharedEnvelope& shared) {
+    if (c_.envelopes.global <= shared.cap) return;
+    complain(
+        "budget.shared.cap",
+        "an envelope of all campaigns together of " + format_usd(shared.cap) + " USD",
+        "at least the global envelope of this one, " + format_usd(c_.envelopes.global) + " USD");
+  }
+
+  void method(const std::string& name, MicroUsd usd) {
+    const std::string field = "budget.methods." + name;
+    if (c_.find_method(name) == nullptr) {
+      if (!told_.knows_methods()) return;
+      std::vector<std::string_view> names;
+      for (const Method& m : c_.methods) names.push_back(m.name);
+      return unknown(field, "method", name, "the name of a method", std::move(names));
+    }
+    amount(field, "a method envelope", usd, [](const Contract&) { return true; });
+  }
+
+  std::set<std::string_view> levels_of(const std::string& key) const {
+    std::set<std::string_view> known;
+    for (const Contract& contract : c_.contracts)
+      if (const auto it = contract.strata.find(key); it != contract.strata.end())
+        known.insert(it->second);
+    return known;
+  }
+
+  // A contract with errors of its own, or that is not there, may have had the level.
+  bool is_level(const std::string& field, const std::string& key, const std::string& level,
+                const std::set<std::string_view>& known) {
+    if (known.contains(level)) return true;
+    if (told_.knows_contracts())
+      unknown(field, "level", level, "a level of " + key + " that a contract has",
+              {known.begin(), known.end()});
+    return false;
+  }
+
+  // A level that no task has would leave every weighted estimate without a value.
+  void weights(const AnalysisPlan& plan) {
+    const std::set<std::string_view> known = levels_of(plan.weights_key);
+    const std::string where = "analysis.weights." + plan.weights_key + ".";
+    for (const auto& [level, share] : plan.weights)
+      is_level(where + level, plan.weights_key, level, known);
+  }
+
+  void stratum(const std::string& key, const std::map<std::string, MicroUsd>& levels) {
+    const std::string where = "budget.strata." + key;
+    if (std::ranges::find(c_.strata, key) == c_.strata.end()) {
+      // The contracts have it, and not one that the campaign has: that was told.
+      if (!levels_of(key).empty() && std::ranges::any_of(c_.strata, [&](const std::string& other) {
+            return levels_of(other).empty();
+          }))
+        return;
+      return unknown(where, "stratum", key, "one of the campaign's strata",
+                     {c_.strata.begin(), c_.strata.end()});
+    }
+    const std::set<std::string_view> known = levels_of(key);
+    for (const auto& [level, usd] : levels) {
+      const std::string field = where + "." + level;
+      if (!is_level(field, key, level, known)) continue;
+      amount(field, "a stratum envelope", usd, [&, &on = level](const Contract& contract) {
+        const auto it = contract.strata.find(key);
+        return it != contract.strata.end() && it->second == on;
+      });
+    }
+  }
+
+  // One error, of the contract with most envelopes around it.
+  void depth() {
+    constexpr std::size_t kTree = 3;  // global, stage, task
+    const std::size_t of_method =
+        (c_.envelopes.methods.empty() ? 0 : 1) + (c_.envelopes.shared ? 1 : 0);
+    const Contract* deepest = nullptr;
+    std::size_t most = 0;
+    for (const Contract& contract : c_.contracts) {
+      std::size_t n = kTree + of_method;
+      for (const auto& [key, levels] : c_.envelopes.strata) {
+        const auto it = contract.strata.find(key);
+        n += it != contract.strata.end() && levels.contains(it->second) ? 1 : 0;
+      }
+      if (most < n) {
+        most = n;
+        deepest = &contract;
+      }
+    }
+    if (most <= kEnvelopesOfRunMax) return;
+    complain(
+        "budget.strata",
+        std::to_string(most) + " envelopes around a run of " + deepest->id +
+            " (global, stage, task, " + (c_.envelopes.methods.empty() ? "" : "method, ") +
+            (c_.envelopes.shared ? "shared, " : "") + std::to_string(most - kTree - of_method) +
+            " strata)",
+        "at most " + std::to_string(kEnvelopesOfRunMax) + ", which is what one reservation holds");
+  }
+
+  const Campaign& c_;
+  const Told& told_;
+  Diagnostics& out_;
+};
+
+}  // namespace
+
+void check_cross_envelopes(const Campaign& campaign, const Told& told, Diagnostics& out) {
+  CrossRules(campaign, told, out).check();
+}
+
+// What binds the parts of a campaign together, and what lies outside its folder.
+
 namespace {
 
 bool is_whole(const Contract& c) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/contract/scalar.h"
+#include "common/contract/fields.h"
 
 namespace proctor {
 namespace {

@@ -1,23 +1,131 @@
 #pragma once
-// The executable contract C = (R, E, Setup, Oracle, Policy) (R012-R041) as data.
-// Parsing and validation: contract_parser.h.  Identity: contract_digest.h.
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/digest.h"
 #include "common/base/money.h"
-#include "common/contract/diagnostic.h"
-#include "common/contract/image_build.h"
-#include "common/contract/network_access.h"
-#include "common/contract/program_container.h"
-#include "common/contract/service.h"
+#include "common/base/net_host.h"
+#include "common/base/result.h"
+#include "common/contract/document.h"
 
 namespace proctor {
+
+// A check, a service or an agent that is a program of its own in an image, as a service of a
+// compose file is: it sees the image's environment and what is said here, not what commands of the
+// contract see.
+struct ProgramContainer {
+  std::string image;                    // by digest; empty: the environment's
+  std::vector<std::string> entrypoint;  // empty: the image's
+  std::vector<std::string> command;     // empty: the image's, unless an entrypoint is given
+  std::string working_dir;              // absolute; empty: the image's
+  std::map<std::string, std::string> variables;  // beside the image's own
+  struct Mount {
+    std::string from;  // a path of the workspace; a folder that is not there is an empty one
+    std::string at;    // absolute
+    bool writable = true;
+  };
+  std::vector<Mount> mounts;
+};
+
+// Services of a contract: programs beside a check (a database, an HTTP server) that run while it
+// does, in one network with it, and are gone afterwards.  Which of them a check needs, and in what
+// order they start.  Parsing: contract_parser.cc.  Running: worker/services.
+
+// When may what needs a service begin?  Neither port nor command: when it has been started.
+struct Readiness {
+  std::uint16_t port = 0;  // of its loopback: when a connection is accepted; 0: not asked
+  std::string command;     // for /bin/sh -c, in a sandbox like the service's: when it ends with 0
+  std::chrono::milliseconds interval{200};  // between one look and the next
+  std::chrono::milliseconds timeout{60'000};
+};
+
+struct Service {
+  std::string name;     // a DNS label, by which all that run beside it reach it
+  std::string command;  // for /bin/sh -c, in the contract's own sandbox; of a container: its words
+  std::map<std::string, std::string> variables;  // of the command, beside the environment's
+  std::optional<ProgramContainer> container;     // instead of the command
+  std::vector<std::string> depends_on;           // these are ready before it is started
+  Readiness ready;
+  std::optional<std::uint64_t> memory_bytes;  // absent: the policy's
+  std::optional<std::uint32_t> processes;     // absent: the policy's
+};
+
+// Does it run code of the workspace, and so what the agent left?
+bool runs_workspace(const Service& service);
+
+// What is kept of each stream of its output, and of its readiness command's, for each check.
+inline constexpr std::size_t kServiceOutputBytes = std::size_t{1} << 20;
+inline constexpr std::size_t kReadyOutputBytes = std::size_t{64} << 10;
+
+struct Check;
+// Which services run beside a check, as indices into `services`: those it names, all where it names
+// none by silence, and what they depend on; each behind what it depends on, else as they are
+// written.  Requires: names are known and no dependency is a circle (the parser sees to it).
+std::vector<std::size_t> services_of(const std::vector<Service>& services, const Check& check);
+
+// What of the network a phase may reach (R049, R074, R098): nothing, everything, or the places of
+// an allow-list, through a filtering proxy.  Pure; any thread.
+
+// One entry of an allow-list: "packages.example:443", "*.example.org:80", "10.1.2.3:3128",
+// "[fd00::1]:80".
+struct AllowedPlace {
+  NetHost host;
+  bool below = false;  // "*.": every name below `host`, not itself
+  std::uint16_t port = 0;
+};
+// kInvalid: not in the one spelling an entry may have (lower case, no trailing dot, with a port).
+Result<AllowedPlace> parse_allowed_place(std::string_view text);
+bool is_allowed_place(std::string_view text);
+
+struct NetworkAccess {
+  bool open = false;               // the host's network, unfiltered
+  std::vector<std::string> allow;  // entries as above; empty when `open`
+  bool any() const { return open || !allow.empty(); }
+  bool filtered() const { return !open && !allow.empty(); }
+  friend bool operator==(const NetworkAccess&, const NetworkAccess&) = default;
+};
+
+// What both together may reach.
+NetworkAccess joined(const NetworkAccess& a, const NetworkAccess& b);
+
+// "none", "all" or the entries, for people.
+std::string describe(const NetworkAccess& access);
+
+// An image that a contract does not name but says how to make: a Dockerfile and the files it
+// copies.  What it is made of has a digest, which stands for it wherever an image's name does, as
+// `proctor-build@sha256:DIGEST`: workers find by it what they have built already.
+struct ReferencedFile;
+
+inline constexpr const char* kBuiltImage = "proctor-build";
+// Names that a build's own files have among those that COPY finds; no file of a contract has them.
+inline constexpr const char* kBuildDockerfile = ".proctor-dockerfile";
+inline constexpr const char* kBuildIgnores = ".dockerignore";
+
+struct ImageBuild {
+  std::string dockerfile;                        // a ReferencedFile's path
+  std::vector<std::string> files;                // likewise: all that COPY finds
+  std::map<std::string, std::string> arguments;  // ARG
+  bool network = false;                          // of its RUN commands: the engine's, or none
+  std::chrono::milliseconds timeout{1'800'000};
+  std::vector<std::string> bases{};  // images of its FROM lines, by digest
+  Digest inputs{};                   // of all of the above but the timeout
+  std::string reference() const { return std::string(kBuiltImage) + "@sha256:" + inputs.hex(); }
+  // What COPY calls a file: its path beside the Dockerfile.
+  // Requires: it is one of `files`.
+  std::string name_of(const std::string& file) const;
+};
+
+// Requires: `files` has the Dockerfile and all of `build.files`.
+Digest inputs_of(const ImageBuild& build, const std::vector<ReferencedFile>& files);
+
+// The executable contract C = (R, E, Setup, Oracle, Policy) (R012-R041) as data.
+// Parsing and validation: contract_parser.h.  Identity: contract_digest.h.
 
 // R: what is worked on.
 struct Repository {

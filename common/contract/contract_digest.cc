@@ -3,11 +3,9 @@
 #include <cmath>
 
 #include "common/base/json.h"
-#include "common/contract/canonical.h"
 #include "common/contract/contract_sections.h"
-#include "common/contract/method_gateway.h"
-#include "common/contract/network_reader.h"
-#include "common/contract/scalar.h"
+#include "common/contract/fields.h"
+#include "common/contract/method_parser.h"
 
 namespace proctor {
 namespace {

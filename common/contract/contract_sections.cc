@@ -6,11 +6,65 @@
 #include "common/base/files.h"
 #include "common/base/git_program.h"
 #include "common/base/text.h"
-#include "common/contract/image_build_parser.h"
-#include "common/contract/network_reader.h"
-#include "common/contract/scalar.h"
+#include "common/contract/dockerfile.h"
+#include "common/contract/fields.h"
+#include "common/contract/rules.h"
 
 namespace proctor {
+namespace {
+
+constexpr TextRule kPlaceRule{300, "host:port, *.domain:port or address:port, in lower case",
+                              is_allowed_place};
+constexpr std::size_t kPlacesMax = 256;
+
+}  // namespace
+
+NetworkAccess read_network(const Fields& fields, std::string_view key) {
+  NetworkAccess out;
+  const Node* node = fields.find(key);
+  if (node == nullptr || node->kind == Node::Kind::kScalar) {
+    out.open = fields.flag(key, false);
+    return out;
+  }
+  if (node->kind != Node::Kind::kMapping) {
+    fields.problems().wrong(*node, fields.path(key), "true, false or {allow: [host:port, ...]}");
+    return out;
+  }
+  const Fields f(*node, fields.path(key), kNetworkKeys, fields.problems());
+  out.allow = f.texts("allow", kPlaceRule);
+  const Node* list = f.find("allow");
+  if (list == nullptr) {
+    f.missing("allow", "a list of host:port");
+  } else if (list->kind == Node::Kind::kSequence &&
+             (list->items.empty() || kPlacesMax < list->items.size())) {
+    f.problems().wrong(*list, f.path("allow"),
+                       "1 to " + std::to_string(kPlacesMax) + " entries (no network: false)");
+  }
+  return out;
+}
+
+void read_network_of_phases(const Fields& fields, std::string_view key, Policy& out) {
+  const Node* node = fields.find(key);
+  if (node != nullptr && node->kind == Node::Kind::kMapping && node->find("allow") == nullptr) {
+    const Fields f(*node, fields.path(key), kNetworkPhaseKeys, fields.problems());
+    out.agent_network = read_network(f, "agent");
+    out.check_network = read_network(f, "acceptance");
+  } else {
+    out.agent_network = out.check_network = read_network(fields, key);
+  }
+}
+
+Json network_json(const NetworkAccess& access) {
+  if (access.allow.empty()) return access.open;
+  return {{"allow", access.allow}};
+}
+
+Json network_json(const Policy& policy) {
+  if (policy.agent_network == policy.check_network) return network_json(policy.agent_network);
+  return {{"agent", network_json(policy.agent_network)},
+          {"acceptance", network_json(policy.check_network)}};
+}
+
 namespace {
 
 using std::chrono::milliseconds;
@@ -282,6 +336,88 @@ Policy read_policy(const Node& node, Problems& problems) {
     }
   }
   return out;
+}
+
+// The `container` of a check: a program of its own in an image.
+
+namespace {
+
+constexpr TextRule kContainerImageRule{500, "an image by digest: name@sha256:<64 hex digits>",
+                                       is_image};
+constexpr TextRule kFolderRule{kPathBytes, "an absolute path", is_absolute};
+constexpr TextRule kMountPointRule{kPathBytes, "an absolute path, not of the container's own",
+                                   is_free_in_container};
+bool is_workspace_path(std::string_view text) {
+  return text == "." || is_work_file(text);
+}
+constexpr TextRule kFromRule{kPathBytes, "a path of the workspace, or \".\" for all of it",
+                             is_workspace_path};
+constexpr std::size_t kWordsMax = 1000, kMountsMax = 100;
+
+// A word may be empty, and the same word may come twice.
+std::vector<std::string> read_words(const Fields& f, std::string_view key) {
+  std::vector<std::string> out;
+  f.each(key, [&](const Node& item, const std::string& path) {
+    const bool fits = item.kind == Node::Kind::kScalar && item.text.size() <= kCommandBytes &&
+                      item.text.find('\0') == std::string::npos && out.size() < kWordsMax;
+    if (!fits)
+      f.problems().wrong(item, path, "a word of a command, at most 64 KiB, of at most 1000");
+    else
+      out.push_back(item.text);
+  });
+  return out;
+}
+
+std::vector<ProgramContainer::Mount> read_container_mounts(const Fields& f) {
+  std::vector<ProgramContainer::Mount> out;
+  std::set<std::string> places;
+  f.each("mounts", [&](const Node& item, const std::string& path) {
+    const Fields m(item, path, kContainerMountKeys, f.problems());
+    ProgramContainer::Mount mount{m.text("from", Need::kRequired, kFromRule),
+                                  m.text("at", Need::kRequired, kMountPointRule),
+                                  m.flag("writable", true)};
+    if (!places.insert(mount.at).second || kMountsMax < places.size())
+      f.problems().wrong(item, path, "each place in the container once, at most 100");
+    out.push_back(std::move(mount));
+  });
+  return out;
+}
+
+void append_word(std::string& line, const std::string& word) {
+  constexpr std::string_view kPlain = "-_./:=@%+,";
+  const bool plain = !word.empty() && std::ranges::all_of(word, [&](char c) {
+    return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9') ||
+           kPlain.find(c) != std::string_view::npos;
+  });
+  if (!line.empty()) line += ' ';
+  if (plain) {
+    line += word;
+    return;
+  }
+  line += '\'';
+  for (const char c : word) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  line += '\'';
+}
+
+}  // namespace
+
+ProgramContainer read_container(const Node& node, const std::string& path, Problems& problems) {
+  const Fields f(node, path, kContainerKeys, problems);
+  ProgramContainer out;
+  out.image = f.text("image", Need::kOptional, kContainerImageRule);
+  out.entrypoint = read_words(f, "entrypoint");
+  out.command = read_words(f, "command");
+  out.working_dir = f.text("working_dir", Need::kOptional, kFolderRule);
+  out.variables = f.table("variables", kVariableRule, kVariableValueRule);
+  out.mounts = read_container_mounts(f);
+  return out;
+}
+
+std::string words_for_people(const ProgramContainer& container) {
+  std::string line;
+  for (const auto* words : {&container.entrypoint, &container.command})
+    for (const std::string& word : *words) append_word(line, word);
+  return line.empty() ? "the image's own program" : line;
 }
 
 }  // namespace proctor

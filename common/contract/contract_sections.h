@@ -1,8 +1,7 @@
 #pragma once
-// The parts of a contract, read one by one.  Internal to contract_parser.cc; errors go to the
-// Problems behind the node.
 #include <vector>
 
+#include "common/base/json.h"
 #include "common/contract/campaign.h"
 #include "common/contract/contract.h"
 #include "common/contract/fields.h"
@@ -10,6 +9,20 @@
 
 namespace proctor {
 
+// `network` of a contract, read and written back.  The one-word forms are older than allow-lists:
+// what they could say must keep its canonical form, and with it every contract's digest.
+// Internal to this room.
+
+// `true`, `false` (also when it is absent) or `{allow: [...]}`.
+NetworkAccess read_network(const Fields& fields, std::string_view key);
+// The same for agent and checks together, or `{agent: ..., acceptance: ...}`.
+void read_network_of_phases(const Fields& fields, std::string_view key, Policy& out);
+
+Json network_json(const NetworkAccess& access);
+Json network_json(const Policy& policy);
+
+// The parts of a contract, read one by one.  Internal to contract_parser.cc; errors go to the
+// Problems behind the node.
 Repository read_repository(const Node& node, Problems& problems);
 Environment read_environment(const Node& node, FileCollector& files, Problems& problems);
 MethodEnvironment read_method_environment(const Node& node, const std::string& path,

@@ -4,9 +4,9 @@
 #include <optional>
 
 #include "common/base/text.h"
-#include "common/contract/human_cost.h"
+#include "common/contract/cost_model.h"
+#include "common/contract/fields.h"
 #include "common/contract/rules.h"
-#include "common/contract/scalar.h"
 
 namespace proctor {
 namespace {

@@ -21,7 +21,7 @@
 
 #include "common/base/digest.h"
 #include "common/contract/cost_model.h"
-#include "common/contract/diagnostic.h"
+#include "common/contract/document.h"
 
 namespace proctor {
 

@@ -216,4 +216,41 @@ MicroUsd worst_price(const Tariff& tariff, const Quantities& most, CacheUse cach
 // What tokens cost in a call of so much input.
 TokenPrices prices_at(const Tariff& tariff, std::uint64_t input_tokens);
 
+// What amounts of a campaign are counted in.  The only place that decides it: without a price table
+// of its own a campaign is priced in abstract units, which are no dollars (R113, R109).
+inline std::string money_word(bool abstract) {
+  return abstract ? "units" : "USD";
+}
+inline std::string money_word(const CostModel& prices) {
+  return money_word(prices.abstract());
+}
+
+// What a call of a model is charged, held against what was reserved for it: both go by the same
+// prices of the same parts, so that no bill within the reserved tokens passes worst_price().
+
+// As price(), of a call that asked its provider to write `cache` into its cache.  What a provider
+// writes unasked costs what the table's row says, and without one what input does: a provider that
+// bills it otherwise has no price here.  Nobody pays for hours who asked for minutes.
+// charged_price(t, q, cache) <= worst_price(t, most, cache) where no part of q is above that of
+// `most`.
+MicroUsd charged_price(const Tariff& tariff, const Quantities& amount, CacheUse cache);
+// So many tokens were written without being asked for, and no row prices that.
+bool wrote_unpriced(const Tariff& tariff, std::uint64_t written, CacheUse cache);
+
+// What a reviewer's time costs: the human part of R158 (R174).  Priced by the row
+// human,minute of the price table and by no other; a default row does not price people.
+// Pure; any thread.
+inline constexpr const char* kHumanAction = "human";
+inline constexpr const char* kHumanUnit = "minute";
+// The most that one review may be: a million minutes.
+inline constexpr std::uint64_t kReviewMilliMinutesMax = 1'000'000'000;
+
+// In 1e-12 USD for a minute.  kNotFound names the row that is missing.
+Result<std::uint64_t> human_minute_price(const CostModel& prices);
+// Of thousandths of a minute, in 128 bits, rounded up once.  Requires: at most the maximum above.
+MicroUsd review_cost(std::uint64_t pico_per_minute, std::uint64_t milli_minutes);
+// "12", "7.5": a positive decimal with at most three digits after the point.
+Result<std::uint64_t> parse_minutes(std::string_view text);
+std::string format_minutes(std::uint64_t milli_minutes);
+
 }  // namespace proctor

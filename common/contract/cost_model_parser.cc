@@ -10,8 +10,8 @@
 #include "common/base/parse.h"
 #include "common/base/text.h"
 #include "common/contract/contract_sections.h"
+#include "common/contract/fields.h"
 #include "common/contract/rules.h"
-#include "common/contract/scalar.h"
 
 namespace proctor {
 namespace {
@@ -32,7 +32,7 @@ enum Column : std::size_t {
 };
 
 // What Proctor counts by itself: of these actions another unit would be priced at nothing.  Those
-// without a member are looked up elsewhere (model_prices.h, human_cost.h), and `token` stands for
+// without a member are looked up elsewhere (cost_model.cc, cost_model.h), and `token` stands for
 // both kinds of tokens.
 struct Price {
   std::string_view action;

@@ -20,7 +20,7 @@
 #include <string_view>
 
 #include "common/contract/cost_model.h"
-#include "common/contract/diagnostic.h"
+#include "common/contract/document.h"
 
 namespace proctor {
 

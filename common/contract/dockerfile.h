@@ -5,9 +5,13 @@
 // Pure; any thread.  Source: the Dockerfile reference of Docker Engine 20.10.
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "common/contract/contract.h"
+#include "common/contract/rules.h"
 
 namespace proctor {
 
@@ -27,5 +31,15 @@ DockerfileFacts look_at_dockerfile(std::string_view text);
 // Requires: look_at_dockerfile() finds no fault, and `ids` has all of its bases.
 std::string dockerfile_for(std::string_view text, const std::map<std::string, std::string>& ids,
                            const std::string& label);
+
+// `environment.image` as a mapping: an image that is made from a Dockerfile.  Internal to this
+// room.
+
+// Nothing after a diagnostic.  Its Dockerfile and files are among `files` afterwards.
+std::optional<ImageBuild> read_image_build(const Node& node, const std::string& path,
+                                           FileCollector& files, Problems& problems);
+
+// What the agent's image must not hold.  Requires: the rest of the contract is read.
+void check_image_build(const Fields& contract, const Contract& c);
 
 }  // namespace proctor

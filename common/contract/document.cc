@@ -1,12 +1,196 @@
 #include "common/contract/document.h"
 
+#include <yaml-cpp/anchor.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/mark.h>
+#include <yaml-cpp/parser.h>
 #include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include "common/base/git_program.h"
+#include "common/base/limits.h"
+#include "common/base/parse.h"
 #include "common/base/text.h"
-#include "common/contract/tree_builder.h"
 
 namespace proctor {
+
+std::string to_string(const Diagnostic& d) {
+  const auto safe = [](const std::string& s) {
+    return printable(redact_urls(s), limits::kDetailBytes);
+  };
+  std::string out = safe(d.file) + ":" + std::to_string(d.at.line) + ":" +
+                    std::to_string(d.at.column) + ": " +
+                    (d.field.empty() ? "document" : safe(d.field)) + ": found " + safe(d.found) +
+                    ", expected " + safe(d.expected);
+  if (!d.suggestion.empty()) out += " (did you mean \"" + safe(d.suggestion) + "\"?)";
+  return out;
+}
+
+void Diagnostics::add(Diagnostic diagnostic) {
+  ++count_;
+  if (kept_.size() < kKept) kept_.push_back(std::move(diagnostic));
+}
+
+std::string Diagnostics::text() const {
+  std::string out;
+  for (const Diagnostic& d : kept_) out += to_string(d) + "\n";
+  if (kept_.size() < count_) out += "... and " + std::to_string(count_ - kept_.size()) + " more\n";
+  return out;
+}
+
+// Builds a Node tree from a parser's events and refuses what document.h promises to refuse.
+// Internal to the two readers.  After a refusal the builder must not be fed further.
+struct SyntaxError {
+  Mark at;
+  std::string found;
+  std::string expected;
+};
+
+class TreeBuilder {
+ public:
+  using Answer = std::optional<SyntaxError>;
+  TreeBuilder(const DocumentBounds& bounds, std::string file, Diagnostics& out)
+      : bounds_(bounds), file_(std::move(file)), out_(out) {}
+
+  Answer null(Mark at);
+  Answer scalar(Mark at, std::string text, bool quoted);
+  Answer begin(Node::Kind kind, Mark at);  // kSequence or kMapping
+  void end();
+  // The finished tree; an empty text is a kNull node.
+  Node take() { return std::move(root_); }
+  // The frames above the current one are mappings waiting for a key?
+  bool wants_key() const;
+
+ private:
+  struct Frame {
+    Node node;
+    std::optional<Entry> pending;  // a key that waits for its value
+    std::set<std::string, std::less<>> keys;
+    bool duplicate = false;
+  };
+  Answer count(Mark at);
+  void attach(Node node);
+  Answer take_key(Mark at, std::string text);
+  std::string path() const;
+
+  DocumentBounds bounds_;
+  std::string file_;
+  Diagnostics& out_;
+  std::vector<Frame> stack_;
+  std::size_t nodes_ = 0;
+  Node root_;
+};
+
+// The two readers.  A refusal is the text's first syntax error.
+std::optional<SyntaxError> read_yaml(std::string_view text, TreeBuilder& builder);
+std::optional<SyntaxError> read_json(std::string_view text, TreeBuilder& builder);
+
+bool TreeBuilder::wants_key() const {
+  return !stack_.empty() && stack_.back().node.kind == Node::Kind::kMapping &&
+         !stack_.back().pending;
+}
+
+TreeBuilder::Answer TreeBuilder::count(Mark at) {
+  if (bounds_.nodes_max < ++nodes_)
+    return SyntaxError{at, "more than " + std::to_string(bounds_.nodes_max) + " values",
+                       "at most that many in one file"};
+  return std::nullopt;
+}
+
+TreeBuilder::Answer TreeBuilder::null(Mark at) {
+  if (auto r = count(at)) return r;
+  if (wants_key()) return SyntaxError{at, "an empty key", "a text as key"};
+  Node node;
+  node.at = at;
+  // yaml-cpp places the nothing after "key:" at the next token, which is elsewhere.
+  if (!stack_.empty() && stack_.back().pending && stack_.back().pending->at.line != at.line)
+    node.at = stack_.back().pending->at;
+  attach(std::move(node));
+  return std::nullopt;
+}
+
+TreeBuilder::Answer TreeBuilder::scalar(Mark at, std::string text, bool quoted) {
+  if (auto r = count(at)) return r;
+  // An escape in a quoted text can still spell a NUL.
+  if (text.find('\0') != std::string::npos)
+    return SyntaxError{at, "a NUL character", "text without NUL"};
+  if (!is_utf8(text)) return SyntaxError{at, "an escape that is not a character", "Unicode text"};
+  if (wants_key()) return take_key(at, std::move(text));
+  Node node;
+  node.kind = Node::Kind::kScalar;
+  node.at = at;
+  node.text = std::move(text);
+  node.quoted = quoted;
+  attach(std::move(node));
+  return std::nullopt;
+}
+
+TreeBuilder::Answer TreeBuilder::take_key(Mark at, std::string text) {
+  Frame& top = stack_.back();
+  top.duplicate = !top.keys.insert(text).second;
+  if (top.duplicate) {
+    const std::string where = path();
+    const std::string shown = printable(text, 80);
+    out_.add({file_, at, where.empty() ? shown : where + "." + shown,
+              "the key \"" + shown + "\" a second time", "each key once", ""});
+  }
+  top.pending = Entry{std::move(text), at, Node{}};
+  return std::nullopt;
+}
+
+TreeBuilder::Answer TreeBuilder::begin(Node::Kind kind, Mark at) {
+  if (auto r = count(at)) return r;
+  if (wants_key()) return SyntaxError{at, "a list or mapping as key", "a text as key"};
+  if (bounds_.depth_max <= stack_.size())
+    return SyntaxError{at, "more than " + std::to_string(bounds_.depth_max) + " levels of nesting",
+                       "fewer"};
+  Frame frame;
+  frame.node.kind = kind;
+  frame.node.at = at;
+  stack_.push_back(std::move(frame));
+  return std::nullopt;
+}
+
+void TreeBuilder::end() {
+  Node node = std::move(stack_.back().node);
+  stack_.pop_back();
+  attach(std::move(node));
+}
+
+void TreeBuilder::attach(Node node) {
+  if (stack_.empty()) {
+    root_ = std::move(node);
+    return;
+  }
+  Frame& top = stack_.back();
+  if (top.node.kind == Node::Kind::kSequence) {
+    top.node.items.push_back(std::move(node));
+    return;
+  }
+  top.pending->value = std::move(node);
+  if (!top.duplicate) top.node.entries.push_back(*std::move(top.pending));
+  top.pending.reset();
+}
+
+std::string TreeBuilder::path() const {
+  std::string out;
+  for (const Frame& f : stack_) {
+    if (&f == &stack_.back()) break;
+    if (f.node.kind == Node::Kind::kSequence) {
+      out += "[" + std::to_string(f.node.items.size()) + "]";
+    } else if (f.pending) {
+      out += (out.empty() ? "" : ".") + printable(f.pending->key, 80);
+    }
+  }
+  return out;
+}
+
 namespace {
 
 Mark mark_of(std::string_view before) {
@@ -85,6 +269,329 @@ std::string describe(const Node& node) {
       return "a mapping";
   }
   return "nothing";
+}
+
+// YAML through yaml-cpp's events.  Its own node tree is not used: that keeps the last of duplicate
+// keys without a word, expands aliases, and builds before anything can be refused.
+
+namespace {
+
+// The only way to stop yaml-cpp in the middle is to throw through it; caught below.
+struct Stop {
+  SyntaxError refusal;
+};
+
+Mark mark_of(const YAML::Mark& m) {
+  const auto from_one = [](int n) { return static_cast<std::uint32_t>(std::max(n, 0)) + 1; };
+  return Mark{from_one(m.line), from_one(m.column)};
+}
+
+class Handler : public YAML::EventHandler {
+ public:
+  explicit Handler(TreeBuilder& builder) : builder_(builder) {}
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (std::exchange(seen_, true))
+      throw Stop{{mark_of(mark), "a second document", "one document in a file"}};
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    refuse_anchor(mark, anchor);
+    feed(builder_.null(mark_of(mark)));
+  }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+    throw Stop{{mark_of(mark), "an alias", "the value itself: anchors and aliases are not read"}};
+  }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    refuse_anchor(mark, anchor);
+    refuse_tag(mark, tag);
+    feed(builder_.scalar(mark_of(mark), value, tag == "!"));
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    begin(Node::Kind::kSequence, mark, tag, anchor);
+  }
+  void OnSequenceEnd() override { builder_.end(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    begin(Node::Kind::kMapping, mark, tag, anchor);
+  }
+  void OnMapEnd() override { builder_.end(); }
+
+ private:
+  void begin(Node::Kind kind, const YAML::Mark& mark, const std::string& tag,
+             YAML::anchor_t anchor) {
+    refuse_anchor(mark, anchor);
+    refuse_tag(mark, tag);
+    feed(builder_.begin(kind, mark_of(mark)));
+  }
+  static void refuse_anchor(const YAML::Mark& mark, YAML::anchor_t anchor) {
+    if (anchor != YAML::NullAnchor)
+      throw Stop{{mark_of(mark), "an anchor", "the value alone: anchors and aliases are not read"}};
+  }
+  // yaml-cpp reports "?" for plain and "!" for quoted values without a tag of their own.
+  static void refuse_tag(const YAML::Mark& mark, const std::string& tag) {
+    if (!tag.empty() && tag != "?" && tag != "!")
+      throw Stop{{mark_of(mark), "the tag " + printable(tag, 80), "a value without tag"}};
+  }
+  static void feed(TreeBuilder::Answer answer) {
+    if (answer) throw Stop{*std::move(answer)};
+  }
+
+  TreeBuilder& builder_;
+  bool seen_ = false;
+};
+
+// yaml-cpp scans a whole nest of flow brackets before its first event, because any bracket may turn
+// out to be a key: 4 MiB of '[' cost it 2 s and 900 MB before the depth could be refused.  So the
+// brackets are counted beforehand, in texts and comments too: no person leaves this many open.
+std::optional<SyntaxError> refuse_open_brackets(std::string_view text) {
+  constexpr std::size_t kOpenMax = 10'000;
+  std::size_t open = 0;
+  std::uint32_t line = 1;
+  for (const char c : text) {
+    if (c == '\n') ++line;
+    if ((c == ']' || c == '}') && 0 < open) --open;
+    if ((c == '[' || c == '{') && kOpenMax < ++open)
+      return SyntaxError{{line, 1}, "more than 10000 open brackets", "fewer levels of nesting"};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<SyntaxError> read_yaml(std::string_view text, TreeBuilder& builder) {
+  if (auto r = refuse_open_brackets(text)) return r;
+  try {
+    std::istringstream in{std::string(text)};
+    YAML::Parser parser(in);
+    Handler handler(builder);
+    while (parser.HandleNextDocument(handler)) {
+    }
+  } catch (const Stop& stop) {
+    return stop.refusal;
+  } catch (const YAML::Exception& e) {
+    return SyntaxError{mark_of(e.mark), "broken YAML (" + printable(e.msg) + ")", "YAML 1.2"};
+  } catch (const std::exception& e) {
+    return SyntaxError{{}, "broken YAML (" + printable(e.what()) + ")", "YAML 1.2"};
+  }
+  return std::nullopt;
+}
+
+// JSON (RFC 8259) with positions.  nlohmann's reader, used elsewhere (base/json.h), tells a byte
+// offset only for syntax errors, and a misspelt key is not one.
+
+namespace {
+
+using Answer = std::optional<SyntaxError>;
+
+void append_utf8(std::string& out, std::uint32_t cp) {
+  const auto byte = [&](std::uint32_t b) {
+    out += static_cast<char>(static_cast<unsigned char>(b));
+  };
+  if (cp < 0x80) return byte(cp);
+  if (cp < 0x800) {
+    byte(0xC0 | (cp >> 6));
+  } else if (cp < 0x10000) {
+    byte(0xE0 | (cp >> 12));
+    byte(0x80 | ((cp >> 6) & 0x3F));
+  } else {
+    byte(0xF0 | (cp >> 18));
+    byte(0x80 | ((cp >> 12) & 0x3F));
+    byte(0x80 | ((cp >> 6) & 0x3F));
+  }
+  byte(0x80 | (cp & 0x3F));
+}
+
+class Reader {
+ public:
+  Reader(std::string_view text, TreeBuilder& builder) : rest_(text), builder_(builder) {}
+
+  Answer document() {
+    space();
+    if (auto r = value()) return r;
+    space();
+    if (!rest_.empty()) return unexpected("the end of the file");
+    return std::nullopt;
+  }
+
+ private:
+  void skip(std::size_t n) {
+    for (const char c : rest_.substr(0, n)) {
+      if (c == '\n') {
+        ++at_.line;
+        at_.column = 1;
+      } else {
+        ++at_.column;
+      }
+    }
+    rest_.remove_prefix(n);
+  }
+  void space() { skip(std::min(rest_.find_first_not_of(" \t\r\n"), rest_.size())); }
+  bool accept(char c) {
+    if (rest_.empty() || rest_.front() != c) return false;
+    skip(1);
+    return true;
+  }
+  Answer unexpected(std::string expected) const {
+    const std::string found =
+        rest_.empty() ? "the end of the file" : "\"" + printable(rest_.substr(0, 1)) + "\"";
+    return SyntaxError{at_, found, std::move(expected)};
+  }
+
+  // Recursion is bounded: the builder refuses the first level too many.
+  Answer value() {
+    if (rest_.empty()) return unexpected("a JSON value");
+    switch (rest_.front()) {
+      case '{':
+        return object();
+      case '[':
+        return array();
+      case '"':
+        return text();
+      default:
+        return word();
+    }
+  }
+
+  Answer object() {
+    if (auto r = builder_.begin(Node::Kind::kMapping, at_)) return r;
+    skip(1);
+    space();
+    if (!accept('}')) {
+      do {
+        space();
+        if (rest_.empty() || rest_.front() != '"') return unexpected("a key in double quotes");
+        if (auto r = text()) return r;
+        space();
+        if (!accept(':')) return unexpected("\":\"");
+        space();
+        if (auto r = value()) return r;
+        space();
+      } while (accept(','));
+      if (!accept('}')) return unexpected("\",\" or \"}\"");
+    }
+    builder_.end();
+    return std::nullopt;
+  }
+
+  Answer array() {
+    if (auto r = builder_.begin(Node::Kind::kSequence, at_)) return r;
+    skip(1);
+    space();
+    if (!accept(']')) {
+      do {
+        space();
+        if (auto r = value()) return r;
+        space();
+      } while (accept(','));
+      if (!accept(']')) return unexpected("\",\" or \"]\"");
+    }
+    builder_.end();
+    return std::nullopt;
+  }
+
+  std::optional<std::uint32_t> hex4(std::size_t from) const {
+    if (rest_.size() < from + 4) return std::nullopt;
+    std::uint32_t out = 0;
+    for (const char c : rest_.substr(from, 4)) {
+      if (is_digit(c)) {
+        out = out * 16 + static_cast<std::uint32_t>(c - '0');
+      } else if (('a' <= c && c <= 'f') || ('A' <= c && c <= 'F')) {
+        out = out * 16 + static_cast<std::uint32_t>((c | 0x20) - 'a' + 10);
+      } else {
+        return std::nullopt;
+      }
+    }
+    return out;
+  }
+
+  // At a backslash.  False: not an escape.
+  bool escape(std::string& out) {
+    static constexpr std::string_view kShort = "\"\\/bfnrt";
+    static constexpr std::string_view kMeaning = "\"\\/\b\f\n\r\t";
+    if (rest_.size() < 2) return false;
+    if (const std::size_t i = kShort.find(rest_[1]); i != std::string_view::npos) {
+      out += kMeaning[i];
+      skip(2);
+      return true;
+    }
+    if (rest_[1] != 'u') return false;
+    const auto high = hex4(2);
+    if (!high) return false;
+    if (*high < 0xD800 || 0xDFFF < *high) {
+      append_utf8(out, *high);
+      skip(6);
+      return true;
+    }
+    if (rest_.substr(6, 2) != "\\u") return false;
+    const auto low = hex4(8);
+    if (0xDBFF < *high || !low || *low < 0xDC00 || 0xDFFF < *low) return false;
+    append_utf8(out, 0x10000 + ((*high - 0xD800) << 10) + (*low - 0xDC00));
+    skip(12);
+    return true;
+  }
+
+  Answer text() {
+    const Mark begin = at_;
+    skip(1);
+    std::string out;
+    for (;;) {
+      const std::size_t n = std::min(rest_.find_first_of("\"\\\n\r\t"), rest_.size());
+      out += rest_.substr(0, n);
+      skip(n);
+      if (accept('"')) return builder_.scalar(begin, std::move(out), true);
+      if (rest_.empty() || rest_.front() != '\\') return unexpected("\" at the end of the text");
+      if (!escape(out)) return SyntaxError{at_, "a broken escape", "a JSON escape"};
+    }
+  }
+
+  static bool is_number(std::string_view s) {
+    std::size_t i = 0;
+    const auto digits = [&] {
+      const std::size_t from = i;
+      while (i < s.size() && is_digit(s[i])) ++i;
+      return i - from;
+    };
+    if (i < s.size() && s[i] == '-') ++i;
+    const std::size_t whole = i;
+    const std::size_t n = digits();
+    if (n == 0 || (1 < n && s[whole] == '0')) return false;
+    if (i < s.size() && s[i] == '.') {
+      ++i;
+      if (digits() == 0) return false;
+    }
+    if (i < s.size() && (s[i] == 'e' || s[i] == 'E')) {
+      ++i;
+      if (i < s.size() && (s[i] == '+' || s[i] == '-')) ++i;
+      if (digits() == 0) return false;
+    }
+    return i == s.size();
+  }
+
+  Answer word() {
+    const std::string_view w =
+        rest_.substr(0, std::min(rest_.find_first_of(" \t\r\n,:]}[{\""), rest_.size()));
+    const Mark begin = at_;
+    if (w == "null") {
+      skip(w.size());
+      return builder_.null(begin);
+    }
+    if (w != "true" && w != "false" && !is_number(w)) return unexpected("a JSON value");
+    skip(w.size());
+    return builder_.scalar(begin, std::string(w), false);
+  }
+
+  std::string_view rest_;
+  TreeBuilder& builder_;
+  Mark at_;
+};
+
+}  // namespace
+
+std::optional<SyntaxError> read_json(std::string_view text, TreeBuilder& builder) {
+  return Reader(text, builder).document();
 }
 
 }  // namespace proctor

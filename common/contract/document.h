@@ -1,4 +1,54 @@
 #pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/limits.h"
+
+namespace proctor {
+
+// What is wrong with a file a person wrote, said so that the person can repair it: where, which
+// field, what was found, what was expected, and the word that was probably meant.
+// Diagnostics collects all of them, so that one `proctor check` shows every error at once.
+// Pure values; not thread-safe.
+
+// A place in a text, both from 1.  Columns count bytes.
+struct Mark {
+  std::uint32_t line = 1;
+  std::uint32_t column = 1;
+  friend bool operator==(Mark, Mark) = default;
+};
+
+struct Diagnostic {
+  std::string file;
+  Mark at;
+  std::string field;  // "checks[0].timeout"; empty: the document
+  std::string found;
+  std::string expected;
+  std::string suggestion;  // empty: none
+};
+
+// `file:line:column: field: found X, expected Y (did you mean "z"?)`, safe to print.
+std::string to_string(const Diagnostic& diagnostic);
+
+class Diagnostics {
+ public:
+  // Keeps the first kKept and counts the rest: a hostile file must not fill memory with complaints.
+  static constexpr std::size_t kKept = 1000;
+  void add(Diagnostic diagnostic);
+  bool empty() const { return count_ == 0; }
+  std::size_t count() const { return count_; }
+  const std::vector<Diagnostic>& kept() const { return kept_; }
+  // One line each, ordered as found; the last line says how many were left out, if any were.
+  std::string text() const;
+
+ private:
+  std::vector<Diagnostic> kept_;
+  std::size_t count_ = 0;
+};
+
 // A YAML or JSON text as one tree that remembers the line and column of every key and value, so
 // that whoever reads it can say where an error is.  Scalars stay text: money never passes through
 // a floating point number.
@@ -7,17 +57,6 @@
 // document, mapping keys are plain texts and appear once, no anchors, aliases or tags (an alias can
 // make a small file a huge tree), bounded size, depth and node count.  YAML is 1.2 as yaml-cpp
 // reads it; JSON is RFC 8259.  Pure; any thread.
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "common/base/limits.h"
-#include "common/contract/diagnostic.h"
-
-namespace proctor {
-
 struct Entry;
 
 struct Node {

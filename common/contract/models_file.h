@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "common/base/files.h"
+#include "common/base/ids.h"
 
 namespace proctor {
 
@@ -67,5 +68,10 @@ using ModelsFile = std::map<std::string, ModelAccess>;
 // kInvalid with the member that is wrong.  A key goes over plain HTTP to this machine only.
 Result<ModelsFile> parse_models(std::string_view text, std::string_view file = "models.json");
 Result<ModelsFile> load_models(const fs::path& file);
+
+// The provider's key of a model, read now: from its variable, or from its file, which nobody else
+// may read.  Empty where the models file names neither.
+// Errors: kUnavailable, with the variable or the file and what to do.
+Result<Secret> model_key(const ModelAccess& access);
 
 }  // namespace proctor

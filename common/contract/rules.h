@@ -8,9 +8,9 @@
 #include <string_view>
 
 #include "common/base/limits.h"
+#include "common/contract/call_limits.h"
 #include "common/contract/contract.h"
 #include "common/contract/fields.h"
-#include "common/contract/rates.h"
 
 namespace proctor {
 

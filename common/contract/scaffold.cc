@@ -1,7 +1,5 @@
 #include "common/contract/scaffold.h"
 
-#include "common/contract/schema_texts.h"
-
 namespace proctor {
 namespace {
 

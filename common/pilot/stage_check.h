@@ -12,7 +12,7 @@
 #include "common/base/digest.h"
 #include "common/base/json.h"
 #include "common/base/money.h"
-#include "common/contract/stage_rules.h"
+#include "common/contract/stages.h"
 
 namespace proctor {
 

@@ -20,7 +20,7 @@
 #include "common/base/digest.h"
 #include "common/base/ids.h"
 #include "common/base/result.h"
-#include "common/contract/stage_draw.h"
+#include "common/contract/stages.h"
 
 namespace proctor {
 
@@ -36,7 +36,7 @@ struct PlanTask {
 struct PlanStage {
   std::string name;
   std::uint32_t replicates = 1;  // of each of its tasks under every method
-  // Which tasks those are, and how they follow one another (stage_draw.h).
+  // Which tasks those are, and how they follow one another (stages.h).
   std::optional<std::uint32_t> per_stratum{};
   std::vector<std::string> tasks{};
   StageOrder order = StageOrder::kRounds;

@@ -15,7 +15,7 @@
 #include "common/base/digest.h"
 #include "common/base/result.h"
 #include "common/contract/analysis_plan.h"
-#include "common/contract/stage_draw.h"
+#include "common/contract/stages.h"
 
 namespace proctor {
 
@@ -61,9 +61,9 @@ struct Registration {
   // Of pilot_cost_model_inputs.json; a campaign without a projection has no such member.
   std::optional<Digest> cost_inputs;
   std::map<std::string, std::string> analysis;
-  // By stage, those that have rules (stage_rules.h): what opens and what closes them, in words.
+  // By stage, those that have rules (stages.h): what opens and what closes them, in words.
   std::map<std::string, std::string> stage_rules;
-  // By stage, those whose tasks or replicates are not the campaign's (stage_draw.h).
+  // By stage, those whose tasks or replicates are not the campaign's (stages.h).
   std::map<std::string, StageDraw> stage_draws;
   // A record: what selfcheck and screen had said against tasks when they were registered all the
   // same, "flaky: ...", "unsound: ..." by task.

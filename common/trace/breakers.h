@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "common/base/json.h"
-#include "common/contract/breakers.h"
+#include "common/contract/call_limits.h"
 
 namespace proctor {
 

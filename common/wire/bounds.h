@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "common/base/limits.h"
+#include "common/contract/call_limits.h"
 #include "common/contract/cost_model.h"
-#include "common/contract/rates.h"
 
 namespace proctor::wire {
 

@@ -11,8 +11,8 @@
 
 #include "common/base/digest.h"
 #include "common/base/ids.h"
+#include "common/contract/call_limits.h"
 #include "common/contract/cost_model.h"
-#include "common/contract/provider_hold.h"
 #include "common/score/outcome.h"
 
 namespace proctor::wire {

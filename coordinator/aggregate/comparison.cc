@@ -3,7 +3,7 @@
 
 #include "common/base/csv.h"
 #include "common/base/text.h"
-#include "common/contract/money_word.h"
+#include "common/contract/cost_model.h"
 #include "coordinator/aggregate/report.h"
 #include "coordinator/aggregate/text_table.h"
 

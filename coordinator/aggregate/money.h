@@ -73,7 +73,7 @@ struct MoneyInput {
     std::string text;
   };
   std::string campaign;
-  std::string unit = "USD";  // what amounts are counted in (money_word.h)
+  std::string unit = "USD";  // what amounts are counted in (cost_model.h)
   WallTime now;
   bool running = false;  // a coordinator is at work on it
   std::vector<std::string> strata_keys;

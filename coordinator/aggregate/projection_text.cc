@@ -7,7 +7,7 @@
 
 #include "common/base/csv.h"
 #include "common/base/text.h"
-#include "common/contract/money_word.h"
+#include "common/contract/cost_model.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/ordered_json.h"
 #include "coordinator/aggregate/projection.h"

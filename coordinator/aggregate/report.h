@@ -145,7 +145,7 @@ class SeenRuns {
 
 struct ReportInput {
   std::string campaign;      // its id
-  std::string unit = "USD";  // what amounts are counted in (money_word.h)
+  std::string unit = "USD";  // what amounts are counted in (cost_model.h)
   std::vector<std::string> strata_keys;
   std::vector<RunRecord> runs;  // Requires: each has a value per key
   double alpha = 0.05;

@@ -17,7 +17,7 @@
 #include "common/base/log.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
-#include "common/contract/model_speech.h"
+#include "common/contract/host_things.h"
 #include "common/contract/models_file.h"
 #include "common/ledger/journal_ledger.h"
 #include "common/ledger/private_redis.h"

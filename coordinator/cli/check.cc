@@ -7,7 +7,7 @@
 #include "common/base/limits.h"
 #include "common/base/text.h"
 #include "common/contract/campaign_parser.h"
-#include "common/contract/money_word.h"
+#include "common/contract/cost_model.h"
 #include "common/plan/registration.h"
 #include "coordinator/cli/analysis_notes.h"
 #include "coordinator/cli/campaign_files.h"

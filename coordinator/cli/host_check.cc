@@ -11,8 +11,7 @@
 #include "common/base/subprocess.h"
 #include "common/base/text.h"
 #include "common/contract/host_things.h"
-#include "common/contract/model_key.h"
-#include "common/contract/wanted_sandbox.h"
+#include "common/contract/models_file.h"
 #include "coordinator/cli/campaign_run.h"
 
 namespace proctor::cli {

@@ -7,7 +7,7 @@
 
 #include "common/base/limits.h"
 #include "common/base/system_clock.h"
-#include "common/contract/money_word.h"
+#include "common/contract/cost_model.h"
 #include "common/trace/verify.h"
 #include "coordinator/cli/journal_around.h"
 #include "coordinator/core/operator_note.h"

@@ -13,7 +13,7 @@
 #include "common/base/json.h"
 #include "common/base/system_clock.h"
 #include "common/base/version.h"
-#include "common/contract/money_word.h"
+#include "common/contract/cost_model.h"
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/journal_around.h"

@@ -6,10 +6,10 @@
 
 #include "common/answers/single_shot.h"
 #include "common/contract/campaign_parser.h"
+#include "common/contract/cost_model.h"
 #include "common/contract/cost_model_parser.h"
+#include "common/contract/fields.h"
 #include "common/contract/models_file.h"
-#include "common/contract/money_word.h"
-#include "common/contract/scalar.h"
 
 namespace proctor::cli {
 namespace {

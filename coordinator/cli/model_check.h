@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/contract/campaign.h"
-#include "common/contract/diagnostic.h"
+#include "common/contract/document.h"
 
 namespace proctor::cli {
 

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "common/base/system_clock.h"
-#include "common/contract/money_word.h"
+#include "common/contract/cost_model.h"
 #include "common/score/agent_end.h"
 #include "common/score/model_lack.h"
 #include "coordinator/cli/campaign_core.h"

@@ -9,7 +9,7 @@
 #include "common/base/limits.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
-#include "common/contract/money_word.h"
+#include "common/contract/cost_model.h"
 #include "coordinator/aggregate/end_causes.h"
 #include "coordinator/cli/campaign_core.h"
 #include "coordinator/cli/command.h"

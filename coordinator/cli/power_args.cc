@@ -8,7 +8,7 @@
 #include "common/base/money.h"
 #include "common/base/parse.h"
 #include "common/base/text.h"
-#include "common/contract/scalar.h"
+#include "common/contract/fields.h"
 
 namespace proctor::cli {
 namespace {

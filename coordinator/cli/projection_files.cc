@@ -4,7 +4,7 @@
 #include <tuple>
 
 #include "common/contract/campaign_parser.h"
-#include "common/contract/human_cost.h"
+#include "common/contract/cost_model.h"
 #include "coordinator/shell/plan_view.h"
 
 namespace proctor::cli {

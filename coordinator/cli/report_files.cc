@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "common/base/file_lock.h"
-#include "common/contract/money_word.h"
+#include "common/contract/cost_model.h"
 #include "common/score/agent_end.h"
 #include "common/score/patch_end.h"
 #include "common/score/violation_end.h"

@@ -4,7 +4,7 @@
 
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
-#include "common/contract/money_word.h"
+#include "common/contract/cost_model.h"
 
 namespace proctor::cli {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "common/base/limits.h"
 #include "common/base/text.h"
-#include "common/contract/money_word.h"
+#include "common/contract/cost_model.h"
 #include "common/pilot/selfcheck_json.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/pilot_commands.h"

@@ -9,7 +9,7 @@
 #include "common/base/limits.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
-#include "common/contract/scalar.h"
+#include "common/contract/fields.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/pilot_commands.h"
 #include "coordinator/cli/report_files.h"

@@ -8,7 +8,7 @@
 #include "common/base/json.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
-#include "common/contract/money_word.h"
+#include "common/contract/cost_model.h"
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/check_words.h"
 #include "coordinator/cli/command.h"

@@ -4,7 +4,7 @@
 
 #include "common/base/limits.h"
 #include "common/base/text.h"
-#include "common/contract/money_word.h"
+#include "common/contract/cost_model.h"
 #include "common/trace/evidence.h"
 #include "coordinator/aggregate/end_causes.h"
 #include "coordinator/cli/campaign_run.h"

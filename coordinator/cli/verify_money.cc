@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/contract/human_cost.h"
+#include "common/contract/cost_model.h"
 #include "coordinator/core/operator_note.h"
 
 namespace proctor::cli {

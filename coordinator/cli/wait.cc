@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "common/base/text.h"
-#include "common/contract/scalar.h"
+#include "common/contract/fields.h"
 #include "coordinator/aggregate/end_causes.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/pilot_commands.h"

@@ -1,6 +1,6 @@
 #pragma once
 // GateBook: which stages of a campaign are open.  A gate stands before a stage that has rules, or
-// whose predecessor has an exit to be held against (common/contract/stage_rules.h); it holds back
+// whose predecessor has an exit to be held against (common/contract/stages.h); it holds back
 // every run from the first of that stage on, so gates open one after the other.  Which checks were
 // made and who approved which of them is here; what a check says is common/pilot/stage_check.h.
 // Pure; owned by the scheduler.

@@ -28,8 +28,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/ids.h"
-#include "common/contract/provider_hold.h"
-#include "common/contract/rates.h"
+#include "common/contract/call_limits.h"
 
 namespace proctor {
 

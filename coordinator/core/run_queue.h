@@ -10,7 +10,7 @@
 #include <set>
 #include <vector>
 
-#include "common/contract/stage_rules.h"
+#include "common/contract/stages.h"
 #include "common/ledger/ledger.h"
 
 namespace proctor {

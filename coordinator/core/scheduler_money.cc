@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "common/base/result.h"
-#include "common/contract/money_word.h"
+#include "common/contract/cost_model.h"
 #include "coordinator/core/scheduler.h"
 
 namespace proctor {

@@ -5,8 +5,7 @@
 #include <utility>
 
 #include "common/base/text.h"
-#include "common/contract/human_cost.h"
-#include "common/contract/money_word.h"
+#include "common/contract/cost_model.h"
 #include "coordinator/core/raise_note.h"
 #include "coordinator/core/scheduler.h"
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <utility>
 
-#include "common/contract/money_word.h"
+#include "common/contract/cost_model.h"
 
 namespace proctor {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "common/base/log.h"
 #include "common/base/system_clock.h"
-#include "common/contract/money_word.h"
+#include "common/contract/cost_model.h"
 #include "coordinator/shell/campaign_status.h"
 #include "coordinator/shell/coordinator.h"
 #include "coordinator/shell/coordinator_loop.h"

@@ -4,7 +4,6 @@
 
 #include "common/base/result.h"
 #include "common/contract/host_things.h"
-#include "common/contract/wanted_sandbox.h"
 #include "common/images/image_list.h"
 #include "coordinator/core/raise_note.h"
 #include "coordinator/core/roster.h"

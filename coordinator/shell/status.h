@@ -30,7 +30,7 @@ struct StatusSnapshot {
     WallTime since{}, until{};  // it has stood so since then, and does until then; 0: unknown
   };
   std::string campaign;
-  std::string unit = "USD";  // what amounts are counted in (money_word.h)
+  std::string unit = "USD";  // what amounts are counted in (cost_model.h)
   std::int64_t pid = 0;
   WallTime at, begun;
   std::string state;  // "running", "draining", "waiting for Redis: ...", "complete", "stopped"; and

@@ -4,7 +4,6 @@
 // What is opened is, made again, the same bytes: none of them was ignored.
 #include "common/contract/bundle.h"
 
-#include "common/contract/bundle_frame.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace proctor::fuzz::bundle {

@@ -7,7 +7,7 @@
 
 #include "common/base/files.h"
 #include "common/base/result.h"
-#include "common/contract/diagnostic.h"
+#include "common/contract/document.h"
 
 namespace proctor::fuzz {
 

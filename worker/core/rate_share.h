@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/contract/call_limits.h"
 #include "common/contract/cost_model.h"
-#include "common/contract/rates.h"
 
 namespace proctor {
 

@@ -6,7 +6,7 @@
 #include "common/base/limits.h"
 #include "common/base/result.h"
 #include "common/base/text.h"
-#include "common/contract/call_price.h"
+#include "common/contract/cost_model.h"
 
 namespace proctor {
 namespace {

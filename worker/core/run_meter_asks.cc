@@ -4,7 +4,7 @@
 
 #include "common/base/limits.h"
 #include "common/base/text.h"
-#include "common/contract/call_price.h"
+#include "common/contract/cost_model.h"
 #include "worker/core/run_meter.h"
 
 namespace proctor {

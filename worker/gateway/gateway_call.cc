@@ -4,7 +4,7 @@
 
 #include "common/base/digest.h"
 #include "common/base/text.h"
-#include "common/contract/model_speech.h"
+#include "common/contract/host_things.h"
 #include "worker/gateway/cassette_match.h"
 #include "worker/gateway/policy.h"
 #include "worker/gateway/provider_exchange.h"

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "common/contract/model_key.h"
+#include "common/contract/models_file.h"
 #include "worker/gateway/provider_answer.h"
 #include "worker/gateway/provider_request.h"
 

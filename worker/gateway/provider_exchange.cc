@@ -4,7 +4,7 @@
 
 #include "common/base/digest.h"
 #include "common/base/text.h"
-#include "common/contract/model_key.h"
+#include "common/contract/models_file.h"
 #include "worker/gateway/call_evidence.h"
 #include "worker/gateway/cassette_player.h"
 #include "worker/gateway/key_question.h"

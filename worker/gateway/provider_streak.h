@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "common/contract/provider_hold.h"
+#include "common/contract/call_limits.h"
 
 namespace proctor {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "common/base/net_host.h"
-#include "common/contract/network_access.h"
+#include "common/contract/contract.h"
 
 namespace proctor {
 

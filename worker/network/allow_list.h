@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "common/contract/network_access.h"
+#include "common/contract/contract.h"
 
 namespace proctor {
 

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "common/contract/service.h"
+#include "common/contract/contract.h"
 #include "worker/sandbox/sandbox.h"
 #include "worker/services/readiness.h"
 

@@ -1,5 +1,5 @@
 #pragma once
-// Images that contracts say how to make (common/contract/image_build.h): built by the Docker Engine
+// Images that contracts say how to make (common/contract/contract.h): built by the Docker Engine
 // when the first run of this host needs one, under a lock between processes, and found again by
 // what they are made of, by every worker with the same image store.  Of an engine that several
 // hosts or stores share each store has its own, so that nobody removes another's.  Blocking.

@@ -8,7 +8,7 @@
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "common/base/version.h"
-#include "common/contract/method_features.h"
+#include "common/contract/host_things.h"
 #include "common/wire/asio.h"
 #include "common/wire/books.h"
 #include "common/wire/bounds.h"

@@ -5,7 +5,7 @@
 #include "common/base/log.h"
 #include "common/base/result.h"
 #include "common/base/system_clock.h"
-#include "common/contract/wanted_sandbox.h"
+#include "common/contract/host_things.h"
 #include "worker/sandbox/bubblewrap.h"
 #include "worker/sandbox/docker.h"
 #include "worker/sandbox/oci.h"

@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "common/base/command_line.h"
-#include "common/contract/scalar.h"
+#include "common/contract/fields.h"
 #include "common/images/image_store.h"
 #include "worker/sandbox/cgroup.h"
 #include "worker/sandbox/sandbox.h"

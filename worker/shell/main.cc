@@ -23,7 +23,7 @@
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "common/base/version.h"
-#include "common/contract/scalar.h"
+#include "common/contract/fields.h"
 #include "common/images/image_store.h"
 #include "common/wire/curve.h"
 #include "common/wire/endpoint.h"

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "common/base/json.h"
-#include "common/contract/network_access.h"
+#include "common/contract/contract.h"
 #include "common/trace/event.h"
 #include "worker/network/way_out.h"
 

@@ -5,7 +5,7 @@
 
 #include "common/base/parse.h"
 #include "common/base/text.h"
-#include "common/contract/scalar.h"
+#include "common/contract/fields.h"
 #include "coordinator/cvdp/dataset/compose.h"
 
 namespace proctor::cvdp {

@@ -3,7 +3,7 @@
 #include "common/base/command_line.h"
 #include "common/base/files.h"
 #include "common/base/limits.h"
-#include "common/contract/bundle_frame.h"
+#include "common/contract/bundle.h"
 #include "common/contract/contract_digest.h"
 #include "common/contract/document.h"
 #include "common/contract/file_source.h"

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "common/base/json.h"
-#include "common/contract/money_word.h"
+#include "common/contract/cost_model.h"
 
 using namespace proctor;
 

@@ -4,7 +4,7 @@
 
 #include "common/contract/contract_digest.h"
 #include "common/contract/cost_model_parser.h"
-#include "common/contract/scalar.h"
+#include "common/contract/fields.h"
 #include "tests/unit/contract/support.h"
 
 namespace proctor {

@@ -1,4 +1,4 @@
-#include "common/contract/human_cost.h"
+#include "common/contract/cost_model.h"
 
 #include <doctest/doctest.h>
 

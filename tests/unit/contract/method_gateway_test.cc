@@ -8,7 +8,6 @@
 #include "common/contract/contract_digest.h"
 #include "common/contract/cost_model_parser.h"
 #include "common/contract/host_things.h"
-#include "common/contract/model_speech.h"
 #include "common/contract/models_file.h"
 #include "tests/unit/contract/support.h"
 

@@ -6,7 +6,7 @@
 
 #include "common/base/text.h"
 #include "common/contract/cost_model_parser.h"
-#include "common/contract/scalar.h"
+#include "common/contract/fields.h"
 #include "tests/support/price_table.h"
 
 namespace proctor {

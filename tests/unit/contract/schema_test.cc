@@ -4,11 +4,10 @@
 #include <set>
 
 #include "common/base/json.h"
-#include "common/contract/breakers.h"
+#include "common/contract/call_limits.h"
 #include "common/contract/cost_model_parser.h"
 #include "common/contract/rules.h"
 #include "common/contract/scaffold.h"
-#include "common/contract/schema_texts.h"
 #include "tests/support/json_schema.h"
 #include "tests/support/json_tools.h"
 #include "tests/unit/contract/support.h"

@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "common/contract/call_price.h"
+#include "common/contract/cost_model.h"
 #include "common/contract/cost_model_parser.h"
 #include "worker/core/run_meter.h"
 

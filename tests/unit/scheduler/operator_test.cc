@@ -1,7 +1,7 @@
 // What operators ask of the scheduler.
 #include <doctest/doctest.h>
 
-#include "common/contract/human_cost.h"
+#include "common/contract/cost_model.h"
 #include "common/score/agent_end.h"
 #include "tests/unit/scheduler/desk.h"
 

@@ -1,7 +1,5 @@
 #pragma once
-// What opens a stage of a campaign: criteria of the stages before it, and how many people have to
-// agree (docs/pilots.md, "Gates").  A fixed list and no expressions: each criterion has its own
-// facts and its own sentence.  Pure data.
+// Stages of a campaign: which runs each draws, and when its gate opens.
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -12,6 +10,37 @@
 
 namespace proctor {
 
+// Which runs a stage of a campaign has: which tasks, how many replicates of its own, and how they
+// follow one another (docs/plan.md, "Stages of their own").  Pure data.
+inline constexpr std::uint32_t kPlannedSeed = 20260307;  // R071, R165
+
+enum class StageOrder : std::uint8_t {
+  kRounds,  // every task once under every method, then again
+  kTasks,   // all replicates of a task under every method, then the next task
+};
+inline constexpr std::array<std::pair<std::string_view, StageOrder>, 2> kStageOrders{
+    {{"rounds", StageOrder::kRounds}, {"tasks", StageOrder::kTasks}}};
+
+struct StageDraw {
+  // So many tasks of each stratum, drawn with the plan; all of a stratum that has fewer.
+  std::optional<std::uint32_t> per_stratum{};
+  std::vector<std::string> tasks{};           // by id, ascending.  Neither of the two: every task
+  std::optional<std::uint32_t> replicates{};  // nothing: the campaign's
+  StageOrder order = StageOrder::kRounds;
+
+  bool has_every_task() const { return !per_stratum && tasks.empty(); }
+  // As stages are where nothing is written: a registration says nothing of it.
+  bool empty() const { return *this == StageDraw{}; }
+  friend bool operator==(const StageDraw&, const StageDraw&) = default;
+};
+
+std::string_view to_string(StageOrder order);
+// "1 of each stratum, 2 replicates, by rounds", for people.
+std::string describe(const StageDraw& draw);
+
+// What opens a stage of a campaign: criteria of the stages before it, and how many people have to
+// agree (docs/pilots.md, "Gates").  A fixed list and no expressions: each criterion has its own
+// facts and its own sentence.  Pure data.
 enum class StagePredicate : std::uint8_t {
   kClosed,               // an earlier stage has ended and what its `exit` asks for holds
   kCompleteOrStopped,    // every run of the stage has ended, is parked, cancelled or removed

@@ -6,7 +6,7 @@
 #include "common/base/digest.h"
 #include "common/base/json.h"
 #include "common/base/subprocess.h"
-#include "common/images/image_list.h"
+#include "common/images/image_store.h"
 
 namespace proctor::testing {
 namespace {

@@ -13,7 +13,7 @@
 #include "common/base/log.h"
 #include "common/base/owned.h"
 #include "common/base/text.h"
-#include "common/images/image_list.h"
+#include "common/images/image_store.h"
 #include "worker/sandbox/bounded_file.h"
 #include "worker/sandbox/docker_api.h"
 #include "worker/sandbox/docker_config.h"

@@ -10,7 +10,6 @@
 
 #include "common/base/log.h"
 #include "common/base/text.h"
-#include "common/images/image_list.h"
 #include "common/images/image_store.h"
 #include "worker/sandbox/boxed_sandbox.h"
 #include "worker/sandbox/image_rules.h"

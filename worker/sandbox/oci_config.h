@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/images/image_list.h"
+#include "common/images/image_store.h"
 #include "worker/sandbox/sandbox.h"
 #include "worker/sandbox/user_counts.h"
 

@@ -10,7 +10,6 @@
 
 #include "common/base/digest.h"
 #include "common/base/json.h"
-#include "common/images/image_list.h"
 #include "common/images/image_store.h"
 #include "worker/sandbox/docker_http.h"
 #include "worker/selftest/attack_program.h"

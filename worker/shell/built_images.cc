@@ -10,7 +10,7 @@
 #include "common/base/result.h"
 #include "common/base/system_clock.h"
 #include "common/contract/dockerfile.h"
-#include "common/images/build_context.h"
+#include "common/images/image_archive.h"
 #include "worker/sandbox/docker_build.h"
 
 namespace proctor {

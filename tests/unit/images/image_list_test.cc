@@ -1,4 +1,4 @@
-#include "common/images/image_list.h"
+#include "common/images/image_store.h"
 
 #include <doctest/doctest.h>
 

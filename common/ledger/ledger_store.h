@@ -1,6 +1,6 @@
 #pragma once
 // Where the coordinator keeps a campaign's envelopes while it works: in Redis (redis_ledger.h), or
-// in its own memory (journal_ledger.h).  Neither is the record; both are filled from the journal
+// in its own memory (ledger_store.h).  Neither is the record; both are filled from the journal
 // under an epoch and give the same answers to the same operations (a differential test).
 // One thread at a time.
 #include <optional>
@@ -10,7 +10,6 @@
 #include "common/base/ids.h"
 #include "common/base/result.h"
 #include "common/ledger/ledger.h"
-#include "common/ledger/shared_book.h"
 
 namespace proctor {
 
@@ -23,7 +22,7 @@ struct LedgerHeld {
   MicroUsd spent;           // of the outermost envelope
 };
 
-// This campaign's part of an envelope that it shares (shared_book.h): where it stands in its own
+// This campaign's part of an envelope that it shares (ledger.h): where it stands in its own
 // table, and what its journal knows.
 // What its cap of that envelope must be beside the others'.
 enum class SharedCap {
@@ -99,5 +98,29 @@ inline Status LedgerStore::leave(Epoch) {
 inline Result<SharedView> LedgerStore::shared() {
   return Error{Errc::kInvalid, "ledger: no envelope of this campaign is shared"};
 }
+
+// The ledger without a Redis (`budget.ledger: journal`): the pure rules in the coordinator's own
+// memory, filled from the journal at each start.  It asks nobody, so it is never away; nobody else
+// can see or share it.  The lock on the journal keeps a second coordinator out; epochs are fenced
+// as in Redis all the same.
+// One thread at a time.  Source: MONEY 1-7.
+class JournalLedger final : public LedgerStore {
+ public:
+  Status connect() override { return ok_status(); }
+  std::string describe() const override {
+    return "ledger: in this process, filled from the journal (budget.ledger: journal); no Redis";
+  }
+  Result<std::vector<std::string>> begin_epoch(Epoch epoch, const std::vector<ScopeSpec>& scopes,
+                                               const std::vector<ReserveOp>& pending,
+                                               const std::vector<MicroUsd>& spent) override;
+  Result<std::vector<LedgerAnswer>> apply(Epoch epoch, const std::vector<LedgerOp>& batch) override;
+  Result<std::vector<ScopeBalance>> snapshot() override;
+
+ private:
+  Status check_epoch(Epoch epoch) const;
+
+  Epoch epoch_;
+  std::optional<Ledger> rules_;
+};
 
 }  // namespace proctor

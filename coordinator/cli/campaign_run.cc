@@ -19,7 +19,7 @@
 #include "common/base/text.h"
 #include "common/contract/host_things.h"
 #include "common/contract/models_file.h"
-#include "common/ledger/journal_ledger.h"
+#include "common/ledger/ledger_store.h"
 #include "common/ledger/private_redis.h"
 #include "common/ledger/redis_ledger.h"
 #include "common/trace/cassette.h"

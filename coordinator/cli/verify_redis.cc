@@ -10,7 +10,7 @@
 
 #include "common/base/parse.h"
 #include "common/base/text.h"
-#include "common/ledger/redis_codec.h"
+#include "common/ledger/redis_ledger.h"
 #include "coordinator/cli/redis_access.h"
 #include "coordinator/cli/shared_envelope.h"
 #include "coordinator/core/operator_note.h"

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "common/ledger/redis_codec.h"
+#include "common/ledger/redis_ledger.h"
 #include "coordinator/core/shared_note.h"
 
 namespace proctor::cli {

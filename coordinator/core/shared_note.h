@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/base/result.h"
-#include "common/ledger/shared_book.h"
+#include "common/ledger/ledger.h"
 #include "coordinator/core/records.h"
 
 namespace proctor {

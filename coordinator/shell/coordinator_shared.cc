@@ -1,4 +1,4 @@
-// The coordinator's part in an envelope that campaigns share (shared_book.h): what its journal has
+// The coordinator's part in an envelope that campaigns share (ledger.h): what its journal has
 // to know before Redis may rely on it.
 #include <fmt/format.h>
 

@@ -10,7 +10,7 @@
 // starts nothing counts.
 //
 // Of a campaign that shares an envelope it also tells the others that it is here, several times a
-// second, and sees to it that this journal knows them (shared_book.h).
+// second, and sees to it that this journal knows them (ledger.h).
 #include <condition_variable>
 #include <deque>
 #include <functional>

@@ -3,7 +3,7 @@
 // socket, money kept in the journal (a Redis would only be a second thing to wait for).
 #include <memory>
 
-#include "common/ledger/journal_ledger.h"
+#include "common/ledger/ledger_store.h"
 #include "coordinator/shell/coordinator.h"
 #include "tests/bench/bench_support.h"
 #include "tests/bench/dispatch_bench_campaign.h"

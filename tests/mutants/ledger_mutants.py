@@ -4,8 +4,8 @@ C = "common/ledger/ledger.cc"
 L = "common/ledger/ledger.lua"
 B = "common/ledger/rebuild.lua"
 R = "common/ledger/redis_ledger.cc"
-J = "common/ledger/journal_ledger.cc"
-K = "common/ledger/shared_book.cc"
+J = "common/ledger/ledger_store.cc"
+K = "common/ledger/ledger.cc"
 S = "common/ledger/shared.lua"
 
 MUTANTS = [

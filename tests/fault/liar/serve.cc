@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "common/base/log.h"
-#include "common/ledger/journal_ledger.h"
+#include "common/ledger/ledger_store.h"
 #include "coordinator/shell/coordinator.h"
 #include "coordinator/shell/status.h"
 #include "tests/fault/liar/campaign.h"

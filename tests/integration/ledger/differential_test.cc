@@ -3,7 +3,7 @@
 // was filled again from what a journal would hold.  The auditor of the unit tests watches.
 #include <map>
 
-#include "common/ledger/journal_ledger.h"
+#include "common/ledger/ledger_store.h"
 #include "tests/integration/ledger/support.h"
 #include "tests/unit/ledger/auditor.h"
 

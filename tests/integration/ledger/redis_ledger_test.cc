@@ -5,7 +5,6 @@
 
 #include <array>
 
-#include "common/ledger/ledger_script.h"
 #include "tests/integration/ledger/support.h"
 
 using namespace proctor;

@@ -1,4 +1,4 @@
-#include "common/ledger/shared_book.h"
+#include "common/ledger/ledger.h"
 
 #include <doctest/doctest.h>
 

@@ -8,7 +8,7 @@
 #include <future>
 #include <mutex>
 
-#include "common/ledger/journal_ledger.h"
+#include "common/ledger/ledger_store.h"
 
 namespace proctor::ledger_thread_test {
 namespace {

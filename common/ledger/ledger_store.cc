@@ -1,4 +1,4 @@
-#include "common/ledger/journal_ledger.h"
+#include "common/ledger/ledger_store.h"
 
 #include <utility>
 

@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "common/base/result.h"
 #include "common/contract/contract.h"
 #include "common/pilot/variants.h"
 #include "common/score/outcome.h"
@@ -81,5 +83,25 @@ SelfcheckTask judge_selfcheck(const Contract& contract, const std::vector<Varian
                               const SelfcheckSettings& settings);
 // Of a contract that nothing was run of: its host lacks something.
 SelfcheckTask cannot_run_here(const Contract& contract, const std::string& why);
+
+// reports/selfcheck.json: what was found of each contract, and with which settings, so that a task
+// whose contract is still the same is not run again.  Numbers with a fraction are text.  Pure.
+inline constexpr std::size_t kSelfcheckBytes = std::size_t{64} << 20;
+
+struct SelfcheckResults {
+  std::string campaign;  // its name
+  SelfcheckSettings settings;
+  std::vector<SelfcheckTask> tasks;
+  std::int64_t usd_micros = 0;  // of the last time that something was run
+};
+
+std::string to_json_text(const SelfcheckResults& results);
+// kInvalid: not such a file.
+Result<SelfcheckResults> parse_selfcheck(std::string_view text);
+
+// Of `earlier`, what still holds of a contract; nothing: it has to be run.  What could not run may
+// run now, though nothing in the contract changed.
+const SelfcheckTask* still_holds(const SelfcheckResults& earlier, const Contract& contract,
+                                 const SelfcheckSettings& settings);
 
 }  // namespace proctor

@@ -1,15 +1,65 @@
 #pragma once
-// What a contract is tried with before anybody works on it: its reference, nothing at all, parts of
-// the reference, and mistakes in it (mutants.h).  Pure.
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/contract/contract.h"
-#include "common/pilot/patch_text.h"
 
 namespace proctor {
 
+// A unified diff as files and hunks, and back again: what the self-check of a contract takes apart.
+// Git's form (renames, modes, binary parts) and the plain one.  Headers stay as they came; line
+// numbers of hunks are computed anew, so that what is left of a diff still applies.  Pure; hostile
+// bytes at worst make a diff that does not apply.
+struct PatchHunk {
+  std::uint64_t old_start = 0;
+  std::string section;  // what stands behind the second @@
+  std::vector<std::string>
+      lines;  // each with its mark (' ', '+', '-', '\\'), without its line feed
+  friend bool operator==(const PatchHunk&, const PatchHunk&) = default;
+};
+
+struct PatchFile {
+  std::string path;    // afterwards; of a file that goes away, before
+  std::string header;  // all lines before its first hunk
+  std::vector<PatchHunk> hunks;
+  bool stands_alone = false;  // changes something without any hunk: a rename, a mode, binary parts
+  friend bool operator==(const PatchFile&, const PatchFile&) = default;
+};
+
+using PatchText = std::vector<PatchFile>;
+
+PatchText parse_patch(std::string_view diff);
+// Hunks that change nothing are left out, and files of which nothing is left.  Empty: no change.
+std::string render_patch(const PatchText& patch);
+// The line of the new file that `line` of the hunk is or would be; hunks before it count.
+std::uint64_t new_line(const PatchFile& file, std::size_t hunk, std::size_t line);
+
+// Small mistakes made on purpose in a reference patch: each is a patch that should not pass its
+// task's checks.  Only text is changed, so that all languages are treated alike; that a change
+// makes no difference (an equivalent mutant) cannot be told from the text, which is why a share of
+// them has to die and not all.  Pure: the same patch and seed give the same mutants.
+struct Mutant {
+  std::string name;   // "mutant-7": its place among all there are
+  std::string patch;  // whole
+  std::string what;   // for people: "lib/Ini.pm:41: 3 becomes 4"
+};
+
+// `most` of them, by RandomState(seed).permutation; in the order of their numbers.  None is empty,
+// equal to another, or equal to the patch itself.
+std::vector<Mutant> mutants_of(const PatchText& patch, std::uint32_t seed, std::uint32_t most);
+
+// A line that was added, otherwise: the first number, comparison and pair of words of each kind.
+struct AlteredLine {
+  std::string line;
+  std::string what;  // "3 becomes 4"
+};
+std::vector<AlteredLine> altered_lines(std::string_view line);
+
+// What a contract is tried with before anybody works on it: its reference, nothing at all, parts of
+// the reference, and mistakes in it (variants.h).  Pure.
 struct SelfcheckSettings {
   std::uint32_t repeats = 3;    // of each variant
   std::uint32_t mutants = 20;   // at most

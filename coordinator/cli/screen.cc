@@ -6,7 +6,7 @@
 #include "common/base/limits.h"
 #include "common/base/text.h"
 #include "common/contract/cost_model.h"
-#include "common/pilot/screen_json.h"
+#include "common/pilot/screen.h"
 #include "coordinator/cli/busy_cores.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/pilot_commands.h"

@@ -6,7 +6,7 @@
 #include "common/base/limits.h"
 #include "common/base/text.h"
 #include "common/contract/cost_model.h"
-#include "common/pilot/selfcheck_json.h"
+#include "common/pilot/selfcheck.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/pilot_commands.h"
 #include "coordinator/cli/report_digests.h"

@@ -7,8 +7,8 @@
 #include "common/base/files.h"
 #include "common/base/limits.h"
 #include "common/base/text.h"
-#include "common/pilot/screen_json.h"
-#include "common/pilot/selfcheck_json.h"
+#include "common/pilot/screen.h"
+#include "common/pilot/selfcheck.h"
 #include "coordinator/cli/report_digests.h"
 
 namespace proctor::cli {

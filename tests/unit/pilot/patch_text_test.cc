@@ -1,4 +1,4 @@
-#include "common/pilot/patch_text.h"
+#include "common/pilot/variants.h"
 
 #include <doctest/doctest.h>
 

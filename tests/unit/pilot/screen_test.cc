@@ -5,8 +5,6 @@
 
 #include <cmath>
 
-#include "common/pilot/screen_json.h"
-
 using namespace proctor;
 
 namespace {

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/pilot/selfcheck_json.h"
-
 using namespace proctor;
 
 namespace {

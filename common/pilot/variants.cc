@@ -9,7 +9,7 @@
 #include "common/base/digest.h"
 #include "common/base/parse.h"
 #include "common/base/text.h"
-#include "common/plan/numpy_random.h"
+#include "common/plan/plan.h"
 
 namespace proctor {
 namespace {

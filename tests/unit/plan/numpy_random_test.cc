@@ -1,4 +1,4 @@
-#include "common/plan/numpy_random.h"
+#include "common/plan/plan.h"
 
 #include <doctest/doctest.h>
 

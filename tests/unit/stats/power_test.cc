@@ -1,7 +1,7 @@
 #include <array>
 #include <cmath>
 
-#include "common/plan/numpy_random.h"
+#include "common/plan/plan.h"
 #include "common/stats/exact_power.h"
 #include "common/stats/flip_power.h"
 #include "common/stats/pilot_variance.h"

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "common/base/parse.h"
 #include "common/base/result.h"
 
 namespace proctor {
@@ -80,6 +81,125 @@ RunOutcome decide(bool identity_consistent, std::span<const std::optional<CheckO
   if (std::ranges::any_of(checks, is(CheckOutcome::kError))) return RunOutcome::kAcceptanceError;
   if (std::ranges::any_of(checks, is(CheckOutcome::kFail))) return RunOutcome::kFailure;
   return RunOutcome::kSuccess;
+}
+
+namespace {
+
+constexpr std::string_view kNoModel = "its model could not be had: ";
+
+}  // namespace
+
+std::string no_model(std::string_view why) {
+  return std::string(kNoModel).append(why);
+}
+
+bool is_no_model(std::string_view rationale) {
+  return rationale.starts_with(kNoModel);
+}
+
+namespace {
+
+constexpr std::string_view kByItself = "the agent ended by itself: ";
+constexpr std::string_view kNotStarted = "the agent could not start: ";
+constexpr std::string_view kExit = "exit ";
+constexpr std::string_view kNotJudged = "; not judged: ";
+
+}  // namespace
+
+std::string ended_by_itself(std::string_view how) {
+  return std::string(kByItself).append(how);
+}
+
+std::string could_not_start(std::string_view how) {
+  return std::string(kNotStarted).append(how);
+}
+
+std::optional<int> agent_exit(std::string_view rationale) {
+  for (const std::string_view begin : {kByItself, kNotStarted}) {
+    if (!take_word(rationale, begin)) continue;
+    std::uint8_t code = 0;
+    if (!take_word(rationale, kExit) || !take_number(rationale, code)) return std::nullopt;
+    return code;
+  }
+  return std::nullopt;
+}
+
+std::string not_judged(std::string_view why) {
+  return std::string(kNotJudged).append(why);
+}
+
+bool is_not_judged(RunOutcome outcome, std::string_view rationale) {
+  return outcome == RunOutcome::kInvalid && rationale.find(kNotJudged) != std::string_view::npos;
+}
+
+namespace {
+
+constexpr std::string_view kBegin = "; patch: ";
+constexpr std::array<std::string_view, 4> kRungs = {"", "exact", "whitespace", "three_way"};
+
+std::string conflict_words(const std::vector<std::string>& conflicts) {
+  std::string out = "conflict_markers (" + conflicts.front();
+  if (1 < conflicts.size()) out += " and " + std::to_string(conflicts.size() - 1) + " more";
+  return out + ")";
+}
+
+}  // namespace
+
+std::string_view worse_rung(std::string_view a, std::string_view b) {
+  const auto place = [](std::string_view rung) { return std::ranges::find(kRungs, rung); };
+  return place(a) < place(b) ? b : a;
+}
+
+std::string patch_words(const PatchEnd& end) {
+  std::string out;
+  const auto add = [&](const std::string& words) { out += (out.empty() ? "" : ", ") + words; };
+  if (!end.refused.empty()) {
+    add("refused (" + end.refused + ")");
+  } else if (end.rung == "whitespace" || end.rung == "three_way") {
+    add(end.rung);
+  }
+  if (!end.conflicts.empty()) add(conflict_words(end.conflicts));
+  return out.empty() ? out : std::string(kBegin) + out;
+}
+
+std::string patch_word_in(std::string_view rationale) {
+  // The first: what a stranger can name stands behind it, in the brackets.
+  const std::size_t at = rationale.find(kBegin);
+  if (at == std::string_view::npos) return "";
+  rationale.remove_prefix(at + kBegin.size());
+  std::string_view word = rationale.substr(0, rationale.find(" ("));
+  const bool plain = std::ranges::all_of(
+      word, [](char c) { return ('a' <= c && c <= 'z') || c == '_' || c == ',' || c == ' '; });
+  return plain ? std::string(word) : "";
+}
+
+namespace {
+
+constexpr std::string_view kBroken = "; violations: ";
+
+}  // namespace
+
+std::string violation_words(std::uint64_t count, std::string_view first) {
+  if (count == 0) return "";
+  std::string out(kBroken);
+  out += std::to_string(count);
+  out += " (";
+  out += first.substr(0, kFirstViolationBytes);
+  out += ")";
+  return out;
+}
+
+ViolationEnd violations_in(std::string_view rationale) {
+  ViolationEnd out;
+  for (std::size_t at = rationale.find(kBroken); at != std::string_view::npos;
+       at = rationale.find(kBroken, at + 1)) {
+    std::string_view rest = rationale.substr(at + kBroken.size());
+    std::uint64_t count = 0;
+    if (!take_number(rest, count) || !take_word(rest, " (")) continue;
+    out.count = std::max({out.count, count, std::uint64_t{1}});
+    out.first = rest.substr(0, rest.rfind(')'));
+  }
+  return out;
 }
 
 }  // namespace proctor

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace proctor {
 
@@ -44,5 +45,71 @@ std::optional<Termination> termination_from(std::string_view text);
 // What acceptance left behind: one entry per check of the suite, nothing where no complete event
 // was recorded.  Missing evidence is invalid, never a failure (Invariant 1, R055, R059).
 RunOutcome decide(bool identity_consistent, std::span<const std::optional<CheckOutcome>> checks);
+
+// A run whose model could not be had, for no fault of its agent's: the operator's key, the address
+// or the provider itself.  Its rationale and its cause begin with these words, so that whoever has
+// only them (a scheduler, a journal of any age) knows.  Pure.
+struct ModelLack {
+  std::string why{};           // empty: it was had
+  bool busy = false;           // a provider had no room: an overload
+  std::uint64_t evidence = 0;  // the trace event that shows it; 0: none
+  // Calls that nobody answered used up a cap of the run: its end by that cap is not the agent's.
+  bool eaten = false;
+  // Its provider failed after it had answered: an agent that ended well all the same is judged.
+  bool later = false;
+};
+
+// "its model could not be had: WHY".
+std::string no_model(std::string_view why);
+bool is_no_model(std::string_view rationale);
+
+// How an agent's program ended, as the rationale of its run says it, so that whoever has only the
+// rationale (a journal, of any age) knows the exit code.  Pure.
+
+// `how`: "exit 3", "ended by signal 11".
+std::string ended_by_itself(std::string_view how);  // of a program that was at work
+std::string could_not_start(std::string_view how);  // of one that was not
+
+// The exit code in a rationale that one of these begins; nothing: it names none.
+std::optional<int> agent_exit(std::string_view rationale);
+
+// "; not judged: WHY": ends the rationale of a run whose agent is paid for and whose acceptance
+// failed for the host's reasons.  Its outcome is invalid.
+std::string not_judged(std::string_view why);
+bool is_not_judged(RunOutcome outcome, std::string_view rationale);
+
+// How the candidate patch fitted (R137, R150), and the words for it in the rationale of a run, so
+// that whoever has only the rationale (a journal, of any age) knows it.  Pure.
+struct PatchEnd {
+  // The rung of the ladder it fits by: exact, whitespace, three_way.  Of a method that hands in a
+  // patch of somebody's, the lower of the two that it took.  Empty: nothing was applied.
+  std::string rung{};
+  std::string refused{};                 // why it fits by none; the untouched tree was judged
+  std::vector<std::string> conflicts{};  // "PATH:LINE" of files that got conflict markers
+  bool empty() const { return rung.empty() && refused.empty() && conflicts.empty(); }
+  friend bool operator==(const PatchEnd&, const PatchEnd&) = default;
+};
+
+// Of two rungs (or "") the one that is further down.
+std::string_view worse_rung(std::string_view a, std::string_view b);
+
+// "", or "; patch: three_way, conflict_markers (a.py:3)": nothing of a patch that fits as it is.
+std::string patch_words(const PatchEnd& end);
+// The part before the bracket, out of a rationale; "" where there is none.
+std::string patch_word_in(std::string_view rationale);
+
+// How many constraints of its contract a run broke (R008), and the words for it in its rationale,
+// so that whoever has only the rationale (a journal, of any age) knows it.  Pure.
+struct ViolationEnd {
+  std::uint64_t count = 0;
+  std::string first;  // "protected: tests/a.py", for people
+  friend bool operator==(const ViolationEnd&, const ViolationEnd&) = default;
+};
+
+// "", or "; violations: 3 (protected: tests/a.py)".  `first` is cut to kFirstViolationBytes.
+inline constexpr std::size_t kFirstViolationBytes = 200;
+std::string violation_words(std::uint64_t count, std::string_view first);
+// Out of a rationale.  Text of an agent that looks like these words can only count against it.
+ViolationEnd violations_in(std::string_view rationale);
 
 }  // namespace proctor

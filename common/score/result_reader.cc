@@ -4,8 +4,7 @@
 
 #include "common/base/limits.h"
 #include "common/base/text.h"
-#include "common/score/junit.h"
-#include "common/score/tap.h"
+#include "common/score/test_results.h"
 
 namespace proctor {
 namespace {

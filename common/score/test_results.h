@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/base/limits.h"
+#include "common/base/result.h"
 
 namespace proctor {
 
@@ -40,5 +41,37 @@ struct TestResults {
 inline constexpr std::size_t kResultFileBytes = limits::kResultFileBytes;
 inline constexpr std::size_t kResultTests = 500'000;
 inline constexpr std::size_t kTestIdBytes = 4096;
+
+// JUnit XML as pytest (xunit1, xunit2), Maven Surefire, GoogleTest, CTest and others write it.
+// Pure; any thread.  Hostile input: at most kResultFileBytes of UTF-8, a million tags, depth 64,
+// kResultTests tests, no document type and so no entities but the five of XML.
+//
+// The id of a <testcase>, in order:
+//   file="tests/test_a.py" classname="tests.test_a.TestX" name="test_y"
+//                                   tests/test_a.py::TestX::test_y  (dots of the rest become ::)
+//   classname="com.acme.FooTest" name="bar"                  com.acme.FooTest::bar
+//   name="bar"                                               bar
+// A test with a file is also found by classname and name: pytest tells no file in its usual form.
+// State: <failure> or <error> inside: fail; <skipped>, or status "notrun" or "disabled": skip;
+// else pass (a <flakyFailure> of a rerun that passed is a pass).
+
+// kInvalid, with what is wrong: not well-formed (a cut file is not), another root than
+// <testsuites> or <testsuite>, a test without a name, a bound that was passed.
+Result<TestResults> parse_junit(std::string_view bytes);
+
+// TAP, version 13 (testanything.org); version 14 where it does not differ (its subtests, being
+// indented, are read as diagnostics of the test that follows them).  Pure; any thread.
+//   TAP version 13      optional, first
+//   1..4                the plan, once, before or after all tests; "1..0 # SKIP why" is no test
+//   ok 1 - parses # SKIP no network
+//   not ok 2 - prints
+//   Bail out! no memory
+// The id of a test is its description; without one it is its number.  SKIP and a failing TODO are
+// skips.  Other lines are ignored, as TAP asks.  Hostile input: at most kResultFileBytes of UTF-8,
+// lines of 64 KiB, kResultTests tests.
+
+// kInvalid: a stream that is not complete (no plan, another number of tests than planned, a number
+// twice or beyond the plan, a bail-out, a last line without its '\n') or passes a bound.
+Result<TestResults> parse_tap(std::string_view bytes);
 
 }  // namespace proctor

@@ -15,7 +15,6 @@
 #include "common/base/result.h"
 #include "common/contract/cost_model.h"
 #include "common/score/outcome.h"
-#include "common/score/patch_end.h"
 
 namespace proctor {
 

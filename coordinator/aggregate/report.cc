@@ -8,7 +8,7 @@
 
 #include "common/base/result.h"
 #include "common/base/text.h"
-#include "common/score/model_lack.h"
+#include "common/score/outcome.h"
 #include "common/stats/bounds.h"
 #include "common/stats/quantile.h"
 #include "coordinator/aggregate/analysis.h"

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "common/base/text.h"
-#include "common/score/agent_end.h"
+#include "common/score/outcome.h"
 #include "coordinator/aggregate/end_causes.h"
 #include "coordinator/cli/check_words.h"
 #include "coordinator/cli/parked_advice.h"

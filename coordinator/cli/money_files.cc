@@ -7,8 +7,7 @@
 
 #include "common/base/system_clock.h"
 #include "common/contract/cost_model.h"
-#include "common/score/agent_end.h"
-#include "common/score/model_lack.h"
+#include "common/score/outcome.h"
 #include "coordinator/cli/campaign_core.h"
 #include "coordinator/cli/open_journal.h"
 #include "coordinator/cli/status_file.h"

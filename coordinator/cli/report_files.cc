@@ -5,9 +5,7 @@
 
 #include "common/base/file_lock.h"
 #include "common/contract/cost_model.h"
-#include "common/score/agent_end.h"
-#include "common/score/patch_end.h"
-#include "common/score/violation_end.h"
+#include "common/score/outcome.h"
 #include "coordinator/aggregate/analysis.h"
 #include "coordinator/aggregate/details.h"
 #include "coordinator/aggregate/end_causes.h"

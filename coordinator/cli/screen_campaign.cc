@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "common/pilot/variants.h"
-#include "common/score/junit.h"
-#include "common/score/tap.h"
+#include "common/score/test_results.h"
 #include "common/trace/evidence.h"
 #include "coordinator/cli/trial_campaign.h"
 

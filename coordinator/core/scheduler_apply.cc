@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "common/base/result.h"
-#include "common/score/agent_end.h"
+#include "common/score/outcome.h"
 #include "coordinator/core/raise_note.h"
 #include "coordinator/core/scheduler.h"
 

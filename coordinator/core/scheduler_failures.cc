@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "common/base/json.h"
-#include "common/score/agent_end.h"
+#include "common/score/outcome.h"
 #include "coordinator/core/scheduler.h"
 
 namespace proctor {

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/score/agent_end.h"
-#include "common/score/model_lack.h"
+#include "common/score/outcome.h"
 #include "coordinator/core/scheduler.h"
 
 namespace proctor {

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "common/base/result.h"
-#include "common/score/agent_end.h"
+#include "common/score/outcome.h"
 #include "common/trace/run_times.h"
 #include "common/wire/lost_evidence.h"
 #include "coordinator/core/scheduler.h"

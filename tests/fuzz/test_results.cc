@@ -1,9 +1,8 @@
 // JUnit XML and TAP, in whose writing the code under test may have had a hand: bounded ids, and a
 // file that cannot be read never makes a check pass.
+#include "common/score/test_results.h"
 #include "common/base/text.h"
-#include "common/score/junit.h"
 #include "common/score/result_reader.h"
-#include "common/score/tap.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace proctor::fuzz::test_results {

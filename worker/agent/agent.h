@@ -20,7 +20,7 @@
 #include "common/base/result.h"
 #include "common/contract/campaign.h"
 #include "common/contract/contract.h"
-#include "common/score/model_lack.h"
+#include "common/score/outcome.h"
 #include "worker/sandbox/sandbox.h"
 #include "worker/workspace/workspace.h"
 

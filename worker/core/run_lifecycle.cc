@@ -6,10 +6,8 @@
 
 #include "common/base/limits.h"
 #include "common/base/result.h"
-#include "common/score/agent_end.h"
 #include "common/score/gates.h"
-#include "common/score/patch_end.h"
-#include "common/score/violation_end.h"
+#include "common/score/outcome.h"
 #include "worker/core/lifecycle_words.h"
 #include "worker/core/run_meter.h"
 

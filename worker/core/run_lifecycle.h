@@ -21,7 +21,6 @@
 
 #include "common/base/result.h"
 #include "common/contract/contract.h"
-#include "common/score/model_lack.h"
 #include "common/score/outcome.h"
 #include "common/score/result_reader.h"
 #include "common/trace/run_report.h"

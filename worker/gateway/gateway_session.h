@@ -23,7 +23,7 @@
 #include "common/base/json.h"
 #include "common/contract/campaign.h"
 #include "common/contract/models_file.h"
-#include "common/score/model_lack.h"
+#include "common/score/outcome.h"
 #include "common/trace/cassette.h"
 #include "worker/core/run_meter.h"
 #include "worker/gateway/provider_connection.h"

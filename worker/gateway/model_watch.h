@@ -7,7 +7,7 @@
 #include <deque>
 #include <utility>
 
-#include "common/score/model_lack.h"
+#include "common/score/outcome.h"
 #include "worker/gateway/call_record.h"
 
 namespace proctor {

@@ -3,7 +3,7 @@
 #include <sys/file.h>
 
 #include "common/base/owned.h"
-#include "common/score/agent_end.h"
+#include "common/score/outcome.h"
 #include "tests/integration/worker/left_scene.h"
 #include "worker/shell/spool.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <fstream>
 
-#include "common/score/agent_end.h"
+#include "common/score/outcome.h"
 #include "common/trace/verify.h"
 #include "tests/integration/worker/travelled.h"
 

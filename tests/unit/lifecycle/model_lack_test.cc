@@ -1,5 +1,5 @@
 // What an operator did wrong is no failure of an agent.
-#include "common/score/model_lack.h"
+#include "common/score/outcome.h"
 
 #include "tests/unit/lifecycle/lifecycle_world.h"
 #include "worker/core/lifecycle_codec.h"

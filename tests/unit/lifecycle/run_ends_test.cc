@@ -1,6 +1,6 @@
 // How an attempt ends: limits, cancellation, setup, violations.
 #include "common/base/limits.h"
-#include "common/score/violation_end.h"
+#include "common/score/outcome.h"
 #include "tests/unit/lifecycle/lifecycle_world.h"
 #include "worker/core/run_meter.h"
 

@@ -1,5 +1,5 @@
 // The course of an attempt, and what ends it before it is judged.
-#include "common/score/agent_end.h"
+#include "common/score/outcome.h"
 #include "tests/unit/lifecycle/lifecycle_world.h"
 
 using namespace proctor;

@@ -1,7 +1,6 @@
 // What a run broke of its contract's rules, as its verdict says it.
 #include "common/base/limits.h"
-#include "common/score/patch_end.h"
-#include "common/score/violation_end.h"
+#include "common/score/outcome.h"
 #include "tests/unit/lifecycle/lifecycle_world.h"
 
 using namespace proctor;

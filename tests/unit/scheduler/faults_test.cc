@@ -1,8 +1,7 @@
 // One bad task must not stop a campaign, and a broken agent is not a failure.
 #include <doctest/doctest.h>
 
-#include "common/score/agent_end.h"
-#include "common/score/model_lack.h"
+#include "common/score/outcome.h"
 #include "tests/unit/scheduler/desk.h"
 
 using namespace proctor;

@@ -2,7 +2,7 @@
 // came to holds, and as many people as it asks for have approved that.
 #include <doctest/doctest.h>
 
-#include "common/score/agent_end.h"
+#include "common/score/outcome.h"
 #include "coordinator/core/raise_note.h"
 #include "tests/unit/scheduler/desk.h"
 

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "common/contract/cost_model.h"
-#include "common/score/agent_end.h"
+#include "common/score/outcome.h"
 #include "tests/unit/scheduler/desk.h"
 
 using namespace proctor;

@@ -1,4 +1,4 @@
-#include "common/score/junit.h"
+#include "common/score/test_results.h"
 
 #include <doctest/doctest.h>
 

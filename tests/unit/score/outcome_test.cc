@@ -1,8 +1,5 @@
 #include "common/score/outcome.h"
 
-#include "common/score/agent_end.h"
-#include "common/score/patch_end.h"
-
 #include <doctest/doctest.h>
 
 #include <array>

@@ -1,4 +1,4 @@
-#include "common/score/tap.h"
+#include "common/score/test_results.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // The words by which a rationale says that constraints were broken.
-#include "common/score/violation_end.h"
+#include "common/score/outcome.h"
 
 #include <doctest/doctest.h>
 

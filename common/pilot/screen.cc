@@ -10,8 +10,7 @@
 #include "common/base/result.h"
 #include "common/base/text.h"
 #include "common/contract/contract.h"
-#include "common/stats/binomial.h"
-#include "common/stats/screen.h"
+#include "common/stats/interval.h"
 #include "common/trace/json_fields.h"
 
 namespace proctor {

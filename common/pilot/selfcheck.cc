@@ -9,7 +9,7 @@
 
 #include "common/base/text.h"
 #include "common/score/result_reader.h"
-#include "common/stats/screen.h"
+#include "common/stats/interval.h"
 #include "common/trace/json_fields.h"
 
 namespace proctor {

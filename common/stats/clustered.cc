@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "common/base/result.h"
+#include "common/stats/distributions.h"
+#include "common/stats/interval.h"
 
 namespace proctor {
 
@@ -105,6 +108,172 @@ std::optional<NearEnds> near_ends(std::span<const Cluster> tasks, double alpha) 
   for (const Cluster& c : tasks) runs += static_cast<double>(c.runs);
   const double n = static_cast<double>(rate->tasks);
   return ends_of({rate->mean, rate->standard_error.value_or(0), n - 1, n, runs}, alpha);
+}
+
+GroupedMean grouped_mean(std::span<const double> values, std::span<const std::uint32_t> group,
+                         double alpha) {
+  PROCTOR_ASSERT(values.size() == group.size());
+  GroupedMean out;
+  if (values.empty()) {
+    out.estimate.why = Why::kNothing;
+    return out;
+  }
+  const double n = static_cast<double>(values.size()), mean = mean_of(values);
+  out.estimate.value = mean;
+  struct Group {
+    double size = 0, residual = 0;
+  };
+  std::map<std::uint32_t, Group> groups;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    Group& g = groups[group[i]];
+    g.size += 1;
+    g.residual += values[i] - mean;
+  }
+  out.groups = groups.size();
+  if (out.groups < 2) {
+    out.estimate.why = Why::kOneTask;
+    return out;
+  }
+  double squares = 0, weights = 0, shrunk = 0, shrunk_squares = 0;
+  for (const auto& [name, g] : groups) {
+    const double w = g.size / n, q = w * w / (1 - w);
+    squares += square(g.residual) / (1 - w);
+    weights += w * w;
+    shrunk += q;
+    shrunk_squares += q * q;
+  }
+  out.estimate.standard_error = std::sqrt(squares) / n;
+  out.estimate.df = 1 / (weights + square(shrunk) - shrunk_squares);
+  // Residuals of equal values are not 0 to the last bit.
+  constexpr double kNone = 1e-14;
+  if (*out.estimate.standard_error <= kNone) {
+    out.estimate.standard_error = 0;
+    out.estimate.why = Why::kNoVariance;
+    return out;
+  }
+  const double reach = t_quantile_two_sided(alpha, *out.estimate.df) * *out.estimate.standard_error;
+  out.estimate.interval = Interval{mean - reach, mean + reach};
+  out.p = t_two_sided(mean / *out.estimate.standard_error, *out.estimate.df);
+  return out;
+}
+
+std::optional<NearEnds> ratio_ends(std::span<const Cluster> tasks, double alpha) {
+  const std::optional<RatioRate> rate = ratio_rate(tasks, alpha);
+  if (!rate) return std::nullopt;
+  double runs = 0, with_runs = 0;
+  for (const Cluster& c : tasks) {
+    runs += static_cast<double>(c.runs);
+    with_runs += 0 < c.runs ? 1 : 0;
+  }
+  const double error = rate->df ? rate->cr2.value_or(0) : 0;
+  return ends_of({rate->ratio, error, rate->df.value_or(0), with_runs, runs}, alpha);
+}
+
+Stratified stratified_mean(std::span<const Stratum> strata, double alpha) {
+  Stratified out;
+  double value = 0, variance = 0, degrees = 0, within = 0, between = 0, tasks = 0;
+  bool single = false, any = false;
+  for (const Stratum& s : strata) {
+    PROCTOR_ASSERT(0 <= s.weight);
+    if (!(0 < s.weight)) continue;
+    if (s.values.empty()) {
+      out.estimate.why = Why::kNothing;
+      return out;
+    }
+    any = true;
+    const double n = static_cast<double>(s.values.size());
+    tasks += n;
+    value += s.weight * mean_of(s.values);
+    if (n < 2) {
+      single = true;
+      continue;
+    }
+    // What rounding leaves of values that are all alike is no spread.
+    const auto [low, high] = std::minmax_element(s.values.begin(), s.values.end());
+    const double spread = *low < *high ? variance_of(s.values) : 0;
+    const double part = s.weight * s.weight * spread / n;
+    variance += part;
+    degrees += part * part / (n - 1);
+    within += s.weight * spread;
+    between += (1 - s.weight) * spread;
+  }
+  if (!any) {
+    out.estimate.why = Why::kNothing;
+    return out;
+  }
+  out.estimate.value = value;
+  if (single) {
+    out.estimate.why = Why::kOneTask;
+    return out;
+  }
+  out.estimate.standard_error = std::sqrt(variance);
+  out.post_stratified_error = std::sqrt(within / tasks + between / (tasks * tasks));
+  if (!(0 < variance)) {
+    out.estimate.why = Why::kNoVariance;
+    return out;
+  }
+  out.estimate.df = variance * variance / degrees;
+  const double half = t_quantile_two_sided(alpha, *out.estimate.df) * std::sqrt(variance);
+  out.estimate.interval = Interval{value - half, value + half};
+  return out;
+}
+
+Kish kish(std::span<const double> task_weights) {
+  double sum = 0, squares = 0;
+  for (const double w : task_weights) {
+    PROCTOR_ASSERT(0 <= w);
+    sum += w;
+    squares += w * w;
+  }
+  PROCTOR_ASSERT(0 < squares);
+  const double effective = sum * sum / squares;
+  return {effective, static_cast<double>(task_weights.size()) / effective};
+}
+
+IntraclassCorrelation intraclass_correlation(std::span<const Cluster> tasks, double alpha) {
+  IntraclassCorrelation out;
+  double n = 0, runs = 0, won = 0, squares = 0, within = 0, most = 0, least = 0;
+  for (const Cluster& c : tasks) {
+    PROCTOR_ASSERT(c.successes <= c.runs);
+    if (c.runs == 0) continue;
+    const double k = static_cast<double>(c.runs), x = static_cast<double>(c.successes);
+    least = n == 0 ? k : std::min(least, k);
+    most = std::max(most, k);
+    n += 1;
+    runs += k;
+    won += x;
+    squares += k * k;
+    within += x * (k - x) / k;
+  }
+  const auto missing = [&](Why why) {
+    out.rho.why = why;
+    return out;
+  };
+  if (n == 0) return missing(Why::kNothing);
+  if (n < 2) return missing(Why::kOneTask);
+  if (!(n < runs)) return missing(Why::kTooFew);
+  const double p = won / runs;
+  double between = 0;
+  for (const Cluster& c : tasks) {
+    if (c.runs == 0) continue;
+    const double k = static_cast<double>(c.runs), off = static_cast<double>(c.successes) / k - p;
+    between += k * off * off;
+  }
+  out.runs_per_task = (runs - squares / runs) / (n - 1);
+  out.between = between / (n - 1);
+  out.within = within / (runs - n);
+  const double total = out.between + (out.runs_per_task - 1) * out.within;
+  if (!(0 < total) || p <= 0 || 1 <= p) return missing(Why::kNoVariance);
+  out.rho.value = (out.between - out.within) / total;
+  out.fleiss_cuzick = 1 - within / ((runs - n) * p * (1 - p));
+  out.design_effect = 1 + (out.runs_per_task - 1) * *out.rho.value;
+  if (least == most && 0 < out.within) {
+    const double f = out.between / out.within, df1 = n - 1, df2 = runs - n;
+    const double low = f / f_quantile(1 - alpha / 2, df1, df2);
+    const double high = f / f_quantile(alpha / 2, df1, df2);
+    out.rho.interval = Interval{(low - 1) / (low + most - 1), (high - 1) / (high + most - 1)};
+  }
+  return out;
 }
 
 }  // namespace proctor

@@ -5,8 +5,9 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
-#include "common/stats/binomial.h"
+#include "common/stats/interval.h"
 
 namespace proctor {
 
@@ -59,5 +60,65 @@ struct RateSpread {
 NearEnds ends_of(const RateSpread& spread, double alpha);
 // Nothing below one task with runs.
 std::optional<NearEnds> near_ends(std::span<const Cluster> tasks, double alpha = 0.05);
+
+// A mean over tasks where tasks come in groups that are alike, such as those of one repository: the
+// groups are the units (Bell & McCaffrey 2002).  Pure; thread-safe.
+struct GroupedMean {
+  std::uint64_t groups = 0;
+  // Every value counts equally; the error is CR2 over groups, Student's t at its own degrees.
+  // kNothing; kOneTask: one group only; kNoVariance: its error is 0.
+  Estimate estimate;
+  std::optional<double> p;  // two-sided, of a mean of 0
+};
+// `group`: of each value.  Requires: as many of both.
+GroupedMean grouped_mean(std::span<const double> values, std::span<const std::uint32_t> group,
+                         double alpha = 0.05);
+
+// Intervals of all successes over all runs that hold near 0 and 1, as near_ends() has them of a
+// mean of task means.  Pure; thread-safe.
+
+// By the ratio's CR2 error and its degrees of freedom.  Over the tasks where these do not differ,
+// or no spread can be had.  Nothing: no task has a run.
+std::optional<NearEnds> ratio_ends(std::span<const Cluster> tasks, double alpha = 0.05);
+
+// One estimate over strata with registered weights (Cochran 1977): the weights say what the
+// campaign speaks for, and are never renormalised in silence.  Pure; thread-safe.
+
+// The tasks' values (rates, or differences of two methods) of one stratum.
+struct Stratum {
+  double weight = 0;
+  std::vector<double> values;
+};
+
+struct Stratified {
+  // Sum of weight times mean, with Satterthwaite's degrees.  kNothing: a stratum with a weight has
+  // no task, so there is no estimate; kOneTask: one has a single task, so there is no error.
+  Estimate estimate;
+  // Where the numbers of tasks per stratum were not fixed beforehand.
+  std::optional<double> post_stratified_error;
+};
+// Requires: weights >= 0.  A stratum of weight 0 is left out.
+Stratified stratified_mean(std::span<const Stratum> strata, double alpha = 0.05);
+
+// How many equally weighted tasks the weights are worth, and what that costs (Kish 1965).
+// Requires: weights >= 0, at least one of them > 0.
+struct Kish {
+  double effective_n = 0;
+  double design_effect = 1;
+};
+Kish kish(std::span<const double> task_weights);
+
+// Where the variance is: between tasks or between runs of one task.  Pure; thread-safe.
+
+// Intraclass correlation of runs of one task by analysis of variance, and what it does to the error
+// of a rate.  kTooFew: no task has two runs; kOneTask; kNoVariance: all runs came out alike.
+struct IntraclassCorrelation {
+  Estimate rho;  // its interval, Searle's, only where all tasks have as many runs
+  std::optional<double> fleiss_cuzick;  // the same by the formula for shares
+  std::optional<double> design_effect;  // 1 + (k0 - 1) rho: how much larger the variance is
+  double runs_per_task = 0;             // k0, of analysis of variance with unequal numbers
+  double between = 0, within = 0;       // mean squares
+};
+IntraclassCorrelation intraclass_correlation(std::span<const Cluster> tasks, double alpha = 0.05);
 
 }  // namespace proctor

@@ -12,6 +12,7 @@
 #include "common/base/result.h"
 
 namespace proctor {
+
 namespace bm = boost::math;
 
 double normal_cdf(double x) {
@@ -75,6 +76,16 @@ double f_quantile(double p, double df1, double df2) {
 double chi_squared_upper_tail(double x, double df) {
   PROCTOR_ASSERT(0 <= x && 0 < df);
   return bm::cdf(bm::complement(bm::chi_squared(df), x));
+}
+
+double binomial_chance(double x, double n, double p) {
+  PROCTOR_ASSERT(0 <= x && x <= n && 0 <= p && p <= 1);
+  return boost::math::pdf(boost::math::binomial(n, p), x);
+}
+
+double chi_squared_quantile(double p, double df) {
+  PROCTOR_ASSERT(0 < p && p < 1 && 0 < df);
+  return boost::math::quantile(boost::math::chi_squared(df), p);
 }
 
 }  // namespace proctor

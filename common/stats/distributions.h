@@ -1,7 +1,6 @@
 #pragma once
 // Distributions that the estimators need, by Boost.Math.  Pure; thread-safe.
 // Requires everywhere: 0 < p < 1 for quantiles, df > 0.
-
 namespace proctor {
 
 // P(Z <= x) and its inverse.
@@ -29,5 +28,14 @@ double f_upper_tail(double x, double df1, double df2);
 double f_quantile(double p, double df1, double df2);
 // P(X > x) of chi-squared.
 double chi_squared_upper_tail(double x, double df);
+
+// Distributions that only plans need.  Apart from distributions.h, which everything includes that a
+// report includes.  Pure; thread-safe.
+
+// P(X = x) of n trials with success rate p.  Requires: 0 <= x <= n.
+double binomial_chance(double x, double n, double p);
+
+// The x with P(X <= x) = p of chi-squared.  Requires: 0 < p < 1, df > 0.
+double chi_squared_quantile(double p, double df);
 
 }  // namespace proctor

@@ -1,17 +1,33 @@
 #pragma once
-// What a campaign's plan can show: the smallest difference, with looks on the way, for a budget.
-// Every variance here moves with the difference: two rates that lie apart vary otherwise than two
-// alike.  Pure; thread-safe.
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "common/stats/paired.h"
 #include "common/stats/power.h"
 #include "common/stats/sequential.h"
 
 namespace proctor {
 
+// What an earlier stage says about the variance of a later one, without a look at the difference:
+// exchanging the two methods changes nothing here.  Pure; thread-safe.
+struct PilotVariance {
+  std::uint64_t tasks = 0;            // with a run of both methods
+  std::uint32_t runs = 0;             // of each method on each task
+  double between = 0;                 // variance of task differences
+  double within_a = 0, within_b = 0;  // mean variance between runs of a task
+  double upper = 0;                   // of `between`, 80 % one-sided
+  // The same upper limit had there been `other` runs per task and method.
+  double upper_at(std::uint32_t other) const;
+};
+// Nothing: below two such tasks, unequal numbers of runs, or one run a task.
+std::optional<PilotVariance> pilot_variance(std::span<const PairedTask> tasks,
+                                            double confidence = 0.8);
+
+// What a campaign's plan can show: the smallest difference, with looks on the way, for a budget.
+// Every variance here moves with the difference: two rates that lie apart vary otherwise than two
+// alike.  Pure; thread-safe.
 inline constexpr std::uint64_t kMostTasksAsked = 1'000'000;
 
 enum class PowerLaw : std::uint8_t { kNormal, kStudent };

@@ -4,9 +4,100 @@
 #include <array>
 
 #include "common/base/result.h"
-#include "common/stats/weighted_sum.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 namespace proctor {
+namespace {
+
+__extension__ typedef unsigned __int128 Wide;
+
+// The published constants: two odd multipliers, and the Weyl steps of the key (golden ratio and
+// sqrt(3) - 1).
+constexpr std::uint64_t kMultiply0 = 0xD2E7470EE14C6C93, kMultiply1 = 0xCA5A826395121157;
+constexpr std::uint64_t kStep0 = 0x9E3779B97F4A7C15, kStep1 = 0xBB67AE8584CAA73B;
+constexpr int kRounds = 10;
+
+}  // namespace
+
+PhiloxBlock philox(const PhiloxBlock& counter, const std::array<std::uint64_t, 2>& key) {
+  auto [c0, c1, c2, c3] = counter;
+  auto [k0, k1] = key;
+  for (int round = 0; round < kRounds; ++round) {
+    const Wide p0 = Wide{kMultiply0} * c0, p1 = Wide{kMultiply1} * c2;
+    const auto high0 = static_cast<std::uint64_t>(p0 >> 64U);
+    const auto high1 = static_cast<std::uint64_t>(p1 >> 64U);
+    c0 = high1 ^ c1 ^ k0;
+    c1 = static_cast<std::uint64_t>(p1);
+    c2 = high0 ^ c3 ^ k1;
+    c3 = static_cast<std::uint64_t>(p0);
+    k0 += kStep0;
+    k1 += kStep1;
+  }
+  return {c0, c1, c2, c3};
+}
+
+PhiloxWords::PhiloxWords(std::uint64_t seed, Stream stream, std::uint64_t replicate)
+    : key_{seed, static_cast<std::uint64_t>(stream)}, replicate_(replicate) {}
+
+std::uint64_t PhiloxWords::next() {
+  if (at_ == words_.size()) {
+    words_ = philox({++block_, replicate_, 0, 0}, key_);
+    at_ = 0;
+  }
+  return words_[at_++];
+}
+
+std::int64_t weighted_sum_plain(const std::int16_t* weights, const std::int16_t* values,
+                                std::size_t count) {
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < count; ++i) sum += std::int64_t{weights[i]} * values[i];
+  return sum;
+}
+
+#if defined(__x86_64__)
+namespace {
+
+// Vectors of 16 products that are added in 32 bits before they are widened.  Each 32-bit lane takes
+// two products a vector: of Poisson's weights, at most 8, it holds 512 x 2 x 8 x 32,767 = 2^28; of
+// drawn tasks, whose weights sum up to 4,096 in all, 4,096 x 32,767 = 2^27.
+constexpr std::size_t kWiden = 512;
+
+__attribute__((target("avx2"))) std::int64_t weighted_sum_avx2(const std::int16_t* weights,
+                                                               const std::int16_t* values,
+                                                               std::size_t count) {
+  const std::size_t vectors = count / 16;
+  __m256i wide = _mm256_setzero_si256();
+  for (std::size_t v = 0; v < vectors;) {
+    const std::size_t end = std::min(vectors, v + kWiden);
+    __m256i narrow = _mm256_setzero_si256();
+    for (; v < end; ++v) {
+      const __m256i w = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(weights + 16 * v));
+      const __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(values + 16 * v));
+      narrow = _mm256_add_epi32(narrow, _mm256_madd_epi16(w, x));
+    }
+    wide = _mm256_add_epi64(wide, _mm256_cvtepi32_epi64(_mm256_castsi256_si128(narrow)));
+    wide = _mm256_add_epi64(wide, _mm256_cvtepi32_epi64(_mm256_extracti128_si256(narrow, 1)));
+  }
+  alignas(32) std::int64_t lanes[4];
+  _mm256_store_si256(reinterpret_cast<__m256i*>(lanes), wide);
+  return lanes[0] + lanes[1] + lanes[2] + lanes[3] +
+         weighted_sum_plain(weights + 16 * vectors, values + 16 * vectors, count - 16 * vectors);
+}
+
+}  // namespace
+#endif
+
+WeightedSum* best_weighted_sum() {
+#if defined(__x86_64__)
+  static const bool vectors = __builtin_cpu_supports("avx2") != 0;
+  if (vectors) return &weighted_sum_avx2;
+#endif
+  return &weighted_sum_plain;
+}
+
 namespace {
 
 // Of 2^16 values, those below the k-th threshold are drawn at most k - 1 times: Poisson's law of

@@ -1,17 +1,55 @@
 #pragma once
-// Resampling tasks with all their runs: how often each task is drawn in a replicate, and the sums
-// of whole-number columns under those weights.  The same weights serve all methods, rows and
-// statistics of a replicate, which makes differences, ranks and frontiers joint.  Everything is in
-// integers: any machine and any number of threads gives the same bytes.  Pure; thread-safe.
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
 #include <vector>
 
-#include "common/stats/philox.h"
-
 namespace proctor {
+
+// Philox4x64-10 (Salmon et al. 2011), the counter-based generator that NumPy offers under this
+// name: an auditor repeats every draw with
+//   np.random.Philox(key=[seed, stream], counter=[0, replicate, 0, 0]).random_raw(count)
+// A replicate depends on its number alone, so neither threads nor their order change a byte.
+// Pure; thread-safe.
+
+using PhiloxBlock = std::array<std::uint64_t, 4>;
+
+// The block of one key and one counter.
+PhiloxBlock philox(const PhiloxBlock& counter, const std::array<std::uint64_t, 2>& key);
+
+// What a campaign draws for, apart from its plan: each has a stream of its own.
+enum class Stream : std::uint64_t { kBootstrap = 1, kPermutation = 2, kExamples = 3 };
+
+// The words of one replicate, in order.
+class PhiloxWords {
+ public:
+  PhiloxWords(std::uint64_t seed, Stream stream, std::uint64_t replicate);
+  std::uint64_t next();
+
+ private:
+  std::array<std::uint64_t, 2> key_;
+  std::uint64_t replicate_;
+  std::uint64_t block_ = 0;
+  std::size_t at_ = 4;
+  PhiloxBlock words_{};
+};
+
+// Sum of weight x value over tasks: the inner loop of resampling.  Pure; thread-safe.
+
+// Requires: |values| < 2^15; weights as one of the laws of resample.h draws them, or of 0 and 1.
+using WeightedSum = std::int64_t(const std::int16_t* weights, const std::int16_t* values,
+                                 std::size_t count);
+std::int64_t weighted_sum_plain(const std::int16_t* weights, const std::int16_t* values,
+                                std::size_t count);
+// By the vector instructions of this machine, where it has some that are known here.
+WeightedSum* best_weighted_sum();
+
+// Resampling tasks with all their runs: how often each task is drawn in a replicate, and the sums
+// of whole-number columns under those weights.  The same weights serve all methods, rows and
+// statistics of a replicate, which makes differences, ranks and frontiers joint.  Everything is in
+// integers: any machine and any number of threads gives the same bytes.  Pure; thread-safe.
 
 // The seed of every plan.
 inline constexpr std::uint64_t kResampleSeed = 20260307;

@@ -3,13 +3,53 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <numeric>
 
 #include "common/base/result.h"
-#include "common/stats/quantile.h"
-#include "common/stats/weighted_sum.h"
+#include "common/stats/amounts.h"
+#include "common/stats/resample.h"
 
 namespace proctor {
+namespace {
+
+std::vector<std::size_t> ascending(std::span<const double> p) {
+  std::vector<std::size_t> order(p.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return p[a] < p[b]; });
+  return order;
+}
+
+}  // namespace
+
+std::vector<double> adjust_holm(std::span<const double> p) {
+  const std::vector<std::size_t> order = ascending(p);
+  std::vector<double> out(p.size());
+  double below = 0;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    below = std::max(below, std::min(1.0, p[order[i]] * static_cast<double>(p.size() - i)));
+    out[order[i]] = below;
+  }
+  return out;
+}
+
+std::vector<RankSet> rank_sets(std::span<const std::optional<Interval>> differences,
+                               std::size_t methods) {
+  PROCTOR_ASSERT(differences.size() == methods * methods);
+  std::vector<RankSet> out;
+  for (std::size_t i = 0; i < methods; ++i) {
+    RankSet ranks{1, methods};
+    for (std::size_t j = 0; j < methods; ++j) {
+      const std::optional<Interval>& d = differences[i * methods + j];
+      if (i == j || !d) continue;
+      if (d->high < 0) ++ranks.best;
+      if (0 < d->low) --ranks.worst;
+    }
+    out.push_back(ranks);
+  }
+  return out;
+}
+
 namespace {
 
 __extension__ typedef unsigned __int128 Wide;

@@ -7,9 +7,9 @@
 #include <set>
 
 #include "common/base/result.h"
-#include "common/stats/flip_power.h"
-#include "common/stats/ratio_ends.h"
-#include "common/stats/sign_flip.h"
+#include "common/stats/clustered.h"
+#include "common/stats/paired.h"
+#include "common/stats/power.h"
 #include "coordinator/aggregate/family.h"
 #include "coordinator/aggregate/lattice.h"
 #include "coordinator/aggregate/tipping.h"

@@ -10,12 +10,10 @@
 
 #include "common/contract/analysis_plan.h"
 #include "common/stats/bounds.h"
-#include "common/stats/grouped.h"
+#include "common/stats/clustered.h"
 #include "common/stats/interval.h"
 #include "common/stats/paired.h"
-#include "common/stats/pass_k.h"
 #include "common/stats/rerun.h"
-#include "common/stats/stratified.h"
 #include "coordinator/aggregate/task_cells.h"
 
 namespace proctor {

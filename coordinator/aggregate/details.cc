@@ -6,7 +6,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "common/stats/frontier.h"
+#include "common/stats/cost_effectiveness.h"
 #include "common/stats/paired.h"
 #include "common/stats/resample.h"
 #include "coordinator/aggregate/analysis.h"

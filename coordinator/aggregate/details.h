@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "common/stats/quantile.h"
-#include "common/stats/ratio.h"
+#include "common/stats/amounts.h"
+#include "common/stats/cost_effectiveness.h"
 #include "coordinator/aggregate/drift.h"
 #include "coordinator/aggregate/price_contrasts.h"
 #include "coordinator/aggregate/report.h"

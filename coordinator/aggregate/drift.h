@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "common/stats/drift.h"
+#include "common/stats/heterogeneity.h"
 
 namespace proctor {
 

@@ -7,9 +7,9 @@
 #include <numeric>
 
 #include "common/base/result.h"
-#include "common/stats/multiplicity.h"
+#include "common/stats/paired.h"
 #include "common/stats/resample.h"
-#include "common/stats/sign_flip.h"
+#include "common/stats/simultaneous.h"
 #include "coordinator/aggregate/lattice.h"
 
 namespace proctor::aggregate {

@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "common/base/text.h"
-#include "common/stats/flip_power.h"
+#include "common/stats/power.h"
 #include "common/stats/resample.h"
 #include "common/stats/simultaneous.h"
 

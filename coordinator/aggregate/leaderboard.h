@@ -1,14 +1,14 @@
 #pragma once
 // Methods of many campaigns in tables (docs/analysis.md): campaigns share a table only where the
 // tasks that are counted have equal contracts, and a table has no strict order but, for each row,
-// the ranks that the data allow (R127; common/stats/ranks.h).  Pure.
+// the ranks that the data allow (R127; common/stats/simultaneous.h).  Pure.
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "common/plan/registration.h"
-#include "common/stats/ranks.h"
+#include "common/stats/simultaneous.h"
 #include "coordinator/aggregate/analysis.h"
 
 namespace proctor {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <functional>
 
-#include "common/stats/exact_power.h"
+#include "common/stats/power.h"
 #include "coordinator/aggregate/ordered_json.h"
 #include "coordinator/aggregate/power_study.h"
 

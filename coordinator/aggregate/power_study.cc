@@ -6,8 +6,7 @@
 #include <cmath>
 
 #include "common/base/result.h"
-#include "common/stats/exact_power.h"
-#include "common/stats/flip_power.h"
+#include "common/stats/power.h"
 
 namespace proctor {
 namespace {

@@ -11,9 +11,8 @@
 
 #include "common/base/result.h"
 #include "common/contract/analysis_plan.h"
-#include "common/stats/pilot_variance.h"
+#include "common/stats/power.h"
 #include "common/stats/power_plan.h"
-#include "common/stats/task_model.h"
 
 namespace proctor {
 

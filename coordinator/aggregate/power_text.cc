@@ -5,7 +5,7 @@
 
 #include "common/base/money.h"
 #include "common/base/text.h"
-#include "common/stats/flip_power.h"
+#include "common/stats/power.h"
 #include "coordinator/aggregate/power_study.h"
 #include "coordinator/aggregate/text_table.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "common/stats/incremental.h"
+#include "common/stats/cost_effectiveness.h"
 #include "coordinator/aggregate/report.h"
 
 namespace proctor {

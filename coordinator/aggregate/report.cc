@@ -9,8 +9,8 @@
 #include "common/base/result.h"
 #include "common/base/text.h"
 #include "common/score/outcome.h"
+#include "common/stats/amounts.h"
 #include "common/stats/bounds.h"
-#include "common/stats/quantile.h"
 #include "coordinator/aggregate/analysis.h"
 #include "coordinator/aggregate/warnings.h"
 

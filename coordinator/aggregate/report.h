@@ -20,7 +20,6 @@
 #include "common/contract/analysis_plan.h"
 #include "common/contract/cost_model.h"
 #include "common/score/outcome.h"
-#include "common/stats/binomial.h"
 #include "common/stats/clustered.h"
 #include "common/stats/interval.h"
 #include "coordinator/aggregate/comparison.h"

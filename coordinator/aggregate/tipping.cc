@@ -6,7 +6,7 @@
 #include <queue>
 #include <tuple>
 
-#include "common/stats/sign_flip.h"
+#include "common/stats/paired.h"
 #include "coordinator/aggregate/lattice.h"
 
 namespace proctor::aggregate {

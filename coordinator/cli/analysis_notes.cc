@@ -6,7 +6,7 @@
 
 #include "common/base/text.h"
 #include "common/plan/registration.h"
-#include "common/stats/flip_power.h"
+#include "common/stats/power.h"
 
 namespace proctor::cli {
 namespace {

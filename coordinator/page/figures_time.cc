@@ -6,8 +6,7 @@
 #include <cmath>
 #include <functional>
 
-#include "common/stats/quantile.h"
-#include "common/stats/survival.h"
+#include "common/stats/amounts.h"
 #include "coordinator/page/sections.h"
 
 namespace proctor::page {

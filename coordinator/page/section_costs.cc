@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "common/stats/variance.h"
+#include "common/stats/clustered.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/page/sections.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/stats/pass_k.h"
+#include "common/stats/rerun.h"
 #include "coordinator/cvdp/report/composite.h"
 #include "coordinator/cvdp/report/report_cells.h"
 

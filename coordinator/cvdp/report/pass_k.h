@@ -16,7 +16,7 @@
 
 namespace proctor::cvdp {
 
-// Of one problem: its samples as runs.  The unbiased ones are in common/stats/pass_k.h.
+// Of one problem: its samples as runs.  The unbiased ones are in common/stats/rerun.h.
 double plug_in_pass_at_k(const Cluster& problem, std::uint64_t k);
 
 struct PassEstimates {

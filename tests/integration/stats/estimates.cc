@@ -5,22 +5,16 @@
 #include <string>
 
 #include "common/base/json.h"
-#include "common/stats/binomial.h"
+#include "common/stats/amounts.h"
 #include "common/stats/bounds.h"
-#include "common/stats/drift.h"
-#include "common/stats/grouped.h"
+#include "common/stats/clustered.h"
+#include "common/stats/cost_effectiveness.h"
 #include "common/stats/heterogeneity.h"
-#include "common/stats/multiplicity.h"
+#include "common/stats/interval.h"
 #include "common/stats/paired.h"
-#include "common/stats/pass_k.h"
-#include "common/stats/quantile.h"
-#include "common/stats/ratio.h"
 #include "common/stats/rerun.h"
 #include "common/stats/resample.h"
-#include "common/stats/sign_flip.h"
 #include "common/stats/simultaneous.h"
-#include "common/stats/survival.h"
-#include "common/stats/variance.h"
 #include "coordinator/aggregate/analysis.h"
 
 using namespace proctor;

@@ -1,8 +1,8 @@
-#include "common/stats/binomial.h"
+#include "common/stats/interval.h"
 
 #include <doctest/doctest.h>
 
-#include "common/stats/quantile.h"
+#include "common/stats/amounts.h"
 
 using namespace proctor;
 

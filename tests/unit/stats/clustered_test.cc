@@ -4,8 +4,6 @@
 
 #include <vector>
 
-#include "common/stats/ratio_ends.h"
-
 using namespace proctor;
 
 namespace {

@@ -1,4 +1,4 @@
-#include "common/stats/drift.h"
+#include "common/stats/heterogeneity.h"
 
 #include <algorithm>
 

@@ -1,12 +1,11 @@
 // Families of tests, outcomes that are not known, money, and intervals of independent trials.
 #include <vector>
 
-#include "common/stats/binomial.h"
 #include "common/stats/bounds.h"
-#include "common/stats/multiplicity.h"
-#include "common/stats/ratio.h"
-#include "common/stats/stratified.h"
-#include "common/stats/variance.h"
+#include "common/stats/clustered.h"
+#include "common/stats/cost_effectiveness.h"
+#include "common/stats/interval.h"
+#include "common/stats/simultaneous.h"
 #include "tests/unit/stats/oracles.h"
 
 using namespace proctor;

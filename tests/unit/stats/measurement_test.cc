@@ -1,8 +1,7 @@
 #include <array>
 #include <cmath>
 
-#include "common/stats/agreement.h"
-#include "common/stats/grader.h"
+#include "common/stats/bounds.h"
 #include "common/stats/sequential.h"
 #include "tests/unit/stats/oracles.h"
 

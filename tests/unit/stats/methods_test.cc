@@ -1,11 +1,10 @@
 #include <array>
 #include <cmath>
 
-#include "common/stats/frontier.h"
+#include "common/stats/cost_effectiveness.h"
 #include "common/stats/heterogeneity.h"
-#include "common/stats/pass_k.h"
 #include "common/stats/power.h"
-#include "common/stats/ranks.h"
+#include "common/stats/rerun.h"
 #include "common/stats/simultaneous.h"
 #include "tests/unit/stats/oracles.h"
 

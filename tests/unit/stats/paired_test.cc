@@ -3,8 +3,7 @@
 #include <cmath>
 #include <vector>
 
-#include "common/stats/philox.h"
-#include "common/stats/sign_flip.h"
+#include "common/stats/resample.h"
 #include "tests/unit/stats/oracles.h"
 
 using namespace proctor;

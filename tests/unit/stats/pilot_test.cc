@@ -3,9 +3,8 @@
 #include <cmath>
 #include <vector>
 
-#include "common/stats/screen.h"
+#include "common/stats/interval.h"
 #include "common/stats/sequential.h"
-#include "common/stats/stopped.h"
 #include "tests/unit/stats/oracles.h"
 
 using namespace proctor;

@@ -2,12 +2,9 @@
 #include <cmath>
 
 #include "common/plan/plan.h"
-#include "common/stats/exact_power.h"
-#include "common/stats/flip_power.h"
-#include "common/stats/pilot_variance.h"
+#include "common/stats/paired.h"
+#include "common/stats/power.h"
 #include "common/stats/power_plan.h"
-#include "common/stats/sign_flip.h"
-#include "common/stats/task_model.h"
 #include "tests/unit/stats/oracles.h"
 
 using namespace proctor;

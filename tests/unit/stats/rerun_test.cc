@@ -2,8 +2,8 @@
 
 #include <numeric>
 
-#include "common/stats/grouped.h"
-#include "common/stats/sign_flip.h"
+#include "common/stats/clustered.h"
+#include "common/stats/paired.h"
 #include "tests/unit/stats/oracles.h"
 
 using namespace proctor;

@@ -4,9 +4,8 @@
 #include <array>
 #include <cmath>
 
-#include "common/stats/moments.h"
-#include "common/stats/quantile.h"
-#include "common/stats/weighted_sum.h"
+#include "common/stats/amounts.h"
+#include "common/stats/interval.h"
 #include "tests/unit/stats/oracles.h"
 
 using namespace proctor;

@@ -1,9 +1,7 @@
 #include <array>
 
-#include "common/stats/forecast.h"
-#include "common/stats/incremental.h"
-#include "common/stats/quantile.h"
-#include "common/stats/survival.h"
+#include "common/stats/amounts.h"
+#include "common/stats/cost_effectiveness.h"
 #include "tests/unit/stats/oracles.h"
 
 using namespace proctor;

@@ -1,10 +1,12 @@
-#include "common/stats/ratio.h"
+#include "common/stats/cost_effectiveness.h"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
+#include "common/base/result.h"
 #include "common/stats/distributions.h"
-#include "common/stats/moments.h"
+#include "common/stats/interval.h"
 
 namespace proctor {
 
@@ -64,6 +66,64 @@ CostPerSuccess cost_per_success(std::span<const CostOfTask> tasks, double alpha)
     const double end = (-b - std::sqrt(root)) / (2 * a);
     if (0 < end && end <= ratio) out.low = end;
   }
+  return out;
+}
+
+IncrementalCost incremental_cost(std::span<const CostPair> tasks, double alpha) {
+  std::vector<double> cost, success;
+  std::vector<CostOfTask> difference;
+  for (const CostPair& t : tasks) {
+    cost.push_back(t.a.cost - t.b.cost);
+    success.push_back(t.a.successes - t.b.successes);
+    difference.push_back({cost.back(), success.back()});
+  }
+  IncrementalCost out;
+  out.cost = mean_difference(cost, alpha).estimate;
+  out.success = mean_difference(success, alpha).estimate;
+  // Rates that sum to the same are not equal to the last bit.
+  constexpr double kNone = 1e-12;
+  if (out.success.value && std::fabs(*out.success.value) < kNone) out.success.value = 0;
+  if (out.cost.value.value_or(0) <= 0 || out.success.value.value_or(0) <= 0) {
+    out.ratio.estimate.why = tasks.empty() ? Why::kNotPaired : Why::kNotDefined;
+    return out;
+  }
+  out.ratio = cost_per_success(difference, alpha);
+  // A finite lower end speaks of costs that are not negative; a difference may be.
+  out.ratio.low.reset();
+  return out;
+}
+
+namespace {
+
+__extension__ typedef __int128 Wide;
+
+bool dominates(const CostQuality& a, const CostQuality& b) {
+  return !(b.cost < a.cost) && !(a.success < b.success) &&
+         (a.cost < b.cost || b.success < a.success);
+}
+
+}  // namespace
+
+bool operator<(const Quotient& x, const Quotient& y) {
+  return Wide{x.part} * y.whole < Wide{y.part} * x.whole;
+}
+
+std::vector<bool> frontier(std::span<const CostQuality> methods) {
+  std::vector<bool> out;
+  for (const CostQuality& m : methods)
+    out.push_back(std::ranges::none_of(
+        methods, [&](const CostQuality& other) { return dominates(other, m); }));
+  return out;
+}
+
+std::vector<double> frontier_shares(std::span<const CostQuality> replicates, std::size_t methods) {
+  PROCTOR_ASSERT(0 < methods && !replicates.empty() && replicates.size() % methods == 0);
+  std::vector<double> out(methods, 0.0);
+  for (std::size_t b = 0; b < replicates.size(); b += methods) {
+    const std::vector<bool> on = frontier(replicates.subspan(b, methods));
+    for (std::size_t m = 0; m < methods; ++m) out[m] += on[m] ? 1 : 0;
+  }
+  for (double& share : out) share /= static_cast<double>(replicates.size() / methods);
   return out;
 }
 

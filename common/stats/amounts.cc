@@ -1,0 +1,180 @@
+#include "common/stats/amounts.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/base/result.h"
+#include "common/stats/clustered.h"
+#include "common/stats/distributions.h"
+#include "common/stats/interval.h"
+
+namespace proctor {
+namespace {
+
+template <class T>
+std::optional<double> type7(std::vector<T> values, double q) {
+  PROCTOR_ASSERT(0 <= q && q <= 1);
+  if (values.empty()) return std::nullopt;
+  std::ranges::sort(values);
+  const double at = q * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(std::floor(at));
+  const std::size_t above = std::min(below + 1, values.size() - 1);
+  const double low = static_cast<double>(values[below]);
+  return low + (at - static_cast<double>(below)) * (static_cast<double>(values[above]) - low);
+}
+
+// Ranks l < u such that fewer than l, or at least u, of n values lie below the quantile with at
+// most alpha / 2 each.
+QuantileEstimate by_order_statistics(std::vector<double> values, double q, double alpha) {
+  QuantileEstimate out;
+  out.estimate.value = real_quantile(values, q);
+  std::ranges::sort(values);
+  const double n = static_cast<double>(values.size());
+  double low = 0;
+  while (low < n && binomial_cdf(low, n, q) <= alpha / 2) low += 1;
+  double high = n;
+  while (0 < high && 1 - binomial_cdf(high - 1, n, q) <= alpha / 2) high -= 1;
+  // Ranks count from 1: `low` values may lie below, `high` + 1 is the first rank that is too high.
+  if (low < 1 || n < high + 1) {
+    out.estimate.why = Why::kTooFew;
+    return out;
+  }
+  out.coverage = binomial_cdf(high, n, q) - binomial_cdf(low - 1, n, q);
+  out.estimate.interval =
+      Interval{values[static_cast<std::size_t>(low) - 1], values[static_cast<std::size_t>(high)]};
+  return out;
+}
+
+}  // namespace
+
+std::optional<double> quantile(std::vector<std::uint64_t> values, double q) {
+  return type7(std::move(values), q);
+}
+
+std::optional<double> real_quantile(std::vector<double> values, double q) {
+  return type7(std::move(values), q);
+}
+
+QuantileEstimate quantile_over_tasks(std::span<const std::vector<double>> tasks, double q,
+                                     double alpha) {
+  QuantileEstimate out;
+  std::vector<double> all;
+  std::size_t with_runs = 0;
+  for (const std::vector<double>& task : tasks) {
+    all.insert(all.end(), task.begin(), task.end());
+    with_runs += task.empty() ? 0 : 1;
+  }
+  if (all.empty()) {
+    out.estimate.why = Why::kNothing;
+    return out;
+  }
+  if (with_runs == 1) return by_order_statistics(std::move(all), q, alpha);
+  out.estimate.value = real_quantile(all, q);
+  std::vector<Cluster> up_to;
+  for (const std::vector<double>& task : tasks) {
+    Cluster c{task.size(), 0};
+    for (const double value : task) c.successes += value <= *out.estimate.value ? 1 : 0;
+    up_to.push_back(c);
+  }
+  const std::optional<RatioRate> share = ratio_rate(up_to, alpha);
+  if (!share || !(0 < share->cr1.value_or(0))) {
+    out.estimate.why = Why::kNoVariance;
+    return out;
+  }
+  out.estimate.standard_error = share->cr1;
+  out.estimate.df = static_cast<double>(with_runs - 1);
+  const double half = t_quantile_two_sided(alpha, *out.estimate.df) * *share->cr1;
+  out.shares = Interval{std::max(0.0, q - half), std::min(1.0, q + half)};
+  out.estimate.interval =
+      Interval{*real_quantile(all, out.shares->low), *real_quantile(all, out.shares->high)};
+  return out;
+}
+
+namespace {
+
+// What happened at one time, and how many runs were still there just before.
+struct Tick {
+  double at = 0;
+  double at_risk = 0;
+  double successes = 0, failures = 0, censored = 0;
+  double events() const { return successes + failures; }
+};
+
+std::vector<Tick> ticks_of(std::span<const Lifetime> runs) {
+  std::vector<Lifetime> sorted(runs.begin(), runs.end());
+  std::ranges::sort(sorted, {}, &Lifetime::at);
+  std::vector<Tick> out;
+  double left = static_cast<double>(sorted.size());
+  for (const Lifetime& run : sorted) {
+    PROCTOR_ASSERT(0 <= run.at);
+    if (out.empty() || out.back().at < run.at) {
+      if (!out.empty()) left -= out.back().events() + out.back().censored;
+      out.push_back({run.at, left});
+    }
+    Tick& tick = out.back();
+    tick.successes += run.ending == Ending::kSuccess ? 1 : 0;
+    tick.failures += run.ending == Ending::kFailure ? 1 : 0;
+    tick.censored += run.ending == Ending::kCensored ? 1 : 0;
+  }
+  return out;
+}
+
+// Kalbfleisch and Prentice's interval on log(-log), whose ends stay between 0 and 1.
+std::optional<Interval> log_log(double value, double error, double alpha) {
+  if (value <= 0 || 1 <= value || !(0 < error)) return std::nullopt;
+  const double log_value = std::log(value), centre = std::log(-log_value);
+  const double half = normal_quantile_two_sided(alpha) * error / value / std::fabs(log_value);
+  return Interval{std::exp(-std::exp(centre + half)), std::exp(-std::exp(centre - half))};
+}
+
+}  // namespace
+
+std::vector<CurvePoint> cumulative_incidence(std::span<const Lifetime> runs, double alpha) {
+  std::vector<CurvePoint> out;
+  // Var F(t) is a sum over earlier times u of (F(t) - F(u))^2 g + s^2 h - 2 (F(t) - F(u)) s k: with
+  // the powers of F(u) summed apart, each time costs the same.
+  double survival = 1, incidence = 0;
+  double g0 = 0, g1 = 0, g2 = 0, own = 0, k0 = 0, k1 = 0;
+  for (const Tick& tick : ticks_of(runs)) {
+    if (tick.events() == 0) continue;
+    const double n = tick.at_risk, d = tick.events(), d1 = tick.successes;
+    incidence += survival * d1 / n;
+    const double f = incidence, g = d < n ? d / (n * (n - d)) : 0, k = survival * d1 / (n * n);
+    g0 += g;
+    g1 += g * f;
+    g2 += g * f * f;
+    own += survival * survival * d1 * (n - d1) / (n * n * n);
+    k0 += k;
+    k1 += k * f;
+    const double variance = f * f * g0 - 2 * f * g1 + g2 + own - 2 * (f * k0 - k1);
+    survival *= 1 - d / n;
+    if (d1 == 0) continue;
+    const double error = std::sqrt(std::max(0.0, variance));
+    out.push_back({tick.at, f, error, static_cast<std::uint64_t>(n), log_log(f, error, alpha)});
+  }
+  return out;
+}
+
+const CurvePoint* at(std::span<const CurvePoint> curve, double t) {
+  const auto after = std::ranges::upper_bound(curve, t, {}, &CurvePoint::at);
+  return after == curve.begin() ? nullptr : &*(after - 1);
+}
+
+Estimate forecast(std::span<const RunsLeft> groups, double slots, double alpha) {
+  PROCTOR_ASSERT(0 < slots);
+  double sum = 0, variance = 0;
+  for (const RunsLeft& g : groups) {
+    if (!(0 < g.left)) continue;
+    PROCTOR_ASSERT(0 <= g.deviation && 0 < g.seen.value_or(1));
+    sum += g.left * g.mean;
+    variance += g.left * square(g.deviation) * (1 + (g.seen ? g.left / *g.seen : 0));
+  }
+  Estimate out;
+  out.value = sum / slots;
+  out.standard_error = std::sqrt(variance) / slots;
+  const double half = normal_quantile_two_sided(alpha) * *out.standard_error;
+  out.interval = Interval{*out.value - half, *out.value + half};
+  return out;
+}
+
+}  // namespace proctor

@@ -1,0 +1,75 @@
+#pragma once
+// Amounts of time and money: quantiles, time until success, forecasts of what is to come.
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "common/stats/interval.h"
+
+namespace proctor {
+
+// Quantiles of durations and amounts, and their intervals where several runs share a task.
+// Pure; thread-safe.
+
+// Type 7 (the default of NumPy and R): linear between order statistics.  Nothing of nothing.
+// Requires everywhere: 0 <= q <= 1.
+std::optional<double> quantile(std::vector<std::uint64_t> values, double q);
+std::optional<double> real_quantile(std::vector<double> values, double q);
+inline std::optional<double> median(std::vector<std::uint64_t> values) {
+  return quantile(std::move(values), 0.5);
+}
+
+// Type 7 over all runs, with Woodruff's interval (1952): the share of runs up to the quantile, with
+// its error over tasks, turned back into values.  Of one task: order statistics, as for
+// independent runs.  `standard_error` is that of the share.  kNothing: no run.  A share of exactly
+// 0 or 1 has no error: kNoVariance.
+struct QuantileEstimate {
+  Estimate estimate;
+  std::optional<Interval> shares;  // what the interval's ends are quantiles of
+  std::optional<double> coverage;  // of order statistics: exact, at least 1 - alpha where it can be
+};
+QuantileEstimate quantile_over_tasks(std::span<const std::vector<double>> tasks, double q,
+                                     double alpha = 0.05);
+
+// Time, or money, until success, by Aalen and Johansen (1978): a run that ended in failure will
+// never succeed, so it competes and is not censored. Censored are only runs that were cut for
+// reasons which have nothing to do with their outcome. Pure; thread-safe.
+enum class Ending : std::uint8_t { kCensored, kSuccess, kFailure };
+
+struct Lifetime {
+  double at = 0;  // time or money when it ended; >= 0
+  Ending ending = Ending::kCensored;
+};
+
+// The curve after each distinct time at which something happened.  At equal times what happened
+// comes before what was censored.
+struct CurvePoint {
+  double at = 0;
+  double value = 0;
+  double standard_error = 0;
+  std::uint64_t at_risk = 0;         // just before
+  std::optional<Interval> interval;  // log-log; nothing where the value is 0 or 1
+};
+
+// P(success until t).  Aalen's error by the delta method.
+std::vector<CurvePoint> cumulative_incidence(std::span<const Lifetime> runs, double alpha = 0.05);
+// The value of a curve at t: its last point up to t; nothing before its first.
+const CurvePoint* at(std::span<const CurvePoint> curve, double t);
+
+// What runs that are left will still cost, in money or in time.  Pure; thread-safe.
+
+// Below this many ended runs of a task and method a forecast takes the method's runs together.
+inline constexpr std::uint64_t kForecastRuns = 3;
+
+// Runs that are expected to behave alike.  Requires: seen > 0 where left > 0; deviation >= 0.
+struct RunsLeft {
+  double left = 0;
+  double mean = 0, deviation = 0;  // of the runs seen, in the unit of the forecast
+  std::optional<double> seen;      // nothing: the mean is known and not estimated
+};
+// The sum over all groups, shared by `slots` that work side by side (1 for money).  The interval is
+// normal: it counts how the runs left differ, and how badly few ended runs know their mean.
+Estimate forecast(std::span<const RunsLeft> groups, double slots = 1, double alpha = 0.2);
+
+}  // namespace proctor

@@ -1,7 +1,6 @@
 #pragma once
-// The files of a run directory: walking them, hashing them, naming the folder of a check.
-// Adapter (file system); functions are thread-safe for different folders.  Links, devices and
-// sockets in a run directory are errors: evidence is bytes.
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +12,19 @@
 
 namespace proctor {
 
+// The last line of a program's output of which not all is kept: whoever reads the file knows that
+// it is cut, and by how much, without the events.  Pure; any thread.
+inline constexpr std::size_t kCutLineBytes = 160;  // at most
+
+// With the line's end before it and behind it.
+std::string cut_line(std::uint64_t lost, std::uint64_t written);
+// The line that a file ends with, without its ends, where it is one of these; `tail` is the last
+// kCutLineBytes of it, or all.  A program that writes such a line itself is taken at its word.
+std::optional<std::string> cut_line_of(std::string_view tail);
+
+// The files of a run directory: walking them, hashing them, naming the folder of a check.
+// Adapter (file system); functions are thread-safe for different folders.  Links, devices and
+// sockets in a run directory are errors: evidence is bytes.
 inline constexpr std::string_view kManifestFile = "manifest.json";
 inline constexpr std::string_view kEventsFile = "events.jsonl";
 inline constexpr std::string_view kPatchFile = "patch.diff";

@@ -1,13 +1,150 @@
 #include "common/trace/model_calls.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <algorithm>
+#include <cerrno>
 #include <map>
 #include <utility>
 
+#include "common/base/json.h"
 #include "common/base/parse.h"
+#include "common/base/text.h"
 #include "common/trace/event.h"
 
 namespace proctor {
+namespace {
+
+constexpr std::size_t kHex = 64;
+constexpr std::size_t kIndexBytes = std::size_t{64} << 20;
+
+std::size_t whole_lines(std::string_view text) {
+  const std::size_t end = text.rfind('\n');
+  return end == std::string_view::npos ? 0 : end + 1;
+}
+
+bool write_at(int fd, std::string_view bytes, std::uint64_t offset) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+    offset += static_cast<std::uint64_t>(n);
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<SegmentIndex> parse_segment_index(std::string_view text) {
+  SegmentIndex out;
+  std::uint64_t end = 0;
+  text = text.substr(0, whole_lines(text));
+  for (std::uint64_t number = 1; !text.empty(); ++number) {
+    std::string_view line = take_until(text, '\n');
+    const auto wrong = [&](const char* what) {
+      return Error{Errc::kCorrupt, "line " + std::to_string(number) + ": " + what};
+    };
+    const std::string_view digest = line.substr(0, std::min(line.size(), kHex));
+    if (!Digest::from_hex(digest).ok()) return wrong("no digest");
+    line.remove_prefix(digest.size());
+    SegmentPlace place;
+    if (!take_word(line, " ") || !take_number(line, place.offset) || !take_word(line, " ") ||
+        !take_number(line, place.bytes) || !line.empty())
+      return wrong("expected DIGEST OFFSET LENGTH");
+    constexpr std::uint64_t kMost = std::uint64_t{1} << 40;
+    if (place.offset != end || place.bytes == 0 || kMost < place.bytes)
+      return wrong("does not follow the line before");
+    end += place.bytes;
+    if (kSegmentsMax <= out.size()) return wrong("too many");
+    if (!out.emplace(digest, place).second) return wrong("a digest for the second time");
+  }
+  return out;
+}
+
+Result<SegmentWriter> SegmentWriter::open(fs::path run_dir, std::uint64_t bytes_max) {
+  SegmentWriter out(std::move(run_dir), bytes_max);
+  std::error_code ec;
+  if (!fs::exists(out.dir_ / kSegmentIndexFile, ec)) return out;
+  PROCTOR_TRY(const std::string text, read_file(out.dir_ / kSegmentIndexFile, kIndexBytes));
+  PROCTOR_TRY(out.known_, parse_segment_index(text));
+  out.index_end_ = whole_lines(text);
+  for (const auto& [digest, place] : out.known_)
+    out.end_ = std::max(out.end_, place.offset + place.bytes);
+  return out;
+}
+
+bool SegmentWriter::begin() {
+  if (segments_.valid()) return true;
+  if (!make_dirs(dir_ / kSaidDir).ok()) return false;
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
+  constexpr mode_t kMode = 0644;
+  UniqueFd segments(::open((dir_ / kSegmentsFile).c_str(), kFlags, kMode));
+  UniqueFd index(::open((dir_ / kSegmentIndexFile).c_str(), kFlags, kMode));
+  if (!segments.valid() || !index.valid()) return false;
+  if (::ftruncate(segments.get(), static_cast<off_t>(end_)) != 0 ||
+      ::ftruncate(index.get(), static_cast<off_t>(index_end_)) != 0)
+    return false;
+  segments_ = std::move(segments);
+  index_ = std::move(index);
+  return true;
+}
+
+bool SegmentWriter::put(const std::string& digest, std::string_view bytes) {
+  if (known_.contains(digest)) return true;
+  if (bytes.empty() || kSegmentsMax <= known_.size() || bytes_max_ < end_ + bytes.size())
+    return false;
+  if (!begin() || !write_at(segments_.get(), bytes, end_)) return false;
+  std::string line = digest;
+  line += ' ';
+  line += std::to_string(end_);
+  line += ' ';
+  line += std::to_string(bytes.size());
+  line += '\n';
+  if (!write_at(index_.get(), line, index_end_)) return false;
+  known_.emplace(digest, SegmentPlace{end_, bytes.size()});
+  end_ += bytes.size();
+  index_end_ += line.size();
+  return true;
+}
+
+Result<SegmentReader> SegmentReader::open(const fs::path& run_dir) {
+  const fs::path index = run_dir / kSegmentIndexFile;
+  std::error_code ec;
+  if (!fs::exists(index, ec)) return SegmentReader({}, {});
+  PROCTOR_TRY(const std::string text, read_file(index, kIndexBytes));
+  Result<SegmentIndex> known = parse_segment_index(text);
+  if (!known.ok()) return in_context(kSegmentIndexFile, known.error());
+  UniqueFd fd(::open((run_dir / kSegmentsFile).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd.valid()) return errno_error(kSegmentsFile, errno);
+  std::uint64_t end = 0;
+  for (const auto& [digest, place] : *known) end = std::max(end, place.offset + place.bytes);
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) return errno_error(kSegmentsFile, errno);
+  if (static_cast<std::uint64_t>(status.st_size) < end)
+    return Error{Errc::kCorrupt, std::string(kSegmentsFile) + ": shorter than its index says"};
+  return SegmentReader(std::move(fd), std::move(known).value());
+}
+
+Result<std::string> SegmentReader::read(std::string_view digest) const {
+  const auto it = index_.find(digest);
+  if (it == index_.end())
+    return Error{Errc::kNotFound, "no piece " + printable(digest, kHex) + " is kept"};
+  std::string out(static_cast<std::size_t>(it->second.bytes), '\0');
+  for (std::size_t at = 0; at < out.size();) {
+    const ssize_t n = ::pread(fd_.get(), out.data() + at, out.size() - at,
+                              static_cast<off_t>(it->second.offset + at));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return Error{Errc::kCorrupt, std::string(kSegmentsFile) + ": ends within a piece"};
+    at += static_cast<std::size_t>(n);
+  }
+  if (sha256(out).hex() != digest)
+    return Error{Errc::kCorrupt, std::string(kSegmentsFile) + ": a piece is not what its digest " +
+                                     std::string(digest) + " says"};
+  return out;
+}
+
 namespace {
 
 constexpr std::size_t kPiecesMax = 200'000;  // of one body
@@ -107,6 +244,178 @@ Result<std::string> answer_body(const TracedCall& call, const SegmentReader& rea
   if (call.response.is_null()) return Error{Errc::kNotFound, "it has no answer"};
   const std::string stored = text_in(call.response, "stored_digest");
   return reader.read(stored.empty() ? text_in(call.response, "digest") : stored);
+}
+
+namespace {
+
+Digest digest_of(const CassetteCall& call) {
+  const std::string request = call.request();
+  return sha256(std::to_string(request.size()) + " " + request + call.answer);
+}
+
+class Reader {
+ public:
+  explicit Reader(std::string_view text) : rest_(text) {}
+
+  Result<std::vector<CassetteCall>> read() {
+    PROCTOR_TRY(const Json head, next());
+    const auto version = head.find("proctor_cassette");
+    if (version == head.end() || *version != 1 || head.size() != 2 || !head.contains("calls"))
+      return wrong("expected {\"proctor_cassette\":1,\"calls\":N}");
+    const std::uint64_t claimed = count_in(head, "calls");
+    std::vector<CassetteCall> out;
+    while (!rest_.empty()) {
+      PROCTOR_TRY(const Json line, next());
+      if (line.contains("piece")) {
+        if (line.size() != 1 || !line["piece"].is_string()) return wrong("expected a text");
+        pieces_.push_back(line["piece"].get<std::string>());
+        continue;
+      }
+      PROCTOR_TRY(CassetteCall call, call_of(line, out.size() + 1));
+      if (kCassetteCalls <= out.size()) return wrong("too many calls");
+      out.push_back(std::move(call));
+    }
+    if (out.size() != claimed)
+      return wrong("holds " + std::to_string(out.size()) + " calls where its first line says " +
+                   std::to_string(claimed));
+    return out;
+  }
+
+ private:
+  Error wrong(const std::string& what) const {
+    return {Errc::kInvalid, "line " + std::to_string(line_) + ": " + what};
+  }
+  Result<Json> next() {
+    ++line_;
+    const std::size_t end = rest_.find('\n');
+    if (end == std::string_view::npos) return wrong("no end of the line");
+    Result<Json> line = parse_json(rest_.substr(0, end), {.bytes_max = kCassetteBytes});
+    rest_.remove_prefix(end + 1);
+    if (!line.ok()) return wrong(line.error().detail);
+    if (!line->is_object()) return wrong("expected an object");
+    return line;
+  }
+  Result<std::vector<std::string>> texts(const Json& line, const char* member) {
+    std::vector<std::string> out;
+    const auto it = line.find(member);
+    if (it == line.end() || !it->is_array())
+      return wrong(std::string(member) + ": expected a list of pieces");
+    for (const Json& n : *it) {
+      if (!n.is_number_unsigned() || pieces_.size() <= n.get<std::uint64_t>())
+        return wrong(std::string(member) + ": no such piece");
+      const std::string& piece = pieces_[n.get<std::size_t>()];
+      // A line of a few bytes may name a piece a million times.
+      bytes_ += piece.size() + 1;
+      if (4 * kCassetteBytes < bytes_) return Error{Errc::kExhausted, "a recording of 1 GiB"};
+      out.push_back(piece);
+    }
+    return out;
+  }
+  Result<CassetteCall> call_of(const Json& line, std::size_t number) {
+    constexpr std::uint64_t kStatusMax = 599;
+    CassetteCall call;
+    if (count_in(line, "call") != number) return wrong("call: expected " + std::to_string(number));
+    call.run = text_in(line, "run");
+    call.route = text_in(line, "route");
+    call.model = text_in(line, "model");
+    const std::uint64_t status = count_in(line, "status");
+    if (status < 200 || kStatusMax < status) return wrong("status: expected 200 to 599");
+    call.status = static_cast<int>(status);
+    call.streamed = line.value("streamed", Json(false)) == true;
+    PROCTOR_TRY(call.pieces, texts(line, "request"));
+    PROCTOR_TRY(const std::vector<std::string> answer, texts(line, "answer"));
+    for (const std::string& piece : answer) call.answer += piece;
+    if (text_in(line, "digest") != digest_of(call).hex())
+      return wrong("digest: not that of request and answer: the recording was edited");
+    return call;
+  }
+
+  std::string_view rest_;
+  std::uint64_t line_ = 0, bytes_ = 0;
+  std::vector<std::string> pieces_;
+};
+
+}  // namespace
+
+std::string CassetteCall::request() const {
+  std::string out;
+  for (const std::string& piece : pieces) out += piece;
+  return out;
+}
+
+Result<std::string> cassette_text(const std::vector<CassetteCall>& calls) {
+  std::string out = Json{{"proctor_cassette", 1}, {"calls", calls.size()}}.dump() + "\n";
+  std::map<std::string, std::size_t, std::less<>> known;
+  const auto piece = [&](const std::string& text) {
+    const auto [it, added] = known.try_emplace(text, known.size());
+    if (added) out += Json{{"piece", text}}.dump() + "\n";
+    return it->second;
+  };
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const CassetteCall& call = calls[i];
+    if (!is_utf8(call.request()) || !is_utf8(call.answer))
+      return Error{Errc::kInvalid,
+                   "call " + std::to_string(i + 1) + " of the recording is no UTF-8"};
+    Json line = {{"call", i + 1},
+                 {"run", call.run},
+                 {"route", call.route},
+                 {"model", call.model},
+                 {"status", call.status},
+                 {"streamed", call.streamed},
+                 {"request", Json::array()},
+                 {"answer", Json::array()},
+                 {"digest", digest_of(call).hex()}};
+    for (const std::string& text : call.pieces) line["request"].push_back(piece(text));
+    if (!call.answer.empty()) line["answer"].push_back(piece(call.answer));
+    out += line.dump() + "\n";
+    if (kCassetteBytes < out.size())
+      return Error{Errc::kExhausted, "a recording of more than 256 MiB: record fewer runs"};
+  }
+  return out;
+}
+
+Result<std::vector<CassetteCall>> parse_cassette(std::string_view text) {
+  if (kCassetteBytes < text.size()) return Error{Errc::kExhausted, "more than 256 MiB"};
+  return Reader(text).read();
+}
+
+Result<std::vector<CassetteCall>> load_cassette(const fs::path& file) {
+  PROCTOR_TRY(const std::string text, read_file(file, kCassetteBytes));
+  Result<std::vector<CassetteCall>> out = parse_cassette(text);
+  if (!out.ok()) return in_context(file.string(), out.error());
+  return out;
+}
+
+Result<RecordedCalls> record_calls(const fs::path& run_dir, const std::string& run) {
+  PROCTOR_TRY(const std::vector<TracedCall> calls, read_model_calls(run_dir));
+  PROCTOR_TRY(const SegmentReader reader, SegmentReader::open(run_dir));
+  RecordedCalls out;
+  for (const TracedCall& call : calls) {
+    const std::uint64_t status = count_in(call.response, "status");
+    if (call.request.is_null() || call.response.is_null() || status == 0) continue;
+    const bool struck_out =
+        call.request.contains("stored_digest") || call.response.contains("stored_digest");
+    const Result<std::vector<std::string>> pieces = pieces_in(call.request, reader);
+    Result<std::string> answer = answer_body(call, reader);
+    if (count_in(call.response, "bytes") == 0) answer = std::string();
+    if (struck_out || !pieces.ok() || !answer.ok()) {
+      ++out.left_out;
+      continue;
+    }
+    CassetteCall recorded;
+    recorded.run = run;
+    recorded.route = text_in(call.request, "route");
+    recorded.model = text_in(call.request, "model");
+    recorded.status = static_cast<int>(status);
+    recorded.streamed = call.response.value("streamed", Json(false)) == true;
+    for (const std::string& piece : *pieces) {
+      PROCTOR_TRY(std::string bytes, reader.read(piece));
+      recorded.pieces.push_back(std::move(bytes));
+    }
+    recorded.answer = std::move(answer).value();
+    out.calls.push_back(std::move(recorded));
+  }
+  return out;
 }
 
 }  // namespace proctor

@@ -1,4 +1,75 @@
 #pragma once
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/base/digest.h"
+#include "common/base/files.h"
+#include "common/contract/cost_model.h"
+#include "common/trace/breakers.h"
+#include "common/trace/event.h"
+#include "common/trace/model_calls.h"
+#include "common/trace/run_report.h"
+
+namespace proctor {
+
+// Folds a run's trace once more through its circuit breakers: each must have tripped behind the
+// event that trips it, with the same signals, and none elsewhere (R104).  Pure; one thread.
+class BreakerAudit {
+ public:
+  using Problem = std::function<void(std::string_view file, std::string what, std::uint64_t line)>;
+  explicit BreakerAudit(Problem problem) : problem_(std::move(problem)) {}
+  void on(const Event& event, std::uint64_t line);
+  // Has one of them ended the run?
+  bool stopped() const { return stopped_; }
+
+ private:
+  void alert(const Event& event, std::uint64_t line);
+  void intervention(const Event& event, std::uint64_t line);
+  void nothing_due(std::uint64_t line);
+
+  Problem problem_;
+  std::optional<BreakerFold> fold_;  // of the present session of the gateway
+  std::deque<BreakerTrip> due_;      // tripped, and not told yet
+  std::string stage_;                // when they did
+  std::optional<std::pair<BreakerTrip, std::uint64_t>> told_;  // whose intervention is next
+  bool stopped_ = false;
+};
+
+// What a run's trace says of its calls of models, held against what was kept of them: every piece
+// has its digest, every body is what its pieces make, every answer has its request, and the sums
+// that the gateway told at its end are those of its calls.  Adapter (reads files); one thread.
+class ModelCallAudit {
+ public:
+  // `line` 0: of the file as a whole.
+  using Problem = std::function<void(std::string_view file, std::string what, std::uint64_t line)>;
+  ModelCallAudit(fs::path run_dir, Problem problem)
+      : dir_(std::move(run_dir)), problem_(std::move(problem)) {}
+  void on(const Event& event, std::uint64_t line);
+
+ private:
+  void request(const Json& payload, std::uint64_t line);
+  void response(const Json& payload, std::uint64_t line);
+  void closed(const Json& payload, std::uint64_t line);
+  void check_body(const std::string& claimed, const std::vector<std::string>& pieces,
+                  std::uint64_t line);
+  const SegmentReader* reader();
+  fs::path dir_;
+  Problem problem_;
+  std::optional<SegmentReader> reader_;
+  bool unreadable_ = false;
+  std::set<std::uint64_t> open_;  // requests without an answer yet
+  std::uint64_t charged_ = 0, hashed_ = 0;
+  // Workers of before kept each text in a file of its own, which the report lists.
+  bool in_pieces_ = false;
+  bool all_listed_ = true;  // no call of this session is without an event of its own
+};
+
 // Recomputes everything that a run directory claims about itself (`proctor verify RUN`; R047, R058,
 // R084, Invariant 1).  Adapter (reads files); any thread.
 //
@@ -6,18 +77,6 @@
 // of every other file, the digests of manifest, patch and of each check's streams once more where
 // they belong, and length and head of the event chain.  So one changed, added, cut or removed byte
 // shows, if the caller knows the report's digest; without it the report vouches for itself.
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "common/base/digest.h"
-#include "common/base/files.h"
-#include "common/contract/cost_model.h"
-#include "common/trace/run_report.h"
-
-namespace proctor {
-
 struct VerifyProblem {
   std::string file;        // relative to the run directory
   std::uint64_t line = 0;  // from 1; 0: the file as a whole

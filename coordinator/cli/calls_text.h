@@ -3,7 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "common/trace/cassette.h"
 #include "common/trace/model_calls.h"
 
 namespace proctor::cli {

@@ -22,7 +22,7 @@
 #include "common/ledger/ledger_store.h"
 #include "common/ledger/private_redis.h"
 #include "common/ledger/redis_ledger.h"
-#include "common/trace/cassette.h"
+#include "common/trace/model_calls.h"
 #include "common/wire/endpoint.h"
 #include "coordinator/aggregate/end_causes.h"
 #include "coordinator/cli/campaign_core.h"

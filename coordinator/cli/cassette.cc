@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "common/base/text.h"
-#include "common/trace/cassette.h"
+#include "common/trace/model_calls.h"
 #include "coordinator/cli/calls_text.h"
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"

@@ -14,7 +14,6 @@
 #include "common/base/file_lock.h"
 #include "common/base/limits.h"
 #include "common/base/text.h"
-#include "common/trace/cut_line.h"
 #include "common/trace/evidence.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/open_journal.h"

@@ -4,7 +4,7 @@
 
 #include "common/base/text.h"
 #include "common/trace/evidence.h"
-#include "common/trace/run_times.h"
+#include "common/trace/run_report.h"
 
 namespace proctor::cli {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "common/base/result.h"
 #include "common/score/outcome.h"
-#include "common/trace/run_times.h"
+#include "common/trace/run_report.h"
 #include "common/wire/lost_evidence.h"
 #include "coordinator/core/scheduler.h"
 

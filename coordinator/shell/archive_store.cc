@@ -12,7 +12,6 @@
 #include "common/base/owned.h"
 #include "common/trace/archive.h"
 #include "common/trace/run_report.h"
-#include "common/trace/run_times.h"
 
 namespace proctor {
 namespace {

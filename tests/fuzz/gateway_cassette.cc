@@ -1,7 +1,6 @@
 // Recordings, what is kept, and what two requests have in common: whatever the bytes, what was read
 // is written the same, one request has one canonical form, and pieces make up their body.
-#include "common/trace/cassette.h"
-#include "common/trace/segments.h"
+#include "common/trace/model_calls.h"
 #include "tests/fuzz/fuzz.h"
 #include "worker/gateway/body_peek.h"
 #include "worker/gateway/cassette_match.h"

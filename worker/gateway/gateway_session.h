@@ -24,7 +24,7 @@
 #include "common/contract/campaign.h"
 #include "common/contract/models_file.h"
 #include "common/score/outcome.h"
-#include "common/trace/cassette.h"
+#include "common/trace/model_calls.h"
 #include "worker/core/run_meter.h"
 #include "worker/gateway/provider_connection.h"
 #include "worker/gateway/redactor.h"

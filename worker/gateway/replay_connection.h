@@ -1,7 +1,7 @@
 #pragma once
 // A recorded answer as if a provider sent it, so that everything behind is what a provider's goes
 // through.  One thread.  Internal to this room.
-#include "common/trace/cassette.h"
+#include "common/trace/model_calls.h"
 #include "worker/gateway/provider_connection.h"
 
 namespace proctor {

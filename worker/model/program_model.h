@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "common/contract/models_file.h"
-#include "common/trace/cassette.h"
+#include "common/trace/model_calls.h"
 
 namespace proctor {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/trace/recorder.h"
+#include "common/trace/event.h"
 
 namespace proctor {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "common/base/files.h"
-#include "common/trace/recorder.h"
+#include "common/trace/event.h"
 #include "common/wire/messages.h"
 #include "worker/core/run_lifecycle.h"
 #include "worker/sandbox/sandbox.h"

@@ -7,7 +7,7 @@
 #include "common/base/log.h"
 #include "common/base/result.h"
 #include "common/base/text.h"
-#include "common/trace/cut_line.h"
+#include "common/trace/evidence.h"
 
 namespace proctor {
 namespace {

@@ -18,7 +18,7 @@ namespace proctor {
 ProgramEnd end_of(const ExecOutcome& outcome);
 
 std::string as_utf8(const std::string& text);
-// Where more was produced than the file holds, it ends with a line that says so (cut_line.h).
+// Where more was produced than the file holds, it ends with a line that says so (evidence.h).
 void mark_cut(const fs::path& file, std::uint64_t produced);
 // The same, and {bytes, kept, digest}: what was produced, what was kept, the digest of what was
 // kept.

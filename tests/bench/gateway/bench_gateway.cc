@@ -8,8 +8,8 @@
 
 #include "common/base/system_clock.h"
 #include "common/contract/cost_model_parser.h"
-#include "common/trace/recorder.h"
-#include "common/trace/segments.h"
+#include "common/trace/event.h"
+#include "common/trace/model_calls.h"
 #include "tests/bench/bench_support.h"
 #include "worker/gateway/gateway_session.h"
 #include "worker/shell/attempt_meter.h"

@@ -2,9 +2,9 @@
 
 #include "common/base/system_clock.h"
 #include "common/trace/archive.h"
+#include "common/trace/event.h"
 #include "common/trace/evidence.h"
 #include "common/trace/manifest.h"
-#include "common/trace/recorder.h"
 
 namespace proctor::liar {
 namespace {

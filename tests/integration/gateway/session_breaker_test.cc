@@ -1,5 +1,5 @@
 // A session whose breakers watch: what repeats itself is answered later, then not any more.
-#include "common/trace/verify_breakers.h"
+#include "common/trace/verify.h"
 #include "tests/integration/gateway/session_scene.h"
 
 using namespace proctor;

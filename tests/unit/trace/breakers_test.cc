@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "common/trace/verify_breakers.h"
+#include "common/trace/verify.h"
 
 using namespace proctor;
 

@@ -1,4 +1,4 @@
-#include "common/trace/cassette.h"
+#include "common/trace/model_calls.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "common/trace/recorder.h"
+#include "common/trace/event.h"
 
 #include <doctest/doctest.h>
 

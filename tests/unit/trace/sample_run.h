@@ -1,7 +1,7 @@
 #pragma once
 // A small complete run directory, written by the real recorder, for the tests of this room.
+#include "common/trace/event.h"
 #include "common/trace/manifest.h"
-#include "common/trace/recorder.h"
 
 namespace proctor::testing {
 

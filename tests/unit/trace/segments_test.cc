@@ -1,8 +1,8 @@
-#include "common/trace/segments.h"
+#include "common/trace/model_calls.h"
 
 #include <doctest/doctest.h>
 
-#include "common/trace/verify_calls.h"
+#include "common/trace/verify.h"
 
 using namespace proctor;
 

@@ -1,9 +1,9 @@
 // What a trace tells of things that it does not list: a stream that is cut, refusals that are none.
 #include <doctest/doctest.h>
 
-#include "common/trace/cut_line.h"
+#include "common/trace/event.h"
+#include "common/trace/evidence.h"
 #include "common/trace/model_calls.h"
-#include "common/trace/recorder.h"
 #include "sample_run.h"
 
 using namespace proctor;

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "common/trace/evidence.h"
-#include "common/trace/run_times.h"
+#include "common/trace/run_report.h"
 #include "sample_run.h"
 
 using namespace proctor;

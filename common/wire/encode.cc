@@ -4,9 +4,7 @@
 
 #include "common/base/result.h"
 #include "common/base/text.h"
-#include "common/wire/bounds.h"
 #include "common/wire/codec.h"
-#include "common/wire/kinds.h"
 
 namespace proctor::wire {
 namespace {

@@ -2,10 +2,12 @@
 // What coordinator and workers say to each other (schemas/wire.md).  Data only; bytes: codec.h.
 // Level-triggered: a worker's Sync states the whole truth and heals every lost message.
 // A list holds at most limits::kBatchItems items (`running`: kSlotsMax): who has more sends several
-// messages, or in a Sync the first ones and the rest next time.  The other bounds: bounds.h.
+// messages, or in a Sync the first ones and the rest next time.  The other bounds: codec.h.
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -170,5 +172,33 @@ struct Refuse {  // and nothing else will be said to this peer
 
 using Message = std::variant<Sync, Progress, Want, ArchiveChunk, ResultMessage, Leave, SyncReply,
                              Assign, Bundle, Ack, ChunkAck, Cancel, Refuse>;
+
+// How a worker's Sync says, among its features, that the meter books of an earlier life of its are
+// whole: whatever that life began is running or unacknowledged in this Sync, so what it does not
+// mention never began.
+inline std::string books_feature(BootId life) {
+  return "books:" + std::to_string(life.raw());
+}
+
+inline bool has_books_of(const Sync& sync, BootId life) {
+  return std::ranges::find(sync.features, books_feature(life)) != sync.features.end();
+}
+
+// What a result becomes once nobody can check it: its evidence was lost, damaged, refused, or never
+// came.  Pure; any thread.
+
+// No outcome may stand on it, it names no evidence, and a new attempt may be made.  Usage, times
+// and identity stay.
+inline void lose_evidence(ResultMessage& result, std::string why) {
+  result.outcome = RunOutcome::kInvalid;
+  result.termination = Termination::kInfrastructure;
+  result.infrastructure = true;
+  result.overload = false;
+  result.fault = Fault::kHost;
+  result.cause.clear();
+  result.rationale = std::move(why);
+  result.report = result.archive = Digest();
+  result.archive_bytes = 0;
+}
 
 }  // namespace proctor::wire

@@ -13,8 +13,8 @@
 
 #include "common/base/text.h"
 #include "common/wire/asio.h"
+#include "common/wire/curve.h"
 #include "common/wire/edge_socket.h"
-#include "common/wire/endpoint.h"
 
 namespace proctor::wire {
 

@@ -25,7 +25,6 @@
 #include "common/base/limits.h"
 #include "common/base/result.h"
 #include "common/wire/curve.h"
-#include "common/wire/zap.h"
 
 namespace boost::asio {
 class io_context;
@@ -74,7 +73,7 @@ class ZmqPort {
     std::string endpoint;
     std::optional<CurveServer> curve_server;  // of the side that binds
     std::optional<CurveClient> curve_client;  // of the side that connects
-    bool insecure_loopback = false;           // see endpoint.h
+    bool insecure_loopback = false;           // see curve.h
     std::string routing_id;                   // of a DEALER
     int send_hwm = 256;                       // messages, per peer
     int receive_hwm = 256;
@@ -95,7 +94,7 @@ class ZmqPort {
   using OnMessage = std::function<void(PeerMessage)>;
   using OnLink = std::function<void(Link, const std::string& detail)>;
 
-  // Fails with kInvalid (endpoint.h, options that do not fit), kConflict (address in use),
+  // Fails with kInvalid (curve.h, options that do not fit), kConflict (address in use),
   // kUnavailable.
   static Result<std::unique_ptr<ZmqPort>> open(boost::asio::io_context& io, zmq::context_t& context,
                                                Options options, OnMessage on_message,

@@ -23,7 +23,7 @@
 #include "common/ledger/private_redis.h"
 #include "common/ledger/redis_ledger.h"
 #include "common/trace/model_calls.h"
-#include "common/wire/endpoint.h"
+#include "common/wire/curve.h"
 #include "coordinator/aggregate/end_causes.h"
 #include "coordinator/cli/campaign_core.h"
 #include "coordinator/cli/check_words.h"

@@ -4,7 +4,7 @@
 #include "common/base/result.h"
 #include "common/score/outcome.h"
 #include "common/trace/run_report.h"
-#include "common/wire/lost_evidence.h"
+#include "common/wire/messages.h"
 #include "coordinator/core/scheduler.h"
 
 namespace proctor {

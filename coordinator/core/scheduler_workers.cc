@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "common/base/result.h"
-#include "common/wire/books.h"
+#include "common/wire/messages.h"
 #include "coordinator/core/scheduler.h"
 #include "coordinator/core/sync_pace.h"
 

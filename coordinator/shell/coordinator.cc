@@ -10,7 +10,6 @@
 #include "common/base/log.h"
 #include "common/base/system_clock.h"
 #include "common/base/version.h"
-#include "common/wire/bounds.h"
 #include "common/wire/codec.h"
 #include "coordinator/core/sync_pace.h"
 #include "coordinator/journal/begun_list.h"

@@ -8,7 +8,7 @@
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "common/wire/codec.h"
-#include "common/wire/lost_evidence.h"
+#include "common/wire/messages.h"
 #include "coordinator/core/sync_pace.h"
 #include "coordinator/shell/coordinator.h"
 #include "coordinator/shell/coordinator_loop.h"

@@ -1,6 +1,6 @@
 #include "coordinator/shell/flood_guard.h"
 
-#include "common/wire/kinds.h"
+#include "common/wire/codec.h"
 
 namespace proctor {
 

@@ -10,9 +10,8 @@
 #include "common/base/version.h"
 #include "common/contract/host_things.h"
 #include "common/wire/asio.h"
-#include "common/wire/books.h"
-#include "common/wire/bounds.h"
 #include "common/wire/codec.h"
+#include "common/wire/messages.h"
 #include "worker/shell/served_campaigns.h"
 
 namespace proctor {

@@ -26,7 +26,6 @@
 #include "common/contract/fields.h"
 #include "common/images/image_store.h"
 #include "common/wire/curve.h"
-#include "common/wire/endpoint.h"
 #include "worker/sandbox/host_lack.h"
 #include "worker/sandbox/seccomp_filter.h"
 #include "worker/shell/connect_file.h"

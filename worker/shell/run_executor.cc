@@ -12,7 +12,7 @@
 #include "common/contract/host_things.h"
 #include "common/contract/models_file.h"
 #include "common/trace/archive.h"
-#include "common/wire/lost_evidence.h"
+#include "common/wire/messages.h"
 #include "worker/shell/host_disk.h"
 #include "worker/shell/lives.h"
 #include "worker/shell/own_want.h"

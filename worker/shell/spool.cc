@@ -15,7 +15,7 @@
 #include "common/base/text.h"
 #include "common/trace/evidence.h"
 #include "common/wire/codec.h"
-#include "common/wire/lost_evidence.h"
+#include "common/wire/messages.h"
 
 namespace proctor {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "common/base/result.h"
-#include "common/wire/books.h"
+#include "common/wire/messages.h"
 
 namespace proctor::liar {
 namespace {

@@ -1,5 +1,5 @@
 // What survives: a killed worker's results, a coordinator that goes away and comes back.
-#include "common/wire/books.h"
+#include "common/wire/messages.h"
 #include "tests/integration/worker/meter_scene.h"
 #include "tests/integration/worker/small_disk.h"
 #include "tests/support/programs.h"

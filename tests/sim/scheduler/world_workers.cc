@@ -1,5 +1,5 @@
 // The simulated workers and the network between them and the coordinator.
-#include "common/wire/books.h"
+#include "common/wire/messages.h"
 #include "tests/sim/scheduler/world.h"
 
 namespace proctor::sim {

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "common/wire/books.h"
+#include "common/wire/messages.h"
 #include "coordinator/core/scheduler.h"
 #include "tests/unit/scheduler/desk.h"
 

@@ -1,7 +1,7 @@
 // Failures that are not the agent's: waits, poison, workers that stand back.
 #include <doctest/doctest.h>
 
-#include "common/wire/books.h"
+#include "common/wire/messages.h"
 #include "coordinator/core/sync_pace.h"
 #include "tests/unit/scheduler/desk.h"
 

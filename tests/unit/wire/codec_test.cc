@@ -2,7 +2,6 @@
 
 #include <msgpack.hpp>
 
-#include "common/wire/bounds.h"
 #include "common/wire/codec.h"
 #include "samples.h"
 

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "common/wire/curve.h"
-#include "common/wire/endpoint.h"
 
 using namespace proctor;
 using namespace proctor::wire;

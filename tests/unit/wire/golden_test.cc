@@ -9,7 +9,6 @@
 
 #include "common/base/digest.h"
 #include "common/base/files.h"
-#include "common/wire/bounds.h"
 #include "common/wire/codec.h"
 #include "samples.h"
 #include "tests/support/paths.h"

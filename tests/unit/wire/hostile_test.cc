@@ -5,7 +5,6 @@
 #include <cstdlib>
 
 #include "common/base/digest.h"
-#include "common/wire/bounds.h"
 #include "common/wire/codec.h"
 #include "samples.h"
 

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "common/wire/bounds.h"
+#include "common/wire/codec.h"
 
 namespace proctor::wire::samples {
 namespace {

@@ -18,7 +18,7 @@
 #include "coordinator/cli/report_files.h"
 #include "coordinator/cli/shared_envelope.h"
 #include "coordinator/cli/status_file.h"
-#include "coordinator/core/raise_note.h"
+#include "coordinator/core/notes.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/shell/plan_view.h"
 

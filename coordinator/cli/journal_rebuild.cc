@@ -10,7 +10,7 @@
 #include "common/contract/cost_model.h"
 #include "common/trace/verify.h"
 #include "coordinator/cli/journal_around.h"
-#include "coordinator/core/operator_note.h"
+#include "coordinator/core/notes.h"
 #include "coordinator/shell/behind.h"
 
 namespace proctor::cli {

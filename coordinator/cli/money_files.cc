@@ -12,8 +12,7 @@
 #include "coordinator/cli/open_journal.h"
 #include "coordinator/cli/status_file.h"
 #include "coordinator/core/budget_watch.h"
-#include "coordinator/core/gate_note.h"
-#include "coordinator/core/operator_note.h"
+#include "coordinator/core/notes.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/journal/journal_reader.h"
 

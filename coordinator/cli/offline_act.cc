@@ -11,9 +11,8 @@
 #include "coordinator/cli/campaign_core.h"
 #include "coordinator/cli/money_files.h"
 #include "coordinator/cli/parked_advice.h"
-#include "coordinator/core/explanation.h"
-#include "coordinator/core/gate_note.h"
-#include "coordinator/core/operator_note.h"
+#include "coordinator/core/events.h"
+#include "coordinator/core/notes.h"
 #include "coordinator/journal/journal.h"
 
 namespace proctor::cli {

@@ -17,7 +17,7 @@
 #include "coordinator/cli/projection_files.h"
 #include "coordinator/cli/report_digests.h"
 #include "coordinator/cli/report_page.h"
-#include "coordinator/core/operator_note.h"
+#include "coordinator/core/notes.h"
 #include "coordinator/forms/forms.h"
 #include "coordinator/journal/begun_list.h"
 #include "coordinator/journal/journal_reader.h"

@@ -15,7 +15,7 @@
 #include "coordinator/cli/money_files.h"
 #include "coordinator/cli/redis_access.h"
 #include "coordinator/cli/verify_shared.h"
-#include "coordinator/core/shared_note.h"
+#include "coordinator/core/notes.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/journal/owner_lock.h"
 #include "coordinator/shell/behind.h"

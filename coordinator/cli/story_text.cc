@@ -9,8 +9,7 @@
 #include "common/base/parse.h"
 #include "common/base/text.h"
 #include "coordinator/core/budget_watch.h"
-#include "coordinator/core/gate_note.h"
-#include "coordinator/core/raise_note.h"
+#include "coordinator/core/notes.h"
 
 namespace proctor::cli {
 namespace {

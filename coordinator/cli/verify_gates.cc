@@ -5,8 +5,7 @@
 #include <set>
 #include <vector>
 
-#include "coordinator/core/gate_note.h"
-#include "coordinator/core/operator_note.h"
+#include "coordinator/core/notes.h"
 
 namespace proctor::cli {
 namespace {

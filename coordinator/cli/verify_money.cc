@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "common/contract/cost_model.h"
-#include "coordinator/core/operator_note.h"
+#include "coordinator/core/notes.h"
 
 namespace proctor::cli {
 namespace {

@@ -13,7 +13,7 @@
 #include "common/ledger/redis_ledger.h"
 #include "coordinator/cli/redis_access.h"
 #include "coordinator/cli/shared_envelope.h"
-#include "coordinator/core/operator_note.h"
+#include "coordinator/core/notes.h"
 #include "coordinator/shell/plan_view.h"
 
 namespace proctor::cli {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "common/ledger/redis_ledger.h"
-#include "coordinator/core/shared_note.h"
+#include "coordinator/core/notes.h"
 
 namespace proctor::cli {
 namespace {

@@ -1,19 +1,38 @@
 #pragma once
-// What happens to a campaign (events, past tense) and what is to be done about it (commands).
 #include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/base/result.h"
 #include "common/ledger/ledger.h"
 #include "common/wire/messages.h"
-#include "coordinator/core/operator.h"
+#include "coordinator/core/failures.h"
+#include "coordinator/core/notes.h"
 #include "coordinator/core/records.h"
 
 namespace proctor {
+
+// Why a run is where it is, for people and programs.  Made by Scheduler::why(), from the predicates
+// that decide.  Pure data.
+struct Explanation {
+  // One word for programs.  Over: ended, removed, cancelled.  Waits for people or for nothing:
+  // parked, decision, gate.  At work: running, cancelling, between.  Waits: backoff, draining,
+  // paused, envelope, capability, worker, alone, elsewhere, order.
+  std::string code;
+  std::string text;  // one sentence that goes on from "run X: "
+  using Value = std::variant<std::int64_t, std::string>;
+  std::vector<std::pair<std::string, Value>> facts{};  // by name, in the order they are told
+};
+
+// {"code": ..., "facts": {...}, "text": ...}, one line.
+std::string to_json(const Explanation& why);
+
+// What happens to a campaign (events, past tense) and what is to be done about it (commands).
 
 // ---- events
 struct WorkerSynced {
@@ -149,5 +168,41 @@ struct CampaignEnded {
 using Command =
     std::variant<Persist, Reserve, Settle, VoidReservations, Forget, AssignRuns, AckResults,
                  CancelAttempts, ReplySync, ArmTimer, Alert, Answer, RaiseCaps, CampaignEnded>;
+
+// Facts that the journal keeps as notes and that the scheduler's next life reads again: one struct
+// per kind, one reader for all of them.  What each changes is in scheduler_facts.cc, and nowhere
+// else.  Pure data; any thread.
+
+// What the scheduler itself decided of a worker; an operator's word is an OperatorFact.
+struct WorkerJudged {
+  enum class Verdict : std::uint8_t {
+    kQuarantined,  // it failed too often in a row: it gets nothing for a while
+    kReleased,     // it is tried again
+    kRecovered,    // it did its work again: its quarantines so far are in no row with later ones
+  };
+  WorkerId worker;
+  Verdict verdict = Verdict::kQuarantined;
+  std::uint32_t nth = 0;  // kQuarantined: in a row, from 1; 0 in notes of before: not known
+  Millis wait{0};         // kQuarantined: for how long, where the life that said it goes on
+  std::string reason{};   // kQuarantined
+  WallTime at;
+};
+
+Note note_of(const WorkerJudged& fact);
+
+// No attempt of the run is left, and the campaign says that a person decides then (R107): it waits
+// until it is approved or cancelled.
+struct RunEscalated {
+  RunId run;
+  std::string reason{};
+  WallTime at;
+};
+
+Note note_of(const RunEscalated& fact);
+
+using StandingFact = std::variant<OperatorFact, LossJudged, FaultFact, WorkerJudged, RunEscalated,
+                                  StageChecked, StageOpened>;
+// Of a note whose kind is one of kSchedulerNotes.  kCorrupt names the field.
+Result<StandingFact> standing_fact_of(const Note& note);
 
 }  // namespace proctor

@@ -1,10 +1,4 @@
 #pragma once
-// What the coordinator writes down, as plain data: one struct per fact, past tense.  The journal is
-// the ledger of record and the state itself (docs/architecture.md): it keeps the current row of
-// every attempt and run plus notes of what is rare, and a campaign resumes from that alone.
-//
-// Every write is idempotent: the same fact twice leaves the same rows.  A fact that contradicts
-// what is stored (an unknown attempt, a second outcome of a run) stops the journal with kCorrupt.
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -19,9 +13,71 @@
 #include "common/contract/cost_model.h"
 #include "common/ledger/ledger.h"
 #include "common/score/outcome.h"
-#include "coordinator/core/operator.h"
 
 namespace proctor {
+
+// What an operator may ask of a running campaign, as plain data.  The command line says it over the
+// control socket, the shell turns names into ids, the scheduler decides, and the journal keeps it
+// as a note (kNoteOperator) so that the next life of the coordinator stands by it.
+//
+// Every act but a review, which is booked as often as it is asked for, is idempotent: asked again
+// it changes nothing and says so.  Pure data; any thread.
+enum class OperatorActKind : std::uint8_t {
+  kPause,       // start nothing; `now`: what runs is suspended too
+  kUnpause,     // and what was suspended goes on
+  kDrain,       // of `worker`, or of the campaign: what runs is finished, nothing is started there
+  kCancel,      // `runs`: stop them; those that had not ended never start (until requeued)
+  kRequeue,     // `runs`: cancelled, parked or waiting for a back-off: in line again, now; or those
+                // that ended `invalid`, within the attempts that were registered
+  kApprove,     // `runs`: that wait for a person's decision (R107) go on
+  kQuarantine,  // `worker` gets nothing new until it is released
+  kRelease,     // `worker`: neither drained nor in quarantine any more
+  kKick,        // `worker`: is told to leave, its attempts are lost
+  kRaise,       // `scope` gets the cap `to` (R163): a declared deviation
+  kReview,      // a person's `milli_minutes` on one of `runs` that has ended (R158)
+  kApproveStage,  // `stage` may begin, by what the stages before it came to (run_queue.h)
+  kWaive,         // `criterion` of `stage` need not hold: a declared deviation
+  kCloseStage,    // `runs` of `stage` are cancelled, and none of it begins any more: likewise
+};
+
+struct OperatorAct {
+  OperatorActKind kind = OperatorActKind::kPause;
+  std::vector<RunId> runs{};  // ascending; of kCancel, kRequeue, kApprove, kCloseStage
+  std::string selected{};     // the words that named them: "method noop"; for the record
+  WorkerId worker{};          // empty: the campaign
+  bool now = false;           // of kPause
+  bool invalid = false;       // of kRequeue: those of `runs` that ended invalid, and no others
+  ScopeId scope{};            // of kRaise
+  MicroUsd to{};              // of kRaise
+  std::uint64_t milli_minutes = 0;  // of kReview; `reason` is its note
+  std::string by{};                 // who, never empty
+  std::string reason{};             // may be empty where it need not be said (control_words.cc)
+  WallTime at{};
+  std::string stage{};      // of kApproveStage, kWaive, kCloseStage
+  std::string criterion{};  // kWaive: as in "entry invalid_share 0.05"; its word may do
+  // Of kApproveStage: of the check that is meant, or its first digits; the note has it whole.
+  std::string digest{};
+};
+inline constexpr const char* kNoteOperator = "operator";
+
+// What came of an act, in one sentence for whoever asked.
+struct OperatorAnswer {
+  enum class Verdict : std::uint8_t {
+    kDone,       // durable when this is told
+    kUnchanged,  // it was so already
+    kRefused,    // nothing has changed; `text` says why
+  };
+  Verdict verdict = Verdict::kDone;
+  std::string text;
+  bool short_of_money = false;  // of kRefused: an envelope is short
+};
+
+// What the coordinator writes down, as plain data: one struct per fact, past tense.  The journal is
+// the ledger of record and the state itself (docs/architecture.md): it keeps the current row of
+// every attempt and run plus notes of what is rare, and a campaign resumes from that alone.
+//
+// Every write is idempotent: the same fact twice leaves the same rows.  A fact that contradicts
+// what is stored (an unknown attempt, a second outcome of a run) stops the journal with kCorrupt.
 
 // ---- facts about the campaign
 struct MetaSet {  // "campaign", "registration", "plan": see kMeta... below
@@ -88,11 +144,11 @@ inline constexpr const char* kNoteWorkerReleased = "worker_released";
 inline constexpr const char* kNoteWorkerRecovered = "worker_recovered";
 inline constexpr const char* kNoteEscalated = "escalated";  // a person decides about the run
 inline constexpr const char* kNoteLoss =
-    "loss";  // what a lost attempt means for its run (poison.h)
+    "loss";  // what a lost attempt means for its run (failures.h)
 inline constexpr const char* kNotePoison = "poison";  // a run was convicted
-// Of a task or method whose attempts fail before any work begins (fault_book.h).
+// Of a task or method whose attempts fail before any work begins (failures.h).
 inline constexpr const char* kNoteFault = "fault";
-// Of the gate before a stage (gate_note.h).
+// Of the gate before a stage (notes.h).
 inline constexpr const char* kNoteStageChecked = "stage_checked";
 inline constexpr const char* kNoteStageOpened = "stage_opened";
 // What the scheduler reads again in its next life, in order.
@@ -101,7 +157,7 @@ inline constexpr std::array<const char*, 9> kSchedulerNotes{
     kNoteWorkerRecovered, kNoteFault, kNoteEscalated,         kNoteStageChecked,
     kNoteStageOpened};
 // Of an envelope shared with other campaigns: what this journal knows of its members
-// (shared_note.h).
+// (notes.h).
 inline constexpr const char* kNoteShared = "shared_envelope";
 
 // ---- facts about one attempt, in the order in which they usually happen

@@ -5,7 +5,6 @@
 
 #include "common/base/result.h"
 #include "common/contract/host_things.h"
-#include "coordinator/core/unfit.h"
 
 namespace proctor {
 

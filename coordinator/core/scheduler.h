@@ -25,17 +25,11 @@
 #include "common/contract/campaign.h"
 #include "coordinator/core/budget_watch.h"
 #include "coordinator/core/events.h"
-#include "coordinator/core/explanation.h"
-#include "coordinator/core/fault_book.h"
-#include "coordinator/core/gate_book.h"
-#include "coordinator/core/live_attempt.h"
-#include "coordinator/core/operator_note.h"
-#include "coordinator/core/poison.h"
+#include "coordinator/core/failures.h"
+#include "coordinator/core/notes.h"
 #include "coordinator/core/rate_lease.h"
-#include "coordinator/core/retry_rules.h"
 #include "coordinator/core/roster.h"
 #include "coordinator/core/run_queue.h"
-#include "coordinator/core/standing_fact.h"
 
 namespace proctor {
 
@@ -229,7 +223,7 @@ class Scheduler {
   void obey(std::uint32_t raise);
   wire::SyncReply desired(WorkerIndex w) const;
   std::uint32_t demand_of(WorkerIndex w) const;
-  // What a fact changes, in this life and in the next ones (scheduler_apply.cc).
+  // What a fact changes, in this life and in the next ones (scheduler_facts.cc).
   void apply(const OperatorFact& fact);
   void apply(const LossJudged& fact);
   void apply(const FaultFact& fact);

@@ -7,7 +7,7 @@
 
 #include "common/base/text.h"
 #include "coordinator/core/budget_watch.h"
-#include "coordinator/core/raise_note.h"
+#include "coordinator/core/notes.h"
 #include "coordinator/journal/journal_names.h"
 #include "coordinator/journal/review_seal.h"
 

@@ -6,7 +6,7 @@
 
 #include "common/base/text.h"
 #include "coordinator/core/budget_watch.h"
-#include "coordinator/core/raise_note.h"
+#include "coordinator/core/notes.h"
 #include "coordinator/journal/journal_rows.h"
 #include "coordinator/journal/journal_wal.h"
 #include "coordinator/journal/review_seal.h"

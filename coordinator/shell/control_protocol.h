@@ -9,7 +9,7 @@
 #include "common/base/json.h"
 #include "common/ledger/ledger.h"
 #include "common/plan/plan.h"
-#include "coordinator/core/operator.h"
+#include "coordinator/core/records.h"
 #include "coordinator/core/run_queue.h"
 
 namespace proctor {

@@ -8,7 +8,7 @@
 #include "common/base/parse.h"
 #include "common/base/text.h"
 #include "common/contract/cost_model.h"
-#include "coordinator/core/operator_note.h"
+#include "coordinator/core/notes.h"
 #include "coordinator/core/scheduler.h"
 #include "coordinator/shell/control_protocol.h"
 

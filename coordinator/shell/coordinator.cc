@@ -11,7 +11,7 @@
 #include "common/base/system_clock.h"
 #include "common/base/version.h"
 #include "common/wire/codec.h"
-#include "coordinator/core/sync_pace.h"
+#include "coordinator/core/roster.h"
 #include "coordinator/journal/begun_list.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/journal/owner_lock.h"

@@ -4,7 +4,7 @@
 #include "common/base/log.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
-#include "coordinator/core/explanation.h"
+#include "coordinator/core/events.h"
 #include "coordinator/shell/coordinator.h"
 
 namespace proctor {

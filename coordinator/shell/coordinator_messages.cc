@@ -9,7 +9,7 @@
 #include "common/base/text.h"
 #include "common/wire/codec.h"
 #include "common/wire/messages.h"
-#include "coordinator/core/sync_pace.h"
+#include "coordinator/core/roster.h"
 #include "coordinator/shell/coordinator.h"
 #include "coordinator/shell/coordinator_loop.h"
 #include "coordinator/shell/open_files.h"

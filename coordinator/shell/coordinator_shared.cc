@@ -7,7 +7,7 @@
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "common/wire/asio.h"
-#include "coordinator/core/shared_note.h"
+#include "coordinator/core/notes.h"
 #include "coordinator/shell/coordinator.h"
 
 namespace proctor {

@@ -5,7 +5,7 @@
 #include "common/base/result.h"
 #include "common/contract/host_things.h"
 #include "common/images/image_store.h"
-#include "coordinator/core/raise_note.h"
+#include "coordinator/core/notes.h"
 #include "coordinator/core/roster.h"
 
 namespace proctor {

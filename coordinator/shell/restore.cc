@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "coordinator/core/shared_note.h"
+#include "coordinator/core/notes.h"
 #include "coordinator/shell/plan_view.h"
 
 namespace proctor {

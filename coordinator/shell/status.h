@@ -52,7 +52,7 @@ struct StatusSnapshot {
   // "TASK/METHOD/rN: its task is parked: ...": what is broken, and no envelope's matter.
   std::vector<std::string> faults;
   std::uint64_t faulty = 0;  // those of `parked` that are parked for that
-  // The next stage that is not open; nothing: all are, or none has a gate (gate_book.h).
+  // The next stage that is not open; nothing: all are, or none has a gate (run_queue.h).
   struct Gate {
     std::string stage;
     std::string waits_for;  // "runs", "criteria", "approval"

@@ -1,6 +1,5 @@
 // Texts inside the journal's rows: what is read back is written again as what it was.
-#include "coordinator/core/operator_note.h"
-#include "coordinator/core/raise_note.h"
+#include "coordinator/core/notes.h"
 #include "coordinator/journal/journal_names.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -6,7 +6,7 @@
 #include <future>
 
 #include "common/base/digest.h"
-#include "coordinator/core/raise_note.h"
+#include "coordinator/core/notes.h"
 #include "tests/integration/journal/support.h"
 
 using namespace proctor;

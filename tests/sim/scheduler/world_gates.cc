@@ -2,7 +2,7 @@
 // notes alone.
 #include <algorithm>
 
-#include "coordinator/core/gate_note.h"
+#include "coordinator/core/notes.h"
 #include "tests/sim/scheduler/world.h"
 
 namespace proctor::sim {

@@ -1,4 +1,4 @@
-#include "coordinator/core/raise_note.h"
+#include "coordinator/core/notes.h"
 
 #include <doctest/doctest.h>
 

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "common/wire/messages.h"
-#include "coordinator/core/sync_pace.h"
+#include "coordinator/core/roster.h"
 #include "tests/unit/scheduler/desk.h"
 
 using namespace proctor;

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "common/score/outcome.h"
-#include "coordinator/core/raise_note.h"
+#include "coordinator/core/notes.h"
 #include "tests/unit/scheduler/desk.h"
 
 using namespace proctor;

@@ -1,8 +1,8 @@
-#include "coordinator/core/operator_note.h"
+#include "coordinator/core/notes.h"
 
 #include <doctest/doctest.h>
 
-#include "coordinator/core/poison.h"
+#include "coordinator/core/failures.h"
 
 using namespace proctor;
 

@@ -1,5 +1,5 @@
-#include "coordinator/core/retry_rules.h"
 #include "common/contract/campaign.h"
+#include "coordinator/core/failures.h"
 
 #include <doctest/doctest.h>
 

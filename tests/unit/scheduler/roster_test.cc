@@ -2,8 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include "coordinator/core/unfit.h"
-
 using namespace proctor;
 
 namespace {

@@ -2,7 +2,7 @@
 // what they have spent.
 #include <doctest/doctest.h>
 
-#include "coordinator/core/shared_note.h"
+#include "coordinator/core/notes.h"
 #include "tests/unit/scheduler/desk.h"
 
 using namespace proctor;

@@ -1,0 +1,184 @@
+#pragma once
+// Failures that are not the agent's: retry rules, runs that kill workers, broken tasks and methods
+// (docs/retries.md).
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/ids.h"
+#include "common/base/result.h"
+#include "coordinator/core/records.h"
+
+namespace proctor {
+
+// How long a run waits before it is tried again.  Pure, total, thread-safe.
+// Source: docs/retries.md, DISTRIBUTED R15; settings: Retries in contract/campaign.h.
+struct Retries;
+
+// Why an attempt is made once more.  Each has its own limit and its own waits.
+enum class RetryClass : std::uint8_t { kInfrastructure, kOverload };
+
+// first, twice that, four times that, ..., never above `most`.  `nth` counts from 1.
+Millis doubled(Millis first, Millis most, std::uint32_t nth);
+
+// The wait before the attempt after `failed`, the nth of its class: between half of doubled() and
+// all of it, by the run's seed, so that runs that failed together do not come back together and
+// every replay waits as long.
+Millis backoff(const Retries& rules, RetryClass of, std::uint32_t nth, std::uint32_t seed,
+               const AttemptId& failed);
+
+// PoisonBook: which runs may be killing their workers (DISTRIBUTED R13, docs/retries.md).
+// A run is blamed for the loss of its worker if its sandbox had started there and nothing else
+// explains the loss.  Twice blamed it is a suspect: its next attempt has a worker for itself.  If
+// that one dies too, the run is convicted: three workers at most.  Whatever shows that a worker did
+// not die of it withdraws the blame.  Pure; owned by the scheduler; rebuilt from notes.
+
+// What a loss means for its run, where it is not just another infrastructure failure.
+struct LossJudged {
+  enum class Verdict : std::uint8_t {
+    kBlamed,     // its worker died while it ran
+    kWithdrawn,  // and did not die of it: it was heard of again
+    kExcused,    // the operator took the worker away: no failure at all
+  };
+  AttemptId attempt;
+  Verdict verdict = Verdict::kBlamed;
+  WorkerId worker;
+  BootId boot;
+  WallTime at;
+};
+
+Note note_of(const LossJudged& fact);
+Result<LossJudged> loss_of(const Note& note);  // kCorrupt names the field
+
+class PoisonBook {
+ public:
+  static constexpr std::size_t kSuspectAfter = 2;
+  static constexpr std::size_t kConvictAfter = 3;
+  struct Blame {
+    AttemptNo attempt;
+    WorkerId worker;
+    BootId boot;
+  };
+
+  void blame(const AttemptId& attempt, const WorkerId& worker, BootId boot);
+  // The worker lives on in that life: whom it was blamed on, and no longer is.
+  std::vector<AttemptId> heard_of(const WorkerId& worker, BootId boot);
+  bool withdraw(const AttemptId& attempt);  // false: it was not blamed
+  // An attempt ended otherwise than with its worker: what was held against it (it may have outlived
+  // one) and earlier ones is void.
+  void survived(const AttemptId& attempt);
+  // A person wants it tried again: it stays a suspect, one loss away from conviction.
+  void pardon(RunId run);
+  // It has ended: nobody asks about it, and it costs no look, until it is in line again.
+  void rest(RunId run);
+  void wake(RunId run);
+  std::vector<RunId> awake() const;
+
+  const std::vector<Blame>& blames(RunId run) const;
+  bool is_suspect(RunId run) const { return kSuspectAfter <= blames(run).size(); }
+  bool is_over(RunId run) const { return kConvictAfter <= blames(run).size(); }
+
+ private:
+  std::map<RunId, std::vector<Blame>> blamed_, resting_;  // never an empty list
+};
+
+// "its worker died 3 times under it (w0, w1, w0), the last time with nothing else there"
+std::string describe_poison(const std::vector<PoisonBook::Blame>& blames);
+
+// FaultBook: what is at fault when attempts fail before anybody's work begins (docs/retries.md).  A
+// setup step that fails on the untouched snapshot is held against its task first, a program that
+// cannot start against its method; never at once against the worker, which others still need.
+//   - After as many equal failures in a row as were registered the task or method is due to be
+//     parked.  The scheduler parks it once no other worker could do better.
+//   - A program that could not start is known by its exit code alone, which an agent may choose: an
+//     agent of the method that was at work in any run tells that it could.
+//   - Where the same thing then works on another worker, the row is over; if one worker alone was
+//     in it, it is told how often: that counts as failures of that host.
+// Pure; owned by the scheduler; rebuilt from notes.
+
+// A task or a method of the plan.
+struct FaultSubject {
+  enum class Kind : std::uint8_t { kTask, kMethod };
+  Kind kind = Kind::kTask;
+  std::uint32_t index = 0;
+  friend auto operator<=>(const FaultSubject&, const FaultSubject&) = default;
+};
+
+// A note of kind kNoteFault: one step of a row.
+struct FaultFact {
+  enum class Verdict : std::uint8_t {
+    kFailed,  // an attempt of it
+    kWorked,  // an attempt of it got further: the row is over, and it is no longer parked
+    kParked,  // none of its runs is started any more
+  };
+  FaultSubject subject;
+  Verdict verdict = Verdict::kFailed;
+  AttemptId attempt;    // that failed, or worked, or was the last
+  WorkerId worker;      // of that attempt
+  std::string cause{};  // kFailed, kParked: equal where it was the same failure
+  std::string why{};    // kFailed, kParked: the whole story, for people
+  WallTime at{};
+};
+
+Note note_of(const FaultFact& fact);
+Result<FaultFact> fault_of(const Note& note);  // kCorrupt names the field
+
+class FaultBook {
+ public:
+  static constexpr std::size_t kRowMax = 64;  // older failures of a row are forgotten
+
+  // Requires: 0 < park_after.
+  explicit FaultBook(std::uint32_t park_after) : park_after_(park_after) {}
+
+  void take(const FaultFact& fact);  // of any verdict, live or from the journal
+  // A person wants it tried again: the row is over, and it is no longer parked.
+  void forgive(const FaultSubject& subject) { rows_.erase(subject); }
+
+  bool has_row(const FaultSubject& subject) const { return rows_.contains(subject); }
+  bool is_parked(const FaultSubject& subject) const;
+  // The latest failures of its row are equal, and as many as were registered.
+  bool is_due(const FaultSubject& subject) const;
+  bool failed_at(const FaultSubject& subject, const WorkerId& worker) const;
+  // Distinct ones in the row, by name.
+  std::set<WorkerId> workers(const FaultSubject& subject) const;
+  // Runs of how many different ones of the row's attempts, by what `key` says of a run.
+  template <class Key>
+  std::size_t distinct(const FaultSubject& subject, const Key& key) const {
+    std::set<std::uint32_t> seen;
+    if (const auto it = rows_.find(subject); it != rows_.end())
+      for (const FaultFact& f : it->second.failures) seen.insert(key(f.attempt.run));
+    return seen.size();
+  }
+  // The host that failed alone, and how often, were the subject to work at `worker` now.
+  struct Alone {
+    WorkerId worker;
+    std::uint32_t failures = 0;
+  };
+  std::optional<Alone> failed_alone(const FaultSubject& subject, const WorkerId& worker) const;
+  // Its last failure; nullptr: it has no row.
+  const FaultFact* last(const FaultSubject& subject) const;
+  std::vector<FaultSubject> subjects() const;  // that have a row, ascending
+  std::vector<FaultSubject> due() const;       // and not parked, ascending
+  std::vector<FaultSubject> parked() const;    // ascending
+  // "failed 3 times on w0 and w1: setup step 1 (...): exit 1; stderr ends: ...".  Requires a row.
+  std::string describe(const FaultSubject& subject) const;
+
+ private:
+  struct Row {
+    std::vector<FaultFact> failures;  // in order, never empty
+    std::uint32_t forgotten = 0;      // earlier ones
+    bool parked = false;
+  };
+  std::size_t equal_at_end(const Row& row) const;
+
+  std::uint32_t park_after_;
+  std::map<FaultSubject, Row> rows_;
+};
+
+}  // namespace proctor

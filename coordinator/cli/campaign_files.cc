@@ -19,7 +19,7 @@
 #include "coordinator/cli/parked_advice.h"
 #include "coordinator/cli/registered_files.h"
 #include "coordinator/cli/task_trust.h"
-#include "coordinator/journal/journal_wal.h"
+#include "coordinator/journal/sqlite.h"
 
 namespace proctor::cli {
 namespace {

@@ -38,7 +38,7 @@
 #include "coordinator/cli/shared_envelope.h"
 #include "coordinator/cli/starting_mark.h"
 #include "coordinator/cli/task_trust.h"
-#include "coordinator/journal/begun_list.h"
+#include "coordinator/journal/host_key.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/shell/local_workers.h"

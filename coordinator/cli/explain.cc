@@ -24,8 +24,8 @@
 #include "coordinator/cli/report_files.h"
 #include "coordinator/cli/shared_envelope.h"
 #include "coordinator/cli/try_files.h"
-#include "coordinator/journal/journal_names.h"
 #include "coordinator/journal/journal_reader.h"
+#include "coordinator/journal/journal_rows.h"
 #include "coordinator/shell/control_protocol.h"
 #include "coordinator/shell/status.h"
 

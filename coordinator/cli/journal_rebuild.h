@@ -11,7 +11,7 @@
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/core/records.h"
 #include "coordinator/core/run_queue.h"
-#include "coordinator/journal/journal_salvage.h"
+#include "coordinator/journal/journal_check.h"
 
 namespace proctor::cli {
 

@@ -23,7 +23,7 @@
 #include "coordinator/journal/journal_check.h"
 #include "coordinator/journal/journal_rows.h"
 #include "coordinator/journal/journal_store.h"
-#include "coordinator/journal/journal_wal.h"
+#include "coordinator/journal/sqlite.h"
 #include "coordinator/shell/behind.h"
 #include "coordinator/shell/kept_list.h"
 #include "coordinator/shell/plan_view.h"

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "coordinator/cli/journal_around.h"
-#include "coordinator/journal/journal_wal.h"
+#include "coordinator/journal/sqlite.h"
 
 namespace proctor::cli {
 namespace {

@@ -19,7 +19,7 @@
 #include "coordinator/cli/report_page.h"
 #include "coordinator/core/notes.h"
 #include "coordinator/forms/forms.h"
-#include "coordinator/journal/begun_list.h"
+#include "coordinator/journal/host_key.h"
 #include "coordinator/journal/journal_reader.h"
 
 namespace proctor::cli {

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "coordinator/journal/journal_story.h"
+#include "coordinator/journal/journal_reader.h"
 
 namespace proctor::cli {
 

@@ -19,7 +19,7 @@
 #include "coordinator/cli/verify_redis.h"
 #include "coordinator/cli/verify_removals.h"
 #include "coordinator/cli/verify_seal.h"
-#include "coordinator/journal/begun_list.h"
+#include "coordinator/journal/host_key.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/shell/kept_list.h"
 #include "coordinator/shell/plan_view.h"

@@ -9,7 +9,7 @@
 #include "coordinator/cli/open_journal.h"
 #include "coordinator/journal/host_key.h"
 #include "coordinator/journal/journal.h"
-#include "coordinator/journal/keyed_seal.h"
+#include "coordinator/journal/seals.h"
 
 namespace proctor::cli {
 namespace {

@@ -1,8 +1,8 @@
 #pragma once
 // Is a journal whole?  SQLite notices a damaged page when it comes by, which may be never or at the
 // next write; it never notices a damaged frame of its log.  So all of it is looked at: the log
-// (journal_wal.h), the pages (PRAGMA integrity_check), the rows (journal_rows.h), and what rows say
-// of each other, and their seals (row_seals.h).  What no check can see: a last transaction that is
+// (sqlite.h), the pages (PRAGMA integrity_check), the rows (journal_rows.h), and what rows say
+// of each other, and their seals (seals.h).  What no check can see: a last transaction that is
 // missing as if the machine had lost power in it.  Reads only; for a journal nobody writes to.  Any
 // thread.
 #include <cstdint>
@@ -12,7 +12,6 @@
 #include "common/base/files.h"
 #include "common/base/result.h"
 #include "coordinator/core/records.h"
-#include "coordinator/journal/journal_wal.h"
 #include "coordinator/journal/sqlite.h"
 
 namespace proctor {
@@ -38,4 +37,23 @@ namespace journal {
 Status check_pages(sqlite::Database& db);
 
 }  // namespace journal
+
+// Copies what can still be read of a damaged journal into a new one.  A page that is damaged hides
+// the rows it holds and nothing else: tables are read from both ends up to the damage, and inside
+// by key. Then whatever does not stand alone is taken out again, so that the new journal loads. The
+// damaged file is only read.  One thread at a time.
+struct Salvage {
+  std::vector<std::string> notes;  // what was damaged, copied and taken out; for people
+  std::vector<RunId> unreadable;   // runs whose attempts may be on a damaged page
+  std::vector<EndedRun> ended;     // runs that had ended with an attempt that is not there
+  std::vector<AttemptId> asked;    // attempts that Redis was asked for; of the caller
+  bool tail_missing = false;       // later transactions are gone: any run may have begun since
+  std::uint64_t rows = 0;          // copied
+  std::vector<RunReviewed> reviews_lost;
+};
+
+// `fresh` was made by Journal and is empty.  `runs`: how many the plan has.
+Result<Salvage> salvage_journal(const fs::path& damaged, sqlite::Database& fresh,
+                                std::uint32_t runs);
+
 }  // namespace proctor

@@ -1,18 +1,27 @@
 #include "coordinator/journal/owner_lock.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include "common/base/digest.h"
 #include "common/base/file_lock.h"
+#include "common/base/log.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
+#include "coordinator/journal/host_key.h"
+#include "coordinator/journal/journal.h"
+#include "coordinator/journal/journal_reader.h"
 
 namespace proctor {
 namespace {
@@ -72,6 +81,73 @@ std::optional<std::string> lock_owner(const fs::path& file, std::chrono::millise
   if (!fd.ok() || lock_within(fd->get(), LOCK_SH, patience) || errno != EWOULDBLOCK)
     return std::nullopt;
   return owner_in(fd->get());
+}
+
+namespace {
+
+// Whoever had the lock may have removed the file between our open and our lock.
+bool is_still_at(const UniqueFd& fd, const fs::path& file) {
+  struct stat held {
+  }, there{};
+  return ::fstat(fd.get(), &held) == 0 && ::lstat(file.c_str(), &there) == 0 &&
+         held.st_dev == there.st_dev && held.st_ino == there.st_ino;
+}
+
+Result<UniqueFd> take_lock(const fs::path& file, const fs::path& folder) {
+  constexpr int kTries = 100;
+  PROCTOR_CHECK_OK(make_private_dirs(file.parent_path()));
+  for (int i = 0; i < kTries; ++i) {
+    PROCTOR_TRY(UniqueFd fd,
+                take_owner_lock(file, own_name() + ", in " + folder.string(), kJournalPatience));
+    if (is_still_at(fd, file)) return fd;
+  }
+  return Error{Errc::kUnavailable, file.string() + " is removed as often as it is made"};
+}
+
+Result<fs::path> file_of(std::string_view campaign, const EpochBegun& first) {
+  PROCTOR_TRY(const fs::path key, host_key_file());
+  return key.parent_path() / "living" /
+         sha256(fmt::format("{}\n{}\n{}\n{}\n", campaign, first.host, first.pid, first.at.raw()))
+             .short_hex();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LivingMark>> LivingMark::take(std::string_view campaign,
+                                                     const fs::path& folder,
+                                                     const fs::path& journal) {
+  PROCTOR_TRY(JournalReader reader, JournalReader::open(journal));
+  PROCTOR_TRY(const std::vector<EpochBegun> lives, reader.epochs());
+  if (lives.empty()) return std::unique_ptr<LivingMark>();
+  const auto take_it = [&]() -> Result<std::unique_ptr<LivingMark>> {
+    PROCTOR_TRY(fs::path file, file_of(campaign, lives.front()));
+    PROCTOR_TRY(UniqueFd lock, take_lock(file, folder));
+    return std::unique_ptr<LivingMark>(new LivingMark(std::move(file), std::move(lock)));
+  };
+  Result<std::unique_ptr<LivingMark>> mark = take_it();
+  if (mark.ok()) return mark;
+  if (mark.error().code == Errc::kConflict) {
+    // In this folder too, where somebody removed the lock beside the journal.
+    if (mark.error().detail.ends_with(", in " + folder.string()))
+      return Error{Errc::kConflict, "this campaign is running: " + mark.error().detail};
+    return Error{
+        Errc::kConflict,
+        fmt::format("this campaign is running, in another folder: {}.\n{} is a copy of "
+                    "that: both would spend the same money.\n"
+                    "  To go on here:  interrupt that process first, and use one of the "
+                    "two folders from then on\n"
+                    "  To run the same tasks as a campaign of its own: proctor copy {} NEW",
+                    mark.error().detail, folder.string(), folder.string())};
+  }
+  log::warn(
+      "no mark that this campaign runs on this host, so that a copy of its folder could run "
+      "beside it: " +
+      mark.error().detail);
+  return std::unique_ptr<LivingMark>();
+}
+
+LivingMark::~LivingMark() {
+  ::unlink(file_.c_str());
 }
 
 }  // namespace proctor

@@ -2,8 +2,10 @@
 // A lock file that says who has the lock.  It ends with its holder, however that ends; the file
 // may stay.  Adapter (file system); any thread.
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "common/base/files.h"
 #include "common/base/owned.h"
@@ -22,5 +24,26 @@ Result<UniqueFd> take_owner_lock(const fs::path& file, const std::string& owner,
                                  std::chrono::milliseconds patience);
 // The line of whoever has had the lock for all of `patience`, if anyone.
 std::optional<std::string> lock_owner(const fs::path& file, std::chrono::milliseconds patience);
+
+// That a campaign lives, outside of its folder: a copy of that has a lock of its own, and what
+// knows that the same journal is gone on with twice must lie elsewhere.  One file for each campaign
+// that is running on this host, in $XDG_STATE_HOME/proctor/living, locked by its coordinator and
+// named after the journal's first life, which every copy has.  Adapter (file system); any thread.
+class LivingMark {
+ public:
+  // Null: no life of the journal has begun yet, so that nobody can have a copy; or there is no
+  // place for marks here, which costs no run and is logged.  kConflict, with who, where and what to
+  // type: another process has it, in a folder of its own.
+  static Result<std::unique_ptr<LivingMark>> take(std::string_view campaign, const fs::path& folder,
+                                                  const fs::path& journal);
+  LivingMark(const LivingMark&) = delete;
+  LivingMark& operator=(const LivingMark&) = delete;
+  ~LivingMark();  // the file goes first, then its lock
+
+ private:
+  LivingMark(fs::path file, UniqueFd lock) : file_(std::move(file)), lock_(std::move(lock)) {}
+  fs::path file_;
+  UniqueFd lock_;
+};
 
 }  // namespace proctor

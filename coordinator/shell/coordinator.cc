@@ -12,7 +12,7 @@
 #include "common/base/version.h"
 #include "common/wire/codec.h"
 #include "coordinator/core/roster.h"
-#include "coordinator/journal/begun_list.h"
+#include "coordinator/journal/host_key.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/journal/owner_lock.h"
 #include "coordinator/shell/behind.h"

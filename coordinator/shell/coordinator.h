@@ -17,7 +17,7 @@
 #include "common/wire/zmq_port.h"
 #include "coordinator/core/scheduler.h"
 #include "coordinator/journal/journal.h"
-#include "coordinator/journal/living_mark.h"
+#include "coordinator/journal/owner_lock.h"
 #include "coordinator/shell/allow_files.h"
 #include "coordinator/shell/archive_store.h"
 #include "coordinator/shell/bundles.h"

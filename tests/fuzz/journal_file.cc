@@ -7,7 +7,6 @@
 #include "coordinator/journal/journal_check.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/journal/journal_rows.h"
-#include "coordinator/journal/journal_salvage.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/journal_scene.h"
 

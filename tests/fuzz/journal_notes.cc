@@ -1,6 +1,6 @@
 // Texts inside the journal's rows: what is read back is written again as what it was.
 #include "coordinator/core/notes.h"
-#include "coordinator/journal/journal_names.h"
+#include "coordinator/journal/journal_rows.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace proctor::fuzz::journal_notes {

@@ -36,8 +36,8 @@ NAME = "common/base/ids.cc"
 ZAP = "common/wire/curve.cc"
 EVIDENCE = "coordinator/cli/verify_evidence.cc"
 RUN = "common/trace/verify.cc"
-SEAL = "coordinator/journal/keyed_seal.cc"
-HEAD = "coordinator/journal/journal_head.cc"
+SEAL = "coordinator/journal/seals.cc"
+HEAD = "coordinator/journal/journal_reader.cc"
 DRESS = "worker/shell/sandbox_dress.cc"
 CUT = "worker/workspace/extract.cc"
 APART = "worker/workspace/apart.cc"
@@ -203,9 +203,9 @@ MUTANTS = [(room, name, path, [(old, new)], target, tests) for room, rows in {
          "verify finds what lies in reports*"),
         ("modes are not looked at", "coordinator/cli/verify_folder.cc", "(st.st_mode & kOthers) == 0) return;", "true) return;",
          CAMPAIGN, "verify finds what other users*"),
-        ("a trigger is like a table of ours", "coordinator/journal/journal_schema.cc", "    if (made_by_us) continue;",
+        ("a trigger is like a table of ours", "coordinator/journal/journal_store.cc", "    if (made_by_us) continue;",
          "    if (made_by_us || type == \"trigger\") continue;", CAMPAIGN, "verify finds triggers and views*"),
-        ("a view by the name of ours is ours", "coordinator/journal/journal_schema.cc", "type == \"view\" && version < 3 &&",
+        ("a view by the name of ours is ours", "coordinator/journal/journal_store.cc", "type == \"view\" && version < 3 &&",
          "type == \"view\" &&", CAMPAIGN, "verify finds triggers and views*"),
         ("triggers are obeyed", "coordinator/journal/sqlite.cc",
          "{SQLITE_DBCONFIG_ENABLE_TRIGGER, SQLITE_DBCONFIG_TRUSTED_SCHEMA}", "{SQLITE_DBCONFIG_TRUSTED_SCHEMA}", KEYED,

@@ -6,7 +6,7 @@ paths in a workspace, what a worker keeps of its attempts (spool, meter books, o
 
 J = "coordinator/journal/journal.cc"
 S = "coordinator/journal/journal_store.cc"
-P = "coordinator/journal/journal_schema.cc"
+P = "coordinator/journal/journal_store.cc"
 L = "worker/core/run_lifecycle.cc"
 LS = "worker/core/run_lifecycle_setup.cc"
 M = "worker/core/run_meter.cc"

@@ -4,8 +4,8 @@
 #include <cstdlib>
 
 #include "common/base/text.h"
-#include "coordinator/journal/begun_list.h"
-#include "coordinator/journal/row_seals.h"
+#include "coordinator/journal/host_key.h"
+#include "coordinator/journal/seals.h"
 #include "tests/integration/journal/sql.h"
 #include "tests/integration/journal/support.h"
 

@@ -1,5 +1,5 @@
 // Reviews in the journal: sealed one with the other, so that none can be changed or taken away.
-#include "coordinator/journal/review_seal.h"
+#include "coordinator/journal/seals.h"
 #include "tests/integration/journal/sql.h"
 #include "tests/integration/journal/support.h"
 

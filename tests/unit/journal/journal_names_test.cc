@@ -1,4 +1,4 @@
-#include "coordinator/journal/journal_names.h"
+#include "coordinator/journal/journal_rows.h"
 
 #include <doctest/doctest.h>
 

@@ -42,8 +42,7 @@
 #include "coordinator/journal/journal.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/shell/local_workers.h"
-#include "coordinator/shell/open_files.h"
-#include "coordinator/shell/placed_folder.h"
+#include "coordinator/shell/loop_guards.h"
 
 namespace proctor::cli {
 namespace {

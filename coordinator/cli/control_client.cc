@@ -12,7 +12,7 @@
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/status_file.h"
 #include "coordinator/journal/journal.h"
-#include "coordinator/shell/control_call.h"
+#include "coordinator/shell/control_server.h"
 
 namespace proctor::cli {
 namespace {

@@ -25,7 +25,6 @@
 #include "coordinator/journal/journal_store.h"
 #include "coordinator/journal/sqlite.h"
 #include "coordinator/shell/behind.h"
-#include "coordinator/shell/kept_list.h"
 #include "coordinator/shell/plan_view.h"
 
 namespace proctor::cli {

@@ -6,7 +6,7 @@
 #include "common/base/limits.h"
 #include "common/contract/campaign_parser.h"
 #include "common/contract/cost_inputs.h"
-#include "coordinator/shell/kept_list.h"
+#include "coordinator/shell/behind.h"
 
 namespace proctor::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include "common/base/system_clock.h"
 #include "coordinator/cli/campaign_core.h"
 #include "coordinator/journal/journal.h"
-#include "coordinator/shell/campaign_status.h"
+#include "coordinator/shell/campaign_view.h"
 #include "coordinator/shell/state_folder.h"
 
 namespace proctor::cli {

@@ -21,7 +21,7 @@
 #include "coordinator/cli/verify_seal.h"
 #include "coordinator/journal/host_key.h"
 #include "coordinator/journal/journal_reader.h"
-#include "coordinator/shell/kept_list.h"
+#include "coordinator/shell/behind.h"
 #include "coordinator/shell/plan_view.h"
 
 namespace proctor::cli {

@@ -7,7 +7,7 @@
 
 #include "common/base/limits.h"
 #include "coordinator/cli/registered_files.h"
-#include "coordinator/shell/kept_list.h"
+#include "coordinator/shell/behind.h"
 
 namespace proctor::cli {
 namespace {

@@ -1,17 +1,41 @@
 #pragma once
-// CampaignView: where a campaign stands as its journal's facts leave it.  The scheduler in it is
-// made by the code that a life of the coordinator begins with, so that who reads it derives nothing
-// from notes and rows by himself.  Pure but for the allocation; `verify` asks no view, on purpose.
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "common/contract/campaign.h"
 #include "common/plan/plan.h"
 #include "coordinator/core/scheduler.h"
+#include "coordinator/shell/ledger_thread.h"
+#include "coordinator/shell/status.h"
 
 namespace proctor {
 
+// A scheduler as the journal left it: for the coordinator that goes on, and for commands that
+// decide or explain while none runs.  Pure but for the allocation.
+
+// The scheduler alone, for who reads.  `removed`: runs of tasks taken out after the freeze (R173).
+// kCorrupt: the journal does not fit the plan.
+Result<std::unique_ptr<Scheduler>> restore_scheduler(const Campaign& campaign, const Plan& plan,
+                                                     const std::vector<RunId>& removed,
+                                                     const SchedulerSettings& settings,
+                                                     const RestoredState& state);
+
+struct RestoredCore {
+  std::unique_ptr<Scheduler> scheduler;  // not started
+  LedgerStart ledger;
+};
+// And its ledger, for the life after the last one in `state`.  `self`: the campaign's id.
+Result<RestoredCore> restore_core(const Campaign& campaign, const Plan& plan,
+                                  const std::vector<RunId>& removed,
+                                  const SchedulerSettings& settings, const RestoredState& state,
+                                  const std::string& self);
+
+// CampaignView: where a campaign stands as its journal's facts leave it.  The scheduler in it is
+// made by the code that a life of the coordinator begins with, so that who reads it derives nothing
+// from notes and rows by himself.  Pure but for the allocation; `verify` asks no view, on purpose.
 struct CampaignView {
   RestoredState state;
   std::unique_ptr<Scheduler> core;  // not started, so nothing is decided anew, before begin()
@@ -32,5 +56,29 @@ struct CampaignView {
 Result<CampaignView> view_campaign(const Campaign& campaign, const Plan& plan,
                                    const std::vector<RunId>& removed,
                                    const SchedulerSettings& settings, RestoredState state);
+
+// What a status says of a campaign by its scheduler alone: counts, money, what was told, what is
+// broken.  Of one that a coordinator runs, and of one that nobody does: of that the journal's facts
+// say all of it (campaign_view.h), and its last coordinator's own word only what is in no journal.
+
+using RunNames = std::function<std::string(RunId)>;
+
+// All of `s` that the scheduler knows but for who is there, which its caller knows better.
+// `s.unit` is what amounts are counted in.
+void tell_campaign(StatusSnapshot& s, const Scheduler& core, const RunNames& name);
+
+// How a campaign that nobody runs stands.
+enum class Rest : std::uint8_t {
+  kComplete,     // no run is left but those that wait for money or a person
+  kStopped,      // its last coordinator ended in order, and there are runs for the next one
+  kInterrupted,  // its last coordinator did not: what it had out is open
+};
+struct RestingStatus {
+  StatusSnapshot status;  // no process runs it: `pid` is 0
+  Rest rest = Rest::kStopped;
+};
+// `view` has begun.  `last`: what its last coordinator wrote, where that can be read.
+RestingStatus resting_status(const CampaignView& view, const RunNames& name,
+                             const StatusSnapshot* last, WallTime now);
 
 }  // namespace proctor

@@ -18,17 +18,12 @@
 #include "coordinator/core/scheduler.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/journal/owner_lock.h"
-#include "coordinator/shell/allow_files.h"
-#include "coordinator/shell/archive_store.h"
-#include "coordinator/shell/bundles.h"
 #include "coordinator/shell/control_protocol.h"
 #include "coordinator/shell/control_server.h"
-#include "coordinator/shell/durable_steps.h"
-#include "coordinator/shell/flood_guard.h"
 #include "coordinator/shell/ledger_thread.h"
-#include "coordinator/shell/loop_lag.h"
+#include "coordinator/shell/loop_guards.h"
 #include "coordinator/shell/status.h"
-#include "coordinator/shell/task_thread.h"
+#include "coordinator/shell/worker_files.h"
 
 namespace proctor {
 

@@ -12,7 +12,7 @@
 #include "coordinator/core/roster.h"
 #include "coordinator/shell/coordinator.h"
 #include "coordinator/shell/coordinator_loop.h"
-#include "coordinator/shell/open_files.h"
+#include "coordinator/shell/loop_guards.h"
 
 namespace proctor {
 

@@ -1,17 +1,6 @@
 #pragma once
-// LedgerThread: the campaign's money in Redis or in memory (ledger_store.h), asked off the loop.
-// Owns the store and a thread.  Operations are applied in the order given; what waits goes out as
-// one call.  While Redis is away the batch is kept and repeated (every operation is idempotent by
-// its id); a Redis that came back empty is rebuilt from what it had answered before.
-// Nothing new is admitted meanwhile, because the scheduler waits for answers.
-//
-// It keeps the rules themselves (ledger.h) beside the store: what a rebuild restores is theirs, and
-// each answer of the store is held against theirs.  One that differs is told (`differs`), and what
-// starts nothing counts.
-//
-// Of a campaign that shares an envelope it also tells the others that it is here, several times a
-// second, and sees to it that this journal knows them (ledger.h).
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <future>
@@ -27,6 +16,51 @@
 
 namespace proctor {
 
+// TaskThread: one named thread for blocking work, first in first out.  The loop gives it closures;
+// what they find out they post back to the loop themselves.
+class TaskThread {
+ public:
+  explicit TaskThread(std::string name);
+  ~TaskThread();  // finishes what was given, then joins
+  TaskThread(const TaskThread&) = delete;
+  TaskThread& operator=(const TaskThread&) = delete;
+  // Any thread.  Tasks must not throw.
+  void post(std::function<void()> task);
+  std::size_t waiting() const;
+
+ private:
+  void run();
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::function<void()>> tasks_;
+  bool stopping_ = false;
+  std::thread thread_;  // last: it uses all of the above
+};
+
+// Several of them, for work that mostly waits for a disk.  Tasks of one key run in their order, one
+// after the other; between keys there is no order.
+class TaskLanes {
+ public:
+  TaskLanes(const std::string& name, std::size_t lanes);
+  void post(std::uint64_t key, std::function<void()> task);
+  std::size_t waiting() const;
+
+ private:
+  std::vector<std::unique_ptr<TaskThread>> lanes_;
+};
+
+// LedgerThread: the campaign's money in Redis or in memory (ledger_store.h), asked off the loop.
+// Owns the store and a thread.  Operations are applied in the order given; what waits goes out as
+// one call.  While Redis is away the batch is kept and repeated (every operation is idempotent by
+// its id); a Redis that came back empty is rebuilt from what it had answered before.
+// Nothing new is admitted meanwhile, because the scheduler waits for answers.
+//
+// It keeps the rules themselves (ledger.h) beside the store: what a rebuild restores is theirs, and
+// each answer of the store is held against theirs.  One that differs is told (`differs`), and what
+// starts nothing counts.
+//
+// Of a campaign that shares an envelope it also tells the others that it is here, several times a
+// second, and sees to it that this journal knows them (ledger.h).
 struct LedgerStart {
   Epoch epoch;
   std::vector<ScopeSpec> scopes;

@@ -1,20 +1,38 @@
 #pragma once
-// LocalWorkers: proctor-worker processes on this machine, for `proctor run`.
-// They do not die with the coordinator: killed, it is resumed, and they go on and hand over what
-// they did; a new one of that name is started when the old one has ended.
-// One that nobody comes back for gives up by itself; one that ends before its time is started
-// again, or its runs would wait for the end of their lease.
 #include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "common/base/files.h"
+#include "common/base/owned.h"
+#include "common/base/result.h"
 #include "common/base/subprocess.h"
-#include "coordinator/shell/placed_folder.h"
 #include "coordinator/shell/state_folder.h"
 
 namespace proctor {
 
+// A folder that somebody may move while it is used: held by a descriptor, so that where it is now
+// can be told.  Adapter (file system); any thread.
+class PlacedFolder {
+ public:
+  static Result<PlacedFolder> open(const fs::path& path);
+
+  bool is_in_place() const;  // at the path that it was opened by
+  // Empty: it was removed, or this host does not say.
+  fs::path now_at() const;
+
+ private:
+  PlacedFolder(fs::path path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+  fs::path path_;
+  UniqueFd fd_;
+};
+
+// LocalWorkers: proctor-worker processes on this machine, for `proctor run`.
+// They do not die with the coordinator: killed, it is resumed, and they go on and hand over what
+// they did; a new one of that name is started when the old one has ended.
+// One that nobody comes back for gives up by itself; one that ends before its time is started
+// again, or its runs would wait for the end of their lease.
 struct LocalWorkersSpec {
   StateFolder folder;
   std::string endpoint;

@@ -29,7 +29,7 @@ struct StateFolder {
   fs::path incoming() const { return runs() / ".incoming"; }
   fs::path keys() const { return state() / "keys"; }
   fs::path allow_list() const { return keys() / "workers.allow"; }
-  fs::path allow_folder() const { return keys() / "allow.d"; }  // allow_files.h
+  fs::path allow_folder() const { return keys() / "allow.d"; }  // worker_files.h
   fs::path worker_root() const {                                // --root of local workers
     fs::path owner = campaign;
     for (auto part = inside.begin(); part != inside.end(); ++part) owner = owner.parent_path();

@@ -12,7 +12,7 @@
 #include "common/base/files.h"
 #include "common/base/money.h"
 #include "common/base/result.h"
-#include "coordinator/shell/loop_lag.h"
+#include "coordinator/shell/loop_guards.h"
 
 namespace proctor {
 

@@ -11,7 +11,6 @@
 #include <thread>
 
 #include "common/base/owned.h"
-#include "coordinator/shell/control_call.h"
 #include "coordinator/shell/control_protocol.h"
 #include "tests/support/programs.h"
 

@@ -1,6 +1,6 @@
 // What a coordinator keeps of the run directories that workers send: only what says what its result
 // says, and nothing in the place of what is there.
-#include "coordinator/shell/archive_store.h"
+#include "coordinator/shell/worker_files.h"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>

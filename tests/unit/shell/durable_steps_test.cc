@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "coordinator/shell/durable_steps.h"
+#include "coordinator/shell/loop_guards.h"
 
 using namespace proctor;
 

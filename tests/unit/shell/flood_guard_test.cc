@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "common/wire/codec.h"
-#include "coordinator/shell/flood_guard.h"
+#include "coordinator/shell/loop_guards.h"
 
 using namespace proctor;
 

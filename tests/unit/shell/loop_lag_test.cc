@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "common/wire/asio.h"
-#include "coordinator/shell/loop_lag.h"
+#include "coordinator/shell/loop_guards.h"
 
 using namespace proctor;
 using namespace std::chrono_literals;

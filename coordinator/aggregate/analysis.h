@@ -1,7 +1,4 @@
 #pragma once
-// The answer to what a campaign was for: each method's rate over tasks, and the comparisons of its
-// plan of analysis, each paired over tasks (docs/analysis.md; R176).  Pure: the same runs
-// give the same bytes.
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -14,9 +11,41 @@
 #include "common/stats/interval.h"
 #include "common/stats/paired.h"
 #include "common/stats/rerun.h"
-#include "coordinator/aggregate/task_cells.h"
+#include "coordinator/aggregate/report.h"
 
 namespace proctor {
+
+// Runs as cells of tasks x methods: what every comparison starts from.  Pure.
+
+// One task under one method: its ended runs; and those that never came to an end, for they were
+// cancelled or are parked, which are in no rate and in no bound.
+struct TaskCell {
+  std::uint64_t scorable = 0, success = 0, error = 0, invalid = 0, never = 0;
+  Cluster rate() const { return {scorable, success}; }
+  // Of all attempted runs, with errors and invalid runs as not known; or errors alone.
+  PartlyKnown known(bool with_invalid) const {
+    return {scorable + (with_invalid ? invalid : 0), success, error + (with_invalid ? invalid : 0)};
+  }
+};
+
+// Tasks and methods by name; every task has a cell per method, empty where nothing ended.
+struct TaskCells {
+  std::vector<std::string> tasks, methods;
+  std::vector<std::uint32_t> repositories;  // of each task (RunRecord::repository)
+  std::vector<std::string> levels;          // of each task; empty: no key of strata was asked for
+  std::vector<TaskCell> cells;              // of task i and method m at [i * methods.size() + m]
+  const TaskCell& at(std::size_t task, std::size_t method) const {
+    return cells[task * methods.size() + method];
+  }
+  // Position of a method; its number of methods: there is none.
+  std::size_t method(const std::string& name) const;
+};
+// `key`: which key of strata their levels are wanted of.
+TaskCells task_cells(std::span<const RunRecord> runs, std::optional<std::size_t> key = {});
+
+// The answer to what a campaign was for: each method's rate over tasks, and the comparisons of its
+// plan of analysis, each paired over tasks (docs/analysis.md; R176).  Pure: the same runs
+// give the same bytes.
 
 // An estimate of task means that speaks for the plan's shares of strata.
 struct Weighted {
@@ -192,3 +221,18 @@ std::string contrast_sentence(const Contrast& contrast, const AnalysisPlan& plan
 std::string render_contrasts_csv(const Analysis& analysis);
 
 }  // namespace proctor
+
+namespace proctor::aggregate {
+
+// Estimates with the plan's weights of strata.  Private to the room.
+
+// Of one method, or of its differences to another over the tasks that both have; nothing: the plan
+// has no weights, or the levels of the tasks are not known.
+std::optional<Weighted> weighted_rate(const TaskCells& cells, std::size_t method,
+                                      const AnalysisPlan& plan);
+std::optional<Weighted> weighted_difference(const TaskCells& cells, std::size_t a, std::size_t b,
+                                            const AnalysisPlan& plan);
+// Sections of the text report.
+void append_weighted(std::string& out, const Analysis& analysis);
+
+}  // namespace proctor::aggregate

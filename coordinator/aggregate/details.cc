@@ -1,18 +1,282 @@
 #include "coordinator/aggregate/details.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <string_view>
 #include <unordered_map>
 
+#include "common/base/result.h"
+#include "common/base/text.h"
 #include "common/stats/cost_effectiveness.h"
 #include "common/stats/paired.h"
 #include "common/stats/resample.h"
 #include "coordinator/aggregate/analysis.h"
-#include "coordinator/aggregate/lattice.h"
+#include "coordinator/aggregate/family.h"
+#include "coordinator/aggregate/format.h"
+#include "coordinator/aggregate/ordered_json.h"
+#include "coordinator/aggregate/report.h"
 
 namespace proctor {
+namespace {
+
+// Numbers for names, in the order of the names.
+class NameCodes {
+ public:
+  void add(const std::string& name) { codes_.emplace(name, 0); }
+  void number() {
+    std::uint32_t next = 0;
+    for (auto& [name, code] : codes_) {
+      code = next++;
+      found_.emplace(name, code);
+    }
+  }
+  std::uint32_t of(const std::string& name) const { return found_.at(name); }
+  std::vector<std::string> names() const {
+    std::vector<std::string> out;
+    for (const auto& [name, code] : codes_) out.emplace_back(name);
+    return out;
+  }
+  std::size_t size() const { return codes_.size(); }
+
+ private:
+  std::map<std::string_view, std::uint32_t> codes_;
+  std::unordered_map<std::string_view, std::uint32_t> found_;
+};
+
+bool tells(const RunRecord& run) {
+  return run.state == RunRecord::State::kEnded && run.outcome != RunOutcome::kInvalid &&
+         0 < run.started_ms;
+}
+
+std::string why_unknown(Why why) {
+  return why == Why::kNoVariance ? "runs of each task and method came out alike"
+                                 : std::string(words(why));
+}
+
+}  // namespace
+
+Drift drift_of(const CampaignReport& report) {
+  Drift out;
+  NameCodes tasks, methods, workers;
+  for (const RunRecord& run : report.runs) {
+    if (!tells(run)) continue;
+    tasks.add(run.task);
+    methods.add(run.method);
+    workers.add(run.worker);
+    out.first_ms = out.runs == 0 ? run.started_ms : std::min(out.first_ms, run.started_ms);
+    out.last_ms = std::max(out.last_ms, run.started_ms);
+    ++out.runs;
+  }
+  tasks.number();
+  methods.number();
+  workers.number();
+  out.workers = workers.names();
+  const double span = static_cast<double>(std::max<std::int64_t>(1, out.last_ms - out.first_ms));
+  std::vector<TimedOutcome> timed;
+  std::vector<std::vector<TimedOutcome>> by_method(methods.size());
+  std::vector<GroupedOutcome> grouped;
+  for (const RunRecord& run : report.runs) {
+    if (!tells(run)) continue;
+    const std::uint32_t method = methods.of(run.method);
+    const auto stratum = static_cast<std::uint32_t>(tasks.of(run.task) * methods.size() + method);
+    const bool success = run.outcome == RunOutcome::kSuccess;
+    timed.push_back({stratum, success, static_cast<double>(run.started_ms - out.first_ms) / span});
+    by_method[method].push_back(timed.back());
+    grouped.push_back({stratum, success, workers.of(run.worker)});
+  }
+  out.trends.push_back({"", stratified_trend(timed)});
+  const std::vector<std::string> names = methods.names();
+  for (std::size_t m = 0; m < names.size(); ++m)
+    out.trends.push_back({names[m], stratified_trend(by_method[m])});
+  if (out.workers.size() <= kMostGroups)
+    out.by_worker = stratified_association(grouped, out.workers.size());
+  return out;
+}
+
+std::string trend_sentence(const Trend& trend) {
+  if (!trend.test || !trend.slope) return "nothing is known of it (" + why_unknown(trend.why) + ")";
+  return fmt::format("success changed by {:+.1f} points from the first start to the last (p {})",
+                     *trend.slope * 100, aggregate::p_words(trend.test->p));
+}
+
+std::string worker_sentence(const Drift& drift) {
+  if (drift.workers.size() < 2) return "one worker had all of these runs";
+  if (kMostGroups < drift.workers.size())
+    return fmt::format("{} workers had these runs, which are too many to tell apart",
+                       drift.workers.size());
+  if (!drift.by_worker.test)
+    return fmt::format("of {} workers nothing is known ({})", drift.workers.size(),
+                       why_unknown(drift.by_worker.why));
+  return fmt::format("{} workers: p {} that it is the same whoever had the run",
+                     drift.workers.size(), aggregate::p_words(drift.by_worker.test->p));
+}
+
+void append_drift(std::string& out, const Drift& drift) {
+  if (drift.runs == 0) return;
+  out += fmt::format("\nDrift (exploratory; within each task and method, {})\n\n",
+                     counted(drift.runs, "run"));
+  out += "  * over time: " + trend_sentence(drift.trends.front().trend) + "\n";
+  out += "  * by worker: " + worker_sentence(drift) + "\n";
+}
+
+namespace aggregate {
+
+Ordered drift_json(const Drift& drift) {
+  const auto test_json = [](const std::optional<Significance>& test) {
+    return test ? Ordered{{"chi_squared", test->statistic},
+                          {"df", or_null(test->df)},
+                          {"p", test->p}}
+                : Ordered(nullptr);
+  };
+  const auto why_json = [](Why why) {
+    return why == Why::kOk ? Ordered(nullptr) : Ordered(words(why));
+  };
+  Ordered trends = Ordered::array(), workers = Ordered::array();
+  for (const MethodTrend& t : drift.trends)
+    trends.push_back({{"method", t.method.empty() ? Ordered(nullptr) : Ordered(t.method)},
+                      {"slope", or_null(t.trend.slope)},
+                      {"strata", t.trend.strata},
+                      {"test", test_json(t.trend.test)},
+                      {"why", why_json(t.trend.why)}});
+  for (std::size_t i = 0; i < drift.by_worker.groups.size(); ++i)
+    workers.push_back({{"worker", drift.workers[i]},
+                       {"runs", drift.by_worker.groups[i].runs},
+                       {"successes", drift.by_worker.groups[i].successes},
+                       {"expected", drift.by_worker.groups[i].expected}});
+  return {{"runs", drift.runs},
+          {"first_start_ms", drift.first_ms},
+          {"last_start_ms", drift.last_ms},
+          {"trends", std::move(trends)},
+          {"workers", std::move(workers)},
+          {"by_worker", test_json(drift.by_worker.test)},
+          {"strata", drift.by_worker.strata},
+          {"why", why_json(drift.by_worker.why)}};
+}
+
+}  // namespace aggregate
+
+namespace {
+
+// Amounts are millionths: what is less than half of one is no difference.
+constexpr double kNoPrice = 5e-7;
+
+// Four digits, and no more than a millionth: "0.0126", "12.40".
+std::string amount(double dollars) {
+  const double size = std::fabs(dollars);
+  const int digits = size < 0.0001 ? 6 : size < 1 ? 4 : 2;
+  return fmt::format("{:.{}f}", dollars, digits);
+}
+
+std::string between(const std::optional<Interval>& interval) {
+  return interval ? fmt::format(" [{}, {}]", amount(interval->low), amount(interval->high)) : "";
+}
+
+std::string per_success(const CostPerSuccess& ratio, const std::string& unit) {
+  const Estimate& e = ratio.estimate;
+  std::string out = fmt::format("one more solved task costs {} {}", amount(*e.value), unit);
+  if (e.interval) return out + between(e.interval);
+  return out + " (no interval: it may be that nothing more is solved)";
+}
+
+// "a run of a costs 0.0126 USD more than one of b [0.0090, 0.0162], x3.17 [2.40, 4.20]".
+std::string price_words(const PriceContrast& c, const std::string& unit, bool is_equal) {
+  const std::string a = printable(c.a), b = printable(c.b);
+  if (is_equal) return fmt::format("a run of {} costs as much as one of {}", a, b);
+  const double cost = *c.difference.cost.value;
+  Estimate size = c.difference.cost;  // as a positive amount
+  if (cost < 0 && size.interval)
+    size.interval = Interval{-size.interval->high, -size.interval->low};
+  std::string out =
+      fmt::format("a run of {} costs {} {} {} than one of {}{}", a, amount(std::fabs(cost)), unit,
+                  cost < 0 ? "less" : "more", b, between(size.interval));
+  if (!c.ratio.value) return out;
+  out += fmt::format(", x{:.2f}", *c.ratio.value);
+  if (c.ratio.interval)
+    out += fmt::format(" [{:.2f}, {:.2f}]", c.ratio.interval->low, c.ratio.interval->high);
+  return out;
+}
+
+}  // namespace
+
+PriceContrast price_contrast(const std::string& a, const std::string& b,
+                             std::span<const PricedTask> of_a, std::span<const PricedTask> of_b,
+                             double alpha) {
+  PROCTOR_ASSERT(of_a.size() == of_b.size());
+  PriceContrast out;
+  out.a = a;
+  out.b = b;
+  std::vector<CostPair> pairs, exchanged;
+  std::vector<CostOfTask> prices;
+  for (std::size_t i = 0; i < of_a.size(); ++i) {
+    if (!of_a[i].counts || !of_b[i].counts) continue;
+    const CostOfTask mine{of_a[i].cost_of_run, of_a[i].rate};
+    const CostOfTask theirs{of_b[i].cost_of_run, of_b[i].rate};
+    pairs.push_back({mine, theirs});
+    exchanged.push_back({theirs, mine});
+    prices.push_back({of_a[i].cost_of_run, of_b[i].cost_of_run});
+  }
+  out.tasks = pairs.size();
+  if (pairs.empty()) return out;
+  out.difference = incremental_cost(pairs, alpha);
+  out.other_way = incremental_cost(exchanged, alpha).ratio;
+  out.ratio = cost_per_success(prices, alpha).estimate;
+  return out;
+}
+
+std::string words(const PriceContrast& c, const std::string& unit) {
+  const double cost = c.difference.cost.value.value_or(0);
+  const double success = c.difference.success.value.value_or(0);
+  const bool is_equal = std::fabs(cost) < kNoPrice;
+  const std::string a = printable(c.a), b = printable(c.b);
+  std::string out = price_words(c, unit, is_equal);
+  if (success == 0) return out + "; they solve as much";
+  Estimate more = c.difference.success;  // of who solves more
+  if (success < 0 && more.interval)
+    more.interval = Interval{-more.interval->high, -more.interval->low};
+  out +=
+      fmt::format("; {} solves {:.1f} points more", 0 < success ? a : b, std::fabs(success) * 100);
+  if (more.interval) out += " " + aggregate::points_between(*more.interval);
+  if (is_equal) return out;
+  if (c.difference.ratio.estimate.value) return out + ": " + per_success(c.difference.ratio, unit);
+  if (c.other_way.estimate.value) return out + ": " + per_success(c.other_way, unit);
+  return out + ", and costs less";
+}
+
+void append_price_contrasts(std::string& out, const std::vector<PriceContrast>& contrasts,
+                            const CampaignReport& report) {
+  if (contrasts.empty()) return;
+  out += fmt::format(
+      "\nWhat the difference costs (exploratory; over tasks that both have, {} intervals of each "
+      "by "
+      "itself)\n\n",
+      aggregate::confidence(report.alpha));
+  for (const PriceContrast& c : contrasts)
+    aggregate::append_wrapped(
+        out, "  * ", fmt::format("{} ({})", words(c, report.unit), counted(c.tasks, "task")));
+}
+
+namespace aggregate {
+
+Ordered price_contrasts_json(const std::vector<PriceContrast>& contrasts) {
+  Ordered out = Ordered::array();
+  for (const PriceContrast& c : contrasts) {
+    Ordered one = {{"a", c.a},
+                   {"b", c.b},
+                   {"tasks", c.tasks},
+                   {"cost", estimate_json(c.difference.cost)},
+                   {"cost_ratio", estimate_json(c.ratio)},
+                   {"success", estimate_json(c.difference.success)},
+                   {"cost_of_one_more", estimate_json(c.difference.ratio.estimate)},
+                   {"cost_of_one_more_by_b", estimate_json(c.other_way.estimate)}};
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+}  // namespace aggregate
+
 namespace {
 
 // Of many tasks fewer draws say as much, unless the plan has a number of its own.

@@ -1,18 +1,76 @@
 #pragma once
-// What a written report has beyond the tables that `status` shows too: the sets behind its numbers,
-// and what each method costs.  Takes longer than counting.  Pure.
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "common/stats/amounts.h"
 #include "common/stats/cost_effectiveness.h"
-#include "coordinator/aggregate/drift.h"
-#include "coordinator/aggregate/price_contrasts.h"
+#include "common/stats/heterogeneity.h"
 #include "coordinator/aggregate/report.h"
 #include "coordinator/aggregate/run_sets.h"
 
 namespace proctor {
+
+// Did success drift while the campaign ran, or depend on which worker had a run?  Within each task
+// and method, over scorable runs; exploratory.  Pure.
+struct CampaignReport;
+
+struct MethodTrend {
+  std::string method;  // empty: all methods together
+  Trend trend;         // its slope is per campaign, from the first start to the last
+};
+
+struct Drift {
+  std::uint64_t runs = 0;                  // scorable ones whose start is known
+  std::int64_t first_ms = 0, last_ms = 0;  // of these
+  std::vector<MethodTrend> trends;         // of all, then by method
+  std::vector<std::string> workers;        // that had one, by name
+  // Groups in the order of `workers`.  Empty where there are more than kMostGroups.
+  Association by_worker;
+};
+Drift drift_of(const CampaignReport& report);
+
+// "success changed by -0.4 points from the first start to the last (p 0.9444)", or why nothing is
+// known of it; and the same of workers.
+std::string trend_sentence(const Trend& trend);
+std::string worker_sentence(const Drift& drift);
+void append_drift(std::string& out, const Drift& drift);
+
+// Which of two methods is the dearer one, by how much, and what one more solved task costs: paired
+// over the tasks that both have (REPORT S23).  Beside the comparisons of the plan, of which none is
+// of prices, so each is exploratory and adjusted for nothing.  Pure.
+
+// Amounts are dollars (or the unit of the price table).
+struct PriceContrast {
+  std::string a, b;
+  std::size_t tasks = 0;  // with an ended and a scorable run of both
+  // Of an ended run with all its attempts, and of the success rate: a less b, means over tasks.
+  // And what one more solved task costs where a costs more and solves more.
+  IncrementalCost difference;
+  // The same of b less a: where b costs more and solves more.
+  CostPerSuccess other_way;
+  // Mean price of a run, a over b, with Fieller's interval; no value where b's is 0.
+  Estimate ratio;
+};
+
+// One task under one method, of its ended and of its scorable runs.
+struct PricedTask {
+  double cost_of_run = 0, rate = 0;
+  bool counts = false;
+};
+
+PriceContrast price_contrast(const std::string& a, const std::string& b,
+                             std::span<const PricedTask> of_a, std::span<const PricedTask> of_b,
+                             double alpha);
+// "a run of a costs 0.0126 USD more than one of b [0.0090, 0.0162], x3.17 [2.40, 4.20]; a
+// solves 22.5 points more [+10.1, +34.9]: one more solved task costs 0.0560 USD [0.0301, 0.2102]".
+std::string words(const PriceContrast& contrast, const std::string& unit);
+void append_price_contrasts(std::string& out, const std::vector<PriceContrast>& contrasts,
+                            const CampaignReport& report);
+
+// What a written report has beyond the tables that `status` shows too: the sets behind its numbers,
+// and what each method costs.  Takes longer than counting.  Pure.
 
 // One method over all tasks.  Amounts are dollars (or the unit of the price table).
 struct MethodPrice {

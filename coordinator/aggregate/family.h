@@ -1,7 +1,8 @@
 #pragma once
-// The comparisons of a plan as one family: p values that are adjusted together and intervals that
-// hold together, as the plan says.  Private to the room.
+#include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -9,6 +10,31 @@
 #include "coordinator/aggregate/analysis.h"
 
 namespace proctor::aggregate {
+
+// Shares of tasks as whole numbers of one unit.  Private to the room.
+
+// Exact while the numbers of runs have a small common multiple, and to 2^-30 beyond.
+class Lattice {
+ public:
+  void add(std::uint64_t runs) {
+    if (runs != 0 && unit_ <= kExact) unit_ = std::lcm(unit_, runs);
+  }
+  bool is_exact() const { return unit_ <= kExact; }
+  std::int64_t unit() const { return is_exact() ? static_cast<std::int64_t>(unit_) : kFine; }
+  std::int64_t of(std::uint64_t part, std::uint64_t runs) const {
+    if (is_exact()) return static_cast<std::int64_t>(unit_ / runs * part);
+    return std::llround(static_cast<double>(part) / static_cast<double>(runs) *
+                        static_cast<double>(kFine));
+  }
+
+ private:
+  static constexpr std::uint64_t kExact = (std::uint64_t{1} << 15U) - 1;
+  static constexpr std::int64_t kFine = std::int64_t{1} << 30U;
+  std::uint64_t unit_ = 1;
+};
+
+// The comparisons of a plan as one family: p values that are adjusted together and intervals that
+// hold together, as the plan says.  Private to the room.
 
 // The two columns of a contrast, tasks in the same order; they outlive what is made of them.
 struct Sides {
@@ -68,5 +94,12 @@ MaxT joint_intervals(std::span<const Sides> sides, std::span<const Estimate> est
 // What the plan's rule comes to for these contrasts, in whose order `sides` are.
 Adjustment adjustment_for(std::span<const Contrast> contrasts, std::size_t tasks,
                           const AnalysisPlan& plan);
+
+// How many outcomes that nobody knows would turn a verdict.  Private to the room.
+
+// Of contrast `at` of the family; what is known of the others stays as it is.  Requires: columns of
+// equal length; `verdict` is what they show at the family's adjustment.
+Tipping tipping_of(const Sides& sides, const AnalysisPlan& plan, const Family& family,
+                   std::size_t at, ContrastVerdict verdict);
 
 }  // namespace proctor::aggregate

@@ -1,12 +1,24 @@
 #pragma once
-// How the renderers write numbers and names: of this room, and of coordinator/page.
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "coordinator/aggregate/report.h"
 
 namespace proctor::aggregate {
+
+// The little of SVG that the pictures of this room and of coordinator/forms are made of.
+
+// Printable, cut, and safe inside an element or an attribute.
+std::string escaped(std::string_view text, std::size_t bytes_max);
+std::string svg_head(int width, int height);
+// `content` is escaped already.
+std::string text(int x, int y, std::string_view style, std::string_view content);
+std::string line(int x1, int y1, int x2, int y2, std::string_view style);
+
+// How the renderers write numbers and names: of this room, and of coordinator/page.
 
 // Words in lines of at most 100 columns, the first after `first`, the others after as many spaces;
 // four more after a `first` of spaces alone, so that no agent's words look like an entry.
@@ -44,5 +56,59 @@ std::size_t display_width(std::string_view text);
 
 // a * b / c, rounded down, in 128 bits; at most 2^63 - 1.  Requires: none is negative, 0 < c.
 std::int64_t scaled(std::int64_t a, std::int64_t b, std::int64_t c);
+
+// Tables of the reports on a terminal.  Private to the room.
+
+// Cells by column: the first are names and stand left, numbers stand right.
+class Table {
+ public:
+  enum class Rule { kNone, kUnderHeader };
+  explicit Table(std::vector<std::string> header, std::size_t names = 2,
+                 Rule rule = Rule::kUnderHeader)
+      : names_(names), rule_(rule) {
+    add(std::move(header));
+  }
+  void add(std::vector<std::string> cells) {
+    widths_.resize(std::max(widths_.size(), cells.size()));
+    for (std::size_t i = 0; i < cells.size(); ++i)
+      widths_[i] = std::max(widths_[i], display_width(cells[i]));
+    lines_.push_back(std::move(cells));
+  }
+  // Rows of one stratum stand together: another name leaves a blank line before the next row.
+  void group(const std::string& name) {
+    if (1 < lines_.size() && name != group_) gaps_.push_back(lines_.size());
+    group_ = name;
+  }
+  void append_to(std::string& out) const {
+    for (std::size_t n = 0; n < lines_.size(); ++n) {
+      if (std::ranges::binary_search(gaps_, n)) out += "\n";
+      append_line(out, lines_[n]);
+      if (n == 0 && rule_ == Rule::kUnderHeader) append_rule(out);
+    }
+  }
+
+ private:
+  void append_line(std::string& out, const std::vector<std::string>& cells) const {
+    std::string line;
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      const std::string padding(widths_[i] - display_width(cells[i]), ' ');
+      line += i < names_ ? cells[i] + padding : padding + cells[i];
+      line += "  ";
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += line + "\n";
+  }
+  void append_rule(std::string& out) const {
+    std::size_t width = 0;
+    for (const std::size_t w : widths_) width += w + 2;
+    out += std::string(width - 2, '-') + "\n";
+  }
+  std::size_t names_;
+  Rule rule_;
+  std::vector<std::vector<std::string>> lines_;
+  std::vector<std::size_t> widths_;
+  std::vector<std::size_t> gaps_;  // ascending: lines with a blank one before them
+  std::string group_;
+};
 
 }  // namespace proctor::aggregate

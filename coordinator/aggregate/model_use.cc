@@ -4,9 +4,8 @@
 
 #include "common/base/text.h"
 #include "coordinator/aggregate/format.h"
-#include "coordinator/aggregate/model_use_json.h"
+#include "coordinator/aggregate/ordered_json.h"
 #include "coordinator/aggregate/report.h"
-#include "coordinator/aggregate/text_table.h"
 
 namespace proctor {
 namespace {

@@ -1,12 +1,15 @@
 #pragma once
 // JSON of the room's exports: members in the order of the tables, money with its micro-units exact.
 // Private to the room.
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/base/json.h"
 #include "common/base/money.h"
 #include "common/stats/interval.h"
+#include "coordinator/aggregate/model_use.h"
 
 namespace proctor::aggregate {
 
@@ -28,5 +31,31 @@ inline Ordered money_json(MicroUsd amount) {
 inline Ordered money_or_null(const std::optional<MicroUsd>& amount) {
   return amount ? money_json(*amount) : Ordered(nullptr);
 }
+
+// The same as an object of the exports.  Private to the room.
+Ordered model_use_json(const ModelUse& use);
+
+}  // namespace proctor::aggregate
+
+namespace proctor {
+
+// The comparisons of a report for programs.  Private to the room.
+struct Analysis;
+struct Contrast;
+struct Drift;
+struct PriceContrast;
+struct ReportDetails;
+enum class JsonForm : std::uint8_t;
+
+}  // namespace proctor
+
+namespace proctor::aggregate {
+
+Ordered analysis_json(const Analysis& analysis);
+Ordered contrast_json(const Contrast& contrast);
+Ordered estimate_json(const Estimate& estimate);
+Ordered details_json(const ReportDetails& details, JsonForm form);
+Ordered drift_json(const Drift& drift);
+Ordered price_contrasts_json(const std::vector<PriceContrast>& contrasts);
 
 }  // namespace proctor::aggregate

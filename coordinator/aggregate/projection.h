@@ -1,11 +1,4 @@
 #pragma once
-// What a campaign is expected to cost, what it can cost at most, and how many runs its money admits
-// at once, for every envelope, before anything ran (R109, R156, R161, R162).  From the plan, the
-// envelopes, the price table and pilot_cost_model_inputs.json.  A projection is never added to what
-// was observed: comparison() sets the two side by side.
-// Pure: no I/O, no clock.  Amounts are exact in 128 bits, in 1e-18 USD, and every amount that is
-// shown was rounded up once, from its exact sum; so the parts may show a few millionths more than
-// their total.
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -14,11 +7,37 @@
 
 #include "common/base/money.h"
 #include "common/contract/cost_inputs.h"
-#include "coordinator/aggregate/comparison.h"
 #include "coordinator/aggregate/money.h"
 
 namespace proctor {
 
+// Projection beside what was observed, for the report (R109): two columns that are never added.
+// Made by comparison() of projection.h.  Plain data.
+struct ComparisonRow {
+  std::string by;     // "total", "category", "envelope"
+  std::string name;   // "all", "model", "task:json-lib"
+  MicroUsd expected;  // of the whole plan
+  MicroUsd of_paid;   // of the runs that were paid for at least once
+  MicroUsd actual;    // metered and booked; of an envelope: charged
+  // actual / of_paid in thousandths, rounded to the nearest; nothing where nothing was expected.
+  std::optional<std::int64_t> ratio_thousandths;
+};
+
+struct Comparison {
+  bool registered = false;  // the inputs were, before the first run
+  bool abstract = false;    // in units of the built-in prices, not dollars
+  std::string inputs;       // digest of the inputs, short
+  std::uint64_t runs = 0, paid = 0;
+  std::vector<ComparisonRow> rows;
+};
+
+// What a campaign is expected to cost, what it can cost at most, and how many runs its money admits
+// at once, for every envelope, before anything ran (R109, R156, R161, R162).  From the plan, the
+// envelopes, the price table and pilot_cost_model_inputs.json.  A projection is never added to what
+// was observed: comparison() sets the two side by side.
+// Pure: no I/O, no clock.  Amounts are exact in 128 bits, in 1e-18 USD, and every amount that is
+// shown was rounded up once, from its exact sum; so the parts may show a few millionths more than
+// their total.
 struct ProjectionInput {
   struct Scope {
     std::string name;  // "global", "stage:NAME", "task:ID", ...

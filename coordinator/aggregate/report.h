@@ -22,8 +22,8 @@
 #include "common/score/outcome.h"
 #include "common/stats/clustered.h"
 #include "common/stats/interval.h"
-#include "coordinator/aggregate/comparison.h"
 #include "coordinator/aggregate/model_use.h"
+#include "coordinator/aggregate/projection.h"
 
 namespace proctor {
 

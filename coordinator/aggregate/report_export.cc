@@ -6,10 +6,9 @@
 #include "common/base/limits.h"
 #include "common/base/text.h"
 #include "coordinator/aggregate/analysis.h"
-#include "coordinator/aggregate/analysis_json.h"
 #include "coordinator/aggregate/details.h"
 #include "coordinator/aggregate/format.h"
-#include "coordinator/aggregate/model_use_json.h"
+#include "coordinator/aggregate/ordered_json.h"
 #include "coordinator/aggregate/report.h"
 
 namespace proctor {

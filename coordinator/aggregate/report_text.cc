@@ -1,18 +1,248 @@
-// The report on a terminal.
 #include <algorithm>
+#include <map>
 
 #include "common/base/text.h"
 #include "coordinator/aggregate/analysis.h"
 #include "coordinator/aggregate/details.h"
-#include "coordinator/aggregate/end_causes.h"
 #include "coordinator/aggregate/format.h"
+#include "coordinator/aggregate/ordered_json.h"
 #include "coordinator/aggregate/report.h"
-#include "coordinator/aggregate/text_table.h"
+#include "coordinator/aggregate/warnings.h"
 
 namespace proctor {
+
+// The cost tables of the report on a terminal.
+
 namespace {
 
 using namespace aggregate;
+
+std::string usd_or_dash(const std::optional<MicroUsd>& amount) {
+  return amount ? format_usd(*amount) : "-";
+}
+
+// "37.2 %" of the reserved; by integers.
+std::string used(const CostRow& r) {
+  if (r.asked <= MicroUsd::zero()) return "-";
+  const MicroUsd charged = r.cost.total() - r.overrun - r.reviewed;
+  const std::int64_t n = scaled(charged.micros(), 1000, r.asked.micros());
+  return std::to_string(n / 10) + "." + std::to_string(n % 10) + " %";
+}
+
+}  // namespace
+
+void append_cost_tables(std::string& out, const CampaignReport& report) {
+  out += "\nWhere the money went (" + report.unit + "; one run with all its attempts)\n\n";
+  const bool told = shows_self_reported(report);
+  std::vector<std::string> header = {"by",   "group",       "runs",     "total", "median", "90 %",
+                                     "most", "per success", "reserved", "used",  "wasted"};
+  if (told) header.emplace_back("self_reported");
+  Table spread(std::move(header));
+  for (const CostRow& r : report.costs) {
+    if (r.by == "stratum" && is_only_level(report, r.name.substr(0, r.name.find('=')))) continue;
+    spread.group(r.by);
+    std::vector<std::string> cells = {r.by,
+                                      printable(r.name),
+                                      std::to_string(r.runs),
+                                      format_usd(r.cost.total()),
+                                      usd_or_dash(r.median),
+                                      usd_or_dash(r.p90),
+                                      usd_or_dash(r.most),
+                                      usd_or_dash(r.per_success),
+                                      format_usd(r.asked),
+                                      used(r),
+                                      format_usd(r.wasted)};
+    if (told) cells.push_back(format_usd(r.self_reported.usd));
+    spread.add(std::move(cells));
+  }
+  spread.append_to(out);
+  const CostRow& all = report.costs.front();
+  out += "\n  By category: model " + format_usd(all.cost.model) + ", execution " +
+         format_usd(all.cost.execution) + ", human " + format_usd(all.cost.human) + ", overhead " +
+         format_usd(all.cost.overhead) + ".\n";
+  if (all.self_reported.any())
+    out += "  self_reported (the agents' word alone): " + format_usd(all.self_reported.usd) + " " +
+           report.unit + " in " + counted(all.self_reported.calls, "call") + " and " +
+           counted(all.self_reported.tokens, "token") + ".\n";
+  if (0 < all.reviews)
+    out += "  Reviews (human): " + format_usd(all.reviewed) + " " + report.unit + " in " +
+           counted(all.reviews, "booking") + ".\n";
+  out += "  Wasted by infrastructure: " + format_usd(all.wasted) + " " + report.unit + " in " +
+         counted(all.wasted_attempts, "attempt") + ".\n";
+  if (MicroUsd::zero() < all.overrun)
+    out += "  Metered above what was reserved, charged to no envelope: " + format_usd(all.overrun) +
+           " " + report.unit + ".\n";
+}
+
+// The tables of the report by task, on a terminal.
+
+namespace {
+
+constexpr std::size_t kTasksShown = 200;
+
+struct Tally {
+  std::uint64_t planned = 0, success = 0, failure = 0, acceptance_error = 0, invalid = 0;
+  MicroUsd cost, self_reported;
+  std::uint64_t scorable() const { return success + failure + acceptance_error; }
+};
+
+void add_outcome(Tally& tally, RunOutcome outcome) {
+  tally.success += outcome == RunOutcome::kSuccess ? 1 : 0;
+  tally.failure += outcome == RunOutcome::kFailure ? 1 : 0;
+  tally.acceptance_error += outcome == RunOutcome::kAcceptanceError ? 1 : 0;
+  tally.invalid += outcome == RunOutcome::kInvalid ? 1 : 0;
+}
+
+// "2/3": of scorable runs, those that succeeded.
+std::string part(const Tally& tally) {
+  if (tally.scorable() == 0) return "-";
+  return std::to_string(tally.success) + "/" + std::to_string(tally.scorable());
+}
+
+void and_more(std::string& out, std::size_t all, std::size_t most) {
+  if (most < all) out += "  and " + std::to_string(all - most) + " more tasks: runs.csv has all\n";
+}
+
+// What was counted of removed tasks before they left: their money is spent, their outcomes are in
+// no rate.
+void removed(std::string& out, const CampaignReport& report) {
+  std::map<std::pair<std::string, std::string>, Tally> tallies;
+  for (const RunRecord& run : report.runs) {
+    if (!run.ended_before_removal) continue;
+    Tally& tally = tallies[{run.task, run.method}];
+    add_outcome(tally, run.outcome);
+    tally.cost = tally.cost + run.cost.total();
+  }
+  if (tallies.empty()) return;
+  Table table({"task", "method", "success", "failure", "acceptance error", "invalid", "total"});
+  for (const auto& [names, t] : tallies)
+    table.add({printable(names.first), printable(names.second), std::to_string(t.success),
+               std::to_string(t.failure), std::to_string(t.acceptance_error),
+               std::to_string(t.invalid), format_usd(t.cost)});
+  out += "\nEnded runs of removed tasks (in no rate; their cost is in the totals)\n\n";
+  table.append_to(out);
+}
+
+}  // namespace
+
+void append_task_matrix(std::string& out, const CampaignReport& report, std::size_t most) {
+  std::map<std::string, std::map<std::string, Tally>> tasks;
+  for (const RunRecord& run : report.runs) {
+    if (run.state == RunRecord::State::kRemoved) continue;
+    Tally& tally = tasks[run.task][run.method];
+    if (run.state == RunRecord::State::kEnded) add_outcome(tally, run.outcome);
+  }
+  if (tasks.empty()) return;
+  const std::vector<MethodRate>& rates = report.analysis->rates;
+  std::vector<std::string> header{"task"},
+      all{"all, " + std::string(over_words(report.analysis->plan))};
+  for (const MethodRate& r : rates) {
+    header.push_back(printable(r.method));
+    all.push_back(r.rate.value ? percent(*r.rate.value) + " %" : "-");
+  }
+  Table matrix(std::move(header), 1);
+  std::size_t n = 0;
+  for (auto& [name, cells] : tasks) {
+    if (most < ++n) break;
+    std::vector<std::string> row{printable(name)};
+    for (const MethodRate& r : rates) row.push_back(part(cells[r.method]));
+    matrix.add(std::move(row));
+  }
+  matrix.group("all");
+  matrix.add(std::move(all));
+  out += "\nTasks by methods (success of scorable runs)\n\n";
+  matrix.append_to(out);
+  and_more(out, tasks.size(), most);
+}
+
+void append_task_tables(std::string& out, const CampaignReport& report) {
+  std::map<std::string, Tally> tasks;
+  for (const RunRecord& run : report.runs) {
+    if (run.state == RunRecord::State::kRemoved) continue;
+    Tally& task = tasks[run.task];
+    ++task.planned;
+    task.cost = task.cost + run.cost.total();
+    task.self_reported = task.self_reported + run.self_reported.usd;
+    if (run.state == RunRecord::State::kEnded) add_outcome(task, run.outcome);
+  }
+  if (!tasks.empty()) {
+    const bool told = shows_self_reported(report);
+    std::vector<std::string> columns = {"task",    "planned",          "scorable", "success",
+                                        "failure", "acceptance error", "invalid",  "total"};
+    if (told) columns.emplace_back("self_reported");
+    Table table(std::move(columns), 1);
+    std::size_t n = 0;
+    for (const auto& [name, t] : tasks) {
+      if (kTasksShown < ++n) break;
+      std::vector<std::string> line = {
+          printable(name),           std::to_string(t.planned), std::to_string(t.scorable()),
+          std::to_string(t.success), std::to_string(t.failure), std::to_string(t.acceptance_error),
+          std::to_string(t.invalid), format_usd(t.cost)};
+      if (told) line.push_back(format_usd(t.self_reported));
+      table.add(std::move(line));
+    }
+    out += "\nTasks (number of runs; cost in " + report.unit + ")\n\n";
+    table.append_to(out);
+    and_more(out, tasks.size(), kTasksShown);
+    append_task_matrix(out, report, kTasksShown);
+  }
+  removed(out, report);
+}
+
+// How far a campaign is, by method and stratum.
+
+namespace {
+
+std::uint64_t running(const CampaignReport& report, const ReportRow& row) {
+  return static_cast<std::uint64_t>(std::ranges::count_if(row.runs, [&](std::uint32_t position) {
+    return report.runs[position].state == RunRecord::State::kRunning;
+  }));
+}
+
+}  // namespace
+
+std::string render_progress_text(const CampaignReport& report) {
+  Table table({"method", "stratum", "planned", "done", "running", "parked", "success", "satisfied",
+               "failure", "acceptance error", "invalid"});
+  const auto number = [](std::uint64_t n) { return std::to_string(n); };
+  for (const ReportRow& r : report.rows) {
+    if (is_only_level(report, r.key)) continue;
+    table.group(row_group(r));
+    table.add({printable(r.method), stratum_name(r), number(r.planned), number(r.ended()),
+               number(running(report, r)), number(r.parked), number(r.success), number(r.satisfied),
+               number(r.failure), number(r.acceptance_error), number(r.invalid)});
+  }
+  std::string out;
+  table.append_to(out);
+  constexpr std::size_t kMethodBytes = 600;
+  for (const std::string& method : unmetered_methods(report))
+    out += "\n" + printable(method, kMethodBytes) + "\n";
+  append_broken_tasks(out, report);
+  append_end_causes(out, report);
+  return out;
+}
+
+std::string render_progress_json(const CampaignReport& report) {
+  Ordered out = Ordered::array();
+  for (const ReportRow& r : report.rows)
+    out.push_back({{"method", r.method},
+                   {"stratum", r.key.empty() ? Ordered(nullptr) : Ordered(r.key)},
+                   {"value", r.key.empty() ? Ordered(nullptr) : Ordered(r.value)},
+                   {"planned", r.planned},
+                   {"running", running(report, r)},
+                   {"parked", r.parked},
+                   {"success", r.success},
+                   {"satisfied", r.satisfied},
+                   {"failure", r.failure},
+                   {"acceptance_error", r.acceptance_error},
+                   {"invalid", r.invalid},
+                   {"unmetered", r.unmetered()}});
+  return dumped(out);
+}
+
+// The report on a terminal.
+
+namespace {
 
 constexpr std::size_t kParkedShown = 20, kReasonBytes = 2'000;
 
@@ -320,6 +550,93 @@ std::string with_words(std::string out, Words words) {
 
 std::string render_text(const CampaignReport& report, Words words) {
   return with_words(render_tables(report), words);
+}
+
+// The picture: one line per row of the table, a bar for the success rate and a whisker for its
+// interval, groups by stratum.  Plain SVG 1.1, no script, no font file, readable without colour.
+
+namespace {
+
+constexpr int kLeft = 16;
+constexpr int kBarsAt = 300;  // where 0 % is
+constexpr int kScale = 400;   // pixels of 100 %
+constexpr int kTextAt = kBarsAt + kScale + 16;
+constexpr int kWidth = kTextAt + 220;
+constexpr int kLine = 22;
+constexpr int kTop = 86;
+constexpr std::size_t kLabelBytes = 36;
+constexpr std::size_t kRowsMax = 500;  // more is no picture any more; the table has them all
+
+int pixel(double rate) {
+  return kBarsAt + static_cast<int>(rate * kScale + 0.5);
+}
+
+void append_row(std::string& out, const ReportRow& row, int y) {
+  const int middle = y - 5;
+  const char* style = row.is_control ? "quiet" : "number";
+  out += text(kLeft + 16, y, row.is_control ? style : "label", escaped(row.method, kLabelBytes));
+  const auto& share = row.success_rate;
+  if (!share.rate) {
+    out += text(kBarsAt + 6, y, "quiet", "no scorable run");
+    return;
+  }
+  out += text(kTextAt, y, style,
+              percent_with_interval(share.rate, share.interval) + "  " + std::to_string(share.x) +
+                  "/" + std::to_string(share.n));
+  if (row.is_control) return;  // context: it has no bar
+  out += "<rect x=\"" + std::to_string(kBarsAt) + "\" y=\"" + std::to_string(middle - 7) +
+         "\" width=\"" + std::to_string(pixel(*share.rate) - kBarsAt) +
+         "\" height=\"14\" class=\"bar\"/>\n";
+  if (share.interval) {
+    const int low = pixel(share.interval->low), high = pixel(share.interval->high);
+    out += line(low, middle, high, middle, "whisker");
+    out += line(low, middle - 5, low, middle + 5, "whisker");
+    out += line(high, middle - 5, high, middle + 5, "whisker");
+  }
+}
+
+}  // namespace
+
+std::string render_svg(const CampaignReport& report) {
+  std::string body;
+  int y = kTop;
+  std::string group = "\n";  // no stratum has this name
+  const std::size_t shown = std::min(report.rows.size(), kRowsMax);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const ReportRow& row = report.rows[i];
+    const std::string name = row.key.empty() ? "all tasks" : stratum_name(row);
+    if (name != group) {
+      if (i != 0) y += 10;
+      body += text(kLeft, y, "group", escaped(name, kLabelBytes));
+      y += kLine;
+      group = name;
+    }
+    append_row(body, row, y);
+    y += kLine;
+  }
+  if (shown < report.rows.size()) {
+    body += text(kLeft, y, "quiet",
+                 std::to_string(report.rows.size() - shown) + " more rows: see the table");
+    y += kLine;
+  }
+  std::string grid;
+  for (int p = 0; p <= 100; p += 25) {
+    const int x = kBarsAt + kScale * p / 100;
+    grid += line(x, kTop - 20, x, y - 10, "grid");
+    grid += text(x - 12, kTop - 26, "quiet", std::to_string(p) + " %");
+  }
+  std::string out = svg_head(kWidth, y + 24);
+  out += "<title>Success rates of campaign " + escaped(report.campaign, 200) + "</title>\n";
+  out +=
+      "<style>text{font:13px sans-serif;fill:#1b1f24}.title{font-size:16px;font-weight:bold}"
+      ".group{font-weight:bold}.quiet{fill:#57606a;font-size:12px}.number{font-size:12px}"
+      ".bar{fill:#7aa6d8}.whisker{stroke:#1b1f24;stroke-width:1.5}.grid{stroke:#d0d7de}</style>\n";
+  out += "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n";
+  out += text(kLeft, 26, "title", "Success rate over scorable runs");
+  out += text(kLeft, 44, "quiet",
+              escaped(report.campaign, 120) + "; lines are " + confidence(report.alpha) +
+                  " Wilson intervals; numbers are success/scorable");
+  return out + grid + body + "</svg>\n";
 }
 
 }  // namespace proctor

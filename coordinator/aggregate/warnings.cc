@@ -1,10 +1,14 @@
 #include "coordinator/aggregate/warnings.h"
 
 #include <fmt/format.h>
-
+#include <algorithm>
 #include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
 
 #include "common/base/text.h"
+#include "coordinator/aggregate/format.h"
 
 namespace proctor {
 
@@ -30,6 +34,175 @@ std::vector<std::string> recording_warnings(std::span<const RunRecord> runs) {
           "the recording",
           count.recorded, count.runs, printable(method), count.calls));
   return out;
+}
+
+namespace {
+
+using namespace aggregate;
+using Baseline = RunRecord::Baseline;
+
+constexpr std::size_t kShown = 10, kWhyBytes = 1'000;
+constexpr std::uint64_t kEarlyMs = 2'000;
+
+// Times of day and durations differ between two runs that end for one cause.
+std::string without_times(const std::string& why) {
+  std::string out;
+  for (std::size_t i = 0; i < why.size(); ++i) {
+    const std::size_t end = why.find_first_not_of("0123456789", i);
+    const bool number = end != i && end != std::string::npos && why.compare(end, 3, " ms") == 0;
+    if (number) {
+      out += '#';
+      i = end - 1;
+    } else {
+      out += why[i];
+    }
+  }
+  return out;
+}
+
+bool is_ended(const RunRecord& run) {
+  return run.state == RunRecord::State::kEnded;
+}
+
+void section(std::string& out, const char* title, const std::vector<std::string>& sentences) {
+  if (sentences.empty()) return;
+  out += "\n" + std::string(title) + "\n\n";
+  for (std::size_t i = 0; i < std::min(kShown, sentences.size()); ++i)
+    append_wrapped(out, "  ", printable(sentences[i], kWhyBytes));
+  if (kShown < sentences.size())
+    out += "  and " + std::to_string(sentences.size() - kShown) + " more: see runs.csv\n";
+}
+
+std::string of_runs(std::uint64_t n, std::uint64_t all) {
+  return std::to_string(n) + " of " + counted(all, "run");
+}
+
+}  // namespace
+
+std::vector<EndCause> end_causes(const CampaignReport& report) {
+  std::map<std::tuple<RunOutcome, std::string, std::string>, EndCause> by_cause;
+  for (const RunRecord& run : report.runs) {
+    const bool invalid = run.outcome == RunOutcome::kInvalid;
+    if (!is_ended(run) || (!invalid && run.outcome != RunOutcome::kAcceptanceError)) continue;
+    // What an acceptance error's rationale says is how its agent ended.
+    const std::string why = invalid ? run.rationale : std::string();
+    EndCause& cause = by_cause[{run.outcome, run.method, without_times(why)}];
+    if (cause.runs++ == 0) cause = {run.outcome, run.method, why, run.name, 1};
+  }
+  std::vector<EndCause> out;
+  for (auto& [key, cause] : by_cause) out.push_back(std::move(cause));
+  std::ranges::stable_sort(out,
+                           [](const EndCause& a, const EndCause& b) { return b.runs < a.runs; });
+  return out;
+}
+
+std::string broken_task_word(const RunRecord& run) {
+  if (!is_ended(run)) return "";
+  if (run.baseline == Baseline::kNoop && run.outcome == RunOutcome::kSuccess)
+    return "its checks pass with nothing changed, so they tell no solution from none: add a check "
+           "that fails without the fix";
+  if (run.baseline == Baseline::kReference && run.outcome == RunOutcome::kFailure)
+    return "its checks fail with its own reference patch, so no agent can pass: mend the checks or "
+           "the patch";
+  if (run.baseline == Baseline::kReference && run.outcome == RunOutcome::kAcceptanceError)
+    return "its checks cannot be completed with its own reference patch, so no agent can pass: "
+           "mend the checks";
+  return "";
+}
+
+std::vector<std::string> broken_tasks(std::span<const RunRecord> runs) {
+  struct Seen {
+    std::uint64_t bad = 0, ended = 0;
+    const RunRecord* first = nullptr;
+  };
+  std::map<std::pair<std::string, std::string>, Seen> seen;  // by task and method
+  for (const RunRecord& run : runs) {
+    if (!run.is_control() || !is_ended(run)) continue;
+    Seen& s = seen[{run.task, run.method}];
+    ++s.ended;
+    if (broken_task_word(run).empty()) continue;
+    ++s.bad;
+    if (s.first == nullptr) s.first = &run;
+  }
+  std::vector<std::string> out;
+  for (const auto& [key, s] : seen) {
+    if (s.first == nullptr) continue;
+    out.push_back("task " + key.first + " is broken: " + key.second + " ended with " +
+                  std::string(to_string(s.first->outcome)) + " in " + of_runs(s.bad, s.ended) +
+                  " (" + s.first->name + "): " + broken_task_word(*s.first));
+  }
+  return out;
+}
+
+std::vector<std::string> unsatisfied_methods(const CampaignReport& report) {
+  std::vector<std::string> out;
+  for (const ReportRow& row : report.rows)
+    if (row.key.empty() && row.satisfied < row.success)
+      out.push_back(row.method + ": " + std::to_string(row.success - row.satisfied) + " of " +
+                    std::to_string(row.success) + " successes failed a gate beside their checks");
+  return out;
+}
+
+std::string why_worthless(std::span<const RunRecord> runs) {
+  const auto is_judged = [](const RunRecord& run) {
+    return is_ended(run) &&
+           (run.outcome == RunOutcome::kSuccess || run.outcome == RunOutcome::kFailure);
+  };
+  if (std::ranges::any_of(runs, is_ended) && std::ranges::none_of(runs, is_judged))
+    return "no run came to a verdict, so nothing was measured";
+  const std::vector<std::string> broken = broken_tasks(runs);
+  return broken.empty() ? "" : "a control came out wrong: " + broken.front();
+}
+
+std::vector<EarlyEnd> early_ends(const std::vector<RunRecord>& runs) {
+  std::map<std::string, std::optional<EarlyEnd>> by_method;  // nothing: one of them is not so
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const RunRecord& run = runs[i];
+    if (!is_ended(run) || run.outcome == RunOutcome::kInvalid || run.is_control()) continue;
+    const bool early = run.outcome != RunOutcome::kSuccess && run.agent_exit.value_or(0) != 0 &&
+                       run.agent_ms < kEarlyMs;
+    const auto [it, is_first] =
+        by_method.try_emplace(run.method, EarlyEnd{run.method, 0, run.agent_exit.value_or(0), i});
+    std::optional<EarlyEnd>& all = it->second;
+    if (!early || (all && all->exit_code != *run.agent_exit)) all.reset();
+    if (all) ++all->runs;
+  }
+  std::vector<EarlyEnd> out;
+  for (auto& [method, early] : by_method)
+    if (early) out.push_back(*std::move(early));
+  return out;
+}
+
+std::string early_end_text(const EarlyEnd& early, const std::vector<RunRecord>& runs) {
+  const RunRecord& first = runs[early.first];
+  return of_runs(early.runs, early.runs) + " of " + early.method + " ended within " +
+         std::to_string(kEarlyMs / 1'000) + " s with exit code " + std::to_string(early.exit_code) +
+         ", and none succeeded" +
+         (first.last_words.empty() ? " (" : ": " + first.last_words + " (") + first.name + ")";
+}
+
+void append_early_ends(std::string& out, const CampaignReport& report) {
+  std::vector<std::string> methods;
+  for (const EarlyEnd& early : early_ends(report.runs))
+    methods.push_back(early_end_text(early, report.runs));
+  section(out, "Agents that ended as soon as they had begun (is that what was to be measured?)",
+          methods);
+}
+
+std::string end_cause_text(const EndCause& c, const std::string& why) {
+  return std::to_string(c.runs) + " " + std::string(to_string(c.outcome)) + " of " + c.method +
+         ": " + (why.empty() ? "a check could not be completed" : why) + " (" + c.first + ")";
+}
+
+void append_end_causes(std::string& out, const CampaignReport& report) {
+  std::vector<std::string> causes;
+  for (const EndCause& c : end_causes(report)) causes.push_back(end_cause_text(c, c.why));
+  section(out, "Runs that came to no verdict, by cause (the most frequent first)", causes);
+}
+
+void append_broken_tasks(std::string& out, const CampaignReport& report) {
+  section(out, "Broken tasks (what they say of agents is worth nothing)",
+          broken_tasks(report.runs));
 }
 
 }  // namespace proctor

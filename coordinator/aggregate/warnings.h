@@ -12,4 +12,48 @@ namespace proctor {
 // what they cost, and may not be what a provider would say today.
 std::vector<std::string> recording_warnings(std::span<const RunRecord> runs);
 
+// What a reader of a report has to know before its numbers: why runs came to no verdict, and which
+// tasks cannot tell a solution from none.  Pure.
+
+// Runs that ended invalid or as acceptance errors, of one method and for one cause.
+struct EndCause {
+  RunOutcome outcome = RunOutcome::kInvalid;
+  std::string method;
+  std::string why;    // of the first of them; of an acceptance error empty: its checks say it
+  std::string first;  // that run's name
+  std::uint64_t runs = 0;
+};
+// The most frequent first.
+std::vector<EndCause> end_causes(const CampaignReport& report);
+// "2 invalid of agent: WHY (task/agent/r1)"; `why` may be empty.
+std::string end_cause_text(const EndCause& cause, const std::string& why);
+
+// A sentence for each task whose checks pass with nothing changed, or do not pass with its
+// reference patch.
+std::vector<std::string> broken_tasks(std::span<const RunRecord> runs);
+// Why results are not to be trusted, whatever they are: every run that ended is without a verdict,
+// or a control came out wrong.  Empty: neither is so.
+std::string why_worthless(std::span<const RunRecord> runs);
+// "agent: 2 of 3 successes failed a gate beside their checks", of each method that has such.
+std::vector<std::string> unsatisfied_methods(const CampaignReport& report);
+// Of one run; empty: it does not show that.
+std::string broken_task_word(const RunRecord& run);
+
+// A method all of whose judged runs ended as soon as they had begun, with one exit code that is not
+// 0, and none of which succeeded: an agent that never did anything, in numbers as any other.
+struct EarlyEnd {
+  std::string method;
+  std::uint64_t runs = 0;  // all that were judged
+  int exit_code = 0;
+  std::size_t first = 0;  // position of one of them
+};
+std::vector<EarlyEnd> early_ends(const std::vector<RunRecord>& runs);
+// "4 of 4 runs of py-agent ended within 2 s with exit code 1, and none succeeded: ...".
+std::string early_end_text(const EarlyEnd& early, const std::vector<RunRecord>& runs);
+
+// All as sections of the report; nothing where there is nothing to say.
+void append_end_causes(std::string& out, const CampaignReport& report);
+void append_broken_tasks(std::string& out, const CampaignReport& report);
+void append_early_ends(std::string& out, const CampaignReport& report);
+
 }  // namespace proctor

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "common/base/text.h"
-#include "coordinator/aggregate/text_table.h"
+#include "coordinator/aggregate/format.h"
 
 namespace proctor::cli {
 namespace {

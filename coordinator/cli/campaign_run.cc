@@ -24,7 +24,7 @@
 #include "common/ledger/redis_ledger.h"
 #include "common/trace/model_calls.h"
 #include "common/wire/curve.h"
-#include "coordinator/aggregate/end_causes.h"
+#include "coordinator/aggregate/warnings.h"
 #include "coordinator/cli/campaign_core.h"
 #include "coordinator/cli/check_words.h"
 #include "coordinator/cli/command.h"

@@ -8,7 +8,7 @@
 
 #include "common/base/text.h"
 #include "common/score/outcome.h"
-#include "coordinator/aggregate/end_causes.h"
+#include "coordinator/aggregate/warnings.h"
 #include "coordinator/cli/check_words.h"
 #include "coordinator/cli/parked_advice.h"
 

@@ -1,7 +1,7 @@
 // proctor merge CAMPAIGN CAMPAIGN...
 #include <cstdio>
 
-#include "coordinator/aggregate/campaign_merge.h"
+#include "coordinator/aggregate/campaign_comparison.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/report_files.h"
 

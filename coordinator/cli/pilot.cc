@@ -10,7 +10,7 @@
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "common/contract/cost_model.h"
-#include "coordinator/aggregate/end_causes.h"
+#include "coordinator/aggregate/warnings.h"
 #include "coordinator/cli/campaign_core.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/open_journal.h"

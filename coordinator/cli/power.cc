@@ -8,7 +8,7 @@
 #include "common/base/digest.h"
 #include "common/base/text.h"
 #include "common/plan/plan.h"
-#include "coordinator/aggregate/task_cells.h"
+#include "coordinator/aggregate/analysis.h"
 #include "coordinator/cli/analysis_notes.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/pilot_commands.h"

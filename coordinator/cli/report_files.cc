@@ -8,7 +8,7 @@
 #include "common/score/outcome.h"
 #include "coordinator/aggregate/analysis.h"
 #include "coordinator/aggregate/details.h"
-#include "coordinator/aggregate/end_causes.h"
+#include "coordinator/aggregate/warnings.h"
 #include "coordinator/cli/campaign_core.h"
 #include "coordinator/cli/check_words.h"
 #include "coordinator/cli/model_check.h"

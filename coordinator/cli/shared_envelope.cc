@@ -9,7 +9,7 @@
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "common/contract/cost_model.h"
-#include "coordinator/aggregate/text_table.h"
+#include "coordinator/aggregate/format.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/journal_around.h"
 #include "coordinator/cli/money_files.h"

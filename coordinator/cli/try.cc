@@ -6,7 +6,7 @@
 #include "common/base/text.h"
 #include "common/contract/cost_model.h"
 #include "common/trace/evidence.h"
-#include "coordinator/aggregate/end_causes.h"
+#include "coordinator/aggregate/warnings.h"
 #include "coordinator/cli/campaign_run.h"
 #include "coordinator/cli/check_words.h"
 #include "coordinator/cli/command.h"

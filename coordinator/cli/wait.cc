@@ -7,7 +7,7 @@
 
 #include "common/base/text.h"
 #include "common/contract/fields.h"
-#include "coordinator/aggregate/end_causes.h"
+#include "coordinator/aggregate/warnings.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/pilot_commands.h"
 #include "coordinator/cli/report_files.h"

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "coordinator/aggregate/format.h"
-#include "coordinator/aggregate/svg.h"
 #include "coordinator/forms/forms.h"
 
 namespace proctor {

@@ -4,7 +4,6 @@
 
 #include "common/base/system_clock.h"
 #include "coordinator/aggregate/format.h"
-#include "coordinator/aggregate/svg.h"
 #include "coordinator/forms/forms.h"
 
 namespace proctor {

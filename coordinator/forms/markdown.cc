@@ -6,8 +6,8 @@
 
 #include "common/base/text.h"
 #include "coordinator/aggregate/details.h"
-#include "coordinator/aggregate/end_causes.h"
 #include "coordinator/aggregate/format.h"
+#include "coordinator/aggregate/warnings.h"
 #include "coordinator/forms/forms.h"
 
 namespace proctor {

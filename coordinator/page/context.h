@@ -10,7 +10,6 @@
 #include "coordinator/aggregate/analysis.h"
 #include "coordinator/aggregate/details.h"
 #include "coordinator/aggregate/run_sets.h"
-#include "coordinator/aggregate/task_cells.h"
 #include "coordinator/page/canvas.h"
 #include "coordinator/page/data_table.h"
 #include "coordinator/page/markup.h"

@@ -6,8 +6,8 @@
 
 #include "common/base/text.h"
 #include "common/stats/heterogeneity.h"
-#include "coordinator/aggregate/end_causes.h"
 #include "coordinator/aggregate/format.h"
+#include "coordinator/aggregate/warnings.h"
 #include "coordinator/page/sections.h"
 
 namespace proctor::page {

@@ -1,5 +1,5 @@
 // What may be pooled, what may not, and why.
-#include "coordinator/aggregate/campaign_merge.h"
+#include "coordinator/aggregate/campaign_comparison.h"
 
 #include <doctest/doctest.h>
 

@@ -1,11 +1,10 @@
-#include "coordinator/aggregate/drift.h"
+#include "coordinator/aggregate/details.h"
 
 #include <doctest/doctest.h>
 
 #include <memory>
 
 #include "common/base/json.h"
-#include "coordinator/aggregate/details.h"
 #include "tests/support/json_schema.h"
 #include "tests/support/json_tools.h"
 #include "tests/unit/aggregate/report_fixtures.h"

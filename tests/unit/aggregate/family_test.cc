@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "common/base/json.h"
-#include "coordinator/aggregate/task_cells.h"
+#include "coordinator/aggregate/analysis.h"
 #include "tests/support/json_schema.h"
 #include "tests/unit/aggregate/report_fixtures.h"
 

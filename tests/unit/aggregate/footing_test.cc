@@ -3,7 +3,6 @@
 
 #include "common/base/json.h"
 #include "coordinator/aggregate/analysis.h"
-#include "coordinator/aggregate/task_cells.h"
 #include "tests/support/json_schema.h"
 #include "tests/support/json_tools.h"
 #include "tests/unit/aggregate/report_fixtures.h"

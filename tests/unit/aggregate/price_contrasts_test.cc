@@ -1,5 +1,5 @@
 // What the difference between two methods costs: REPORT S23 per run, and what is said of it.
-#include "coordinator/aggregate/price_contrasts.h"
+#include "coordinator/aggregate/details.h"
 
 #include <doctest/doctest.h>
 

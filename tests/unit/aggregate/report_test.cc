@@ -8,7 +8,7 @@
 #include <set>
 
 #include "coordinator/aggregate/analysis.h"
-#include "coordinator/aggregate/end_causes.h"
+#include "coordinator/aggregate/warnings.h"
 #include "tests/unit/aggregate/report_fixtures.h"
 
 using namespace proctor;

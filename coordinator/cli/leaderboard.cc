@@ -10,7 +10,7 @@
 #include "common/base/text.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/report_files.h"
-#include "coordinator/page/leaderboard_page.h"
+#include "coordinator/page/page.h"
 
 namespace proctor::cli {
 namespace {

@@ -1,5 +1,5 @@
 #pragma once
-// Figures: shapes in, SVG out.  Colours are the sheet's (style.h), so that a dark page and a
+// Figures: shapes in, SVG out.  Colours are the sheet's (page.cc), so that a dark page and a
 // printed one restyle every figure; what a colour says is also said by a letter, a shape or a word.
 // Pure.
 #include <cstdint>

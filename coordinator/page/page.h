@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "coordinator/aggregate/leaderboard.h"
 #include "coordinator/aggregate/money.h"
 #include "coordinator/aggregate/report.h"
 
@@ -35,5 +36,8 @@ struct PageInput {
   const MoneyInput* money = nullptr;  // nothing: nobody has run anything yet
 };
 std::string render_html(const PageInput& input);
+
+// A leaderboard as one file that needs nothing beside it and runs nothing.  Pure.
+std::string render_leaderboard_html(const Leaderboard& board);
 
 }  // namespace proctor

@@ -1,8 +1,13 @@
 // What has to be known before the numbers are used: gates, graders, rules, where it comes from,
 // what is not claimed.
+#include <algorithm>
+#include <map>
+
+#include "coordinator/aggregate/format.h"
 #include "coordinator/page/sections.h"
 
 namespace proctor::page {
+
 Markup gates(Context& c) {
   if (c.report.total.ended() == 0) return element("p", "No run has ended.");
   struct Counts {
@@ -93,6 +98,184 @@ Markup limits_section(Context&) {
         Literal("Public tasks age: a model may have seen them.")})
     items << element("li", note) << line_end();
   return element("ul", items);
+}
+
+// Appendices: words, the other estimand, every task, sets, every run, how to compute it again.
+
+namespace {
+
+constexpr std::size_t kTasks = 2'000, kTaskCells = 6'000, kRunsListed = 5'000, kLinks = 20'000;
+constexpr std::size_t kExamples = 20;
+
+Markup words_list() {
+  Markup items;
+  for (const Definition& d : report_definitions())
+    items << element("dt", element("strong", text(d.word))) << element("dd", text(d.meaning, 1'000))
+          << line_end();
+  return element("dl", items);
+}
+
+Markup over_runs(Context& c) {
+  if (c.report.total.ended() == 0) return {};
+  DataTable table = c.table(
+      "The other estimand: success over runs, with Wilson's interval, which "
+      "takes runs of one task for independent");
+  table.words("method")
+      .numbers("success")
+      .numbers("scorable")
+      .numbers("rate")
+      .numbers("interval (%)");
+  for (const std::uint32_t at : c.methods) {
+    const ReportRow& r = c.report.rows[at];
+    table.row({name_of(r), c.count(at, kClassSuccess, r.success),
+               c.count(at, kClassScorable, r.scorable()), rate(r.success_rate.rate),
+               rate_interval(r.success_rate.interval)});
+  }
+  return table.finish();
+}
+
+Markup tasks_table(Context& c) {
+  if (c.cells.tasks.empty()) return {};
+  std::map<std::string_view, MicroUsd> cost;
+  for (const RunRecord& run : c.report.runs) {
+    MicroUsd& sum = cost[run.task];
+    sum = sum + run.cost.total();
+  }
+  DataTable table = c.table(Markup("Every task: success of scorable runs by method, and cost (") +
+                            text(c.report.unit) + Markup("); filter: task=NAME method=NAME"));
+  table.words("task");
+  for (const std::string& m : c.cells.methods) table.numbers(text(m));
+  table.numbers("cost");
+  const std::size_t most =
+      std::min(kTasks, kTaskCells / std::max<std::size_t>(1, c.cells.methods.size()));
+  const std::size_t shown = std::min(most, c.cells.tasks.size());
+  for (std::size_t i = 0; i < shown; ++i) {
+    std::vector<Markup> cells{text(c.cells.tasks[i])};
+    for (std::size_t m = 0; m < c.cells.methods.size(); ++m) {
+      const TaskCell& cell = c.cells.at(i, m);
+      cells.push_back(
+          cell.scorable == 0 ? none() : number(cell.success) + Markup("/") + number(cell.scorable));
+    }
+    cells.push_back(money_of(cost[c.cells.tasks[i]]));
+    table.row(cells);
+  }
+  Markup out = element("h3", "Tasks") + table.finish();
+  if (shown < c.cells.tasks.size())
+    out << element("p", Markup("and ") + number(c.cells.tasks.size() - shown) +
+                            Markup(" more tasks: runs.csv has all"));
+  return out;
+}
+
+// Every run of a small campaign, so that a set can point at its own.
+Markup runs_table(Context& c) {
+  DataTable table = c.table(Markup("Every run (cost in ") + text(c.report.unit) +
+                            Markup(", time in seconds; evidence lies in ../runs/RUN/attempt-K/)"));
+  table.words("run").words("state").words("outcome").words("satisfied").words("ended by");
+  table.numbers("cost").numbers("time").numbers("attempts").words("report digest");
+  for (std::size_t i = 0; i < c.report.runs.size(); ++i) {
+    const RunRecord& run = c.report.runs[i];
+    const bool ended = run.state == RunRecord::State::kEnded;
+    std::optional<double> ms;
+    if (run.wall_ms != 0) ms = static_cast<double>(run.wall_ms);
+    table.row({element("span", {{"id", numbered("run-", i + 1)}}, text(run.name)),
+               text(to_string(run.state)), ended ? text(to_string(run.outcome)) : none(),
+               !ended            ? none()
+               : run.satisfied() ? Markup("yes")
+                                 : Markup("no"),
+               ended ? text(to_string(run.termination)) : none(), money_of(run.cost.total()),
+               ms ? text(aggregate::seconds(ms)) : none(), number(run.attempts),
+               run.report == Digest() ? none() : element("code", text(run.report.short_hex()))});
+  }
+  return table.empty() ? Markup() : element("h3", "Runs") + table.finish();
+}
+
+// 'a"b' for a shell.
+std::string quoted(const std::string& words) {
+  std::string out = "'";
+  for (const char ch : words) {
+    if (ch == '\'')
+      out += "'\\''";
+    else
+      out += ch;
+  }
+  return out + "'";
+}
+
+Markup sets_table(Context& c) {
+  const std::vector<RunSet>& sets = c.report.details->sets.sets;
+  if (sets.empty()) return {};
+  const bool has_runs = c.report.runs.size() <= kRunsListed;
+  std::size_t links = 0;
+  for (const RunSet& s : sets) links += s.members.size();
+  const std::size_t most = has_runs && links <= kLinks ? kSetMembers : kExamples;
+  DataTable table = c.table(
+      "Sets: the runs behind each number. The digest is SHA-256 over the lines RUN REPORT-DIGEST "
+      "in the plan's order; where not all runs are named these are the first");
+  table.words("set").words("filter").numbers("runs").words("digest").words("runs of it");
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    const RunSet& s = sets[i];
+    Markup members;
+    const std::size_t shown = std::min(most, s.members.size());
+    for (std::size_t n = 0; n < shown; ++n) {
+      const std::uint32_t at = s.members[n];
+      members << (n == 0 ? Markup() : Markup(" "))
+              << (has_runs ? element("a", {{"href", numbered("#run-", at + 1U)}},
+                                     number(c.report.runs[at].run.raw()))
+                           : text(c.report.runs[at].name));
+    }
+    table.row({element("span", {{"id", numbered("set-", i + 1)}}, number(i + 1)),
+               element("code", text(s.where)), number(s.runs),
+               element("code", text(s.digest.hex())), members});
+  }
+  const std::string example = "proctor list CAMPAIGN --where " + quoted(sets.front().where);
+  return element("h3", "Sets") +
+         element("p", Markup("Any of them is listed, and its digest checked, by its filter: ") +
+                          element("code", text(example, 1'000)) + Markup(".") +
+                          (has_runs ? Markup(" A number in the last column is a run's place in the "
+                                             "plan, and leads to it.")
+                                    : Markup())) +
+         table.finish();
+}
+
+Markup recompute() {
+  return element("h3", "How to compute it again") +
+         element("p", "With NumPy, SciPy and pandas, from runs.csv beside this file:") +
+         element(
+             "div",
+             {{"class", "scroll"}, {"role", "region"}, {"tabindex", 0}, {"aria-label", "Python"}},
+             element("pre", Literal(R"(import numpy as np, pandas as pd
+from scipy import stats
+runs = pd.read_csv("runs.csv")
+scorable = runs[runs.outcome.isin(["success", "failure", "acceptance_error"])]
+y = scorable.assign(y=scorable.outcome == "success").groupby(["task", "method"]).y.mean().unstack()
+print(y.mean())                                              # section 3
+A, B = y.columns[:2]                                         # any two methods
+d = (y[A] - y[B]).dropna()
+print(d.mean(), stats.ttest_1samp(d, 0).confidence_interval())   # section 4
+flips = np.array(np.meshgrid(*[[-1, 1]] * len(d))).reshape(len(d), -1)   # up to 20 tasks
+print((abs(flips.T @ d.values) >= abs(d.sum()) - 1e-12).mean())
+paid = runs.groupby(["task", "method"]).total_usd.sum().unstack().sum()
+print(paid / scorable[scorable.outcome == "success"].groupby("method").size())   # section 8
+
+def korn_graubard(y, n, alpha=.05):                          # y: rates of tasks, n: scorable runs
+    p, g = y.mean(), len(y)
+    m = p * (1 - p) / (y.var(ddof=1) / g)
+    m *= (stats.t.ppf(alpha / 2, n - 1) / stats.t.ppf(alpha / 2, g - 1)) ** 2
+    x = p * m
+    return stats.beta.ppf(alpha / 2, x, m - x + 1), stats.beta.ppf(1 - alpha / 2, x + 1, m - x))")));
+}
+
+}  // namespace
+
+Markup appendix(Context& c) {
+  Markup out = element("h3", "Words") + words_list() + over_runs(c) + tasks_table(c);
+  out << sets_table(c);
+  if (c.report.runs.size() <= kRunsListed)
+    out << runs_table(c);
+  else
+    out << element(
+        "p", Markup("The ") + number(c.report.runs.size()) + Markup(" runs are in runs.csv."));
+  return out + recompute();
 }
 
 }  // namespace proctor::page

@@ -1,10 +1,94 @@
 #pragma once
-// The sections of a page in their order, one function each: what stands below its heading.
-// Private to the room.
-#include "coordinator/page/context.h"
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "coordinator/aggregate/analysis.h"
+#include "coordinator/aggregate/details.h"
+#include "coordinator/aggregate/run_sets.h"
+#include "coordinator/page/canvas.h"
+#include "coordinator/page/markup.h"
+#include "coordinator/page/page.h"
 
 namespace proctor::page {
 
+// The things that the sections of one page share: the report, numbers for tables and figures, links
+// to sets. Private to the room.
+class Context {
+ public:
+  explicit Context(const PageInput& input);
+  const CampaignReport& report;
+  const Analysis& analysis;
+  const PageFacts& facts;
+  const MoneyInput* money;
+  TaskCells cells;
+  std::vector<std::uint32_t> methods;  // rows of all tasks, in the report's order
+
+  DataTable table(Markup caption) { return {++tables_, std::move(caption)}; }
+  // The figure with its caption, in a region that scrolls.
+  Markup figure(const Canvas& canvas, const Markup& title, const Markup& desc,
+                const Markup& caption);
+  // The number, linked to the set of its runs where there is one.
+  Markup linked(std::size_t row, std::uint16_t classes, const Markup& shown) const;
+  Markup count(std::size_t row, std::uint16_t classes, std::uint64_t n) const {
+    return linked(row, classes, number(n));
+  }
+  // Position of a method among `methods`, for its shape in figures.
+  std::size_t shape(const std::string& method) const;
+  const MethodRate* rate_of(const std::string& method) const;
+  const MethodPrice* price_of(const std::string& method) const;
+  bool is_interim() const { return 0 < analysis.open; }
+
+ private:
+  std::uint64_t tables_ = 0, figures_ = 0;
+};
+
+// What was registered, as a table; empty: there is nothing.
+Markup facts_table(Context& c, const Markup& caption, const std::vector<PageFacts::Fact>& facts);
+
+// The whole file: head with its policy and sheet, and this body.
+std::string document(const Markup& title, const Markup& body);
+
+// The name of a row, small where it is of controls.
+Markup small_if(bool is_control, const Markup& name);
+Markup name_of(const auto& method) {
+  return small_if(method.is_control, text(method.method));
+}
+Markup name_of(const Contrast& contrast);  // "a less b"
+
+// Marks by RunOutcome: their class in the sheet, their letter and its class.
+inline constexpr std::array<Literal, 4> kOutcomeStyles{"success", "failure", "error", "invalid"};
+inline constexpr std::array<Literal, 4> kOutcomeLetters{"S", "F", "E", "V"};
+inline constexpr std::array<Literal, 4> kOutcomeInks{"cell", "cell", "cell", "cell-invalid"};
+
+// ---- numbers as they are shown
+// The number for programs beside what people read.
+Markup data(double value, std::string_view shown);
+Markup none();                                    // "-"
+Markup rate(const std::optional<double>& value);  // "53.1 %"
+// "[19.1, 85.1]", "≤" where a bound was beyond 0 or 100; or why there is none.
+Markup rate_interval(const std::optional<Interval>& interval, Why why = Why::kOk);
+// "[LOW, HIGH]", each end as `shown` has it; or why there is none.
+Markup between(const std::optional<Interval>& interval, Why why, const auto& shown) {
+  if (!interval) return why == Why::kOk ? none() : text(words(why));
+  return Markup("[") + shown(interval->low) + Markup(", ") + shown(interval->high) + Markup("]");
+}
+Markup points(const std::optional<double>& value);  // "+17.5"
+Markup points_interval(const std::optional<Interval>& interval, Why why = Why::kOk);
+Markup p_value(const std::optional<double>& p);  // "0.0117", "<0.0001"
+Markup money_of(MicroUsd amount);                // "0.80"
+Markup money_of(const std::optional<MicroUsd>& amount);
+// Estimators give fractions of a micro-dollar.
+Markup usd(double dollars);
+Markup seconds_of(const std::optional<double>& ms);
+
+// "1.70 [0.79, 5.92]", "1.70 [at least 0.79]": dollars of a success.
+Markup per_success(const CostPerSuccess& cost);
+
+// The sections of a page in their order, one function each: what stands below its heading.
+// Private to the room.
 Markup answer(Context& c);           // in the head: who, by how much, how sure, at what price
 Markup asked(Context& c);            // 1
 Markup runs_flow(Context& c);        // 2

@@ -1,7 +1,6 @@
-#include "coordinator/page/context.h"
+#include "coordinator/page/sections.h"
 
 #include <fmt/format.h>
-
 #include <algorithm>
 
 #include "common/base/result.h"

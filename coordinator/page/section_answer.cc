@@ -1,0 +1,599 @@
+#include <fmt/format.h>
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "common/base/text.h"
+#include "common/stats/heterogeneity.h"
+#include "coordinator/aggregate/format.h"
+#include "coordinator/aggregate/warnings.h"
+#include "coordinator/page/sections.h"
+
+namespace proctor::page {
+
+// The head of a page: the answer that somebody with ten seconds takes away.
+
+namespace {
+
+Markup paragraph(const Markup& words) {
+  return element("p", words);
+}
+
+// "64.3 points better than noop [20.3, 108.3], p 0.0117: better".
+Markup against(const Contrast& c, const AnalysisPlan& plan) {
+  const Estimate& d = c.difference.estimate;
+  Markup out = element("span", {{"class", "verdict"}}, text(verdict_words(c)));
+  if (c.verdict == ContrastVerdict::kBetter || c.verdict == ContrastVerdict::kWorse)
+    out << Markup(" than ");
+  else if (c.verdict == ContrastVerdict::kNotInferior)
+    out << Markup(" to ");
+  else
+    out << Markup(" against ");
+  out << text(c.b);
+  if (!d.value) return out;
+  out << Markup(": ") << points(d.value) << Markup(" points ")
+      << points_interval(d.interval, d.why);
+  if (c.adjusted) out << Markup(", p ") << p_value(c.adjusted);
+  if (const std::string note = verdict_note(c, plan); !note.empty())
+    out << Markup("; ") << text(note, 1'000);
+  return out;
+}
+
+Markup card(Context& c, std::uint32_t position) {
+  const ReportRow& row = c.report.rows[position];
+  const MethodRate* r = c.rate_of(row.method);
+  const MethodPrice* price = c.price_of(row.method);
+  Markup name = text(row.method);
+  if (row.is_control) name << element("span", {{"class", "quiet"}}, " (control)");
+  Markup out = element("span", {{"class", "name"}}, name);
+  if (r == nullptr || !r->rate.value) {
+    out << element("span", {{"class", "big"}}, "no rate");
+    out << paragraph(Markup("none of its ") + number(row.planned) + Markup(" runs is scorable"));
+  } else {
+    out << element("span", {{"class", "big"}},
+                   c.linked(position, kClassScorable, rate(r->rate.value)));
+    Markup sure = c.analysis.plan.estimand == AnalysisPlan::Estimand::kTaskMean
+                      ? Markup("solved, the mean over its tasks; ")
+                      : Markup("of its runs solved; ");
+    if (r->rate.interval)
+      sure << text(aggregate::confidence(c.analysis.plan.alpha.real())) << Markup(" interval ");
+    sure << rate_interval(r->rate.interval, r->rate.why);
+    out << paragraph(sure);
+    out << element("p", {{"class", "quiet"}},
+                   number(r->tasks) + (r->tasks == 1 ? Markup(" task, ") : Markup(" tasks, ")) +
+                       number(r->runs) + (r->runs == 1 ? Markup(" run") : Markup(" runs")));
+  }
+  for (const Contrast& contrast : of_agents(c.analysis.contrasts))
+    if (contrast.a == row.method) out << paragraph(against(contrast, c.analysis.plan));
+  if (row.satisfied < row.success)
+    out << element(
+        "p", element("strong", c.count(position, kClassUnsatisfied, row.success - row.satisfied) +
+                                   Markup(" of ") + number(row.success) + Markup(" successes")) +
+                 Markup(" failed a gate beside their checks (section 10)"));
+  if (row.ended() == 0) return element("li", out);
+  Markup cost;
+  if (price != nullptr && price->of_run.value)
+    cost << usd(*price->of_run.value) << Markup(" ") << text(c.report.unit) << Markup(" a run");
+  if (price != nullptr && price->of_success.estimate.value)
+    cost << (cost.empty() ? Markup() : Markup("; ")) << per_success(price->of_success)
+         << Markup(" a success");
+  if (row.unmetered()) cost << Markup(" (model use unmetered)");
+  if (!cost.empty()) out << paragraph(cost);
+  return element("li", out);
+}
+
+Markup banner(const Markup& words) {
+  return element("p", {{"class", "banner"}}, words);
+}
+
+Markup banners(const Context& c) {
+  Markup out;
+  const ReportRow& total = c.report.total;
+  if (total.planned == 0) return banner("This campaign has no runs: there is nothing to report.");
+  if (c.is_interim())
+    out << banner(element("strong", "Interim. ") + number(c.analysis.open) + Markup(" of ") +
+                  number(total.planned) + Markup(" runs are ") +
+                  text(awaited_words(c.analysis.open, c.analysis.for_money)) +
+                  Markup(": rates may still move, and no "
+                         "comparison is shown until they have ended or are cancelled."));
+  if (!c.facts.provisional.empty())
+    out << banner(element("strong", "Provisional. ") + text(c.facts.provisional));
+  for (const std::string& warning : c.report.warnings)
+    out << banner(element("strong", "Warning. ") + text(warning, 2'000));
+  if (0 < total.parked)
+    out << banner(number(total.parked) +
+                  Markup(" runs are parked (section 2): what they would have shown is in no "
+                         "rate."));
+  for (const Contrast& contrast : of_agents(c.analysis.contrasts))
+    if (contrast.loss_p && *contrast.loss_p < c.analysis.plan.alpha.real())
+      out << banner(Markup("One of ") + text(contrast.a) + Markup(" and ") + text(contrast.b) +
+                    Markup(" lost more runs than the other (p ") + p_value(contrast.loss_p) +
+                    Markup("): read the bounds of their comparison in section 4."));
+  return out;
+}
+
+}  // namespace
+
+Markup answer(Context& c) {
+  Markup out = banners(c);
+  // Controls are context: the question is about the others.
+  Markup cards, controls;
+  for (const std::uint32_t row : c.methods)
+    (c.report.rows[row].is_control ? controls : cards) << card(c, row) << line_end();
+  if (c.methods.empty()) return out;
+  out << element("p", {{"class", "quiet"}},
+                 "Differences are in points of the success rate, p is adjusted for all comparisons "
+                 "of the plan, prices are means with intervals over tasks. A number that is a "
+                 "link leads to its runs.");
+  if (const std::string pooled = pooled_stages(c.report); !pooled.empty())
+    out << element("p", {{"class", "quiet"}},
+                   Markup("Stages ") + text(pooled) +
+                       Markup(" are pooled here and in the comparisons; section 6 has each."));
+  if (!cards.empty()) out << element("ul", {{"class", "answer"}}, line_end() + cards);
+  if (!controls.empty())
+    out << element("ul", {{"class", "answer controls"}}, line_end() + controls);
+  return out;
+}
+
+// What was asked, and what became of the runs.
+
+namespace {
+
+constexpr std::size_t kDeviations = 100, kReasonBytes = 2'000;
+
+Markup plan_table(Context& c) {
+  const AnalysisPlan& plan = c.analysis.plan;
+  DataTable table =
+      c.table(c.analysis.registered
+                  ? Markup("Plan of analysis, registered before the first run")
+                  : Markup("Plan of analysis: none was registered, so these are the defaults"));
+  table.words("what").words("value");
+  table.row({"primary endpoint", "success rate: acceptance passed, among scorable runs"});
+  table.row({"estimand", plan.estimand == AnalysisPlan::Estimand::kTaskMean
+                             ? Markup("mean of task means: every task counts equally")
+                             : Markup("mean of runs: every run counts equally")});
+  table.row({"interval of a rate", text(to_string(plan.interval))});
+  table.row({"level (alpha)", text(fmt::format("{}", plan.alpha.real()))});
+  table.row({"smallest effect that matters",
+             text(aggregate::percent(plan.min_effect.real()) + " points")});
+  table.row({"margin of non-inferiority",
+             text(aggregate::percent(plan.non_inferiority.real()) + " points")});
+  Markup pairs;
+  for (const Contrast& x : c.analysis.contrasts)
+    pairs << (pairs.empty() ? Markup() : Markup("; ")) << name_of(x);
+  table.row({"comparisons", pairs.empty() ? Markup("none shown") : pairs});
+  table.row({"adjustment for several comparisons", text(words(c.analysis.adjustment))});
+  if (plan.unit) table.row({"unit of comparisons", text(to_string(*plan.unit))});
+  if (!plan.weights.empty())
+    table.row({"weights", text(plan.weights_key) + Markup(": ") + text(weights_words(plan))});
+  table.row({"replicates where tasks are resampled", number(plan.draws)});
+  return table.finish();
+}
+
+Markup methods_table(Context& c) {
+  DataTable table = c.table("Methods");
+  table.words("method").words("what it is");
+  for (const PageFacts::MethodFact& m : c.facts.methods) table.row({text(m.name), text(m.kind)});
+  return table.empty() ? Markup() : table.finish();
+}
+
+Markup changes(const Context& c) {
+  if (c.report.deviations.empty() && c.facts.removals.empty())
+    return element("p", "Nothing was declared to differ from what was registered.");
+  Markup out = element("h3", "What changed since"), items;
+  std::size_t shown = 0;
+  for (const std::string& d : c.report.deviations)
+    if (++shown <= kDeviations) items << element("li", text(d, kReasonBytes)) << line_end();
+  for (const PageFacts::Removal& r : c.facts.removals)
+    if (++shown <= kDeviations)
+      items << element("li", Markup("task ") + text(r.task) + Markup(" was removed: ") +
+                                 text(r.reason, kReasonBytes))
+            << line_end();
+  out << element("ul", items);
+  if (kDeviations < shown)
+    out << element("p",
+                   Markup("and ") + number(shown - kDeviations) + Markup(" more in report.json"));
+  return out;
+}
+
+Markup approvals(const Context& c) {
+  if (c.report.approvals.empty()) return {};
+  Markup items;
+  for (const std::string& a : c.report.approvals)
+    items << element("li", text(a, kReasonBytes)) << line_end();
+  return element("h3", "Approvals of stages") + element("ul", items);
+}
+
+}  // namespace
+
+Markup asked(Context& c) {
+  return facts_table(c, "Campaign", c.facts.asked) + methods_table(c) + plan_table(c) + changes(c) +
+         approvals(c);
+}
+
+namespace {
+
+Markup endings(Context& c) {
+  DataTable table = c.table("Why runs ended (number of runs)");
+  table.words("method");
+  std::vector<Termination> kinds;
+  for (const auto& [kind, n] : c.report.total.terminations) kinds.push_back(kind);
+  for (const Termination kind : kinds) {
+    // The words are ours, and few.
+    table.numbers(text(to_string(kind)));
+  }
+  for (const std::uint32_t at : c.methods) {
+    const ReportRow& row = c.report.rows[at];
+    std::vector<Markup> cells{name_of(row)};
+    for (const Termination kind : kinds) {
+      const auto it = row.terminations.find(kind);
+      cells.push_back(number(it == row.terminations.end() ? 0 : it->second));
+    }
+    table.row(cells);
+  }
+  return kinds.empty() ? Markup() : table.finish();
+}
+
+// What was counted of removed tasks before they left.
+Markup removed(Context& c) {
+  std::map<std::pair<std::string_view, std::string_view>, TaskCell> cells;
+  for (const RunRecord& run : c.report.runs) {
+    if (!run.ended_before_removal) continue;
+    TaskCell& cell = cells[{run.task, run.method}];
+    cell.scorable += run.outcome == RunOutcome::kInvalid ? 0 : 1;
+    cell.success += run.outcome == RunOutcome::kSuccess ? 1 : 0;
+    cell.invalid += run.outcome == RunOutcome::kInvalid ? 1 : 0;
+  }
+  if (cells.empty()) return {};
+  constexpr std::size_t kShown = 200;
+  DataTable table = c.table("Ended runs of removed tasks: in no rate; their cost is in the totals");
+  table.words("task").words("method").numbers("success").numbers("scorable").numbers("invalid");
+  std::size_t n = 0;
+  for (const auto& [names, cell] : cells)
+    if (++n <= kShown)
+      table.row({text(names.first), text(names.second), number(cell.success), number(cell.scorable),
+                 number(cell.invalid)});
+  return table.finish();
+}
+
+Markup parked(const Context& c) {
+  constexpr std::size_t kShown = 20;
+  Markup items;
+  std::size_t n = 0;
+  for (const RunRecord& run : c.report.runs) {
+    if (run.state != RunRecord::State::kParked || kShown < ++n) continue;
+    Markup why = run.parked_why.empty()
+                     ? text(run.parked_scope) + Markup(" was short by ") + money_of(run.short_by) +
+                           Markup(" ") + text(c.report.unit)
+                     : text(run.parked_why, kReasonBytes);
+    items << element("li", text(run.name) + Markup(": ") + why) << line_end();
+  }
+  if (n == 0) return {};
+  Markup out = element("h3", "Parked runs") + element("ul", items);
+  if (kShown < n)
+    out << element("p", Markup("and ") + number(n - kShown) + Markup(" more: ") +
+                            element("code", "state=parked"));
+  return out;
+}
+
+Markup set_aside(const Context& c) {
+  constexpr std::size_t kShown = 20;
+  Markup items;
+  std::size_t n = 0;
+  for (const RunRecord& run : c.report.runs)
+    for (const SetAside& s : run.set_aside) {
+      if (kShown < ++n) continue;
+      items << element(
+                   "li",
+                   text(run.name) + Markup(", attempt ") + number(s.attempt) + Markup(": ") +
+                       text(s.why, kReasonBytes) + Markup("; put in line again by ") + text(s.by) +
+                       (s.reason.empty() ? Markup() : Markup(", ") + text(s.reason, kReasonBytes)))
+            << line_end();
+    }
+  if (n == 0) return {};
+  Markup out =
+      element("h3", "Invalid results that were set aside") +
+      element("p", "They are kept as evidence and stand in no rate; their runs were run again.") +
+      element("ul", items);
+  if (kShown < n)
+    out << element("p", Markup("and ") + number(n - kShown) + Markup(" more in runs.csv"));
+  return out;
+}
+
+}  // namespace
+
+Markup runs_flow(Context& c) {
+  DataTable table = c.table(
+      "From planned runs to outcomes (number of runs): planned = removed + cancelled + parked + "
+      "open + ended; ended = invalid + scorable; scorable = success + failure + acceptance error");
+  table.words("method");
+  for (const Literal name :
+       {Literal("planned"), Literal("removed"), Literal("cancelled"), Literal("parked"),
+        Literal("open"), Literal("ended"), Literal("invalid"), Literal("scorable"),
+        Literal("success"), Literal("failure"), Literal("acceptance error"), Literal("satisfied")})
+    table.numbers(name);
+  for (const std::uint32_t at : c.methods) {
+    const ReportRow& r = c.report.rows[at];
+    table.row({name_of(r), c.count(at, kClassPlanned, r.planned),
+               c.count(at, kClassRemoved, r.removed), c.count(at, kClassCancelled, r.cancelled),
+               c.count(at, kClassParked, r.parked), c.count(at, kClassOpen, r.open),
+               number(r.ended()), c.count(at, kClassInvalid, r.invalid),
+               c.count(at, kClassScorable, r.scorable()), c.count(at, kClassSuccess, r.success),
+               c.count(at, kClassFailure, r.failure), c.count(at, kClassError, r.acceptance_error),
+               c.count(at, kClassSatisfied, r.satisfied)});
+  }
+  if (c.methods.empty()) return element("p", "There are no runs.");
+  return table.finish() + mosaic_figure(c) + endings(c) + removed(c) + parked(c) + set_aside(c);
+}
+
+// The answer in full: rates, comparisons, what is not known, strata, stability.
+Markup endpoint(Context& c) {
+  if (c.methods.empty()) return element("p", "There is no method.");
+  DataTable table =
+      c.table(Markup("Success rate ") + text(over_words(c.analysis.plan)) + Markup(", ") +
+              text(aggregate::confidence(c.analysis.plan.alpha.real())) +
+              Markup(" intervals; the same over runs is in the appendix"));
+  table.words("method").numbers("success rate").numbers("interval (%)").numbers("tasks");
+  table.numbers("runs").numbers("solved always").numbers("sometimes").numbers("never");
+  for (const std::uint32_t at : c.methods) {
+    const MethodRate* r = c.rate_of(c.report.rows[at].method);
+    if (r == nullptr) continue;
+    table.group(r->is_control ? "controls" : "");
+    table.row({name_of(*r), c.linked(at, kClassScorable, rate(r->rate.value)),
+               rate_interval(r->rate.interval, r->rate.why), number(r->tasks), number(r->runs),
+               number(r->reliability.always), number(r->reliability.sometimes),
+               number(r->reliability.never)});
+  }
+  return forest_figure(c, ForestRows::kAllTasks) + table.finish();
+}
+
+namespace {
+
+Markup over_repositories(const ByRepository& by) {
+  if (by.mean.groups < 2) return "one repository";
+  return points_interval(by.mean.estimate.interval, by.mean.estimate.why);
+}
+
+// What the comparisons rest on.
+Markup footing(Context& c) {
+  DataTable table = c.table(
+      "What the comparisons rest on: what two equal methods would differ by (points), repositories "
+      "as units, and how many acceptance errors and invalid runs would turn the verdict");
+  table.words("comparison").numbers("difference").numbers("chance alone (95 %)");
+  table.numbers("chance p").words("tie").numbers("repositories").numbers("interval over them");
+  table.numbers("p over them").words("verdict is turned by");
+  for (const Contrast& x : c.analysis.contrasts) {
+    Markup groups = none(), interval = none(), p = none(), gap = none(), chance = none(),
+           tie = none();
+    if (x.by_repository) {
+      groups = number(x.by_repository->mean.groups);
+      interval = over_repositories(*x.by_repository);
+      p = p_value(x.by_repository->flips.p);
+    }
+    if (x.equals) {
+      gap = points(x.equals->gap95);
+      chance = p_value(x.equals->p);
+      tie = x.is_tie() ? Markup("tie") : Markup("no");
+    }
+    table.group(x.is_control ? "controls" : "");
+    table.row({name_of(x), points(x.difference.estimate.value), gap, chance, tie, groups, interval,
+               p, text(turned_words(x))});
+  }
+  return table.finish() +
+         element("p",
+                 "A tie: dealing the runs of each task out anew between two equal methods gives a "
+                 "difference as large in more than 5 of 100 cases. Tasks of one repository are "
+                 "alike, so where there are several of each the interval over repositories is the "
+                 "one to read, whatever the plan's unit. The verdict is turned by so many unknown "
+                 "outcomes, those first that "
+                 "move the difference most, had each come out in favour of the method named.");
+}
+
+Markup notes_of(const Context& c, const std::vector<Contrast>& contrasts) {
+  Markup notes;
+  for (const Contrast& x : contrasts)
+    if (const std::string note = contrast_sentence(x, c.analysis.plan); !note.empty())
+      notes << element("li", text(note, 1'000)) << line_end();
+  return notes.empty() ? notes : element("ul", notes);
+}
+
+// Beside what stands in the table: who takes a task out after seeing its runs may have taken out
+// what did not please.
+Markup with_removed(Context& c) {
+  if (c.analysis.with_removed.empty()) return {};
+  DataTable table =
+      c.table(Markup("The same comparisons with the tasks that were taken out after runs of them "
+                     "had ended (") +
+              number(c.analysis.removed_tasks) + Markup(")"));
+  table.words("comparison").words("verdict").numbers("difference").numbers("interval");
+  table.numbers("adjusted p").numbers("tasks");
+  for (const Contrast& x : c.analysis.with_removed) {
+    const Estimate& d = x.difference.estimate;
+    table.group(x.is_control ? "controls" : "");
+    table.row({name_of(x), text(verdict_words(x)), points(d.value),
+               points_interval(d.interval, d.why), p_value(x.adjusted), number(x.tasks)});
+  }
+  return table.finish() + notes_of(c, c.analysis.with_removed);
+}
+
+}  // namespace
+
+Markup comparisons(Context& c) {
+  if (c.is_interim())
+    return element("p", Markup("Not shown while ") + text(counted(c.analysis.open, "run")) +
+                            (c.analysis.open == 1 ? Markup(" is ") : Markup(" are ")) +
+                            text(awaited_words(c.analysis.open, c.analysis.for_money)) +
+                            Markup(": no looks before the end are registered, and who "
+                                   "looks until it pleases finds a difference where there is "
+                                   "none."));
+  if (c.analysis.contrasts.empty())
+    return element("p", "There is one method only: nothing to compare it with.");
+  DataTable table = c.table((c.analysis.registered ? Markup("Registered comparisons")
+                                                   : Markup("Comparisons by the default plan")) +
+                            Markup(" (points; exact p of sign flips over ") +
+                            text(unit_words(c.analysis.plan)) + Markup(")"));
+  const bool joint = c.analysis.adjustment.used == AnalysisPlan::Multiplicity::kMaxT;
+  table.words("comparison").words("verdict").numbers("difference").numbers("interval");
+  if (joint) table.numbers("holding together");
+  table.numbers("p").numbers("adjusted p").numbers("tasks").numbers("better").numbers("worse");
+  table.numbers("bounds").numbers("their interval");
+  for (const Contrast& x : c.analysis.contrasts) {
+    const Estimate& d = x.difference.estimate;
+    table.group(x.is_control ? "controls" : "");
+    std::vector<Markup> row = {name_of(x), text(verdict_words(x)), points(d.value),
+                               points_interval(d.interval, d.why)};
+    if (joint) row.push_back(points_interval(x.simultaneous, Why::kNoVariance));
+    for (Markup& cell : std::vector<Markup>{
+             p_value(x.flips ? std::optional(x.flips->p) : std::nullopt), p_value(x.adjusted),
+             number(x.tasks), number(x.a_better), number(x.b_better),
+             x.bounds ? points_interval(x.bounds->identified) : none(),
+             x.bounds ? points_interval(x.bounds->interval, Why::kOneTask) : none()})
+      row.push_back(std::move(cell));
+    table.row(row);
+  }
+  Markup out = contrast_figure(c) + table.finish() + notes_of(c, c.analysis.contrasts);
+  out << element("p", Markup("Adjusted for being several by ") +
+                          text(words(c.analysis.adjustment)) +
+                          (joint ? Markup(". The intervals that hold together do so for all "
+                                          "comparisons at once, at the plan's level.")
+                                 : Markup(".")));
+  out << element("p",
+                 "\"No difference shown\" is not \"no difference\": the data leave it open. "
+                 "Bounds say where the difference lies whatever acceptance errors and "
+                 "invalid runs would have been.");
+  out << with_removed(c) << footing(c);
+  for (const Contrast& x : of_agents(c.analysis.contrasts)) out << differences_figure(c, x);
+  return out;
+}
+
+Markup unknowns(Context& c) {
+  if (c.report.total.ended() == 0) return element("p", "No run has ended.");
+  DataTable table = c.table(
+      Markup("What is not known: rates over runs with Wilson's ") +
+      text(aggregate::confidence(c.report.alpha)) +
+      Markup(" intervals, and where the success rate over runs lies whatever became of these"));
+  table.words("method").numbers("acceptance errors").numbers("of scorable").numbers("interval (%)");
+  table.numbers("invalid").numbers("of ended").numbers("interval (%)").numbers("bounds (%)");
+  for (const std::uint32_t at : c.methods) {
+    const ReportRow& r = c.report.rows[at];
+    table.row({name_of(r), c.count(at, kClassError, r.acceptance_error),
+               rate(r.acceptance_error_rate.rate), rate_interval(r.acceptance_error_rate.interval),
+               c.count(at, kClassInvalid, r.invalid), rate(r.invalid_rate.rate),
+               rate_interval(r.invalid_rate.interval), rate_interval(r.bounds)});
+  }
+  Markup out = table.finish(), items;
+  for (const std::string& task : broken_tasks(c.report.runs))
+    items << element("li", text(task, 1'000)) << line_end();
+  for (const EarlyEnd& early : early_ends(c.report.runs))
+    items << element("li", text(early_end_text(early, c.report.runs), 1'000)) << line_end();
+  for (const std::string& m : unmetered_methods(c.report))
+    items << element("li", text(m, 1'000)) << line_end();
+  for (const std::uint32_t at : c.methods) {
+    const ReportRow& r = c.report.rows[at];
+    if (r.without_agent() == 0) continue;
+    items << element("li",
+                     text(r.method) +
+                         Markup(": its program could not start, or had no model or no room at "
+                                "its provider, in ") +
+                         number(r.without_agent()) +
+                         Markup(" runs, which are invalid; had they failed, its rate over "
+                                "runs would be ") +
+                         rate(r.success_rate_started.rate))
+          << line_end();
+  }
+  if (!items.empty()) out << element("ul", items);
+  return out;
+}
+
+namespace {
+
+// Do the strata of a key differ?  Exploratory, by the tasks' own rates.
+Markup heterogeneity_of(const Context& c, std::size_t key) {
+  std::map<std::string_view, std::string_view> level;
+  for (const RunRecord& run : c.report.runs) level.emplace(run.task, run.strata[key]);
+  Markup out;
+  constexpr std::size_t kMost = 2'000;  // the permutation looks at each of them often
+  if (kMost < c.cells.tasks.size()) return out;
+  for (const MethodRate& r : c.analysis.rates) {
+    if (r.is_control) continue;
+    const std::size_t m = c.cells.method(r.method);
+    std::map<std::string_view, std::vector<double>> rates;
+    for (std::size_t i = 0; i < c.cells.tasks.size(); ++i) {
+      const TaskCell& cell = c.cells.at(i, m);
+      if (0 < cell.scorable)
+        rates[level.at(c.cells.tasks[i])].push_back(static_cast<double>(cell.success) /
+                                                    static_cast<double>(cell.scorable));
+    }
+    std::vector<std::vector<double>> groups;
+    for (auto& [name, values] : rates) groups.push_back(std::move(values));
+    const Heterogeneity h = heterogeneity(groups);
+    if (!h.permutation) continue;
+    out << (out.empty() ? Markup() : Markup("; ")) << text(r.method) << Markup(" p ")
+        << text(fmt::format("{:.4f}", h.permutation->p));
+  }
+  if (out.empty()) return out;
+  return element("p", Markup("Do levels of ") + text(c.report.strata_keys[key]) +
+                          Markup(" differ? Exploratory, by permuting the tasks' labels: ") + out +
+                          Markup("."));
+}
+
+// The plan's weights; empty: it has none.
+Markup weighted(Context& c) {
+  if (c.analysis.rates.empty() || !c.analysis.rates.front().weighted) return {};
+  DataTable table = c.table(
+      (c.analysis.registered ? Markup("Weighted as registered, by ")
+                             : Markup("Weighted by a plan that was not registered, by ")) +
+      text(c.analysis.plan.weights_key) + Markup(": ") + text(weights_words(c.analysis.plan)));
+  table.words("method or comparison").numbers("weighted").numbers("interval").numbers("tasks");
+  table.numbers("worth tasks").words("note");
+  for (const MethodRate& r : c.analysis.rates) {
+    if (!r.weighted) continue;
+    const Estimate& e = r.weighted->of.estimate;
+    table.row({name_of(r), rate(e.value), rate_interval(e.interval, e.why),
+               number(r.weighted->tasks), text(fmt::format("{:.1f}", r.weighted->worth)),
+               text(weighted_note(*r.weighted), 1'000)});
+  }
+  for (const Contrast& x : c.analysis.contrasts) {
+    if (!x.weighted) continue;
+    const Estimate& e = x.weighted->of.estimate;
+    table.row({name_of(x), points(e.value), points_interval(e.interval, e.why),
+               number(x.weighted->tasks), text(fmt::format("{:.1f}", x.weighted->worth)),
+               text(weighted_note(*x.weighted), 1'000)});
+  }
+  return table.finish() +
+         element("p",
+                 "Each level's mean over tasks counts with its weight. Worth: so many tasks of "
+                 "equal weight would say as much.");
+}
+
+}  // namespace
+
+Markup strata(Context& c) {
+  constexpr std::size_t kRows = 200;
+  DataTable table = c.table(
+      "By stratum: success rate over tasks. Exploratory: no comparison of strata is registered");
+  table.words("stratum").words("method").numbers("success rate").numbers("interval (%)");
+  table.numbers("tasks").numbers("success").numbers("scorable").numbers("bounds (%)");
+  std::size_t shown = 0;
+  for (std::size_t i = 0; i < c.report.rows.size(); ++i) {
+    const ReportRow& r = c.report.rows[i];
+    if (r.key.empty() || is_only_level(c.report, r.key) || kRows < ++shown) continue;
+    const std::string name = r.key + "=" + r.value;
+    table.group(name + (r.is_control ? ", controls" : ""));
+    table.row({text(name), name_of(r),
+               r.by_task ? c.linked(i, kClassScorable, rate(r.by_task->mean)) : none(),
+               rate_interval(r.interval, r.why), number(r.by_task ? r.by_task->tasks : 0),
+               c.count(i, kClassSuccess, r.success), c.count(i, kClassScorable, r.scorable()),
+               rate_interval(r.bounds_by_task)});
+  }
+  if (shown == 0)
+    return element("p", "No strata are reported, or every task is in the same one.") + weighted(c);
+  Markup out = forest_figure(c, ForestRows::kWithStrata) + table.finish() + weighted(c);
+  if (kRows < shown)
+    out << element("p", Markup("and ") + number(shown - kRows) + Markup(" more in report.csv"));
+  for (std::size_t k = 0; k < c.report.strata_keys.size(); ++k)
+    if (!c.report.only_levels[k]) out << heterogeneity_of(c, k);
+  return out;
+}
+
+}  // namespace proctor::page

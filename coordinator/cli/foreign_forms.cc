@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "common/base/text.h"
-#include "coordinator/forms/every_eval.h"
-#include "coordinator/forms/inspect_log.h"
+#include "coordinator/forms/eval_logs.h"
 
 namespace proctor::cli {
 namespace {

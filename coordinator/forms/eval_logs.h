@@ -1,15 +1,18 @@
 #pragma once
-// What an export of runs needs beside the report, as its caller found it.  Pure data.
+// Runs as logs of other projects: inspect_ai and Every Eval Ever.
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "common/base/files.h"
 #include "coordinator/aggregate/report.h"
 
 namespace proctor {
 
+// What an export of runs needs beside the report, as its caller found it.  Pure data.
 struct ExportFacts {
   struct OfMethod {
     std::string name, kind;        // "command"
@@ -48,5 +51,22 @@ std::string model_name(const ExportFacts::OfMethod& method);
 std::string uuid_of(std::string_view text);
 // Part of a file name: what is not a letter, digit, '.' or '-' becomes '-'.
 std::string file_word(std::string_view text);
+
+// One method's rate as a record of Every Eval Ever, with its runs as instances (docs/forms.md).
+// Invalid runs are no instances, as they are in no rate; how many there were is in the record.
+struct EveryEvalFiles {
+  std::string record_path, samples_path;  // below the folder of the export
+  std::string record, samples;
+};
+// Nothing: it has no rate, and a record without one is none.
+std::optional<EveryEvalFiles> every_eval(const ExportedMethod& method);
+
+// One method's runs as a log that Inspect's viewer, data frames and scorers read (docs/forms.md):
+// a sample is a task, an epoch a run of it.  Parked and open runs are not in it.  What acceptance
+// could not judge, and what is invalid, is kept and unscored, never a 0.
+
+// "2026-11-23T10-00-00-00-00_pilot-my-agent_12ab34cd56ef.eval"
+std::string inspect_log_name(const ExportedMethod& method);
+Status write_inspect_log(const ExportedMethod& method, const fs::path& path);
 
 }  // namespace proctor

@@ -1,6 +1,5 @@
 // proctor budget CAMPAIGN: where the money is.  proctor budget raise: a declared deviation (R163).
 #include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <thread>
@@ -10,16 +9,16 @@
 #include "common/base/text.h"
 #include "common/contract/cost_model.h"
 #include "coordinator/cli/command.h"
-#include "coordinator/cli/control_client.h"
 #include "coordinator/cli/money_files.h"
 #include "coordinator/cli/open_journal.h"
 #include "coordinator/cli/operate.h"
-#include "coordinator/cli/parked_advice.h"
 #include "coordinator/cli/report_files.h"
+#include "coordinator/cli/running_coordinator.h"
 #include "coordinator/cli/shared_envelope.h"
-#include "coordinator/cli/status_file.h"
+#include "coordinator/core/budget_watch.h"
 #include "coordinator/core/notes.h"
 #include "coordinator/journal/journal.h"
+#include "coordinator/shell/control_protocol.h"
 #include "coordinator/shell/plan_view.h"
 
 namespace proctor::cli {
@@ -218,6 +217,203 @@ void add_budget(Command app, int& exit_code) {
     if (args->folder.empty()) throw_missing("CAMPAIGN");
     exit_code = code_of(show(*args));
   });
+}
+
+// proctor review CAMPAIGN RUN: books a person's time on a run that has ended (C_human; R158, R174).
+
+namespace {
+
+struct ReviewArgs {
+  std::string folder, run, minutes, by, note;
+};
+
+bool is_blank(const std::string& text) {
+  return printable(text).find_first_not_of(' ') == std::string::npos;
+}
+
+Status check_words(const ReviewArgs& args) {
+  if (is_blank(args.by)) return Error{Errc::kInvalid, "--by: found nothing, expected a name"};
+  for (const auto& [option, text] : {std::pair{"--by", &args.by}, {"--note", &args.note}}) {
+    if (limits::kDetailBytes < text->size())
+      return Error{Errc::kInvalid, std::string(option) + ": found " + std::to_string(text->size()) +
+                                       " bytes, expected at most " +
+                                       std::to_string(limits::kDetailBytes)};
+    if (!is_utf8(*text) || text->find('\0') != std::string::npos)
+      return Error{Errc::kInvalid, std::string(option) + ": expected UTF-8"};
+  }
+  return ok_status();
+}
+
+// What a person's minute costs here.
+Result<std::uint64_t> registered_price(const Campaign& campaign) {
+  Result<std::uint64_t> price = human_minute_price(campaign.cost_model);
+  if (price.ok()) return price;
+  return Error{Errc::kInvalid,
+               price.error().detail +
+                   ", so a review has no price.\nPrices are registered with a campaign: put a row "
+                   "such as human,minute,0.80 into pilot_cost_model.csv before the next one is "
+                   "registered"};
+}
+
+// Says what does not fit and what to type; nothing was changed.
+void refuse(const Campaign& campaign, const ReviewArgs& args, MicroUsd cost,
+            const std::vector<ReviewShort>& where) {
+  const std::string unit = money_word(campaign.cost_model);
+  std::fprintf(stderr, "proctor: %s minutes of review cost %s %s, and they do not fit:\n",
+               args.minutes.c_str(), format_usd(cost).c_str(), unit.c_str());
+  for (const ReviewShort& s : where)
+    std::fprintf(stderr, "  %s is short by %s %s: %s of %s are spent and %s reserved\n",
+                 s.scope.c_str(), format_usd(s.short_by).c_str(), unit.c_str(),
+                 format_usd(s.spent).c_str(), format_usd(s.cap).c_str(),
+                 format_usd(s.reserved).c_str());
+  std::fputs(
+      "Nothing was charged or written down. A cap is passed by nobody's time either: raise it as a "
+      "declared deviation,\nthen book the review again:\n",
+      stderr);
+  for (const ReviewShort& s : where)
+    if (!follows_global(campaign, s.scope))
+      std::fprintf(stderr, "  proctor budget raise %s %s %s --reason \"...\"\n",
+                   args.folder.c_str(), s.scope.c_str(), format_usd(s.raise_to).c_str());
+}
+
+struct Booking {
+  RunReviewed review;
+  MoneyInput money;
+  std::vector<BudgetAlert> alerts;  // of the levels that it reaches
+};
+
+// A review fills envelopes as a settlement does, so it is told as one is.
+std::vector<BudgetAlert> reached_by(const FrozenCampaign& frozen, const RestoredState& state,
+                                    const MoneyInput& money, const RunReviewed& review) {
+  BudgetAlerts alerts(frozen.campaign.watch.alerts);
+  for (const BudgetAlert& told : state.alerts) alerts.take(told);
+  const MoneyView view = build_money(money);
+  std::vector<BudgetAlert> out;
+  for (const std::uint32_t s : money.runs[review.run.raw()].path) {
+    const EnvelopeMoney& e = view.envelopes[s];
+    if (follows_global(frozen.campaign, e.name)) continue;
+    ScopeBalance balance{e.cap, e.spent, e.reserved};
+    alerts.rearm(ScopeId(s), balance);
+    balance.spent = balance.spent + review.charged;
+    for (BudgetAlert& alert : alerts.reached(ScopeId(s), e.name, balance, review.at))
+      out.push_back(std::move(alert));
+  }
+  return out;
+}
+
+// As the journal stands.  kConflict: the run has not ended.
+Result<Booking> book(const FrozenCampaign& frozen, RunId run, std::uint64_t milli_minutes,
+                     MicroUsd cost, const ReviewArgs& args) {
+  if (const auto& shared = frozen.campaign.envelopes.shared)
+    return Error{Errc::kInvalid, "this campaign shares " + shared->scope() +
+                                     " with others: only runs are charged to it, so a review "
+                                     "cannot be booked here"};
+  PROCTOR_TRY(const RestoredState state, read_journal(frozen));
+  const auto ended = std::ranges::find(state.ended, run, &EndedRun::run);
+  if (ended == state.ended.end())
+    return Error{Errc::kConflict, args.run +
+                                      " has not ended: there is nothing to review yet (proctor "
+                                      "explain says where it is)"};
+  PROCTOR_TRY(MoneyInput money, read_money(frozen));
+  const auto seq = static_cast<std::uint32_t>(state.reviews.size() + 1);
+  const RunReviewed review{seq, run, milli_minutes, cost, args.by, args.note, wall_now()};
+  std::vector<BudgetAlert> alerts = reached_by(frozen, state, money, review);
+  return Booking{review, std::move(money), std::move(alerts)};
+}
+
+std::vector<JournalWrite> writes_of(const Booking& b) {
+  std::vector<JournalWrite> out = {b.review};
+  // Whoever is parked at one of these envelopes is short by that much more.
+  const auto& path = b.money.runs[b.review.run.raw()].path;
+  for (const MoneyInput::Parked& p : b.money.parked)
+    if (std::ranges::find(path, p.scope) != path.end())
+      out.push_back(
+          RunParked{RunId(p.run), ScopeId(p.scope), p.short_by + b.review.charged, b.review.at});
+  for (const BudgetAlert& alert : b.alerts) out.push_back(note_of(alert));
+  return out;
+}
+
+void say(const Booking& b, const ReviewArgs& args) {
+  std::string scopes;
+  for (const std::uint32_t s : b.money.runs[b.review.run.raw()].path)
+    scopes += (scopes.empty() ? "" : ", ") + b.money.scopes[s].name;
+  std::printf("%s: %s minutes by %s, %s %s charged to %s (review %u of the campaign)\n",
+              args.run.c_str(), format_minutes(b.review.milli_minutes).c_str(),
+              printable(args.by).c_str(), format_usd(b.review.charged).c_str(),
+              b.money.unit.c_str(), scopes.c_str(), b.review.seq);
+  for (const BudgetAlert& alert : b.alerts)
+    std::printf("%s\n", describe(alert, b.money.unit).c_str());
+}
+
+// The coordinator that runs books it; nothing: none runs.
+Result<std::optional<int>> through_coordinator(const FrozenCampaign& frozen,
+                                               const ReviewArgs& args) {
+  const ControlRequest request{.act = kActReview,
+                               .runs = args.run,
+                               .reason = args.note,
+                               .by = args.by,
+                               .minutes = args.minutes};
+  PROCTOR_TRY(const std::optional<ControlAnswer> answer, ask_coordinator(frozen.folder, request));
+  if (!answer) return std::optional<int>();
+  const std::string text = printable_lines(answer->text);
+  if (answer->verdict == ControlAnswer::Verdict::kDone) {
+    PROCTOR_TRY(const WrittenReport report, write_report_files(frozen));
+    std::printf("%s: %s\n", args.run.c_str(), text.c_str());
+    return std::optional<int>(kOk);
+  }
+  std::fprintf(stderr, "proctor: %s: %s\n", args.run.c_str(), text.c_str());
+  if (answer->verdict == ControlAnswer::Verdict::kUnavailable)
+    return std::optional<int>(kInfrastructure);
+  const Json& why = answer->explanation;
+  const bool is_short = why.is_object() && why.contains("code") && why["code"] == kCodeShort;
+  return std::optional<int>(is_short ? kBudgetExhausted : kBadInput);
+}
+
+Result<int> review(const ReviewArgs& args) {
+  Result<std::uint64_t> minutes = parse_minutes(args.minutes);
+  if (!minutes.ok())
+    return Error{Errc::kInvalid, "--minutes: found \"" + printable(args.minutes, 40) +
+                                     "\", expected " + minutes.error().detail};
+  PROCTOR_CHECK_OK(check_words(args));
+  PROCTOR_TRY(const FrozenCampaign frozen, load_registered(args.folder));
+  PROCTOR_TRY(const RunId run, find_run(frozen.plan, args.run));
+  PROCTOR_TRY(const std::uint64_t price, registered_price(frozen.campaign));
+  PROCTOR_TRY(const std::optional<int> told, through_coordinator(frozen, args));
+  if (told) return *told;
+  const MicroUsd cost = review_cost(price, *minutes);
+  PROCTOR_TRY(Booking booking, book(frozen, run, *minutes, cost, args));
+  // The journal's lock keeps a coordinator from starting meanwhile.
+  PROCTOR_TRY(const std::unique_ptr<Journal> journal, Journal::open(frozen.folder.journal()));
+  PROCTOR_TRY(booking, book(frozen, run, *minutes, cost, args));
+  const std::vector<ReviewShort> where = check_review(booking.money, run.raw(), cost);
+  if (!where.empty()) {
+    refuse(frozen.campaign, args, cost, where);
+    return kBudgetExhausted;
+  }
+  PROCTOR_CHECK_OK(journal->append_and_wait(writes_of(booking)));
+  PROCTOR_CHECK_OK(journal->close());
+  PROCTOR_TRY(const WrittenReport report, write_report_files(frozen));
+  say(booking, args);
+  return kOk;
+}
+
+}  // namespace
+
+void add_review(Command app, int& exit_code) {
+  const Command command = app.add_subcommand(
+      "review", "book a person's minutes on a run: the human part of its cost",
+      "Example:\n  proctor review my-campaign json-lib/my-agent/r1 --minutes 12 --by Ada "
+      "--note \"reads the diff\"\n"
+      "Charged at the row human,minute of pilot_cost_model.csv to the run's envelopes, by the\n"
+      "coordinator where one runs. Exit code 3 when an envelope is short: nothing is charged "
+      "then.");
+  auto args = std::make_shared<ReviewArgs>();
+  command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
+  command.add_option("RUN", args->run, "TASK/METHOD/rN, as in the plan").required();
+  command.add_option("--minutes", args->minutes, "how long it took, as in 12 or 7.5").required();
+  command.add_option("--by", args->by, "who did it").required();
+  command.add_option("--note", args->note, "what was found");
+  command.callback([=, &exit_code] { exit_code = code_of(review(*args)); });
 }
 
 }  // namespace proctor::cli

@@ -1,7 +1,7 @@
 #pragma once
-// A campaign folder as the commands need it: loaded, validated, with its plan and registration.
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/contract/campaign.h"
@@ -11,13 +11,24 @@
 
 namespace proctor::cli {
 
+// runs, reports and .proctor are a campaign's own folders: behind a link lies what somebody else
+// changes, removes and reads, and a run whose evidence cannot be put in its place is done again and
+// again.
+
+// Those of them that are something else, each with what it is and what to do.
+std::vector<std::pair<fs::path, std::string>> not_own_folders(const StateFolder& folder);
+
+// kInvalid, of the first of them: nothing of this campaign may begin.
+Status check_own_folders(const StateFolder& folder);
+
+// A campaign folder as the commands need it: loaded, validated, with its plan and registration.
 enum class Outside { kSkip, kCheck };  // repositories, commits, images, reference patches
 
 // There is none in that folder; perhaps in one beside it whose name is nearly the same.
 Error no_campaign(const std::string& folder);
 
 // Prints every error it finds, to standard error.  kInvalid with a count when there are any, and
-// where what it makes would not lie in folders of its own (own_folders.h).
+// where what it makes would not lie in folders of its own (campaign_files.h).
 Result<Campaign> load_checked(const fs::path& folder, Outside outside);
 
 struct FrozenCampaign {

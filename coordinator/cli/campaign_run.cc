@@ -1,20 +1,25 @@
 #include "coordinator/cli/campaign_run.h"
 
+#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <iterator>
 #include <map>
 #include <memory>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "common/base/limits.h"
 #include "common/base/log.h"
+#include "common/base/subprocess.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "common/contract/host_things.h"
@@ -22,22 +27,21 @@
 #include "common/ledger/ledger_store.h"
 #include "common/ledger/private_redis.h"
 #include "common/ledger/redis_ledger.h"
+#include "common/score/outcome.h"
 #include "common/trace/model_calls.h"
 #include "common/wire/curve.h"
+#include "coordinator/aggregate/report.h"
 #include "coordinator/aggregate/warnings.h"
-#include "coordinator/cli/campaign_core.h"
-#include "coordinator/cli/check_words.h"
+#include "coordinator/cli/campaign_files.h"
+#include "coordinator/cli/campaign_notes.h"
 #include "coordinator/cli/command.h"
-#include "coordinator/cli/end_summary.h"
-#include "coordinator/cli/method_notes.h"
+#include "coordinator/cli/evidence_text.h"
 #include "coordinator/cli/model_check.h"
+#include "coordinator/cli/money_files.h"
 #include "coordinator/cli/open_journal.h"
-#include "coordinator/cli/parked_advice.h"
-#include "coordinator/cli/pilot_commands.h"
 #include "coordinator/cli/report_files.h"
+#include "coordinator/cli/running_coordinator.h"
 #include "coordinator/cli/shared_envelope.h"
-#include "coordinator/cli/starting_mark.h"
-#include "coordinator/cli/task_trust.h"
 #include "coordinator/journal/host_key.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/journal/journal_reader.h"
@@ -45,6 +49,214 @@
 #include "coordinator/shell/loop_guards.h"
 
 namespace proctor::cli {
+
+// The last screen of `run` and `resume`: tasks by methods, what was asked, what to distrust, and
+// what to type.  Everything else is in the report.
+
+// Results to standard output, the rest to standard error.  `folder`: as the user named it.
+void tell_end(const FrozenCampaign& frozen, const CampaignReport& report,
+              const std::string& folder);
+
+namespace {
+
+constexpr std::size_t kLineBytes = 600;  // a few lines of a screen
+
+void say(const std::string& line) {
+  std::fprintf(stderr, "%s\n", printable(line, kLineBytes).c_str());
+}
+
+// Of an acceptance error its check says it, in the evidence.
+std::string cause_of(const FrozenCampaign& frozen, const CampaignReport& report,
+                     const EndCause& cause) {
+  if (!cause.why.empty()) return cause.why;
+  const auto run = std::ranges::find(report.runs, cause.first, &RunRecord::name);
+  return run == report.runs.end()
+             ? ""
+             : unfinished_check(frozen.folder.attempt(run->name, AttemptNo(run->attempts)));
+}
+
+// A few sentences of one kind.
+void tell(const std::vector<std::string>& sentences, const char* kind, const char* begin = "") {
+  constexpr std::size_t kShown = 3;
+  for (std::size_t i = 0; i < std::min(kShown, sentences.size()); ++i)
+    say("  * " + std::string(begin) + sentences[i]);
+  if (kShown < sentences.size())
+    say("    and " + std::to_string(sentences.size() - kShown) + " more " + kind +
+        ", in the report");
+}
+
+}  // namespace
+
+void tell_end(const FrozenCampaign& frozen, const CampaignReport& report,
+              const std::string& folder) {
+  std::fputs(render_end(report).c_str(), stdout);
+  std::fflush(stdout);
+  const std::vector<std::string> broken = broken_tasks(report.runs);
+  const std::vector<std::string> unmet = unsatisfied_methods(report);
+  std::vector<std::string> early, causes;
+  for (const EarlyEnd& e : early_ends(report.runs)) early.push_back(early_end_text(e, report.runs));
+  for (const EndCause& c : end_causes(report))
+    causes.push_back(end_cause_text(c, cause_of(frozen, report, c)));
+  const std::size_t distrusted = broken.size() + early.size() + report.warnings.size() +
+                                 unmet.size() + causes.size() + report.deviations.size();
+  if (0 < distrusted) std::fputs("\nTo distrust\n", stderr);
+  tell(broken, "broken tasks");
+  tell(early, "such agents");
+  tell(unmet, "such methods");
+  tell(report.warnings, "warnings", "Warning: ");
+  if (!causes.empty())
+    say("  " + std::to_string(report.total.invalid + report.total.acceptance_error) + " of " +
+        counted(report.total.ended(), "run") + " that ended came to no verdict:");
+  tell(causes, "causes");
+  tell(report.deviations, "deviations from what was registered");
+  std::fputs("\n", stderr);
+  say("To look closer: proctor report " + folder + "; for a browser: " + folder +
+      "/reports/report.html");
+  say("Why a run ended so: proctor explain " + folder + " RUN; its output: proctor logs " + folder +
+      " RUN");
+  // Those are never made again (docs/retries.md).
+  const auto unjudged = std::ranges::count_if(report.runs, [](const RunRecord& run) {
+    return run.state == RunRecord::State::kEnded && is_not_judged(run.outcome, run.rationale);
+  });
+  if (0 < unjudged)
+    say(
+        fmt::format("{} of the runs left a patch that this host kept from being judged: "
+                    "in no rate, and no agent is drawn again; all anew: proctor copy {} NEW",
+                    unjudged, folder));
+  if (std::ranges::any_of(report.runs, &RunRecord::reopens))
+    say("When that is mended: proctor requeue " + folder + " all --invalid, then " +
+        resume_command(folder, frozen.campaign) + " (or, all anew: proctor copy " + folder +
+        " NEW)");
+}
+
+// What runs need of a host, where only workers of this one can join: they are our children, and
+// have our environment and our folders.
+
+namespace {
+
+// What is wrong with it here, behind "NAME needs the ..."; empty: it is here.
+std::string lack_of(const HostThing& thing, const ModelsFile& models) {
+  switch (thing.kind) {
+    case HostThing::Kind::kSecret:
+      if (std::getenv(thing.text.c_str()) != nullptr) return "";
+      return "secret " + printable(thing.text) + ", which is not set: export it";
+    case HostThing::Kind::kToolchain: {
+      std::error_code ec;
+      if (std::filesystem::exists(thing.text, ec)) return "";
+      return "toolchain " + printable(thing.text) + ", which is not on this host";
+    }
+    case HostThing::Kind::kLocale:
+      if (has_locale(thing.text)) return "";
+      return "locale " + printable(thing.text) +
+             ", which is not on this host: locale -a lists those that are, localedef makes others";
+    case HostThing::Kind::kTimeZone:
+      if (knows_time_zone(thing.text)) return "";
+      return "time zone " + printable(thing.text) +
+             ", which is not in /usr/share/zoneinfo: correct its name, or install tzdata";
+    case HostThing::Kind::kGateway:
+      return "";  // check_models() says it
+    case HostThing::Kind::kModel:
+      break;
+  }
+  const auto access = models.find(thing.text);
+  if (access == models.end()) return "";  // check_models() says it
+  const Result<Secret> key = model_key(access->second);
+  if (key.ok()) return "";
+  const bool of_variable = !access->second.key_variable.empty();
+  return "model " + printable(thing.text) + ": " + printable(key.error().detail, 500) +
+         (of_variable ? ": export " + access->second.key_variable : "");
+}
+
+// Whose it is: the method's own, or the contract's.
+std::string owner_of(const HostThing& thing, const Contract& contract, const Method& method) {
+  for (const HostThing& own : things_of(method))
+    if (own == thing) return "method " + method.name;
+  return "contract " + contract.id;
+}
+
+}  // namespace
+
+std::vector<std::string> missing_here(const RunOptions& options, const Campaign& campaign,
+                                      Missing which) {
+  std::vector<std::string> out;
+  if (options.workers.value_or(campaign.workers) == 0) return out;  // none works here
+  ModelsFile models;
+  if (!options.models.empty())
+    if (Result<ModelsFile> read = load_models(options.models); read.ok())
+      models = std::move(read).value();
+  std::set<std::string> told;
+  for (const Contract& contract : campaign.contracts)
+    for (const Method& method : campaign.methods)
+      for (const HostThing& thing : things_of(contract, method)) {
+        const bool is_set =
+            thing.kind == HostThing::Kind::kSecret || thing.kind == HostThing::Kind::kModel;
+        if (is_set ? which == Missing::kInstalled : which == Missing::kSet) continue;
+        const std::string lack = lack_of(thing, models);
+        if (lack.empty()) continue;
+        std::string line = owner_of(thing, contract, method) + " needs the " + lack;
+        if (told.insert(line).second) out.push_back(std::move(line));
+      }
+  return out;
+}
+
+Status check_host_things(const RunOptions& options, const Campaign& campaign) {
+  if (!options.listen.empty()) return ok_status();  // others may join that have it
+  std::string text;
+  for (const std::string& line : missing_here(options, campaign))
+    text += (text.empty() ? "" : "\n") + line;
+  if (text.empty()) return ok_status();
+  return Error{Errc::kInvalid,
+               text + "\nLocal workers have what this process has; others join with --listen."};
+}
+
+std::vector<std::string> missing_programs(const RunOptions& options, const Campaign& campaign) {
+  std::vector<std::string> out;
+  const auto need = [&](const char* program, const std::string& what_for, const char* package,
+                        const std::string& or_else) {
+    if (find_on_path(program).empty())
+      out.push_back(std::string(program) + " is not on this host's PATH: " + what_for +
+                    ". Install it: apt-get install " + package + or_else);
+  };
+  need("git", "repositories are read, and patches applied, by it", "git", "");
+  if (campaign.ledger == Campaign::LedgerKind::kRedis && campaign.redis.empty())
+    need("redis-server", "a private one keeps the campaign's envelopes", "redis-server",
+         ", or do without: budget: {ledger: journal} in campaign.yaml");
+  const bool local_only = options.workers.value_or(campaign.workers) != 0 && options.listen.empty();
+  const auto needs_bubblewrap = [](const Contract& c) {
+    return wanted_sandbox(c.environment) == Environment::Sandbox::kBubblewrap;
+  };
+  if (local_only && std::ranges::any_of(campaign.contracts, needs_bubblewrap))
+    need("bwrap", "contracts without an image run in its sandboxes", "bubblewrap", "");
+  return out;
+}
+
+bool one_user_here() {
+  return (::geteuid() != 0 || std::getenv("PROCTOR_ONE_USER") != nullptr) &&
+         std::getenv("PROCTOR_SHARE_USER") == nullptr && !find_on_path("bwrap").empty();
+}
+
+Result<LocalWork> local_work(const RunOptions& options, const Campaign& campaign) {
+  LocalWork work{options.workers.value_or(campaign.workers),
+                 options.slots.value_or(campaign.slots)};
+  if (work.workers * work.slots <= 1 || !one_user_here()) return work;
+  work = {options.workers.value_or(1), options.slots.value_or(1)};
+  work.note = fmt::format(
+      "--workers {} --slots {}: all sandboxes are one kernel user here, so a run can take what the "
+      "checks of its neighbours need; where no agent is hostile, PROCTOR_SHARE_USER=1 allows more",
+      work.workers, work.slots);
+  if (1 < work.workers * work.slots) return Error{Errc::kInvalid, work.note};
+  return work;
+}
+
+Status check_programs(const RunOptions& options, const Campaign& campaign) {
+  const std::vector<std::string> missing = missing_programs(options, campaign);
+  if (missing.empty()) return ok_status();
+  std::string text;
+  for (const std::string& one : missing) text += (text.empty() ? "" : "\n") + one;
+  return Error{Errc::kUnavailable,
+               text + "\n(With Proctor's sources: scripts/setup installs all that it needs.)"};
+}
+
 namespace {
 
 // One line that moves on a terminal; elsewhere a line after ten seconds, twenty, forty, and so on
@@ -449,6 +661,99 @@ Result<int> run_frozen(const RunOptions& options, const FrozenCampaign& frozen) 
 
 int run_campaign(const RunOptions& options) {
   return code_of(run_it(options));
+}
+
+// proctor run, serve and resume: three ways into the same loop.
+
+namespace {
+
+struct Flags {
+  RunOptions options;
+  std::uint32_t workers = 0, slots = 0;
+};
+
+void add_common(Command command, const std::shared_ptr<Flags>& flags) {
+  command.add_option("CAMPAIGN", flags->options.folder, "the campaign's folder").required();
+  command
+      .add_option("--workers", flags->workers, "local worker processes (default: the campaign's)")
+      .in_range(std::size_t{0}, limits::kLocalWorkersMax);
+  command.add_option("--slots", flags->slots, "runs at a time on each of them")
+      .in_range(std::size_t{1}, limits::kWorkerSlotsMax);
+  command.add_option("--listen", flags->options.listen, "also let workers join at tcp://HOST:PORT");
+  command
+      .add_option("--models", flags->options.models,
+                  "file that says how local workers reach single-shot models")
+      .envname("PROCTOR_MODELS");
+  command.add_flag("--insecure-loopback", flags->options.insecure_loopback,
+                   "plain TCP without keys, on this machine only");
+}
+
+void go(Command command, const std::shared_ptr<Flags>& flags, int& exit_code) {
+  if (command.count("--workers") != 0) flags->options.workers = flags->workers;
+  if (command.count("--slots") != 0) flags->options.slots = flags->slots;
+  exit_code = run_campaign(flags->options);
+}
+
+}  // namespace
+
+void add_run(Command app, int& exit_code) {
+  const Command command = app.add_subcommand(
+      "run", "the main job: coordinator and local workers, to the report",
+      "Example:\n  proctor run --workers 4 my-campaign\n"
+      "Interrupt once to finish what runs, twice to cancel it; then: proctor resume.\n"
+      "Exit codes: 0 complete, 1 stopped, or some runs parked because their task or method is\n"
+      "broken, or no run came to a verdict (all invalid or acceptance errors), or noop passed or\n"
+      "reference failed somewhere, 2 bad input, 3 some runs parked for lack of money, 4 "
+      "infrastructure, 5 a stage waits for a person (proctor "
+      "pilot).");
+  auto flags = std::make_shared<Flags>();
+  add_common(command, flags);
+  command.add_flag("--again", flags->options.again,
+                   "also when this registration was run before and its journal is gone: a "
+                   "deviation");
+  command.callback([=, &exit_code] { go(command, flags, exit_code); });
+}
+
+void add_serve(Command app, int& exit_code) {
+  const Command command = app.add_subcommand(
+      "serve", "coordinator only: workers join from anywhere",
+      "Example:\n  proctor keygen my-campaign --worker build7\n"
+      "  proctor serve my-campaign --listen tcp://0.0.0.0:7400\n"
+      "  proctor-worker --connect tcp://HOST:7400 --name build7 --slots 8 \\\n"
+      "    --server-key coordinator.pub --key build7.key        (on the other machine)\n"
+      "After a stop: proctor serve --resume. Units and manifests that run one command again and\n"
+      "again: proctor serve --resume-or-begin.");
+  auto flags = std::make_shared<Flags>();
+  add_common(command, flags);
+  struct Begin {
+    bool go_on = false, either = false;
+  };
+  auto begin = std::make_shared<Begin>();
+  const Option go_on =
+      command.add_flag("--resume", begin->go_on, "go on with a campaign that has begun");
+  command
+      .add_flag("--resume-or-begin", begin->either,
+                "go on with a campaign that has begun, begin one that has not")
+      .excludes(go_on);
+  command.add_flag("--again", flags->options.again, "as of proctor run");
+  command.callback([=, &exit_code] {
+    if (begin->go_on) flags->options.begin = RunOptions::Begin::kGoOn;
+    if (begin->either) flags->options.begin = RunOptions::Begin::kEither;
+    flags->options.stays_at_gate = true;
+    flags->options.workers = 0;  // unless some are asked for
+    go(command, flags, exit_code);
+  });
+}
+
+void add_resume(Command app, int& exit_code) {
+  const Command command = app.add_subcommand(
+      "resume", "continue after any stop, planned or not",
+      "Example:\n  proctor resume my-campaign\n"
+      "Exit codes as of run; 5: a stage waits for a person (proctor pilot status).");
+  auto flags = std::make_shared<Flags>();
+  flags->options.begin = RunOptions::Begin::kGoOn;
+  add_common(command, flags);
+  command.callback([=, &exit_code] { go(command, flags, exit_code); });
 }
 
 }  // namespace proctor::cli

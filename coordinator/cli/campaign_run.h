@@ -33,7 +33,7 @@ struct RunOptions {
 Status check_models(const RunOptions& options, const Campaign& campaign);
 // Things that runs need of this host and local workers would not have, a sentence each: those that
 // one sets before a run (secrets, keys of models), and those that are installed (toolchains,
-// locales, time zones) (host_check.cc).
+// locales, time zones) (campaign_run.cc).
 enum class Missing { kAny, kSet, kInstalled };
 std::vector<std::string> missing_here(const RunOptions& options, const Campaign& campaign,
                                       Missing which = Missing::kAny);

@@ -4,11 +4,10 @@
 
 #include "common/base/text.h"
 #include "common/trace/model_calls.h"
-#include "coordinator/cli/calls_text.h"
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/evidence_text.h"
 #include "coordinator/cli/open_journal.h"
-#include "coordinator/cli/output_file.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/shell/control_protocol.h"
 

@@ -1,6 +1,5 @@
 // proctor check CAMPAIGN: every error, nothing run.
 #include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdio>
 
@@ -9,14 +8,12 @@
 #include "common/contract/campaign_parser.h"
 #include "common/contract/cost_model.h"
 #include "common/plan/registration.h"
-#include "coordinator/cli/analysis_notes.h"
 #include "coordinator/cli/campaign_files.h"
+#include "coordinator/cli/campaign_notes.h"
 #include "coordinator/cli/campaign_run.h"
 #include "coordinator/cli/command.h"
-#include "coordinator/cli/method_notes.h"
 #include "coordinator/cli/model_check.h"
-#include "coordinator/cli/stage_text.h"
-#include "coordinator/cli/task_trust.h"
+#include "coordinator/cli/report_files.h"
 
 namespace proctor::cli {
 namespace {
@@ -237,6 +234,112 @@ void add_check(Command app, int& exit_code) {
                   "the file that local workers will have: does it name every model?")
       .envname("PROCTOR_MODELS");
   command.callback([=, &exit_code] { exit_code = check(*folder, *offline, *effective, *models); });
+}
+
+// proctor plan CAMPAIGN [--freeze]: draws the run order; --freeze registers it.
+
+namespace {
+
+int plan(const std::string& folder, bool freeze_it) {
+  Result<Campaign> campaign = load_checked(folder, Outside::kSkip);
+  if (!campaign.ok()) return complain(campaign.error());
+  const StateFolder state{campaign->folder};
+  std::error_code ec;
+  const bool registered = fs::exists(state.registration(), ec);
+  if (!registered) {
+    Result<Digest> digest = write_plan(*campaign);
+    if (!digest.ok()) return complain(digest.error());
+    std::printf("%s: %s, seed %u, sha256 %s\n", state.plan().string().c_str(),
+                counted(campaign->run_count(), "run").c_str(), campaign->seed,
+                digest->short_hex().c_str());
+    std::fputs(stages_text(*campaign).c_str(), stdout);
+    std::fputs(analysis_text(*campaign).c_str(), stdout);
+    for (const std::string& note : trust_notes(distrusted_tasks(*campaign)))
+      std::printf("note: %s\n", note.c_str());
+    if (!freeze_it) {
+      std::printf("Next: proctor plan --freeze %s\n", folder.c_str());
+      return kOk;
+    }
+  }
+  Result<Registration> registration = freeze(*campaign);
+  if (!registration.ok()) return complain(registration.error());
+  std::printf("%s: %s as %s\n", state.registration().string().c_str(),
+              registered ? "already registered, and nothing differs," : "registered",
+              campaign_id(*registration).c_str());
+  return kOk;
+}
+
+}  // namespace
+
+void add_plan(Command app, int& exit_code) {
+  const Command command = app.add_subcommand(
+      "plan", "draw the randomization plan; --freeze registers it",
+      "Example:\n  proctor plan --freeze my-campaign\n"
+      "docs/plan.md shows how to derive the plan again with a few lines of NumPy.");
+  auto folder = std::make_shared<std::string>();
+  auto freeze_it = std::make_shared<bool>(false);
+  command.add_option("CAMPAIGN", *folder, "the campaign's folder").required();
+  command.add_flag("--freeze", *freeze_it,
+                   "write registration.json: from then on nothing may change");
+  command.callback([=, &exit_code] { exit_code = plan(*folder, *freeze_it); });
+}
+
+// proctor project CAMPAIGN: what it may cost, before a cent is spent.
+
+namespace {
+
+constexpr const char* kTable = "pilot_cost_projection_table.csv";
+
+// The plan that is there, else the one that would be drawn.
+Result<Plan> plan_of(const Campaign& campaign) {
+  const Result<std::string> csv =
+      read_file(StateFolder{campaign.folder}.plan(), limits::kPlanFileBytes);
+  if (!csv.ok() && csv.error().code == Errc::kNotFound) return draw_plan(shape_of(campaign));
+  if (!csv.ok()) return csv.error();
+  return parse_plan("pilot_randomization_plan.csv", *csv, shape_of(campaign));
+}
+
+Result<ProjectionInput> input_of(const Campaign& campaign) {
+  PROCTOR_TRY(const Plan plan, plan_of(campaign));
+  return projection_input(campaign, plan, nullptr);
+}
+
+Result<std::string> project_it(const std::string& folder, bool json) {
+  PROCTOR_TRY(const Campaign campaign, load_checked(folder, Outside::kSkip));
+  PROCTOR_TRY(const std::optional<Registration> registration, read_registration(campaign.folder));
+  ProjectionInput input;
+  if (registration) {
+    // What differs from what was registered is no projection of this campaign: it is refused.
+    PROCTOR_TRY(const FrozenCampaign frozen, load_registered(folder));
+    input = projection_input(frozen.campaign, frozen.plan, &frozen.registration);
+  } else {
+    PROCTOR_TRY(input, input_of(campaign));
+  }
+  const Projection projection = project(input);
+  const fs::path table = campaign.folder / kTable;
+  PROCTOR_CHECK_OK(write_file(table, render_projection_csv(input, projection)));
+  if (json) return render_projection_json(input, projection);
+  return render_projection_text(input, projection) + "\nTable: " + table.string() + "\n";
+}
+
+}  // namespace
+
+void add_project(Command app, int& exit_code) {
+  const Command command = app.add_subcommand(
+      "project", "expected cost, worst case and what binds first, before anything runs",
+      "Example:\n  proctor project my-campaign\n"
+      "Expected costs need pilot_cost_model_inputs.json (docs/file-formats.md); without it the "
+      "worst\n"
+      "case is shown. Writes pilot_cost_projection_table.csv into the campaign's folder.");
+  auto folder = std::make_shared<std::string>();
+  auto json = std::make_shared<bool>(false);
+  command.add_option("CAMPAIGN", *folder, "the campaign's folder").required();
+  command.add_flag("--json", *json, "exact to the micro-dollar, for scripts");
+  command.callback([=, &exit_code] {
+    const Result<std::string> text = project_it(*folder, *json);
+    if (text.ok()) std::fputs(text->c_str(), stdout);
+    exit_code = text.ok() ? kOk : complain(text.error());
+  });
 }
 
 }  // namespace proctor::cli

@@ -1,10 +1,13 @@
 #pragma once
 // A `proctor` command: one file each, registered in main.cc.
+#include <functional>
 #include <initializer_list>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "common/base/command_line.h"
+#include "common/base/files.h"
 #include "common/base/result.h"
 
 namespace proctor::cli {
@@ -66,5 +69,45 @@ int complain(const Error& error);
 // The exit code of a command that came to this; an error is printed.
 int code_of(const Result<int>& done);
 int code_of(const Status& done);
+
+// Commands of staged pilots (docs/pilots.md): apart from command.h, which every command includes.
+class Command;
+
+// Exit code of run, resume and wait where nothing goes on before a person has decided.
+inline constexpr int kWaitsForPerson = 5;
+
+// A sentence of a scheduler, which knows no folder, with the campaign's where a command in it says
+// CAMPAIGN ("proctor pilot approve CAMPAIGN full ...").  Whoever shows one to people or programs
+// asks this.
+std::string told_with_folder(std::string text, const std::string& folder);
+
+void add_pilot(Command app, int& exit_code);
+void add_power(Command app, int& exit_code);
+void add_screen(Command app, int& exit_code);
+void add_selfcheck(Command app, int& exit_code);
+void add_wait(Command app, int& exit_code);
+
+// Subcommands of `proctor journal`; each may have a file of its own.
+void add_journal_export(Command journal, int& exit_code);
+
+// An option that is a share of something, as in 0.05.
+
+// Digits and at most one point, from `least` to `most`: what is typed is kept as it is, and has to
+// mean a number to whoever reads it later.  CLI11's ranges let "nan" through, which is below
+// nothing.
+std::function<std::string(const std::string&)> share(double least, double most);
+
+// What a command writes where a person said so (--out PATH).
+
+// Replaces a regular file as a whole, also one that links lead to.  Into what is no regular file, a
+// device or a pipe that somebody reads, it is written; that one stays what it is.
+Status write_output(const fs::path& path, std::string_view bytes);
+
+// Safe to print on a terminal; of `kept` every byte stays as it is.
+std::string printable_lines(std::string_view text, std::string_view kept = "\n");
+
+// For the end of main(): `code`, or kInfrastructure after a line on standard error, where standard
+// output did not take all that was printed.  Who reads no further (EPIPE) has what he wanted.
+int with_output_written(int code);
 
 }  // namespace proctor::cli

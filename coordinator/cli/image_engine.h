@@ -1,7 +1,4 @@
 #pragma once
-// The images of a Docker Engine, through the `docker` program at the engine's socket
-// ($PROCTOR_DOCKER_SOCKET, else the usual place).  Blocking.
-// Fails with kUnavailable (no program, no engine, with what it said), kNotFound (no such image).
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -11,6 +8,17 @@
 
 namespace proctor::cli {
 
+// One question to a Docker Engine over its unix socket: does it have this image, this network?
+
+// $PROCTOR_DOCKER_SOCKET, else the usual place.
+std::string docker_socket();
+// kNotFound: no such image.  kUnavailable: no engine answers.
+Status engine_has_image(const std::string& image);
+Status engine_has_network(const std::string& network);
+
+// The images of a Docker Engine, through the `docker` program at the engine's socket
+// ($PROCTOR_DOCKER_SOCKET, else the usual place).  Blocking.
+// Fails with kUnavailable (no program, no engine, with what it said), kNotFound (no such image).
 struct EngineImage {
   std::string id;  // "sha256:..."
   std::vector<std::string> names;

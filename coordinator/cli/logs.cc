@@ -17,7 +17,7 @@
 #include "common/trace/evidence.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/open_journal.h"
-#include "coordinator/cli/try_files.h"
+#include "coordinator/cli/trial_campaign.h"
 #include "coordinator/journal/journal_reader.h"
 
 namespace proctor::cli {

@@ -1,6 +1,5 @@
 // proctor: what an operator types.  Every command has its own file.
 #include "coordinator/cli/command.h"
-#include "coordinator/cli/pilot_commands.h"
 
 int main(int argc, char** argv) {
   using namespace proctor::cli;

@@ -1,6 +1,9 @@
 #pragma once
 // From a campaign's journal to its money (coordinator/aggregate/money.h).  Reads beside a running
 // coordinator; never takes its lock.
+#include <string>
+#include <vector>
+
 #include "coordinator/aggregate/money.h"
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/core/records.h"
@@ -35,5 +38,25 @@ std::vector<std::string> deviations_of(const FrozenCampaign& frozen,
 // Each approval of a stage, by whom and by which digest of what came before it, and each opening.
 // kCorrupt: a note is none.
 Result<std::vector<std::string>> approvals_of(const std::vector<Note>& standing);
+
+// What to type so that runs go on that are parked.
+
+// Of those among `runs` that wait for money: a line for each envelope that is short, with the raise
+// that lets all start that are parked there.  Empty: none of them does.
+Result<std::string> raises_for(const std::string& folder, const FrozenCampaign& frozen,
+                               const std::vector<RunId>& runs);
+
+// For a copy that lies beside the campaign.
+std::string copy_command(const std::string& folder);
+
+// The command that goes on with the campaign, as it has to be typed: with a place for the file of
+// models where a method asks one, which no journal remembers.
+std::string resume_command(const std::string& folder, const Campaign& campaign);
+
+// Of a run whose task or method is parked because it is broken: whoever is at fault, the ways out.
+// `go_on` is the command that goes on then.
+enum class Broken { kTask, kMethod };
+std::string mends_for(const std::string& folder, const std::string& run, Broken what,
+                      const std::string& go_on);
 
 }  // namespace proctor::cli

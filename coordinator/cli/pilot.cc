@@ -11,11 +11,9 @@
 #include "common/base/text.h"
 #include "common/contract/cost_model.h"
 #include "coordinator/aggregate/warnings.h"
-#include "coordinator/cli/campaign_core.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/open_journal.h"
 #include "coordinator/cli/operate.h"
-#include "coordinator/cli/pilot_commands.h"
 #include "coordinator/cli/report_files.h"
 
 namespace proctor::cli {

@@ -1,28 +1,225 @@
 #include "coordinator/cli/report_files.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <tuple>
 
 #include "common/base/file_lock.h"
+#include "common/base/system_clock.h"
+#include "common/base/text.h"
+#include "common/contract/campaign_parser.h"
 #include "common/contract/cost_model.h"
 #include "common/score/outcome.h"
 #include "coordinator/aggregate/analysis.h"
 #include "coordinator/aggregate/details.h"
 #include "coordinator/aggregate/warnings.h"
-#include "coordinator/cli/campaign_core.h"
-#include "coordinator/cli/check_words.h"
+#include "coordinator/cli/campaign_files.h"
+#include "coordinator/cli/evidence_text.h"
 #include "coordinator/cli/model_check.h"
 #include "coordinator/cli/money_files.h"
 #include "coordinator/cli/open_journal.h"
-#include "coordinator/cli/projection_files.h"
-#include "coordinator/cli/report_digests.h"
-#include "coordinator/cli/report_page.h"
+#include "coordinator/cli/report.h"
 #include "coordinator/core/notes.h"
 #include "coordinator/forms/forms.h"
 #include "coordinator/journal/host_key.h"
 #include "coordinator/journal/journal_reader.h"
+#include "coordinator/page/page.h"
+#include "coordinator/shell/plan_view.h"
 
 namespace proctor::cli {
+namespace {
+
+constexpr std::uint64_t kOneUnit = 1'000'000;
+
+// Runs that are alike share a kind; so do expected actions.
+class KindTable {
+ public:
+  KindTable(const Campaign& campaign, const Plan& plan, ProjectionInput& out)
+      : campaign_(campaign), plan_(plan), view_(make_plan_view(campaign, plan)), out_(out) {
+    for (const ScopeSpec& s : view_.scopes) out_.scopes.push_back({s.name, s.cap});
+  }
+
+  void add(RunId run) {
+    const PlanRow& row = plan_.row(run);
+    const auto [it, added] = kinds_.emplace(std::tuple(row.stage, row.task, row.method),
+                                            static_cast<std::uint32_t>(out_.kinds.size()));
+    if (added) out_.kinds.push_back(kind_of(run));
+    out_.runs.push_back({it->second, row.replicate});
+  }
+
+ private:
+  ProjectionInput::Kind kind_of(RunId run) {
+    ProjectionInput::Kind kind{plan_.stage(run), plan_.task(run).id, plan_.method(run), {}, {}, 0};
+    for (const ScopeId s : view_.path(run)) kind.path.push_back(s.raw());
+    kind.ask = view_.task_of(run).ask;
+    if (campaign_.cost_inputs) kind.usage = usage_of(kind.task, kind.method);
+    return kind;
+  }
+
+  // Requires: the inputs were checked, so that every run has an entry.
+  std::uint32_t usage_of(const std::string& task, const std::string& method) {
+    const std::vector<ExpectedAction>* entry = campaign_.cost_inputs->find(task, method);
+    PROCTOR_ASSERT(entry != nullptr);
+    const auto [it, added] = usages_.emplace(entry, static_cast<std::uint32_t>(out_.usages.size()));
+    if (added) {
+      out_.usages.push_back(*entry);
+      if (0 < campaign_.cost_model.run)
+        out_.usages.back().push_back({"run", "run", "", "", kOneUnit, campaign_.cost_model.run,
+                                      ExpectedAction::Price::kRow, CostCategory::kOverhead});
+    }
+    return it->second;
+  }
+
+  const Campaign& campaign_;
+  const Plan& plan_;
+  PlanView view_;
+  ProjectionInput& out_;
+  std::map<std::tuple<std::uint16_t, std::uint32_t, std::uint16_t>, std::uint32_t> kinds_;
+  std::map<const std::vector<ExpectedAction>*, std::uint32_t> usages_;  // looked up, never iterated
+};
+
+}  // namespace
+
+ProjectionInput projection_input(const Campaign& campaign, const Plan& plan,
+                                 const Registration* registration) {
+  ProjectionInput out;
+  out.campaign = registration == nullptr ? campaign.name : campaign_id(*registration);
+  out.abstract = campaign.cost_model.abstract();
+  out.prices = out.abstract
+                   ? campaign.cost_model.version
+                   : std::string(kCostModelFile) + " " + campaign.cost_model.digest.short_hex();
+  out.registered = registration != nullptr;
+  if (campaign.cost_inputs) {
+    out.inputs = campaign.cost_inputs->digest.short_hex();
+    out.lost_micro = campaign.cost_inputs->lost_micro;
+    out.inputs_registered =
+        registration != nullptr && registration->cost_inputs == campaign.cost_inputs->digest;
+  }
+  out.attempts_max = 1 + campaign.infrastructure_retries + campaign.retries.overload;
+  out.slots = campaign.workers * campaign.slots;
+  out.reviews_priced = human_minute_price(campaign.cost_model).ok();
+  KindTable kinds(campaign, plan, out);
+  for (std::uint32_t r = 0; r < plan.size(); ++r) kinds.add(RunId(r));
+  return out;
+}
+
+// From what is registered of a campaign to the facts on its page (coordinator/page/page.h).
+PageFacts page_facts(const FrozenCampaign& frozen);
+
+namespace {
+
+std::string kind_words(const Method& method) {
+  switch (method.kind) {
+    case Method::Kind::kNoop:
+      return "noop";
+    case Method::Kind::kReference:
+      return "reference";
+    case Method::Kind::kCommand:
+      return method.container ? "container" : "command";
+    case Method::Kind::kSingleShot:
+      return method.call.model.empty() ? "single_shot" : "single_shot, model " + method.call.model;
+    case Method::Kind::kToolLoop:
+      return "tool_loop, model " + method.gateway->model().name;
+  }
+  return "";
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& w : words) out += (out.empty() ? "" : ", ") + w;
+  return out.empty() ? "none" : out;
+}
+
+// "pilot: 8 runs; main (every task, 3 replicates, by rounds): 24 runs".
+std::string stages_of(const FrozenCampaign& frozen) {
+  const PlanShape& shape = frozen.plan.shape();
+  std::string out;
+  for (std::size_t s = 0; s < shape.stages.size(); ++s) {
+    const PlanStage& stage = shape.stages[s];
+    const auto draw = frozen.registration.stage_draws.find(stage.name);
+    const std::uint64_t runs =
+        frozen.plan.tasks_of(s).size() * shape.methods.size() * std::uint64_t{stage.replicates};
+    out += (out.empty() ? "" : "; ") + stage.name;
+    if (draw != frozen.registration.stage_draws.end()) out += " (" + describe(draw->second) + ")";
+    out += ": " + counted(runs, "run");
+  }
+  return out;
+}
+
+// "2", or "1 of feasibility, 2 of full" where stages have their own.
+std::string replicates_of(const FrozenCampaign& frozen) {
+  const std::vector<PlanStage>& stages = frozen.plan.shape().stages;
+  const auto as_all = [&](const PlanStage& s) {
+    return s.replicates == frozen.registration.replicates;
+  };
+  if (std::ranges::all_of(stages, as_all)) return std::to_string(frozen.registration.replicates);
+  std::string out;
+  for (const PlanStage& stage : stages)
+    out += (out.empty() ? "" : ", ") + std::to_string(stage.replicates) + " of " + stage.name;
+  return out;
+}
+
+std::vector<PageFacts::Fact> asked_of(const FrozenCampaign& frozen) {
+  const Registration& r = frozen.registration;
+  return {{"campaign", r.campaign},
+          {"tasks", std::to_string(r.contracts.size())},
+          {"replicates of each stage", replicates_of(frozen)},
+          {"stages", stages_of(frozen)},
+          {"planned runs", std::to_string(frozen.plan.size())},
+          {"reported by strata", joined(r.strata)},
+          {"seed of the plan", std::to_string(r.seed)}};
+}
+
+// A cap with the line it came from: the envelope's or the cap's name in campaign.yaml.
+std::vector<PageFacts::Fact> caps_of(const FrozenCampaign& frozen) {
+  const Registration& r = frozen.registration;
+  const std::string unit = " " + money_word(frozen.campaign.cost_model);
+  std::vector<PageFacts::Fact> out;
+  for (const auto& [name, amount] : r.envelopes)
+    out.push_back({"envelope " + name, format_usd(MicroUsd::from_micros(amount)) + unit});
+  for (const auto& [name, amount] : r.caps)
+    out.push_back({"cap of a run: " + (name == "micro_usd" ? "usd" : name),
+                   name == "micro_usd" ? format_usd(MicroUsd::from_micros(amount)) + unit
+                                       : std::to_string(amount)});
+  out.push_back({"new attempts after a failure of infrastructure",
+                 std::to_string(frozen.campaign.infrastructure_retries)});
+  return out;
+}
+
+std::vector<PageFacts::Fact> origins_of(const FrozenCampaign& frozen) {
+  constexpr std::size_t kListed = 200;
+  const Registration& r = frozen.registration;
+  std::vector<PageFacts::Fact> out = {
+      {"registered", to_rfc3339(r.at) + " by proctor " + r.tool_version},
+      {"registration", frozen_digest(r).hex()},
+      {"plan", r.plan.hex()},
+      {"price table", r.cost_model_version + ", " + r.cost_model.hex()}};
+  if (r.cost_inputs) out.push_back({"inputs of the projection", r.cost_inputs->hex()});
+  for (const auto& [name, digest] : r.methods) out.push_back({"method " + name, digest.hex()});
+  std::size_t n = 0;
+  for (const auto& [id, digest] : r.contracts)
+    if (++n <= kListed) out.push_back({"contract " + id, digest.hex()});
+  if (kListed < n)
+    out.push_back({"further contracts", std::to_string(n - kListed) + ", in registration.json"});
+  return out;
+}
+
+}  // namespace
+
+PageFacts page_facts(const FrozenCampaign& frozen) {
+  PageFacts out;
+  for (const Method& m : frozen.campaign.methods) out.methods.push_back({m.name, kind_words(m)});
+  out.asked = asked_of(frozen);
+  out.caps = caps_of(frozen);
+  out.origins = origins_of(frozen);
+  for (const Removal& r : frozen.registration.removals) out.removals.push_back({r.task, r.reason});
+  if (!frozen.registration.seed_deviation.empty())
+    out.provisional = "The plan was drawn with another seed than the planned one: " +
+                      frozen.registration.seed_deviation;
+  return out;
+}
+
 namespace {
 
 // Caps of runs that only a metered call counts against, where nobody but the method's program can

@@ -1,15 +1,25 @@
 #pragma once
-// From a campaign's journal to its report: in the terminal and as files under reports/.
 #include <map>
 #include <string>
 
 #include "coordinator/aggregate/money.h"
+#include "coordinator/aggregate/projection.h"
 #include "coordinator/aggregate/report.h"
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/shell/campaign_view.h"
 
 namespace proctor::cli {
+
+// From a campaign's files to its projection (coordinator/aggregate/projection.h).  Pure: nothing is
+// read or written here.
+
+// Envelopes as registered: raises are deviations, and a projection is older than they are.
+// `registration`: none while the campaign is not frozen.
+ProjectionInput projection_input(const Campaign& campaign, const Plan& plan,
+                                 const Registration* registration);
+
+// From a campaign's journal to its report: in the terminal and as files under reports/.
 
 // The runs alone, by number: what a report counts.
 Result<ReportInput> read_runs(const FrozenCampaign& frozen);
@@ -36,7 +46,7 @@ struct WrittenReport {
 };
 // Writes report.html, .txt, .json and .csv, contrasts.csv, runs.csv, costs.csv, junit.xml,
 // summary.md, badge.svg, success.svg and burndown.svg; with inputs of a projection also
-// projection.csv.  And digests.json (report_digests.h).
+// projection.csv.  And digests.json (report.h).
 Result<WrittenReport> write_report_files(const FrozenCampaign& frozen,
                                          Words words = Words::kLeftOut);
 

@@ -1,23 +1,353 @@
-// proctor screen CAMPAIGN [TASK...]: do the tasks' checks always say the same?
+#include <fmt/format.h>
 #include <algorithm>
+#include <array>
 #include <cstdio>
+#include <cstdlib>
+#include <functional>
 #include <iterator>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "common/base/limits.h"
 #include "common/base/text.h"
 #include "common/contract/cost_model.h"
 #include "common/pilot/screen.h"
-#include "coordinator/cli/busy_cores.h"
+#include "common/pilot/variants.h"
+#include "common/score/test_results.h"
+#include "common/trace/evidence.h"
+#include "coordinator/aggregate/report.h"
+#include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
-#include "coordinator/cli/pilot_commands.h"
-#include "coordinator/cli/report_digests.h"
-#include "coordinator/cli/screen_campaign.h"
-#include "coordinator/cli/screen_text.h"
-#include "coordinator/cli/share_option.h"
+#include "coordinator/cli/report.h"
 #include "coordinator/cli/trial_campaign.h"
-#include "coordinator/cli/trial_run.h"
+#include "coordinator/cli/try.h"
 
 namespace proctor::cli {
+
+// Keeps every core of this host busy while it lives: the load under which checks are screened.
+class BusyCores {
+ public:
+  BusyCores();  // one spinning thread for each core
+  BusyCores(const BusyCores&) = delete;
+  BusyCores& operator=(const BusyCores&) = delete;
+  ~BusyCores() = default;  // each thread is asked to stop and waited for
+
+ private:
+  std::vector<std::jthread> threads_;
+};
+
+BusyCores::BusyCores() {
+  const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
+  for (unsigned i = 0; i < cores; ++i)
+    threads_.emplace_back([](const std::stop_token& stop) {
+      while (!stop.stop_requested()) {
+      }
+    });
+}
+
+// The runs of `proctor screen`: the contracts as they are, with no methods but noop (the snapshot)
+// and reference, in two campaigns of their own below .proctor/screen, alone and under load.
+
+// `arm`: kArmAlone or kArmLoad.
+StateFolder screen_folder(const fs::path& campaign, const std::string& arm);
+// `usd`: what all of it may cost; nothing: no limit.  The same arm of the same contracts is the
+// same campaign.
+Result<FrozenCampaign> screen_frozen(const Campaign& campaign,
+                                     const std::vector<const Contract*>& tasks,
+                                     std::uint32_t repeats, std::optional<MicroUsd> usd,
+                                     StateFolder folder);
+
+// The states that a contract is screened in, with nothing counted yet.
+std::vector<ScreenState> states_of(const Contract& contract);
+// Counts what one arm came to: runs, their checks, and those tests that may decide them.
+void count_arm(const FrozenCampaign& frozen, const CampaignReport& report, const Contract& contract,
+               const std::string& arm, std::vector<ScreenState>& states);
+// An arm that was not run.
+void lose_arm(const std::string& arm, std::uint32_t repeats, const std::string& why,
+              std::vector<ScreenState>& states);
+
+namespace {
+
+std::vector<Variant> variants_to_screen(const Contract& contract) {
+  std::vector<Variant> out{{kVariantNoop, ""}};
+  if (!contract.reference_patch.empty()) out.insert(out.begin(), {kVariantReference, ""});
+  return out;
+}
+
+std::vector<TaskVariants> variants_of_all(const std::vector<const Contract*>& tasks) {
+  std::vector<TaskVariants> out;
+  out.reserve(tasks.size());
+  for (const Contract* c : tasks) out.push_back({c, variants_to_screen(*c)});
+  return out;
+}
+
+ScreenTally& tally_of(ScreenState& state, const std::string& arm) {
+  return arm == kArmAlone ? state.alone : state.load;
+}
+
+std::string_view word(TestStatus status) {
+  switch (status) {
+    case TestStatus::kPass:
+      return "pass";
+    case TestStatus::kFail:
+      return "fail";
+    case TestStatus::kSkip:
+      return "skip";
+  }
+  return "";
+}
+
+// Tests that may fail decide nothing, so that they may also flicker.
+void add_tests(const Check& check, const TestResults& results, Outcomes& out) {
+  const bool has_required = !check.fail_to_pass.empty() || !check.pass_to_pass.empty();
+  const auto name = [&](const std::string& test) { return check.id + "\n" + test; };
+  if (!has_required || !check.others_may_fail)
+    for (const auto& [id, status] : results.tests) out[name(id)] = word(status);
+  for (const auto* ids : {&check.fail_to_pass, &check.pass_to_pass})
+    for (const std::string& id : *ids) {
+      const auto it = results.find(id);
+      out[name(id)] = it == results.tests.end() ? "absent" : word(it->second);
+    }
+}
+
+// A file that is broken has no tests; its check says so by its outcome.
+Status add_check(const Contract& contract, const fs::path& attempt, const CheckReport& seen,
+                 Outcomes& out) {
+  out[seen.id] = seen.outcome ? to_string(*seen.outcome) : "not_run";
+  const auto check = std::ranges::find(contract.checks, seen.id, &Check::id);
+  if (check == contract.checks.end() || check->reader == ResultReader::kExitCode ||
+      !seen.result_digest)
+    return ok_status();
+  PROCTOR_TRY(const std::string bytes,
+              read_file(attempt / kAcceptanceDir / check_dir_name(seen.id) / kResultsFile,
+                        kResultFileBytes));
+  const Result<TestResults> results =
+      check->reader == ResultReader::kJunit ? parse_junit(bytes) : parse_tap(bytes);
+  if (results.ok()) add_tests(*check, *results, out);
+  return ok_status();
+}
+
+Result<Outcomes> outcomes_of(const FrozenCampaign& frozen, const RunRecord& run,
+                             const Contract& contract) {
+  const fs::path attempt = frozen.folder.attempt(run.name, AttemptNo(run.attempts));
+  PROCTOR_TRY(const std::string bytes, read_file(attempt / kReportFile, kReportBytes));
+  PROCTOR_TRY(const RunReport report, parse_report(bytes));
+  Outcomes out;
+  out[""] = to_string(run.outcome);
+  for (const CheckReport& check : report.checks)
+    PROCTOR_CHECK_OK(add_check(contract, attempt, check, out));
+  return out;
+}
+
+void count_run(const FrozenCampaign& frozen, const RunRecord& run, const Contract& contract,
+               ScreenTally& tally) {
+  if (run.state == RunRecord::State::kParked)
+    return tally.lose(run.parked_why.empty() ? "no money was left for it" : run.parked_why);
+  if (run.state != RunRecord::State::kEnded) return tally.lose("it has not run");
+  // What the host failed at is no flicker of the task.
+  if (run.outcome == RunOutcome::kInvalid)
+    return tally.lose(run.rationale.empty() ? "its run is invalid" : run.rationale);
+  Result<Outcomes> outcomes = outcomes_of(frozen, run, contract);
+  if (!outcomes.ok()) return tally.lose(outcomes.error().detail);
+  tally.add(std::move(outcomes).value());
+}
+
+}  // namespace
+
+StateFolder screen_folder(const fs::path& campaign, const std::string& arm) {
+  return StateFolder::trials(campaign, ".proctor/screen/" + arm);
+}
+
+Result<FrozenCampaign> screen_frozen(const Campaign& campaign,
+                                     const std::vector<const Contract*>& tasks,
+                                     std::uint32_t repeats, std::optional<MicroUsd> usd,
+                                     StateFolder folder) {
+  const std::vector<TaskVariants> all = variants_of_all(tasks);
+  return freeze_trials(selfcheck_campaign(campaign, all, repeats, usd), all, std::move(folder));
+}
+
+std::vector<ScreenState> states_of(const Contract& contract) {
+  std::vector<ScreenState> out;
+  if (!contract.reference_patch.empty()) out.push_back({kStateReference, {}, {}});
+  out.push_back({kStateSnapshot, {}, {}});
+  return out;
+}
+
+void count_arm(const FrozenCampaign& frozen, const CampaignReport& report, const Contract& contract,
+               const std::string& arm, std::vector<ScreenState>& states) {
+  for (const RunRecord& run : report.runs) {
+    if (run.task != contract.id || run.state == RunRecord::State::kRemoved) continue;
+    const std::string state = run.method == kVariantNoop ? kStateSnapshot : kStateReference;
+    const auto it = std::ranges::find(states, state, &ScreenState::state);
+    if (it != states.end()) count_run(frozen, run, contract, tally_of(*it, arm));
+  }
+}
+
+void lose_arm(const std::string& arm, std::uint32_t repeats, const std::string& why,
+              std::vector<ScreenState>& states) {
+  for (ScreenState& state : states)
+    for (std::uint32_t i = 0; i < repeats; ++i) tally_of(state, arm).lose(why);
+}
+
+// What `proctor screen` says to people: a line for each task, what to do about those that are not
+// stable, and what a stable one may still do.  Pure.
+
+// `campaign` as it was typed, `options` as they are typed for some settings, a blank before each;
+// `runs`: how many the campaign has of each task.
+using ScreenOptions = std::function<std::string(const ScreenSettings&)>;
+std::string screen_text(const std::vector<ScreenTask>& tasks, const ScreenSettings& settings,
+                        const std::string& campaign, const ScreenOptions& options,
+                        std::uint64_t runs);
+
+// That so few repeats can make no task stable; empty: they can.
+std::string too_few_repeats(const ScreenSettings& settings);
+
+namespace {
+
+std::string percent(double share) {
+  return fmt::format("{:.1f} %", share * 100);
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  constexpr std::size_t kShown = 3;
+  std::string out;
+  for (std::size_t i = 0; i < std::min(words.size(), kShown); ++i)
+    out += (i == 0 ? "" : ", ") + printable(words[i]);
+  if (kShown < words.size()) out += fmt::format(" and {} more", words.size() - kShown);
+  return out;
+}
+
+// "reference: 0 of 60 alone, 2 of 60 under load"; "snapshot: 0 of 120" where all was alike.
+std::string of_state(const ScreenTask& task, const char* state) {
+  std::uint64_t discrepant = 0, repeats = 0;
+  std::string apart;
+  for (const ScreenArm& arm : task.arms) {
+    if (arm.state != state) continue;
+    discrepant += arm.discrepant;
+    repeats += arm.repeats;
+    apart += fmt::format("{}{} of {} {}", apart.empty() ? "" : ", ", arm.discrepant, arm.repeats,
+                         arm.arm == kArmLoad ? "under load" : "alone");
+  }
+  if (apart.empty()) return "";
+  return discrepant == 0 ? fmt::format("{}: 0 of {}", state, repeats)
+                         : fmt::format("{}: {}", state, apart);
+}
+
+double upper_of(const ScreenTask& task, std::string_view arm) {
+  double out = 0;
+  for (const ScreenArm& a : task.arms)
+    if (a.arm == arm) out = std::max(out, a.upper95);
+  return out;
+}
+
+std::string facts(const ScreenTask& task) {
+  if (task.arms.empty()) return task.why;
+  std::string out;
+  for (const char* state : {kStateReference, kStateSnapshot})
+    if (const std::string one = of_state(task, state); !one.empty())
+      out += (out.empty() ? "" : "; ") + one;
+  out += fmt::format("; it may still be up to {} alone, {} under load",
+                     percent(upper_of(task, kArmAlone)), percent(upper_of(task, kArmLoad)));
+  return out + (task.unstable.empty() ? "" : "; unstable: " + joined(task.unstable));
+}
+
+bool is_discrepant(const ScreenTask& task) {
+  return std::ranges::any_of(task.arms, [](const ScreenArm& a) { return 0 < a.discrepant; });
+}
+
+std::string advice(const ScreenTask& task, const ScreenSettings& settings,
+                   const std::string& campaign, const ScreenOptions& options) {
+  const std::string command = "proctor screen " + campaign + " " + task.id;
+  const auto usual = std::ranges::find_if(task.arms, [](const ScreenArm& a) {
+    return a.state == kStateReference && a.usual != "success" && 0 < a.repeats;
+  });
+  switch (task.verdict) {
+    case ScreenVerdict::kStable:
+      if (usual == task.arms.end()) return "";
+      return "its reference does not pass, always alike: proctor selfcheck " + campaign + " " +
+             task.id;
+    case ScreenVerdict::kUndecided: {
+      const double bound = std::strtod(settings.bound.c_str(), nullptr);
+      if (is_discrepant(task) || task.arms.size() < 4) return task.why;
+      const auto fewest = static_cast<std::uint32_t>(clean_repeats_for(bound));
+      ScreenSettings more = settings;
+      more.repeats = std::max(fewest, more.repeats);
+      more.load_repeats = std::max(fewest, more.load_repeats);
+      return task.why + "; more repeats decide: " + command + options(more);
+    }
+    case ScreenVerdict::kFlaky:
+      return task.why +
+             (task.load_sensitive
+                  ? ": it depends on how busy its host is; look at its time limits and "
+                    "at what it waits for"
+                  : ": find what it waits for, draws by chance or shares") +
+             ", and give its contract a new version";
+    case ScreenVerdict::kUnjudged:
+      return (task.arms.empty() ? "" : task.why + "; ") + "go on with: " + command +
+             options(settings);
+  }
+  return "";
+}
+
+constexpr std::array kVerdicts{ScreenVerdict::kStable, ScreenVerdict::kUndecided,
+                               ScreenVerdict::kFlaky, ScreenVerdict::kUnjudged};
+
+std::string summary(const std::vector<ScreenTask>& tasks) {
+  std::string out;
+  for (const ScreenVerdict v : kVerdicts)
+    if (const auto n = std::ranges::count(tasks, v, &ScreenTask::verdict); 0 < n)
+      out += fmt::format("{}{} {}", out.empty() ? "" : ", ", n, to_string(v));
+  const FlakyShare share = flaky_share(tasks);
+  if (0 < share.judged)
+    out += fmt::format("; flaky are {} of {} (95 % interval {} to {})", share.flaky, share.judged,
+                       percent(share.low), percent(share.high));
+  return out + "\n";
+}
+
+std::string still_possible(const std::vector<ScreenTask>& tasks, std::uint64_t runs) {
+  double upper = 0;
+  for (const ScreenTask& task : tasks)
+    if (task.verdict == ScreenVerdict::kStable)
+      upper = std::max({upper, upper_of(task, kArmAlone), upper_of(task, kArmLoad)});
+  if (upper <= 0 || runs == 0) return "";
+  return fmt::format(
+      "A stable task may still come out otherwise in up to {}: of the {} runs that the campaign "
+      "has "
+      "of it, at least one is spoiled then with a chance of {}.\n",
+      percent(upper), runs, percent(chance_to_spoil(upper, runs)));
+}
+
+}  // namespace
+
+std::string screen_text(const std::vector<ScreenTask>& tasks, const ScreenSettings& settings,
+                        const std::string& campaign, const ScreenOptions& options,
+                        std::uint64_t runs) {
+  std::size_t width = 4;
+  for (const ScreenTask& task : tasks) width = std::max(width, task.id.size());
+  std::string out;
+  for (const ScreenTask& task : tasks) {
+    out += fmt::format("{:<{}}  {:<9}  {}\n", task.id, width, to_string(task.verdict), facts(task));
+    if (const std::string next = advice(task, settings, campaign, options); !next.empty())
+      out += fmt::format("{:<{}}  {:<9}  {}\n", "", width, "", next);
+  }
+  return out + summary(tasks) + still_possible(tasks, runs);
+}
+
+std::string too_few_repeats(const ScreenSettings& settings) {
+  const std::uint64_t wanted = clean_repeats_for(std::strtod(settings.bound.c_str(), nullptr));
+  if (wanted <= std::min(settings.repeats, settings.load_repeats)) return "";
+  return fmt::format(
+      "{} repeats cannot exclude a rate of {}, so that no task can be stable: it takes {} alone "
+      "and "
+      "{} under load (--repeats {} --load-repeats {}), or a larger --bound",
+      std::min(settings.repeats, settings.load_repeats), settings.bound, wanted, wanted, wanted,
+      wanted);
+}
+
+// proctor screen CAMPAIGN [TASK...]: do the tasks' checks always say the same?
+
 namespace {
 
 struct ScreenArgs {

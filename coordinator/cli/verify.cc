@@ -1,30 +1,317 @@
-// proctor verify PATH: recomputes digests, hash chains and money of one run or a whole campaign.
-
-#include "common/trace/verify.h"
-
+#include <fmt/format.h>
+#include <algorithm>
 #include <cstdio>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "common/base/limits.h"
 #include "common/base/text.h"
 #include "common/contract/cost_model.h"
+#include "common/trace/evidence.h"
+#include "common/trace/run_report.h"
+#include "common/trace/verify.h"
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/open_journal.h"
-#include "coordinator/cli/report_digests.h"
-#include "coordinator/cli/verify_evidence.h"
-#include "coordinator/cli/verify_folder.h"
-#include "coordinator/cli/verify_gates.h"
+#include "coordinator/cli/report.h"
 #include "coordinator/cli/verify_kept.h"
 #include "coordinator/cli/verify_money.h"
-#include "coordinator/cli/verify_redis.h"
-#include "coordinator/cli/verify_removals.h"
-#include "coordinator/cli/verify_seal.h"
+#include "coordinator/core/notes.h"
+#include "coordinator/core/records.h"
 #include "coordinator/journal/host_key.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/shell/behind.h"
 #include "coordinator/shell/plan_view.h"
 
 namespace proctor::cli {
+
+// `proctor verify`, the part about evidence: what the journal says of an attempt must lie under
+// runs/, archive and run directory both, byte for byte; and nothing may lie there that the journal
+// does not know.  Reads files; reports problems through `problem(where, what)`.
+class EvidenceAudit {
+ public:
+  using Problem = std::function<void(const std::string& where, const std::string& what)>;
+  // `frozen` outlives the audit.
+  EvidenceAudit(const FrozenCampaign& frozen, PriceFunction price, Problem problem);
+
+  // Attempts of the plan, in any order.  What its run directory says of itself, where it must have
+  // one: no value for an attempt without a result, and for one that is invalid and left nothing.
+  std::optional<VerifyResult> add(const AttemptRecord& attempt);
+  // After all attempts: what else lies under runs/.  The journal of a running campaign is asked
+  // once more before anything is called unknown.
+  Status finish(JournalReader& journal);
+
+  // Invalid attempts that left no evidence, as the journal says too.
+  std::uint64_t without() const { return without_; }
+
+ private:
+  void know(const AttemptRecord& attempt);
+  bool check_places(const AttemptRecord& attempt, const std::string& name);
+  void check_archive(const AttemptRecord& attempt, const std::string& name);
+  void check_identity(const AttemptRecord& attempt, const RunReport& report,
+                      const std::string& name);
+  std::set<std::string> unknown() const;
+
+  const FrozenCampaign& frozen_;
+  PriceFunction price_;
+  Problem problem_;
+  std::set<std::string> known_;    // relative to runs/: run directories and archives
+  std::set<std::string> folders_;  // on the way to them, and to those of any run of the plan
+  std::uint64_t without_ = 0;
+};
+
+namespace {
+
+constexpr const char* kArchiveEnd = ".tar.zst";
+
+bool may_have_evidence(const RestoredAttempt& a) {
+  return a.has_result || a.state == AttemptState::kGranted || a.state == AttemptState::kLost ||
+         a.state == AttemptState::kCancelled;
+}
+
+}  // namespace
+
+EvidenceAudit::EvidenceAudit(const FrozenCampaign& frozen, PriceFunction price, Problem problem)
+    : frozen_(frozen), price_(std::move(price)), problem_(std::move(problem)) {
+  for (std::uint32_t r = 0; r < frozen.plan.size(); ++r) {
+    const std::string name = frozen.plan.run_name(RunId(r));
+    for (std::size_t i = name.find('/'); i != std::string::npos; i = name.find('/', i + 1))
+      folders_.insert(name.substr(0, i));
+    folders_.insert(name);
+  }
+}
+
+void EvidenceAudit::know(const AttemptRecord& a) {
+  if (frozen_.plan.size() <= a.core.attempt.run.raw() || !may_have_evidence(a.core)) return;
+  const std::string at =
+      frozen_.folder.attempt(frozen_.plan.run_name(a.core.attempt.run), a.core.attempt.no)
+          .lexically_relative(frozen_.folder.runs())
+          .generic_string();
+  known_.insert(at);
+  known_.insert(at + kArchiveEnd);
+}
+
+std::optional<VerifyResult> EvidenceAudit::add(const AttemptRecord& a) {
+  know(a);
+  const AttemptId id = a.core.attempt;
+  if (!a.core.has_result || frozen_.plan.size() <= id.run.raw()) return std::nullopt;
+  const std::string name = frozen_.folder.attempt(frozen_.plan.run_name(id.run), id.no).string();
+  if (a.archive_bytes == 0 || a.report == Digest() || a.archive == Digest()) {
+    // Whoever broke an attempt before there was evidence says invalid; anything else was judged.
+    if (a.core.outcome != RunOutcome::kInvalid || a.archive_bytes != 0)
+      problem_(name, fmt::format("the journal says {}, and names no evidence for it",
+                                 to_string(a.core.outcome)));
+    ++without_;
+    return std::nullopt;
+  }
+  check_archive(a, name);
+  if (!check_places(a, name)) return std::nullopt;
+  VerifyResult result = verify_run(name, a.report, price_);
+  if (result.report) check_identity(a, *result.report, name);
+  return result;
+}
+
+// No part of the way below runs/ may lead elsewhere: what is read must be what is kept here.
+bool EvidenceAudit::check_places(const AttemptRecord& a, const std::string& name) {
+  fs::path at = frozen_.folder.runs();
+  for (const fs::path& part : fs::path(name).lexically_relative(at)) {
+    at /= part;
+    std::error_code ec;
+    const fs::file_type type = fs::symlink_status(at, ec).type();
+    if (type == fs::file_type::directory) continue;
+    const std::string what = fmt::format("the journal says {}", to_string(a.core.outcome));
+    if (type == fs::file_type::not_found)
+      problem_(name, "the run directory is missing; " + what);
+    else if (type == fs::file_type::symlink)
+      problem_(at.string(), "a link, where the run directory must be");
+    else
+      problem_(at.string(), "not a folder; " + what);
+    return false;
+  }
+  return true;
+}
+
+void EvidenceAudit::check_archive(const AttemptRecord& a, const std::string& name) {
+  const fs::path archive = name + kArchiveEnd;
+  const Result<EvidenceFile> found = hash_file(archive.parent_path(), archive.filename().string());
+  if (!found.ok()) {
+    std::error_code ec;
+    const fs::file_type type = fs::symlink_status(archive, ec).type();
+    problem_(archive.string(), type == fs::file_type::not_found ? "the archive is missing"
+                               : type == fs::file_type::symlink
+                                   ? "a link, where the archive must be"
+                                   : found.error().detail);
+    return;
+  }
+  if (found->bytes != a.archive_bytes || found->digest != a.archive)
+    problem_(archive.string(),
+             fmt::format("{} bytes with digest {}, the journal says {} with {}", found->bytes,
+                         found->digest.short_hex(), a.archive_bytes, a.archive.short_hex()));
+}
+
+void EvidenceAudit::check_identity(const AttemptRecord& a, const RunReport& r,
+                                   const std::string& name) {
+  const RunId run = a.core.attempt.run;
+  if (r.campaign != frozen_.id) problem_(name, "its report is of another campaign");
+  if (r.run_name != frozen_.plan.run_name(run) || r.task != frozen_.plan.task(run).id ||
+      r.method != frozen_.plan.method(run))
+    problem_(name, fmt::format("its report is of run {}", printable(r.run_name, 200)));
+  if (r.started_ms != a.started_ms || r.finished_ms != a.finished_ms)
+    problem_(name, "its report has other times than the journal");
+  // Of one that was lost meanwhile the grant is not asked when its result comes.
+  const WallTime granted = a.core.state == AttemptState::kLost ? WallTime(0) : a.granted_at;
+  if (const std::string wrong = wrong_times(r.started_ms, r.finished_ms, granted, a.result_at);
+      !wrong.empty())
+    problem_(name, "its report: " + wrong);
+}
+
+std::set<std::string> EvidenceAudit::unknown() const {
+  std::set<std::string> out;
+  std::vector<std::string> open{""};
+  while (!open.empty()) {
+    const std::string folder = std::move(open.back());
+    open.pop_back();
+    std::error_code ec;
+    for (fs::directory_iterator it(frozen_.folder.runs() / folder, ec), end; !ec && it != end;
+         it.increment(ec)) {
+      if (it->path() == frozen_.folder.incoming()) continue;
+      const std::string file = it->path().filename().string();
+      const std::string at = folder.empty() ? file : folder + "/" + file;
+      if (known_.contains(at)) continue;
+      const bool way =
+          folders_.contains(at) && it->symlink_status(ec).type() == fs::file_type::directory;
+      if (way)
+        open.push_back(at);
+      else
+        out.insert(at);
+      ec.clear();
+    }
+  }
+  return out;
+}
+
+Status EvidenceAudit::finish(JournalReader& journal) {
+  if (unknown().empty()) return ok_status();
+  PROCTOR_CHECK_OK(journal.each_attempt([this](const AttemptRecord& a) { know(a); }));
+  for (const std::string& at : unknown())
+    problem_((frozen_.folder.runs() / printable(at, 400)).string(),
+             "the journal knows nothing that could have left it");
+  return ok_status();
+}
+
+// Of `verify`: every stage that was opened was opened by a check that held and as many people as
+// were registered, and nothing of one that was not opened was begun.  From the journal's notes, and
+// not by the scheduler's own code.  Blocking.
+Status verify_gates(
+    JournalReader& journal, const FrozenCampaign& frozen, const RestoredState& state,
+    const std::function<void(const std::string& where, const std::string& what)>& tell);
+
+namespace {
+
+using Tell = std::function<void(const std::string& where, const std::string& what)>;
+
+struct Seen {
+  std::set<Digest> held;                             // by checks that were noted
+  std::map<Digest, std::set<std::string>> approved;  // by whom
+  bool opened = false;
+};
+
+class GateAudit {
+ public:
+  GateAudit(const Campaign& campaign, const Tell& tell) : tell_(tell) {
+    for (std::size_t s = 0; s < campaign.stages.size(); ++s) {
+      const StageRules& r = campaign.stages[s].rules;
+      const bool exit_before = 0 < s && !campaign.stages[s - 1].rules.exit.empty();
+      if (!r.entry.empty() || r.approvals() != 0 || exit_before)
+        gates_.push_back({campaign.stages[s].name, s, r.approvals()});
+    }
+  }
+
+  void add(const Note& note) {
+    if (note.kind == kNoteStageChecked) {
+      const Result<StageChecked> fact = stage_checked_of(note);
+      if (!fact.ok()) return tell_("journal", fact.error().detail);
+      if (fact->holds) seen_[fact->stage].held.insert(fact->digest);
+    } else if (note.kind == kNoteOperator) {
+      const Result<OperatorFact> fact = operator_fact_of(note);
+      if (!fact.ok() || fact->act.kind != OperatorActKind::kApproveStage) return;
+      const Result<Digest> digest = Digest::from_hex(fact->act.digest);
+      if (digest.ok()) seen_[fact->act.stage].approved[*digest].insert(fact->act.by);
+    } else if (note.kind == kNoteStageOpened) {
+      opened(note);
+    }
+  }
+
+  // The first stage that was not opened; nothing: all were, or need not be.
+  std::optional<std::size_t> shut() const {
+    for (const Gate& g : gates_) {
+      const auto it = seen_.find(g.stage);
+      if (it == seen_.end() || !it->second.opened) return g.index;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  struct Gate {
+    std::string stage;
+    std::size_t index = 0;
+    std::uint32_t people = 0;
+  };
+
+  void opened(const Note& note) {
+    const Result<StageOpened> fact = stage_opened_of(note);
+    if (!fact.ok()) return tell_("journal", fact.error().detail);
+    const auto gate = std::ranges::find(gates_, fact->stage, &Gate::stage);
+    const std::string what = "stage " + fact->stage + " was opened ";
+    if (gate == gates_.end()) return tell_("journal", what + "though nothing kept it shut");
+    if (shut() != gate->index) tell_("journal", what + "out of its order");
+    Seen& seen = seen_[fact->stage];
+    if (!seen.held.contains(fact->digest))
+      tell_("journal", what + "by a check that was not made, or did not hold");
+    if (seen.approved[fact->digest].size() < gate->people)
+      tell_("journal", what + "with the approval of " +
+                           std::to_string(seen.approved[fact->digest].size()) + ", and " +
+                           std::to_string(gate->people) + " have to agree");
+    seen.opened = true;
+  }
+
+  const Tell& tell_;
+  std::vector<Gate> gates_;
+  std::map<std::string, Seen> seen_;
+};
+
+}  // namespace
+
+Status verify_gates(JournalReader& journal, const FrozenCampaign& frozen,
+                    const RestoredState& state, const Tell& tell) {
+  GateAudit audit(frozen.campaign, tell);
+  if (!audit.shut()) return ok_status();
+  constexpr std::size_t kAtOnce = 10'000;
+  for (std::int64_t after = 0;;) {
+    PROCTOR_TRY(const std::vector<NoteRecord> notes, journal.notes(after, kAtOnce));
+    for (const NoteRecord& n : notes) audit.add(n.note);
+    if (notes.size() < kAtOnce) break;
+    after = notes.back().seq;
+  }
+  const std::optional<std::size_t> shut = audit.shut();
+  if (!shut) return ok_status();
+  const auto begun = std::ranges::find_if(state.attempts, [&](const RestoredAttempt& a) {
+    return a.attempt.run.raw() < frozen.plan.size() &&
+           *shut <= frozen.plan.row(a.attempt.run).stage;
+  });
+  if (begun != state.attempts.end())
+    tell("journal", "run " + frozen.plan.run_name(begun->attempt.run) + " of stage " +
+                        frozen.plan.stage(begun->attempt.run) +
+                        " was begun, and that stage was not opened");
+  return ok_status();
+}
+
+// proctor verify PATH: recomputes digests, hash chains and money of one run or a whole campaign.
+
 namespace {
 
 struct Tally {

@@ -1,15 +1,130 @@
 #include "coordinator/cli/verify_kept.h"
 
+#include <fmt/format.h>
+#include <sys/stat.h>
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <set>
 #include <string_view>
+#include <vector>
 
 #include "common/base/limits.h"
+#include "common/base/parse.h"
+#include "common/base/system_clock.h"
+#include "common/base/text.h"
+#include "coordinator/cli/campaign_files.h"
+#include "coordinator/cli/open_journal.h"
 #include "coordinator/cli/registered_files.h"
+#include "coordinator/core/records.h"
+#include "coordinator/journal/host_key.h"
+#include "coordinator/journal/journal.h"
+#include "coordinator/journal/seals.h"
 #include "coordinator/shell/behind.h"
 
 namespace proctor::cli {
+namespace {
+
+constexpr mode_t kOthers = 077;
+
+void check_mode(const fs::path& path, const FolderProblem& problem) {
+  struct stat st {};
+  if (::stat(path.c_str(), &st) != 0 || (st.st_mode & kOthers) == 0) return;
+  problem(path.string(),
+          fmt::format("its mode is {:04o}, so that other users of this host can {}; it is its "
+                      "owner's alone: chmod go-rwx {}",
+                      st.st_mode & 07777U,
+                      (st.st_mode & 022U) != 0 ? "change what lies there" : "read what lies there",
+                      printable(path.string())));
+}
+
+// Whoever owns a folder changes what lies there, whatever its mode says.
+void check_owner(const fs::path& path, uid_t owner, const FolderProblem& problem) {
+  struct stat st {};
+  if (::stat(path.c_str(), &st) != 0 || st.st_uid == owner) return;
+  problem(path.string(),
+          fmt::format("it belongs to user {}, and the journal to user {}: who has it "
+                      "can change what lies there",
+                      st.st_uid, owner));
+}
+
+// Everybody could put other folders in the place of the campaign's own.
+void check_open(const fs::path& campaign, const FolderProblem& problem) {
+  struct stat st {};
+  if (::stat(campaign.c_str(), &st) != 0) return;
+  if ((st.st_mode & S_IWOTH) != 0 && (st.st_mode & S_ISVTX) == 0)
+    problem(
+        campaign.string(),
+        fmt::format("its mode is {:04o}, so that every user of this host can put something else "
+                    "in the place of runs, reports and .proctor: chmod o-w {}",
+                    st.st_mode & 07777U, printable(campaign.string())));
+}
+
+}  // namespace
+
+void verify_modes(const StateFolder& folder, const FolderProblem& problem) {
+  // What is looked at below a link would be whatever lies elsewhere, whoever keeps that.
+  for (const auto& [path, what] : not_own_folders(folder)) problem(path.string(), what);
+  for (const fs::path& path : {folder.runs(), folder.reports(), folder.state(), folder.journal()})
+    check_mode(path, problem);
+  check_open(folder.campaign, problem);
+  if (struct stat journal{}; ::stat(folder.journal().c_str(), &journal) == 0)
+    for (const fs::path& path : {folder.runs(), folder.reports(), folder.state()})
+      check_owner(path, journal.st_uid, problem);
+  // Beside a journal that is written, or whose writer was killed.
+  for (const char* beside : {"-wal", "-shm"}) {
+    fs::path path = folder.journal();
+    path += beside;
+    check_mode(path, problem);
+  }
+}
+
+Status verify_journal_objects(JournalReader& journal, const FolderProblem& problem) {
+  PROCTOR_TRY(const std::vector<std::string> foreign, journal.foreign_objects());
+  for (const std::string& what : foreign) problem("journal", what);
+  return ok_status();
+}
+
+namespace {
+
+Result<std::set<std::string>> removals_of(JournalReader& journal) {
+  constexpr std::size_t kAtOnce = 10'000;
+  std::set<std::string> out;
+  for (std::int64_t after = 0;;) {
+    PROCTOR_TRY(const std::vector<NoteRecord> notes, journal.notes(after, kAtOnce));
+    for (const NoteRecord& n : notes)
+      if (n.note.kind == kNoteTaskRemoved) out.insert(n.note.detail);
+    if (notes.size() < kAtOnce) return out;
+    after = notes.back().seq;
+  }
+}
+
+}  // namespace
+
+std::string removal_note(const std::string& task, const std::string& reason,
+                         const std::string& by) {
+  return task + ": " + reason + (by.empty() ? "" : " (by " + by + ")");
+}
+
+Status verify_removals(
+    JournalReader& journal, const Registration& registration,
+    const std::function<void(const std::string& where, const std::string& what)>& tell) {
+  PROCTOR_TRY(const std::set<std::string> noted, removals_of(journal));
+  std::set<std::string> registered;
+  for (const Removal& r : registration.removals) {
+    registered.insert(removal_note(r.task, r.reason, r.by));
+    if (!noted.contains(removal_note(r.task, r.reason, r.by)))
+      tell("registration.json", "it removes the task " + r.task + " (" + r.reason +
+                                    "), which the journal knows nothing of: its runs are in no "
+                                    "rate of the report");
+  }
+  for (const std::string& note : noted)
+    if (!registered.contains(note))
+      tell("registration.json",
+           "it has no removal of the task that the journal says was removed (" + note + ")");
+  return ok_status();
+}
+
 namespace {
 
 // From a file's name, as a list writes it, to its line.
@@ -138,6 +253,121 @@ class KeptAudit {
 void verify_kept(const Campaign& campaign, const Registration& registration,
                  const std::optional<std::string>& sealed, const FolderProblem& problem) {
   KeptAudit(campaign, problem).add(campaign, registration, sealed);
+}
+
+namespace {
+
+using journal::SealVerdict;
+
+constexpr const char* kNotVerified = "not verified against the host's seal key";
+constexpr const char* kGiveIt = "; on the coordinator's host, or with --seal-key FILE, it can be";
+constexpr const char* kTrustABackup =
+    "; what it says cannot be relied on: proctor verify of a backup of the campaign's folder says "
+    "whether that one fits";
+constexpr std::size_t kHeadsBytes = std::size_t{16} << 20;
+
+Result<HostKey> key_of(const std::string& named) {
+  if (!named.empty()) return HostKey::read(named);
+  PROCTOR_TRY(const fs::path own, host_key_file());
+  return HostKey::read(own);
+}
+
+void say(const std::string& line) {
+  std::printf("seal: %s\n", line.c_str());
+}
+
+}  // namespace
+
+Status verify_keyed_seal(JournalReader& journal, const std::string& key_file,
+                         const SealProblem& problem) {
+  const Result<HostKey> key = key_of(key_file);
+  if (!key.ok() && !key_file.empty()) return in_context("--seal-key", key.error());
+  if (!key.ok() && key.error().code == Errc::kInvalid) problem("seal", key.error().detail);
+  if (!key.ok()) {
+    PROCTOR_TRY(const auto seal, journal.keyed_seal());
+    say(seal ? fmt::format("of key {}: {} ({}){}", seal->key, kNotVerified, key.error().detail,
+                           kGiveIt)
+             : "none: this journal was never sealed with a host's key");
+    return ok_status();
+  }
+  PROCTOR_TRY(const journal::SealFinding found, journal.check_keyed_seal(*key));
+  switch (found.verdict) {
+    case SealVerdict::kFits:
+      say(fmt::format("fits key {}: {} rows in {} commits, since {}", found.seal->key,
+                      found.seal->all.rows, found.seal->commits, to_rfc3339(found.seal->since)));
+      break;
+    case SealVerdict::kBroken:
+      problem("journal", fmt::format("rows were changed behind the coordinator's back: the seal of "
+                                     "key {} does not fit them{}",
+                                     key->key().id(), kTrustABackup));
+      say("does not fit");
+      break;
+    case SealVerdict::kTaken:
+      problem("journal", fmt::format("the seal of key {}, which this host made for the campaign, "
+                                     "was taken away{}",
+                                     key->key().id(), kTrustABackup));
+      say("taken away");
+      break;
+    case SealVerdict::kOtherKey:
+      if (!key_file.empty())
+        problem("journal", fmt::format("its seal is of key {}, {} holds {}: name that key's file "
+                                       "with --seal-key",
+                                       found.seal->key, key_file, key->key().id()));
+      say(fmt::format("of key {}, this one is {}: {}{}", found.seal->key, key->key().id(),
+                      kNotVerified, kGiveIt));
+      break;
+    case SealVerdict::kNone:
+      say("none: this journal was never sealed with a host's key");
+      break;
+  }
+  return ok_status();
+}
+
+Status verify_heads(JournalReader& journal, const std::string& head, const std::string& key_file,
+                    const SealProblem& problem) {
+  std::error_code ec;
+  std::string text = head;
+  if (fs::exists(head, ec)) {
+    PROCTOR_TRY(text, read_file(head, kHeadsBytes));
+  }
+  const Result<HostKey> key = key_of(key_file);
+  std::size_t number = 0;
+  for (std::string_view rest = text; !rest.empty();) {
+    PROCTOR_TRY(const JournalHead kept, parse_head(take_until(rest, '\n')));
+    ++number;
+    const std::string where = fmt::format("head {} of {}", number, to_rfc3339(kept.until));
+    if (key.ok() && kept.key == key->key().id() && !is_signed_by(kept, key->key()))
+      problem(where, "it is not as this host signed it: take the line from where else it was kept");
+    PROCTOR_TRY(const JournalHead now, journal.head_until(kept.until));
+    if (now.campaign != kept.campaign) {
+      problem(where, fmt::format("it is of another campaign, {}: give --head the heads of this one",
+                                 kept.campaign));
+    } else if (now.digest != kept.digest || now.facts != kept.facts) {
+      problem(where, now.facts == kept.facts
+                         ? "the journal has other facts of before it than it had then"
+                         : fmt::format("the journal has {} facts of before it, then it had {}",
+                                       now.facts, kept.facts));
+    } else {
+      std::printf("%s: the journal extends it, %lld facts are as they were\n", where.c_str(),
+                  static_cast<long long>(kept.facts));
+    }
+  }
+  if (number == 0)
+    return Error{
+        Errc::kInvalid,
+        "--head: no head in it, which is a line that proctor journal head CAMPAIGN prints"};
+  return ok_status();
+}
+
+Result<JournalHead> present_head(const fs::path& file) {
+  const bool moves = journal_owner(file).has_value();
+  PROCTOR_TRY(JournalReader journal, JournalReader::open(file));
+  PROCTOR_TRY(const std::optional<WallTime> last, journal.last_fact());
+  if (!last) return not_begun(file.parent_path().parent_path());
+  // More of the same millisecond may be on its way to the disk.
+  PROCTOR_TRY(JournalHead head, journal.head_until(WallTime(last->raw() - (moves ? 1 : 0))));
+  if (const Result<HostKey> key = key_of(""); key.ok()) sign(head, key->key());
+  return head;
 }
 
 }  // namespace proctor::cli

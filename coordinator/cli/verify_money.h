@@ -1,7 +1,4 @@
 #pragma once
-// `proctor verify`, the part about money: every balance again from the journal's rows, each row
-// against the contract of its state, each settlement against the price table and the run's report.
-// Pure: reports problems through `problem(where, what)`, in the order of the journal.
 #include <functional>
 #include <map>
 #include <optional>
@@ -10,13 +7,39 @@
 #include <vector>
 
 #include "common/contract/campaign.h"
+#include "common/ledger/redis_ledger.h"
 #include "common/plan/plan.h"
 #include "common/trace/run_report.h"
+#include "coordinator/cli/campaign_files.h"
 #include "coordinator/core/records.h"
 #include "coordinator/core/run_queue.h"
+#include "coordinator/journal/journal_reader.h"
 
 namespace proctor::cli {
 
+// `proctor verify`, the part about a member's own part of an envelope that campaigns share: what
+// Redis holds as its part, from which all others admit, against its own journal.  Pure.
+
+// What of the envelope a campaign takes: spent by what is settled, reserved by what is under way.
+struct OwnPart {
+  MicroUsd spent, reserved;
+  MicroUsd held() const { return spent + reserved; }
+};
+OwnPart own_part(const RestoredState& state);
+
+using SharedProblem = std::function<void(const std::string& where, const std::string& what)>;
+
+// The campaign `self`, the envelope "shared:NAME", and `fields`, the hash that Redis has of it.
+// `exact`: the part as of the instant at which Redis was read; none where the life that Redis knows
+// is not the journal's last, so that what is "here" may have moved since.  `after`: the journal,
+// read after Redis.  The value, for one line: what was compared, or why it was not.
+std::string compare_part(const std::string& self, const std::string& envelope,
+                         const RedisLedger::Fields& fields, const std::optional<OwnPart>& exact,
+                         const RestoredState& after, const SharedProblem& problem);
+
+// `proctor verify`, the part about money: every balance again from the journal's rows, each row
+// against the contract of its state, each settlement against the price table and the run's report.
+// Pure: reports problems through `problem(where, what)`, in the order of the journal.
 class MoneyAudit {
  public:
   using Problem = std::function<void(const std::string& where, const std::string& what)>;
@@ -62,5 +85,27 @@ class MoneyAudit {
   std::map<RunId, std::vector<WallTime>> cancelled_at_;  // by operators
   std::vector<MicroUsd> least_ask_;  // by scope, of the runs that need room in it
 };
+
+// `proctor verify`, the part about Redis: what it holds of the campaign against the journal.
+//
+// Both move while a campaign runs, so the journal is read before and after Redis, which is read at
+// one instant.  What Redis holds reserved must be its own pending reservations, exactly; what it
+// holds spent must be the settlements of the journal and those of its rows that the journal did not
+// have yet; each reservation must be one that the journal had before or has after.  The campaign's
+// part of an envelope that it shares must be what Redis holds of that envelope for it.
+
+using MoneyProblem = std::function<void(const std::string& where, const std::string& what)>;
+
+// Pure.  False: between the two readings a run began and ended unseen, so that nobody can say
+// whether Redis had it: read again.  `view` with its raises.  `part`: of the envelope that it
+// shares, as of the instant at which Redis was read.
+bool compare_redis(const PlanView& view, const RestoredState& before,
+                   const RedisLedger::Stored& redis, const RestoredState& after,
+                   const MoneyProblem& problem, std::optional<OwnPart>& part);
+
+// Finds the server and compares, or says why it did not; the value is that one line.  A server
+// that is not there is no problem: the journal is the record.
+std::string verify_redis(const FrozenCampaign& frozen, JournalReader& journal,
+                         const MoneyProblem& problem);
 
 }  // namespace proctor::cli

@@ -34,7 +34,7 @@ MESSAGES = "coordinator/shell/coordinator_messages.cc"
 FLOOD = "coordinator/shell/loop_guards.cc"
 NAME = "common/base/ids.cc"
 ZAP = "common/wire/curve.cc"
-EVIDENCE = "coordinator/cli/verify_evidence.cc"
+EVIDENCE = "coordinator/cli/verify.cc"
 RUN = "common/trace/verify.cc"
 SEAL = "coordinator/journal/seals.cc"
 HEAD = "coordinator/journal/journal_reader.cc"
@@ -198,10 +198,10 @@ MUTANTS = [(room, name, path, [(old, new)], target, tests) for room, rows in {
          "    if (!peer.bundles.emplace(digest, mono_now()).second) continue;\n", "", COORDINATOR, "a bundle that is asked*"),
     ],
     "row 13, verify": [
-        ("files that nobody wrote lie in reports", "coordinator/cli/report_digests.cc",
+        ("files that nobody wrote lie in reports", "coordinator/cli/report.cc",
          "    if (!known && type != fs::file_type::not_found) foreign.insert(name);\n", "", CAMPAIGN,
          "verify finds what lies in reports*"),
-        ("modes are not looked at", "coordinator/cli/verify_folder.cc", "(st.st_mode & kOthers) == 0) return;", "true) return;",
+        ("modes are not looked at", "coordinator/cli/verify_kept.cc", "(st.st_mode & kOthers) == 0) return;", "true) return;",
          CAMPAIGN, "verify finds what other users*"),
         ("a trigger is like a table of ours", "coordinator/journal/journal_store.cc", "    if (made_by_us) continue;",
          "    if (made_by_us || type == \"trigger\") continue;", CAMPAIGN, "verify finds triggers and views*"),

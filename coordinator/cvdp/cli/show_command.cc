@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "common/base/text.h"
-#include "coordinator/cli/output_file.h"
+#include "coordinator/cli/command.h"
 #include "coordinator/cvdp/cli/commands.h"
 #include "coordinator/cvdp/cli/output.h"
 #include "coordinator/cvdp/dataset/record_yaml.h"

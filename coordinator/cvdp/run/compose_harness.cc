@@ -12,7 +12,7 @@
 #include "common/base/json.h"
 #include "common/base/subprocess.h"
 #include "common/base/text.h"
-#include "coordinator/cli/engine_probe.h"
+#include "coordinator/cli/image_engine.h"
 #include "coordinator/cvdp/dataset/compose.h"
 #include "coordinator/cvdp/run/dataset_file.h"
 #include "coordinator/cvdp/run/results.h"

@@ -1,4 +1,4 @@
-#include "coordinator/cli/calls_text.h"
+#include "coordinator/cli/evidence_text.h"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,12 @@
-// What main functions share: a command line of some commands, and what is said where one fails.
+#include "coordinator/cli/command.h"
+
+#include <fcntl.h>
+#include <unistd.h>
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <optional>
@@ -12,12 +18,120 @@
 #include "common/base/files.h"
 #include "common/base/last_words.h"
 #include "common/base/log.h"
+#include "common/base/owned.h"
 #include "common/base/text.h"
 #include "common/base/version.h"
-#include "coordinator/cli/command.h"
-#include "coordinator/cli/output_file.h"
+#include "coordinator/cli/completion.h"
 
 namespace proctor::cli {
+
+std::function<std::string(const std::string&)> share(double least, double most) {
+  return [=](const std::string& text) -> std::string {
+    const bool plain = !text.empty() && text.size() <= 20 &&
+                       text.find_first_not_of("0123456789.") == std::string::npos &&
+                       std::ranges::count(text, '.') <= 1 && text != ".";
+    const double value = plain ? std::strtod(text.c_str(), nullptr) : -1;
+    if (least <= value && value <= most) return "";
+    return "expected a share such as 0.05, not " + printable(text);
+  };
+}
+
+namespace {
+
+Status write_into(const fs::path& path, std::string_view bytes) {
+  // A pipe without a reader fails with ENXIO, where it would else be waited for.
+  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (!fd.valid()) return errno_error(path.string(), errno);
+  const int flags = ::fcntl(fd.get(), F_GETFL);
+  if (flags < 0 || ::fcntl(fd.get(), F_SETFL, flags & ~O_NONBLOCK) != 0)
+    return errno_error(path.string(), errno);
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd.get(), bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno_error(path.string(), errno);
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return ok_status();
+}
+
+// Where links lead to, also when nothing is there yet.
+fs::path end_of_links(fs::path path) {
+  constexpr int kLinksMax = 40;
+  std::error_code ec;
+  for (int i = 0; i < kLinksMax && fs::is_symlink(path, ec); ++i) {
+    const fs::path to = fs::read_symlink(path, ec);
+    if (ec) break;
+    path = to.is_absolute() ? to : path.parent_path() / to;
+  }
+  return path;
+}
+
+}  // namespace
+
+Status write_output(const fs::path& path, std::string_view bytes) {
+  std::error_code ec;
+  // By its own name: what /dev/stdout leads to may have none.
+  const fs::file_type type = fs::status(path, ec).type();
+  if (type == fs::file_type::directory)
+    return Error{Errc::kInvalid, path.string() + ": is a folder; name a file in it"};
+  if (type != fs::file_type::regular && type != fs::file_type::not_found)
+    return write_into(path, bytes);
+  return write_file(end_of_links(path), bytes);
+}
+
+std::string printable_lines(std::string_view text, std::string_view kept) {
+  std::string out;
+  for (;;) {
+    const std::string_view part = text.substr(0, text.find_first_of(kept));
+    out += printable(part, 4 * part.size() + 4);
+    if (part.size() == text.size()) return out;
+    out += text[part.size()];
+    text.remove_prefix(part.size() + 1);
+  }
+}
+
+int with_output_written(int code) {
+  const bool failed_before = std::ferror(stdout) != 0;
+  errno = 0;
+  // What failed before is gone with its reason; one line's end more finds the same one.
+  if (failed_before) std::fputc('\n', stdout);
+  const bool flushed = std::fflush(stdout) == 0;
+  const int reason = flushed ? 0 : errno;
+  if ((flushed && !failed_before) || reason == EPIPE) return code;
+  std::fprintf(stderr, "proctor: standard output: %s; not all of it was written\n",
+               reason == 0 ? "a write failed" : std::strerror(reason));
+  return code == kOk ? kInfrastructure : code;
+}
+
+// proctor cvdp ...: another program, proctor-cvdp.
+std::optional<int> run_cvdp_program(int argc, char** argv) {
+  if (argc < 2) return std::nullopt;
+  std::vector<std::string> words(argv, argv + argc);
+  const bool completes = argc == 3 && words[1] == "__complete";
+  const std::vector<std::string> line = completes ? words_of(words[2]) : words;
+  // No option before a command has a value; a word that is being typed is no command yet.
+  const auto command = std::find_if(line.begin() + 1, line.end() - (completes ? 1 : 0),
+                                    [](const std::string& word) { return !word.starts_with("-"); });
+  if (command == line.end() || *command != "cvdp") return std::nullopt;
+  if (!completes) words.erase(words.begin() + (command - line.begin()));
+  words[0] += "-cvdp";
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  std::error_code ec;
+  const fs::path beside = fs::read_symlink("/proc/self/exe", ec).parent_path() / "proctor-cvdp";
+  ::execv(beside.c_str(), arguments.data());
+  const std::string why = errno_error(beside.string(), errno).detail;
+  return complain({Errc::kUnavailable,
+                   why + "\n`proctor cvdp` is a program of its own beside proctor.  To build it:  "
+                         "cmake --build build/release --target proctor-cvdp"});
+}
+
+void add_cvdp_program(Command app, int&) {
+  app.add_subcommand("cvdp", kCvdpSays);
+}
+
+// What main functions share: a command line of some commands, and what is said where one fails.
 
 namespace {
 

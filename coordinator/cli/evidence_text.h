@@ -1,0 +1,33 @@
+#pragma once
+// Evidence of an attempt as text: its calls of models and its checks.
+#include <string>
+#include <vector>
+
+#include "common/base/files.h"
+#include "common/trace/model_calls.h"
+
+namespace proctor::cli {
+
+// Calls of models as a table, for `explain --calls` and `cassette`.  Pure.
+
+// One line a call; what agents and providers said is escaped.
+std::string calls_text(const TracedModels& told);
+Json unlisted_json(const UnlistedRefusals& unlisted);
+Json calls_json(const std::vector<TracedCall>& calls);
+Json trips_json(const std::vector<TracedTrip>& trips);
+std::string cassette_list(const std::vector<CassetteCall>& calls);
+
+// What the evidence of one attempt says to people: which checks did not pass and what they wrote
+// last, and whether its patch was judged again.  Reads the run directory alone; what is not there
+// is left out.
+
+// The last lines of a file, equal ones once, each behind `indent`; empty: nothing is in it.
+std::string last_lines_of(const fs::path& file, const std::string& indent);
+// A paragraph for each check that did not pass.
+std::string failing_checks(const fs::path& attempt);
+// "check tests: stopped at its time limit": the first that could not be completed; empty: none.
+std::string unfinished_check(const fs::path& attempt);
+// "judged again from the same patch, 2 times, the last time because of WHY"; empty: it was not.
+Result<std::string> judged_again(const fs::path& attempt);
+
+}  // namespace proctor::cli

@@ -2,7 +2,7 @@
 // written again as it was read, is turned into both shapes, and its answer is taken apart.
 #include "coordinator/cvdp/dataset/dataset.h"
 #include "coordinator/cvdp/dataset/transform.h"
-#include "coordinator/cvdp/pycompat/values.h"
+#include "coordinator/cvdp/pycompat/python_text.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/json_tools.h"
 

@@ -1,7 +1,7 @@
 // The texts inside CVDP records, split at NULs: JSON and YAML as Python has them read back as what
 // was written, and diffs are made and applied within bounds.
-#include "coordinator/cvdp/dataset/patch.h"
-#include "coordinator/cvdp/pycompat/values.h"
+#include "coordinator/cvdp/dataset/transform.h"
+#include "coordinator/cvdp/pycompat/python_text.h"
 #include "coordinator/cvdp/pycompat/yaml.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/json_tools.h"

@@ -7,7 +7,7 @@
 
 #include "common/base/files.h"
 #include "coordinator/cvdp/cli/commands.h"
-#include "coordinator/cvdp/pycompat/dotenv.h"
+#include "coordinator/cvdp/pycompat/yaml.h"
 
 namespace proctor::cli {
 namespace {

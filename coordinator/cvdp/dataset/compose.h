@@ -1,6 +1,4 @@
 #pragma once
-// docker-compose.yml of a harness: upstream's changes to it, what makes it unsafe to run, and what
-// it asks to be run.  Pure; any thread.  Source: CVDP 4.2-4.5, 5.1; the Compose specification.
 #include <chrono>
 #include <map>
 #include <optional>
@@ -12,6 +10,18 @@
 #include "coordinator/cvdp/dataset/record.h"
 
 namespace proctor::cvdp {
+
+// As much of a Dockerfile as decides whether it has to be built at all, and of what.
+// Pure; any thread.  Source: the Dockerfile reference of Docker Engine 20.10.
+struct Dockerfile {
+  std::vector<std::string> bases;  // images of FROM lines, earlier stages left out, each once
+  bool only_from = false;          // it is its one base by another name
+};
+// Nothing: no FROM, or a base that a build argument names.
+std::optional<Dockerfile> read_dockerfile(std::string_view text);
+
+// docker-compose.yml of a harness: upstream's changes to it, what makes it unsafe to run, and what
+// it asks to be run.  Pure; any thread.  Source: CVDP 4.2-4.5, 5.1; the Compose specification.
 
 // What stands for the four placeholders; an empty one is not replaced.
 struct ImageNames {

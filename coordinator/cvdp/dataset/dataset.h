@@ -11,7 +11,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "common/base/result.h"
 #include "coordinator/cvdp/dataset/record.h"
+#include "coordinator/cvdp/pycompat/python_text.h"
 
 namespace proctor::cvdp {
 
@@ -79,5 +81,20 @@ class DatasetReader {
   std::unordered_map<std::string, std::uint64_t> ids_;    // never iterated; id -> line
   std::unordered_map<std::string, std::string> folders_;  // never iterated; folder -> id
 };
+
+// Records as YAML that people read and edit, one document each: texts of several lines are blocks.
+// Every record comes back as it was, which is looked at when it is written.
+// Pure; any thread.  Source: CVDP 9.8.
+
+// With "---" in front.  kInvalid: it has what YAML 1.1 reads otherwise (1e5 is a text there).
+Result<std::string> record_yaml(const Value& record);
+
+// The documents of a file, and the line each begins at.  No block of ours has "---" at the
+// beginning of a line.
+struct YamlDocument {
+  std::uint64_t line = 1;
+  std::string_view text;
+};
+std::vector<YamlDocument> split_documents(std::string_view text);
 
 }  // namespace proctor::cvdp

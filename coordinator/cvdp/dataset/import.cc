@@ -1,19 +1,213 @@
 #include "coordinator/cvdp/dataset/import.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "common/base/files.h"
 #include "common/base/text.h"
-#include "coordinator/cvdp/dataset/contract_texts.h"
-#include "coordinator/cvdp/dataset/dockerfile.h"
-#include "coordinator/cvdp/dataset/heavy.h"
-#include "coordinator/cvdp/dataset/patch.h"
-#include "coordinator/cvdp/dataset/prompt.h"
+#include "coordinator/cvdp/dataset/compose.h"
+#include "coordinator/cvdp/dataset/prepare.h"
+#include "coordinator/cvdp/dataset/transform.h"
 #include "coordinator/cvdp/pycompat/python_text.h"
 #include "coordinator/cvdp/pycompat/yaml.h"
 
 namespace proctor::cvdp {
+namespace {
+
+struct Guidance {
+  int category;
+  std::string_view task;
+  std::string_view content;
+};
+constexpr std::array<Guidance, 13> kGuidance = {{
+    {2, "completing RTL code", "the completed RTL code"},
+    {3, "writing RTL code from a specification", "RTL code"},
+    {4, "modifying RTL code", "the modified RTL code"},
+    {5, "writing RTL code from a specification with existing modules", "RTL code"},
+    {6, "matching RTL code and its specification", "a text"},
+    {7, "improving RTL code for lint or quality of results", "the improved RTL code"},
+    {8, "matching a test bench and its test plan", "a text"},
+    {9, "answering a question on RTL code", "a text"},
+    {10, "answering a question on a test bench", "a text"},
+    {12, "writing test bench stimulus from a test plan", "test bench code"},
+    {13, "writing test bench checkers from a test plan", "test bench code"},
+    {14, "writing assertions from a test plan", "test bench code with assertions"},
+    {16, "finding and repairing a fault of RTL code", "the repaired RTL code"},
+}};
+
+constexpr std::string_view kRole =
+    "You are an assistant for hardware design and verification. A project keeps its files in "
+    "folders: "
+    "rtl/* holds RTL code, verif/* holds test benches and what belongs to them, docs/* holds "
+    "documentation. Put every file into the folder where it belongs.";
+
+std::string system_prompt(const Guidance& g, AnswerForm form) {
+  std::string out(kRole);
+  out += "\n\nYou are solving a problem of the kind '" + std::string(g.task) + "': return only " +
+         std::string(g.content) + ".\n";
+  if (form == AnswerForm::kPlainText) return out;
+  out += "Answer in one of these JSON forms:\n" + std::string(kCodeSchema) + "\nor\n" +
+         std::string(kResponseSchema) +
+         "\nThe JSON must be correct: escape quotes, backslashes and "
+         "line ends inside texts.\n";
+  return out;
+}
+
+std::string closing(const std::vector<std::string>& expected, bool in_words) {
+  if (expected.size() == 1)
+    return "Answer in plain text, not in JSON: your answer becomes the file " + expected.front() +
+           " as it is.\n";
+  if (in_words) return "Answer in the form { \"response\": \"<your answer here>\" }.\n";
+  if (expected.empty()) return "Give your answer.\n";
+  std::string names;
+  for (const std::string& e : expected) names += (names.empty() ? "'" : ", '") + e + "'";
+  return "Name the files of your answer as follows: [" + names + "].\n";
+}
+
+std::string fenced(std::string_view text) {
+  return "```\n" + std::string(text) + "\n```\n";
+}
+
+}  // namespace
+
+Result<Prompt> prompt_for(const Record& record) {
+  const int category = category_number(record.category);
+  const Guidance* guidance = nullptr;
+  for (const Guidance& g : kGuidance)
+    if (g.category == category) guidance = &g;
+  if (guidance == nullptr)
+    return Error{Errc::kInvalid, "no model is asked about category " + record.category};
+  const std::string* task = prompt_of(record);
+  if (task == nullptr) return Error{Errc::kInvalid, "the record has no prompt"};
+  Prompt out;
+  const bool in_words = is_comprehension(category);
+  if (const Object* solution = solution_files(record); solution != nullptr && !in_words)
+    for (const Member& m : *solution) out.expected.push_back(m.key);
+  out.system = system_prompt(*guidance, form_for(out.expected.size()));
+  if (const Object* context = context_files(record))
+    for (const Member& m : *context)
+      if (const std::string* text = m.value.string())
+        out.user += "\nThe file " + m.key + " holds:\n" + fenced(*text);
+  out.user += "\nThe task is: " + *task + "\n" + closing(out.expected, in_words);
+  return out;
+}
+
+JudgePrompt judge_prompt(std::string_view problem, std::string_view reference,
+                         std::string_view candidate) {
+  JudgePrompt out;
+  out.system =
+      "You are an expert who grades answers. Give a score from 0.0 to 1.0 that says how well the "
+      "candidate answers the original question, compared with the reference. Judge it by:\n"
+      "1. relevance to the question\n2. nearness of its meaning to the reference\n"
+      "3. completeness\n4. correctness\n5. style and clarity\n"
+      "Answer with a JSON object that has the members score (a number) and reasoning (a text).";
+  out.user = "Grade the candidate against the reference for this problem.\n\nProblem:\n" +
+             fenced(problem) + "\nReference:\n" + fenced(reference) + "\nCandidate:\n" +
+             fenced(candidate) +
+             "\nJudge it relative to the problem. For example:\n"
+             "{\"score\": 0.85, \"reasoning\": \"covers all points but one\"}";
+  return out;
+}
+
+// Texts of a contract that is made of a problem: a service's command as a shell script for the
+// contract's own sandbox, and a file's change as git would write it.  Pure.
+
+// Paths of the container become those of the workspace, from which the script is started.
+std::string script_of(const ServicePlan& plan, const EnvPairs& environment);
+
+// A whole file against another, every line replaced.  `before`: null where there was none.
+std::string git_diff(const std::string& path, const std::string* before, const std::string& after);
+
+namespace {
+
+std::string in_single_quotes(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+// Paths of the container become those of the workspace: /code is where the check begins, /src its
+// folder src, /rundir its folder rundir.  For a shell, in pieces of single and double quotes.
+std::string translated(std::string_view text) {
+  struct Place {
+    std::string_view from;
+    std::string_view to;
+  };
+  static constexpr Place kPlaces[] = {
+      {"/code", "\"$code\""}, {"/src", "\"$code\"/src"}, {"/rundir", "\"$code\"/rundir"}};
+  std::string out;
+  std::string literal;
+  const auto flush = [&] {
+    if (!literal.empty()) out += in_single_quotes(literal);
+    literal.clear();
+  };
+  for (std::size_t at = 0; at < text.size();) {
+    const Place* found = nullptr;
+    const bool begins =
+        at == 0 || std::string_view("=: ,;\"'([").find(text[at - 1]) != std::string_view::npos;
+    for (const Place& p : kPlaces) {
+      const std::string_view rest = text.substr(at);
+      if (begins && rest.starts_with(p.from) &&
+          (rest.size() == p.from.size() ||
+           std::string_view("/: ,;\"')]").find(rest[p.from.size()]) != std::string_view::npos))
+        found = &p;
+    }
+    if (found == nullptr) {
+      literal += text[at++];
+    } else {
+      flush();
+      out += found->to;
+      at += found->from.size();
+    }
+  }
+  flush();
+  return out.empty() ? "''" : out;
+}
+
+}  // namespace
+
+std::string script_of(const ServicePlan& plan, const EnvPairs& environment) {
+  std::string out = "#!/bin/sh\n# Service " + printable(plan.name) +
+                    " of the problem's docker-compose.yml, by `proctor cvdp import`.\n"
+                    "set -eu\ncode=$PWD\nmkdir -p rundir\nexport HOME=\"$code/rundir\"\n";
+  for (const auto& [name, value] : environment)
+    if (value) out += "export " + name + "=" + translated(*value) + "\n";
+  out +=
+      "cd " +
+      (plan.working_dir.empty() ? std::string("\"$code/rundir\"") : translated(plan.working_dir)) +
+      "\nexec";
+  for (const auto* words : {&plan.entrypoint, &plan.command})
+    for (const std::string& w : *words) out += " " + translated(w);
+  return out + "\n";
+}
+
+std::string git_diff(const std::string& path, const std::string* before, const std::string& after) {
+  std::string out = "diff --git a/" + path + " b/" + path + "\n";
+  if (before == nullptr) out += "new file mode 100644\n";
+  if (before == nullptr && after.empty()) return out + "index 0000000..e69de29\n";
+  out += before == nullptr ? "--- /dev/null\n" : "--- a/" + path + "\n";
+  out += "+++ b/" + path + "\n";
+  const auto side = [](std::string_view text, char mark) {
+    auto lines = split_at_newlines(text);
+    const bool open = !lines.back().empty();
+    if (!open) lines.pop_back();
+    std::string body;
+    for (const std::string_view line : lines) body += mark + std::string(line) + "\n";
+    if (open) body += "\\ No newline at end of file\n";
+    return std::pair(lines.size(), body);
+  };
+  const auto [old_lines, removed] = side(before == nullptr ? std::string_view() : *before, '-');
+  const auto [new_lines, added] = side(after, '+');
+  const auto range = [](std::size_t n) {
+    return std::string(n == 0 ? "0," : "1,") + std::to_string(n);
+  };
+  return out + "@@ -" + range(old_lines) + " +" + range(new_lines) + " @@\n" + removed + added;
+}
+
 namespace {
 
 bool is_variable(std::string_view name) {

@@ -1,11 +1,9 @@
 #pragma once
-// A problem as a contract of a campaign: the context is a commit, the harness the acceptance
-// checks, the reference solution a patch.  Says what is to be written; `proctor cvdp import` writes
-// it. Pure; any thread.  Source: CVDP 5.1, 12; docs/file-formats.md.
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,6 +12,36 @@
 #include "coordinator/cvdp/dataset/record.h"
 
 namespace proctor::cvdp {
+
+// What a model is asked: the parts, their order and the answer's form are upstream's; the sentences
+// are Proctor's own.  Pure; any thread.  Source: CVDP 8.2, 8.3, 8.5.
+
+// The two forms a JSON answer may have.
+inline constexpr std::string_view kCodeSchema = "{ \"code\": [{ \"<name>\" : \"<code>\"}] }";
+inline constexpr std::string_view kResponseSchema = "{ \"response\": \"<response>\" }";
+
+// What reports say whose sentences these are; another number with every other sentence.
+inline constexpr const char* kPromptsName = "Proctor 1";
+
+struct Prompt {
+  std::string system;
+  std::string user;
+  std::vector<std::string> expected;  // files the answer is to hold; none for an answer in words
+};
+
+// kInvalid: a category no model is asked about, or a record without a prompt.
+Result<Prompt> prompt_for(const Record& record);
+
+struct JudgePrompt {
+  std::string system;
+  std::string user;
+};
+JudgePrompt judge_prompt(std::string_view problem, std::string_view reference,
+                         std::string_view candidate);
+
+// A problem as a contract of a campaign: the context is a commit, the harness the acceptance
+// checks, the reference solution a patch.  Says what is to be written; `proctor cvdp import` writes
+// it. Pure; any thread.  Source: CVDP 5.1, 12; docs/file-formats.md.
 
 // "cvdp_copilot_H.264_0001" as a contract is named: lower case.
 std::string contract_id(const Record& record);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "common/base/files.h"
 #include "common/base/parse.h"
 #include "common/base/text.h"
 
@@ -121,6 +122,238 @@ std::string_view reference_of(const Record& record) {
   const Value* output = record.value.object()->find("output");
   const std::string* s = output == nullptr ? nullptr : text_at(*output, "response");
   return s == nullptr ? std::string_view() : std::string_view(*s);
+}
+
+// The rules of CVDP 1.3-1.7 on one record.
+
+namespace {
+
+class Check {
+ public:
+  Check(Record& record, std::vector<Finding>& findings) : record_(record), findings_(findings) {}
+
+  void run() {
+    const Object* top = record_.value.object();
+    if (top == nullptr) {
+      error("", "a record is a mapping, found " + std::string(record_.value.kind()));
+      record_.value = Object();
+      return;
+    }
+    id(*top);
+    categories(top->find("categories"));
+    const Result<Shape> shape = shape_of(record_.value);
+    if (!shape.ok()) return missing_shape(*top, shape.error().detail);
+    record_.shape = *shape;
+    if (!record_.id.text.empty() && record_.shape != record_.id.shape)
+      warn("id", "says " + std::string(to_string(record_.id.shape)) + ", the record is " +
+                     std::string(to_string(record_.shape)) +
+                     " in shape: upstream goes by the id of the first record");
+    if (record_.shape == Shape::kCopilot)
+      copilot(*top);
+    else
+      agentic(*top);
+    if (const Value* s = top->find("subjective_reference"); s != nullptr && s->string() == nullptr)
+      warn("subjective_reference", "is " + std::string(s->kind()) + ", not text: taken as absent");
+    redaction();
+  }
+
+ private:
+  void add(Finding::Weight weight, std::string field, std::string text) {
+    findings_.push_back({weight, record_.line, std::move(field), std::move(text)});
+  }
+  void error(std::string field, std::string text) {
+    add(Finding::Weight::kError, std::move(field), std::move(text));
+  }
+  void warn(std::string field, std::string text) {
+    add(Finding::Weight::kWarning, std::move(field), std::move(text));
+  }
+
+  void id(const Object& top) {
+    const Value* v = top.find("id");
+    if (v == nullptr) return error("id", "is missing");
+    if (v->string() == nullptr) return error("id", "is " + std::string(v->kind()) + ", not text");
+    Result<ProblemId> id = parse_id(*v->string());
+    if (!id.ok()) return error("id", id.error().detail);
+    record_.id = std::move(*id);
+  }
+
+  void categories(const Value* v) {
+    if (v == nullptr) return error("categories", "is missing (upstream waits for ever)");
+    const Array* a = v->array();
+    if (a == nullptr) return error("categories", "is " + std::string(v->kind()) + ", not a list");
+    if (a->size() < 2)
+      return error("categories", "has " + std::to_string(a->size()) +
+                                     " elements, a category and a difficulty are expected "
+                                     "(upstream waits for ever)");
+    if (2 < a->size()) warn("categories", "has more than two elements: upstream ignores the rest");
+    const std::string* category = (*a)[0].string();
+    const std::string* difficulty = (*a)[1].string();
+    if (category == nullptr || category_number(*category) < 0) {
+      error("categories[0]", "a category like \"cid003\" is expected");
+    } else {
+      record_.category = *category;
+      const int n = category_number(*category);
+      if (!category->starts_with("cid"))
+        warn("categories[0]", "\"" + printable(*category, 40) + "\" is no \"cid\" and a number");
+      else if (n == 1 || n == 11 || n == 15 || n < 1 || 16 < n)
+        warn("categories[0]", "upstream asks no model for category " + std::to_string(n));
+    }
+    if (difficulty == nullptr || !is_difficulty(*difficulty))
+      error("categories[1]",
+            "easy, medium or hard is expected (upstream fails when it writes the report)");
+    else
+      record_.difficulty = *difficulty;
+  }
+
+  void missing_shape(const Object& top, const std::string& why) {
+    const Value* input = top.find("input");
+    if (input != nullptr && input->object() == nullptr)
+      return error("input", "is " + std::string(input->kind()) + ", not a mapping");
+    if (input != nullptr) return error("input.context", "is missing");
+    error("", why);
+  }
+
+  // A map of paths to texts.  `what_null` says what upstream does with null.
+  void files(const Value* v, const std::string& field, const std::string& what_null,
+             std::string_view absent = "is missing") {
+    if (v == nullptr) {
+      if (!absent.empty()) error(field, std::string(absent));
+      return;
+    }
+    const Object* o = v->object();
+    if (o == nullptr) return error(field, "is " + std::string(v->kind()) + ", not a mapping");
+    constexpr std::size_t kFilesMax = 10'000;
+    if (kFilesMax < o->size())
+      return error(field, std::to_string(o->size()) + " files, at most 10000");
+    for (const Member& m : *o) {
+      const std::string name = field + "." + printable(m.key);
+      if (!is_safe_relative(m.key))
+        error(name, "is no path inside the problem's folder (upstream would write there)");
+      if (m.value.is_null())
+        warn(name, "is null: " + what_null);
+      else if (m.value.string() == nullptr)
+        error(name, "is " + std::string(m.value.kind()) + ", not text");
+      else if (m.value.string()->find('\0') != std::string::npos)
+        warn(name, "holds NUL bytes");
+    }
+  }
+
+  void prompt(const Value* v, const std::string& field) {
+    if (v == nullptr || v->string() == nullptr)
+      error(field, v == nullptr ? "is missing" : "is " + std::string(v->kind()) + ", not text");
+  }
+
+  void copilot(const Object& top) {
+    const Object& input = *top.find("input")->object();
+    prompt(input.find("prompt"), "input.prompt");
+    files(input.find("context"), "input.context", "upstream leaves an empty file");
+    const Value* output = top.find("output");
+    static constexpr std::string_view kUnavailable =
+        " (upstream: \"not available in the provided dataset\")";
+    if (output == nullptr || output->object() == nullptr) {
+      error("output", (output == nullptr ? "is missing" : "is " + std::string(output->kind())) +
+                          std::string(kUnavailable));
+    } else {
+      const Object& o = *output->object();
+      const Value* context = o.find("context");
+      files(context != nullptr && context->is_null() ? nullptr : context, "output.context",
+            "upstream leaves an empty file", "is missing" + std::string(kUnavailable));
+      if (const Value* r = o.find("response"); r != nullptr && r->string() == nullptr)
+        warn("output.response", "is " + std::string(r->kind()) + ", not text: taken as absent");
+    }
+    harness(top);
+  }
+
+  void agentic(const Object& top) {
+    prompt(top.find("prompt"), "prompt");
+    if (const Value* s = top.find("system_message"); s != nullptr && s->string() == nullptr)
+      warn("system_message", "is " + std::string(s->kind()) + ", not text; it is never used");
+    files(top.find("context"), "context", "upstream leaves an empty file");
+    files(top.find("patch"), "patch", "upstream cannot apply it in golden mode");
+    harness(top);
+    if (record_.id.heavy) {
+      const Object* context = object_at(record_.value, "context");
+      for (const char* key : {"repo", "commit"})
+        if (context != nullptr && context->find(key) == nullptr)
+          warn("context." + std::string(key),
+               "is missing: a heavy record names both, or "
+               "--repo-url and --commit-hash do");
+    }
+  }
+
+  // Paths to texts, at the top or under `files`; or folders in folders, which become paths.
+  void harness(const Object& top) {
+    const Value* given = top.find("harness");
+    if (given == nullptr || given->object() == nullptr) return files(given, "harness", "");
+    std::string field = "harness";
+    const Value* inner = given->object()->find("files");
+    const bool agentic = record_.shape == Shape::kAgentic;
+    if (inner != nullptr && (!agentic || inner->string() == nullptr)) {
+      field += ".files";
+      if (agentic)
+        warn(field,
+             "upstream finds no docker-compose.yml in an agentic record's harness of this "
+             "form, and the problem fails; its files are taken");
+      given = inner;
+    }
+    if (given->object() != nullptr && has_folders(*given->object())) {
+      warn(field, "holds mappings: taken as folders (upstream fails)");
+      Object flat;
+      flatten(*given->object(), field, "", flat);
+      record_.flat_harness = std::move(flat);
+    }
+    const Value paths = record_.flat_harness ? Value(*record_.flat_harness) : Value();
+    files(record_.flat_harness ? &paths : given, field, "upstream leaves an empty file");
+    compose();
+  }
+
+  static bool has_folders(const Object& from) {
+    return std::any_of(from.begin(), from.end(),
+                       [](const Member& m) { return m.value.object() != nullptr; });
+  }
+
+  // The reader bounds how deep it goes.
+  void flatten(const Object& from, const std::string& field, const std::string& folder,
+               Object& to) {
+    for (const Member& m : from) {
+      const std::string path = folder + m.key;
+      if (m.value.object() != nullptr)
+        flatten(*m.value.object(), field, path + "/", to);
+      else if (to.find(path) != nullptr)
+        error(field + "." + printable(path), "comes twice");
+      else
+        to.append(path, m.value);
+    }
+  }
+
+  void compose() {
+    const Object* harness = harness_files(record_);
+    const bool graded_by_text = is_comprehension(category_number(record_.category));
+    const Value* file = harness == nullptr ? nullptr : harness->find("docker-compose.yml");
+    if (file == nullptr && !(graded_by_text && (harness == nullptr || harness->empty())))
+      warn("harness", "has no docker-compose.yml: upstream records a failure without running");
+  }
+
+  void redaction() {
+    const Object* solution = solution_files(record_);
+    if (solution == nullptr || solution->empty()) return;
+    record_.redacted = std::all_of(solution->begin(), solution->end(), [](const Member& m) {
+      return m.value.is_null() || (m.value.string() != nullptr && m.value.string()->empty());
+    });
+  }
+
+  Record& record_;
+  std::vector<Finding>& findings_;
+};
+
+}  // namespace
+
+Record check_record(Value value, std::uint64_t line, std::vector<Finding>& findings) {
+  Record record;
+  record.line = line;
+  record.value = std::move(value);
+  Check(record, findings).run();
+  return record;
 }
 
 }  // namespace proctor::cvdp

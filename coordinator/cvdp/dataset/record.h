@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "common/base/result.h"
-#include "coordinator/cvdp/pycompat/values.h"
+#include "coordinator/cvdp/pycompat/python_text.h"
 
 namespace proctor::cvdp {
 

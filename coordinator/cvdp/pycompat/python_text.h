@@ -1,11 +1,53 @@
 #pragma once
-// Text operations as Python's str has them: lines, words and lower case (Unicode 14).
-// Pure; any thread; never fails.  Source: CVDP 3.1, 3.4, 8.5.
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "common/answers/json.h"
+#include "common/answers/single_shot.h"
+#include "common/answers/text.h"
+
 namespace proctor::cvdp {
+
+// Values and texts of common/answers as names of this room, for all of it works on them.
+
+using namespace answers;  // lint: allow using, it is no other room's namespace that takes them
+
+// Numbers of the reports as Python formats and rounds them.  Pure; any thread; never fails.
+
+// A Python number that is an int until a float is added to it.
+struct Count {
+  double value = 0;
+  bool is_float = false;
+  void add(double x) {
+    value += x;
+    is_float = true;
+  }
+  void add(const Count& c) {
+    value += c.value;
+    is_float = is_float || c.is_float;
+  }
+  Count& operator++() {
+    value += 1;
+    return *this;
+  }
+  Value json() const { return is_float ? real(value) : Value(static_cast<std::int64_t>(value)); }
+  // str(round(x, 2)): "5", "5.4", "1.0".
+  std::string rounded() const;
+};
+Count count_of(const Value* number);  // 0 where there is none
+
+// "%.2f"; digits from 0 to 17.
+std::string fixed(double value, int digits);
+inline std::string percent(double value, int digits = 2) {
+  return fixed(value, digits) + "%";
+}
+std::string six_digits(double value);  // "%g"
+// round(value, digits), half to even of the exact binary value.
+double rounded_to(double value, int digits);
+
+// Text operations as Python's str has them: lines, words and lower case (Unicode 14).
+// Pure; any thread; never fails.  Source: CVDP 3.1, 3.4, 8.5.
 
 // str.splitlines(): ends at \n, \r, \r\n, \v, \f, FS, GS, RS, NEL, LS and PS; no last empty line.
 std::vector<std::string_view> split_lines(std::string_view text);

@@ -1,14 +1,24 @@
 #pragma once
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/base/result.h"
+#include "coordinator/cvdp/pycompat/python_text.h"
+
+namespace proctor::cvdp {
+
+// A file of settings as upstream reads it, and which of them `proctor cvdp` knows: what else stands
+// there (PATH, LD_PRELOAD) is nobody's.  Pure; any thread; never fails.  Source: CVDP 2.4.
+
+// KEY=VALUE a line, blanks round both dropped, one pair of matching quotes too; lines that begin
+// with "#", and lines without "=", are none.  Of a key that comes twice the first counts.
+std::vector<std::pair<std::string, std::string>> read_dotenv(std::string_view text);
+
 // YAML as PyYAML reads (safe_load, YAML 1.1 scalars) and dumps it (sorted keys, block style, folded
 // at 80 columns, ASCII).  Reading is strict and bounded (common/contract/document.h): anchors,
 // aliases, tags and keys given twice are refused.  Pure; any thread.  Source: CVDP 4.3.
-#include <string>
-#include <string_view>
-
-#include "common/base/result.h"
-#include "coordinator/cvdp/pycompat/values.h"
-
-namespace proctor::cvdp {
 
 // kInvalid, with line and column.
 Result<Value> read_yaml(std::string_view text, const std::string& file);

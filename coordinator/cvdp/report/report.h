@@ -1,16 +1,31 @@
 #pragma once
+#include <array>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/base/result.h"
+#include "coordinator/cvdp/pycompat/python_text.h"
+
+namespace proctor::cvdp {
+
+// Tables between lines of "+--+" as Python's tabulate draws them in its "grid" format: a column
+// whose cells all are numbers stands right, aligned at the decimal point and with six digits; any
+// other stands left, its cells trimmed.  A cell may have several lines.  Pure; any thread; never
+// fails. Source: CVDP 9.3, 9.7 (tabulate 0.8.9).
+struct Grid {
+  std::vector<std::string> header;  // empty: none
+  std::vector<std::vector<std::string>> rows;
+};
+// Without a newline at its end.  Requires: every row has as many cells as the header or first row.
+std::string render_grid(const Grid& grid);
+
 // The reports every CVDP user knows: report.json out of raw_result.json, report.txt out of
 // report.json, and both of several samples; the same bytes as upstream's.  Records that upstream
 // cannot report (no difficulty, no number in the category) are left out and named.
 // Pure: the time is the caller's.  Any thread.  Source: CVDP 9.1-9.7.
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "common/base/result.h"
-#include "coordinator/cvdp/pycompat/values.h"
-
-namespace proctor::cvdp {
 
 // What raw_result.json does not say; the members of "metadata" in their order.
 struct ReportMetadata {
@@ -52,5 +67,41 @@ Result<Value> make_composite(const std::vector<Value>& reports, const CompositeM
 // kInvalid: no composite report.  `k`: 0 takes the file's own.
 Result<std::string> render_composite(const Value& composite, std::int64_t k = 0);
 bool is_composite(const Value& report);
+
+// What report.cc and composite.cc share: reading report.json and laying out its tables.
+// Private to the room.
+struct DifficultyName {
+  const char* key;
+  const char* title;
+};
+inline constexpr std::array<DifficultyName, 3> kDifficulties = {
+    {{"easy", "Easy"}, {"medium", "Medium"}, {"hard", "Hard"}}};
+inline constexpr std::string_view kFootnote =
+    "* Categories marked with asterisk use score-based scoring (0-1 range) instead of binary "
+    "pass/fail\n";
+
+struct Tally {
+  Count passed;
+  Count failed;
+  Count total;
+  void add(const Tally& t) {
+    passed.add(t.passed);
+    failed.add(t.failed);
+    total.add(t.total);
+  }
+  double rate() const { return total.value == 0 ? 0 : passed.value / total.value * 100; }
+};
+
+// Categories of a report in the order of their names.
+std::vector<std::pair<std::string, const Object*>> categories_of(const Object& report);
+// `what` is "Tests" or "Problems".
+Tally tally_of(const Object& category, const char* difficulty, const std::string& what);
+std::string category_title(const std::string& category);  // with its asterisk
+// Dataset, time, mode; up to where a composite report differs.
+std::string report_head(const Object& metadata);
+std::string text_or(const Object& object, std::string_view key, std::string_view otherwise);
+inline std::string section(const std::string& title, const Grid& grid) {
+  return "\n=== " + title + " ===\n" + render_grid(grid) + "\n";
+}
 
 }  // namespace proctor::cvdp

@@ -1,10 +1,5 @@
 #pragma once
-// raw_result.json: what a problem's services ended as, in upstream's words, so that its tools and
-// people's scripts read it.  Pure; any thread.  Source: CVDP 5.4, 5.5, 9.1, 8.5.
-//
-// A result is the service's exit code, as upstream has it; 0 passes.  What upstream cannot tell
-// apart has a code and a message here: over time 1, out of memory 137, over its disk quota -9, no
-// verdict 1.
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,6 +9,24 @@
 #include "coordinator/cvdp/dataset/record.h"
 
 namespace proctor::cvdp {
+
+// Does a problem tell a right answer from none?  Its reference must pass every time and the
+// untouched context never.  Pure; any thread.  Source: CVDP 9.8 (sanity_check).
+
+// Of one problem in one mode.
+struct Verdicts {
+  std::size_t passed = 0, verdicts = 0;
+  std::string why;  // of a run without one
+};
+// What is wrong with it, "flaky: ..." where the same thing passed and failed; empty: nothing.
+std::string unsound(const Verdicts& golden, const Verdicts& untouched, std::size_t samples);
+
+// raw_result.json: what a problem's services ended as, in upstream's words, so that its tools and
+// people's scripts read it.  Pure; any thread.  Source: CVDP 5.4, 5.5, 9.1, 8.5.
+//
+// A result is the service's exit code, as upstream has it; 0 passes.  What upstream cannot tell
+// apart has a code and a message here: over time 1, out of memory 137, over its disk quota -9, no
+// verdict 1.
 
 // How the container of one service ended.
 struct ServiceEnd {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "coordinator/cvdp/pycompat/python_text.h"
-#include "coordinator/cvdp/pycompat/values.h"
 
 namespace proctor::cvdp {
 namespace {

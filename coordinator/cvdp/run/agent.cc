@@ -1,8 +1,14 @@
 #include "coordinator/cvdp/run/agent.h"
 
+#include <map>
+
+#include "common/base/apply.h"
 #include "common/base/command_line.h"
 #include "common/base/files.h"
 #include "common/base/limits.h"
+#include "common/base/parse.h"
+#include "common/base/subprocess.h"
+#include "common/base/text.h"
 #include "common/contract/bundle.h"
 #include "common/contract/contract_digest.h"
 #include "common/contract/document.h"
@@ -10,6 +16,103 @@
 #include "common/contract/method_parser.h"
 
 namespace proctor::cli {
+namespace {
+
+// Git on an index and objects of its own: the campaign's repository stays as it is.
+class Scratch {
+ public:
+  Scratch(fs::path repository, fs::path dir)
+      : repository_(std::move(repository)), dir_(std::move(dir)) {}
+
+  Result<std::string> operator()(const std::vector<std::string>& args,
+                                 std::string bytes = {}) const {
+    CommandSpec spec = apply_git(repository_, args);
+    spec.env->insert({{"GIT_INDEX_FILE", (dir_ / "index").string()},
+                      {"GIT_OBJECT_DIRECTORY", (dir_ / "objects").string()},
+                      {"GIT_ALTERNATE_OBJECT_DIRECTORIES", (repository_ / "objects").string()}});
+    spec.stdin_bytes = std::move(bytes);
+    spec.output_max = 4 * limits::kPatchBytes;
+    PROCTOR_TRY(CommandOutcome done, run_command(spec));
+    if (!done.success() || done.output_cut)
+      return Error{Errc::kInvalid, "git " + args.front() + ": " + printable(done.describe(), 500)};
+    return std::move(done.out);
+  }
+
+ private:
+  fs::path repository_, dir_;
+};
+
+struct RawChange {
+  std::string before, after;  // blobs; empty: no plain file
+  std::string path;
+};
+
+bool is_plain(std::string_view mode) {
+  return mode == "100644" || mode == "100755";
+}
+
+// ":100644 100755 OLD NEW M" and the path, each ended by a zero.
+std::vector<RawChange> read_raw(const std::string& raw) {
+  std::vector<RawChange> out;
+  for (std::string_view rest = raw; take_word(rest, ":");) {
+    const std::vector<std::string_view> words = split(take_until(rest, '\0'), ' ');
+    const std::string path(take_until(rest, '\0'));
+    if (words.size() != 5 || path.empty()) continue;
+    out.push_back({std::string(is_plain(words[0]) ? words[2] : ""),
+                   std::string(is_plain(words[1]) ? words[3] : ""), path});
+  }
+  return out;
+}
+
+// "ID blob SIZE", a newline, the bytes, a newline.
+Result<std::map<std::string, std::string>> read_blobs(const Scratch& git,
+                                                      const std::vector<RawChange>& changes) {
+  std::string ids;
+  for (const RawChange& c : changes)
+    for (const std::string& id : {c.before, c.after})
+      if (!id.empty()) ids += id + "\n";
+  PROCTOR_TRY(const std::string said, git({"cat-file", "--batch"}, ids));
+  std::map<std::string, std::string> out;
+  for (std::size_t at = 0; at < said.size();) {
+    const std::size_t line_end = said.find('\n', at);
+    const std::size_t id_end = said.find(' ', at);
+    const std::size_t size_at =
+        line_end == std::string::npos ? line_end : said.rfind(' ', line_end);
+    if (id_end == std::string::npos || size_at == std::string::npos || size_at <= id_end)
+      return Error{Errc::kInvalid, "git cat-file: unexpected output"};
+    const std::size_t size = std::strtoull(said.c_str() + size_at + 1, nullptr, 10);
+    out[said.substr(at, id_end - at)] = said.substr(line_end + 1, size);
+    at = line_end + 1 + size + 1;
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<std::vector<cvdp::AgentChange>> changes_of(const fs::path& repository,
+                                                  const std::string& branch,
+                                                  const std::string& patch) {
+  PROCTOR_TRY(const TempDir dir, TempDir::create("proctor-cvdp"));
+  PROCTOR_CHECK_OK(make_dirs(dir.path() / "objects"));
+  const Scratch git(fs::absolute(repository), dir.path());
+  const std::string commit = "refs/heads/" + branch;
+  PROCTOR_CHECK_OK(git({"read-tree", commit}));
+  PROCTOR_CHECK_OK(git({"apply", "--cached", "--whitespace=nowarn", "-"}, patch));
+  PROCTOR_TRY(const std::string raw, git({"diff-index", "--cached", "--raw", "-z", "--no-renames",
+                                          "--no-abbrev", commit}));
+  const std::vector<RawChange> changed = read_raw(raw);
+  PROCTOR_TRY(const auto blobs, read_blobs(git, changed));
+  std::vector<cvdp::AgentChange> out;
+  const auto bytes = [&blobs](const std::string& id) {
+    const auto it = blobs.find(id);
+    return it == blobs.end() ? std::nullopt : std::optional(it->second);
+  };
+  for (const RawChange& c : changed) {
+    cvdp::AgentChange change{c.path, bytes(c.before), bytes(c.after)};
+    if (change.before || change.after) out.push_back(std::move(change));
+  }
+  return out;
+}
 
 void add_agent_flags(Command command, AgentFlags& flags) {
   command.add_option("-g,--agent", flags.image, "the image of an agent that works on each problem");

@@ -1,45 +1,65 @@
 #pragma once
-// Answers that are there already: completions of a model that ran elsewhere (upstream's
-// local_import), a prompt_response.jsonl, or what the runs of another prefix handed in.
-// Read whole; each bounded, so that one that is too large leaves out its problem and no other.
-// Private to the program.  Source: CVDP 1.8, 2.1 (--answers), 8.6.
 #include <map>
 #include <string>
 #include <vector>
 
-#include "common/base/files.h"
-#include "coordinator/cvdp/run/dataset_file.h"
+#include "coordinator/cli/campaign_run.h"
+#include "coordinator/cvdp/dataset/import.h"
+#include "coordinator/cvdp/run/run_work.h"
 
 namespace proctor::cli {
 
-class StoredAnswers {
- public:
-  // {"id", "completion"} a line; of an id that comes again the next one is the next sample's.
-  static Result<StoredAnswers> completions(const std::string& file);
-  // prompt_response.jsonl, one answer for all samples; a prefix of upstream's or ours, sample by
-  // sample; of ours what each run handed in, to the byte.
-  static Result<StoredAnswers> replay(const std::string& file_or_prefix, std::uint32_t samples);
-
-  // One for each sample from the first to the last, counted from 1.  kNotFound: there is none, or
-  // too few; kExhausted: too large, or not to be
-  // read.
-  Result<std::vector<cvdp::GivenAnswer>> of(const cvdp::Record& record, std::uint32_t from,
-                                            std::uint32_t to) const;
-  // Of everything that was read.
-  const std::string& digest() const { return digest_; }
-
- private:
-  void add(const std::string& id, std::size_t sample, cvdp::GivenAnswer answer);
-  void refuse(const std::string& id, std::string why) { refused_[id] = std::move(why); }
-  Status read_completions(const std::string& file);
-  Status read_responses(const std::string& file, std::size_t sample);
-  Status read_runs(const fs::path& campaign, std::uint32_t before, std::uint32_t samples);
-
-  std::string source_;
-  std::map<std::string, std::vector<std::optional<cvdp::GivenAnswer>>> answers_;
-  std::map<std::string, std::string> refused_;  // id -> why
-  bool for_all_ = false;                        // one answer for all samples
-  std::string digest_;
+// `proctor cvdp run --model ...`: single-shot models, prompts for elsewhere, answers from
+// elsewhere, and a model as judge.  Private to the program.  Source: CVDP 2.1, 8.1, 8.6;
+// docs/cvdp.md.
+struct ModelFlags {
+  std::string model;           // a name, local_export or local_import
+  std::string responses_file;  // of the last two
+  std::string answers;         // a file or a prefix to replay
+  std::string judge;           // a model
+  std::string url, key_variable, key_file, models_file;
+  std::vector<std::string> program;
+  std::string provider;
+  std::uint32_t retries = 3;  // upstream's: beside the first call
+  std::uint64_t max_output_tokens = 16'384;
+  std::uint64_t timeout_seconds = 60;
 };
+
+void add_model_flags(Command command, ModelFlags& flags);
+// Nothing: no model is named.  Its file of answers is read here.
+Result<std::optional<CvdpMode>> model_mode(const ModelFlags& flags, const CvdpPlan& plan);
+// Which of them do not go together.  kInvalid.
+Status check_models(const ModelFlags& flags);
+// How models are reached and who judges, into the plan.  `agents`: the model of an agent's gateway;
+// empty: it has none.
+Status take_models(const ModelFlags& flags, const std::vector<GatewayModel>& agents,
+                   CvdpPlan& plan);
+
+inline constexpr const char* kLocalExport = "local_export";
+inline constexpr const char* kLocalImport = "local_import";
+// {"id", "prompt", "system", "user"} a line.  The problems that no model is asked about are told.
+Result<int> export_prompts(const CvdpPlan& plan, const std::string& file);
+
+// Answers in words, judged by a model: each judgement is a run of a campaign of its own beside the
+// first, PREFIX/judging, so that it is metered, kept as evidence and gone on with like any other.
+// Private to the program.  Source: CVDP 8.5.
+struct JudgeOptions {
+  fs::path folder;     // PREFIX/judging
+  std::string method;  // as campaign.yaml has it, in JSON
+  std::string run_usd = "1.00";
+  std::uint64_t global_usd = 1'000'000;
+  std::string prices;  // file; empty: none
+  RunOptions run;      // how; its folder is filled in
+  bool reports_only = false;
+};
+struct Judged {
+  int exit_code = 0;
+  bool stopped = false;
+  // By the case's name; absent where its run has not ended.
+  std::map<std::string, Result<cvdp::Judgement>> judgements;
+};
+// Cases that were judged are not judged again.  kConflict: the folder has other cases.
+Result<Judged> judge_answers(const JudgeOptions& options,
+                             const std::vector<cvdp::JudgeCase>& cases);
 
 }  // namespace proctor::cli

@@ -1,18 +1,227 @@
 #include "coordinator/cvdp/run/campaign.h"
 
 #include <fmt/format.h>
-
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <set>
+#include <string>
 
+#include "common/base/apply.h"
+#include "common/base/digest.h"
+#include "common/base/files.h"
+#include "common/base/git_program.h"
+#include "common/base/parse.h"
+#include "common/base/subprocess.h"
 #include "common/base/text.h"
 #include "common/contract/campaign_parser.h"
-#include "coordinator/cvdp/run/heavy_checkout.h"
-#include "coordinator/cvdp/run/images.h"
-#include "coordinator/cvdp/run/repository.h"
+#include "common/images/image_store.h"
+#include "coordinator/cli/image_engine.h"
+#include "coordinator/cvdp/dataset/prepare.h"
 
 namespace proctor::cli {
+namespace {
+
+constexpr const char* kLabel = "proctor.build";
+constexpr const char* kBuilt = "proctor-cvdp-build:";
+
+// Lengths before bytes: no two contexts have one text.
+std::string digest_of(const cvdp::BuildContext& context, const std::string& bases, bool network) {
+  std::string all = bases + "\n" + context.dockerfile + (network ? "\nnetwork\n" : "\n");
+  for (const auto& [path, bytes] : context.files)
+    all += std::to_string(path.size()) + ":" + path + std::to_string(bytes.size()) + ":" + bytes;
+  return sha256(all).hex();
+}
+
+// What could be named instead, the store's and the engine's; a few, since it ends a message.
+std::string others(const ImageStore& store) {
+  std::set<std::string> names;
+  if (const auto stored = store.list(); stored.ok())
+    for (const StoredImage& image : *stored) names.insert(image.names.begin(), image.names.end());
+  if (const auto there = engine_images(); there.ok())
+    for (const EngineImage& image : *there) names.insert(image.names.begin(), image.names.end());
+  // Our own builds are of one record's Dockerfile each: nobody asks for them by name.
+  std::erase_if(names, [](const std::string& name) { return name.starts_with(kBuilt); });
+  if (names.empty()) return "no image is there at all";
+  constexpr std::size_t kMost = 8;
+  std::string out = "there are: ";
+  std::size_t told = 0;
+  for (const std::string& name : names) {
+    if (told == kMost) break;
+    out += (told++ == 0 ? "" : ", ") + printable(name);
+  }
+  return names.size() == told ? out : out + " and " + std::to_string(names.size() - told) + " more";
+}
+
+}  // namespace
+
+Result<std::string> HostImages::id_of(const std::string& name) {
+  const auto it = known_.find(name);
+  return it != known_.end() ? it->second : known_.emplace(name, look_for(name)).first->second;
+}
+
+Result<std::string> HostImages::look_for(const std::string& name) const {
+  PROCTOR_TRY(const ImageStore store, ImageStore::open(default_image_store()));
+  if (const auto stored = store.find(name); stored.ok()) return stored->id;
+  const auto engine = engine_image(name);
+  if (engine.ok()) return engine->id;
+  const bool absent = engine.error().code == Errc::kNotFound;
+  return Error{Errc::kInvalid, "image " + printable(name) + " is neither in the store " +
+                                   store.dir().string() + " nor in the Docker Engine" +
+                                   (absent ? "" : " (" + engine.error().detail + ")") +
+                                   "; nothing is pulled: proctor images build or import; " +
+                                   others(store)};
+}
+
+Result<std::string> HostImages::build(const cvdp::BuildContext& context) {
+  std::string bases;
+  for (const std::string& base : context.bases) {
+    const auto there = engine_image(base);
+    if (!there.ok())
+      return Error{Errc::kInvalid, "building its image needs " + printable(base) +
+                                       " in a Docker Engine: " + there.error().detail};
+    bases += there->id + "\n";
+  }
+  const std::string digest = digest_of(context, bases, network_);
+  const auto it = built_.find(digest);
+  return it != built_.end() ? it->second
+                            : built_.emplace(digest, make(context, digest)).first->second;
+}
+
+Result<std::string> HostImages::make(const cvdp::BuildContext& context,
+                                     const std::string& digest) const {
+  const std::string name = kBuilt + digest.substr(0, 32);
+  if (const auto there = engine_image(name); there.ok()) return there->id;
+  PROCTOR_TRY(const TempDir dir, TempDir::create("proctor-cvdp-build"));
+  for (const auto& [path, bytes] : context.files) {
+    PROCTOR_CHECK_OK(make_dirs((dir.path() / path).parent_path()));
+    PROCTOR_CHECK_OK(write_file(dir.path() / path, bytes, Durability::kLazy, kOpenFile));
+  }
+  constexpr const char* kWeek = "168h";
+  drop_old_builds(kLabel, kWeek);
+  const auto built = build_labelled(
+      {name, dir.path(), context.dockerfile, std::string(kLabel) + "=" + digest, network_});
+  if (built.ok()) return built->id;
+  if (built.error().code == Errc::kUnavailable && network_) return built.error();
+  return Error{Errc::kInvalid, "its image could not be built" +
+                                   std::string(network_ ? "" : " without a network") + ": " +
+                                   built.error().detail};
+}
+
+Status ContextRepository::open() const {
+  PROCTOR_CHECK_OK(make_dirs(repository_.parent_path()));
+  CommandSpec init;
+  init.argv = {"git", "init", "--quiet", "--bare", repository_.string()};
+  PROCTOR_TRY(const std::string out, run_for_output(init));
+  static_cast<void>(out);
+  return ok_status();
+}
+
+Result<std::map<std::uint64_t, std::string>> ContextRepository::add(std::string stream) const {
+  PROCTOR_TRY(const TempDir scratch, TempDir::create("proctor-cvdp"));
+  const fs::path marks = scratch.path() / "marks";
+  CommandSpec git;
+  git.argv = {"git",     "--git-dir=" + repository_.string(), "fast-import", "--quiet",
+              "--force", "--export-marks=" + marks.string()};
+  git.stdin_bytes = std::move(stream);
+  git.timeout = std::chrono::minutes(10);
+  PROCTOR_TRY(const std::string out, run_for_output(git));
+  static_cast<void>(out);
+  PROCTOR_TRY(const std::string text, read_file(marks, std::size_t{64} << 20));
+  std::map<std::uint64_t, std::string> ids;
+  for (std::string_view rest = text; !rest.empty();) {
+    std::string_view line = take_until(rest, '\n');
+    std::uint64_t mark = 0;
+    if (take_word(line, ":") && take_number(line, mark) && take_word(line, " ")) ids[mark] = line;
+  }
+  return ids;
+}
+
+// The repositories of heavy records: the payload of a commit becomes a tree of the campaign's own
+// repository, from where workers fetch it like any other context.  Each commit is fetched once,
+// alone where its server gives it.  Private to the program.  Source: CVDP 7.
+class HeavyRepos {
+ public:
+  // `base`: CVDP_HEAVY_REPOS_PATH.  Unless `keep_http`, GitHub is asked over ssh, as upstream does.
+  HeavyRepos(fs::path repository, std::string base, bool keep_http)
+      : repository_(std::move(repository)), base_(std::move(base)), keep_http_(keep_http) {}
+  // The tree's id.  kInvalid: no such folder in that commit; else what git says.
+  Result<std::string> payload(const cvdp::HeavySource& source);
+  // kInvalid: git would refuse the diff on that tree.
+  Status applies(const std::string& tree, const std::string& diff) const;
+
+ private:
+  Status fetch(const GitProgram& git, const GitSource& from, const std::string& commit);
+  fs::path repository_;
+  std::string base_;
+  bool keep_http_;
+  std::map<std::string, std::string> trees_;  // reference and commit -> tree
+};
+
+namespace {
+
+bool exists(const std::string& path) {
+  std::error_code ec;
+  return fs::exists(path, ec);
+}
+
+}  // namespace
+
+// Another record's repository may have brought the commit: this one must have it too.
+Status HeavyRepos::fetch(const GitProgram& git, const GitSource& from, const std::string& commit) {
+  const std::string refs = "refs/heavy/" + sha256(from.location).short_hex() + "/";
+  const auto fetched = [&](std::vector<std::string> args) {
+    args.insert(args.begin(), {"fetch", "--quiet", "--no-tags"});
+    return git.run(git.command(fs::absolute(repository_), std::move(args), &from));
+  };
+  const std::string remote = GitProgram::kRemote;
+  if (fetched({"--depth", "1", remote, "+" + commit + ":" + refs + commit}).ok())
+    return ok_status();
+  // A bundle has its refs alone.
+  if (const auto all = fetched({remote, "+refs/*:" + refs + "*"}); !all.ok())
+    return in_context(printable(from.shown), all.error());
+  const auto holds = git.run(git.command(
+      fs::absolute(repository_), {"for-each-ref", "--count=1", "--contains", commit, refs}));
+  if (!holds.ok() || holds->empty())
+    return Error{Errc::kInvalid, printable(from.shown) + " has no commit " + commit};
+  return ok_status();
+}
+
+Status HeavyRepos::applies(const std::string& tree, const std::string& diff) const {
+  if (diff.empty()) return ok_status();
+  PROCTOR_TRY(const TempDir scratch, TempDir::create("proctor-cvdp"));
+  const fs::path git = scratch.path() / "git", index = scratch.path() / "index",
+                 objects = fs::absolute(repository_) / "objects";
+  PROCTOR_CHECK_OK(prepare_apply(git, objects, tree, index));
+  const auto applied =
+      apply_diff(git, {{}, nullptr, index}, {objects, {}, tree, scratch.path()}, diff);
+  if (!applied.ok()) return in_context("its patch does not apply to the commit", applied.error());
+  return ok_status();
+}
+
+Result<std::string> HeavyRepos::payload(const cvdp::HeavySource& source) {
+  const std::string key = source.repository + "\n" + source.commit;
+  if (const auto it = trees_.find(key); it != trees_.end()) return it->second;
+  PROCTOR_TRY(std::string from, cvdp::resolve_reference(source.repository, base_, exists));
+  const std::string folder = cvdp::payload_folder(from);
+  if (!keep_http_ && !exists(from)) from = cvdp::github_over_ssh(from);
+  PROCTOR_TRY(const TempDir home, TempDir::create("proctor-cvdp"));
+  PROCTOR_TRY(const GitProgram git, GitProgram::create(home.path()));
+  PROCTOR_TRY(const GitSource place, parse_source(from, fs::current_path()));
+  PROCTOR_CHECK_OK(fetch(git, place, source.commit));
+  const auto tree = git.run(git.command(
+      fs::absolute(repository_), {"rev-parse", "--verify", "--quiet",
+                                  source.commit + (folder.empty() ? "^{tree}" : ":" + folder)}));
+  std::string id = tree.ok() ? *tree : "";
+  while (id.ends_with('\n')) id.pop_back();
+  if (id.empty())
+    return Error{Errc::kInvalid, "commit " + source.commit + " of " + printable(place.shown) +
+                                     " has no folder " + folder};
+  trees_[key] = id;
+  return id;
+}
+
 namespace {
 
 constexpr const char* kHead =
@@ -170,6 +379,134 @@ Result<Imported> import_problems(const ImportOptions& options) {
                                                                      : ok_status();
       }));
   return work.finish(summary);
+}
+
+namespace {
+
+constexpr const char* kMarker = "cvdp.json";
+constexpr std::size_t kMarkerBytes = std::size_t{64} << 20;
+constexpr const char* kFirst = "campaign";
+
+Json json_of(const CvdpPart& part) {
+  Json left_out = Json::array();
+  for (const Imported::LeftOut& l : part.left_out)
+    left_out.push_back({{"id", l.id},
+                        {"category", l.category},
+                        {"difficulty", l.difficulty},
+                        {"why", printable(l.why, 2000)}});
+  return {
+      {"campaign", part.campaign},       {"from", part.from},         {"to", part.to},
+      {"filter", part.selection.filter}, {"ids", part.selection.ids}, {"contracts", part.contracts},
+      {"left_out", std::move(left_out)}, {"prepared", part.prepared}};
+}
+
+void take_counts(const Json& json, CvdpPart& part) {
+  json.at("contracts").get_to(part.contracts);
+  for (const Json& l : json.at("left_out"))
+    part.left_out.push_back({l.at("id").string(), l.at("category").string(),
+                             l.at("difficulty").string(), l.at("why").string()});
+}
+
+CvdpPart part_from(const Json& json) {
+  CvdpPart part;
+  json.at("campaign").get_to(part.campaign);
+  json.at("from").get_to(part.from);
+  json.at("to").get_to(part.to);
+  json.at("filter").get_to(part.selection.filter);
+  json.at("ids").get_to(part.selection.ids);
+  json.at("prepared").get_to(part.prepared);
+  take_counts(json, part);
+  return part;
+}
+
+// A marker from before a prefix could grow: samples and selection stand in the question.
+CvdpAsked only_part(const Json& marker) {
+  CvdpAsked out;
+  out.question = marker.at("question");
+  CvdpPart part;
+  out.question.at("samples").get_to(part.to);
+  out.question.at("filter").get_to(part.selection.filter);
+  out.question.at("ids").get_to(part.selection.ids);
+  for (const char* key : {"samples", "filter", "ids"}) out.question.erase(key);
+  take_counts(marker, part);
+  for (std::uint32_t sample = 1; sample <= part.to; ++sample)
+    part.prepared.push_back(part.to == 1 ? "" : "sample_" + std::to_string(sample));
+  out.parts.push_back(std::move(part));
+  return out;
+}
+
+bool is_name(const std::string& folder) {
+  return is_safe_relative(folder) && folder.find('/') == std::string::npos;
+}
+
+}  // namespace
+
+std::string CvdpPart::judging() const {
+  return "judging" + campaign.substr(std::min(campaign.size(), std::string(kFirst).size()));
+}
+
+Result<CvdpAsked> read_asked(const fs::path& prefix) {
+  const fs::path file = prefix / kMarker;
+  PROCTOR_TRY(const std::string text, read_file(file, kMarkerBytes));
+  PROCTOR_TRY(const Json marker, parse_json(text));
+  CvdpAsked out;
+  try {
+    if (!marker.contains("parts")) return only_part(marker);
+    out.question = marker.at("question");
+    for (const Json& part : marker.at("parts")) {
+      out.parts.push_back(part_from(part));
+      if (!is_name(out.parts.back().campaign))
+        return Error{Errc::kCorrupt, file.string() + ": a campaign lies outside"};
+    }
+  } catch (const Json::exception& e) {
+    return Error{Errc::kCorrupt, file.string() + ": " + e.what()};
+  }
+  return out;
+}
+
+Status write_asked(const fs::path& prefix, const CvdpAsked& asked) {
+  Json parts = Json::array();
+  for (const CvdpPart& part : asked.parts) parts.push_back(json_of(part));
+  const Json marker = {{"question", asked.question}, {"parts", std::move(parts)}};
+  return write_file(prefix / kMarker, marker.dump(1) + "\n");
+}
+
+Result<CvdpDemand> demand_of(const std::string& file, const std::vector<CvdpPart>& parts,
+                             const Selection& selection, std::uint32_t samples) {
+  CvdpDemand out;
+  out.touched.resize(parts.size());
+  PROCTOR_TRY(const LastLines last, last_lines(file, selection));
+  std::map<std::uint32_t, std::vector<std::string>> have;  // samples there are -> problems
+  PROCTOR_TRY(const cvdp::DatasetSummary summary,
+              read_dataset(
+                  file,
+                  [&](const cvdp::Record& record) {
+                    if (!last.holds(record) || !selection.holds(record)) return ok_status();
+                    std::uint32_t there = 0;
+                    for (std::size_t i = 0; i < parts.size(); ++i) {
+                      if (!parts[i].selection.holds(record)) continue;
+                      there = std::max(there, parts[i].to);
+                      if (parts[i].from <= samples) out.touched[i] = true;
+                    }
+                    have[std::min(there, samples)].push_back(record.id.text);
+                    return ok_status();
+                  },
+                  Findings::kKnown));
+  out.broken = summary.errors;
+  for (auto& [there, ids] : have) {
+    if (there == samples) continue;
+    CvdpPart part;
+    const std::size_t number = parts.size() + out.missing.size() + 1;
+    if (1 < number) part.campaign = std::string(kFirst) + "-" + std::to_string(number);
+    part.from = there + 1;
+    part.to = samples;
+    if (parts.empty())
+      part.selection = selection;
+    else
+      part.selection.ids = std::move(ids);
+    out.missing.push_back(std::move(part));
+  }
+  return out;
 }
 
 }  // namespace proctor::cli

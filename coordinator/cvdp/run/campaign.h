@@ -1,16 +1,51 @@
 #pragma once
-// A dataset as a campaign: contracts, contexts and a campaign.yaml in a folder.
-// Private to the program.
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "common/base/files.h"
+#include "common/base/json.h"
+#include "coordinator/cli/command.h"
 #include "coordinator/cvdp/dataset/import.h"
 #include "coordinator/cvdp/run/dataset_file.h"
 
 namespace proctor::cli {
 
+// The images that harnesses name, as this host has them: by digest, out of the image store or the
+// Docker Engine, never pulled.  Those that a harness builds are built once and found by what they
+// are made of; a week after their last building they go.  One object, one thread.
+// Fails with kInvalid (the harness's fault: the problem is left out) where an image is not here.
+class HostImages {
+ public:
+  // `network`: whether commands of a Dockerfile may use one.
+  explicit HostImages(bool network) : network_(network) {}
+  Result<std::string> id_of(const std::string& name);
+  Result<std::string> build(const cvdp::BuildContext& context);
+
+ private:
+  Result<std::string> look_for(const std::string& name) const;
+  Result<std::string> make(const cvdp::BuildContext& context, const std::string& digest) const;
+
+  bool network_;
+  std::map<std::string, Result<std::string>> known_, built_;
+};
+
+// The bare repository of a campaign that CVDP's commands make: commits by git's fast-import, no
+// work tree.  Private to the program.
+class ContextRepository {
+ public:
+  explicit ContextRepository(fs::path repository) : repository_(std::move(repository)) {}
+  Status open() const;
+  // Adds what a fast-import stream says; the commits' ids, by its marks.
+  Result<std::map<std::uint64_t, std::string>> add(std::string stream) const;
+
+ private:
+  fs::path repository_;
+};
+
+// A dataset as a campaign: contracts, contexts and a campaign.yaml in a folder.
+// Private to the program.
 struct ImportOptions {
   std::string file;
   std::string campaign;
@@ -37,5 +72,41 @@ std::string cvdp_campaign_text(const std::string& name, const ImportOptions& opt
 Status take_prices(const fs::path& table, const fs::path& campaign);
 // kConflict: the campaign is frozen.
 Result<Imported> import_problems(const ImportOptions& options);
+
+// What a prefix has been asked so far.  It grows: another --id, the rest of a dataset and further
+// samples are parts of their own, each a campaign, because the tasks of a frozen one cannot change.
+//   PREFIX/cvdp.json     the question that all parts share, and the parts
+//   PREFIX/campaign      the first part; PREFIX/campaign-2, ... the others
+// Private to the program.  Source: CVDP 2.1 (-i), 9.1, 9.4.
+struct CvdpPart {
+  std::string campaign = "campaign";  // below the prefix
+  std::uint32_t from = 1, to = 1;     // its samples: run 1 of a problem is sample `from`
+  Selection selection;
+  std::size_t contracts = 0;
+  std::vector<Imported::LeftOut> left_out;
+  // Folders below the prefix in which upstream's files of its problems lie.
+  std::vector<std::string> prepared;
+
+  // "judging", "judging-2", ...: where its answers are judged.
+  std::string judging() const;
+};
+
+struct CvdpAsked {
+  Json question;  // without samples and selection
+  std::vector<CvdpPart> parts;
+};
+// kNotFound: nothing was asked of this prefix.
+Result<CvdpAsked> read_asked(const fs::path& prefix);
+Status write_asked(const fs::path& prefix, const CvdpAsked& asked);
+
+struct CvdpDemand {
+  std::vector<CvdpPart> missing;  // what is to be imported
+  std::vector<bool> touched;      // of the parts there are: does this demand speak of it?
+  std::uint64_t broken = 0;       // records of the file that are none, and are in no count
+};
+// What `parts` lack until each problem of `file` that the selection holds has samples 1 to
+// `samples`.  Nothing that a part has is asked for again.
+Result<CvdpDemand> demand_of(const std::string& file, const std::vector<CvdpPart>& parts,
+                             const Selection& selection, std::uint32_t samples);
 
 }  // namespace proctor::cli

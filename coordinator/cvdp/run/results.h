@@ -1,21 +1,55 @@
 #pragma once
-// What the runs of a campaign of CVDP problems left as evidence, as upstream's results: one
-// raw_result.json a sample, and reports/<number>[_<service>].txt with what each service said.
-// Only reports that the journal vouches for count.  Private to the program.
 #include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "common/base/files.h"
+#include "common/base/text.h"
+#include "common/trace/evidence.h"
+#include "common/trace/run_report.h"
 #include "coordinator/aggregate/report.h"
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cvdp/dataset/compose.h"
 #include "coordinator/cvdp/dataset/import.h"
+#include "coordinator/cvdp/report/report.h"
 #include "coordinator/cvdp/report/results.h"
 #include "coordinator/cvdp/run/campaign.h"
 
 namespace proctor::cli {
 
+// Where the evidence of a run that counts lies.  Private to the program.
+
+// Below it: the files a single-shot method wrote (common/answers/single_shot.h).
+inline constexpr const char* kAnswerFile = "agent/answer.json";
+
+// The attempt whose report the journal names.
+inline Result<fs::path> evidence_of(const FrozenCampaign& frozen, const RunRecord& run) {
+  for (std::uint32_t n = run.attempts; 0 < n; --n) {
+    const fs::path folder = frozen.folder.attempt(run.name, AttemptNo(n));
+    const Result<std::string> bytes = read_file(folder / kReportFile, kReportBytes);
+    if (bytes.ok() && sha256(*bytes) == run.report) return folder;
+  }
+  return Error{Errc::kNotFound, "no attempt left evidence (proctor explain " + run.name + ")"};
+}
+
+// Upstream's reports as files of a folder; each one written is named on standard output.
+// Private to the program.
+
+// "2026-01-31 12:00:00", as reports have it.
+std::string local_time();
+
+// report.txt, and report.json unless it is the file that was read.
+Status write_single_report(const cvdp::Value& report, const fs::path& folder, bool is_there);
+// composite_report.json and what is made of it.
+Status write_composite(const std::vector<cvdp::Value>& reports,
+                       const cvdp::CompositeMetadata& metadata, const fs::path& folder);
+// composite_report.txt, pass_at_k.txt and .json.  `k` 0: the file's own.
+Status write_composite_texts(const cvdp::Value& composite, const fs::path& folder, std::int64_t k);
+
+// What the runs of a campaign of CVDP problems left as evidence, as upstream's results: one
+// raw_result.json a sample, and reports/<number>[_<service>].txt with what each service said.
+// Only reports that the journal vouches for count.  Private to the program.
 struct SampleRequest {
   std::string method;           // of the campaign
   std::uint32_t replicate = 1;  // which run of it

@@ -1,4 +1,46 @@
 #pragma once
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/files.h"
+#include "coordinator/cvdp/report/report.h"
+#include "coordinator/cvdp/run/agent.h"
+#include "coordinator/cvdp/run/campaign.h"
+#include "coordinator/cvdp/run/results.h"
+
+namespace proctor::cli {
+
+// PREFIX/run.log: what `proctor cvdp run` says, on standard output and standard error, appended
+// line by line while it says it.  Workers have logs of their own, and what is printed below the
+// C library (by programs that are started) is not in it, as upstream.
+// Private to the program.  Opened and closed while no other thread prints.  Source: CVDP 2.3, 9.4.
+class RunLog {
+ public:
+  // From now on, until it is destroyed.
+  static Result<std::unique_ptr<RunLog>> open(const fs::path& file);
+  RunLog(const RunLog&) = delete;
+  RunLog& operator=(const RunLog&) = delete;
+  ~RunLog();
+
+ private:
+  // One of the two streams, in front of the one that was there.
+  struct Stream {
+    std::FILE* behind = nullptr;
+    std::FILE* log = nullptr;
+    std::FILE* front = nullptr;
+    std::string line;  // that has not ended
+  };
+  RunLog() = default;
+  static void put(Stream& stream, std::FILE* behind, std::FILE* log);
+  static ssize_t write(void* stream, const char* bytes, std::size_t size);
+
+  std::FILE* log_ = nullptr;
+  Stream out_, err_;
+};
+
 // A dataset run in one go: imported, frozen, run, and reported in upstream's layout.
 //   PREFIX/campaign/    the campaign with its runs, journal and evidence; campaign-2, ... of what
 //                       was asked for later (cvdp_parts.h)
@@ -7,16 +49,6 @@
 // Running it again goes on where it stopped, with another --id or a larger -n the prefix grows; the
 // reports are made anew from the evidence of all of it.
 // Private to the program.
-#include <cstdint>
-#include <string>
-#include <vector>
-
-#include "coordinator/cvdp/report/report.h"
-#include "coordinator/cvdp/run/agent.h"
-#include "coordinator/cvdp/run/campaign.h"
-#include "coordinator/cvdp/run/results.h"
-
-namespace proctor::cli {
 
 // One way to work on every problem.
 struct CvdpMode {

@@ -10,7 +10,7 @@
 #include "common/base/subprocess.h"
 #include "coordinator/cvdp/dataset/dataset.h"
 #include "coordinator/cvdp/dataset/transform.h"
-#include "coordinator/cvdp/pycompat/values.h"
+#include "coordinator/cvdp/pycompat/python_text.h"
 #include "coordinator/cvdp/report/text_metrics.h"
 
 using namespace proctor;

@@ -2,9 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "coordinator/cvdp/dataset/record_yaml.h"
-#include "coordinator/cvdp/pycompat/dotenv.h"
-#include "coordinator/cvdp/pycompat/values.h"
+#include "coordinator/cvdp/pycompat/python_text.h"
 #include "coordinator/cvdp/pycompat/yaml.h"
 #include "tests/unit/cvdp/shared_data.h"
 

@@ -1,5 +1,5 @@
 // Heavy records: references of repositories and patches for git.
-#include "coordinator/cvdp/dataset/heavy.h"
+#include "coordinator/cvdp/dataset/prepare.h"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,7 @@
 
 #include "common/base/files.h"
 #include "coordinator/cvdp/dataset/import.h"
-#include "coordinator/cvdp/pycompat/values.h"
+#include "coordinator/cvdp/pycompat/python_text.h"
 #include "tests/unit/cvdp/shared_data.h"
 
 using namespace proctor;

@@ -4,9 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/cvdp/dataset/prompt.h"
+#include "coordinator/cvdp/dataset/import.h"
 #include "coordinator/cvdp/pycompat/python_text.h"
-#include "coordinator/cvdp/pycompat/values.h"
 #include "coordinator/cvdp/report/text_metrics.h"
 #include "tests/unit/cvdp/shared_data.h"
 

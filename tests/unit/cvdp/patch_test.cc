@@ -1,8 +1,7 @@
-#include "coordinator/cvdp/dataset/patch.h"
+#include "coordinator/cvdp/dataset/transform.h"
 
 #include <doctest/doctest.h>
 
-#include "coordinator/cvdp/dataset/agent_patch.h"
 #include "coordinator/cvdp/pycompat/python_diff.h"
 #include "coordinator/cvdp/pycompat/python_text.h"
 #include "tests/unit/cvdp/shared_data.h"

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "common/base/digest.h"
-#include "coordinator/cvdp/pycompat/values.h"
+#include "coordinator/cvdp/pycompat/python_text.h"
 #include "coordinator/cvdp/pycompat/yaml.h"
 #include "tests/unit/cvdp/shared_data.h"
 

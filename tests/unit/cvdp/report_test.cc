@@ -2,10 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "coordinator/cvdp/pycompat/decimal.h"
-#include "coordinator/cvdp/pycompat/values.h"
-#include "coordinator/cvdp/report/grid.h"
-#include "coordinator/cvdp/report/pass_k.h"
+#include "coordinator/cvdp/pycompat/python_text.h"
+#include "coordinator/cvdp/report/composite.cc"
 #include "tests/unit/cvdp/shared_data.h"
 
 using namespace proctor;

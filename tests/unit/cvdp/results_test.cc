@@ -2,9 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "coordinator/cvdp/dataset/dockerfile.h"
-#include "coordinator/cvdp/pycompat/values.h"
-#include "coordinator/cvdp/report/soundness.h"
+#include "coordinator/cvdp/dataset/compose.h"
+#include "coordinator/cvdp/pycompat/python_text.h"
 #include "tests/unit/cvdp/shared_data.h"
 
 using namespace proctor;

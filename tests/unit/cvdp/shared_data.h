@@ -8,7 +8,7 @@
 #include <string>
 
 #include "common/base/files.h"
-#include "coordinator/cvdp/pycompat/values.h"
+#include "coordinator/cvdp/pycompat/python_text.h"
 #include "tests/support/paths.h"
 
 namespace proctor::cvdp::testing {

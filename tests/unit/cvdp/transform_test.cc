@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "coordinator/cvdp/pycompat/values.h"
+#include "coordinator/cvdp/pycompat/python_text.h"
 #include "tests/unit/cvdp/shared_data.h"
 
 using namespace proctor;

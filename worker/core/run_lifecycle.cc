@@ -1,17 +1,39 @@
 #include "worker/core/run_lifecycle.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
+#include <string>
 #include <utility>
 
+#include "common/base/digest.h"
 #include "common/base/limits.h"
+#include "common/base/parse.h"
 #include "common/base/result.h"
+#include "common/base/text.h"
 #include "common/score/gates.h"
 #include "common/score/outcome.h"
-#include "worker/core/lifecycle_words.h"
+#include "common/trace/json_fields.h"
 #include "worker/core/run_meter.h"
 
 namespace proctor {
+
+// Words of rationales, for the files of RunLifecycle.  Internal to this room.
+inline std::string with_words(std::string what, const std::string& words) {
+  return words.empty() ? what : std::move(what) + "; " + words;
+}
+
+// Without what differs between two times that it fails in the same way.
+inline std::string cause_of(const std::string& what, const ProgramEnd& e) {
+  return what + ": " +
+         (e.end == ExecEnd::kTimedOut ? std::string("stopped at its time limit") : e.describe());
+}
+
+inline std::string bounded(std::string text) {
+  if (limits::kDetailBytes < text.size()) text.resize(limits::kDetailBytes);
+  return text;
+}
+
 namespace {
 
 std::string_view name_of(CheckKind kind) {
@@ -482,6 +504,259 @@ void RunLifecycle::package() {
                                   " more");
   stage("package");
   go(Packaging{}, Package{});
+}
+
+// RunLifecycle: the setup of a task and of a method, and whose failure it is when a step fails.
+void RunLifecycle::next_setup(Room room, std::size_t index) {
+  if (index < plan_.setup.size()) {
+    go(SettingUp{room, index}, RunSetup{room, index});
+  } else if (room == Room::kAgent) {
+    next_method_setup(0);
+  } else {
+    next_check(0);
+  }
+}
+
+void RunLifecycle::next_method_setup(std::size_t index) {
+  if (index < plan_.method_setup.size()) {
+    go(SettingUpMethod{index}, RunMethodSetup{index});
+  } else {
+    stage("brief");
+    go(Briefing{}, GiveBriefing{});
+  }
+}
+
+void RunLifecycle::handle(const ImageFailed& e) {
+  PROCTOR_ASSERT(std::holds_alternative<TakingSnapshot>(state_));
+  WritingManifest next;
+  next.image = e;
+  go(std::move(next), WriteManifest{"image: " + e.why});
+}
+
+// It is made of the contract's files alone, before anything of the agent's: another attempt tells
+// whether the host or what it was allowed of the network is to blame.
+void RunLifecycle::image_failed(const ImageFailed& e, std::uint64_t evidence) {
+  verdict_.fault = Fault::kTask;
+  verdict_.cause = bounded("its image " + e.inputs + " cannot be built");
+  end_invalid(Termination::kInfrastructure,
+              with_words("its image cannot be built: " + e.why, e.words), true, evidence);
+}
+
+void RunLifecycle::handle(const SetupEnded& e) {
+  const bool worked = e.exec.end == ExecEnd::kExited && e.exec.exit_code == 0;
+  if (const auto* method = std::get_if<SettingUpMethod>(&state_)) {
+    const std::size_t index = method->index;
+    return worked ? next_method_setup(index + 1) : method_setup_failed(index, e);
+  }
+  PROCTOR_ASSERT(std::holds_alternative<SettingUp>(state_));
+  const SettingUp state = std::get<SettingUp>(state_);
+  if (worked) {
+    next_setup(state.room, state.index + 1);
+  } else {
+    setup_failed(state, e);
+  }
+}
+
+// It knows nothing of the task, and nothing of the agent was at work.
+void RunLifecycle::method_setup_failed(std::size_t index, const SetupEnded& e) {
+  const std::string name = "the method's setup step " + std::to_string(index + 1) + " (" +
+                           plan_.method_setup[index].command + ")";
+  verdict_.fault = Fault::kAgent;
+  verdict_.cause = bounded(cause_of(name, e.exec));
+  end_invalid(Termination::kAgentUnavailable, with_words(name + ": " + e.exec.describe(), e.words),
+              true, e.evidence);
+}
+
+void RunLifecycle::setup_failed(const SettingUp& state, const SetupEnded& e) {
+  const LifecyclePlan::Setup& step = plan_.setup[state.index];
+  const std::string name =
+      "setup step " + std::to_string(state.index + 1) + " (" + step.command + ")";
+  const std::string what = name + ": " + e.exec.describe();
+  if (state.room == Room::kAgent) {
+    // On the untouched snapshot: nothing the agent did.  With a network the outside world may be to
+    // blame, which another attempt can tell; without, every attempt would end here.
+    if (step.network) {
+      verdict_.fault = Fault::kTask;
+      verdict_.cause = bounded(cause_of(name, e.exec));
+    }
+    end_invalid(Termination::kInfrastructure,
+                with_words(what + " on the untouched snapshot", e.words), step.network, e.evidence);
+    return;
+  }
+  // It worked on the snapshot, in this attempt; the patch is the difference.  Unless it did not get
+  // to a verdict, or spoke to the network.
+  // The same reading as any check's exit code has (result_reader.h).
+  const CheckOutcome outcome =
+      step.network ? CheckOutcome::kError : judge(Check{}, e.exec.facts(), std::nullopt).outcome;
+  CheckReport setup;
+  setup.id = kSetupCheck;
+  setup.kind = "build";
+  setup.gate = "build";
+  setup.outcome = outcome;
+  setup.exit_code = e.exec.exit_code;
+  setup.wall_ms = static_cast<std::uint64_t>(e.exec.wall.count());
+  setup.command = step.command;
+  setup.timeout_ms = static_cast<std::uint64_t>(step.timeout.count());
+  setup.reader = "exit_code";
+  setup.ended = to_string(e.exec.end);
+  setup.why = bounded(with_words(what, e.words));
+  // They have their events all the same, and no outcome: nobody has seen what they would say.
+  for (CheckReport& check : verdict_.checks) check.why = "did not run: setup failed";
+  verdict_.checks.insert(verdict_.checks.begin(), std::move(setup));
+  for (const CheckReport& check : verdict_.checks) out_.emplace_back(RecordSkippedCheck{check});
+  conclude();
+}
+
+namespace {
+
+constexpr std::array kEnds = {ExecEnd::kExited,   ExecEnd::kSignalled, ExecEnd::kTimedOut,
+                              ExecEnd::kMemory,   ExecEnd::kDisk,      ExecEnd::kCpu,
+                              ExecEnd::kCancelled};
+
+// A path may be any bytes, and JSON holds text only: what is none is told in hexadecimal digits.
+constexpr std::string_view kHex = "hex:";
+
+std::string as_text(const std::string& bytes) {
+  if (is_utf8(bytes) && !bytes.starts_with(kHex)) return bytes;
+  return std::string(kHex) + to_hex(bytes);
+}
+
+std::string as_bytes(std::string text) {
+  if (!text.starts_with(kHex)) return text;
+  const std::string_view digits = std::string_view(text).substr(kHex.size());
+  std::string bytes;
+  for (std::size_t i = 0; i + 1 < digits.size(); i += 2) {
+    const auto byte = whole_number<unsigned>(digits.substr(i, 2), 16);
+    if (!byte) return text;
+    bytes += static_cast<char>(*byte);
+  }
+  return bytes;
+}
+
+Json all_as_text(std::vector<std::string> paths) {
+  for (std::string& path : paths) path = as_text(path);
+  return paths;
+}
+
+std::vector<std::string> all_as_bytes(std::vector<std::string> texts) {
+  for (std::string& text : texts) text = as_bytes(std::move(text));
+  return texts;
+}
+
+Json end_json(const ProgramEnd& e) {
+  return {{"end", to_string(e.end)},
+          {"exit_code", e.exit_code},
+          {"signal", e.signal},
+          {"wall_ms", e.wall.count()}};
+}
+
+Result<ProgramEnd> end_from(JsonFields& parent) {
+  JsonFields in(parent, "exec");
+  ProgramEnd out;
+  const std::string word = in.text("end");
+  bool known = false;
+  for (const ExecEnd end : kEnds)
+    if (to_string(end) == word) {
+      out.end = end;
+      known = true;
+    }
+  if (!known) in.refuse("end", "no such end");
+  out.exit_code = static_cast<int>(in.integer("exit_code"));
+  out.signal = static_cast<int>(in.integer("signal"));
+  out.wall = std::chrono::milliseconds(in.integer("wall_ms"));
+  PROCTOR_CHECK_OK(in.finish());
+  return out;
+}
+
+Result<LifecycleEvent> read_event(JsonFields& in) {
+  const std::string type = in.text("event");
+  if (type == "snapshot") return LifecycleEvent(SnapshotReady{in.text("commit"), in.text("tree")});
+  if (type == "done") return LifecycleEvent(StepDone{});
+  if (type == "setup") {
+    PROCTOR_TRY(const ProgramEnd exec, end_from(in));
+    return LifecycleEvent(SetupEnded{exec, in.count("evidence")});
+  }
+  if (type == "agent") {
+    PROCTOR_TRY(const ProgramEnd exec, end_from(in));
+    AgentEnded out{in.boolean("ran_program"), exec, in.count("evidence"), in.texts("denied")};
+    // A checkpoint from before these knew no agent that could not start.
+    out.asked = !in.has("asked") || in.boolean("asked");
+    if (in.has("words")) out.words = in.text("words");
+    if (in.has("rung")) out.rung = in.text("rung");
+    if (in.has("misfit")) out.misfit = in.text("misfit");
+    if (in.has("no_model"))
+      out.no_model = {in.text("no_model"), in.boolean("busy"), in.count("no_model_evidence"),
+                      in.has("eaten") && in.boolean("eaten"),
+                      in.has("later") && in.boolean("later")};
+    return LifecycleEvent(std::move(out));
+  }
+  if (type == "budget")
+    return LifecycleEvent(
+        BudgetReached{in.text("cap"), in.count("evidence"), as_bytes(in.text("reason"))});
+  if (type == "patch") {
+    PatchExtracted out{all_as_bytes(in.texts("refused")),
+                       all_as_bytes(in.texts("outside_writable")), as_bytes(in.text("unreadable"))};
+    out.changed = !in.has("changed") || in.boolean("changed");
+    if (in.has("conflicts")) out.conflicts = all_as_bytes(in.texts("conflicts"));
+    return LifecycleEvent(std::move(out));
+  }
+  in.refuse("event", "no such event");
+  return LifecycleEvent(StepDone{});
+}
+
+}  // namespace
+
+std::optional<Json> event_json(const LifecycleEvent& event) {
+  using Form = std::optional<Json>;
+  return std::visit(
+      Overload{
+          [](const SnapshotReady& e) -> Form {
+            return Json{{"event", "snapshot"}, {"commit", e.commit}, {"tree", e.tree}};
+          },
+          [](const StepDone&) -> Form {
+            return Json{{"event", "done"}};
+          },
+          [](const SetupEnded& e) -> Form {
+            if (!e.words.empty()) return std::nullopt;  // it failed, and nothing comes after it
+            return Json{{"event", "setup"}, {"exec", end_json(e.exec)}, {"evidence", e.evidence}};
+          },
+          [](const AgentEnded& e) -> Form {
+            Json out{{"event", "agent"},         {"ran_program", e.ran_program},
+                     {"exec", end_json(e.exec)}, {"evidence", e.evidence},
+                     {"denied", e.denied},       {"asked", e.asked},
+                     {"words", e.words},         {"rung", e.rung},
+                     {"misfit", e.misfit}};
+            if (e.no_model.why.empty()) return out;
+            out["no_model"] = e.no_model.why;
+            out["busy"] = e.no_model.busy;
+            out["no_model_evidence"] = e.no_model.evidence;
+            if (e.no_model.eaten) out["eaten"] = true;
+            if (e.no_model.later) out["later"] = true;
+            return out;
+          },
+          [](const BudgetReached& e) -> Form {
+            return Json{{"event", "budget"},
+                        {"cap", e.cap},
+                        {"evidence", e.evidence},
+                        {"reason", as_text(e.reason)}};
+          },
+          [](const PatchExtracted& e) -> Form {
+            return Json{{"event", "patch"},
+                        {"refused", all_as_text(e.refused)},
+                        {"outside_writable", all_as_text(e.outside_writable)},
+                        {"unreadable", as_text(e.unreadable)},
+                        {"changed", e.changed},
+                        {"conflicts", all_as_text(e.conflicts)}};
+          },
+          [](const auto&) -> Form { return std::nullopt; }},
+      event);
+}
+
+Result<LifecycleEvent> event_from(const Json& json) {
+  JsonFields in(json, "event");
+  PROCTOR_TRY(LifecycleEvent event, read_event(in));
+  PROCTOR_CHECK_OK(in.finish());
+  return event;
 }
 
 }  // namespace proctor

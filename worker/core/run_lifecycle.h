@@ -19,6 +19,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/base/json.h"
 #include "common/base/result.h"
 #include "common/contract/contract.h"
 #include "common/score/outcome.h"
@@ -305,5 +306,12 @@ class RunLifecycle {
   Verdict verdict_;
   std::vector<LifecycleCommand> out_;
 };
+
+// What a lifecycle was told, as JSON, so that a later life of the worker can bring another
+// RunLifecycle to the same place.  Pure.  Events that only ever end an attempt, or come after its
+// patch, have no form here.
+std::optional<Json> event_json(const LifecycleEvent& event);
+// kInvalid names the field.
+Result<LifecycleEvent> event_from(const Json& json);
 
 }  // namespace proctor

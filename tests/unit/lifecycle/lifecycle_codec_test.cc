@@ -1,4 +1,4 @@
-#include "worker/core/lifecycle_codec.h"
+#include "worker/core/run_lifecycle.h"
 
 #include <doctest/doctest.h>
 

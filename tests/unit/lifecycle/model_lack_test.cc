@@ -2,7 +2,7 @@
 #include "common/score/outcome.h"
 
 #include "tests/unit/lifecycle/lifecycle_world.h"
-#include "worker/core/lifecycle_codec.h"
+#include "worker/core/run_lifecycle.h"
 
 using namespace proctor;
 using namespace proctor::lifecycle_test;

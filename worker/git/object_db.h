@@ -7,7 +7,9 @@
 #include <array>
 #include <compare>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -82,5 +84,41 @@ bool is_dot_git(std::string_view name);
 void start_libgit2();
 // The last libgit2 error of this thread as ours.
 Error libgit2_error(std::string_view what, int code);
+
+// A commit's whole tree as a flat list, submodules grafted in when asked.  Reads objects only.
+// Fails like ObjectDb, and with kExhausted beyond the limits below (a tree can be a bomb: ten
+// levels of ten names for one same subtree are 10^10 files).
+inline constexpr std::size_t kTreeFilesMax = 2'000'000;
+inline constexpr std::size_t kTreeDepthMax = 100;
+inline constexpr std::size_t kTreePathBytes = 4000;  // PATH_MAX less what is before it
+
+struct ListedEntry {
+  std::string path;  // relative, '/' between components, any other byte possible
+  std::uint32_t mode = 0;
+  ObjectId id;
+};
+
+// Everything under `tree` that is not a folder, in git's order.  With `trees`, the ids of every
+// tree met (the root too) are added to it.
+Result<std::vector<ListedEntry>> list_tree(const ObjectDb& db, const ObjectId& tree,
+                                           std::vector<ObjectId>* trees = nullptr);
+
+// The entry at `path`; kNotFound.
+Result<GitTreeEntry> entry_at(const ObjectDb& db, const ObjectId& tree, std::string_view path);
+
+// Folders of snapshots that were read before: workspaces of one tree are asked about the same ones,
+// and to read one costs its decompression and its hash.  A folder is named by its content, so what
+// is kept is never stale.  Thread-safe.
+class TreeCache {
+ public:
+  using Folder = std::shared_ptr<const std::vector<GitTreeEntry>>;
+  // Its entries in the order of names (git's own has a folder where it were with a '/').
+  Result<Folder> folder(const ObjectDb& db, const ObjectId& id);
+
+ private:
+  std::mutex mutex_;
+  std::map<ObjectId, Folder> known_;
+  std::size_t entries_ = 0;  // in all of them
+};
 
 }  // namespace proctor

@@ -10,7 +10,7 @@
 #include <span>
 
 #include "common/base/text.h"
-#include "worker/git/tree_list.h"
+#include "worker/git/object_db.h"
 #include "worker/workspace/beneath.h"
 #include "worker/workspace/layer_marks.h"
 

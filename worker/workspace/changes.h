@@ -11,7 +11,6 @@
 #include "common/base/files.h"
 #include "common/base/result.h"
 #include "worker/git/object_db.h"
-#include "worker/git/tree_cache.h"
 #include "worker/workspace/copy_tree.h"
 #include "worker/workspace/protected_paths.h"
 #include "worker/workspace/workspace_kind.h"

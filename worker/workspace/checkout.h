@@ -8,7 +8,7 @@
 
 #include "common/base/files.h"
 #include "common/base/result.h"
-#include "worker/git/tree_list.h"
+#include "worker/git/object_db.h"
 
 namespace proctor {
 

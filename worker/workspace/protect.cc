@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "common/base/text.h"
-#include "worker/git/tree_list.h"
+#include "worker/git/object_db.h"
 #include "worker/workspace/beneath.h"
 #include "worker/workspace/checkout.h"
 #include "worker/workspace/copy_tree.h"

@@ -7,7 +7,7 @@
 #include <cerrno>
 
 #include "common/base/text.h"
-#include "worker/git/tree_list.h"
+#include "worker/git/object_db.h"
 #include "worker/workspace/beneath.h"
 #include "worker/workspace/checkout.h"
 #include "worker/workspace/protected_paths.h"

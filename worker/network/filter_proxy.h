@@ -1,4 +1,39 @@
 #pragma once
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/files.h"
+#include "common/base/result.h"
+#include "worker/network/resolver.h"
+
+namespace proctor {
+
+// What one request to the proxy came to: evidence, so nothing of it is a URL's path, a header or a
+// credential.
+struct ProxyRecord {
+  enum class Verdict {
+    kAllowed,      // connected
+    kDenied,       // by the allow-list, or for the address its name led to
+    kMalformed,    // no request that could be judged
+    kUnreachable,  // allowed, and nobody there
+  };
+  Verdict verdict = Verdict::kMalformed;
+  std::string method;  // "CONNECT", "GET"; empty: not known
+  std::string host;    // as normalised; empty: not known
+  std::uint16_t port = 0;
+  std::string why;             // of all but kAllowed, and of one that was cut off
+  std::string address;         // connected to
+  std::uint64_t sent = 0;      // to the server, bytes
+  std::uint64_t received = 0;  // from it
+  std::chrono::milliseconds wall{0};
+};
+std::string_view to_string(ProxyRecord::Verdict verdict);
+
 // FilterProxy: the only way out of one sandbox.  An HTTP proxy on a Unix socket in a folder of its
 // own, which asks an AllowList about every request, resolves the name itself, judges the addresses
 // and connects to one of those it has judged.  Its clients are foreign code: head, time, idleness,
@@ -8,20 +43,6 @@
 // all of them off and joins them.  `on_record` is called on those threads, one at a time, once for
 // every request, when it has ended.
 // Fails with kUnavailable (no socket), kInvalid (an entry).
-#include <chrono>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <string>
-#include <vector>
-
-#include "common/base/files.h"
-#include "common/base/result.h"
-#include "worker/network/proxy_record.h"
-#include "worker/network/resolver.h"
-
-namespace proctor {
-
 struct ProxyBounds {
   std::size_t connections = 64;  // at a time; others wait
   std::uint64_t requests = 100'000;

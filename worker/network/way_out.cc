@@ -1,10 +1,14 @@
 #include "worker/network/way_out.h"
 
+#include <string_view>
 #include <utility>
 
-#include "worker/network/forward_program.h"
-
 namespace proctor {
+
+// The bytes of the static program that is the inner end of a sandbox's way out
+// (worker/network/forward), carried inside the worker: an image has none for sure.
+std::string_view forward_program();
+
 namespace {
 
 constexpr const char* kPort = "3128";

@@ -1,8 +1,6 @@
-#include "worker/network/address_rules.h"
+#include "worker/network/allow_list.h"
 
 #include <doctest/doctest.h>
-
-#include "worker/network/allow_list.h"
 
 namespace proctor {
 

@@ -1,4 +1,4 @@
-#include "worker/services/readiness.h"
+#include "worker/services/service_group.h"
 
 #include <doctest/doctest.h>
 

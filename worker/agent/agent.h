@@ -1,12 +1,4 @@
 #pragma once
-// Agents: what works on the workspace between briefing and extraction.  One interface for every
-// method kind, so that images, models and tool loops slot in beside noop, reference and command.
-// An agent changes the workspace and reports what it ran; it never sees checks, acceptance files
-// or the reference patch (R067), except `reference`, which is that patch.
-// Blocking; one call per attempt, on its slot thread.
-// Fails with kInvalid when the input can never work (there is no reference patch) and with
-// anything else when the host failed; what the agent's own program does is a report, not an error,
-// and so is a patch of somebody's that does not apply.
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -15,16 +7,38 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 
 #include "common/base/files.h"
 #include "common/base/result.h"
 #include "common/contract/campaign.h"
+#include "common/contract/caps.h"
 #include "common/contract/contract.h"
 #include "common/score/outcome.h"
 #include "worker/sandbox/sandbox.h"
 #include "worker/workspace/workspace.h"
 
 namespace proctor {
+
+// What the agent is told, as one text (R067, R068): the issue, then, apart from it, the obligations
+// of acceptance, then the limits.  Pure.  Names checks but never their commands, test ids, files or
+// the reference patch: those belong to the acceptance workspace.
+
+// `network`: all that this agent may reach, by the contract and by its method.
+// `caps`: the effective ones; those on money and time apart, which an agent cannot count itself.
+// `model_at`: the variable with the address of its method's gateway; empty: its program has none.
+std::string briefing_text(const Contract& contract, const NetworkAccess& network,
+                          std::chrono::milliseconds wall, const Caps& caps = {},
+                          std::string_view model_at = {});
+
+// Agents: what works on the workspace between briefing and extraction.  One interface for every
+// method kind, so that images, models and tool loops slot in beside noop, reference and command.
+// An agent changes the workspace and reports what it ran; it never sees checks, acceptance files
+// or the reference patch (R067), except `reference`, which is that patch.
+// Blocking; one call per attempt, on its slot thread.
+// Fails with kInvalid when the input can never work (there is no reference patch) and with
+// anything else when the host failed; what the agent's own program does is a report, not an error,
+// and so is a patch of somebody's that does not apply.
 
 // One externally visible action of an agent (R088).
 struct ToolUse {

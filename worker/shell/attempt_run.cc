@@ -9,7 +9,7 @@
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "common/score/result_reader.h"
-#include "worker/agent/briefing.h"
+#include "worker/agent/agent.h"
 #include "worker/model/call_rules.h"
 #include "worker/sandbox/writable_places.h"
 #include "worker/shell/run_events.h"

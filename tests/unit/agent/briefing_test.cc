@@ -1,4 +1,4 @@
-#include "worker/agent/briefing.h"
+#include "worker/agent/agent.h"
 
 #include <doctest/doctest.h>
 

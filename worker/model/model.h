@@ -1,13 +1,31 @@
 #pragma once
-// A single question to a model, and how its answer is read.  Answers are hostile: any size, any
-// bytes, or nothing.  Pure; any thread.
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 
+#include "common/contract/models_file.h"
+#include "common/trace/model_calls.h"
 #include "worker/gateway/own_client.h"
 
 namespace proctor {
+
+// How long to wait between two calls of a model.  Pure; any thread.
+// Source: CVDP 8.3 (attempts), RFC 9110 10.2.3 (Retry-After).
+
+// By which a single-shot method says that its provider had no room, as programs do (sysexits.h).
+inline constexpr int kModelBusyExit = 75;
+inline constexpr std::chrono::milliseconds kModelWaitMost{60'000};
+
+// Doubles from `backoff`, at most kModelWaitMost; a provider that names a longer time is heeded,
+// up to the same.  `failures`: calls in a row that were not answered, at least 1.
+std::chrono::milliseconds wait_before_next(std::uint32_t failures,
+                                           std::chrono::milliseconds backoff,
+                                           std::chrono::milliseconds retry_after);
+
+// A single question to a model, and how its answer is read.  Answers are hostile: any size, any
+// bytes, or nothing.  Pure; any thread.
 
 // More than this of an answer is refused, whatever it holds.
 inline constexpr std::size_t kModelReplyBytes = std::size_t{16} << 20;
@@ -40,5 +58,22 @@ struct ModelReply {
 std::string chat_body(const ModelRequest& request);
 // The first choice's message.
 ModelReply read_chat_answer(const OwnReply& answer);
+
+// A program of the worker's operator as a model: it reads one JSON object on standard input
+//   {"model", "task", "sample", "system", "user", "max_output_tokens", "timeout_ms"}
+// and writes one on standard output
+//   {"text": "...", "usage": {"input_tokens": 12, "output_tokens": 34}}    usage may be absent
+// Exit code 75 says that it had no room and is to be asked later; any other but 0 that it failed.
+// It runs on the worker itself, in no sandbox, with the worker's environment.
+struct ProgramTask {
+  std::string task;  // which problem
+  std::uint32_t sample = 1;
+};
+
+// Answers a body as chat_body() makes it, as a provider would; what is no answer has the status 0
+// and says why in place of one.  `stop` is asked a few times a second.  Blocking; any thread.
+// kUnavailable: the program never began.
+Result<CassetteCall> ask_program(const ModelAccess& access, const ProgramTask& task,
+                                 std::string_view body, const std::function<bool()>& stop);
 
 }  // namespace proctor

@@ -5,7 +5,6 @@
 #include "common/answers/single_shot.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
-#include "worker/model/call_rules.h"
 #include "worker/model/model.h"
 
 namespace proctor {

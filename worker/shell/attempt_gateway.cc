@@ -4,7 +4,7 @@
 #include "worker/gateway/agent_variables.h"
 #include "worker/gateway/cassette_player.h"
 #include "worker/gateway/secret_rules.h"
-#include "worker/model/program_model.h"
+#include "worker/model/model.h"
 #include "worker/network/way_out.h"
 #include "worker/shell/attempt_run.h"
 #include "worker/workspace/tree_state.h"

@@ -10,7 +10,7 @@
 #include "common/base/text.h"
 #include "common/score/result_reader.h"
 #include "worker/agent/agent.h"
-#include "worker/model/call_rules.h"
+#include "worker/model/model.h"
 #include "worker/sandbox/writable_places.h"
 #include "worker/shell/run_events.h"
 #include "worker/shell/sandbox_dress.h"

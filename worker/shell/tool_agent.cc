@@ -5,7 +5,7 @@
 
 #include "common/base/text.h"
 #include "worker/gateway/own_client.h"
-#include "worker/model/call_rules.h"
+#include "worker/model/model.h"
 #include "worker/tools/tool_loop.h"
 
 namespace proctor {

@@ -1,9 +1,7 @@
 // Programs as models: real processes.
-#include "worker/model/program_model.h"
+#include "worker/model/model.h"
 
 #include <doctest/doctest.h>
-
-#include "worker/model/model.h"
 
 using namespace proctor;
 using namespace std::chrono_literals;

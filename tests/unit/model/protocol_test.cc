@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 
 #include "common/contract/models_file.h"
-#include "worker/model/call_rules.h"
 #include "worker/model/model.h"
 
 using namespace proctor;

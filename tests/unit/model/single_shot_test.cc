@@ -6,7 +6,6 @@
 #include "common/answers/single_shot.h"
 #include "common/base/json.h"
 #include "tests/support/fake_workspace.h"
-#include "worker/model/call_rules.h"
 #include "worker/model/model.h"
 
 using namespace proctor;

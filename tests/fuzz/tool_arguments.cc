@@ -8,7 +8,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "worker/tools/line_pattern.h"
 #include "worker/tools/text_lines.h"
-#include "worker/tools/tool_arguments.h"
+#include "worker/tools/tool_list.h"
 
 namespace proctor::fuzz::tool_arguments {
 

@@ -4,7 +4,7 @@
 
 #include "common/base/files.h"
 #include "tests/fuzz/fuzz.h"
-#include "worker/tools/unified_diff.h"
+#include "worker/tools/text_lines.h"
 
 namespace proctor::fuzz::unified_diff {
 

@@ -10,7 +10,7 @@
 #include <stop_token>
 
 #include "worker/shell/run_tools.h"
-#include "worker/tools/tool_server.h"
+#include "worker/tools/tool_session.h"
 
 namespace proctor {
 

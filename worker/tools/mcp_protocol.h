@@ -1,18 +1,55 @@
 #pragma once
-// The Model Context Protocol as a server of tools speaks it, in both of its eras at once: the older
-// one opens with `initialize` and names a version there, the newer one has no opening and names a
-// version in each request (`_meta`), which over HTTP must be equal to its headers.  Neither has a
-// session here, so that a message is answered by itself.  Pure; any thread.
-// Source: Model Context Protocol, revisions 2025-06-18, 2025-11-25 and 2026-07-28.
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
 
-#include "worker/tools/json_rpc.h"
+#include "common/base/json.h"
 
 namespace proctor {
 
+// One message of JSON-RPC 2.0 as MCP uses it: an object, no batches, parameters by name, an id that
+// is a text or a whole number.  Strict: what is none is refused with the protocol's own code, never
+// repaired.  Pure; any thread.
+// Source: JSON-RPC 2.0 specification, sections 4 and 5.
+
+// A file of 1 MiB in which every byte is escaped is 6 MiB.
+inline constexpr std::size_t kRpcBytes = std::size_t{8} << 20;
+inline constexpr std::size_t kRpcIdBytes = 256, kRpcMethodBytes = 200;
+
+namespace rpc {
+inline constexpr int kParse = -32700, kRequest = -32600, kMethod = -32601, kParams = -32602,
+                     kInternal = -32603;
+}  // namespace rpc
+
+struct RpcMessage {
+  // The last: of somebody who was never asked.
+  enum class Kind { kRequest, kNotification, kAnswer };
+  Kind kind = Kind::kRequest;
+  Json id;  // of a request
+  std::string method;
+  Json params = Json::object();
+};
+
+struct RpcRefusal {
+  int code = rpc::kRequest;
+  std::string why;
+  Json id;    // null: it could not be read
+  Json data;  // null: none
+};
+
+std::variant<RpcMessage, RpcRefusal> read_rpc(std::string_view text);
+
+// Each in one line without its end.  Text that is no UTF-8 is replaced in it.
+std::string rpc_result(const Json& id, const Json& result);
+std::string rpc_error(const RpcRefusal& refusal);
+
+// The Model Context Protocol as a server of tools speaks it, in both of its eras at once: the older
+// one opens with `initialize` and names a version there, the newer one has no opening and names a
+// version in each request (`_meta`), which over HTTP must be equal to its headers.  Neither has a
+// session here, so that a message is answered by itself.  Pure; any thread.
+// Source: Model Context Protocol, revisions 2025-06-18, 2025-11-25 and 2026-07-28.
 inline constexpr std::string_view kMcpModern = "2026-07-28";
 
 // What an HTTP request said beside its body; nullopt: nothing.

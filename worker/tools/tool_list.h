@@ -2,12 +2,16 @@
 // The tools of a run: their names, what they take, and from which stage on they may be used.  The
 // list is the same in every stage and in the same order, for clients ask for it once and prompt
 // caches live on it.  Pure; any thread.
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <variant>
 
 #include "common/base/json.h"
+#include "common/base/result.h"
 
 namespace proctor {
 
@@ -62,5 +66,105 @@ inline constexpr std::uint64_t kEntries = 2'000, kLines = 2'000, kHits = 200, kP
                                kWallMs = 3'600'000, kReadBytes = 64U << 10, kHitBytes = 400,
                                kStreamBytes = 32U << 10;
 }  // namespace tool_bounds
+
+// The stage that a run has reached, and which tools it may use there: read, then write, then test.
+// A circuit breaker may suspend writing; reading then earns it back.  Pure; one thread.
+struct ToolStageRules {
+  ToolStage last = ToolStage::kTest;  // as far as the run may go
+  bool automatic = false;             // the first call that needs a stage goes on to it
+  std::uint64_t reads = 3;            // after a suspension, before writing is allowed again
+  std::chrono::milliseconds pause{10'000};
+};
+
+struct StageChange {
+  enum class By { kAgent, kBreaker };
+  ToolStage from, to;
+  By by;
+  std::string reason;
+};
+Json stage_json(const StageChange& change);
+
+class ToolStages {
+ public:
+  using Millis = std::chrono::milliseconds;
+  explicit ToolStages(ToolStageRules rules = {}) : rules_(rules) {}
+
+  ToolStage stage() const { return stage_; }
+  // What a command sees of the workspace: it is mounted so, whatever the command promises.
+  bool shell_writes() const { return stage_ == ToolStage::kTest; }
+
+  struct Verdict {
+    std::string refused;  // empty: the tool may be used
+    std::optional<StageChange> change;
+  };
+  // `now` is the run's own clock, here and below.
+  Verdict judge(const ToolKind& kind, Millis now);
+  // kInvalid: it is no stage to go on to, in words for the model.
+  Result<StageChange> advance(ToolStage to, std::string reason, Millis now);
+  // Back to reading; nullopt: it was there already.
+  std::optional<StageChange> suspend(std::string reason, Millis now);
+  // A tool that reads has answered.
+  void has_read() { reads_since_ += suspended_ ? 1 : 0; }
+
+ private:
+  std::string suspended_lack(Millis now) const;
+  const ToolStageRules rules_;
+  ToolStage stage_ = ToolStage::kRead;
+  bool suspended_ = false;
+  std::uint64_t reads_since_ = 0;
+  Millis until_{0};
+};
+
+// What a call of a tool asks for, read from what a model wrote: strict by the tool's own list of
+// parameters (tool_list.h), and paths that stay in the workspace and out of every .git, as text;
+// links are the business of whoever opens them.  Pure; any thread.
+// Errors: kInvalid, in words for the model.
+
+// Paths are relative to the workspace, "" its top.
+struct ListDir {
+  std::string path;
+  std::uint64_t depth = 1, limit = tool_bounds::kEntries;
+};
+struct ReadFile {
+  std::string path;
+  std::uint64_t offset = 1, limit = tool_bounds::kLines;
+};
+struct Search {
+  std::string pattern, path, glob;  // empty glob: every file
+  bool literal = false;
+  std::uint64_t limit = tool_bounds::kHits;
+};
+struct ShellCommand {
+  std::string command;
+  std::optional<std::uint64_t> timeout_ms;
+};
+struct AdvanceStage {
+  ToolStage to = ToolStage::kRead;
+  std::string reason;
+};
+struct WriteFile {
+  std::string path, content;
+};
+struct EditFile {
+  std::string path, old_text, new_text;
+  std::uint64_t count = 1;
+};
+struct ApplyDiff {
+  std::string patch;
+};
+struct RunTests {
+  std::optional<std::string> name;
+};
+struct AskStatus {};
+struct Submit {
+  std::string note;
+};
+using ToolArguments = std::variant<ListDir, ReadFile, Search, ShellCommand, AdvanceStage, WriteFile,
+                                   EditFile, ApplyDiff, RunTests, AskStatus, Submit>;
+
+Result<ToolArguments> read_tool_arguments(const ToolKind& kind, const Json& arguments);
+
+// "./src//a.py/" is "src/a.py", "." is "".
+Result<std::string> tool_path(std::string_view said);
 
 }  // namespace proctor

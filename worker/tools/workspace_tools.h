@@ -1,25 +1,48 @@
 #pragma once
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/digest.h"
+#include "common/base/files.h"
+#include "common/base/json.h"
+#include "common/base/namespaces.h"
+#include "common/base/owned.h"
+#include "common/base/result.h"
+#include "worker/tools/tool_list.h"
+#include "worker/workspace/protected_paths.h"
+
+namespace proctor {
+
+// What a tool came to: what its caller is told, and what the trace keeps of it.
+struct FileChange {
+  std::string path;
+  std::optional<Digest> before, after;  // nothing: there was, or is, no file
+};
+
+struct ToolOutcome {
+  std::string text;
+  bool failed = false;
+  std::optional<int> exit{};  // of a program
+  std::vector<FileChange> changes{};
+};
+
+inline ToolOutcome tool_failure(std::string text) {
+  ToolOutcome out;
+  out.text = std::move(text);
+  out.failed = true;
+  return out;
+}
+
 // The tools that read and change files of a workspace, done by the worker itself: folder by folder
 // below the root, no link followed, never .git, nothing but regular files read or written, and what
 // is protected or not writable by the policy refused at once.  For folders in which an agent has
 // written: memory and time of a call are bounded whatever lies there.
 // What an agent did wrong is an outcome with words for it.  Blocking; one thread.
 // Fails with errno_error: the workspace cannot be opened.
-#include <chrono>
-#include <memory>
-#include <string>
-#include <vector>
-
-#include "common/base/files.h"
-#include "common/base/namespaces.h"
-#include "common/base/owned.h"
-#include "common/base/result.h"
-#include "worker/tools/tool_arguments.h"
-#include "worker/tools/tool_outcome.h"
-#include "worker/workspace/protected_paths.h"
-
-namespace proctor {
-
 struct WorkspaceRules {
   std::vector<std::string> writable;      // globs; empty: everything
   std::vector<std::string> guarded;       // globs of what is protected

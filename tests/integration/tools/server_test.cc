@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "common/base/owned.h"
-#include "worker/tools/tool_server.h"
+#include "worker/tools/tool_session.h"
 
 namespace proctor {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "worker/tools/tool_arguments.h"
+#include "worker/tools/tool_list.h"
 
 namespace proctor {
 namespace {

@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "worker/tools/unified_diff.h"
+#include "worker/tools/text_lines.h"
 
 namespace proctor {
 namespace {

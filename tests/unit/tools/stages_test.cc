@@ -3,7 +3,6 @@
 #include <stdexcept>
 
 #include "worker/tools/tool_list.h"
-#include "worker/tools/tool_stages.h"
 
 namespace proctor {
 namespace {

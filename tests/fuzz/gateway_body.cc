@@ -6,7 +6,6 @@
 #include "common/base/json.h"
 #include "tests/fuzz/fuzz.h"
 #include "worker/gateway/ceiling.h"
-#include "worker/gateway/delta_rule.h"
 #include "worker/gateway/policy.h"
 
 namespace proctor::fuzz::gateway_body {

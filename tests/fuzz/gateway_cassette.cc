@@ -3,9 +3,9 @@
 #include "common/trace/model_calls.h"
 #include "tests/fuzz/fuzz.h"
 #include "worker/gateway/body_peek.h"
-#include "worker/gateway/cassette_match.h"
+#include "worker/gateway/cassette.h"
+#include "worker/gateway/model_answer.h"
 #include "worker/gateway/redactor.h"
-#include "worker/gateway/tool_calls.h"
 
 namespace proctor::fuzz::gateway_cassette {
 

@@ -2,7 +2,6 @@
 // everybody, and a body in chunks is the same in whatever pieces it comes.
 #include "tests/fuzz/fuzz.h"
 #include "worker/gateway/http_gate.h"
-#include "worker/gateway/route.h"
 
 namespace proctor::fuzz::gateway_head {
 

@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "tests/fuzz/fuzz.h"
-#include "worker/gateway/sse_scan.h"
-#include "worker/gateway/usage.h"
+#include "worker/gateway/model_answer.h"
 
 namespace proctor::fuzz::gateway_stream {
 

@@ -1,21 +1,70 @@
 #pragma once
-// What the trace says of one call.  Pure; any thread.  Internal to this room.
 #include <chrono>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/json.h"
+#include "common/contract/models_file.h"
+#include "worker/core/run_meter.h"
 #include "worker/gateway/body_peek.h"
-#include "worker/gateway/call_machine.h"
 #include "worker/gateway/ceiling.h"
 #include "worker/gateway/http_gate.h"
+#include "worker/gateway/json_spans.h"
+#include "worker/gateway/model_answer.h"
 #include "worker/gateway/refusal.h"
-#include "worker/gateway/splice.h"
-#include "worker/gateway/usage.h"
 
 namespace proctor {
 
+// The life of one call, and what it is charged however it ends: each exit has one settlement, and
+// there is one for every exit (docs/gateway.md, "What a call costs").  Pure; one thread.
+struct Settlement {
+  enum class How { kReleased, kUsage, kCeiling, kPartial };
+  How how = How::kReleased;
+  Amount actual{};        // kUsage, kPartial
+  std::string_view flag;  // why it is no usage: "unknown", "no_usage", "partial"; empty: it is
+};
+std::string_view to_string(Settlement::How how);
+
+class CallMachine {
+ public:
+  enum class State { kReserved, kSending, kSent, kRelaying, kDraining, kSettled };
+  CallMachine(ModelApi api, bool errors_are_free, std::uint64_t output_granted)
+      : api_(api), errors_are_free_(errors_are_free), output_granted_(output_granted) {}
+
+  State state() const { return state_; }
+  // In this order; each at most once, but for again().
+  void sending();             // the first byte goes out
+  void sent();                // the last byte is out: it may run from now on
+  void answered(int status);  // the answer's head has come
+  void client_gone();
+  // May the same request be sent once more, by what is known now?
+  bool may_try_again() const;
+  void again();
+
+  // How it ends.  One of them, once.
+  Settlement whole(const std::optional<Amount>& usage);  // all of a plain answer, or of a stream
+  // A stream that broke off or said that it failed; `begun`: what it said at its begin.
+  Settlement cut(const std::optional<Amount>& begun, const std::optional<Amount>& usage);
+  Settlement failed();  // no answer, or not all of a plain one
+
+ private:
+  Settlement settle(Settlement s);
+  Settlement by_status() const;
+  ModelApi api_;
+  bool errors_are_free_;
+  std::uint64_t output_granted_;
+  State state_ = State::kReserved;
+  int status_ = 0;
+};
+
+// Answers that no provider bills.
+bool is_unbilled(int status);
+// Of those, the ones after which the same request may be granted later.
+bool is_busy(int status);
+
+// What the trace says of one call.  Pure; any thread.  Internal to this room.
 inline constexpr std::size_t kPiecesListed = 64;
 // Of the calls or results of tools that one event lists, as they are written: an agent chooses how
 // many there are and how long their names, and with 64 of a usual length none is left out.

@@ -1,8 +1,6 @@
 #pragma once
-// The head of one request to the gateway, and what follows it, strict: what two programs could read
-// as different requests is refused, not repaired.  Pure; any thread.
-// Source: RFC 9110, RFC 9112 (sections 3, 5, 6 and 7).
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,9 +8,36 @@
 #include <vector>
 
 #include "common/base/result.h"
+#include "common/contract/models_file.h"
 
 namespace proctor {
 
+// Which of the gateway's places a request asks for.  Pure; any thread.
+struct Route {
+  enum class Place {
+    kCall,    // of a model, by `api`
+    kModels,  // the list of them
+    kModel,   // `model` of the list
+    kStatus,  // what the run has left
+    kHealth,
+    kOptions,
+    kUnknown,
+    kWrongMethod,  // of a known place; `allow` says which it takes
+  };
+  Place place = Place::kUnknown;
+  ModelApi api = ModelApi::kChat;
+  std::string model{};
+  std::string_view allow{};
+};
+
+// Exact paths, with or without the leading /v1, and no query but beta=true.
+Route route_of(std::string_view method, std::string_view target);
+
+std::string_view path_of(ModelApi api);  // behind an endpoint's URL
+
+// The head of one request to the gateway, and what follows it, strict: what two programs could read
+// as different requests is refused, not repaired.  Pure; any thread.
+// Source: RFC 9110, RFC 9112 (sections 3, 5, 6 and 7).
 inline constexpr std::size_t kGatewayHeadBytes = std::size_t{32} << 10;
 inline constexpr std::size_t kGatewayFieldsMax = 100;
 

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "common/base/net_host.h"
-#include "worker/gateway/call_machine.h"
-#include "worker/gateway/provider_answer.h"
+#include "worker/gateway/call_record.h"
+#include "worker/gateway/provider_connection.h"
 #include "worker/gateway/refusal.h"
 
 namespace proctor {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "common/base/text.h"
-#include "worker/gateway/body_shapes.h"
+#include "worker/gateway/body_peek.h"
 
 namespace proctor {
 namespace {

@@ -10,7 +10,7 @@
 #include "common/contract/campaign.h"
 #include "common/contract/models_file.h"
 #include "worker/gateway/body_peek.h"
-#include "worker/gateway/splice.h"
+#include "worker/gateway/json_spans.h"
 
 namespace proctor {
 

@@ -7,17 +7,136 @@
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/socket.h>
-
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 
+#include "common/base/digest.h"
 #include "common/base/files.h"
 #include "common/base/owned.h"
 #include "common/base/text.h"
 #include "worker/network/resolver.h"
 
 namespace proctor {
+
+std::uint64_t micros_since(SteadyClock::time_point since) {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(SteadyClock::now() - since).count());
+}
+
+Waited wait_for_fd(int fd, short events, int stop, SteadyClock::time_point until) {
+  for (;;) {
+    std::array<pollfd, 2> fds = {pollfd{stop, POLLIN, 0}, pollfd{fd, events, 0}};
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(until - SteadyClock::now()).count();
+    constexpr std::int64_t kSlice = 60'000;
+    const int n =
+        ::poll(fds.data(), fds.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, kSlice)));
+    if (n < 0 && errno != EINTR) return Waited::kStopped;
+    if (0 < n && fds[0].revents != 0) return Waited::kStopped;
+    if (0 < n && fds[1].revents != 0) return Waited::kReady;
+    if (until <= SteadyClock::now()) return Waited::kTime;
+  }
+}
+
+Wrote write_all(int fd, std::string_view bytes, int stop, std::chrono::milliseconds idle) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (0 <= n) {
+      bytes.remove_prefix(static_cast<std::size_t>(n));
+      continue;
+    }
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN) return Wrote::kGone;
+    const Waited waited = wait_for_fd(fd, POLLOUT, stop, SteadyClock::now() + idle);
+    if (waited == Waited::kStopped) return Wrote::kStopped;
+    if (waited == Waited::kTime) return Wrote::kGone;
+  }
+  return Wrote::kAll;
+}
+
+bool has_left(int fd) {
+  pollfd one{fd, 0, 0};
+  return 0 < ::poll(&one, 1, 0) && (one.revents & (POLLHUP | POLLERR)) != 0;
+}
+
+ProviderStreak::May ProviderStreak::may_begin(Run run, Time now) {
+  if (!holds(run)) return {};
+  // Others that wait come at `until_`: behind them, who tried in vain does not keep them from it.
+  const Time from = several() && run == tried_ ? until_ + 2 * rule_.look_again : until_;
+  if (now < from) return {std::chrono::ceil<Millis>(from - now), false};
+  if (probing_) return {rule_.look_again, false};
+  probing_ = true;
+  return {Millis(0), true};
+}
+
+void ProviderStreak::ended(Run run, End end, bool probe, Time now) {
+  if (probe) probing_ = false;
+  if (end == End::kUnknown) return;  // of a probe: the next call is one
+  if (end == End::kAnswered) {
+    failures_ = 0;
+    open_ = false;
+    tried_ = nullptr;
+    failed_.clear();
+    return;
+  }
+  // It began before, or is a run's first: neither says more than is known.
+  const bool known = holds(run) || (open_ && several());
+  ++failures_;
+  if (failed_.size() < kRunsKnown) failed_.insert(run);
+  if (known && !probe) return;
+  if (failures_ < rule_.failures) return;
+  pause_ = probe ? std::min(pause_ * 2, rule_.most) : rule_.first;
+  tried_ = probe ? run : nullptr;
+  open_ = true;
+  until_ = now + pause_;
+}
+
+void ProviderHolds::no_room(const std::string& model, std::optional<Millis> asked, Time now) {
+  constexpr Millis kFirst{1'000}, kUnasked{30'000};
+  Provider& p = providers_[model];
+  // Calls that were under way together are one want of room.
+  if (p.own <= now) p.unasked = std::clamp(2 * p.unasked, kFirst, kUnasked);
+  if (p.until <= now) p.places = 0;
+  p.own = std::max(p.own, now + std::min(asked.value_or(p.unasked), Millis(kHoldMsMax)));
+  p.until = std::max(p.until, p.own);
+}
+
+ProviderHolds::Millis ProviderHolds::left(const std::string& model, std::uint32_t& place,
+                                          Time now) {
+  constexpr Millis kApart{50};
+  constexpr std::uint32_t kPlaces = 20;
+  Provider& p = providers_[model];
+  if (place == 0 && p.until <= now) return Millis(0);
+  if (place == 0) place = ++p.places;
+  return std::max(Millis(0), std::chrono::ceil<Millis>(p.until + kApart * (place % kPlaces) - now));
+}
+
+std::vector<ProviderHold> ProviderHolds::own(Time now) const {
+  std::vector<ProviderHold> out;
+  for (const auto& [model, p] : providers_)
+    if (now < p.own && out.size() < kHoldsMax)
+      out.push_back({name_of(model),
+                     static_cast<std::uint32_t>(std::chrono::ceil<Millis>(p.own - now).count())});
+  return out;
+}
+
+void ProviderHolds::take(const std::vector<ProviderHold>& of_others, Time now) {
+  for (auto& [model, p] : providers_)
+    for (const ProviderHold& hold : of_others)
+      if (hold.provider == name_of(model)) {
+        if (p.until <= now) p.places = 0;
+        p.until = std::max(p.until, now + std::min(Millis(hold.ms), Millis(kHoldMsMax)));
+      }
+}
+
+std::string ProviderHolds::name_of(const std::string& model) {
+  constexpr std::size_t kLetters = 16;
+  return sha256(model).hex().substr(0, kLetters);
+}
+
 namespace {
 
 constexpr std::size_t kChunk = std::size_t{16} << 10, kIdleMost = 32;
@@ -342,6 +461,128 @@ void ProviderPool::give_back(const ModelAccess& access,
   std::list<Idle>& kept = idle_[access.url + "\n" + access.ca_file];
   kept.push_back({std::move(connection), SteadyClock::now()});
   if (kIdleMost < kept.size()) kept.pop_front();
+}
+
+ProviderAnswer::More ProviderAnswer::broken(std::string why) {
+  why_ = std::move(why);
+  return More::kBroken;
+}
+
+bool ProviderAnswer::fill(SteadyClock::time_point until, More& how) {
+  switch (connection_.read(bytes_, stop_, until)) {
+    case ProviderConnection::Read::kBytes:
+      return true;
+    case ProviderConnection::Read::kTime:
+      why_ = "the provider sent nothing in time";
+      how = More::kTime;
+      return false;
+    case ProviderConnection::Read::kEnd:
+      how = broken("the provider closed the connection");
+      return false;
+    case ProviderConnection::Read::kBroken:
+      how = broken("the connection to the provider broke");
+      return false;
+    case ProviderConnection::Read::kStopped:
+      how = broken("the run ended");
+      return false;
+  }
+  return false;
+}
+
+bool ProviderAnswer::read_head(SteadyClock::time_point until) {
+  constexpr int kOk = 200;
+  for (int interim = 0; interim < 10; ++interim) {
+    std::size_t size = 0;
+    while ((size = gateway_head_length(bytes_)) == 0) {
+      if (kGatewayHeadBytes <= bytes_.size()) {
+        why_ = "an answer's head of more than 32 KiB";
+        return false;
+      }
+      More how{};
+      if (!fill(until, how)) return false;
+    }
+    const Result<AnswerHead> head = read_answer_head(std::string_view(bytes_).substr(0, size));
+    bytes_.erase(0, size);
+    if (!head.ok()) {
+      why_ = "an answer that is no HTTP: " + head.error().detail;
+      return false;
+    }
+    head_ = *head;
+    left_ = head_.body.bytes;
+    whole_ = head_.body.kind == HttpFraming::Kind::kNone;
+    if (kOk <= head_.status) return true;
+  }
+  why_ = "too many answers that are none yet";
+  return false;
+}
+
+ProviderAnswer::More ProviderAnswer::read_body(std::string& out, SteadyClock::time_point until) {
+  if (whole_) return More::kWhole;
+  for (;;) {
+    const std::size_t before = out.size();
+    switch (head_.body.kind) {
+      case HttpFraming::Kind::kNone:
+        break;
+      case HttpFraming::Kind::kLength: {
+        const auto now = static_cast<std::size_t>(std::min<std::uint64_t>(left_, bytes_.size()));
+        out.append(bytes_, 0, now);
+        bytes_.erase(0, now);
+        left_ -= now;
+        whole_ = left_ == 0;
+        break;
+      }
+      case HttpFraming::Kind::kChunked: {
+        const auto used = chunks_.feed(bytes_, out);
+        if (!used.ok()) return broken(used.error().detail);
+        bytes_.erase(0, *used);
+        whole_ = chunks_.done();
+        break;
+      }
+      case HttpFraming::Kind::kToTheEnd:
+        out += bytes_;
+        bytes_.clear();
+        break;
+    }
+    if (before < out.size()) return More::kBytes;
+    if (whole_) return More::kWhole;
+    More how{};
+    if (fill(until, how)) continue;
+    if (head_.body.kind == HttpFraming::Kind::kToTheEnd && how == More::kBroken &&
+        why_ == "the provider closed the connection") {
+      whole_ = true;
+      return More::kWhole;
+    }
+    return how;
+  }
+}
+
+bool ProviderAnswer::read_all(std::string& out, std::size_t most, SteadyClock::time_point until) {
+  for (;;) {
+    const More more = read_body(out, until);
+    if (more == More::kWhole) return true;
+    if (more != More::kBytes) return false;
+    if (most < out.size()) {
+      why_ = "an answer that is too large";
+      return false;
+    }
+  }
+}
+
+std::optional<std::chrono::milliseconds> retry_after(const HttpFields& fields) {
+  constexpr std::uint32_t kMost = 3'600'000;
+  struct Word {
+    const char* name;
+    std::uint32_t ms;
+  };
+  for (const Word& word : {Word{"retry-after-ms", 1}, Word{"retry-after", 1'000}}) {
+    const std::string* said = find_field(fields, word.name);
+    std::uint32_t n = 0;
+    if (said == nullptr ||
+        std::from_chars(said->data(), said->data() + said->size(), n).ec != std::errc())
+      continue;
+    return std::chrono::milliseconds(std::min(n, kMost / word.ms) * word.ms);
+  }
+  return std::nullopt;
 }
 
 }  // namespace proctor

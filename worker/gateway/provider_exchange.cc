@@ -1,20 +1,307 @@
 #include "worker/gateway/provider_exchange.h"
 
+#include <fmt/format.h>
 #include <algorithm>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "common/base/digest.h"
+#include "common/base/ids.h"
 #include "common/base/text.h"
+#include "common/base/version.h"
 #include "common/contract/models_file.h"
-#include "worker/gateway/call_evidence.h"
-#include "worker/gateway/cassette_player.h"
-#include "worker/gateway/key_question.h"
-#include "worker/gateway/provider_answer.h"
-#include "worker/gateway/provider_request.h"
-#include "worker/gateway/replay_connection.h"
-#include "worker/gateway/stream_relay.h"
-#include "worker/gateway/wire_io.h"
+#include "common/trace/model_calls.h"
+#include "worker/gateway/body_peek.h"
+#include "worker/gateway/call_record.h"
+#include "worker/gateway/cassette.h"
+#include "worker/gateway/http_gate.h"
+#include "worker/gateway/model_answer.h"
+#include "worker/gateway/provider_connection.h"
+#include "worker/gateway/session_shared.h"
 
 namespace proctor {
+
+// The head of a request as it goes to a provider: the operator's key, and of the agent's own head
+// what decides nothing.  Pure; any thread.
+struct ProviderRequest {
+  const ProviderPlace& place;
+  const Secret& key;
+  ModelAuth auth;
+  ModelApi api;
+  const GatewayHead& head;  // of the agent
+  const std::string& user_agent;
+  std::size_t bytes;  // of the body
+};
+std::string provider_head(const ProviderRequest& request);
+
+std::string provider_head(const ProviderRequest& r) {
+  std::string_view path = path_of(r.api);  // of Anthropic's it has the version, as a URL may
+  if (path.starts_with("/v1/") && r.place.path.ends_with("/v1")) path.remove_prefix(3);
+  std::string out = "POST " + r.place.path + std::string(path) + " HTTP/1.1\r\nhost: ";
+  out += r.place.header + "\r\n";
+  switch (r.key.empty() ? ModelAuth::kNone : r.auth) {
+    case ModelAuth::kBearer:
+      out += "authorization: Bearer " + r.key.reveal() + "\r\n";
+      break;
+    case ModelAuth::kXApiKey:
+      out += "x-api-key: " + r.key.reveal() + "\r\n";
+      break;
+    case ModelAuth::kApiKey:
+      out += "api-key: " + r.key.reveal() + "\r\n";
+      break;
+    case ModelAuth::kNone:
+      break;
+  }
+  out += "content-type: application/json\r\naccept-encoding: identity\r\ncontent-length: ";
+  out += std::to_string(r.bytes) + "\r\nuser-agent: proctor/" + std::string(kVersion);
+  if (!r.user_agent.empty()) out += " " + r.user_agent;
+  out += "\r\n";
+  for (const char* name : {"accept", "anthropic-version", "anthropic-beta", "openai-beta"})
+    if (const std::string* value = find_field(r.head.fields, name))
+      out += std::string(name) + ": " + *value + "\r\n";
+  return out + "\r\n";
+}
+
+// Whether a provider still takes the operator's key, asked with nothing of an agent's: an empty
+// object at the address of the calls.  A key that is taken hears what is missing (400) and costs
+// nothing; one that is not hears so.  Blocking; any thread.  Internal to this room.
+
+// 401 and 403.
+bool is_key_refusal(int status);
+
+// The status of the answer; 0: there was none by then, and nobody knows.
+int ask_about_key(ProviderPool& pool, const ModelAccess& access, ModelApi api, int stop,
+                  SteadyClock::time_point until);
+
+bool is_key_refusal(int status) {
+  constexpr int kDenied = 401, kForbidden = 403;
+  return status == kDenied || status == kForbidden;
+}
+
+int ask_about_key(ProviderPool& pool, const ModelAccess& access, ModelApi api, int stop,
+                  SteadyClock::time_point until) {
+  constexpr std::string_view kNothing = "{}";
+  const Result<Secret> key = model_key(access);
+  const Result<ProviderPlace> place = provider_place(access.url);
+  if (!key.ok() || !place.ok()) return 0;
+  GatewayHead ours;  // no field of the agent's: one could be what is refused
+  ours.fields = {{"anthropic-version", "2023-06-01"}};
+  const std::string head =
+      provider_head({*place, *key, access.auth, api, ours, std::string(), kNothing.size()});
+  auto connection = pool.connect(access, stop, until);
+  if (!connection.ok() || !(*connection)->write(head, stop, until) ||
+      !(*connection)->write(kNothing, stop, until))
+    return 0;
+  ProviderAnswer answer(**connection, stop);
+  return answer.read_head(until) ? answer.head().status : 0;
+}
+
+// A provider's stream on its way to the agent: each read is written on at once, a copy is read for
+// what the call has used.  Where the usage was asked for by us, the agent does not see it.
+// Blocking; one thread.  Internal to this room.
+class StreamRelay {
+ public:
+  struct Options {
+    bool hides_usage = false;
+    bool long_cache = false;
+    bool unframed = false;  // the client takes no chunks: the connection's end is the end
+    std::chrono::milliseconds silence, idle;
+    SteadyClock::time_point total;
+    std::uint64_t number = 0;  // of the call
+  };
+  using Say = std::function<void(std::string_view)>;
+  StreamRelay(ModelApi api, Options options)
+      : options_(options), facts_(api, options.long_cache), tools_(api) {}
+
+  // Until the stream is over.  True: the answer is complete, by the stream's own last event or by a
+  // reason to finish (providers of chat completions without "[DONE]"), and none said that it
+  // failed.
+  bool run(ProviderAnswer& answer, const Say& say);
+  // The end of the framing, as the provider's; false: the connection's end is it.
+  bool end(const Say& say) const;
+
+  const StreamFacts& facts() const { return facts_; }
+  // Has its agent an event of it that is no failure?
+  bool says_something() const { return said_ && !facts_.failed(); }
+  const StreamToolCalls& tools() const { return tools_; }
+  const std::string& bytes() const { return bytes_; }  // as they came, to 16 MiB
+
+ private:
+  bool take(std::string_view bytes, const Say& say);
+  void pass(std::string_view bytes, const Say& say) const;
+  Options options_;
+  SseScan scan_;
+  StreamFacts facts_;
+  StreamToolCalls tools_;
+  std::string bytes_;
+  bool said_ = false, ended_well_ = false;
+};
+
+namespace {
+
+constexpr std::size_t kKept = std::size_t{16} << 20;
+constexpr std::chrono::seconds kAfterLast{5};  // for the framing behind the last event
+
+}  // namespace
+
+void StreamRelay::pass(std::string_view bytes, const Say& say) const {
+  if (bytes.empty()) return;
+  if (options_.unframed) return say(bytes);
+  say(fmt::format("{:x}\r\n{}\r\n", bytes.size(), bytes));
+}
+
+bool StreamRelay::take(std::string_view bytes, const Say& say) {
+  if (bytes_.size() < kKept) bytes_ += bytes.substr(0, kKept - bytes_.size());
+  const auto events = scan_.feed(bytes);
+  if (!events.ok()) return false;
+  said_ = said_ || !events->empty();
+  std::string on;
+  for (const SseEvent& e : *events) {
+    if (options_.hides_usage && !StreamFacts::is_bare_usage(e)) on += e.bytes;
+    facts_.on(e);
+    tools_.on(e);
+  }
+  pass(options_.hides_usage ? std::string_view(on) : bytes, say);
+  return true;
+}
+
+bool StreamRelay::run(ProviderAnswer& answer, const Say& say) {
+  using More = ProviderAnswer::More;
+  say("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\n"
+      "x-accel-buffering: no\r\n" +
+      fmt::format("request-id: prq_{0}\r\nx-request-id: prq_{0}\r\n", options_.number) +
+      (options_.unframed ? "connection: close\r\n\r\n" : "transfer-encoding: chunked\r\n\r\n"));
+  auto last = SteadyClock::now();
+  for (;;) {
+    auto until =
+        std::min({options_.total, last + options_.idle, SteadyClock::now() + options_.silence});
+    if (facts_.ended()) until = std::min(until, last + kAfterLast);
+    std::string bytes;
+    const More more = answer.read_body(bytes, until);
+    if (more == More::kBytes) {
+      last = SteadyClock::now();
+      if (!take(bytes, say)) return false;
+      continue;
+    }
+    ended_well_ = more == More::kWhole || facts_.ended();
+    if (ended_well_ || more == More::kBroken) break;
+    const auto now = SteadyClock::now();
+    if (options_.total <= now || last + options_.idle <= now) return false;
+    if (scan_.between()) pass(": wait\n\n", say);
+  }
+  return (facts_.ended() || (ended_well_ && !facts_.facts().finish.empty())) && !facts_.failed();
+}
+
+bool StreamRelay::end(const Say& say) const {
+  if (options_.unframed || !ended_well_) return false;
+  say("0\r\n\r\n");
+  return true;
+}
+
+// What is kept of a call's texts: pieces of its request, its answer, and which tools were asked for
+// and came back.  Thread-safe as the session is.  Internal to this room.
+void keep_request(GatewaySession::Shared& shared, const std::string& body, const BodyPeek& peek,
+                  CallRecord& record);
+void keep_answer(GatewaySession::Shared& shared, const std::string& body, CallRecord& record);
+// What a provider says of the operator's own key is nobody's to read.
+void strike_out(std::string& text, const std::string& secret);
+std::vector<ToolTold> told_of(const std::vector<ToolCall>& calls);
+
+namespace {
+
+// The digest under which it lies; `ok` false: there was no room.
+std::string keep(GatewaySession::Shared& shared, std::string_view text, std::string& whole,
+                 bool& ok) {
+  const std::string stored = shared.redacted(text);
+  const std::string digest = sha256(stored).hex();
+  ok = shared.hooks.keep(digest, stored) && ok;
+  whole += stored;
+  return digest;
+}
+
+}  // namespace
+
+void keep_request(GatewaySession::Shared& shared, const std::string& body, const BodyPeek& peek,
+                  CallRecord& r) {
+  r.digest = sha256(body).hex();
+  bool ok = true;
+  std::string whole;
+  for (const JsonSpan& piece : pieces_of(body.size(), peek.cuts))
+    r.pieces.push_back(
+        keep(shared, std::string_view(body).substr(piece.at, piece.size), whole, ok));
+  if (whole != body) r.stored_digest = sha256(whole).hex();
+  if (kPiecesListed < r.pieces.size()) {
+    std::string list, ignored;
+    for (const std::string& digest : r.pieces) list += digest + "\n";
+    r.pieces_list = keep(shared, list, ignored, ok);
+  }
+  r.kept = ok;
+  for (const PeekedResult& result : peek.results) {
+    if (kToolCallsMax <= r.results.size()) break;
+    if (!shared.is_first_result(result.id)) continue;
+    const auto said = std::string_view(body).substr(result.content.at, result.content.size);
+    r.results.push_back({result.id, "", sha256(said).hex(), said.size()});
+  }
+}
+
+void keep_answer(GatewaySession::Shared& shared, const std::string& body, CallRecord& r) {
+  r.answer_bytes = body.size();
+  bool ok = true;
+  std::string whole;
+  r.answer_digest = keep(shared, body, whole, ok);
+  r.answer_kept = ok;
+  if (whole == body) return;
+  r.answer_stored_digest = std::exchange(r.answer_digest, sha256(body).hex());
+}
+
+void strike_out(std::string& text, const std::string& secret) {
+  if (secret.empty()) return;
+  for (std::size_t at = text.find(secret); at != std::string::npos; at = text.find(secret, at + 3))
+    text.replace(at, secret.size(), "***");
+}
+
+std::vector<ToolTold> told_of(const std::vector<ToolCall>& calls) {
+  std::vector<ToolTold> out;
+  for (const ToolCall& c : calls)
+    out.push_back({c.id, c.name, sha256(c.arguments).hex(), c.arguments.size()});
+  return out;
+}
+
+// A recorded answer as if a provider sent it, so that everything behind is what a provider's goes
+// through.  One thread.  Internal to this room.
+class ReplayConnection final : public ProviderConnection {
+ public:
+  explicit ReplayConnection(const CassetteCall& call);
+  bool write(std::string_view bytes, int stop, SteadyClock::time_point until) override;
+  Read read(std::string& out, int stop, SteadyClock::time_point until) override;
+  bool is_quiet() const override { return true; }
+
+ private:
+  std::string bytes_;
+  std::size_t at_ = 0;
+};
+
+ReplayConnection::ReplayConnection(const CassetteCall& call) {
+  bytes_ = "HTTP/1.1 " + std::to_string(call.status) + " Recorded\r\ncontent-type: ";
+  bytes_ += call.streamed ? "text/event-stream" : "application/json";
+  bytes_ += "\r\ncontent-length: " + std::to_string(call.answer.size()) + "\r\n\r\n";
+  bytes_ += call.answer;
+}
+
+bool ReplayConnection::write(std::string_view, int, SteadyClock::time_point) {
+  return true;
+}
+
+ProviderConnection::Read ReplayConnection::read(std::string& out, int, SteadyClock::time_point) {
+  constexpr std::size_t kPiece = std::size_t{16} << 10;
+  if (bytes_.size() <= at_) return Read::kEnd;
+  out += bytes_.substr(at_, kPiece);
+  at_ += kPiece;
+  return Read::kBytes;
+}
+
 namespace {
 
 using Cause = Refusal::Cause;

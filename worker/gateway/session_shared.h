@@ -1,20 +1,113 @@
 #pragma once
-// What the connections of one session share.  Thread-safe.  Internal to this room.
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <set>
+#include <string>
+#include <string_view>
+#include <utility>
 
+#include "common/base/clock.h"
 #include "common/base/owned.h"
-#include "worker/gateway/call_machine.h"
-#include "worker/gateway/delta_rule.h"
+#include "common/score/outcome.h"
+#include "common/trace/breakers.h"
+#include "worker/gateway/call_record.h"
+#include "worker/gateway/ceiling.h"
 #include "worker/gateway/gateway_session.h"
-#include "worker/gateway/model_watch.h"
 #include "worker/gateway/refusal.h"
-#include "worker/gateway/session_breakers.h"
 
 namespace proctor {
+
+// The circuit breakers of a session: hears every event that is told of it, in the order of the
+// trace, tells what trips, and knows how long an answer waits.  Thread-safe.  Internal to this
+// room.
+class SessionBreakers {
+ public:
+  // `hooks` outlive this.
+  SessionBreakers(const Breakers& breakers, const GatewayHooks& hooks)
+      : hooks_(hooks), on_(breakers.any()), fold_(breakers) {}
+
+  bool any() const { return on_; }
+  // Notes an event, and what trips by it.  `stop`: what has ended the run, and the event that says
+  // so.  `suspended`: why nothing is to be written for now; empty: it may.
+  struct Told {
+    std::uint64_t seq = 0;
+    std::optional<BreakerTrip> stop{};
+    std::uint64_t evidence = 0;
+    std::string suspended{};
+  };
+  Told tell(std::string_view type, GatewayHooks::By by, Json payload);
+
+  // What the workspace looks like now, if it is time to look or a request of this key was answered
+  // before: nothing where it looks as before.
+  std::optional<Json> look(const std::string& key);
+  std::chrono::seconds wait(const std::string& key) const;
+
+ private:
+  std::chrono::milliseconds now() const;
+  const GatewayHooks& hooks_;
+  const bool on_;
+  const SteadyClock::time_point began_ = SteadyClock::now();
+  mutable std::mutex mutex_;  // the order of the trace is that of the fold
+  BreakerFold fold_;
+  std::mutex look_mutex_;
+  std::optional<std::string> seen_;  // the workspace's digest; empty: it could not be looked at
+  SteadyClock::time_point next_look_{};
+};
+
+// Whether the model of a run could be had at all, by how its calls ended: what the operator or a
+// provider did wrong is never the agent's failure (docs/gateway.md, "When a model cannot be had").
+// Pure; one thread.
+class ModelWatch {
+ public:
+  using Millis = std::chrono::milliseconds;
+  // `earlier`: an earlier life of this worker served the run, and nobody knows what was answered.
+  explicit ModelWatch(bool earlier) : answered_(earlier) {}
+
+  // A stream has begun to say something, and its agent reads it: `take` says how it ends.
+  void begun() { ++streams_; }
+  // A call has ended.  `cut`: by us, for its agent had ended.  `evidence`: its event, 0: none.
+  void take(const CallRecord& call, bool cut, std::uint64_t evidence);
+  // A call that was not cut has been settled, by a clock of the worker; `under_way` calls of the
+  // run were, it among them.
+  void charged(const CallRecord& call, std::uint64_t under_way = 1, Millis now = Millis(0));
+  // The run may make no further call, by this cap.
+  void capped(const MeterDenied& no);
+  // No call can be made any more, whatever the agent does: a key, a book.
+  void refused(std::string why, std::uint64_t evidence);
+
+  // The gateway refused the run's first request, so what the agent does by itself never began.
+  void barred(const std::string& why) {
+    failed("its gateway does not pass its first request: " + why, false, 0);
+  }
+
+  // Since the last answer the run asked for so much that its provider's failure may be its doing.
+  bool floods() const { return flooded_; }
+  // Was a call answered, as far as anybody knows?
+  bool answered() const { return answered_ || 0 < streams_; }
+  // Empty `why`: it was had, or nobody asked for it.  Where calls were answered, and since the last
+  // of them its provider failed or had no room (busy): so, unless the run may be the cause.
+  ModelLack lack() const;
+
+ private:
+  void weigh(const CallRecord& call, std::uint64_t under_way, Millis now);
+  void failed(std::string why, bool busy, std::uint64_t evidence);
+  bool answered_;
+  std::uint64_t streams_ = 0;  // under way, and begun
+  ModelLack refused_, failed_, eaten_;
+  ModelLack tail_;  // its provider's failure since the last answer; a want of room before others
+  bool flooded_ = false;
+  std::deque<Millis> ends_;          // the latest calls, as many as matter
+  std::uint64_t most_answered_ = 0;  // bytes and tokens of output that an answered call asked for
+  // The sums of calls that were not answered.
+  std::uint64_t lost_micros_ = 0, lost_tokens_ = 0, lost_calls_ = 0;
+};
+
+// What the connections of one session share.  Thread-safe.  Internal to this room.
 
 // Sums over all calls, for the trace.
 struct GatewaySums {

@@ -2,8 +2,8 @@
 #include <sys/stat.h>
 
 #include "worker/gateway/agent_variables.h"
-#include "worker/gateway/cassette_player.h"
-#include "worker/gateway/secret_rules.h"
+#include "worker/gateway/cassette.h"
+#include "worker/gateway/redactor.h"
 #include "worker/model/model.h"
 #include "worker/network/way_out.h"
 #include "worker/shell/attempt_run.h"

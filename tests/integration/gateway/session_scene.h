@@ -17,7 +17,7 @@
 #include "common/contract/cost_model_parser.h"
 #include "tests/support/json_tools.h"
 #include "tests/support/provider_server.h"
-#include "worker/gateway/cassette_player.h"
+#include "worker/gateway/cassette.h"
 #include "worker/gateway/gateway_session.h"
 
 namespace proctor::testing {

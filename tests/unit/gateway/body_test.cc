@@ -3,7 +3,7 @@
 #include "common/base/json.h"
 #include "tests/support/json_tools.h"
 #include "worker/gateway/body_peek.h"
-#include "worker/gateway/splice.h"
+#include "worker/gateway/json_spans.h"
 
 using namespace proctor;
 using testing::read_json;

@@ -9,9 +9,7 @@
 #include "tests/support/json_tools.h"
 #include "tests/support/paths.h"
 #include "tests/support/programs.h"
-#include "worker/gateway/cassette_match.h"
-#include "worker/gateway/cassette_player.h"
-#include "worker/gateway/cassette_rules.h"
+#include "worker/gateway/cassette.h"
 
 using namespace proctor;
 

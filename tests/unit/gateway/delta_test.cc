@@ -5,7 +5,6 @@
 
 #include "common/base/json.h"
 #include "worker/gateway/ceiling.h"
-#include "worker/gateway/delta_rule.h"
 
 using namespace proctor;
 

@@ -4,9 +4,8 @@
 #include "common/base/digest.h"
 #include "worker/gateway/body_peek.h"
 #include "worker/gateway/call_record.h"
+#include "worker/gateway/model_answer.h"
 #include "worker/gateway/redactor.h"
-#include "worker/gateway/secret_rules.h"
-#include "worker/gateway/tool_calls.h"
 
 using namespace proctor;
 

@@ -1,7 +1,6 @@
 #include <doctest/doctest.h>
 
 #include "worker/gateway/http_gate.h"
-#include "worker/gateway/route.h"
 
 using namespace proctor;
 

@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "worker/gateway/provider_streak.h"
+#include "worker/gateway/provider_connection.h"
 
 using namespace proctor;
 using namespace std::chrono_literals;

@@ -2,7 +2,7 @@
 
 #include <random>
 
-#include "worker/gateway/call_machine.h"
+#include "worker/gateway/call_record.h"
 
 using namespace proctor;
 

@@ -10,7 +10,7 @@
 #include "common/base/json.h"
 #include "tests/support/json_tools.h"
 #include "tests/support/paths.h"
-#include "worker/gateway/body_shapes.h"
+#include "worker/gateway/body_peek.h"
 #include "worker/gateway/ceiling.h"
 #include "worker/gateway/policy.h"
 

@@ -1,7 +1,7 @@
 // Whether a provider is worth asking, by how the calls of all runs ended.
 #include <doctest/doctest.h>
 
-#include "worker/gateway/provider_streak.h"
+#include "worker/gateway/provider_connection.h"
 
 using namespace proctor;
 using namespace std::chrono_literals;

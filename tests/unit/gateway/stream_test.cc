@@ -1,7 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "worker/gateway/sse_scan.h"
-#include "worker/gateway/usage.h"
+#include "worker/gateway/model_answer.h"
 
 using namespace proctor;
 

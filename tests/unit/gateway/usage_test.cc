@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "worker/gateway/usage.h"
+#include "worker/gateway/model_answer.h"
 
 using namespace proctor;
 

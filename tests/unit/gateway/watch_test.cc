@@ -1,7 +1,7 @@
 // Whether a run's model could be had, by how its calls ended.
 #include <doctest/doctest.h>
 
-#include "worker/gateway/model_watch.h"
+#include "worker/gateway/session_shared.h"
 
 using namespace proctor;
 

@@ -164,7 +164,7 @@ std::unique_ptr<Agent> make_agent(Method::Kind kind) {
       return std::make_unique<CommandAgent>();
     case Method::Kind::kSingleShot:
     case Method::Kind::kToolLoop:
-      break;  // worker/model/single_shot.h, worker/shell/tool_agent.h: they need more than a job
+      break;  // worker/model/single_shot.h, worker/shell/run_tools.h: they need more than a job
   }
   PROCTOR_ASSERT(false);
 }

@@ -1,20 +1,271 @@
-// AttemptRun: the agent, its meter and how it is stopped (R106, R114-R117, R159).
+#include <sys/stat.h>
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "common/base/limits.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
+#include "common/trace/archive.h"
+#include "common/trace/evidence.h"
+#include "worker/gateway/agent_variables.h"
+#include "worker/gateway/cassette.h"
 #include "worker/gateway/own_client.h"
+#include "worker/gateway/redactor.h"
+#include "worker/model/model.h"
 #include "worker/model/single_shot.h"
+#include "worker/network/way_out.h"
 #include "worker/shell/attempt_run.h"
-#include "worker/shell/disk_watch.h"
-#include "worker/shell/failure_words.h"
+#include "worker/shell/host_room.h"
 #include "worker/shell/run_events.h"
+#include "worker/shell/run_tools.h"
 #include "worker/shell/sandbox_dress.h"
 #include "worker/workspace/changes.h"
+#include "worker/workspace/kept_files.h"
 #include "worker/workspace/touched.h"
+#include "worker/workspace/tree_state.h"
 
 namespace proctor {
+
+// AttemptRun: the agent's way to a model, through the gateway (docs/gateway.md).
+
+namespace {
+
+// What the agent was given as a secret it may say to its model, and nothing of it may be kept.
+std::shared_ptr<const Redactor> secrets_redactor(const SandboxSpec& spec, const Method& method,
+                                                 const Contract& contract) {
+  std::map<std::string, std::string> secrets;
+  for (const auto* names : {&contract.environment.secrets, &method.environment.secrets})
+    for (const std::string& name : *names)
+      if (const auto it = spec.env.find(name); it != spec.env.end()) secrets.insert(*it);
+  if (secrets.empty()) return nullptr;
+  return std::make_shared<LiteralRedactor>(rules_for_secrets(secrets));
+}
+
+// A single shot asks in chat completions, for exactly what its method says, and waits as long.
+ModelAccess asked_once(ModelAccess access, const ModelCall& call) {
+  access.api = {ModelApi::kChat};
+  access.output_default = access.output_floor = call.max_output_tokens;
+  access.first_byte = access.idle = access.total = call.timeout;
+  access.delta = false;  // no call of it follows another
+  return access;
+}
+
+}  // namespace
+
+// The same in every life of the worker that this attempt sees: its program has it already.
+Result<std::string> AttemptRun::gateway_token() const {
+  constexpr std::size_t kMost = 1000;
+  const fs::path file = dir_ / "gateway-token";
+  if (auto token = read_file(file, kMost); token.ok()) return token;
+  std::string token = new_gateway_token();
+  PROCTOR_CHECK_OK(write_file(file, token, Durability::kLazy, kPrivateFile));
+  return token;
+}
+
+Result<std::unique_ptr<GatewaySession>> AttemptRun::open_gateway(const SandboxSpec& spec,
+                                                                 const fs::path& dir,
+                                                                 const std::string& token) {
+  const Method& method = *input_.method;
+  const bool single = method.kind == Method::Kind::kSingleShot;
+  GatewayOptions options;
+  if (method.gateway) options.method = *method.gateway;
+  options.method.models = method.models();
+  for (const GatewayModel& m : options.method.models) {
+    const auto access = tools_.models.find(m.name);
+    const bool reached =
+        access != tools_.models.end() && (single || access->second.program.empty());
+    if (!reached || tools_.pool == nullptr)
+      return Error{Errc::kInvalid, "the models file of this worker has no URL of the model \"" +
+                                       m.name + "\" (proctor-worker --models)"};
+    options.models[m.name] = single ? asked_once(access->second, method.call) : access->second;
+    const std::string& cassette = access->second.cassette;
+    if (cassette.empty() || options.players.contains(cassette)) continue;
+    PROCTOR_TRY(std::vector<CassetteCall> calls, load_cassette(cassette));
+    options.players[cassette] = std::make_shared<CassettePlayer>(
+        std::move(calls), input_.assignment.run_name, access->second.cassette_match);
+  }
+  // An agent that outlived us shows this very folder, with the socket that nobody answers any more.
+  std::error_code ignored;
+  fs::remove(dir / "socket", ignored);
+  if (single) {
+    options.bounds.drain = Millis(0);  // whoever asked has gone
+    options.program = [task = ProgramTask{contract().id, input_.assignment.replicate}](
+                          const ModelAccess& access, std::string_view body,
+                          const std::function<bool()>& stop) {
+      return ask_program(access, task, body, stop);
+    };
+  }
+  options.token = Secret(token);
+  options.redactor = secrets_redactor(spec, *input_.method, contract());
+  options.earlier_calls = left_program_ != nullptr;
+  options.ids = "gw-" + std::to_string(lives_) + "-";
+  return GatewaySession::open(dir, std::move(options), gateway_hooks(), *tools_.pool);
+}
+
+Result<std::unique_ptr<GatewaySession>> AttemptRun::show_gateway(SandboxSpec& spec) {
+  if (agent_network().open)
+    return Error{Errc::kInvalid,
+                 "a method with a gateway beside an open network: name the places instead"};
+  PROCTOR_TRY(const fs::path dir, fresh_dir("gateway"));
+  PROCTOR_CHECK_OK(put_forward_program(dir));
+  PROCTOR_TRY(const std::string token, gateway_token());
+  PROCTOR_TRY(auto session, open_gateway(spec, dir, token));
+  spec.network = false;
+  spec.mounts.push_back({dir, kGatewayAt, false});
+  add_way(spec, kGatewayPort, kGatewayAt);
+  set_agent_variables(spec.env, *input_.method->gateway, token);
+  return session;
+}
+
+GatewayHooks AttemptRun::gateway_hooks() {
+  GatewayHooks hooks;
+  hooks.meter = [this](const GatewayOperation& o) { return meter_.act_for_agent(o); };
+  hooks.cover = [this] { meter_.cover(); };
+  hooks.status = [this] { return meter_.status_line(); };
+  hooks.count = [this](const CallCounts& seen) { meter_.count_calls(seen); };
+  hooks.note = [this](std::string_view type, GatewayHooks::By by, const Json& payload) {
+    const Actor actor = by == GatewayHooks::By::kAgent ? Actor::kAgent : Actor::kHarness;
+    // Its sums are the last of it, and short.
+    return type == "gateway.closed" ? note(type, actor, payload)
+                                    : note_of_agent(type, actor, payload);
+  };
+  hooks.cap_reached = [this](std::uint64_t evidence) { meter_.reached_by(evidence); };
+  hooks.stop = [this](std::string_view cap, const std::string& reason, std::uint64_t evidence) {
+    meter_.order_stop(cap, reason, evidence);
+  };
+  hooks.now = [hold = watch_.hold(), began = watch_.hold()->now()] {
+    return std::chrono::duration_cast<Millis>(hold->now() - began);
+  };
+  if (workspace_)
+    hooks.look = [dir = workspace_->written().dir]() -> std::optional<WorkspaceLook> {
+      Result<TreeState> state = state_of_tree(dir);
+      if (!state.ok()) return std::nullopt;
+      return WorkspaceLook{std::move(state->digest), state->files, state->bytes};
+    };
+  hooks.keep = [this](const std::string& digest, std::string_view bytes) {
+    return keep_said(digest, bytes);
+  };
+  return hooks;
+}
+
+// Once, by its content; what there is no room for is in the trace by its digest.
+bool AttemptRun::keep_said(const std::string& digest, std::string_view bytes) {
+  const std::lock_guard lock(said_mutex_);
+  if (!said_) {
+    Result<SegmentWriter> opened = SegmentWriter::open(recorder_->dir(), kGatewayBytes);
+    if (!opened.ok()) return false;
+    said_ = std::move(opened).value();
+  }
+  return said_->put(digest, bytes);
+}
+
+// AttemptRun: the worker's tools, of its own agent and of one in a sandbox (docs/tools.md).
+
+// For an agent that is the worker's own: neither its way to the model nor the meter, whose thread
+// keeps the clock, is shown in any sandbox.
+Status AttemptRun::listen_unseen(const SandboxSpec& spec, Listeners& listeners) {
+  SandboxSpec nobody;
+  PROCTOR_TRY(listeners.meter, show_meter(nobody));
+  if (input_.method->models().empty()) return ok_status();
+  PROCTOR_TRY(const fs::path dir, fresh_dir("gateway"));
+  PROCTOR_TRY(const std::string token, gateway_token());
+  PROCTOR_TRY(listeners.gateway, open_gateway(spec, dir, token));
+  return ok_status();
+}
+
+RunToolHooks AttemptRun::tool_hooks(GatewaySession& gateway, const SandboxSpec& commands) {
+  RunToolHooks out;
+  out.meter = [this](const MeteredCall& call) { return meter_.act(call); };
+  out.tell = [&gateway](std::string_view type, GatewayHooks::By by, const Json& payload) {
+    return gateway.tell(type, by, payload);
+  };
+  out.status = [this] { return meter_.status_line(); };
+  out.state = [dir = workspace_->written().dir] {
+    const Result<TreeState> state = state_of_tree(dir);
+    return state.ok() ? state->digest : std::string();
+  };
+  out.settle = [this, commands](ExecOutcome& outcome) -> Status {
+    PROCTOR_CHECK_OK(when_there_is_room<Unit>("attempt " + commands.label, patience(),
+                                              [&] { return open_again(commands); }));
+    look_at_disk(outcome);
+    return ok_status();
+  };
+  return out;
+}
+
+RunToolPlace AttemptRun::tool_place(SandboxEngine& engine, SandboxSpec commands,
+                                    fs::path scratch) const {
+  RunToolPlace out;
+  out.workspace = workspace_->dir();
+  out.rules.writable = contract().policy.writable;
+  out.rules.guarded = contract().policy.protected_;
+  out.rules.user = workspace_->user();
+  out.engine = &engine;
+  out.sandbox = std::move(commands);
+  out.scratch = std::move(scratch);
+  return out;
+}
+
+ToolSessionRules AttemptRun::tool_rules() const {
+  ToolSessionRules out;
+  if (const auto active = caps_.caps.active) out.wall = std::min(out.wall, *active);
+  for (const TestSuite& suite : contract().suites)
+    out.suites.push_back({suite.name, suite.command});
+  // An earlier life of this worker had calls of its own.
+  if (0 < lives_) out.ids = std::to_string(lives_) + "-";
+  return out;
+}
+
+Result<std::unique_ptr<OfferedTools>> AttemptRun::show_tools(SandboxEngine& engine,
+                                                             SandboxSpec commands,
+                                                             SandboxSpec& spec,
+                                                             GatewaySession& gateway) {
+  const bool enforced = input_.method->gateway->tools == MethodGateway::Tools::kEnforced;
+  PROCTOR_TRY(const fs::path dir, fresh_dir("tools"));
+  PROCTOR_TRY(const fs::path scratch, fresh_dir("tools-output"));
+  commands.label = label("tool");  // beside the agent's own
+  RunToolHooks hooks = tool_hooks(gateway, commands);
+  hooks.failed = [this] { agent_stop_.request_stop(); };
+  gateway.tell("tools.open", GatewayHooks::By::kHarness,
+               Json{{"mode", enforced ? "enforced" : "offered"}});
+  PROCTOR_TRY(auto out, OfferedTools::open(dir, tool_place(engine, std::move(commands), scratch),
+                                           tool_rules(), std::move(hooks), agent_wall(),
+                                           agent_stop_.get_token()));
+  out->show_in(spec);
+  if (!enforced) return out;
+  // What its program sees in place of the workspace, and what nobody looks at afterwards.
+  PROCTOR_TRY(spec.workspace, writable_dir("agent-apart"));
+  spec.workspace_volume.clear();
+  spec.disk.places.push_back({spec.workspace, 0, 0});
+  return out;
+}
+
+std::optional<Error> AttemptRun::end_tools(OfferedTools& tools) {
+  tools.close();
+  const ToolSession& session = tools.work().session();
+  note("tools.closed", Actor::kHarness,
+       Json{{"calls", session.calls()},
+            {"refused", session.refused()},
+            {"stage", to_string(session.stage())},
+            {"submitted", session.submitted()}});
+  return tools.work().broken();
+}
+
+Result<AgentReport> AttemptRun::work_by_tools(const AgentJob& job, GatewaySession& gateway) {
+  PROCTOR_TRY(const std::string token, gateway_token());
+  ToolAgentTools tools;
+  tools.gateway = dir_ / "gateway";
+  tools.token = Secret(token);
+  tools.access = &tools_.models.at(input_.method->gateway->model().name);
+  tools.place = tool_place(job.engine, job.sandbox, job.scratch);
+  tools.rules = tool_rules();
+  tools.hooks = tool_hooks(gateway, job.sandbox);
+  return make_tool_agent(std::move(tools))->work(job, agent_stop_.get_token());
+}
+
+// AttemptRun: the agent, its meter and how it is stopped (R106, R114-R117, R159).
+
 namespace {
 
 // A shell's, of a program that cannot be run or is not there.
@@ -267,6 +518,145 @@ AttemptRun::Answer AttemptRun::perform(const StopAgent&) {
   note("agent.stop", Actor::kHarness,
        Json{{"grace_ms", kStopGrace.count()}, {"reason", meter_.stop()->reason}});
   return std::nullopt;
+}
+
+// AttemptRun: what an agent left as a patch, put into the fresh workspace, and protected files put
+// back (R044, R047).
+AttemptRun::Answer AttemptRun::perform(const ExtractPatch&) {
+  watch_.enter(wire::Stage::kExtracting);
+  const Instant began = mono_now();
+  const std::chrono::nanoseconds before = thread_cpu_time();
+  Result<Patch> patch =
+      unreadable_ ? Result<Patch>(*unreadable_)
+                  : workspace_->extract_patch(limits::kPatchBytes, contract().policy.ignored);
+  // A large tree is paid for by whoever left it.
+  const Millis took = mono_now() - began;
+  const bool apart = patch.ok() && patch->apart.has_value();
+  // Of a process of its own that was ended at its limits nobody has told the CPU time.
+  const Millis cpu = apart        ? patch->apart->cpu
+                     : patch.ok() ? std::chrono::duration_cast<Millis>(thread_cpu_time() - before)
+                                  : took;
+  if (apart || kCountedWork <= took)
+    meter_.executed(MeterPhase::kAcceptance, {took, cpu, apart ? patch->apart->memory_peak : 0});
+  PatchExtracted extracted;
+  if (!patch.ok()) {
+    // Beyond our limits, or closed even to its owner: so the agent left it.
+    const Errc code = patch.error().code;
+    if (code != Errc::kExhausted && code != Errc::kInvalid)
+      return StepFailed{std::move(patch).error(), 0};
+    extracted.unreadable = printable(patch.error().detail, limits::kDetailBytes);
+    patch = Patch{};
+  }
+  patch_ = std::move(patch).value();
+  if (Status written = recorder_->write_patch(patch_.diff); !written.ok()) {
+    return StepFailed{as_host_error(std::move(written).error()), 0};
+  }
+  Json mutation = mutation_payload(patch_, contract().policy.ignored);
+  mutation["wall_ms"] = took.count();
+  mutation["cpu_ms"] = cpu.count();
+  if (patch_.apart) mutation["memory_peak"] = patch_.apart->memory_peak;
+  if (!extracted.unreadable.empty()) mutation["unreadable"] = extracted.unreadable;
+  note("mutation", Actor::kHarness, mutation);
+  extracted.refused = patch_.refused;
+  extracted.conflicts = patch_.conflicts;
+  for (std::string& place : extracted.conflicts) place = printable(place, limits::kDetailBytes);
+  // A patch holds what setup changed, too.
+  extracted.changed = (!patch_.diff.empty() || !patch_.paths.empty() || !patch_.refused.empty()) &&
+                      (!agent_began_ || touched_since(workspace_->written().dir, *agent_began_));
+  const std::vector<std::string>& writable = contract().policy.writable;
+  for (const std::string& path : patch_.paths) {
+    if (is_setups(path))
+      setup_left_.push_back(path);
+    else if (!writable.empty() && !any_glob_covers(writable, path))
+      extracted.outside_writable.push_back(path);
+  }
+  return extracted;
+}
+
+// A patch holds what setup changed, too, which is nobody's violation where it lies as setup left
+// it.
+bool AttemptRun::is_setups(const std::string& path) const {
+  if (setup_over_.tv_sec == 0) return false;  // an earlier life saw it
+  if (!std::ranges::binary_search(setup_makes_.paths, path) &&
+      !std::ranges::binary_search(setup_wrote_, path))
+    return false;
+  return !changed_since(workspace_->dir() / path, setup_over_);
+}
+
+AttemptRun::Answer AttemptRun::perform(const ApplyPatch&) {
+  if (patch_.diff.empty()) return StepDone{};
+  Result<AppliedPatch> applied = workspace_->apply(patch_.diff);
+  if (!applied.ok() && applied.error().code != Errc::kInvalid)
+    return StepFailed{std::move(applied).error(), 0};
+  const std::string why =
+      applied.ok() ? "" : printable(applied.error().detail, limits::kDetailBytes);
+  note("patch.apply", Actor::kHarness,
+       applied_payload(Room::kAcceptance, applied.ok() ? std::optional(*applied) : std::nullopt,
+                       why));
+  if (!applied.ok()) return PatchRefused{why};
+  return PatchApplied{std::string(to_string(applied->rung))};
+}
+
+AttemptRun::Answer AttemptRun::perform(const RestoreProtected& c) {
+  std::vector<std::string> globs = contract().policy.protected_;
+  globs.insert(globs.end(), c.also.begin(), c.also.end());
+  if (globs.empty()) return ProtectedRestored{};
+  Result<std::vector<std::string>> changed = workspace_->restore(globs);
+  if (!changed.ok()) return StepFailed{std::move(changed).error(), 0};
+  std::erase_if(*changed, [this](const std::string& path) {
+    return std::ranges::binary_search(setup_left_, path);
+  });
+  note("mutation.restored", Actor::kHarness, paths_payload(*changed));
+  return ProtectedRestored{std::move(changed).value()};
+}
+
+// AttemptRun: files of the agent that its method wants kept as evidence (campaign.h).
+
+namespace {
+
+// What may not be there is no mistake: an agent that failed writes no trajectory.
+void add(const KeptFiles& kept, const std::string& below, Json& files, Json& left_out) {
+  for (const KeptFiles::File& f : kept.files)
+    files.push_back({{"path", below + f.path}, {"bytes", f.bytes}, {"digest", f.digest.hex()}});
+  for (const KeptFiles::LeftOut& l : kept.left_out)
+    left_out.push_back({{"path", below + l.path}, {"why", l.why}});
+  if (0 < kept.left_out_beside)
+    left_out.push_back({{"path", below}, {"why", std::to_string(kept.left_out_beside) + " more"}});
+}
+
+}  // namespace
+
+Status AttemptRun::keep_files() {
+  const std::vector<std::string>& wanted = input_.method->keep;
+  if (wanted.empty() || !recorder_ || !workspace_) return ok_status();
+  constexpr std::string_view kHome = "~/";
+  std::vector<std::string> of_home, of_workspace;
+  for (const std::string& glob : wanted) {
+    if (glob.starts_with(kHome))
+      of_home.push_back(glob.substr(kHome.size()));
+    else
+      of_workspace.push_back(glob);
+  }
+  KeepRoom room{kKeptFiles, kKeptFileBytes, kKeptBytes, 0};
+  Json files = Json::array(), left_out = Json::array();
+  const auto keep = [&](const fs::path& from, const std::vector<std::string>& globs,
+                        const std::string& name) -> Status {
+    if (globs.empty()) return ok_status();
+    const std::string below = std::string(kKeptDir) + "/" + name + "/";
+    room.depth = kArchiveDepth - static_cast<std::size_t>(std::ranges::count(below, '/'));
+    PROCTOR_TRY(const KeptFiles kept,
+                proctor::keep_files(from, globs, recorder_->dir() / below, room));
+    add(kept, below, files, left_out);
+    return ok_status();
+  };
+  PROCTOR_CHECK_OK(keep(workspace_->dir(), of_workspace, "workspace"));
+  if (!of_home.empty()) {
+    PROCTOR_TRY(const fs::path home, writable_dir(home_name(Room::kAgent)));
+    PROCTOR_CHECK_OK(keep(home, of_home, "home"));
+  }
+  note("agent.kept", Actor::kHarness,
+       Json{{"files", std::move(files)}, {"left_out", std::move(left_out)}});
+  return ok_status();
 }
 
 }  // namespace proctor

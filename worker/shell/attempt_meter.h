@@ -1,19 +1,130 @@
 #pragma once
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "common/base/json.h"
+#include "common/contract/cost_model.h"
+#include "common/wire/messages.h"
+#include "worker/core/rate_share.h"
+#include "worker/core/run_meter.h"
+#include "worker/meter/meter_server.h"
+#include "worker/sandbox/hold.h"
+#include "worker/shell/meter_book.h"
+
+namespace proctor {
+
+// AttemptWatch: what the loop thread and a slot thread share about one attempt.  The slot thread
+// writes where it is; the loop reads that for Sync and Progress and asks for a stop.  Thread-safe.
+class AttemptWatch {
+ public:
+  struct View {
+    wire::Stage stage = wire::Stage::kAssigned;
+    bool sandbox_started = false;
+    Usage usage;
+    std::uint64_t milestones = 0;
+  };
+
+  void enter(wire::Stage stage) {
+    const std::lock_guard lock(mutex_);
+    view_.stage = stage;
+  }
+  void sandbox_started() {
+    const std::lock_guard lock(mutex_);
+    view_.sandbox_started = true;
+  }
+  void meter(const Usage& usage, std::uint64_t milestones) {
+    const std::lock_guard lock(mutex_);
+    view_.usage = usage;
+    view_.milestones = milestones;
+  }
+  View view() const {
+    const std::lock_guard lock(mutex_);
+    return view_;
+  }
+  // The first reason holds.
+  void cancel(const std::string& reason) { stop(reason.empty() ? "cancelled" : reason, false); }
+  // The agent alone must go, and what it left is judged.  The first reason holds.
+  void stop_agent(const std::string& reason) {
+    const std::lock_guard lock(mutex_);
+    if (agent_order_.empty()) agent_order_ = reason;
+  }
+  std::string agent_order() const {
+    const std::lock_guard lock(mutex_);
+    return agent_order_;
+  }
+  // This worker goes away: another may try again.
+  void shut_down() { stop("the worker was stopped", true); }
+  bool worker_leaves() const {
+    const std::lock_guard lock(mutex_);
+    return worker_leaves_;
+  }
+  // While it is on, the attempt's sandboxes stand still.
+  const std::shared_ptr<Hold>& hold() const { return hold_; }
+  std::string cancel_reason() const {
+    const std::lock_guard lock(mutex_);
+    return reason_;
+  }
+  std::stop_token token() const { return stop_.get_token(); }
+
+ private:
+  void stop(const std::string& reason, bool worker_leaves) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (reason_.empty()) {
+        reason_ = reason;
+        worker_leaves_ = worker_leaves;
+      }
+    }
+    stop_.request_stop();
+  }
+
+  mutable std::mutex mutex_;
+  View view_;
+  std::string reason_, agent_order_;
+  bool worker_leaves_ = false;
+  std::stop_source stop_;
+  std::shared_ptr<Hold> hold_ = std::make_shared<Hold>();
+};
+
+// RateGate: the RateShare of one campaign behind a lock: the loop asks and obeys, the attempts'
+// meters take.  Thread-safe.
+class RateGate {
+ public:
+  explicit RateGate(std::uint64_t first) : share_(first) {}
+
+  struct Word {
+    std::uint64_t ticket = 0, obeyed = 0;
+    std::vector<std::uint64_t> calls;
+  };
+  // Of a Sync that goes out now.
+  Word ask(Instant now) {
+    const std::lock_guard lock(mutex_);
+    return {share_.ask(now), share_.obeyed(), share_.calls(now)};
+  }
+  void obey(std::uint64_t ticket, const std::vector<std::uint64_t>& shares) {
+    const std::lock_guard lock(mutex_);
+    share_.obey(ticket, shares);
+  }
+  std::optional<CallWait> take(const Rates& rates, const ActionName& action, std::uint64_t run,
+                               Instant now) {
+    if (rates.empty()) return std::nullopt;
+    const std::lock_guard lock(mutex_);
+    return share_.take(rates.buckets(), buckets_of(rates, action), run, now);
+  }
+
+ private:
+  std::mutex mutex_;
+  RateShare share_;
+};
+
 // AttemptMeter: one attempt's RunMeter behind a lock, with what the run must learn of it: totals
 // for Progress, events for the trace, and the order to stop the agent.  Answers the metering
 // socket while the agent works.
 // Thread-safe; the hooks are called under no lock of its own, on the thread that caused them.
-#include <functional>
-#include <mutex>
-#include <optional>
-#include <string>
-
-#include "common/base/json.h"
-#include "worker/core/run_meter.h"
-#include "worker/meter/meter_server.h"
-#include "worker/shell/meter_book.h"
-
-namespace proctor {
 
 // What is left to an agent between the word that it must go and the kill.
 inline constexpr Millis kStopGrace{5'000};

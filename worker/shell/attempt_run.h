@@ -24,17 +24,14 @@
 #include "worker/gateway/gateway_session.h"
 #include "worker/sandbox/held_locks.h"
 #include "worker/services/service_group.h"
-#include "worker/shell/agent_log.h"
 #include "worker/shell/attempt_meter.h"
-#include "worker/shell/attempt_watch.h"
 #include "worker/shell/built_images.h"
 #include "worker/shell/checkpoint.h"
 #include "worker/shell/engines.h"
-#include "worker/shell/host_disk.h"
-#include "worker/shell/offered_tools.h"
-#include "worker/shell/own_want.h"
+#include "worker/shell/host_room.h"
 #include "worker/shell/phase_network.h"
-#include "worker/shell/rate_gate.h"
+#include "worker/shell/run_events.h"
+#include "worker/shell/run_tools.h"
 #include "worker/workspace/setup_layer.h"
 #include "worker/workspace/workspace.h"
 
@@ -121,7 +118,7 @@ class AttemptRun {
   Status restore(const LeftAttempt& left);
   void give_up(const LeftAttempt& left);
   Status clear_acceptance();
-  // attempt_removal.cc: what was left, away again; what it took counts as this phase's.
+  // attempt_run.cc: what was left, away again; what it took counts as this phase's.
   void leave_workspace(MeterPhase phase);
   void leave_rooms();
   Status remove_counted(const fs::path& dir);
@@ -155,10 +152,10 @@ class AttemptRun {
   Result<LifecycleEvent> run_setup(const RunSetup& c);
   Result<LifecycleEvent> setup_as_kept(const RunSetup& c);
   void record_step(const RunSetup& c, const ExecOutcome& outcome);
-  // attempt_image.cc: an image that is built.
+  // attempt_setup.cc: an image that is built.
   Result<std::optional<ImageFailed>> have_image();
   std::uint64_t note_image();
-  // attempt_method.cc: what the method's agent has beside what the contract gives.
+  // attempt_setup.cc: what the method's agent has beside what the contract gives.
   Environment agent_environment() const;
   NetworkAccess agent_network() const;
   Result<SandboxSpec> agent_spec(SandboxEngine& engine);
@@ -277,7 +274,7 @@ class AttemptRun {
   timespec agent_begins() const;
   Result<AgentEnded> work(Listeners& listeners);
   Result<AgentReport> work_with(const AgentJob& job, const Listeners& listeners);
-  // attempt_tools.cc: the worker's own agent, and what its commands see.
+  // attempt_agent.cc: the worker's own agent, and what its commands see.
   Status listen_unseen(const SandboxSpec& spec, Listeners& listeners);
   RunToolHooks tool_hooks(GatewaySession& gateway, const SandboxSpec& commands);
   RunToolPlace tool_place(SandboxEngine& engine, SandboxSpec commands, fs::path scratch) const;
@@ -294,7 +291,7 @@ class AttemptRun {
   // The metering socket, shown to this sandbox and to no other.
   Result<std::unique_ptr<MeterServer>> show_meter(SandboxSpec& spec);
   void tell_budget_reached(const MeterStop& stop, std::uint64_t evidence);
-  // attempt_gateway.cc: the agent's way to a model, where its method has one.
+  // attempt_agent.cc: the agent's way to a model, where its method has one.
   Result<std::unique_ptr<GatewaySession>> show_gateway(SandboxSpec& spec);
   // In a folder that nobody is shown; `spec` has the secrets that are struck out.
   Result<std::unique_ptr<GatewaySession>> open_gateway(const SandboxSpec& spec, const fs::path& dir,
@@ -305,7 +302,7 @@ class AttemptRun {
   std::chrono::milliseconds agent_wall() const { return *caps_.caps.wall; }
   // The seq of the event; 0 and a broken trace when it could not be written.
   std::uint64_t note(std::string_view type, Actor actor, const Json& payload);
-  // Likewise, of what the agent does while it works (agent_log.h).
+  // Likewise, of what the agent does while it works (run_events.h).
   std::uint64_t note_of_agent(std::string_view type, Actor actor, const Json& payload);
   Status package();
   std::uint64_t recorded_bytes() const;

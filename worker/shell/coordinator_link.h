@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "common/wire/messages.h"
-#include "worker/shell/outbox.h"
+#include "worker/shell/spool.h"
 #include "worker/shell/worker_parts.h"
 
 namespace proctor {
@@ -29,7 +29,7 @@ class CoordinatorLink {
     std::function<void(const AttemptKey&, Result<Spool::Entry>)> ended;
     // Does another link serve this campaign?
     std::function<bool(const std::string& campaign)> taken;
-    // The name under which a campaign is kept (served_campaigns.h), by the id that its coordinator
+    // The name under which a campaign is kept (coordinators.h), by the id that its coordinator
     // says.  Nothing: there is none.
     std::function<std::optional<std::string>(const Stop&, const std::string& id)> name;
     std::function<void(const std::string& campaign, const std::string& address, const Stop&)>

@@ -1,10 +1,7 @@
 #pragma once
-// Engines: which sandbox an attempt runs in, opened when first asked for and kept.  Thread-safe.
-// A contract says whether it runs in an image; one without runs under bubblewrap, never the other
-// way round because of what this host lacks.  Which of the two kinds that run images does it is the
-// host's: they show a command the same, and the manifest says which it was.
 #include <chrono>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -15,9 +12,43 @@
 #include "common/base/result.h"
 #include "common/contract/contract.h"
 #include "worker/sandbox/sandbox.h"
-#include "worker/shell/userspace_engine.h"
 
 namespace proctor {
+
+// The engine of runs that ask for isolation in user space (policy.isolation): OCI containers under
+// runsc, whatever runs other images here.  Opened when first asked for and kept.  Thread-safe.
+class UserspaceEngine {
+ public:
+  // `options`: of the worker's other engines.
+  explicit UserspaceEngine(SandboxOptions options);
+  // kUnavailable: no runsc, one that offered() found unfit, not root, or the image is not in this
+  // host's store; with what would help.
+  Result<SandboxEngine*> for_image(const std::string& image);
+  // Is runsc here, does it work (ordinary commands tell, once), does it isolate (likewise), and
+  // does the store hold any image?
+  bool offered();
+  // It was seen not to isolate what runs in it.
+  bool is_refuted();
+  void clean_up(const std::set<std::string>& keep);
+
+ private:
+  Result<SandboxEngine*> open();  // with the lock
+  Status try_out(const std::string& image);
+  SandboxOptions options_;
+  std::mutex mutex_;
+  std::unique_ptr<SandboxEngine> engine_;
+  std::optional<bool> works_;
+  std::optional<Error> unfit_;  // or refuted
+  bool refuted_ = false;
+};
+
+// One empty command in this image: kUnavailable where the runtime may not do what it needs.
+Status probe_engine(SandboxEngine& engine, const std::string& image);
+
+// Engines: which sandbox an attempt runs in, opened when first asked for and kept.  Thread-safe.
+// A contract says whether it runs in an image; one without runs under bubblewrap, never the other
+// way round because of what this host lacks.  Which of the two kinds that run images does it is the
+// host's: they show a command the same, and the manifest says which it was.
 
 // The kind a contract asks for; kDocker stands for whatever runs images here.  Pure.
 SandboxKind wanted_kind(const Environment& environment);

@@ -1,9 +1,7 @@
-// proctor-worker: reads its command line, opens what this host offers, serves until it may leave.
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -15,6 +13,7 @@
 #include "common/base/command_line.h"
 #include "common/base/digest.h"
 #include "common/base/file_lock.h"
+#include "common/base/files.h"
 #include "common/base/ids.h"
 #include "common/base/last_words.h"
 #include "common/base/limits.h"
@@ -26,21 +25,151 @@
 #include "common/contract/fields.h"
 #include "common/images/image_store.h"
 #include "common/wire/curve.h"
+#include "worker/sandbox/cgroup.h"
 #include "worker/sandbox/host_lack.h"
+#include "worker/sandbox/sandbox.h"
 #include "worker/sandbox/seccomp_filter.h"
-#include "worker/shell/connect_file.h"
-#include "worker/shell/default_root.h"
-#include "worker/shell/gc_command.h"
-#include "worker/shell/host_descriptors.h"
-#include "worker/shell/host_disk.h"
+#include "worker/selftest/selftest.h"
+#include "worker/shell/built_images.h"
+#include "worker/shell/coordinators.h"
 #include "worker/shell/host_facts.h"
-#include "worker/shell/lives.h"
-#include "worker/shell/selftest_command.h"
-#include "worker/shell/served_campaigns.h"
+#include "worker/shell/host_room.h"
+#include "worker/shell/meter_book.h"
 #include "worker/shell/worker_loop.h"
+#include "worker/workspace/cache.h"
 #include "worker/workspace/extract.h"
 
 namespace proctor {
+
+// Where workers keep mirrors, trees, workspaces and spools unless they are told otherwise:
+// $XDG_STATE_HOME/proctor, else ~/.local/state/proctor (XDG Base Directory Specification).
+fs::path default_worker_root();
+
+fs::path default_worker_root() {
+  if (const char* state = std::getenv("XDG_STATE_HOME"); state != nullptr && *state == '/') {
+    return fs::path(state) / "proctor";
+  }
+  const char* home = std::getenv("HOME");
+  return fs::path(home != nullptr && *home == '/' ? home : "/tmp") / ".local/state/proctor";
+}
+
+// `proctor-worker gc`: makes room among the mirrors, trees and setup layers of a root.  0: done, 2:
+// bad use, 4: the disk failed.
+int collect_garbage(int argc, char** argv);
+
+namespace {
+
+constexpr double kMiB = 1024.0 * 1024.0;
+
+// Of images nobody knows what their removal gives back: with --max 0 all that no run uses go, else
+// those that none has used for long.
+Status remove_images(const fs::path& store, const std::string& socket, bool all) {
+  if (!docker_answers(socket)) return ok_status();
+  PROCTOR_TRY(const BuiltImages::Swept swept,
+              BuiltImages(store, socket)
+                  .sweep(all ? std::chrono::seconds(0) : std::chrono::seconds(kBuiltImagesKept)));
+  if (0 < swept.removed + swept.in_use)
+    std::fprintf(stdout, "removed %zu built images; %zu in use\n", swept.removed, swept.in_use);
+  return ok_status();
+}
+
+}  // namespace
+
+int collect_garbage(int argc, char** argv) {
+  cli::CommandLine app;
+  std::string max = "0";
+  fs::path root = default_worker_root();
+  fs::path store = default_image_store();
+  std::string socket = "/var/run/docker.sock";
+  app.name("proctor-worker gc");
+  app.description(
+      "Removes the mirrors, checked-out trees and kept setups that were used longest ago, until "
+      "the\n"
+      "rest takes at most --max. What a running worker uses stays; what is removed is made again\n"
+      "when a run needs it. Of images that workers built from Dockerfiles those go that no run "
+      "has\n"
+      "used for a week; with --max 0 all that none uses. Control groups that killed workers left\n"
+      "go too. May be run at any time, beside workers.\n\n"
+      "Example: proctor-worker gc --max 20GiB");
+  app.footer("Exit codes: 0 done, 2 bad use, 4 infrastructure.");
+  app.add_option("--max", max, "what they may take: 500MiB, 20GiB; 0: nothing")
+      .capture_default_str();
+  app.add_option("--root", root, "the workers' folder").capture_default_str();
+  app.add_option("--image-store", store, "beside which it is kept what images workers built")
+      .capture_default_str();
+  app.add_option("--docker-socket", socket, "of the Docker Engine that built images")
+      .envname("PROCTOR_DOCKER_SOCKET")
+      .capture_default_str();
+  if (const auto ended = app.parse(argc, argv, kBadInput)) return *ended;
+  const Result<std::uint64_t> bytes_max = max == "0" ? std::uint64_t{0} : parse_size(max);
+  const Result<CacheReport> done =
+      bytes_max.ok() ? make_room(root, *bytes_max) : in_context("--max " + max, bytes_max.error());
+  if (!done.ok()) {
+    std::fprintf(stderr, "proctor-worker gc: %s\n", done.error().detail.c_str());
+    const Errc code = done.error().code;
+    return code == Errc::kInvalid || code == Errc::kNotFound ? kBadInput : kInfrastructure;
+  }
+  const auto mib = [](std::uint64_t bytes) { return static_cast<double>(bytes) / kMiB; };
+  std::fprintf(stdout,
+               "%llu mirrors, trees and setups, %.1f MiB; removed %llu, %.1f MiB; %llu in use\n",
+               static_cast<unsigned long long>(done->items), mib(done->bytes),
+               static_cast<unsigned long long>(done->removed), mib(done->removed_bytes),
+               static_cast<unsigned long long>(done->in_use));
+  if (const Status removed = remove_images(store, socket, *bytes_max == 0); !removed.ok()) {
+    std::fprintf(stderr, "proctor-worker gc: %s\n", removed.error().detail.c_str());
+    return kInfrastructure;
+  }
+  if (const std::size_t groups = CgroupHost::detect("gc").sweep(); 0 < groups)
+    std::fprintf(stdout, "removed %zu control groups of workers that are gone\n", groups);
+  return kOk;
+}
+
+// `proctor-worker selftest [--json]`: prints the report.  0: untrusted agents may run here, 1: not,
+// 2: bad use, 4: it could not be tried.
+int selftest(int argc, char** argv);
+
+int selftest(int argc, char** argv) {
+  cli::CommandLine app;
+  SelftestOptions options;
+  options.docker_socket = "/var/run/docker.sock";
+  bool json = false;
+  app.name("proctor-worker selftest");
+  app.description(
+      "Says what this host offers (workspaces, sandboxes, who keeps which limit), attacks its own\n"
+      "sandboxes as a hostile agent would, and says in the last line whether untrusted agents may\n"
+      "run here. First a process stands still in each kind of sandbox and is looked at from\n"
+      "outside; what would harm a host is tried only where that shows it isolated, and no more\n"
+      "after an escape. A line for each kind says what escaped and what to do; a kind that this\n"
+      "host does not have is no failure. Takes half a minute; leaves nothing.\n\n"
+      "Example: proctor-worker selftest && echo this host is fit");
+  app.footer(
+      "Exit codes: 0 every kind offered here contains all, 1 one does not, or there is none; 2 bad "
+      "use, 4 it could not be tried.");
+  app.add_flag("--json", json, "the report as one JSON object");
+  app.add_option("--docker-socket", options.docker_socket, "of the Docker Engine")
+      .envname("PROCTOR_DOCKER_SOCKET")
+      .capture_default_str();
+  app.add_option("--oci-runtime", options.oci_runtime, "runc or runsc; default: runc")
+      .envname("PROCTOR_OCI_RUNTIME")
+      .one_of({"runc", "runsc"});
+  app.add_option(
+      "--scratch", options.scratch,
+      "folder to work in, best on the disk of the worker's root (default: the system's)");
+  if (const auto ended = app.parse(argc, argv, kBadInput)) return *ended;
+  log::init("selftest", log::Level::kError);
+  if (::geteuid() != 0) (void)enter_own_mounts();  // as a worker does; the report says what works
+  const Result<SelftestReport> report = run_selftest(options);
+  if (!report.ok()) {
+    std::fprintf(stderr, "proctor-worker selftest: %s\n", report.error().detail.c_str());
+    return kInfrastructure;
+  }
+  const std::string text = json ? selftest_json(*report).dump(2) + "\n" : selftest_text(*report);
+  std::fputs(text.c_str(), stdout);
+  return report->untrusted_allowed() ? kYes : kNo;
+}
+
+// proctor-worker: reads its command line, opens what this host offers, serves until it may leave.
+
 namespace {
 
 constexpr int kOk = 0, kBadInput = 2, kInfrastructure = 4, kBug = 70;
@@ -491,6 +620,7 @@ int run(int argc, char** argv) {
 }
 
 }  // namespace
+
 }  // namespace proctor
 
 int main(int argc, char** argv) {

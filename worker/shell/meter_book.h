@@ -1,4 +1,35 @@
 #pragma once
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/files.h"
+#include "common/base/ids.h"
+#include "common/base/owned.h"
+#include "common/base/result.h"
+#include "common/wire/messages.h"
+#include "worker/core/run_meter.h"
+
+namespace proctor {
+
+// Lives: whose meter books are all there (meter_book.h).  A life writes its number down before it
+// is given anything, and each attempt has a book before it begins; so what a killed life began has
+// a book, and what has none never began.  That holds until a book is missing: then the list is
+// removed, before anything relies on it.  Books and list are synced, so that it holds after a loss
+// of power as well.
+//   ROOT/lives   "synced LIFE LIFE ...\n", the oldest first; a list that begins with anything else
+//   is of a release that synced neither, and is not believed
+// Any thread; the worker's lock keeps other processes out.
+
+// `meters`: the folder of the books.
+std::vector<BootId> lives_with_books(const fs::path& meters);
+Status begin_life(const fs::path& meters, BootId life);
+// Of an attempt of this life or an earlier one there is no book.
+void books_are_not_whole(const fs::path& meters);
+
 // MeterBook: what one attempt has used so far, on disk, so that an attempt whose worker is killed
 // is settled at what was metered instead of at its ceiling.
 //   ROOT/<campaign>/<run>.<attempt>.meter
@@ -14,21 +45,6 @@
 // A book without a byte in it is of an attempt that never began.
 // A book that cannot be written any more is removed: no book, no claim.
 // Thread-safe; write() in the order in which usage grew (AttemptMeter's lock).
-#include <condition_variable>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <vector>
-
-#include "common/base/clock.h"
-#include "common/base/files.h"
-#include "common/base/owned.h"
-#include "common/base/result.h"
-#include "common/wire/messages.h"
-#include "worker/core/run_meter.h"
-
-namespace proctor {
-
 class MeterBook {
  public:
   // A command in a sandbox: its time counts from its start, whoever still sees its end.

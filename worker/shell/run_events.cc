@@ -1,10 +1,12 @@
 #include "worker/shell/run_events.h"
 
 #include <algorithm>
+#include <fstream>
 
 #include "common/base/digest.h"
 #include "common/base/limits.h"
 #include "common/base/log.h"
+#include "common/base/parse.h"
 #include "common/base/result.h"
 #include "common/base/text.h"
 #include "common/trace/evidence.h"
@@ -140,6 +142,81 @@ Json termination_payload(const RecordTermination& t) {
   return Json{{"code", to_string(t.termination)},
               {"rationale", as_utf8(t.rationale)},
               {"evidence", t.evidence}};
+}
+
+Result<AgentLog::Noted> AgentLog::note(RunRecorder& log, std::string_view type, Actor actor,
+                                       const Json& payload) {
+  const RunRecorder::Length before = log.length();
+  if (full_ != 0 && (bounds_.bytes_most <= before.bytes || bounds_.events_most <= before.events))
+    return Noted{full_};
+  Noted noted{full_};
+  if (Result<std::uint64_t> seq = log.event(type, actor, payload); seq.ok())
+    noted.seq = *seq;
+  else if (seq.error().code != Errc::kExhausted)
+    return std::move(seq).error();
+  else
+    return fill(log, "its event " + std::string(type) + " is too long", noted);
+  const RunRecorder::Length length = log.length();
+  if (length.bytes < bounds_.bytes && length.events < bounds_.events) return noted;
+  return fill(
+      log, std::to_string(length.events) + " events of " + std::to_string(length.bytes) + " bytes",
+      noted);
+}
+
+Result<AgentLog::Noted> AgentLog::fill(RunRecorder& log, std::string why, Noted noted) {
+  if (full_ != 0) return noted;
+  why = "the agent was stopped at the limit of what is recorded of its calls: " + why;
+  PROCTOR_TRY(full_, log.event("trace.full", Actor::kHarness,
+                               Json{{"why", why},
+                                    {"bytes", log.length().bytes},
+                                    {"events", log.length().events}}));
+  if (noted.seq == 0) noted.seq = full_;
+  noted.full = std::move(why);
+  noted.evidence = full_;
+  return noted;
+}
+
+namespace {
+
+constexpr std::size_t kLines = 3, kLineBytes = 300, kRefusedListed = 5;
+constexpr std::streamoff kTailBytes = 4'096;
+
+std::string tail_of(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary | std::ios::ate);
+  if (!in) return {};
+  const auto size = static_cast<std::streamoff>(in.tellg());
+  in.seekg(std::max<std::streamoff>(0, size - kTailBytes));
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+}  // namespace
+
+std::string last_lines(std::string_view text) {
+  std::string out;
+  for (std::size_t found = 0; found < kLines && !text.empty();) {
+    const std::size_t cut = text.find_last_of('\n');
+    const std::size_t begin = cut == std::string_view::npos ? 0 : cut + 1;
+    const std::string_view line = trimmed(text.substr(begin), " \t\r");
+    text = text.substr(0, cut == std::string_view::npos ? 0 : cut);
+    if (line.empty()) continue;
+    out = printable(line, kLineBytes) + (found == 0 ? "" : " | ") + out;
+    ++found;
+  }
+  return out;
+}
+
+std::string failure_words(const fs::path& stderr_file, const std::vector<std::string>& refused) {
+  std::string out;
+  if (const std::string said = last_lines(tail_of(stderr_file)); !said.empty())
+    out = "stderr ends: " + said;
+  for (std::size_t i = 0; i < std::min(refused.size(), kRefusedListed); ++i)
+    out += (i != 0        ? ", "
+            : out.empty() ? "refused by its network: "
+                          : "; refused by its network: ") +
+           printable(refused[i], kLineBytes);
+  if (kRefusedListed < refused.size())
+    out += " and " + std::to_string(refused.size() - kRefusedListed) + " more";
+  return out;
 }
 
 }  // namespace proctor

@@ -2,12 +2,15 @@
 // Payloads of trace events as JSON (R052, R081, R088, R090-R092).  Pure but for the output files a
 // payload names, which are hashed and told to be cut.  Text that is not UTF-8 is made printable:
 // the trace holds JSON.
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/files.h"
 #include "common/base/json.h"
+#include "common/trace/event.h"
 #include "worker/agent/agent.h"
 #include "worker/core/run_lifecycle.h"
 #include "worker/sandbox/sandbox.h"
@@ -40,5 +43,48 @@ inline constexpr std::size_t kListedPaths = 1000, kListedBytes = std::size_t{512
                              kListedAgain = std::size_t{16} << 10;
 // At most kListedPaths of them, in so many bytes as they are written, and how many there are.
 Json paths_payload(const std::vector<std::string>& paths, std::size_t most_bytes = kListedBytes);
+
+// AgentLog: what an agent does while it works, as events of its run's log.  Calls, tools and
+// messages of its own are as many and as long as it likes, so they have a share of the log: at its
+// end the agent must go, as at a cap, and the rest of the log is there for how it is judged.  A
+// full log would be a trace that could not be written, and so a run that nobody judges.
+// Not thread-safe: whoever guards the recorder guards this.
+class AgentLog {
+ public:
+  struct Bounds {
+    // Of the whole log, when the agent must go.
+    std::size_t bytes = kEventLogBytes / 8 * 5;
+    std::uint64_t events = kEventsMax / 10 * 8;
+    // What it had begun by then is told as far as this goes; beyond nothing of it is.
+    std::size_t bytes_most = kEventLogBytes / 8 * 6;
+    std::uint64_t events_most = kEventsMax / 10 * 9;
+  };
+  AgentLog() = default;
+  explicit AgentLog(const Bounds& bounds) : bounds_(bounds) {}
+
+  struct Noted {
+    std::uint64_t seq = 0;  // of the event, or of the one that says why there is none
+    std::string full{};     // once: why the agent must go, which `evidence` says
+    std::uint64_t evidence = 0;
+  };
+  // An event that is longer than any may be ends the agent's share as well.  The error is the
+  // host's: the file cannot be written.
+  Result<Noted> note(RunRecorder& log, std::string_view type, Actor actor, const Json& payload);
+
+ private:
+  Result<Noted> fill(RunRecorder& log, std::string why, Noted noted);
+  Bounds bounds_{};
+  std::uint64_t full_ = 0;  // the event that said so; no log's first is
+};
+
+// What is told to people of a command that failed: the end of what it wrote to stderr, and what its
+// network refused.  Stands behind a rationale, never in a decision.
+
+// The last lines of `text` that are not empty, at most three, printable, joined by " | ".
+std::string last_lines(std::string_view text);
+
+// "stderr ends: ... | ...; refused by its network: HOST:PORT (2 times)".  Empty: there is nothing
+// to tell, or the file cannot be read.  Any thread.
+std::string failure_words(const fs::path& stderr_file, const std::vector<std::string>& refused);
 
 }  // namespace proctor

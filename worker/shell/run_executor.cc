@@ -13,9 +13,8 @@
 #include "common/contract/models_file.h"
 #include "common/trace/archive.h"
 #include "common/wire/messages.h"
-#include "worker/shell/host_disk.h"
-#include "worker/shell/lives.h"
-#include "worker/shell/own_want.h"
+#include "worker/shell/host_room.h"
+#include "worker/shell/meter_book.h"
 
 namespace proctor {
 namespace {

@@ -1,8 +1,8 @@
 #pragma once
 // The tools of one run at work: a ToolSession whose calls are reserved at the run's meter, whose
 // commands run in the run's sandbox, one at a time and with nothing left running between two, and
-// whose events stand in the run's trace.  Who calls it is the worker's own agent (tool_agent.h) or
-// an agent in a sandbox (offered_tools.h).
+// whose events stand in the run's trace.  Who calls it is the worker's own agent (run_tools.h) or
+// an agent in a sandbox (run_tools.h).
 // One call at a time, as the session; the clock may be asked on any thread.
 // Fails with what WorkspaceTools fails with.
 #include <chrono>
@@ -13,6 +13,9 @@
 #include <string>
 #include <variant>
 
+#include "common/base/ids.h"
+#include "common/contract/models_file.h"
+#include "worker/agent/agent.h"
 #include "worker/core/run_meter.h"
 #include "worker/gateway/gateway_session.h"
 #include "worker/sandbox/sandbox.h"
@@ -91,5 +94,65 @@ class RunTools {
   bool disk_full_ = false;
   std::optional<Error> broken_;
 };
+
+// The tools of a run as an agent in a sandbox finds them: a folder, shown read-only at kToolsAt,
+// with the socket on which they are served by MCP, the program that any MCP client starts as a
+// "stdio" server (`forward --stdio`), and a file that says so in the words of many clients.
+//
+// Its calls are done on the threads of its server, one at a time; everything here is for the slot's
+// thread.  The hooks' owners outlive close().
+// Errors: kUnavailable, the socket cannot be had, or the workspace not opened.
+inline constexpr const char* kToolsAt = "/proctor/tools";
+
+class OfferedTools {
+ public:
+  // In `dir`, which is empty or as an earlier life left it.  `run`: whoever ends it ends the call
+  // under way and all further ones.
+  static Result<std::unique_ptr<OfferedTools>> open(const fs::path& dir, RunToolPlace place,
+                                                    ToolSessionRules rules, RunToolHooks hooks,
+                                                    std::chrono::milliseconds time,
+                                                    const std::stop_token& run);
+  OfferedTools(const OfferedTools&) = delete;
+  OfferedTools& operator=(const OfferedTools&) = delete;
+  ~OfferedTools();  // close()
+
+  void show_in(SandboxSpec& spec) const;
+  // Nobody is served any more, and no command runs.  May be called again.
+  void close();
+  // After close().
+  RunTools& work() { return *work_; }
+
+ private:
+  explicit OfferedTools(fs::path dir) : dir_(std::move(dir)) {}
+  const fs::path dir_;
+  std::stop_source stop_;
+  std::unique_ptr<std::stop_callback<std::function<void()>>> run_;
+  std::unique_ptr<RunTools> work_;
+  std::unique_ptr<ToolServer> server_;
+};
+
+// The agent of a method of kind tool_loop: a model that works by the worker's tools and has nothing
+// else.  Its calls go through the run's gateway, as those of every program; its tools are done
+// here, and their commands run in the sandbox, one at a time, with nothing left running between
+// two.
+//
+// Ends as a program does: exit code 0 where the model says that it is done, 1 where it is kept from
+// going on (stderr says why), kModelBusyExit where its provider had no room, or at a limit.
+// Evidence: the events of the gateway, of the tools (docs/tools.md), "tool_loop.closed" with the
+// sums; agent/stdout has a line for each turn.
+// Fails with kInvalid where a provider refuses the very first request for what it is, with anything
+// else where the host failed.
+
+// All of it outlives work().
+struct ToolAgentTools {
+  fs::path gateway;  // the folder of the session's socket
+  Secret token;
+  const ModelAccess* access;
+  RunToolPlace place;
+  ToolSessionRules rules;
+  RunToolHooks hooks;
+};
+
+std::unique_ptr<Agent> make_tool_agent(ToolAgentTools tools);
 
 }  // namespace proctor

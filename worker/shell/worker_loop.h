@@ -11,7 +11,7 @@
 
 #include "common/base/clock.h"
 #include "worker/shell/coordinator_link.h"
-#include "worker/shell/served_campaigns.h"
+#include "worker/shell/coordinators.h"
 #include "worker/shell/worker_parts.h"
 
 namespace proctor {

@@ -1,24 +1,70 @@
 #pragma once
-// WorkerParts: what the links of one worker (coordinator_link.h) share: its loop, its threads, its
-// attempts, and how its slots are given out.  All of it is the loop's, but for what says otherwise.
 #include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "common/base/digest.h"
+#include "common/base/files.h"
+#include "common/base/result.h"
+#include "common/contract/bundle.h"
+#include "common/contract/campaign.h"
 #include "common/wire/zmq_port.h"
 #include "worker/core/slot_share.h"
-#include "worker/shell/bundle_cache.h"
+#include "worker/shell/coordinators.h"
 #include "worker/shell/run_executor.h"
-#include "worker/shell/stops.h"
+
+namespace proctor {
+
+// BundleCache: contracts, methods and settings by digest, on disk under ROOT/<campaign>/<digest>,
+// the last few also in memory.  By campaign, because a contract's bundle also names the folder it
+// came from, which its digest does not cover.  Nothing is stored that does not open under its
+// digest, and what no longer does is removed, so that it is asked for again.  Blocking;
+// thread-safe.
+class BundleCache {
+ public:
+  enum class Kind { kContract, kMethod, kSettings };
+  explicit BundleCache(fs::path root) : root_(std::move(root)) {}
+
+  struct Key {
+    std::string campaign;
+    Digest digest;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+  bool holds(const Key& key) const;
+  // kInvalid or kCorrupt: the bytes are not what the digest names.
+  Status put(Kind kind, const Key& key, const std::string& bytes);
+  Result<std::shared_ptr<const ContractBundle>> contract(const Key& key);
+  Result<std::shared_ptr<const Method>> method(const Key& key);
+  Result<std::shared_ptr<const Settings>> settings(const Key& key);
+
+ private:
+  template <class T>
+  using Memory = std::map<Key, std::shared_ptr<const T>>;
+  template <class T, class Open>
+  Result<std::shared_ptr<const T>> get(Memory<T>& memory, const Key& key, Open open);
+  fs::path path(const Key& key) const { return root_ / key.campaign / key.digest.hex(); }
+
+  const fs::path root_;
+  std::mutex mutex_;
+  Memory<ContractBundle> contracts_;
+  Memory<Method> methods_;
+  Memory<Settings> settings_;
+};
+
+}  // namespace proctor
 
 namespace boost::asio {
+
+// WorkerParts: what the links of one worker (coordinator_link.h) share: its loop, its threads, its
+// attempts, and how its slots are given out.  All of it is the loop's, but for what says otherwise.
 class thread_pool;
-}
+
+}  // namespace boost::asio
 
 namespace proctor {
 

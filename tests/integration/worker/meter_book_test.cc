@@ -9,7 +9,6 @@
 
 #include "common/base/digest.h"
 #include "common/base/system_clock.h"
-#include "worker/shell/lives.h"
 
 using namespace proctor;
 

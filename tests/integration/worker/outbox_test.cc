@@ -1,4 +1,4 @@
-#include "worker/shell/outbox.h"
+#include "worker/shell/spool.h"
 
 #include <doctest/doctest.h>
 

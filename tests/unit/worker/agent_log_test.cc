@@ -1,5 +1,5 @@
 // What an agent's calls may take of its run's event log.
-#include "worker/shell/agent_log.h"
+#include "worker/shell/run_events.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // The file of coordinators: every mistake has its line.
-#include "worker/shell/connect_file.h"
+#include "worker/shell/coordinators.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "worker/shell/failure_words.h"
+#include "worker/shell/run_events.h"
 
 #include <doctest/doctest.h>
 

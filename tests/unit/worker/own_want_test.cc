@@ -1,9 +1,8 @@
-#include "worker/shell/own_want.h"
+#include "worker/shell/host_room.h"
 
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 
-#include "worker/shell/host_descriptors.h"
 #include "worker/shell/spool.h"
 
 using namespace proctor;

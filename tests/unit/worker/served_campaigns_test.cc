@@ -1,5 +1,5 @@
 // What a worker's home says of the campaigns that it served.
-#include "worker/shell/served_campaigns.h"
+#include "worker/shell/coordinators.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // Which address of a coordinator is tried, and when one that sent the worker away is asked again.
-#include "worker/shell/stops.h"
+#include "worker/shell/coordinators.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "worker/shell/bundle_cache.h"
+#include "worker/shell/worker_parts.h"
 
 #include <system_error>
 

@@ -21,7 +21,6 @@
 #include "coordinator/journal/journal_reader.h"
 #include "tests/bench/bench_repository.h"
 #include "tests/support/test_image.h"
-#include "worker/sandbox/oci_runtime.h"
 #include "worker/sandbox/runtime_files.h"
 #include "worker/selftest/isolation_proof.h"
 

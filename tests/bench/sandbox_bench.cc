@@ -8,7 +8,7 @@
 #include "tests/integration/sandbox/docker_fixture.h"
 #include "worker/sandbox/docker_api.h"
 #include "worker/sandbox/docker_config.h"
-#include "worker/sandbox/oci_init.h"
+#include "worker/sandbox/runtime_files.h"
 #include "worker/sandbox/sandbox.h"
 
 using namespace proctor;

@@ -7,7 +7,7 @@
 #include "tests/hostile/kind.h"
 #include "tests/integration/sandbox/oci_runtime_under_test.h"
 #include "tests/support/test_image.h"
-#include "worker/sandbox/oci_runtime.h"
+#include "worker/sandbox/runtime_files.h"
 
 namespace proctor::testing {
 namespace {

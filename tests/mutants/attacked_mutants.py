@@ -11,23 +11,23 @@ SHELL, KEYED, BASE = "shell_unit_tests", "journal_integration_tests", "base_test
 CONTRACT, WORKSPACE, EXTRACT = "contract_tests", "proctor_workspace_integration_tests", "proctor_extract_tests"
 WORKER = "proctor_worker_tests"
 
-CALLS = "worker/sandbox/call_rules.cc"
+CALLS = "worker/sandbox/seccomp_filter.cc"
 FILTER = "worker/sandbox/seccomp_filter.cc"
-LANDLOCK = "worker/sandbox/init/landlock.h"
+LANDLOCK = "worker/sandbox/init/main.cc"
 INIT = "worker/sandbox/init/main.cc"
-GIVEN = "worker/sandbox/init/given.h"
+GIVEN = "worker/sandbox/init/main.cc"
 LACKS = "worker/sandbox/init/lacks.h"
-USERS = "worker/sandbox/user_counts.cc"
+USERS = "worker/sandbox/box_namespaces.cc"
 OWN = "common/base/namespaces.cc"
-NETWORK = "worker/sandbox/box_network.cc"
-PROCESS = "worker/sandbox/boxed_process.cc"
+NETWORK = "worker/sandbox/box_namespaces.cc"
+PROCESS = "worker/sandbox/boxed_sandbox.cc"
 LEAN, BUBBLEWRAP = "worker/sandbox/lean_host.cc", "worker/sandbox/bubblewrap.cc"
-ARGS = "worker/sandbox/bubblewrap_args.cc"
+ARGS = "worker/sandbox/bubblewrap.cc"
 OCI = "worker/sandbox/oci_config.cc"
 DOCKER = "worker/sandbox/docker_config.cc"
-PROC = "worker/sandbox/proc_rules.h"
-MOUNTS = "worker/sandbox/mount_rules.cc"
-KILL = "worker/sandbox/sure_kill.cc"
+PROC = "worker/sandbox/kernel_files.h"
+MOUNTS = "worker/sandbox/spec_rules.cc"
+KILL = "worker/sandbox/process_tree.cc"
 HELD = "common/base/file_lock.cc"
 STORE = "coordinator/shell/worker_files.cc"
 MESSAGES = "coordinator/shell/coordinator_messages.cc"
@@ -119,7 +119,7 @@ MUTANTS = [(room, name, path, [(old, new)], target, tests) for room, rows in {
          "descriptors in flight*"),
         ("two workspaces have one user", OWN, "number = first_number() + all.made++;", "number = first_number() + 0 * all.made++;", COUNTS,
          "descriptors in flight*"),
-        ("terminals have no bound", "worker/sandbox/devices.h", ",max=64", "", COUNTS, "terminals that one sandbox*"),
+        ("terminals have no bound", "worker/sandbox/kernel_files.h", ",max=64", "", COUNTS, "terminals that one sandbox*"),
         ("contexts of asynchronous input are given", CALLS, "get_mempolicy io_setup io_uring_enter ",
          "get_mempolicy io_uring_enter ", UNIT, "what is published*"),
         ("who lacks descriptors is not asked", LACKS, "MSG_DONTWAIT) < 0 && errno == ETOOMANYREFS", "MSG_DONTWAIT) < -1",
@@ -288,7 +288,7 @@ MUTANTS = [(room, name, path, [(old, new)], target, tests) for room, rows in {
         ("what cannot be read is a count of nothing", "worker/sandbox/cgroup_files.cc",
          "  if (!fd.valid()) return not_there(errno) ? Result<std::string>(std::string()) : unread(file);",
          "  if (!fd.valid()) return std::string();", UNIT, "what cannot be read for want*"),
-        ("memory that cannot be read is none", "worker/sandbox/memory_use.cc",
+        ("memory that cannot be read is none", "worker/sandbox/limit_watch.cc",
          "    if (!statm.ok() && statm.error().code == Errc::kExhausted) return std::nullopt;\n", "", UNIT,
          "what cannot be read for want*"),
         ("who came into a freezer by another's number stands still", "worker/sandbox/cgroup.cc",

@@ -5,10 +5,9 @@
 #include <cmath>
 
 #include "common/base/json.h"
-#include "worker/sandbox/image_rules.h"
-#include "worker/sandbox/mount_rules.h"
-#include "worker/sandbox/proc_rules.h"
+#include "worker/sandbox/kernel_files.h"
 #include "worker/sandbox/seccomp_filter.h"
+#include "worker/sandbox/spec_rules.h"
 
 namespace proctor {
 namespace {

@@ -1,8 +1,8 @@
 #pragma once
 // The OCI engine: every run() is one container by the low-level runtime that the Docker Engine uses
-// too (runc; oci_runtime.h), without an engine, over an image that was unpacked into this host's
+// too (runc; runtime_files.h), without an engine, over an image that was unpacked into this host's
 // store (`proctor images import`).  What a command sees is what it sees under Docker
-// (image_rules.h).
+// (spec_rules.h).
 //
 // The image's root is the read-only lower layer of an overlay that exists only in the runtime's own
 // mount namespace: nothing of it can be left on the host.  What can be left (control groups and the

@@ -6,9 +6,8 @@
 #include <cmath>
 
 #include "common/base/json.h"
-#include "worker/sandbox/devices.h"
-#include "worker/sandbox/image_rules.h"
-#include "worker/sandbox/proc_rules.h"
+#include "worker/sandbox/kernel_files.h"
+#include "worker/sandbox/spec_rules.h"
 
 namespace proctor {
 namespace {

@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "common/images/image_store.h"
+#include "worker/sandbox/box_namespaces.h"
 #include "worker/sandbox/sandbox.h"
-#include "worker/sandbox/user_counts.h"
 
 namespace proctor {
 

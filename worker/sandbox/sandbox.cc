@@ -1,12 +1,64 @@
 #include "worker/sandbox/sandbox.h"
 
-#include "worker/sandbox/bounded_file.h"
+#include <signal.h>
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 #include "worker/sandbox/bubblewrap.h"
 #include "worker/sandbox/docker.h"
 #include "worker/sandbox/host_lack.h"
+#include "worker/sandbox/limit_watch.h"
 #include "worker/sandbox/oci.h"
 
 namespace proctor {
+
+void Hold::set(bool suspended) {
+  const std::lock_guard lock(mutex_);
+  if (suspended == on_) return;
+  const Clock::time_point now = Clock::now();
+  if (on_) stood_still_ += now - since_;
+  since_ = now;
+  on_ = suspended;
+  if (!on_) off_.notify_all();
+  for (const auto& changed : watches_) changed();
+}
+
+bool Hold::on() const {
+  const std::lock_guard lock(mutex_);
+  return on_;
+}
+
+Hold::Clock::time_point Hold::now() const {
+  const std::lock_guard lock(mutex_);
+  return (on_ ? since_ : Clock::now()) - stood_still_;
+}
+
+void Hold::wait_until_off(const std::stop_token& cancel) const {
+  std::unique_lock lock(mutex_);
+  off_.wait(lock, cancel, [this] { return !on_; });
+}
+
+Hold::Watch::Watch(const Hold& hold, std::function<void()> changed) : hold_(hold) {
+  const std::lock_guard lock(hold_.mutex_);
+  at_ = hold_.watches_.insert(hold_.watches_.end(), std::move(changed));
+}
+
+Hold::Watch::~Watch() {
+  const std::lock_guard lock(hold_.mutex_);
+  hold_.watches_.erase(at_);
+}
+
+void set_exit(ExecOutcome& out, int code) {
+  constexpr int kDeaths[] = {SIGINT,  SIGQUIT, SIGILL,  SIGTRAP, SIGABRT, SIGBUS,  SIGFPE, SIGKILL,
+                             SIGSEGV, SIGPIPE, SIGALRM, SIGTERM, SIGXCPU, SIGXFSZ, SIGSYS};
+  const int signal = code - 128;
+  const bool died = std::find(std::begin(kDeaths), std::end(kDeaths), signal) != std::end(kDeaths);
+  out.end = died ? ExecOutcome::End::kSignalled : ExecOutcome::End::kExited;
+  out.signal = died ? signal : 0;
+  out.exit_code = code;
+}
+
 namespace {
 
 // The null sandbox runs nothing and says it exited with 0: for benchmarks of everything else, and

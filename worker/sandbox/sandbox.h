@@ -1,14 +1,12 @@
 #pragma once
-// Sandboxes behind one interface: bubblewrap, Docker (Engine API over its unix socket), OCI (the
-// runtime Docker itself uses, without an engine) and null (benchmarks only).  No network unless the
-// spec says so, host file system absent or read-only, exactly the environment given, limits on wall
-// time, memory, processes and output. Blocking; call from slot threads.  An engine is thread-safe;
-// one Sandbox belongs to one thread.
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <stop_token>
@@ -20,11 +18,70 @@
 #include "common/base/folder_tree.h"
 #include "common/base/namespaces.h"
 #include "common/base/result.h"
-#include "worker/sandbox/hold.h"
-#include "worker/sandbox/shared_network.h"
 
 namespace proctor {
 
+// Hold: whether what runs in sandboxes is to stand still, and the clock that stands still with it.
+// One for each attempt: the loop sets it, the sandbox follows it, meters and ceilings measure by
+// its clock, so that a suspended run loses none of its time.  Thread-safe.
+class Hold {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  void set(bool suspended);
+  bool on() const;
+  // The steady clock, less all the time this was on.
+  Clock::time_point now() const;
+  // Returns when it is off, or when `cancel` wants it.
+  void wait_until_off(const std::stop_token& cancel) const;
+
+  // Calls `changed` at every change from now on, on the thread that makes it, until it is
+  // destroyed.  `changed` must not call back into the Hold.
+  class Watch {
+   public:
+    Watch(const Hold& hold, std::function<void()> changed);
+    Watch(const Watch&) = delete;
+    Watch& operator=(const Watch&) = delete;
+    ~Watch();
+
+   private:
+    const Hold& hold_;
+    std::list<std::function<void()>>::iterator at_;
+  };
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::condition_variable_any off_;
+  mutable std::list<std::function<void()>> watches_;
+  bool on_ = false;
+  Clock::time_point since_{};
+  Clock::duration stood_still_{0};
+};
+
+// SharedNetwork: a network of its own, with a loopback and no way to anywhere, that several
+// sandboxes are in together: a check and the services beside it.  Two of them have nothing in
+// common, so that the same port is free in each.  Made by SandboxEngine::open_network().
+//
+// It ends with its last sandbox and this object, also when the worker is killed; what the engine
+// itself keeps of it is found by its label, as every sandbox is.  One object, one thread.
+class SharedNetwork {
+ public:
+  SharedNetwork() = default;
+  SharedNetwork(const SharedNetwork&) = delete;
+  SharedNetwork& operator=(const SharedNetwork&) = delete;
+  virtual ~SharedNetwork() = default;  // after the sandboxes in it
+  // Does somebody accept connections at this port of its loopback now?  The connection is closed at
+  // once.  kUnavailable: it cannot be asked.
+  virtual Result<bool> accepts(std::uint16_t port) = 0;
+  // The container that keeps it; empty: none does.
+  virtual std::string holder() const { return {}; }
+};
+
+// Sandboxes behind one interface: bubblewrap, Docker (Engine API over its unix socket), OCI (the
+// runtime Docker itself uses, without an engine) and null (benchmarks only).  No network unless the
+// spec says so, host file system absent or read-only, exactly the environment given, limits on wall
+// time, memory, processes and output. Blocking; call from slot threads.  An engine is thread-safe;
+// one Sandbox belongs to one thread.
 enum class SandboxKind { kBubblewrap, kDocker, kOci, kNull };
 std::string_view to_string(SandboxKind k);
 // Does it run images?  A contract that names one does not say which of these kinds it wants.
@@ -182,5 +239,11 @@ Result<std::unique_ptr<SandboxEngine>> open_sandbox_engine(SandboxKind kind,
                                                            const SandboxOptions& options);
 // Does an Engine answer at this socket?  (A ping, within a second.)
 bool docker_answers(const std::string& socket);
+
+// How an exit code as shells and container engines report it becomes an outcome.  Pure.
+
+// 128 + n after signal n, for the signals by which programs really die; kExited otherwise (git
+// exits with 129 when misused).  `exit_code` keeps the number as reported in either case.
+void set_exit(ExecOutcome& out, int code);
 
 }  // namespace proctor

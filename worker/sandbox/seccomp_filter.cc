@@ -1,21 +1,227 @@
 #include "worker/sandbox/seccomp_filter.h"
 
+#include <fcntl.h>
 #include <linux/filter.h>
+#include <linux/netlink.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <seccomp.h>
-
+#include <sys/ioctl.h>
+#include <sys/personality.h>
+#include <sys/socket.h>
 #include <cerrno>
 #include <cstddef>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <vector>
 
-#include "worker/sandbox/call_rules.h"
+#include "common/base/parse.h"
 
 namespace proctor {
 namespace {
 
 using Compare = ArgumentTest::Compare;
+
+// What compilers, interpreters, their just-in-time compilers, debuggers, databases, build tools and
+// simulators are made of, on processors of 64 and of 32 bits.  ptrace is among them: the pid
+// namespace confines it, and debuggers and leak checkers need it.
+constexpr std::string_view kAllowed =
+    "_llseek _newselect accept accept4 access alarm arch_prctl arm_fadvise64_64 "
+    "arm_sync_file_range bind breakpoint brk cacheflush cachestat capget capset chdir chmod "
+    "chown chown32 clock_getres clock_getres_time64 clock_gettime clock_gettime64 "
+    "clock_nanosleep clock_nanosleep_time64 close close_range connect copy_file_range creat dup "
+    "dup2 dup3 epoll_create epoll_create1 epoll_ctl epoll_ctl_old epoll_pwait epoll_pwait2 "
+    "epoll_wait epoll_wait_old eventfd eventfd2 execve execveat exit exit_group faccessat "
+    "faccessat2 fadvise64 fadvise64_64 fallocate fchdir fchmod fchmodat fchmodat2 fchown "
+    "fchown32 fchownat fdatasync fgetxattr flistxattr flock fork fremovexattr "
+    "fsetxattr fstat fstat64 fstatat64 fstatfs fstatfs64 fsync ftruncate ftruncate64 futex "
+    "futex_requeue futex_time64 futex_wait futex_waitv futex_wake futimesat get_robust_list "
+    "get_thread_area getcpu getcwd getdents getdents64 getegid getegid32 geteuid geteuid32 "
+    "getgid getgid32 getgroups getgroups32 getitimer getpeername getpgid getpgrp getpid getppid "
+    "getpriority getrandom getresgid getresgid32 getresuid getresuid32 getrlimit getrusage "
+    "getsid getsockname getsockopt gettid gettimeofday getuid getuid32 getxattr "
+    "inotify_add_watch inotify_init inotify_init1 inotify_rm_watch io_cancel io_destroy "
+    "io_getevents io_pgetevents io_pgetevents_time64 io_submit ioprio_get ioprio_set ipc kill "
+    "landlock_add_rule landlock_create_ruleset landlock_restrict_self lchown lchown32 lgetxattr "
+    "link linkat listen listxattr llistxattr lremovexattr lseek lsetxattr lstat lstat64 madvise "
+    "map_shadow_stack membarrier memfd_create mincore mkdir mkdirat mknod mknodat mlock mlock2 "
+    "mlockall mmap mmap2 mprotect mq_getsetattr mq_notify mq_open mq_timedreceive "
+    "mq_timedreceive_time64 mq_timedsend mq_timedsend_time64 mq_unlink mremap mseal msgctl "
+    "msgget msgrcv msgsnd msync munlock munlockall munmap name_to_handle_at nanosleep nice "
+    "newfstatat open openat openat2 pause pidfd_open pidfd_send_signal pipe pipe2 pkey_alloc "
+    "pkey_free pkey_mprotect poll ppoll ppoll_time64 prctl pread64 preadv preadv2 prlimit64 "
+    "process_mrelease process_vm_readv process_vm_writev pselect6 pselect6_time64 ptrace "
+    "pwrite64 pwritev pwritev2 read readahead readlink readlinkat readv recv recvfrom recvmmsg "
+    "recvmmsg_time64 recvmsg remap_file_pages removexattr rename renameat renameat2 "
+    "restart_syscall rmdir rseq rt_sigaction rt_sigpending rt_sigprocmask rt_sigqueueinfo "
+    "rt_sigreturn rt_sigsuspend rt_sigtimedwait rt_sigtimedwait_time64 rt_tgsigqueueinfo "
+    "sched_get_priority_max sched_get_priority_min sched_getaffinity sched_getattr "
+    "sched_getparam sched_getscheduler sched_rr_get_interval sched_rr_get_interval_time64 "
+    "sched_setaffinity sched_setattr sched_setparam sched_setscheduler sched_yield seccomp "
+    "select semctl semget semop semtimedop semtimedop_time64 send sendfile sendfile64 sendmmsg "
+    "sendmsg sendto set_robust_list set_thread_area set_tid_address set_tls setfsgid setfsgid32 "
+    "setfsuid setfsuid32 setgid setgid32 setgroups setgroups32 setitimer setpgid setregid "
+    "setregid32 setresgid setresgid32 setresuid setresuid32 setreuid setreuid32 setrlimit "
+    "setsid setuid setuid32 setxattr shmat shmctl shmdt shmget shutdown sigaction "
+    "sigaltstack signal signalfd signalfd4 sigpending sigprocmask sigreturn sigsuspend splice "
+    "stat stat64 statfs statfs64 statx symlink symlinkat sync sync_file_range sync_file_range2 "
+    "syncfs sysinfo tee tgkill time timer_create timer_delete timer_getoverrun timer_gettime "
+    "timer_gettime64 timer_settime timer_settime64 timerfd_create timerfd_gettime "
+    "timerfd_gettime64 timerfd_settime timerfd_settime64 times tkill truncate truncate64 "
+    "ugetrlimit umask uname unlink unlinkat utime utimensat utimensat_time64 utimes vfork "
+    "vmsplice wait4 waitid waitpid write writev";
+
+// What rules a machine, or reaches beyond the sandbox's namespaces; kernels were attacked by some
+// of them without any capability.  A program is told so, in the words that a kernel has for it.
+constexpr std::string_view kRefused =
+    "acct add_key adjtimex bpf chroot clock_adjtime clock_adjtime64 clock_settime "
+    "clock_settime64 delete_module fanotify_init finit_module fsconfig fsmount fsopen fspick "
+    "init_module ioperm iopl kcmp kexec_file_load kexec_load keyctl lookup_dcookie mount "
+    "mount_setattr move_mount open_by_handle_at open_tree perf_event_open pidfd_getfd "
+    "pivot_root process_madvise quotactl quotactl_fd reboot request_key setdomainname "
+    "sethostname setns settimeofday stime swapoff swapon syslog umount umount2 userfaultfd "
+    "vhangup";
+
+// "Not there" makes libuv and liburing fall back where EPERM would make some fail.  clone3 has its
+// flags, and the old call for all of sockets its arguments, behind a pointer that no filter can
+// follow: libraries then use clone and socket, which are looked at below.  The others nobody
+// misses.
+constexpr std::string_view kAbsent =
+    "_sysctl bdflush clone3 create_module get_kernel_syms get_mempolicy io_setup io_uring_enter "
+    "io_uring_register io_uring_setup listmount lsm_get_self_attr lsm_list_modules "
+    "lsm_set_self_attr mbind memfd_secret migrate_pages modify_ldt move_pages nfsservctl "
+    "query_module set_mempolicy set_mempolicy_home_node sgetmask socketcall ssetmask statmount "
+    "sysfs uselib ustat vm86 vm86old vserver";
+
+// Flags of clone and unshare.
+constexpr std::uint64_t kNewTime = 0x80;  // of unshare alone: for clone it is part of a signal
+constexpr std::uint64_t kNamespaces[] = {CLONE_NEWUSER, CLONE_NEWNS,  CLONE_NEWPID,   CLONE_NEWNET,
+                                         CLONE_NEWIPC,  CLONE_NEWUTS, CLONE_NEWCGROUP};
+
+// Typing into a terminal that is not ours (CVE-2017-5226); the kernel looks at 32 bits only.
+constexpr std::uint32_t kTypingRequests[] = {TIOCSTI, 0x541C /* TIOCLINUX */};
+
+// A lease makes whoever opens the file wait for its holder, and its owner may take one whatever
+// rights he opened it with: in a sandbox whose user is the host's root, on each file of the host.
+constexpr std::uint32_t kLeases[] = {F_SETLEASE, F_NOTIFY};
+
+// The machine code that filters become is taken from a room that all of the machine shares.
+constexpr std::uint32_t kSocketFilters[] = {SO_ATTACH_FILTER, SO_ATTACH_BPF,
+                                            SO_ATTACH_REUSEPORT_CBPF, SO_ATTACH_REUSEPORT_EBPF};
+
+// Sockets are of families that a network namespace confines, or that are paths: no other.  On a
+// virtual machine AF_VSOCK leads to its host, from every namespace; AF_ALG and others have been
+// ways into kernels.  Of AF_NETLINK only what programs ask for addresses and routes.
+constexpr std::uint64_t kSocketFamilies[] = {AF_UNIX, AF_INET, AF_INET6};
+
+// Debuggers and sanitizers want addresses that do not move; the last one asks what is set.
+constexpr std::uint64_t k32 = PER_LINUX32, kOldName = UNAME26, kFixed = ADDR_NO_RANDOMIZE;
+constexpr std::uint64_t kPersonalities[] = {PER_LINUX, k32,          kOldName,   k32 | kOldName,
+                                            kFixed,    k32 | kFixed, 0xffff'ffff};
+
+// Of all that stand in `names`, one space between two.
+CallRule plain(std::string_view names, int error) {
+  CallRule out{{}, error};
+  while (!names.empty()) out.names.push_back(take_until(names, ' '));
+  return out;
+}
+
+// What the rules before it leave of this call.
+CallRule rest_of(std::string_view call, int error) {
+  return {{call}, error, {}, true};
+}
+
+void add_namespace_rules(std::vector<CallRule>& out) {
+  std::uint64_t any = 0;
+  for (const std::uint64_t flag : kNamespaces) any |= flag;
+  out.push_back({{"clone"}, 0, {{0, Compare::kMasked, 0, any}}});
+  out.push_back(rest_of("clone", EPERM));
+  out.push_back({{"unshare"}, 0, {{0, Compare::kMasked, 0, any | kNewTime}}});
+  out.push_back(rest_of("unshare", EPERM));
+}
+
+void add_socket_rules(std::vector<CallRule>& out) {
+  for (const std::string_view call : {"socket", "socketpair"}) {
+    for (const std::uint64_t family : kSocketFamilies)
+      out.push_back({{call}, 0, {{0, Compare::kEqual, family}}});
+    out.push_back(
+        {{call}, 0, {{0, Compare::kEqual, AF_NETLINK}, {2, Compare::kEqual, NETLINK_ROUTE}}});
+    out.push_back(rest_of(call, EAFNOSUPPORT));
+  }
+}
+
+// All 32-bit values but those, bit by bit from the highest: as soon as a value differs from all of
+// them nothing below matters.
+void add_others(std::vector<CallRule>& out, const CallRule& rule, unsigned index,
+                std::vector<std::uint32_t> but, int bit, std::uint32_t prefix) {
+  const auto mask = static_cast<std::uint32_t>(~((std::uint64_t{1} << (bit + 1)) - 1));
+  if (but.empty()) {
+    out.push_back(rule);
+    out.back().tests.push_back({index, Compare::kMasked, prefix, mask});
+    return;
+  }
+  if (bit < 0) return;  // one of them itself
+  for (const std::uint32_t value : {std::uint32_t{0}, std::uint32_t{1}}) {
+    std::vector<std::uint32_t> left;
+    for (const std::uint32_t one : but)
+      if (((one >> bit) & 1U) == value) left.push_back(one);
+    add_others(out, rule, index, std::move(left), bit - 1, prefix | value << bit);
+  }
+}
+
+constexpr int kHighestBit = 31;
+
+ArgumentTest is(unsigned index, std::uint32_t value) {
+  return {index, Compare::kMasked, value, 0xffff'ffff};
+}
+
+// Refused where this argument, of which the kernel looks at 32 bits, is one of these; where all of
+// `first` hold, and else allowed.
+template <std::size_t N>
+void add_refused(std::vector<CallRule>& out, std::string_view call, unsigned index,
+                 const std::uint32_t (&values)[N], const std::vector<ArgumentTest>& first = {}) {
+  for (const std::uint32_t value : values) {
+    out.push_back({{call}, EPERM, first});
+    out.back().tests.push_back(is(index, value));
+  }
+  add_others(out, {{call}, 0, first, true}, index, {std::begin(values), std::end(values)},
+             kHighestBit, 0);
+}
+
+void add_refused_options(std::vector<CallRule>& out) {
+  add_refused(out, "ioctl", 1, kTypingRequests);
+  for (const std::string_view call : {"fcntl", "fcntl64"}) add_refused(out, call, 1, kLeases);
+  add_refused(out, "setsockopt", 2, kSocketFilters, {is(1, SOL_SOCKET)});
+  add_others(out, {{"setsockopt"}, 0, {}, true}, 1, {SOL_SOCKET}, kHighestBit, 0);
+}
+
+std::vector<CallRule> make_rules() {
+  std::vector<CallRule> out = {plain(kAllowed, 0), plain(kRefused, EPERM)};
+  add_namespace_rules(out);
+  add_socket_rules(out);
+  for (const std::uint64_t one : kPersonalities)
+    out.push_back({{"personality"}, 0, {{0, Compare::kEqual, one}}});
+  // A better priority; gVisor gives one, in its own books alone, to whoever asks.
+  constexpr std::uint64_t kNegative = 0x8000'0000;
+  out.push_back({{"setpriority"}, 0, {{2, Compare::kMasked, 0, kNegative}}});
+  out.push_back(rest_of("setpriority", EPERM));
+  add_refused_options(out);
+  out.push_back(plain(kAbsent, ENOSYS));
+  return out;
+}
+
+}  // namespace
+
+const int kOtherCalls = ENOSYS;
+
+const std::vector<CallRule>& call_rules() {
+  static const std::vector<CallRule> all = make_rules();
+  return all;
+}
+
+namespace {
+
 using Code = std::vector<sock_filter>;
 
 constexpr std::uint32_t kAllow = SECCOMP_RET_ALLOW;

@@ -7,7 +7,6 @@
 
 #include "common/base/subprocess.h"
 #include "common/base/text.h"
-#include "worker/sandbox/oci_runtime.h"
 #include "worker/sandbox/runtime_files.h"
 #include "worker/selftest/attack_program.h"
 #include "worker/selftest/isolation_proof.h"

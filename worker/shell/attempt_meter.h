@@ -12,7 +12,7 @@
 #include "worker/core/rate_share.h"
 #include "worker/core/run_meter.h"
 #include "worker/meter/meter_server.h"
-#include "worker/sandbox/hold.h"
+#include "worker/sandbox/sandbox.h"
 #include "worker/shell/meter_book.h"
 
 namespace proctor {

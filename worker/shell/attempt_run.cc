@@ -14,7 +14,7 @@
 #include "common/trace/evidence.h"
 #include "worker/agent/agent.h"
 #include "worker/model/model.h"
-#include "worker/sandbox/writable_places.h"
+#include "worker/sandbox/spec_rules.h"
 #include "worker/shell/coordinators.h"
 #include "worker/shell/run_events.h"
 #include "worker/shell/sandbox_dress.h"

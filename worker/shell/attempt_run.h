@@ -22,7 +22,7 @@
 #include "worker/agent/agent.h"
 #include "worker/core/run_lifecycle.h"
 #include "worker/gateway/gateway_session.h"
-#include "worker/sandbox/held_locks.h"
+#include "worker/sandbox/host_lack.h"
 #include "worker/services/service_group.h"
 #include "worker/shell/attempt_meter.h"
 #include "worker/shell/built_images.h"

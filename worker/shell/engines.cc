@@ -9,7 +9,7 @@
 #include "worker/sandbox/bubblewrap.h"
 #include "worker/sandbox/docker.h"
 #include "worker/sandbox/oci.h"
-#include "worker/sandbox/oci_runtime.h"
+#include "worker/sandbox/runtime_files.h"
 #include "worker/selftest/isolation_proof.h"
 
 namespace proctor {

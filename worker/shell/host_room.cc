@@ -10,7 +10,7 @@
 
 #include "common/base/folder_tree.h"
 #include "common/base/system_clock.h"
-#include "worker/sandbox/init/full_disk.h"
+#include "worker/sandbox/init/lacks.h"
 
 namespace proctor {
 

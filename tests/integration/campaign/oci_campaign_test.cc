@@ -9,7 +9,6 @@
 #include "tests/integration/campaign/services_scene.h"
 #include "tests/support/paths.h"
 #include "tests/support/test_image.h"
-#include "worker/sandbox/oci_runtime.h"
 #include "worker/sandbox/runtime_files.h"
 #include "worker/selftest/isolation_proof.h"
 

@@ -12,9 +12,9 @@
 #include "common/base/owned.h"
 #include "tests/integration/sandbox/engine_under_test.h"
 #include "tests/support/programs.h"
-#include "worker/sandbox/boxed_process.h"
+#include "worker/sandbox/boxed_sandbox.h"
 #include "worker/sandbox/lean_host.h"
-#include "worker/sandbox/orphans.h"
+#include "worker/sandbox/process_tree.h"
 
 using namespace proctor;
 using namespace proctor::testing;

@@ -5,7 +5,7 @@
 #include "tests/integration/sandbox/engine_under_test.h"
 #include "tests/integration/sandbox/oci_runtime_under_test.h"
 #include "tests/support/test_image.h"
-#include "worker/sandbox/oci_runtime.h"
+#include "worker/sandbox/runtime_files.h"
 
 namespace proctor::testing {
 namespace {

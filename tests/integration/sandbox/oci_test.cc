@@ -11,7 +11,7 @@
 #include "tests/integration/sandbox/oci_runtime_under_test.h"
 #include "tests/integration/sandbox/run_command.h"
 #include "tests/support/test_image.h"
-#include "worker/sandbox/oci_runtime.h"
+#include "worker/sandbox/runtime_files.h"
 #include "worker/selftest/isolation_proof.h"
 
 using namespace proctor;

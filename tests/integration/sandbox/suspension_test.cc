@@ -1,5 +1,5 @@
 // Suspension where the kernel has no freezer for us: by signals.
-#include "worker/sandbox/suspension.h"
+#include "worker/sandbox/process_tree.h"
 
 #include <doctest/doctest.h>
 #include <signal.h>

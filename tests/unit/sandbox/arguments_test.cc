@@ -4,10 +4,10 @@
 
 #include "common/base/json.h"
 #include "common/base/namespaces.h"
-#include "worker/sandbox/bubblewrap_args.h"
+#include "worker/sandbox/bubblewrap.h"
 #include "worker/sandbox/docker_config.h"
-#include "worker/sandbox/mount_rules.h"
 #include "worker/sandbox/seccomp_filter.h"
+#include "worker/sandbox/spec_rules.h"
 
 using namespace proctor;
 

@@ -1,4 +1,4 @@
-#include "worker/sandbox/bounded_file.h"
+#include "worker/sandbox/limit_watch.h"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // The table of system calls, and that the filter, the engine's profile and the published file all
 // say what it says, of every call and of arguments on both sides of each rule.
-#include "worker/sandbox/call_rules.h"
+#include "worker/sandbox/seccomp_filter.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -24,7 +24,6 @@
 #include "common/base/owned.h"
 #include "tests/support/paths.h"
 #include "tests/unit/sandbox/bpf_machine.h"
-#include "worker/sandbox/seccomp_filter.h"
 
 using namespace proctor;
 using namespace proctor::testing;

@@ -8,7 +8,7 @@
 
 #include "worker/sandbox/cgroup.h"
 #include "worker/sandbox/cgroup_files.h"
-#include "worker/sandbox/memory_use.h"
+#include "worker/sandbox/limit_watch.h"
 
 using namespace proctor;
 

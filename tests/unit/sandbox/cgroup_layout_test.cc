@@ -1,4 +1,4 @@
-#include "worker/sandbox/cgroup_layout.h"
+#include "worker/sandbox/cgroup_files.h"
 
 #include <doctest/doctest.h>
 

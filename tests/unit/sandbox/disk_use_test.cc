@@ -1,4 +1,4 @@
-#include "worker/sandbox/disk_use.h"
+#include "worker/sandbox/limit_watch.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>

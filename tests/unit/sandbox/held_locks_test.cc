@@ -1,4 +1,4 @@
-#include "worker/sandbox/held_locks.h"
+#include "worker/sandbox/host_lack.h"
 
 #include <doctest/doctest.h>
 #include <sys/sysmacros.h>

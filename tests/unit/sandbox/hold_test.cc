@@ -1,4 +1,4 @@
-#include "worker/sandbox/hold.h"
+#include "worker/sandbox/sandbox.h"
 
 #include <doctest/doctest.h>
 

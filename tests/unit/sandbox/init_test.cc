@@ -18,7 +18,7 @@
 #include "common/base/files.h"
 #include "common/base/owned.h"
 #include "worker/sandbox/oci_config.h"
-#include "worker/sandbox/oci_init.h"
+#include "worker/sandbox/runtime_files.h"
 #include "worker/sandbox/seccomp_filter.h"
 
 using namespace proctor;

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "common/base/files.h"
-#include "worker/sandbox/boxed_process.h"
+#include "worker/sandbox/boxed_sandbox.h"
 
 using namespace proctor;
 

@@ -1,4 +1,4 @@
-#include "worker/sandbox/lean_room.h"
+#include "worker/sandbox/lean_host.h"
 
 #include <doctest/doctest.h>
 

@@ -7,8 +7,6 @@
 #include <atomic>
 #include <latch>
 
-#include "worker/sandbox/disk_use.h"
-
 using namespace proctor;
 using Passed = LimitWatch::Passed;
 using Clock = std::chrono::steady_clock;

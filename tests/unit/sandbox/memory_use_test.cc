@@ -1,4 +1,4 @@
-#include "worker/sandbox/memory_use.h"
+#include "worker/sandbox/limit_watch.h"
 
 #include <doctest/doctest.h>
 #include <poll.h>
@@ -9,8 +9,6 @@
 #include <unistd.h>
 
 #include <cstdlib>
-
-#include "worker/sandbox/limit_watch.h"
 
 using namespace proctor;
 

@@ -1,6 +1,5 @@
 #include <doctest/doctest.h>
 
-#include "worker/sandbox/exit_status.h"
 #include "worker/sandbox/sandbox.h"
 
 using namespace proctor;

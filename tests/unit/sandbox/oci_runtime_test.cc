@@ -1,4 +1,4 @@
-#include "worker/sandbox/oci_runtime.h"
+#include "worker/sandbox/runtime_files.h"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "worker/sandbox/open_files.h"
+#include "worker/sandbox/runtime_files.h"
 
 using namespace proctor;
 

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "common/base/files.h"
-#include "worker/sandbox/boxed_process.h"
+#include "worker/sandbox/boxed_sandbox.h"
 
 using namespace proctor;
 

@@ -1,6 +1,6 @@
 // What sockets hold beside all control groups: the kernel's words for it, and a network of a
 // child's own that holds too much.
-#include "worker/sandbox/socket_use.h"
+#include "worker/sandbox/limit_watch.h"
 
 #include <arpa/inet.h>
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-#include "worker/sandbox/sure_kill.h"
+#include "worker/sandbox/process_tree.h"
 
 #include <doctest/doctest.h>
 #include <signal.h>

@@ -10,7 +10,6 @@
 #include <cstdint>
 
 #include "worker/sandbox/inner_socket.h"
-#include "worker/sandbox/port_look.h"
 
 namespace {
 

@@ -1,22 +1,41 @@
 #pragma once
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/inotify.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace proctor {
+
+// When a host's disk counts as full, and the word for it of a sandbox's first process: of a command
+// that outlives its worker nobody else can tell.  Without a library: init includes this.
+// Source: statvfs(3).
+inline constexpr uint64_t kFullBytes = uint64_t{1} << 20;
+inline constexpr uint64_t kFullFiles = 16;
+
+// File systems that make inodes as they need them say 0 of 0.
+inline bool is_full(const struct statvfs& st) {
+  return uint64_t{st.f_bavail} * st.f_frsize < kFullBytes ||
+         (st.f_files != 0 && st.f_favail < kFullFiles);
+}
+
+// Init's exit code then, whatever the program's was.  No program can say it: its own is told as the
+// one below.  Beyond all signals (128 to 192) and all that a campaign may give a meaning.
+inline constexpr int kInitSawFullDisk = 253;
+
 // What a sandbox cannot have of what the kernel counts for all that are one user to it, or for all
 // of the host: asked of a sandbox's first program as `init --lacks`, by whoever wonders whether a
 // command failed for want of it.
 // Without a library: init includes this, and is linked with C's headers alone.
 // Source: unix(7) on ETOOMANYREFS, pipe(7) on pipe-user-pages-soft, pts(4), inotify(7),
 // mq_overview(7), sigqueue(3), epoll(7), io_setup(2).
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <string.h>
-#include <sys/epoll.h>
-#include <sys/inotify.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-namespace proctor {
 
 // Of the whole machine (fs.file-max): whoever has a capability for it is refused none.
 inline bool lacks_files() {

@@ -1,19 +1,48 @@
-#include "worker/sandbox/suspension.h"
+#include "worker/sandbox/process_tree.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <map>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "common/base/files.h"
 #include "common/base/log.h"
+#include "common/base/namespaces.h"
 #include "common/base/owned.h"
 #include "common/base/parse.h"
 
 namespace proctor {
+namespace {
+
+// Descriptors are the worker's, for all of its runs.
+constexpr std::size_t kHeldAtOnce = 64;
+
+}  // namespace
+
+void kill_listed(const std::function<std::vector<pid_t>()>& listed) {
+  const std::vector<pid_t> all = listed();
+  for (std::size_t at = 0; at < all.size();) {
+    std::vector<std::pair<pid_t, UniqueFd>> held;
+    for (; at < all.size() && held.size() < kHeldAtOnce; ++at) {
+      UniqueFd fd(static_cast<int>(::syscall(SYS_pidfd_open, all[at], 0)));
+      if (fd.valid()) held.emplace_back(all[at], std::move(fd));
+    }
+    if (held.empty()) continue;
+    const std::vector<pid_t> again = listed();
+    for (const auto& [pid, fd] : held)
+      if (std::find(again.begin(), again.end(), pid) != again.end())
+        ::syscall(SYS_pidfd_send_signal, fd.get(), SIGKILL, nullptr, 0);
+  }
+}
+
 namespace {
 
 // Then a sandbox makes processes faster than they are found.
@@ -123,6 +152,54 @@ void Suspension::resume(pid_t root) {
   for (const TreeMember& m : tree_below(root))
     if (stopped_.contains(m.pid)) signal_member(m, SIGCONT);
   stopped_.clear();
+}
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kMost{2};
+constexpr std::chrono::milliseconds kPoll{5};
+constexpr pid_t kNobody = 0;  // the parent of init, so that all are below it
+
+bool bears(pid_t pid, const std::string& label) {
+  const std::string dir = "/proc/" + std::to_string(pid);
+  const UniqueFd fd(::open((dir + "/cmdline").c_str(), O_RDONLY | O_CLOEXEC));
+  std::string words(label.size() + 1, '?');
+  struct stat st {};
+  return fd.valid() && ::read(fd.get(), words.data(), words.size()) == ssize_t(words.size()) &&
+         words == label + '\0' && ::stat(dir.c_str(), &st) == 0 &&
+         (st.st_uid == ::geteuid() || (::geteuid() == 0 && is_own_user(st.st_uid)));
+}
+
+// Who bears the label and does not end with his parent.
+std::vector<pid_t> orphans_of(const std::string& label) {
+  std::map<pid_t, pid_t> parents;
+  for (const TreeMember& member : tree_below(kNobody))
+    if (bears(member.pid, label)) parents.emplace(member.pid, member.parent);
+  std::vector<pid_t> out;
+  for (const auto& [pid, parent] : parents)
+    if (parent != ::getpid() && !parents.contains(parent)) out.push_back(pid);
+  return out;
+}
+
+}  // namespace
+
+std::string runtime_label(const std::string& program, const std::string& owner) {
+  return program + " for " + owner;
+}
+
+void kill_orphans(const std::string& label) {
+  for (const auto until = Clock::now() + kMost; Clock::now() < until;) {
+    bool any = false;
+    kill_listed([&] {
+      std::vector<pid_t> all = orphans_of(label);
+      any = any || !all.empty();
+      return all;
+    });
+    if (!any) return;
+    std::this_thread::sleep_for(kPoll);
+  }
 }
 
 }  // namespace proctor

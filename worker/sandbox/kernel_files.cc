@@ -1,11 +1,10 @@
-#include "worker/sandbox/devices.h"
+#include "worker/sandbox/kernel_files.h"
 
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
-
 #include <cerrno>
 #include <string>
 

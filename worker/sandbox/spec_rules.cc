@@ -1,8 +1,12 @@
-#include "worker/sandbox/mount_rules.h"
+#include "worker/sandbox/spec_rules.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <algorithm>
 #include <array>
+#include <cerrno>
 
+#include "common/base/owned.h"
 #include "common/base/text.h"
 
 namespace proctor {
@@ -68,6 +72,46 @@ std::vector<std::string> write_words(const SandboxSpec& spec, std::vector<std::s
     out.push_back(std::move(place));
   }
   return out;
+}
+
+Status check_image_spec(const std::string& kind, const SandboxSpec& spec) {
+  if (spec.image.empty()) return Error{Errc::kInvalid, kind + " sandbox: no image"};
+  PROCTOR_CHECK_OK(check_mounts(spec.mounts));
+  return check_environment(spec.env);
+}
+
+std::vector<std::string> init_words(const SandboxSpec& spec) {
+  std::vector<std::string> own = {"/dev"};
+  for (const PrivateFolder& folder : kPrivateFolders) own.emplace_back(folder.at);
+  return write_words(spec, std::move(own));
+}
+
+std::vector<std::string> shell_arguments(const SandboxSpec& spec, const std::string& command) {
+  if (spec.env.contains("HOME")) return {"-c", command};
+  // The runtime sets HOME from the image's passwd where nobody does.
+  return {"-c", "unset HOME; exec /bin/sh -c \"$1\"", "sh", command};
+}
+
+Status open_to_owner(const fs::path& folder) {
+  constexpr mode_t kAll = 07777;
+  // Without a right to the folder itself: it is named, and not looked into.
+  const UniqueFd fd(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd.valid() && (errno == ENOTDIR || errno == ELOOP)) return ok_status();
+  struct stat st {};
+  if (!fd.valid() || ::fstat(fd.get(), &st) != 0)
+    return errno_error("open " + folder.string(), errno);
+  if ((st.st_mode & S_IRWXU) == S_IRWXU) return ok_status();
+  const std::string same = "/proc/self/fd/" + std::to_string(fd.get());
+  if (::chmod(same.c_str(), (st.st_mode & kAll) | S_IRWXU) != 0 && errno != EPERM)
+    return errno_error("open " + folder.string() + " to its owner", errno);
+  return ok_status();
+}
+
+Status open_writable_places(const SandboxSpec& spec) {
+  if (!spec.workspace.empty()) PROCTOR_CHECK_OK(open_to_owner(spec.workspace));
+  for (const SandboxMount& mount : spec.mounts)
+    if (mount.writable) PROCTOR_CHECK_OK(open_to_owner(mount.host));
+  return ok_status();
 }
 
 }  // namespace proctor

@@ -1,14 +1,5 @@
 #pragma once
-// UserCounts: a user namespace in which one sandbox at a time runs, so that what the kernel counts
-// by user (instances and watches of inotify, groups of fanotify, pending signals and timers, bytes
-// in message queues, locked shared memory) it counts for that sandbox.  Every user and group has
-// the number in it that it has outside, so files keep their owners; but for root, who can be a user
-// of its own outside (namespaces.h): what he is to own is then seen through mounts that are lent.
-//
-// The kernel keeps such a count in a process's user namespace and, for all of those below another,
-// with the user who made the one below.  Root makes each of these as a user whom nobody else is;
-// who is not root has one number only, and gives each an eighth of what that number may have.
-// Source: user_namespaces(7), namespaces(7) on /proc/sys/user; kernel/ucount.c of Linux 5.14.
+// User and network namespaces that one sandbox enters.
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -20,8 +11,20 @@
 
 #include "common/base/owned.h"
 #include "common/base/result.h"
+#include "worker/sandbox/sandbox.h"
 
 namespace proctor {
+
+// UserCounts: a user namespace in which one sandbox at a time runs, so that what the kernel counts
+// by user (instances and watches of inotify, groups of fanotify, pending signals and timers, bytes
+// in message queues, locked shared memory) it counts for that sandbox.  Every user and group has
+// the number in it that it has outside, so files keep their owners; but for root, who can be a user
+// of its own outside (namespaces.h): what he is to own is then seen through mounts that are lent.
+//
+// The kernel keeps such a count in a process's user namespace and, for all of those below another,
+// with the user who made the one below.  Root makes each of these as a user whom nobody else is;
+// who is not root has one number only, and gives each an eighth of what that number may have.
+// Source: user_namespaces(7), namespaces(7) on /proc/sys/user; kernel/ucount.c of Linux 5.14.
 
 // Without root: of what this user may have, one sandbox's part.
 inline constexpr std::uint64_t kUserShare = 8;
@@ -85,6 +88,28 @@ class UserCountsPool {
   };
   explicit UserCountsPool(std::shared_ptr<State> state) : state_(std::move(state)) {}
   std::shared_ptr<State> state_;
+};
+
+// BoxNetwork: the shared network of sandboxes whose runtime is a process of ours.  A network
+// namespace that nobody but these descriptors and the sandboxes holds: nothing of it can be left
+// over.  Without root it lies in a user namespace of its own, which is entered first.
+// Fails with kUnavailable: namespaces cannot be had, no process.
+// Source: network_namespaces(7), user_namespaces(7), setns(2).
+class BoxNetwork final : public SharedNetwork {
+ public:
+  static Result<std::shared_ptr<SharedNetwork>> make();
+  Result<bool> accepts(std::uint16_t port) override;
+  // The calling process is in it from now on.  Async-signal-safe; for a child between fork and
+  // exec.
+  bool enter() const;
+  // What comes after: who is in this network's own user namespace enters none beside it, only one
+  // below.  Likewise.
+  bool enter_counts(const UserCounts& counts) const;
+
+ private:
+  BoxNetwork(UniqueFd user, UniqueFd network)
+      : user_(std::move(user)), network_(std::move(network)) {}
+  UniqueFd user_, network_;  // user_: invalid where the namespace belongs to ours
 };
 
 }  // namespace proctor

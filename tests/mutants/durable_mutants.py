@@ -19,9 +19,9 @@ T = "worker/workspace/protect.cc"
 V = "worker/workspace/protected_paths.cc"
 I = "worker/selftest/isolation_rules.cc"
 N = "worker/selftest/containment.cc"
-Q = "worker/selftest/containment_cases.cc"
+Q = "worker/selftest/containment.cc"
 Z = "worker/selftest/isolation_proof.cc"
-R = "worker/selftest/selftest_report.cc"
+R = "worker/selftest/selftest.cc"
 
 MUTANTS = [(room, *rest) for room, rows in {
     "journal": [

@@ -1,18 +1,36 @@
 #pragma once
-// The containment suite: attacks of a hostile agent, what each must not achieve, and the judge.
-// Written once: `proctor-worker selftest` runs it on any host, tests/hostile on every kind of
-// sandbox.  Blocking; one thread.  What an attack achieved is a result, never an Error.
 #include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "common/base/files.h"
+#include "common/base/owned.h"
+#include "common/base/result.h"
 #include "worker/sandbox/sandbox.h"
-#include "worker/selftest/bait.h"
 
 namespace proctor {
 
+// What of the host the attacks reach for: a file, sockets that listen with and without a path, a
+// port on the loopback.  Owns them; nobody answers there.  Fails with errno_error's codes.
+class Bait {
+ public:
+  // In `dir`, which no sandbox shows.
+  static Result<Bait> lay(const fs::path& dir);
+  // "secret=... engine=... port=... abstract=... mark=...": the attacks' words.
+  std::string words() const;
+
+ private:
+  fs::path secret_, socket_;
+  std::string abstract_, program_;
+  int port_ = 0;
+  UniqueFd file_socket_, abstract_socket_, tcp_;
+};
+
+// The containment suite: attacks of a hostile agent, what each must not achieve, and the judge.
+// Written once: `proctor-worker selftest` runs it on any host, tests/hostile on every kind of
+// sandbox.  Blocking; one thread.  What an attack achieved is a result, never an Error.
 struct ContainmentCase {
   const char* name;
   const char* promise;  // "processes beyond the limit are not to be had"

@@ -1,15 +1,39 @@
 #pragma once
-// Is what runs in a sandbox of this engine held apart from the host?  Asked from outside: a program
-// that does nothing stands still in it, and the host's own /proc says what it is.  Costs what an
-// empty command costs, harms nobody whatever the answer is, and comes before all that would.
-// Blocking; thread-safe (no state).  Fails with what the engine fails with: nothing stood still.
 #include <string>
 #include <vector>
 
+#include "common/base/files.h"
+#include "common/base/result.h"
 #include "worker/sandbox/sandbox.h"
 
 namespace proctor {
 
+// The attack's image where an engine or a store has it.  Blocking; one thread.
+// Fails with kUnavailable: the engine does not take it; else with what the store fails with.
+
+// In a Docker Engine until its end, under a name of its own: others may have the same image.
+class LoadedImage {
+ public:
+  explicit LoadedImage(std::string socket);
+  LoadedImage(const LoadedImage&) = delete;
+  LoadedImage& operator=(const LoadedImage&) = delete;
+  ~LoadedImage();
+  Status load();
+  const std::string& id() const { return id_; }
+
+ private:
+  Status call(const char* method, const std::string& target, const std::string& body) const;
+  std::string socket_, name_, id_;
+  bool loaded_ = false;
+};
+
+// Into the store at `store`, by way of a file in `dir`; the image's id.
+Result<std::string> import_attack_image(const fs::path& store, const fs::path& dir);
+
+// Is what runs in a sandbox of this engine held apart from the host?  Asked from outside: a program
+// that does nothing stands still in it, and the host's own /proc says what it is.  Costs what an
+// empty command costs, harms nobody whatever the answer is, and comes before all that would.
+// Blocking; thread-safe (no state).  Fails with what the engine fails with: nothing stood still.
 struct IsolationProof {
   // kUnseen: it stands in a place whose processes this host does not see, so nothing is known.
   // kUnfit: one of the ordinary commands in docs/sandbox.md fails in it; asked of runsc alone.

@@ -1,5 +1,5 @@
-// `attack NAME KEY=VALUE...`: one attack.  `sh -c "... attack NAME ..."`: the same, for images that
-// hold nothing else, in which this program is /bin/sh.
+#include <sys/prctl.h>
+#include <unistd.h>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
@@ -7,8 +7,22 @@
 #include <cstring>
 
 #include "worker/selftest/attack/attack.h"
+#include "worker/selftest/attack_program.h"
 
 namespace attack {
+
+// Attacks nobody: stands still, so that the host can look at a process of this sandbox.
+
+// The name comes first: who reads the line below finds a process of that name on its own kernel.
+void stand(const Arguments&) {
+  ::prctl(PR_SET_NAME, proctor::kStandName, 0, 0, 0);
+  note("%s", proctor::kStandsLine);
+  for (;;) ::pause();
+}
+
+// `attack NAME KEY=VALUE...`: one attack.  `sh -c "... attack NAME ..."`: the same, for images that
+// hold nothing else, in which this program is /bin/sh.
+
 namespace {
 
 constexpr Attack kAttacks[] = {{"stand", stand},

@@ -40,16 +40,16 @@ SEAL = "coordinator/journal/seals.cc"
 HEAD = "coordinator/journal/journal_reader.cc"
 DRESS = "worker/shell/sandbox_dress.cc"
 CUT = "worker/workspace/extract.cc"
-APART = "worker/workspace/apart.cc"
+APART = "worker/workspace/removal.cc"
 REMOVAL = "worker/workspace/removal.cc"
 MOUNTED = "worker/workspace/mounted_workspace.cc"
 FILES = "common/base/files.cc"
 RULES = "common/contract/rules.cc"
-PUT = "worker/workspace/restore.cc"
+PUT = "worker/workspace/protect.cc"
 
 MUTANTS = [(room, name, path, [(old, new)], target, tests) for room, rows in {
     "row 1, planted byte code": [
-        ("what git ignores is left under protected globs", "worker/workspace/restore.cc",
+        ("what git ignores is left under protected globs", "worker/workspace/protect.cc",
          "    return folder ? paths_of.reaches(path) : paths_of.covers(path);",
          "    return folder ? paths_of.reaches(path) : paths_of.covers(path) && !path.ends_with(\".log\");",
          WORKSPACE, "protected files are put and restored*"),

@@ -8,7 +8,7 @@
 #include "worker/sandbox/cgroup.h"
 #include "worker/selftest/isolation_proof.h"
 #include "worker/workspace/bounded_disk.h"
-#include "worker/workspace/probe.h"
+#include "worker/workspace/overlay.h"
 
 namespace proctor {
 namespace {

@@ -22,7 +22,6 @@
 #include "worker/shell/sandbox_dress.h"
 #include "worker/workspace/changes.h"
 #include "worker/workspace/kept_files.h"
-#include "worker/workspace/touched.h"
 #include "worker/workspace/tree_state.h"
 
 namespace proctor {

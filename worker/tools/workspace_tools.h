@@ -13,7 +13,7 @@
 #include "common/base/owned.h"
 #include "common/base/result.h"
 #include "worker/tools/tool_list.h"
-#include "worker/workspace/protected_paths.h"
+#include "worker/workspace/changes.h"
 
 namespace proctor {
 

@@ -5,8 +5,9 @@
 // Fails with kInvalid (unsafe relative path, a symlink or a file where a folder must be), else
 // errno_error.
 #include <dirent.h>
-
+#include <sys/stat.h>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,3 +44,24 @@ Status write_link(int dir, const std::string& name, const std::string& target);
 Status remove(int dir, const std::string& name);
 
 }  // namespace proctor::beneath
+
+namespace proctor {
+
+// What stands at a path below a folder in which strangers have written.  No component of the way
+// is followed if it is a link.  Blocking; thread-safe.  Fails with errno_error.
+struct Seen {
+  std::optional<beneath::Parent> parent;  // none: nor is there a folder for it
+  std::optional<struct stat> st;          // none: nothing is there
+  bool is_file() const { return st && S_ISREG(st->st_mode); }
+  bool is_link() const { return st && S_ISLNK(st->st_mode); }
+  bool is_folder() const { return st && S_ISDIR(st->st_mode); }
+};
+Result<Seen> look(int root, const std::string& path);
+
+// Was it last changed long enough ago that a later write would have a later time?  The clock of
+// files moves a few milliseconds at a time.
+bool is_settled(const struct stat& st);
+// Two files, or two links: do they say the same?
+Result<bool> say_the_same(const Seen& a, const Seen& b);
+
+}  // namespace proctor

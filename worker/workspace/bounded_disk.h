@@ -19,7 +19,7 @@ struct DiskBound {
 class BoundedDisks {
  public:
   // `root`: of the empty images that all others are copies of, shared by the workers of a host.
-  // They are made in `life`, whose next one removes what a killed one left (lives.h).
+  // They are made in `life`, whose next one removes what a killed one left (workspace.cc).
   // kUnavailable: not on this host, with the reason.  Tried for real, with a small one.
   static Result<BoundedDisks> open(const fs::path& root, const fs::path& life);
   // Mounts a new one on `dir`/disk; its file is `dir`/disk.ext4.  `dir` stays the caller's, also

@@ -1,4 +1,25 @@
 #pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/base/file_lock.h"
+#include "common/base/files.h"
+#include "common/base/result.h"
+
+namespace proctor {
+
+// What to remove when mirrors, trees and setup layers together take more than they may: the least
+// recently used first, never what is in use.  Pure; any thread.
+struct CachedItem {
+  std::string name;
+  std::uint64_t bytes = 0;
+  std::int64_t used_ms = 0;  // wall clock, of its last use
+  bool in_use = false;
+};
+// Names of those to remove, in that order, so that at most `bytes_max` are left if that can be.
+std::vector<std::string> to_evict(std::vector<CachedItem> items, std::uint64_t bytes_max);
+
 // The mirrors, trees and setup layers of one root, which all its workers share: who uses what, when
 // it was used last, and making room.  Uses locks between processes, so any worker or
 // `proctor-worker gc` may make room at any time.  Blocking.  Thread-safe (values).
@@ -6,14 +27,6 @@
 //   <root>/layers/<key>.use     the same, of a layer that setup left
 //   <root>/mirrors/.use         held shared while a tree is made from mirrors
 //   <root>/mirrors/<key>/use    its mtime: last used
-#include <cstdint>
-#include <string>
-
-#include "common/base/file_lock.h"
-#include "common/base/files.h"
-#include "common/base/result.h"
-
-namespace proctor {
 
 // Says that this tree (the folder of a snapshot, above its checkout), or this layer, is in use as
 // long as the lock lives.  kUnavailable: it has been evicted; whoever needs it makes it again.

@@ -1,22 +1,36 @@
 #pragma once
-// What differs between a workspace and its snapshot, read from the upper layer of an overlay (cost:
-// what was changed) and the layer that its setup left, or from a whole copy.  Nothing of the
-// workspace's own .git is looked at, no symlink is followed and nothing is executed.  One thread;
-// blocking. Fails with kExhausted beyond the limits, else like the file system and ObjectDb.
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/files.h"
 #include "common/base/result.h"
 #include "worker/git/object_db.h"
 #include "worker/workspace/copy_tree.h"
-#include "worker/workspace/protected_paths.h"
-#include "worker/workspace/workspace_kind.h"
+#include "worker/workspace/overlay.h"
 
 namespace proctor {
 
+// What `policy.protected` speaks for: the paths that its globs cover, and the byte code and
+// libraries that Python would load in the place of a covered source.  Pure; no failures.
+class ProtectedPaths {
+ public:
+  explicit ProtectedPaths(const std::vector<std::string>& globs) : globs_(globs) {}
+
+  bool covers(std::string_view path) const;
+  // May something below the folder be covered?
+  bool reaches(std::string_view folder) const;
+
+ private:
+  std::vector<std::string> globs_;
+};
+
+// What differs between a workspace and its snapshot, read from the upper layer of an overlay (cost:
+// what was changed) and the layer that its setup left, or from a whole copy.  Nothing of the
+// workspace's own .git is looked at, no symlink is followed and nothing is executed.  One thread;
+// blocking. Fails with kExhausted beyond the limits, else like the file system and ObjectDb.
 inline constexpr std::size_t kChangedFilesMax = 200'000;
 inline constexpr std::size_t kChangedDepthMax = 100;
 inline constexpr std::size_t kChangedNamesBytes = std::size_t{32} << 20;  // all paths together

@@ -1,21 +1,43 @@
 #pragma once
-// The one implementation of Workspace: an overlay or a copy in a folder of its own.
-// Owns its overlay or its copy, and its Docker volume.  One thread at a time.
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "common/base/files.h"
 #include "common/base/owned.h"
+#include "common/base/result.h"
 #include "worker/git/object_db.h"
 #include "worker/workspace/changes.h"
 #include "worker/workspace/copy_tree.h"
-#include "worker/workspace/docker_volume.h"
 #include "worker/workspace/overlay_pool.h"
 #include "worker/workspace/trusted_part.h"
 #include "worker/workspace/workspace.h"
 
 namespace proctor {
 
+// Named volumes of the Docker Engine, over its unix socket: three requests of Engine API 1.40 and
+// no more.  Blocking, 30 s at most each.  Thread-safe.
+// Fails with kUnavailable (no engine, no answer), kInvalid (the engine refuses, with its words).
+
+using DockerLabels = std::map<std::string, std::string>;
+
+class DockerVolumes {
+ public:
+  explicit DockerVolumes(std::string socket) : socket_(std::move(socket)) {}
+  // A volume that shows the folder `device` (driver "local", a bind mount).
+  Status create(const std::string& name, const fs::path& device, const DockerLabels& labels) const;
+  Status remove(const std::string& name) const;  // absent is fine
+  // Names of the volumes that have all of `labels`, with their labels.
+  Result<std::map<std::string, DockerLabels>> list(const DockerLabels& labels) const;
+
+ private:
+  std::string socket_;
+};
+
+// The one implementation of Workspace: an overlay or a copy in a folder of its own.
+// Owns its overlay or its copy, and its Docker volume.  One thread at a time.
 struct WorkspaceSetup {
   fs::path dir;            // of a copy: its own folder, not there yet
   fs::path apply_scratch;  // of prepare_apply

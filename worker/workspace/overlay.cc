@@ -1,17 +1,121 @@
 #include "worker/workspace/overlay.h"
 
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
+#include <unistd.h>
 #include <array>
 #include <cerrno>
+#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "common/base/namespaces.h"
 #include "common/base/owned.h"
+#include "common/base/result.h"
 
 namespace proctor {
+
+std::string_view to_string(WorkspaceKind k) {
+  switch (k) {
+    case WorkspaceKind::kOverlay:
+      return "overlay";
+    case WorkspaceKind::kUserOverlay:
+      return "user-overlay";
+    case WorkspaceKind::kReflink:
+      return "reflink";
+    case WorkspaceKind::kCopy:
+      return "copy";
+  }
+  PROCTOR_ASSERT(false);
+}
+
+std::optional<WorkspaceKind> parse_workspace_kind(std::string_view text) {
+  for (const WorkspaceKind k : kWorkspaceKinds)
+    if (to_string(k) == text) return k;
+  return std::nullopt;
+}
+
+namespace {
+
+bool says_yes(int dir, const char* attribute) {
+  std::array<char, 8> value{};
+  const ssize_t n = ::fgetxattr(dir, attribute, value.data(), value.size());
+  return n == 1 && value[0] == 'y';
+}
+
+}  // namespace
+
+bool is_opaque(int dir, WorkspaceKind kind) {
+  switch (kind) {
+    case WorkspaceKind::kOverlay:
+      return says_yes(dir, "trusted.overlay.opaque");
+    case WorkspaceKind::kUserOverlay:
+      return says_yes(dir, "user.overlay.opaque");
+    case WorkspaceKind::kReflink:
+    case WorkspaceKind::kCopy:
+      break;
+  }
+  return false;
+}
+
+bool is_whiteout(const struct stat& st) {
+  return S_ISCHR(st.st_mode) && st.st_rdev == makedev(0, 0);
+}
+
+namespace {
+
+constexpr int kPlace = O_PATH | O_DIRECTORY | O_CLOEXEC;
+
+bool same_folder(int a, int b) {
+  struct stat one {
+  }, other{};
+  return ::fstat(a, &one) == 0 && ::fstat(b, &other) == 0 && one.st_dev == other.st_dev &&
+         one.st_ino == other.st_ino;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<const OwnView>> OwnView::make(const fs::path& root) {
+  PROCTOR_TRY(std::shared_ptr<const OwnUser> user, OwnUser::take());
+  PROCTOR_TRY(UniqueFd seen, user->view(root));
+  return std::unique_ptr<const OwnView>(new OwnView(std::move(user), root, std::move(seen)));
+}
+
+Result<UniqueFd> OwnView::open(const fs::path& folder) const {
+  const UniqueFd plain(::open(folder.c_str(), kPlace));
+  if (!plain.valid()) return errno_error("open " + folder.string(), errno);
+  if (const std::string below = folder.lexically_relative(root_).string();
+      is_safe_relative(below)) {
+    UniqueFd seen(::openat(seen_.get(), below.c_str(), kPlace));
+    if (seen.valid() && same_folder(seen.get(), plain.get())) return seen;
+  }
+  return user_->view(folder);  // on a file system of its own
+}
+
+Result<std::shared_ptr<const OwnView>> OwnViews::take() const {
+  std::unique_ptr<const OwnView> one;
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (!state_->idle.empty()) {
+      one = std::move(state_->idle.back());
+      state_->idle.pop_back();
+    }
+  }
+  if (!one) {
+    PROCTOR_TRY(one, OwnView::make(state_->root));
+  }
+  return std::shared_ptr<const OwnView>(one.release(), [state = state_](const OwnView* used) {
+    const std::lock_guard lock(state->mutex);
+    state->idle.emplace_back(used);
+  });
+}
+
 namespace {
 
 // Characters that mean something in mount options; such roots get copies instead.
@@ -128,6 +232,91 @@ Status unmount(const fs::path& merged) {
 Status unmount_strictly(const fs::path& merged) {
   if (::umount2(merged.c_str(), UMOUNT_NOFOLLOW) == 0) return ok_status();
   return errno_error("unmount " + merged.string(), errno);
+}
+
+namespace {
+
+// What the upper layer does not say in the way that we read it; empty: it says all.
+std::string unread(const fs::path& upper, WorkspaceKind kind) {
+  struct stat st {};
+  if (::lstat((upper / "gone").c_str(), &st) != 0 || !is_whiteout(st))
+    return "that a file was removed";
+  const auto copied = read_file(upper / "mode", 16);
+  if (!copied.ok() || *copied != "data") return "what a file holds whose mode was changed";
+  const UniqueFd anew(::open((upper / "anew").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!anew.valid() || !is_opaque(anew.get(), kind))
+    return "that a folder was removed and made anew";
+  return "";
+}
+
+// Does what agents do all day.
+bool change(const fs::path& merged) {
+  const fs::path anew = merged / "anew";
+  return ::unlink((merged / "gone").c_str()) == 0 &&
+         ::chmod((merged / "mode").c_str(), 0755) == 0 && ::rmdir(anew.c_str()) == 0 &&
+         ::mkdir(anew.c_str(), 0755) == 0;
+}
+
+// As git does it when it applies a patch.
+bool changes_as(const OwnUser& user, const fs::path& merged) {
+  CommandSpec spec;
+  spec.argv = {"touch", (merged / "made").string()};
+  const auto made = user.run(spec);
+  return made.ok() && made->success();
+}
+
+Status probe_overlay(const fs::path& at, WorkspaceKind kind, const OwnView* view) {
+  const bool root = ::geteuid() == 0;
+  if (kind == WorkspaceKind::kOverlay && !root) return Error{Errc::kUnavailable, "not root"};
+  if (kind == WorkspaceKind::kUserOverlay && !has_own_mounts())
+    return Error{Errc::kUnavailable, root ? "of no use to root" : "no mounts of one's own"};
+  const OverlayDirs dirs{at / "git", at / "tree", at / "upper", at / "work", at / "merged"};
+  for (const fs::path& p : {dirs.git, dirs.tree / "anew", dirs.upper, dirs.work, dirs.merged})
+    PROCTOR_CHECK_OK(make_dirs(p));
+  PROCTOR_CHECK_OK(write_file(dirs.tree / "gone", "x", Durability::kLazy));
+  PROCTOR_CHECK_OK(write_file(dirs.tree / "mode", "data", Durability::kLazy));
+  const Status mounted = mount_overlay(dirs, kind, view);
+  bool changed = false;
+  if (mounted.ok()) {
+    const ActingAs as(view != nullptr ? view->user().get() : nullptr);
+    changed = change(dirs.merged);
+  }
+  if (changed && view != nullptr) changed = changes_as(*view->user(), dirs.merged);
+  PROCTOR_CHECK_OK(unmount(dirs.merged));
+  PROCTOR_CHECK_OK(mounted);
+  if (!changed) return Error{Errc::kUnavailable, "files in it cannot be changed"};
+  const std::string missing = unread(dirs.upper, kind);
+  if (missing.empty()) return ok_status();
+  return Error{Errc::kUnavailable, "its upper layer does not say " + missing};
+}
+
+Status probe_reflink(const fs::path& at) {
+  PROCTOR_CHECK_OK(write_file(at / "from", std::string(4096, 'x'), Durability::kLazy));
+  const UniqueFd from(::open((at / "from").c_str(), O_RDONLY | O_CLOEXEC));
+  const UniqueFd to(::open((at / "to").c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!from.valid() || !to.valid()) return errno_error("open", errno);
+  if (::ioctl(to.get(), FICLONE, from.get()) != 0) return errno_error("share blocks", errno);
+  return ok_status();
+}
+
+}  // namespace
+
+Status probe_workspaces(const fs::path& root, WorkspaceKind kind) {
+  if (kind == WorkspaceKind::kCopy) return ok_status();
+  PROCTOR_TRY(const TempDir dir, TempDir::create("probe", root));
+  if (kind == WorkspaceKind::kReflink) return probe_reflink(dir.path());
+  return probe_overlay(dir.path(), kind, nullptr);
+}
+
+Status probe_own_users(const fs::path& root, const OwnViews& views) {
+  PROCTOR_TRY(const std::shared_ptr<const OwnView> view, views.take());
+  PROCTOR_TRY(const TempDir dir, TempDir::create("probe", root));
+  Status probe = ok_status();
+  // Whoever acts as another forgets what is to become of him when his parent dies.
+  std::thread([&] {
+    probe = probe_overlay(dir.path(), WorkspaceKind::kOverlay, view.get());
+  }).join();
+  return probe;
 }
 
 }  // namespace proctor

@@ -18,10 +18,9 @@
 #include "common/base/files.h"
 #include "common/base/result.h"
 #include "worker/workspace/bounded_disk.h"
-#include "worker/workspace/own_view.h"
+#include "worker/workspace/overlay.h"
 #include "worker/workspace/removal.h"
-#include "worker/workspace/tree_mark.h"
-#include "worker/workspace/workspace_kind.h"
+#include "worker/workspace/tree_state.h"
 
 namespace proctor {
 

@@ -1,18 +1,38 @@
 #pragma once
-// Protected paths before a check, where the candidate's code has run: nothing is there but what the
-// snapshot, the setup of the untouched snapshot and the contract put there.  Links that were
-// planted are removed, never followed.  One thread; blocking. Fails like scan_changes and the file
-// system.
 #include <map>
 #include <string>
 #include <vector>
 
 #include "common/base/result.h"
-#include "worker/workspace/restore.h"
+#include "worker/workspace/changes.h"
 #include "worker/workspace/workspace.h"
 
 namespace proctor {
 
+// Puts the snapshot's own version of chosen files back into a workspace.  Symlinks that the agent
+// planted on the way are removed, never followed.  One thread; blocking.
+// Fails like scan_changes and the file system.
+struct RestoreInput {
+  fs::path dir;    // the merged tree
+  ScanInput scan;  // where to see what was changed; `wanted` and `contents` are set here
+  const std::vector<std::string>& globs;
+};
+// The paths that match and differ from the snapshot, sorted.  `new_folders` (may be null) takes
+// those that the snapshot does not have, with a '/'.
+Result<std::vector<std::string>> changed_paths(ObjectDb& db, const RestoreInput& input,
+                                               std::vector<std::string>* new_folders = nullptr);
+// The paths that were put back or removed, sorted.
+Result<std::vector<std::string>> restore_paths(ObjectDb& db, const RestoreInput& input);
+
+// The snapshot's own version of one path, with the time of every file of a checkout.
+Status put_back(const ObjectDb& db, int root, const std::string& path, const GitTreeEntry& entry);
+// rm -rf of one path; what is gone already is fine.
+Status take_away(int root, const std::string& path);
+
+// Protected paths before a check, where the candidate's code has run: nothing is there but what the
+// snapshot, the setup of the untouched snapshot and the contract put there.  Links that were
+// planted are removed, never followed.  One thread; blocking. Fails like scan_changes and the file
+// system.
 struct ProtectInput {
   fs::path dir;    // the merged tree
   ScanInput scan;  // `strict` is set here

@@ -1,13 +1,36 @@
 #pragma once
-// Removal of what a stranger may have left: here as far as it is little, and the rest by a process
-// of its own with limits, so that nobody's tree takes the worker's time.  Blocking; any thread.
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include "common/base/files.h"
+#include "common/base/result.h"
+
+namespace proctor::apart {
+
+// A part of this program that runs as a process of its own, with limits, on what a stranger left
+// (extract.h, removal.h): what both sides of such a process need.  Blocking.
+
+// Exit codes; beyond its CPU time SIGXCPU ends it.
+inline constexpr int kDone = 0, kNoUse = 2, kNoMemory = 3;
+
+// It dies with the thread that waits for it, and asks its standard input what to do.
+std::string begin(std::size_t bytes_max);
+// From now on.
+Status limit_self(std::chrono::seconds cpu, std::uint64_t memory);
+struct Use {
+  std::chrono::milliseconds cpu{0};
+  std::uint64_t memory_peak = 0;
+};
+Use so_far();
+
+}  // namespace proctor::apart
 
 namespace proctor {
+
+// Removal of what a stranger may have left: here as far as it is little, and the rest by a process
+// of its own with limits, so that nobody's tree takes the worker's time.  Blocking; any thread.
 
 // Who removes what is much: `path remove` calls remove_as_asked().
 struct Remover {

@@ -13,7 +13,7 @@
 #include "common/base/text.h"
 #include "worker/workspace/beneath.h"
 #include "worker/workspace/cache.h"
-#include "worker/workspace/layer_marks.h"
+#include "worker/workspace/overlay.h"
 
 namespace proctor {
 namespace {

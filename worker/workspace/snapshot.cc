@@ -1,18 +1,262 @@
 #include "worker/workspace/snapshot.h"
 
+#include <fcntl.h>
+#include <git2.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <map>
+#include <optional>
+#include <vector>
 
 #include "common/base/file_lock.h"
+#include "common/base/files.h"
+#include "common/base/git_program.h"
+#include "common/base/owned.h"
+#include "common/base/result.h"
 #include "common/base/text.h"
 #include "worker/git/lfs.h"
 #include "worker/git/object_db.h"
 #include "worker/git/submodules.h"
+#include "worker/workspace/beneath.h"
 #include "worker/workspace/cache.h"
-#include "worker/workspace/checkout.h"
-#include "worker/workspace/one_commit.h"
-#include "worker/workspace/tree_mark.h"
+#include "worker/workspace/tree_state.h"
 
 namespace proctor {
+namespace {
+
+constexpr std::uint64_t kFileBytes = std::uint64_t{2} << 30;
+
+Status stamp(int dir, const std::string& name) {
+  const timespec times[2] = {{kCheckoutTime, 0}, {kCheckoutTime, 0}};
+  if (::utimensat(dir, name.c_str(), times, AT_SYMLINK_NOFOLLOW) == 0) return ok_status();
+  return errno_error("set time of " + printable(name), errno);
+}
+
+// Writes consecutive entries of one folder without walking from the root again.
+class Writer {
+ public:
+  Writer(const ObjectDb& db, UniqueFd root) : db_(db), root_(std::move(root)) {}
+
+  Status write(const ListedEntry& e) {
+    const std::size_t slash = e.path.rfind('/');
+    const std::string folder = slash == std::string::npos ? "" : e.path.substr(0, slash);
+    const std::string name = slash == std::string::npos ? e.path : e.path.substr(slash + 1);
+    if (!at_.valid() || folder != folder_) {
+      PROCTOR_TRY(auto parent, beneath::open_parent(root_.get(), e.path, beneath::Missing::kMake));
+      at_ = std::move(parent.dir);
+      folder_ = folder;
+    }
+    if (e.mode == git_mode::kGitlink) {
+      if (::mkdirat(at_.get(), name.c_str(), 0755) != 0) return errno_error("make folder", errno);
+      return ok_status();
+    }
+    PROCTOR_TRY(const std::string bytes, db_.blob(e.id));
+    if (e.mode == git_mode::kSymlink) {
+      if (bytes.empty() || bytes.find('\0') != std::string::npos) {
+        return Error{Errc::kInvalid, "symlink " + printable(e.path) + ": bad target"};
+      }
+      if (::symlinkat(bytes.c_str(), at_.get(), name.c_str()) != 0) {
+        return errno_error("link " + printable(e.path), errno);
+      }
+      return stamp(at_.get(), name);
+    }
+    return write_blob(name, bytes, e.mode == git_mode::kExecutable ? 0755 : 0644);
+  }
+
+ private:
+  Status write_blob(const std::string& name, std::string_view bytes, mode_t mode) {
+    UniqueFd fd(::openat(at_.get(), name.c_str(),
+                         O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    // EEXIST: two entries of one name, or a file system that folds case.
+    if (!fd.valid()) return errno_error("write " + printable(name), errno);
+    while (!bytes.empty()) {
+      const ssize_t n = ::write(fd.get(), bytes.data(), bytes.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return errno_error("write " + printable(name), errno);
+      bytes.remove_prefix(static_cast<std::size_t>(n));
+    }
+    const timespec times[2] = {{kCheckoutTime, 0}, {kCheckoutTime, 0}};
+    if (::fchmod(fd.get(), mode) != 0 || ::futimens(fd.get(), times) != 0) {
+      return errno_error("write " + printable(name), errno);
+    }
+    return ok_status();
+  }
+
+  const ObjectDb& db_;
+  UniqueFd root_;
+  UniqueFd at_;
+  std::string folder_;
+};
+
+Result<std::optional<GitTreeEntry>> hash_entry(int dir, const std::string& name,
+                                               const std::string& path,
+                                               const std::map<std::string, ObjectId>& gitlinks);
+
+Result<std::vector<GitTreeEntry>> hash_folder(int dir, const std::string& prefix,
+                                              const std::map<std::string, ObjectId>& gitlinks) {
+  PROCTOR_TRY(const std::vector<std::string> inside, beneath::names(dir));
+  std::vector<GitTreeEntry> entries;
+  for (const std::string& name : inside) {
+    if (prefix.empty() && name == ".git") continue;
+    PROCTOR_TRY(auto entry, hash_entry(dir, name, prefix + name, gitlinks));
+    if (entry) entries.push_back(std::move(*entry));
+  }
+  return entries;
+}
+
+Result<std::optional<GitTreeEntry>> hash_entry(int dir, const std::string& name,
+                                               const std::string& path,
+                                               const std::map<std::string, ObjectId>& gitlinks) {
+  if (const auto link = gitlinks.find(path); link != gitlinks.end()) {
+    return std::optional<GitTreeEntry>(GitTreeEntry{git_mode::kGitlink, name, link->second});
+  }
+  struct stat st {};
+  if (::fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) {
+    return errno_error(printable(path), errno);
+  }
+  GitTreeEntry out{0, name, {}};
+  if (S_ISDIR(st.st_mode)) {
+    PROCTOR_TRY(const UniqueFd child, beneath::open_dir(dir, name));
+    PROCTOR_TRY(std::vector<GitTreeEntry> entries, hash_folder(child.get(), path + '/', gitlinks));
+    if (entries.empty()) return std::optional<GitTreeEntry>();
+    out.mode = git_mode::kTree;
+    out.id = hash_object(ObjectType::kTree, encode_tree(std::move(entries)));
+  } else if (S_ISLNK(st.st_mode)) {
+    PROCTOR_TRY(const std::string target, beneath::read_link(dir, name));
+    out.mode = git_mode::kSymlink;
+    out.id = hash_object(ObjectType::kBlob, target);
+  } else if (S_ISREG(st.st_mode)) {
+    PROCTOR_TRY(const std::string bytes, beneath::read_file(dir, name, kFileBytes));
+    out.mode = (st.st_mode & S_IXUSR) != 0 ? git_mode::kExecutable : git_mode::kBlob;
+    out.id = hash_object(ObjectType::kBlob, bytes);
+  } else {
+    return Error{Errc::kInvalid, printable(path) + ": neither file, link nor folder"};
+  }
+  return std::optional<GitTreeEntry>(std::move(out));
+}
+
+}  // namespace
+
+Status write_checkout(const ObjectDb& db, const std::vector<ListedEntry>& entries,
+                      const fs::path& dir) {
+  PROCTOR_TRY(UniqueFd root, beneath::open_root(dir.string()));
+  Writer writer(db, std::move(root));
+  for (const ListedEntry& e : entries) PROCTOR_CHECK_OK(writer.write(e));
+  return ok_status();
+}
+
+Result<ObjectId> hash_checkout(const fs::path& dir,
+                               const std::map<std::string, ObjectId>& gitlinks) {
+  PROCTOR_TRY(const UniqueFd root, beneath::open_root(dir.string()));
+  PROCTOR_TRY(std::vector<GitTreeEntry> entries, hash_folder(root.get(), "", gitlinks));
+  return hash_object(ObjectType::kTree, encode_tree(std::move(entries)));
+}
+
+// The repository that an agent sees: one commit whose tree is the snapshot and nothing else.  No
+// remote, tag, reflog, alternate, hook, or object that the tree does not need, so no later commit
+// can leak the answer.  Author, dates and message are fixed: the same tree gives the same commit.
+// Built once per tree and shared by all its workspaces.  Blocking.
+// Fails like ObjectDb, GitProgram and the file system.
+struct OneCommitInput {
+  const GitProgram& git;
+  std::vector<fs::path> objects;  // where the tree's objects are; the first belongs to a mirror
+  ObjectId tree;
+  fs::path work;     // its checkout: the index takes its file times and sizes from here
+  fs::path git_dir;  // to be made: ".../.git"
+};
+Status make_one_commit_repository(const OneCommitInput& input);
+
+namespace {
+
+using GitIndex = Owned<git_index, git_index_free>;
+
+// checkStat=minimal: inode, ctime and owner differ between the copies of one checkout.  gc.auto=0:
+// no git process may outlive the command that started it.
+constexpr std::string_view kConfig =
+    "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n"
+    "\tcheckStat = minimal\n\ttrustctime = false\n"
+    "[gc]\n\tauto = 0\n"
+    "[user]\n\tname = agent\n\temail = agent@localhost\n";
+
+constexpr std::string_view kWho = "proctor <proctor@localhost> 1577836800 +0000\n";
+
+std::string commit_bytes(const ObjectId& tree) {
+  return "tree " + tree.hex() + "\nauthor " + std::string(kWho) + "committer " + std::string(kWho) +
+         "\nsnapshot\n";
+}
+
+// `git pack-objects` reuses the mirror's deltas, which libgit2's packer would compute again.
+Status pack(const OneCommitInput& in, const std::vector<ListedEntry>& entries,
+            const std::vector<ObjectId>& trees, const fs::path& pack_dir) {
+  std::vector<ObjectId> ids = trees;
+  for (const ListedEntry& e : entries) {
+    if (e.mode != git_mode::kGitlink) ids.push_back(e.id);
+  }
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  CommandSpec spec = in.git.command(in.objects.front().parent_path(),
+                                    {"pack-objects", "--quiet", (pack_dir / "pack").string()});
+  std::string alternates;
+  for (const fs::path& dir : in.objects) {
+    if (!alternates.empty()) alternates += ':';
+    alternates += dir.string();
+  }
+  (*spec.env)["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = alternates;
+  for (const ObjectId& id : ids) spec.stdin_bytes += id.hex() + '\n';
+  PROCTOR_TRY(const std::string name, in.git.run(spec));
+  return ok_status();
+}
+
+Status write_index(const OneCommitInput& in, const std::vector<ListedEntry>& entries) {
+  GitIndex index;
+  int rc = git_index_open(OutPtr(index), (in.git_dir / "index").c_str());
+  if (rc != 0) return libgit2_error("make index", rc);
+  for (const ListedEntry& e : entries) {
+    struct stat st {};
+    if (::lstat((in.work / e.path).c_str(), &st) != 0) return errno_error("make index", errno);
+    git_index_entry entry{};
+    entry.mode = e.mode;
+    entry.path = e.path.c_str();
+    std::memcpy(entry.id.id, e.id.bytes.data(), e.id.bytes.size());
+    if (e.mode != git_mode::kGitlink) {
+      entry.mtime.seconds = static_cast<std::int32_t>(st.st_mtim.tv_sec);
+      entry.ctime.seconds = entry.mtime.seconds;
+      entry.file_size = static_cast<std::uint32_t>(st.st_size);
+    }
+    rc = git_index_add(index.get(), &entry);
+    if (rc != 0) return libgit2_error("make index: " + printable(e.path), rc);
+  }
+  rc = git_index_write(index.get());
+  if (rc != 0) return libgit2_error("make index", rc);
+  return ok_status();
+}
+
+}  // namespace
+
+Status make_one_commit_repository(const OneCommitInput& in) {
+  start_libgit2();
+  const fs::path objects = in.git_dir / "objects";
+  for (const char* dir : {"objects/pack", "objects/info", "refs/heads", "refs/tags", "info"}) {
+    PROCTOR_CHECK_OK(make_dirs(in.git_dir / dir));
+  }
+  PROCTOR_TRY(const ObjectDb from, ObjectDb::open(in.objects));
+  std::vector<ObjectId> trees;
+  PROCTOR_TRY(const std::vector<ListedEntry> entries, list_tree(from, in.tree, &trees));
+  PROCTOR_CHECK_OK(pack(in, entries, trees, objects / "pack"));
+  PROCTOR_TRY(ObjectDb own, ObjectDb::open({}, objects));
+  PROCTOR_TRY(const ObjectId commit, own.write(ObjectType::kCommit, commit_bytes(in.tree)));
+  const auto put = [&](const char* name, std::string_view bytes) {
+    return write_file(in.git_dir / name, bytes, Durability::kLazy, kOpenFile);
+  };
+  PROCTOR_CHECK_OK(put("config", kConfig));
+  PROCTOR_CHECK_OK(put("HEAD", "ref: refs/heads/main\n"));
+  PROCTOR_CHECK_OK(put("refs/heads/main", commit.hex() + "\n"));
+  return write_index(in, entries);
+}
+
 namespace {
 
 constexpr std::size_t kSmallFile = 4096;

@@ -1,17 +1,41 @@
 #pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/base/files.h"
+#include "common/base/result.h"
+#include "common/contract/contract.h"
+#include "worker/git/mirror.h"
+#include "worker/git/object_db.h"
+#include "worker/workspace/workspace.h"
+
+namespace proctor {
+
+// From git objects to files and back to a tree id.  Blobs byte for byte: no filters, no line-end
+// conversion, no attributes.  Blocking; one caller per folder.
+// Fails like ObjectDb and the file system.
+
+// Every checked-out file has this mtime, so that two checkouts of one tree are alike and git's
+// index can be written once and stay right in every copy.
+inline constexpr long kCheckoutTime = 1'577'836'800;  // 2020-01-01T00:00:00Z; zip needs >= 1980
+
+// Writes `entries` (of list_tree) into the empty folder `dir`.  A gitlink becomes an empty folder,
+// as in a clone without submodules.
+Status write_checkout(const ObjectDb& db, const std::vector<ListedEntry>& entries,
+                      const fs::path& dir);
+
+// The tree id of what is in `dir`, from the bytes on disk; `gitlinks` by path.  ".git" at the top
+// is left out, and so are empty folders.
+Result<ObjectId> hash_checkout(const fs::path& dir,
+                               const std::map<std::string, ObjectId>& gitlinks);
+
 // Trees: one read-only checkout per tree id and host, made once under a lock between processes.
 // Owns <root>: <root>/<tree id>[-submodules]/{work, git/.git, content, boot}.  `work` is the
 // checkout without .git, `git` the one-commit repository that workspaces lay over it, `content`
 // the id of the tree in `work`, `boot` the boot of the host in which it was made.
 // Blocking.  Thread-safe.  Fails like MirrorStore, and with kInvalid when the commit's tree is not
 // the expected one, kCorrupt when the files on disk do not hash to it (R047).
-#include "common/base/result.h"
-#include "common/contract/contract.h"
-#include "worker/git/mirror.h"
-#include "worker/workspace/workspace.h"
-
-namespace proctor {
-
 class TreeStore {
  public:
   static Result<TreeStore> create(const fs::path& root);

@@ -1,10 +1,6 @@
 #pragma once
-// A folder or file that is no part of the snapshot's tree but decides what trusted programs do:
-// git's own folder, and a home.  Before a check it is as it was when none but
-// trusted commands had run, whatever the candidate's left there.  Links are removed and never
-// followed.  Blocking; one thread.  Fails with kExhausted beyond the limits of changes.h, else like
-// the file system.
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/files.h"
@@ -14,6 +10,42 @@
 
 namespace proctor {
 
+// Repositories that somebody has put into folders of a snapshot: git, called there, would obey
+// their settings.  Blocking; thread-safe.  Fails with errno_error.
+inline constexpr std::string_view kDotGit = ".git";
+// Is it such a folder, or below one, the top one's too?
+bool is_of_git(std::string_view path);
+
+// Paths named ".git" in `dir` (the upper layer of an overlay, or a whole tree) whose folder is one
+// of `tree`, the snapshot's checkout; not the one at the top.  And "HEAD" there, where such a
+// folder is a bare repository by files that the snapshot does not have: without it it is none.
+// Sorted. In an upper layer a path may also say that one was removed.  `links`: takes the folders
+// of the snapshot that are links in `dir`; null: nobody asks.
+Result<std::vector<std::string>> nested_git(const fs::path& dir, const fs::path& tree,
+                                            std::vector<std::string>* links = nullptr);
+
+inline constexpr const char* kGitHead = "HEAD";
+// Is a folder with these names a repository without the name ".git"?
+bool looks_bare(const std::vector<std::string>& names);
+
+// Folders of a snapshot that a candidate has replaced by links: git, called there, looks for its
+// repository where the link leads and above, and would obey it.  Nothing may run in these folders
+// meanwhile.  Blocking; thread-safe.  Fails like the file system.
+
+// For each of `places`, of which the first is the workspace: what is named ".git" in a folder to
+// which a link leads or above it, and "HEAD" of what is a bare repository there; sorted.  `links`:
+// paths of the workspace, folders in `tree`.  Where a link leads is read as commands read it; who
+// leads out of all places leads to what no command finds as it was left; a link that leads through
+// /proc, /dev or /sys, by which every place is to be reached again, is named itself.
+Result<std::vector<std::vector<std::string>>> linked_git(const std::vector<std::string>& links,
+                                                         const fs::path& tree,
+                                                         const std::vector<SeenAt>& places);
+
+// A folder or file that is no part of the snapshot's tree but decides what trusted programs do:
+// git's own folder, and a home.  Before a check it is as it was when none but
+// trusted commands had run, whatever the candidate's left there.  Links are removed and never
+// followed.  Blocking; one thread.  Fails with kExhausted beyond the limits of changes.h, else like
+// the file system.
 struct TrustedPart {
   std::string path;  // below the folder that candidates write to
   fs::path before;   // a folder that has the path as it was at first; empty: nothing was there

@@ -18,10 +18,10 @@
 #include "common/contract/contract.h"
 #include "worker/workspace/bounded_disk.h"
 #include "worker/workspace/copy_tree.h"
+#include "worker/workspace/overlay.h"
 #include "worker/workspace/removal.h"
 #include "worker/workspace/setup_layer.h"
-#include "worker/workspace/tree_mark.h"
-#include "worker/workspace/workspace_kind.h"
+#include "worker/workspace/tree_state.h"
 
 namespace proctor {
 
@@ -171,8 +171,8 @@ class Workspace {
   // copies of it; empty: nobody needs them.
   virtual Result<MadeUnder> made_under(const std::vector<std::string>& globs,
                                        const fs::path& keep) = 0;
-  // Is what lies below it still whole (tree_mark.h)?  kUnavailable: somebody deleted it, and what a
-  // program in it said is nobody's word.  A copy needs none of it.
+  // Is what lies below it still whole (tree_state.h)?  kUnavailable: somebody deleted it, and what
+  // a program in it said is nobody's word.  A copy needs none of it.
   virtual Status whole(TreeMark::Look look) const = 0;
   // What differs from the snapshot under the globs; sorted.
   virtual Result<std::vector<std::string>> changed_under(const std::vector<std::string>& globs) = 0;

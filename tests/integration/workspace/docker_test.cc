@@ -2,7 +2,7 @@
 #include <cstdlib>
 
 #include "tests/integration/workspace/fixture.h"
-#include "worker/workspace/docker_volume.h"
+#include "worker/workspace/mounted_workspace.h"
 
 namespace proctor {
 namespace {

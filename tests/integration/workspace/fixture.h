@@ -12,7 +12,7 @@
 #include "common/base/files.h"
 #include "common/base/namespaces.h"
 #include "common/base/subprocess.h"
-#include "worker/workspace/probe.h"
+#include "worker/workspace/overlay.h"
 #include "worker/workspace/workspace.h"
 
 namespace proctor::testing {

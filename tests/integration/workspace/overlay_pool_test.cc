@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/integration/workspace/fixture.h"
-#include "worker/workspace/layer_marks.h"
+#include "worker/workspace/overlay.h"
 #include "worker/workspace/overlay_pool.h"
 
 namespace proctor {

@@ -1,6 +1,6 @@
 // A tree that is changed or deleted under the workspaces that stand on it.
-#include "worker/workspace/tree_mark.h"
 #include "tests/integration/workspace/fixture.h"
+#include "worker/workspace/tree_state.h"
 
 using namespace proctor;
 using namespace proctor::testing;

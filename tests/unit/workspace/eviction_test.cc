@@ -1,4 +1,4 @@
-#include "worker/workspace/eviction.h"
+#include "worker/workspace/cache.h"
 
 #include <doctest/doctest.h>
 

@@ -6,20 +6,14 @@ paths in a workspace, what a worker keeps of its attempts (spool, meter books, o
 
 J = "coordinator/journal/journal.cc"
 S = "coordinator/journal/journal_store.cc"
-P = "coordinator/journal/journal_store.cc"
 L = "worker/core/run_lifecycle.cc"
-LS = "worker/core/run_lifecycle.cc"
 M = "worker/core/run_meter.cc"
-C = "worker/core/run_lifecycle.cc"
 K = "worker/shell/spool.cc"
 B = "worker/shell/meter_book.cc"
-O = "worker/shell/spool.cc"
 W = "worker/workspace/changes.cc"
 T = "worker/workspace/protect.cc"
-V = "worker/workspace/changes.cc"
 I = "worker/selftest/isolation_rules.cc"
 N = "worker/selftest/containment.cc"
-Q = "worker/selftest/containment.cc"
 Z = "worker/selftest/isolation_proof.cc"
 R = "worker/selftest/selftest.cc"
 
@@ -29,7 +23,7 @@ MUTANTS = [(room, *rest) for room, rows in {
          "batch.committed(status);", "batch.committed(ok_status());"),
         ("what follows a failure is written", J,
          "const Status status = refused ? Status(*refused) : commit(group);", "const Status status = commit(group);"),
-        ("a commit is no fsync", P, "PRAGMA synchronous = FULL;", "PRAGMA synchronous = NORMAL;"),
+        ("a commit is no fsync", S, "PRAGMA synchronous = FULL;", "PRAGMA synchronous = NORMAL;"),
         ("batches after closing are taken", J, "    if (!stopping_) {\n", "    if (true) {\n"),
         ("a late result decides its run", S,
          "if (changed == 0 || !f.sets_outcome) return changed;", "if (changed == 0) return changed;"),
@@ -59,10 +53,12 @@ MUTANTS = [(room, *rest) for room, rows in {
     "lifecycle": [
         ("another commit is run", L, "if (e.commit != plan_.commit) {", "if (false) {"),
         ("another tree is run", L, "!plan_.tree.empty() && e.tree != plan_.tree", "false"),
-        ("a setup that spoke to the network decides", LS,
+        ("a setup that spoke to the network decides", L,
          "step.network ? CheckOutcome::kError : judge(", "false ? CheckOutcome::kError : judge("),
-        ("a failing setup of the untouched tree is run on", LS, "  if (state.room == Room::kAgent) {\n", "  if (false) {\n"),
-        ("an agent that could not be installed is the host's failure", LS, "  verdict_.fault = Fault::kAgent;\n", ""),
+        ("a failing setup of the untouched tree is run on", L, "  if (state.room == Room::kAgent) {\n", "  if (false) {\n"),
+        ("an agent that could not be installed is the host's failure", L,
+         "  verdict_.fault = Fault::kAgent;\n  verdict_.cause = bounded(cause_of(name, e.exec));\n",
+         "  verdict_.cause = bounded(cause_of(name, e.exec));\n"),
         ("the host's failure is the input's", L,
          "const bool host = e.error.code != Errc::kInvalid;", "const bool host = false;"),
         ("a cancel changes what is decided", L, "  if (finished()) return;  // the outcome", "  // the outcome"),
@@ -92,12 +88,13 @@ MUTANTS = [(room, *rest) for room, rows in {
         ("a patch that fits nowhere may succeed", L, " && verdict_.application.refused.empty();", ";"),
         ("the rung of the fresh workspace is not told", L,
          "  verdict_.application.rung = std::string(worse_rung(verdict_.application.rung, e.rung));\n", ""),
-        ("the codec forgets what was asked in vain", C,
+        ("the codec forgets what was asked in vain", L,
          "in.count(\"evidence\"), in.texts(\"denied\")}", "in.count(\"evidence\"), (in.texts(\"denied\"), std::vector<std::string>())}"),
         ("the meter: a reservation said twice counts twice", M,
          "if (known->second.request == request) return known->second.answer;", ""),
         ("the meter: an agent that is gone may reserve", M,
-         "  if (agent_gone_) return Error{Errc::kInvalid, \"the agent's part of the run is over\"};\n", ""),
+         "  if (agent_gone_) return Error{Errc::kInvalid, \"the agent's part of the run is over\"};\n  PROCTOR_TRY(",
+         "  PROCTOR_TRY("),
         ("the meter: what is held may be spent again", M,
          "return limit_ - held() - spent() - headroom();", "return limit_ - spent() - headroom();"),
         ("the meter: the campaign's cap is above the run's", M,
@@ -117,8 +114,8 @@ MUTANTS = [(room, *rest) for room, rows in {
          "const bool expected = was_folder || in_.strict->paths.covers(path);", "const bool expected = was_folder;"),
         ("what stands for a folder hides what was in it", W,
          "      if (in_.strict != nullptr && low != nullptr) PROCTOR_CHECK_OK(deleted(path, *low));\n", ""),
-        ("byte code has no source", V, "  return !source.empty() && any_glob_covers(globs_, source);", "  return false;"),
-        ("globs of sources do not reach their byte code", V, "  if (!is_cache(inside)) return false;", "  return false;"),
+        ("byte code has no source", W, "  return !source.empty() && any_glob_covers(globs_, source);", "  return false;"),
+        ("globs of sources do not reach their byte code", W, "  if (!is_cache(inside)) return false;", "  return false;"),
         ("acceptance files stay as they were left", T, "      if (bytes == file.bytes) return ok_status();", "      return ok_status();"),
     ],
     "kept": [
@@ -152,20 +149,20 @@ MUTANTS = [(room, *rest) for room, rows in {
         ("book: what may still run is charged until now", B,
          "runs_on ? left.command->limit : time_of(*left.command, now)",
          "(static_cast<void>(runs_on), time_of(*left.command, now))"),
-        ("outbox: a damaged archive is asked for again and again", O, "bytes.error().code == Errc::kCorrupt || ", ""),
-        ("outbox: a disk that never reads is waited for", O, "kUnreadMax <= ++item.unread", "false"),
-        ("outbox: other bytes are sent again for ever", O, "if (kRejectedMax <= ++item.rejected)", "if (false)"),
-        ("outbox: what has not come is taken for other bytes", O, "!item.acknowledged || ", ""),
-        ("outbox: other bytes count over all coordinators", O, "    item.rejected = 0;\n", ""),
-        ("outbox: what is set aside is begun again", O,
+        ("outbox: a damaged archive is asked for again and again", K, "bytes.error().code == Errc::kCorrupt || ", ""),
+        ("outbox: a disk that never reads is waited for", K, "kUnreadMax <= ++item.unread", "false"),
+        ("outbox: other bytes are sent again for ever", K, "if (kRejectedMax <= ++item.rejected)", "if (false)"),
+        ("outbox: what has not come is taken for other bytes", K, "!item.acknowledged || ", ""),
+        ("outbox: other bytes count over all coordinators", K, "    item.rejected = 0;\n", ""),
+        ("outbox: what is set aside is begun again", K,
          "item.state != State::kSent && item.state != State::kDamaged", "item.state != State::kSent"),
-        ("outbox: a read that was overtaken is sent", O, "it->second.turn != turn || ", ""),
-        ("outbox: the result goes before its archive", O,
+        ("outbox: a read that was overtaken is sent", K, "it->second.turn != turn || ", ""),
+        ("outbox: the result goes before its archive", K,
          "    item.state = State::kAwaitingChunkAck;\n", "    send_result(item);\n"),
-        ("outbox: a link that is back sends nothing again", O,
+        ("outbox: a link that is back sends nothing again", K,
          "      restart(item);  // whether that", "      item.moved = {};  // whether that"),
-        ("outbox: all archives travel at once", O, "      if (kWindow <= active) continue;  // results", "      // results"),
-        ("outbox: a resend starts again what moves", O,
+        ("outbox: all archives travel at once", K, "      if (kWindow <= active) continue;  // results", "      // results"),
+        ("outbox: a resend starts again what moves", K,
          "  if (moving && now - item.moved < kStalled) return;\n", "  static_cast<void>(moving && now - item.moved < kStalled);\n"),
     ],
     "selftest": [
@@ -174,7 +171,7 @@ MUTANTS = [(room, *rest) for room, rows in {
         ("what is not seen is proved", Z,
          "return IsolationProof{Verdict::kUnseen, \"its processes are not to be seen from this worker\"};",
          "return IsolationProof{Verdict::kProved, \"\"};"),
-        ("an attack that kills is harmless", Q, "stopped(\"kill-all\"", "c.back().harmless = true, stopped(\"kill-all\""),
+        ("an attack that kills is harmless", N, "stopped(\"kill-all\"", "c.back().harmless = true, stopped(\"kill-all\""),
         ("the host's namespaces are its own", I, "if (there == here) broken", "if (false) broken"),
         ("a namespace that is not seen is its own", I, "if (there.empty()) broken", "if (false) broken"),
         ("no filter is a filter", I,

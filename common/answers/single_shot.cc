@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/answers/json.h"
 #include "common/answers/text.h"
 #include "common/base/files.h"
 #include "common/base/json.h"
-#include "common/base/result.h"
 #include "common/base/text.h"
 
 namespace proctor::answers {

@@ -5,13 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstdlib>
 #include <optional>
 
 #include "common/base/git_program.h"
 #include "common/base/limits.h"
 #include "common/base/parse.h"
-#include "common/base/result.h"
 #include "common/base/text.h"
 
 namespace proctor {

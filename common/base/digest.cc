@@ -3,8 +3,6 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 
-#include "common/base/result.h"
-
 namespace proctor {
 namespace {
 

@@ -1,14 +1,8 @@
 #include "common/base/file_lock.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <algorithm>
-#include <cerrno>
-#include <optional>
 #include <string_view>
-#include <utility>
 
 namespace proctor {
 namespace {

@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 #include <algorithm>
@@ -11,8 +10,6 @@
 #include <memory>
 #include <string>
 #include <vector>
-
-#include "common/base/owned.h"
 
 namespace proctor {
 namespace {

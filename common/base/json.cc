@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <ostream>
-#include <utility>
 
 namespace proctor {
 

@@ -22,9 +22,6 @@
 #include <thread>
 #include <vector>
 
-#include "common/base/files.h"
-#include "common/base/owned.h"
-
 namespace proctor {
 
 NamespaceMaker::~NamespaceMaker() {

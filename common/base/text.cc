@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 #include <cstring>
-#include <vector>
 
 #include "common/base/parse.h"
 

@@ -6,7 +6,6 @@
 
 #include "common/base/limits.h"
 #include "common/base/parse.h"
-#include "common/contract/campaign.h"
 #include "common/contract/contract_digest.h"
 #include "common/contract/contract_sections.h"
 #include "common/contract/fields.h"

@@ -1,7 +1,5 @@
 #include "common/contract/caps.h"
 
-#include <algorithm>
-
 #include "common/contract/fields.h"
 
 namespace proctor {

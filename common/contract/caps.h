@@ -12,7 +12,6 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "common/contract/contract.h"
 

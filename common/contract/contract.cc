@@ -4,7 +4,6 @@
 #include <functional>
 
 #include "common/base/json.h"
-#include "common/base/result.h"
 #include "common/contract/contract_digest.h"
 
 namespace proctor {

@@ -2,9 +2,7 @@
 
 #include <cmath>
 
-#include "common/base/json.h"
 #include "common/contract/contract_sections.h"
-#include "common/contract/fields.h"
 #include "common/contract/method_parser.h"
 
 namespace proctor {

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "common/base/files.h"
-#include "common/contract/contract.h"
 #include "common/contract/contract_digest.h"
 #include "common/contract/contract_sections.h"
 #include "common/contract/dockerfile.h"

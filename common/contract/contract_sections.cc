@@ -7,8 +7,6 @@
 #include "common/base/git_program.h"
 #include "common/base/text.h"
 #include "common/contract/dockerfile.h"
-#include "common/contract/fields.h"
-#include "common/contract/rules.h"
 
 namespace proctor {
 namespace {

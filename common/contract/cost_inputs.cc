@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "common/base/text.h"
-#include "common/contract/cost_model.h"
 #include "common/contract/fields.h"
 #include "common/contract/rules.h"
 

@@ -1,10 +1,8 @@
 #include "common/contract/cost_model.h"
 
 #include <algorithm>
-#include <optional>
 #include <set>
 #include <string_view>
-#include <utility>
 
 #include "common/base/text.h"
 #include "common/contract/fields.h"

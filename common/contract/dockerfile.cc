@@ -1,12 +1,10 @@
 #include "common/contract/dockerfile.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "common/base/parse.h"
 #include "common/base/result.h"
 #include "common/base/text.h"
-#include "common/contract/rules.h"
 
 namespace proctor {
 namespace {

@@ -6,15 +6,10 @@
 #include <yaml-cpp/mark.h>
 #include <yaml-cpp/parser.h>
 #include <algorithm>
-#include <cstdint>
-#include <optional>
 #include <set>
 #include <sstream>
-#include <string>
-#include <vector>
 
 #include "common/base/git_program.h"
-#include "common/base/limits.h"
 #include "common/base/parse.h"
 #include "common/base/text.h"
 

@@ -1,9 +1,7 @@
 #include "common/contract/fields.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
-#include <utility>
 
 #include "common/base/parse.h"
 #include "common/base/text.h"

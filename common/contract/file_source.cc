@@ -6,7 +6,6 @@
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
-#include <map>
 #include <set>
 
 #include "common/base/files.h"

@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 #include <array>
 #include <cstdlib>
-#include <string>
 
 #include "common/base/git_program.h"
 #include "common/base/json.h"

@@ -1,7 +1,6 @@
 #include "common/contract/rules.h"
 
 #include <algorithm>
-#include <array>
 
 #include "common/base/files.h"
 #include "common/base/parse.h"

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <algorithm>
 #include <cerrno>
-#include <vector>
 
 #include "common/base/owned.h"
 #include "common/base/text.h"

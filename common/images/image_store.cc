@@ -8,12 +8,10 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "common/base/digest.h"
 #include "common/base/file_lock.h"
 #include "common/base/json.h"
 #include "common/base/owned.h"
 #include "common/base/text.h"
-#include "common/images/image_archive.h"
 
 namespace proctor {
 namespace {

@@ -1,9 +1,6 @@
 #include "common/ledger/ledger.h"
 
-#include <algorithm>
 #include <utility>
-
-#include "common/base/result.h"
 
 namespace proctor {
 namespace {

@@ -7,7 +7,6 @@
 
 #include <array>
 #include <ctime>
-#include <optional>
 #include <vector>
 
 #include "common/base/git_program.h"

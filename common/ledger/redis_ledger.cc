@@ -6,12 +6,10 @@
 #include <bit>
 #include <map>
 #include <random>
-#include <set>
 #include <type_traits>
 
 #include "common/base/limits.h"
 #include "common/base/parse.h"
-#include "common/base/result.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 

@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <set>
 
-#include "common/base/result.h"
 #include "common/base/text.h"
 #include "common/contract/contract.h"
 #include "common/stats/interval.h"

@@ -6,7 +6,6 @@
 #include <charconv>
 #include <map>
 #include <numeric>
-#include <optional>
 
 #include "common/base/csv.h"
 #include "common/base/limits.h"

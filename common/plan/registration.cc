@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 
 #include "common/base/json.h"
 #include "common/base/limits.h"

@@ -4,7 +4,6 @@
 #include <optional>
 #include <pugixml.hpp>
 #include <set>
-#include <string>
 #include <utility>
 
 #include "common/base/parse.h"

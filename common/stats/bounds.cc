@@ -6,7 +6,6 @@
 
 #include "common/base/result.h"
 #include "common/stats/distributions.h"
-#include "common/stats/interval.h"
 #include "common/stats/paired.h"
 
 namespace proctor {

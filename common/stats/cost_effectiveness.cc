@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "common/base/result.h"
 #include "common/stats/distributions.h"
-#include "common/stats/interval.h"
 
 namespace proctor {
 

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <numeric>
 
 #include "common/base/result.h"
 #include "common/stats/distributions.h"
-#include "common/stats/interval.h"
 
 namespace proctor {
 namespace {

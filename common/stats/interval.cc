@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "common/base/result.h"
-#include "common/stats/distributions.h"
 
 namespace proctor {
 

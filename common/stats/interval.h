@@ -1,7 +1,6 @@
 #pragma once
 // What an estimator returns: a number with what is known about it, or the reason why there is none.
 // Pure; thread-safe.  No function of this room returns NaN or infinity.
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>

@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <vector>
 
 #include "common/base/result.h"
-#include "common/stats/clustered.h"
 #include "common/stats/distributions.h"
-#include "common/stats/interval.h"
 
 namespace proctor {
 namespace {

@@ -1,11 +1,9 @@
 #include "common/stats/power.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <utility>
-#include <vector>
 
 #include "common/base/result.h"
 #include "common/stats/distributions.h"

@@ -1,7 +1,6 @@
 #include "common/stats/resample.h"
 
 #include <algorithm>
-#include <array>
 
 #include "common/base/result.h"
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <boost/math/quadrature/gauss.hpp>
 #include <cmath>
-#include <vector>
 
 #include "common/base/result.h"
 #include "common/stats/distributions.h"

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstddef>
 #include <numeric>
 
 #include "common/base/result.h"
 #include "common/stats/amounts.h"
-#include "common/stats/resample.h"
 
 namespace proctor {
 namespace {

@@ -5,13 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <functional>
-#include <optional>
 #include <set>
 #include <system_error>
 #include <vector>
 
-#include "common/base/limits.h"
 #include "common/base/owned.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"

@@ -4,7 +4,6 @@
 // For the files of a run directory; not thread-safe, lives on one stack.
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>

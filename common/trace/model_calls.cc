@@ -5,10 +5,8 @@
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
-#include <map>
 #include <utility>
 
-#include "common/base/json.h"
 #include "common/base/parse.h"
 #include "common/base/text.h"
 #include "common/trace/event.h"

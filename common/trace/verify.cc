@@ -2,15 +2,11 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "common/base/limits.h"
 #include "common/base/text.h"
-#include "common/trace/event.h"
 #include "common/trace/evidence.h"
 #include "common/trace/manifest.h"
-#include "common/trace/model_calls.h"
-#include "common/trace/run_report.h"
 
 namespace proctor {
 

@@ -13,8 +13,6 @@
 #include <vector>
 #include <zmq.hpp>
 
-#include "common/base/files.h"
-#include "common/base/ids.h"
 #include "common/base/owned.h"
 #include "common/base/parse.h"
 #include "common/base/text.h"

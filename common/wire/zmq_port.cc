@@ -4,7 +4,6 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstring>
@@ -13,7 +12,6 @@
 
 #include "common/base/text.h"
 #include "common/wire/asio.h"
-#include "common/wire/curve.h"
 #include "common/wire/edge_socket.h"
 
 namespace proctor::wire {

@@ -10,8 +10,6 @@
 
 #include "common/base/result.h"
 #include "common/base/text.h"
-#include "common/stats/clustered.h"
-#include "common/stats/paired.h"
 #include "common/stats/power.h"
 #include "coordinator/aggregate/family.h"
 #include "coordinator/aggregate/format.h"

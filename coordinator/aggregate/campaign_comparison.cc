@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <map>
 #include <set>
 
 #include "common/base/money.h"

@@ -9,14 +9,12 @@
 
 #include "common/base/result.h"
 #include "common/base/text.h"
-#include "common/stats/cost_effectiveness.h"
 #include "common/stats/paired.h"
 #include "common/stats/resample.h"
 #include "coordinator/aggregate/analysis.h"
 #include "coordinator/aggregate/family.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/ordered_json.h"
-#include "coordinator/aggregate/report.h"
 
 namespace proctor {
 namespace {

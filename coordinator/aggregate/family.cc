@@ -2,16 +2,13 @@
 #include "coordinator/aggregate/family.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
-#include <numeric>
 #include <queue>
 #include <tuple>
 
 #include "common/base/result.h"
 #include "common/stats/paired.h"
 #include "common/stats/resample.h"
-#include "common/stats/simultaneous.h"
 
 namespace proctor::aggregate {
 namespace {

@@ -1,7 +1,6 @@
 #include "coordinator/aggregate/format.h"
 
 #include <fmt/format.h>
-#include <algorithm>
 #include <cmath>
 #include <limits>
 

@@ -11,7 +11,6 @@
 #include "common/base/text.h"
 #include "common/stats/power.h"
 #include "common/stats/resample.h"
-#include "common/stats/simultaneous.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/ordered_json.h"
 

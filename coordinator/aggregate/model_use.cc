@@ -1,7 +1,5 @@
 #include "coordinator/aggregate/model_use.h"
 
-#include <array>
-
 #include "common/base/text.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/ordered_json.h"

@@ -1,12 +1,9 @@
 #include "coordinator/aggregate/power_study.h"
 
 #include <fmt/format.h>
-#include <algorithm>
 #include <cmath>
 #include <functional>
 
-#include "common/base/result.h"
-#include "common/stats/power.h"
 #include "coordinator/aggregate/ordered_json.h"
 
 namespace proctor {

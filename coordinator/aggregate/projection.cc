@@ -1,11 +1,9 @@
 #include "coordinator/aggregate/projection.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <map>
 #include <string_view>
-#include <vector>
 
 #include "common/base/csv.h"
 #include "common/base/text.h"

@@ -7,7 +7,6 @@
 
 #include "common/base/result.h"
 #include "common/base/text.h"
-#include "common/score/outcome.h"
 #include "common/stats/amounts.h"
 #include "common/stats/bounds.h"
 #include "coordinator/aggregate/analysis.h"

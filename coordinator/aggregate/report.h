@@ -3,7 +3,6 @@
 // R157, R191, R192, R199, R200).  build_report() counts; the renderers only show.
 // Owns copies of everything it was given, so a report outlives the journal it came from.
 // Pure: no I/O, no clock; the same runs give the same bytes.  Rates are doubles, money never is.
-#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>

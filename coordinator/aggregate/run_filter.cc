@@ -8,15 +8,9 @@
 #include <cstdlib>
 #include <optional>
 #include <set>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "common/base/result.h"
 #include "common/base/text.h"
 #include "coordinator/aggregate/format.h"
-#include "coordinator/aggregate/report.h"
 
 namespace proctor::aggregate {
 

@@ -13,9 +13,7 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include "common/base/apply.h"
 #include "common/base/digest.h"

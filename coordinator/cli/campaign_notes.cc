@@ -5,7 +5,6 @@
 #include <array>
 #include <set>
 #include <string_view>
-#include <utility>
 
 #include "common/base/files.h"
 #include "common/base/limits.h"

@@ -14,7 +14,6 @@
 #include <map>
 #include <memory>
 #include <set>
-#include <string>
 #include <utility>
 
 #include "common/base/limits.h"
@@ -32,7 +31,6 @@
 #include "common/wire/curve.h"
 #include "coordinator/aggregate/report.h"
 #include "coordinator/aggregate/warnings.h"
-#include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/campaign_notes.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/evidence_text.h"

@@ -9,13 +9,9 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <system_error>
 #include <vector>
 
-#include "common/base/files.h"
 #include "common/base/last_words.h"
 #include "common/base/log.h"
 #include "common/base/owned.h"

@@ -7,7 +7,6 @@
 #include <memory>
 #include <set>
 
-#include "common/base/limits.h"
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/shell/status.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <vector>
 
 #include "common/base/limits.h"
 #include "common/base/text.h"

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cstdio>
-#include <optional>
 #include <string>
 
 #include "common/base/json.h"

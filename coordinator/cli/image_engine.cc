@@ -16,7 +16,6 @@
 
 #include "common/base/digest.h"
 #include "common/base/file_lock.h"
-#include "common/base/files.h"
 #include "common/base/json.h"
 #include "common/base/owned.h"
 #include "common/base/subprocess.h"

@@ -13,7 +13,6 @@
 #include "coordinator/core/budget_watch.h"
 #include "coordinator/core/notes.h"
 #include "coordinator/journal/journal.h"
-#include "coordinator/journal/journal_reader.h"
 
 namespace proctor::cli {
 namespace {

@@ -11,7 +11,6 @@
 #include "common/ledger/private_redis.h"
 #include "common/ledger/redis_ledger.h"
 #include "coordinator/journal/journal.h"
-#include "coordinator/journal/journal_reader.h"
 #include "coordinator/journal/sqlite.h"
 #include "coordinator/shell/behind.h"
 

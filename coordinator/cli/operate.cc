@@ -13,7 +13,6 @@
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "coordinator/aggregate/run_filter.h"
-#include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/money_files.h"
 #include "coordinator/cli/open_journal.h"

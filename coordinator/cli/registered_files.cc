@@ -1,7 +1,6 @@
 #include "coordinator/cli/registered_files.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include "common/base/limits.h"
 #include "common/contract/campaign_parser.h"

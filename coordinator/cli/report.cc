@@ -5,9 +5,7 @@
 #include <array>
 #include <cstdio>
 #include <set>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "common/base/file_lock.h"
 #include "common/base/json.h"
@@ -21,7 +19,6 @@
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/open_journal.h"
-#include "coordinator/cli/report_files.h"
 #include "coordinator/forms/eval_logs.h"
 #include "coordinator/forms/forms.h"
 #include "coordinator/journal/host_key.h"

@@ -1,7 +1,6 @@
 #include "coordinator/cli/report_files.h"
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <tuple>
 
@@ -14,7 +13,6 @@
 #include "coordinator/aggregate/analysis.h"
 #include "coordinator/aggregate/details.h"
 #include "coordinator/aggregate/warnings.h"
-#include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/evidence_text.h"
 #include "coordinator/cli/model_check.h"
 #include "coordinator/cli/money_files.h"
@@ -23,7 +21,6 @@
 #include "coordinator/core/notes.h"
 #include "coordinator/forms/forms.h"
 #include "coordinator/journal/host_key.h"
-#include "coordinator/journal/journal_reader.h"
 #include "coordinator/page/page.h"
 #include "coordinator/shell/plan_view.h"
 

@@ -14,12 +14,9 @@
 #include "common/base/file_lock.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
-#include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/open_journal.h"
 #include "coordinator/journal/journal.h"
-#include "coordinator/shell/campaign_view.h"
 #include "coordinator/shell/control_server.h"
-#include "coordinator/shell/state_folder.h"
 
 namespace proctor::cli {
 namespace {

@@ -1,7 +1,6 @@
 #pragma once
 // The envelope that a campaign shares with others, as its commands see it: who holds what of it,
 // and a person's word that it is new.
-#include <optional>
 #include <string>
 #include <vector>
 

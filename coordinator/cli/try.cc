@@ -8,7 +8,6 @@
 #include "common/contract/cost_model.h"
 #include "common/trace/evidence.h"
 #include "coordinator/aggregate/warnings.h"
-#include "coordinator/cli/campaign_run.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/evidence_text.h"
 #include "coordinator/cli/model_check.h"

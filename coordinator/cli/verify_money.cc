@@ -4,16 +4,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <functional>
-#include <map>
-#include <set>
 #include <thread>
-#include <vector>
 
 #include "common/base/parse.h"
 #include "common/base/text.h"
 #include "common/contract/cost_model.h"
-#include "common/ledger/redis_ledger.h"
 #include "coordinator/cli/open_journal.h"
 #include "coordinator/cli/shared_envelope.h"
 #include "coordinator/core/budget_watch.h"

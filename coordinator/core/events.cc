@@ -1,8 +1,6 @@
 #include "coordinator/core/events.h"
 
 #include <array>
-#include <string_view>
-#include <utility>
 
 #include "common/base/json.h"
 

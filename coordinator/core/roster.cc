@@ -1,6 +1,5 @@
 #include "coordinator/core/roster.h"
 
-#include <algorithm>
 #include <tuple>
 
 #include "common/base/result.h"

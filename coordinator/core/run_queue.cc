@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "common/base/result.h"
-
 namespace proctor {
 
 RunQueue::RunQueue(const PlanView& plan)

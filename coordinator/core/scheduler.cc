@@ -1,11 +1,8 @@
 #include "coordinator/core/scheduler.h"
 
 #include <algorithm>
-#include <utility>
 
-#include "common/base/result.h"
 #include "common/wire/messages.h"
-#include "coordinator/core/roster.h"
 
 namespace proctor {
 

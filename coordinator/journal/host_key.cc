@@ -8,10 +8,8 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
-#include <string>
 
 #include "common/base/file_lock.h"
-#include "common/base/files.h"
 #include "common/base/owned.h"
 
 namespace proctor {

@@ -3,9 +3,6 @@
 // $XDG_STATE_HOME/proctor/seal.key (without the variable ~/.local/state/proctor/seal.key) and
 // `sealed.campaigns` beside it.  Both lie outside every campaign: who may write there and not here
 // cannot rewrite a journal unseen.  Adapter (file system); any thread.
-#include <memory>
-#include <optional>
-#include <string>
 #include <string_view>
 
 #include "common/base/digest.h"

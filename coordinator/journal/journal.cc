@@ -1,6 +1,5 @@
 #include "coordinator/journal/journal.h"
 
-#include <algorithm>
 #include <future>
 #include <utility>
 

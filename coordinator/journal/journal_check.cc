@@ -1,7 +1,6 @@
 #include "coordinator/journal/journal_check.h"
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
 #include <utility>
 
@@ -11,7 +10,6 @@
 #include "coordinator/journal/journal_rows.h"
 #include "coordinator/journal/journal_store.h"
 #include "coordinator/journal/seals.h"
-#include "coordinator/journal/sqlite.h"
 
 namespace proctor {
 namespace {

@@ -4,16 +4,12 @@
 #include <array>
 #include <limits>
 #include <utility>
-#include <vector>
 
 #include "common/base/parse.h"
 #include "common/base/text.h"
-#include "coordinator/core/records.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/journal/journal_rows.h"
 #include "coordinator/journal/journal_store.h"
-#include "coordinator/journal/seals.h"
-#include "coordinator/journal/sqlite.h"
 
 namespace proctor {
 namespace {

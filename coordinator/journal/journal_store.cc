@@ -5,17 +5,12 @@
 #include <array>
 #include <cctype>
 #include <limits>
-#include <string>
-#include <tuple>
 
-#include "common/base/result.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/journal/journal_rows.h"
 #include "coordinator/journal/owner_lock.h"
-#include "coordinator/journal/seals.h"
-#include "coordinator/journal/sqlite.h"
 
 namespace proctor::journal {
 namespace {

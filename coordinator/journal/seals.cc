@@ -9,7 +9,6 @@
 #include "common/base/log.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
-#include "coordinator/core/records.h"
 
 // The library has it where it is packaged with sessions, as Debian does; the header asks.
 #define SQLITE_ENABLE_PREUPDATE_HOOK 1

@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
-#include <utility>
 #include <vector>
 
 #include "common/base/file_lock.h"

@@ -3,8 +3,6 @@
 // printed one restyle every figure; what a colour says is also said by a letter, a shape or a word.
 // Pure.
 #include <cstdint>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "coordinator/page/markup.h"

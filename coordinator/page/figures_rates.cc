@@ -1,6 +1,5 @@
 // Rates and their differences: forest, contrasts, differences task by task, several tries.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 

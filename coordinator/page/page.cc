@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <string>
 #include <string_view>
 
 #include "common/base/digest.h"

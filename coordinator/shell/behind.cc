@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <algorithm>
 #include <map>
-#include <optional>
 
 #include "common/base/limits.h"
 #include "common/base/parse.h"

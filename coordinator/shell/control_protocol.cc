@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 #include <utility>
 
-#include "common/base/limits.h"
 #include "common/base/text.h"
 
 namespace proctor {

@@ -11,13 +11,11 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
-#include <string>
 #include <utility>
 
 #include "common/base/log.h"
 #include "common/base/owned.h"
 #include "common/wire/asio.h"
-#include "coordinator/shell/control_protocol.h"
 
 namespace proctor {
 

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <future>
 #include <iterator>
-#include <utility>
 
 #include "common/base/log.h"
 #include "common/base/result.h"
@@ -22,11 +21,9 @@
 #include "coordinator/core/roster.h"
 #include "coordinator/journal/host_key.h"
 #include "coordinator/journal/journal_reader.h"
-#include "coordinator/journal/owner_lock.h"
 #include "coordinator/shell/behind.h"
 #include "coordinator/shell/campaign_view.h"
 #include "coordinator/shell/coordinator_loop.h"
-#include "coordinator/shell/loop_guards.h"
 
 namespace proctor {
 namespace {

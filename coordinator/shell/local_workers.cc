@@ -6,8 +6,6 @@
 #include <sys/stat.h>
 #include <algorithm>
 #include <cerrno>
-#include <optional>
-#include <string>
 #include <thread>
 
 #include "common/base/file_lock.h"

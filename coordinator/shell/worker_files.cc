@@ -9,7 +9,6 @@
 #include <cstdio>
 
 #include "common/base/file_lock.h"
-#include "common/base/owned.h"
 #include "common/base/system_clock.h"
 #include "common/trace/archive.h"
 #include "common/trace/run_report.h"

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/base/result.h"
-
 namespace proctor {
 namespace {
 

@@ -2,17 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
-#include <string>
 #include <utility>
 
 #include "common/base/digest.h"
 #include "common/base/limits.h"
 #include "common/base/parse.h"
-#include "common/base/result.h"
 #include "common/base/text.h"
 #include "common/score/gates.h"
-#include "common/score/outcome.h"
 #include "common/trace/json_fields.h"
 #include "worker/core/run_meter.h"
 

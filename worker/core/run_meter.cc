@@ -4,9 +4,7 @@
 #include <utility>
 
 #include "common/base/limits.h"
-#include "common/base/result.h"
 #include "common/base/text.h"
-#include "common/contract/cost_model.h"
 
 namespace proctor {
 namespace {

@@ -1,13 +1,8 @@
 #include "worker/gateway/body_peek.h"
 
 #include <algorithm>
-#include <array>
-#include <optional>
 #include <span>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 namespace proctor {
 namespace {

@@ -1,7 +1,6 @@
 #include "worker/gateway/ceiling.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 namespace proctor {

@@ -17,7 +17,6 @@
 #include "worker/gateway/cassette.h"
 #include "worker/gateway/gateway_call.h"
 #include "worker/gateway/http_gate.h"
-#include "worker/gateway/provider_connection.h"
 #include "worker/gateway/session_shared.h"
 
 namespace proctor {

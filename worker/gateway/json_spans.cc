@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "common/base/json.h"
-#include "common/base/result.h"
 #include "common/base/text.h"
 
 namespace proctor {

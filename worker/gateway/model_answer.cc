@@ -1,7 +1,6 @@
 #include "worker/gateway/model_answer.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "common/base/json.h"

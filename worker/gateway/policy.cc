@@ -1,9 +1,6 @@
 #include "worker/gateway/policy.h"
 
-#include <algorithm>
-
 #include "common/base/text.h"
-#include "worker/gateway/body_peek.h"
 
 namespace proctor {
 namespace {

@@ -15,7 +15,6 @@
 
 #include "common/base/digest.h"
 #include "common/base/files.h"
-#include "common/base/owned.h"
 #include "common/base/text.h"
 #include "worker/network/resolver.h"
 

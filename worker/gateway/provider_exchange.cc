@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,8 +12,6 @@
 #include "common/base/version.h"
 #include "common/contract/models_file.h"
 #include "common/trace/model_calls.h"
-#include "worker/gateway/body_peek.h"
-#include "worker/gateway/call_record.h"
 #include "worker/gateway/cassette.h"
 #include "worker/gateway/http_gate.h"
 #include "worker/gateway/model_answer.h"

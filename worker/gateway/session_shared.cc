@@ -1,7 +1,6 @@
 #include "worker/gateway/session_shared.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "common/base/text.h"
 

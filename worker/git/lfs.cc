@@ -6,7 +6,6 @@
 #include "common/base/digest.h"
 #include "common/base/parse.h"
 #include "common/base/text.h"
-#include "worker/git/object_db.h"
 
 namespace proctor {
 namespace {

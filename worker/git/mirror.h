@@ -5,7 +5,6 @@
 // line per fetch, for people).  Blocking.  Thread-safe.
 // Fails with kNotFound (no such path, unknown commit), kInvalid (not a repository, empty, wrong
 // kind of object, access denied), kCorrupt (a local repository git cannot read), kUnavailable.
-#include <string>
 
 #include "common/base/files.h"
 #include "common/base/git_program.h"

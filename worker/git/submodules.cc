@@ -1,7 +1,6 @@
 #include "worker/git/submodules.h"
 
 #include <algorithm>
-#include <map>
 
 #include "common/base/parse.h"
 #include "common/base/text.h"

@@ -1,10 +1,8 @@
 #include "worker/meter/meter_protocol.h"
 
 #include <algorithm>
-#include <initializer_list>
 
 #include "common/base/json.h"
-#include "common/base/result.h"
 #include "common/base/text.h"
 
 namespace proctor {

@@ -8,7 +8,6 @@
 // breaks the framing is told why and cut off.  Nothing a client does ends the server or the run.
 // One thread of its own, from start() to the destructor; the Meter's functions are called there.
 // Errors: kUnavailable, the socket cannot be had.
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>

@@ -13,8 +13,6 @@
 #include <list>
 #include <mutex>
 #include <optional>
-#include <string>
-#include <string_view>
 #include <system_error>
 #include <thread>
 

@@ -16,12 +16,9 @@
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <random>
 #include <sstream>
-#include <string>
-#include <string_view>
 #include <utility>
 
 #include "common/base/files.h"

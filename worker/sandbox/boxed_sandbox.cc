@@ -20,10 +20,8 @@
 #include "common/base/parse.h"
 #include "common/base/text.h"
 #include "worker/sandbox/kernel_files.h"
-#include "worker/sandbox/limit_watch.h"
 #include "worker/sandbox/process_tree.h"
 #include "worker/sandbox/raw_calls.h"
-#include "worker/sandbox/sandbox.h"
 #include "worker/sandbox/spec_rules.h"
 
 #if defined(__SANITIZE_THREAD__)

@@ -2,7 +2,6 @@
 
 #include <sys/stat.h>
 #include <unistd.h>
-#include <algorithm>
 #include <array>
 #include <atomic>
 

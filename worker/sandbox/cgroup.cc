@@ -10,7 +10,6 @@
 #include <set>
 #include <utility>
 
-#include "worker/sandbox/cgroup_files.h"
 #include "worker/sandbox/limit_watch.h"
 
 namespace proctor {

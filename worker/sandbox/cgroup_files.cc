@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <chrono>
 #include <thread>
-#include <vector>
 
 #include "common/base/owned.h"
 #include "common/base/parse.h"

@@ -12,9 +12,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
-#include <memory>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -34,7 +32,6 @@
 #include "worker/sandbox/limit_watch.h"
 #include "worker/sandbox/process_tree.h"
 #include "worker/sandbox/runtime_files.h"
-#include "worker/sandbox/sandbox.h"
 #include "worker/sandbox/spec_rules.h"
 
 namespace proctor {

@@ -13,7 +13,6 @@
 // volume or mount here), kInvalid (the spec).
 // Source: Docker Engine API v1.41.
 #include <memory>
-#include <string>
 
 #include "worker/sandbox/sandbox.h"
 

@@ -6,7 +6,6 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <cerrno>
-#include <string>
 
 #include "common/base/files.h"
 #include "worker/sandbox/raw_calls.h"

@@ -7,7 +7,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <optional>
 #include <thread>

@@ -9,14 +9,11 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <memory>
-#include <string>
 
-#include "common/base/files.h"
 #include "common/base/folder_tree.h"
 #include "common/base/parse.h"
 #include "common/base/system_clock.h"

@@ -6,13 +6,11 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <iterator>
 #include <set>
-#include <string>
 #include <vector>
 
 #include "common/base/files.h"
@@ -27,7 +25,6 @@
 #include "worker/sandbox/oci_config.h"
 #include "worker/sandbox/raw_calls.h"
 #include "worker/sandbox/runtime_files.h"
-#include "worker/sandbox/sandbox.h"
 #include "worker/sandbox/seccomp_filter.h"
 #include "worker/sandbox/spec_rules.h"
 

@@ -7,11 +7,9 @@
 #include <unistd.h>
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <map>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "common/base/files.h"
 #include "common/base/log.h"

@@ -14,7 +14,6 @@
 #include <iterator>
 #include <limits>
 #include <map>
-#include <vector>
 
 #include "common/base/parse.h"
 

@@ -5,10 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cctype>
 #include <cstdio>
 #include <cstring>
-#include <memory>
 #include <optional>
 #include <sstream>
 #include <string_view>

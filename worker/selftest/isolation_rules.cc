@@ -5,7 +5,6 @@
 #include <fstream>
 #include <iterator>
 #include <sstream>
-#include <string_view>
 #include <system_error>
 
 #include "common/base/parse.h"

@@ -12,11 +12,9 @@
 #include "common/score/gates.h"
 #include "common/score/result_reader.h"
 #include "common/trace/evidence.h"
-#include "worker/agent/agent.h"
 #include "worker/model/model.h"
 #include "worker/sandbox/spec_rules.h"
 #include "worker/shell/coordinators.h"
-#include "worker/shell/run_events.h"
 #include "worker/shell/sandbox_dress.h"
 
 namespace proctor {

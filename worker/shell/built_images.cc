@@ -7,7 +7,6 @@
 
 #include "common/base/digest.h"
 #include "common/base/log.h"
-#include "common/base/result.h"
 #include "common/base/system_clock.h"
 #include "common/contract/dockerfile.h"
 #include "common/images/image_archive.h"

@@ -12,7 +12,6 @@
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <string_view>
 
 #include "common/base/file_lock.h"
 #include "common/base/files.h"

@@ -6,7 +6,6 @@
 #include "common/base/digest.h"
 #include "common/trace/json_fields.h"
 #include "common/trace/run_report.h"
-#include "worker/core/run_lifecycle.h"
 #include "worker/shell/host_facts.h"
 
 namespace proctor {

@@ -12,7 +12,6 @@
 #include "common/contract/host_things.h"
 #include "common/wire/asio.h"
 #include "common/wire/codec.h"
-#include "common/wire/messages.h"
 #include "worker/shell/coordinators.h"
 
 namespace proctor {

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "common/base/log.h"
-#include "common/base/result.h"
 #include "common/base/system_clock.h"
 #include "common/contract/host_things.h"
 #include "worker/sandbox/bubblewrap.h"

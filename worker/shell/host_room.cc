@@ -5,7 +5,6 @@
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <limits>
-#include <thread>
 #include <utility>
 
 #include "common/base/folder_tree.h"

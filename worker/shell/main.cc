@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <exception>
 #include <future>
-#include <map>
 #include <set>
 
 #include "common/base/command_line.h"

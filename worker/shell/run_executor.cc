@@ -9,7 +9,6 @@
 #include "common/base/subprocess.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
-#include "common/contract/host_things.h"
 #include "common/contract/models_file.h"
 #include "common/trace/archive.h"
 #include "common/wire/messages.h"

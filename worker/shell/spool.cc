@@ -14,7 +14,6 @@
 #include "common/base/text.h"
 #include "common/trace/evidence.h"
 #include "common/wire/codec.h"
-#include "common/wire/messages.h"
 
 namespace proctor {
 namespace {

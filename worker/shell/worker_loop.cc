@@ -12,7 +12,6 @@
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "common/wire/asio.h"
-#include "worker/shell/coordinators.h"
 #include "worker/shell/meter_book.h"
 
 namespace proctor {

@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "common/base/text.h"
-#include "worker/tools/tool_list.h"
 
 namespace proctor {
 namespace {

@@ -5,17 +5,10 @@
 #include <sys/stat.h>
 #include <algorithm>
 #include <cerrno>
-#include <cstdint>
 #include <functional>
-#include <memory>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
-#include "common/base/files.h"
-#include "common/base/owned.h"
-#include "common/base/result.h"
 #include "common/base/text.h"
 #include "worker/tools/line_pattern.h"
 #include "worker/tools/text_lines.h"

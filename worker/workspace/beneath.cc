@@ -1,19 +1,15 @@
 #include "worker/workspace/beneath.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdint>
 #include <ctime>
 #include <memory>
-#include <string_view>
 #include <utility>
 
 #include "common/base/files.h"
-#include "common/base/owned.h"
 #include "common/base/text.h"
 
 namespace proctor::beneath {

@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <tuple>
 #include <utility>
 

@@ -9,9 +9,7 @@
 #include <span>
 
 #include "common/base/text.h"
-#include "worker/git/object_db.h"
 #include "worker/workspace/beneath.h"
-#include "worker/workspace/overlay.h"
 
 namespace proctor {
 namespace {

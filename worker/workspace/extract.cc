@@ -19,10 +19,8 @@
 #include "common/base/subprocess.h"
 #include "common/base/text.h"
 #include "worker/git/object_db.h"
-#include "worker/workspace/changes.h"
 #include "worker/workspace/removal.h"
 #include "worker/workspace/snapshot.h"
-#include "worker/workspace/workspace.h"
 
 namespace proctor {
 

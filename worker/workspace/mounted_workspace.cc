@@ -16,16 +16,13 @@
 #include "common/base/json.h"
 #include "common/base/log.h"
 #include "common/base/namespaces.h"
-#include "common/base/owned.h"
 #include "common/base/text.h"
 #include "worker/workspace/beneath.h"
 #include "worker/workspace/cache.h"
-#include "worker/workspace/changes.h"
 #include "worker/workspace/extract.h"
 #include "worker/workspace/overlay.h"
 #include "worker/workspace/protect.h"
 #include "worker/workspace/snapshot.h"
-#include "worker/workspace/trusted_part.h"
 
 namespace proctor {
 namespace {

@@ -4,20 +4,12 @@
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
-#include <array>
 #include <cerrno>
-#include <optional>
 #include <string>
 #include <thread>
-#include <vector>
-
-#include "common/base/namespaces.h"
-#include "common/base/owned.h"
-#include "common/base/result.h"
 
 namespace proctor {
 

@@ -6,13 +6,11 @@
 
 #include <array>
 #include <cerrno>
-#include <optional>
 #include <utility>
 
 #include "common/base/log.h"
 #include "common/base/namespaces.h"
 #include "worker/workspace/cache.h"
-#include "worker/workspace/overlay.h"
 
 namespace proctor {
 namespace {

@@ -5,12 +5,10 @@
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
-#include <optional>
 
 #include "common/base/text.h"
 #include "worker/git/object_db.h"
 #include "worker/workspace/beneath.h"
-#include "worker/workspace/changes.h"
 #include "worker/workspace/copy_tree.h"
 #include "worker/workspace/snapshot.h"
 

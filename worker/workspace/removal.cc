@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <new>
 
-#include "common/base/files.h"
 #include "common/base/folder_tree.h"
 #include "common/base/json.h"
 #include "common/base/subprocess.h"

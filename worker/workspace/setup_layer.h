@@ -9,8 +9,6 @@
 //   work: the upper layer of an overlay, or the whole copy; home: what setup left in its home
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <string>
 
 #include "common/base/digest.h"
 #include "common/base/file_lock.h"

@@ -7,18 +7,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <map>
 #include <optional>
-#include <vector>
 
 #include "common/base/file_lock.h"
-#include "common/base/files.h"
 #include "common/base/git_program.h"
 #include "common/base/owned.h"
-#include "common/base/result.h"
 #include "common/base/text.h"
 #include "worker/git/lfs.h"
-#include "worker/git/object_db.h"
 #include "worker/git/submodules.h"
 #include "worker/workspace/beneath.h"
 #include "worker/workspace/cache.h"

@@ -11,7 +11,6 @@
 #include <system_error>
 #include <utility>
 
-#include "common/base/limits.h"
 #include "common/base/parse.h"
 #include "common/base/text.h"
 #include "worker/git/object_db.h"

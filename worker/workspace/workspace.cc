@@ -4,27 +4,18 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
-#include <map>
 #include <mutex>
 #include <set>
-#include <string>
 #include <string_view>
 #include <tuple>
-#include <vector>
 
-#include "common/base/apply.h"
 #include "common/base/digest.h"
 #include "common/base/file_lock.h"
-#include "common/base/files.h"
 #include "common/base/log.h"
-#include "common/base/namespaces.h"
-#include "common/base/result.h"
 #include "common/base/text.h"
 #include "worker/git/mirror.h"
-#include "worker/workspace/bounded_disk.h"
 #include "worker/workspace/cache.h"
 #include "worker/workspace/mounted_workspace.h"
-#include "worker/workspace/overlay.h"
 #include "worker/workspace/snapshot.h"
 
 namespace proctor {

@@ -1,15 +1,10 @@
 #include "coordinator/cvdp/cli/commands.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
-#include <memory>
-#include <optional>
 #include <set>
 
-#include "common/base/files.h"
 #include "common/base/text.h"
-#include "coordinator/cli/command.h"
 #include "coordinator/cvdp/dataset/dataset.h"
 #include "coordinator/cvdp/dataset/prepare.h"
 #include "coordinator/cvdp/dataset/transform.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 
 #include "common/base/digest.h"
 #include "common/base/parse.h"

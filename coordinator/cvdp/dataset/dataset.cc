@@ -1,8 +1,6 @@
 #include "coordinator/cvdp/dataset/dataset.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <optional>
 
 #include "common/base/parse.h"

@@ -3,14 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <set>
-#include <string>
-#include <string_view>
-#include <utility>
 
 #include "common/base/files.h"
 #include "common/base/text.h"
-#include "coordinator/cvdp/dataset/compose.h"
-#include "coordinator/cvdp/dataset/prepare.h"
 #include "coordinator/cvdp/dataset/transform.h"
 #include "coordinator/cvdp/pycompat/python_text.h"
 #include "coordinator/cvdp/pycompat/yaml.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <vector>
 
 #include "common/base/parse.h"
 #include "common/base/text.h"

@@ -8,7 +8,6 @@
 
 #include "common/base/parse.h"
 #include "common/contract/document.h"
-#include "coordinator/cvdp/pycompat/python_text.h"
 
 namespace proctor::cvdp {
 namespace {

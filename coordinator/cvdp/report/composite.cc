@@ -2,17 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <functional>
 #include <map>
 #include <set>
-#include <string>
-#include <vector>
 
 #include "common/base/parse.h"
-#include "common/base/result.h"
 #include "common/stats/rerun.h"
-#include "coordinator/cvdp/pycompat/python_text.h"
 #include "coordinator/cvdp/report/report.h"
 
 namespace proctor::cvdp {

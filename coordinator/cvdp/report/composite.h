@@ -8,7 +8,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "common/base/result.h"
 #include "common/stats/clustered.h"

@@ -1,12 +1,10 @@
 #include "coordinator/cvdp/report/report.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 
 #include "common/base/text.h"
 #include "coordinator/cvdp/dataset/record.h"
-#include "coordinator/cvdp/pycompat/python_text.h"
 
 namespace proctor::cvdp {
 namespace {

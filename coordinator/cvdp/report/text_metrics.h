@@ -2,7 +2,6 @@
 // How near an answer in words is to its reference: BLEU as NLTK's sentence_bleu computes it and
 // upstream's own "ROUGE", to the last bit.  Pure; any thread.
 // Source: CVDP 8.5; Papineni et al. 2002.
-#include <cstdint>
 #include <string_view>
 
 #include "common/base/result.h"

@@ -4,7 +4,6 @@
 
 #include "common/base/apply.h"
 #include "common/base/command_line.h"
-#include "common/base/files.h"
 #include "common/base/limits.h"
 #include "common/base/parse.h"
 #include "common/base/subprocess.h"

@@ -2,20 +2,15 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <map>
 #include <set>
-#include <string>
-#include <vector>
 
 #include "common/base/files.h"
 #include "common/base/json.h"
-#include "common/base/limits.h"
 #include "common/base/text.h"
 #include "common/contract/models_file.h"
 #include "common/trace/evidence.h"
 #include "coordinator/cli/report_files.h"
 #include "coordinator/cvdp/cli/commands.h"
-#include "coordinator/cvdp/dataset/import.h"
 #include "coordinator/cvdp/run/campaign.h"
 #include "coordinator/cvdp/run/dataset_file.h"
 #include "coordinator/cvdp/run/results.h"

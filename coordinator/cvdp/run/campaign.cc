@@ -4,13 +4,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <map>
 #include <set>
-#include <string>
 
 #include "common/base/apply.h"
 #include "common/base/digest.h"
-#include "common/base/files.h"
 #include "common/base/git_program.h"
 #include "common/base/parse.h"
 #include "common/base/subprocess.h"

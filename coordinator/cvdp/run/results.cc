@@ -4,15 +4,9 @@
 #include <cstdio>
 #include <ctime>
 
-#include "common/base/limits.h"
-#include "common/base/text.h"
-#include "common/trace/evidence.h"
-#include "common/trace/run_report.h"
 #include "coordinator/cvdp/cli/commands.h"
-#include "coordinator/cvdp/dataset/import.h"
 #include "coordinator/cvdp/dataset/prepare.h"
 #include "coordinator/cvdp/report/composite.cc"
-#include "coordinator/cvdp/report/results.h"
 #include "coordinator/cvdp/run/agent.h"
 #include "coordinator/cvdp/run/dataset_file.h"
 

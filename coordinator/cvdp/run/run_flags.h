@@ -2,7 +2,6 @@
 // The command line of `proctor cvdp run` and `selfcheck`: our options, and upstream's under their
 // own names; those that do nothing here, or nothing there, are refused with a sentence.
 // Private to the program.  Source: CVDP 2.1, 2.4.
-#include <memory>
 #include <string>
 #include <vector>
 

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <map>
-#include <memory>
 #include <set>
 
 #include "common/base/json.h"
@@ -15,9 +13,7 @@
 #include "coordinator/cvdp/dataset/import.h"
 #include "coordinator/cvdp/dataset/prepare.h"
 #include "coordinator/cvdp/run/answers.cc"
-#include "coordinator/cvdp/run/campaign.h"
 #include "coordinator/cvdp/run/compose_harness.h"
-#include "coordinator/cvdp/run/results.h"
 
 namespace proctor::cli {
 

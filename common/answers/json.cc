@@ -12,7 +12,6 @@
 
 namespace proctor::answers {
 namespace {
-
 void put_hex(std::string& out, std::string_view mark, std::uint32_t c, unsigned digits) {
   static constexpr std::string_view kHex = "0123456789abcdef";
   out += mark;
@@ -73,7 +72,6 @@ void put(std::string& out, const Value& value) {
     out += "None";
   }
 }
-
 }  // namespace
 
 const Value* Object::find(std::string_view key) const {
@@ -209,7 +207,6 @@ std::string python_repr_of(const Value& value) {
 }
 
 namespace {
-
 // Bytes that end a run of plain characters inside a string.
 constexpr std::array<bool, 256> kEndsRun = [] {
   std::array<bool, 256> out{};
@@ -474,7 +471,6 @@ class Reader {
   std::string wrong_;
   std::size_t wrong_at_ = 0;
 };
-
 }  // namespace
 
 Result<Value> read_json(std::string_view text, const ReadBounds& bounds,
@@ -487,7 +483,6 @@ Result<Value> read_json(std::string_view text, const ReadBounds& bounds,
 }
 
 namespace {
-
 constexpr std::array<bool, 256> kPlain = [] {
   std::array<bool, 256> out{};
   for (std::size_t c = 0x20; c < 0x7F; ++c) out[c] = true;
@@ -586,7 +581,6 @@ class Writer {
   std::string& out_;
   int indent_;
 };
-
 }  // namespace
 
 void write_json_string(std::string& out, std::string_view text) {
@@ -611,5 +605,4 @@ std::string write_json(const Value& value, int indent) {
   write_json(out, value, indent);
   return out;
 }
-
 }  // namespace proctor::answers

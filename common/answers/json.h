@@ -10,7 +10,6 @@
 #include "common/base/result.h"
 
 namespace proctor::answers {
-
 // A JSON value as Python sees it: members keep their order, a number keeps the
 // text Python would print, a string may hold a lone surrogate (as three bytes, WTF-8).
 // Reading: json_reader.h.  Writing: json_writer.h.  Plain data; owns what it holds; never fails.
@@ -153,5 +152,4 @@ void write_json(std::string& out, const Value& value, int indent = kOneLine);
 std::string write_json(const Value& value, int indent = kOneLine);
 // In double quotes.
 void write_json_string(std::string& out, std::string_view text);
-
 }  // namespace proctor::answers

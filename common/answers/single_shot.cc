@@ -10,7 +10,6 @@
 
 namespace proctor::answers {
 namespace {
-
 constexpr std::string_view kFence = "```";
 
 // Behind a language tag that stands alone on its line.
@@ -120,7 +119,6 @@ Result<Judgement> judgement_in(std::string_view text) {
   if (const std::string* why = text_at(value, "reasoning")) out.reasoning = *why;
   return out;
 }
-
 }  // namespace
 
 std::optional<std::string_view> first_fenced(std::string_view text) {
@@ -193,7 +191,6 @@ Result<Judgement> parse_judgement(std::string_view reply) {
 }
 
 namespace {
-
 constexpr std::string_view kKinds[] = {"files", "judgement"};
 
 Object object_of(const std::vector<AnsweredFile>& files) {
@@ -248,7 +245,6 @@ Status read_given(const Value& value, SingleShotTask& out) {
   }
   return ok_status();
 }
-
 }  // namespace
 
 std::string write_task(const SingleShotTask& task) {
@@ -348,5 +344,4 @@ std::uint64_t prompt_ceiling(std::string_view system, std::string_view user) {
   };
   return written(system) + written(user) + kAround;
 }
-
 }  // namespace proctor::answers

@@ -10,7 +10,6 @@
 #include "common/base/result.h"
 
 namespace proctor::answers {
-
 // What a model answered, as files.  An answer is hostile: any size, any bytes, any file name.
 // Pure; any thread; never fails but says why it got nothing.
 enum class AnswerForm { kPlainText, kJson };
@@ -98,5 +97,4 @@ AnsweredFiles files_of_no_reply(const SingleShotTask& task);
 // {"files": {path: text}, "refused": [...]}: the evidence of what was put into the workspace.
 std::string write_answer(const AnsweredFiles& answer);
 Result<AnsweredFiles> read_answer(std::string_view text);
-
 }  // namespace proctor::answers

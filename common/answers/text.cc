@@ -7,7 +7,6 @@
 
 namespace proctor::answers {
 namespace {
-
 struct CodeRange {
   char32_t from;
   char32_t to;
@@ -340,7 +339,6 @@ bool holds(const Ranges& ranges, char32_t c) {
                                    [](char32_t x, const auto& r) { return x < r.from; });
   return it != ranges.begin() && c <= std::prev(it)->to;
 }
-
 }  // namespace
 
 bool is_word(char32_t c) {
@@ -372,5 +370,4 @@ std::string_view strip_text(std::string_view text) {
   }
   return from == text.size() ? std::string_view() : text.substr(from, end - from);
 }
-
 }  // namespace proctor::answers

@@ -9,7 +9,6 @@
 #include <string_view>
 
 namespace proctor::answers {
-
 bool is_word(char32_t c);       // \w of a text pattern: letters, digits, "_"
 bool is_space(char32_t c);      // str.isspace, \s
 bool is_printable(char32_t c);  // str.isprintable
@@ -87,5 +86,4 @@ inline char32_t next_code_point(std::string_view text, std::size_t& at) {
   at += n;
   return c;
 }
-
 }  // namespace proctor::answers

@@ -14,7 +14,6 @@
 
 namespace proctor {
 namespace {
-
 // info/attributes is stronger than every .gitattributes file: bytes stay bytes.
 constexpr std::string_view kAttributes =
     "* -text -eol -crlf -filter -ident -working-tree-encoding -whitespace -diff -merge\n";
@@ -275,7 +274,6 @@ Error refusal(const Patching& patch, const Error& exact) {
     why += "; it has codes of colours (git diff --no-color makes none)";
   return Error{Errc::kInvalid, std::move(why)};
 }
-
 }  // namespace
 
 std::string_view to_string(ApplyRung rung) {
@@ -374,5 +372,4 @@ Result<AppliedPatch> apply_diff(const fs::path& scratch, const PatchTarget& targ
   if (merge.error().code != Errc::kInvalid) return std::move(merge).error();
   return refusal(patch, exact.error());
 }
-
 }  // namespace proctor

@@ -20,7 +20,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 // How a diff was made to fit: the strictest way that does.
 enum class ApplyRung {
   kExact,
@@ -65,5 +64,4 @@ CommandSpec apply_git(const fs::path& git_dir, std::vector<std::string> args);
 // The patch as it was meant, where only one thing can be: with its last newline, and with hunk
 // headers that count the lines below them.  What was mended is added to `mends`.  Pure.
 std::string mended_patch(std::string diff, std::vector<std::string>& mends);
-
 }  // namespace proctor

@@ -7,7 +7,6 @@
 #include <utility>
 
 namespace proctor {
-
 // Strong<Tag, Rep>: an id or count that does not mix with its neighbours.
 template <class Tag, class Rep>
 class Strong {
@@ -22,7 +21,6 @@ class Strong {
  private:
   Rep rep_{};
 };
-
 }  // namespace proctor
 
 template <class Tag, class Rep>
@@ -33,7 +31,6 @@ struct std::hash<proctor::Strong<Tag, Rep>> {
 };
 
 namespace proctor {
-
 // Time is data.  Core code receives an Instant with each event and never asks for one.
 // Two clocks by type: Instant decides (monotonic), WallTime is only written down.
 struct MonoClock {  // a tag, not a source: it has no now()
@@ -48,5 +45,4 @@ using Millis = MonoClock::duration;
 
 // Milliseconds since 1970 (UTC), for records that people read.  Never compared to decide anything.
 using WallTime = Strong<struct WallTimeTag, std::int64_t>;
-
 }  // namespace proctor

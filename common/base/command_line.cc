@@ -4,7 +4,6 @@
 #include <map>
 
 namespace proctor::cli {
-
 using Text = std::string_view;
 
 Option Option::required(bool is) const {
@@ -199,5 +198,4 @@ std::optional<int> CommandLine::parse(int argc, char** argv, int bad_input,
 void throw_missing(Text option) {
   throw CLI::RequiredError(std::string(option));
 }
-
 }  // namespace proctor::cli

@@ -18,7 +18,6 @@ class Option;
 }  // namespace CLI
 
 namespace proctor::cli {
-
 template <class T, class... Some>
 concept AnyOf = (std::same_as<T, Some> || ...);
 // Types that a value on the command line is converted to.
@@ -132,5 +131,4 @@ class CommandLine : public Command {
 
 // For callbacks: the mistake that `option` is not there.
 [[noreturn]] void throw_missing(std::string_view option);
-
 }  // namespace proctor::cli

@@ -140,5 +140,4 @@ void csv_append_record(std::string& out, const std::vector<std::string>& fields)
   }
   out += '\n';
 }
-
 }  // namespace proctor

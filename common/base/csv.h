@@ -9,7 +9,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 // Walks the records of one text.  The views it hands out live until the next call and only while
 // the text does.  Refuses NUL bytes, a quote inside an unquoted field, text after a closing quote,
 // and an unterminated quote; blank lines are skipped.
@@ -36,5 +35,4 @@ std::string csv_harmless(std::string_view field);
 void csv_append(std::string& out, std::string_view field);
 // Appends a whole record and its line feed, for people: each field harmless.
 void csv_append_record(std::string& out, const std::vector<std::string>& fields);
-
 }  // namespace proctor

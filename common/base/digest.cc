@@ -5,14 +5,12 @@
 
 namespace proctor {
 namespace {
-
 // Looked up once: OpenSSL 3 otherwise searches its providers, under a lock, for every message.
 const EVP_MD* sha256_algorithm() {
   static const EVP_MD* const found = EVP_MD_fetch(nullptr, "SHA256", nullptr);
   PROCTOR_ASSERT(found != nullptr);
   return found;
 }
-
 }  // namespace
 
 struct Sha256::State {
@@ -100,14 +98,12 @@ Result<Digest> Digest::from_hex(std::string_view hex) {
 }
 
 namespace {
-
 constexpr std::size_t kHmacBlock = 64;
 constexpr unsigned char kInner = 0x36, kOuter = 0x5c;
 
 std::string_view raw(const Digest& digest) {
   return {reinterpret_cast<const char*>(digest.bytes().data()), Digest::kBytes};
 }
-
 }  // namespace
 
 // SHA-256 after the padded key, inner and outer: what every message would begin with.
@@ -155,5 +151,4 @@ HmacKey& HmacKey::operator=(HmacKey&&) noexcept = default;
 Digest HmacKey::mac(std::string_view message) const {
   return state_->go_on(state_->outer, raw(state_->go_on(state_->inner, message)));
 }
-
 }  // namespace proctor

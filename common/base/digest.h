@@ -10,7 +10,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 // 32 bytes.  A default one is all zeros: the genesis of every hash chain.
 class Digest {
  public:
@@ -55,7 +54,6 @@ std::string md5_hex(std::string_view bytes);
 
 // Lower-case hex of any bytes.
 std::string to_hex(std::string_view bytes);
-
 }  // namespace proctor
 
 template <>
@@ -68,7 +66,6 @@ struct std::hash<proctor::Digest> {
 };
 
 namespace proctor {
-
 // HMAC-SHA256 (RFC 2104) under one key, for many short messages.
 
 // Not thread-safe: one object, one thread at a time.
@@ -89,5 +86,4 @@ class HmacKey {
   std::unique_ptr<State> state_;
   std::string id_;
 };
-
 }  // namespace proctor

@@ -6,7 +6,6 @@
 
 namespace proctor {
 namespace {
-
 std::optional<mode_t> mode_of(const fs::path& path) {
   struct stat st {};
   if (::lstat(path.c_str(), &st) != 0) return std::nullopt;
@@ -31,7 +30,6 @@ Error not_own(const fs::path& path, mode_t mode) {
                               ", where a file must be: nothing of it is opened; put the file that "
                               "was there in its place, or remove it if there was none"};
 }
-
 }  // namespace
 
 std::string what_lies_at(const fs::path& path) {
@@ -58,7 +56,6 @@ Result<UniqueFd> open_own_file(const fs::path& path, int flags) {
 }
 
 namespace {
-
 Result<UniqueFd> lock(const fs::path& path, int operation) {
   PROCTOR_CHECK_OK(make_private_dirs(path.parent_path()));
   Result<UniqueFd> opened = open_own_file(path, O_RDWR | O_CREAT);
@@ -71,7 +68,6 @@ Result<UniqueFd> lock(const fs::path& path, int operation) {
   }
   return fd;
 }
-
 }  // namespace
 
 Result<FileLock> FileLock::acquire(const fs::path& path) {
@@ -90,7 +86,6 @@ Result<FileLock> FileLock::try_acquire(const fs::path& path) {
 }
 
 namespace {
-
 // No link, whoever made it.
 UniqueFd open_held(const fs::path& dir) {
   return UniqueFd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -105,7 +100,6 @@ bool is_made_by_us(std::string_view name, std::string_view prefix) {
   name.remove_prefix(number);
   return 0 < number && name.starts_with("-.") && name.size() == 2 + kRandom;
 }
-
 }  // namespace
 
 Result<HeldFolder> HeldFolder::make(const std::string& prefix, const fs::path& parent) {
@@ -137,5 +131,4 @@ void remove_left_folders(const std::string& prefix, const fs::path& parent) {
       (void)remove_tree(it->path()).ok();
   }
 }
-
 }  // namespace proctor

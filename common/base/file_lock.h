@@ -13,7 +13,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 // Files that must be regular ones under their own names: a pipe in their place would hold up
 // whoever opens it for ever, a device does what devices do, and what a link leads to is somebody
 // else's.  Thread-safe; nothing here waits.
@@ -99,5 +98,4 @@ class HeldFolder {
 
 // Removes those of this user that nobody holds.
 void remove_left_folders(const std::string& prefix, const fs::path& parent = {});
-
 }  // namespace proctor

@@ -17,7 +17,6 @@
 
 namespace proctor {
 namespace {
-
 Errc errc_of(int error_number) {
   switch (error_number) {
     case ENOENT:
@@ -117,7 +116,6 @@ Result<TempFile> locked_new_file(const fs::path& dir) {
   }
   return Error{Errc::kUnavailable, dir.string() + ": no name is free for a temporary file"};
 }
-
 }  // namespace
 
 Error errno_error(std::string_view what, int error_number) {
@@ -257,5 +255,4 @@ TempDir::~TempDir() {
 fs::path TempDir::release() {
   return std::exchange(path_, {});
 }
-
 }  // namespace proctor

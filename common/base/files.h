@@ -7,7 +7,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 namespace fs = std::filesystem;
 
 // "what: No such file or directory" with the Errc a caller can act on (ENOENT kNotFound,
@@ -70,5 +69,4 @@ class TempDir {
   explicit TempDir(fs::path path) : path_(std::move(path)) {}
   fs::path path_;
 };
-
 }  // namespace proctor

@@ -13,7 +13,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr int kWalkFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NOATIME;
 constexpr std::uint64_t kBlock = 512;  // of st_blocks
 
@@ -28,7 +27,6 @@ bool hides_all_below(int dir) {
   char value = 0;
   return ::fgetxattr(dir, "trusted.overlay.opaque", &value, 1) == 1 && value == 'y';
 }
-
 }  // namespace
 
 FolderUse folder_use(const fs::path& dir) {
@@ -122,7 +120,6 @@ void FolderCount::folder(UniqueFd fd, UniqueFd below, int depth) {
 // link is followed and no other file system entered.
 
 namespace {
-
 constexpr int kFolderFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 struct Level {
@@ -263,7 +260,6 @@ Result<bool> remove(const fs::path& dir, RemovalRoom* room) {
   if (::rmdir(dir.c_str()) == 0 || errno == ENOENT) return true;
   return errno_error("remove " + dir.string(), errno);
 }
-
 }  // namespace
 
 Status remove_tree(const fs::path& dir) {
@@ -274,5 +270,4 @@ Status remove_tree(const fs::path& dir) {
 Result<bool> remove_tree_within(const fs::path& dir, RemovalRoom room) {
   return remove(dir, &room);
 }
-
 }  // namespace proctor

@@ -10,7 +10,6 @@
 #include "common/base/owned.h"
 
 namespace proctor {
-
 // How much of the disk lies below a folder: the one walk for limits, caches and messages.  What it
 // reads may change meanwhile and be hostile, so it follows no link, stays on one file system, and
 // gives up at a depth.  A file of several names counts once; what vanishes counts for nothing.
@@ -71,5 +70,4 @@ struct RemovalRoom {
 
 // As remove_tree(), until `room` is used up.  False: there is more, and some of it may be gone.
 Result<bool> remove_tree_within(const fs::path& dir, RemovalRoom room);
-
 }  // namespace proctor

@@ -15,7 +15,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::size_t kSourceBytes = 4096;
 constexpr std::array<std::string_view, 5> kSchemes = {"https", "http", "ssh", "git", "file"};
 
@@ -84,7 +83,6 @@ std::string_view without_secret(std::string_view source, std::size_t scheme) {
            "a credential helper of git's (%3F for a ? in a path)";
   return "";
 }
-
 }  // namespace
 
 std::string_view wanted_of(std::string_view source) {
@@ -191,7 +189,6 @@ std::string repository_name(std::string_view source, const fs::path& base) {
 }
 
 namespace {
-
 constexpr std::chrono::minutes kGitTimeout{30};  // the first fetch of a very large repository
 constexpr std::size_t kGitOutputBytes = std::size_t{64} << 20;
 constexpr std::size_t kWordsBytes = 600;
@@ -289,7 +286,6 @@ std::string ssh_command() {
   const fs::path config = fs::path(entry.pw_dir) / ".ssh/config";
   return ssh + (fs::exists(config, ec) ? " -F '" + config.string() + "'" : " -F none");
 }
-
 }  // namespace
 
 Result<GitProgram> GitProgram::create(const fs::path& home) {
@@ -356,5 +352,4 @@ std::string git_words(const CommandOutcome& outcome) {
   const std::string words = last_lines(redact_urls(outcome.err), kWordsBytes);
   return words.empty() ? "exit " + std::to_string(outcome.exit_code) : words;
 }
-
 }  // namespace proctor

@@ -10,7 +10,6 @@
 #include "common/base/subprocess.h"
 
 namespace proctor {
-
 // Where a repository comes from, as text: local path, URL or .bundle file, made canonical so that
 // two spellings share one mirror, and with credentials taken out of everything that is shown.
 // Pure apart from resolving symlinks of local paths.  Thread-safe.
@@ -86,5 +85,4 @@ class GitProgram {
 
 // stderr of a failed git, short enough for an error text and without credentials.
 std::string git_words(const CommandOutcome& outcome);
-
 }  // namespace proctor

@@ -6,11 +6,9 @@
 
 namespace proctor {
 namespace {
-
 bool is_letter_or_digit(char c) {
   return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9');
 }
-
 }  // namespace
 
 bool is_worker_name(std::string_view text) {
@@ -20,5 +18,4 @@ bool is_worker_name(std::string_view text) {
            return is_letter_or_digit(c) || c == '.' || c == '_' || c == '-';
          });
 }
-
 }  // namespace proctor

@@ -8,7 +8,6 @@
 #include "common/base/clock.h"
 
 namespace proctor {
-
 // Secret: text with no stream, no formatter and no codec.  Reading it is a word one can grep for.
 class Secret {
  public:
@@ -47,7 +46,6 @@ struct AttemptId {
 inline std::string to_string(const AttemptId& id) {
   return std::to_string(id.run.raw()) + "." + std::to_string(id.no.raw());
 }
-
 }  // namespace proctor
 
 template <>
@@ -58,7 +56,6 @@ struct std::hash<proctor::AttemptId> {
 };
 
 namespace proctor {
-
 // What a worker may be called.  Names of workers become labels, names of files and words on
 // terminals, and a key of an allow-list is compared with them: so they are ids, not text.
 
@@ -69,5 +66,4 @@ inline constexpr std::string_view kWorkerNameRule =
 // Is it 1 to limits::kNameBytes of ASCII letters, digits, '.', '_' and '-', the first a letter or a
 // digit?  Any thread.
 bool is_worker_name(std::string_view text);
-
 }  // namespace proctor

@@ -6,7 +6,6 @@
 #include <ostream>
 
 namespace proctor {
-
 // Builds a value from what nlohmann's reader finds, and refuses what that would let pass: duplicate
 // keys and depth.
 class JsonBuilder : public nlohmann::json_sax<nlohmann::json> {
@@ -69,7 +68,6 @@ class JsonBuilder : public nlohmann::json_sax<nlohmann::json> {
 };
 
 namespace {
-
 bool is_plain(std::string_view text) {
   return std::ranges::all_of(text, [](char c) {
     const auto byte = static_cast<unsigned char>(c);
@@ -194,7 +192,6 @@ Status write(const Json& v, std::string& out) {
   }
   return Error{Errc::kInvalid, "floating point number in hashed JSON"};
 }
-
 }  // namespace
 
 struct Json::Dump {
@@ -599,5 +596,4 @@ Result<std::string> canonical_json(const Json& value) {
   PROCTOR_CHECK_OK(write(value, out));
   return out;
 }
-
 }  // namespace proctor

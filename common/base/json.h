@@ -18,7 +18,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 template <class J, class Member>
 class JsonIterator;
 
@@ -375,5 +374,4 @@ Result<Json> parse_json(std::string_view text, const JsonBounds& bounds = {});
 // within +-(2^53 - 1).  Keys are ordered by UTF-16 code units as the RFC asks.
 // Fails with kInvalid on floating point numbers and larger integers: hashed bytes hold none.
 Result<std::string> canonical_json(const Json& value);
-
 }  // namespace proctor

@@ -10,7 +10,6 @@
 #include <typeinfo>
 
 namespace proctor {
-
 // A core file is a copy of the memory of a process, made where nobody thought of its mode.
 
 // For programs that hold keys, passwords and the declared secrets of contracts: neither they nor
@@ -23,11 +22,9 @@ inline void forbid_core_dumps() {
   (void)::setrlimit(RLIMIT_CORE, &none);
   if (::geteuid() == 0) (void)::prctl(PR_SET_DUMPABLE, 0);
 }
-
 }  // namespace proctor
 
 namespace proctor::last_words {
-
 // How a program of ours ends that cannot go on: with a line on standard error and an exit code that
 // means something, not by SIGABRT or SIGXFSZ without a word.  Nothing here allocates.
 inline constexpr int kNoMemory = 4;  // like any other lack of the host's
@@ -96,5 +93,4 @@ inline void explain_aborts() {
   act.sa_handler = on_abort;
   (void)::sigaction(SIGABRT, &act, nullptr);
 }
-
 }  // namespace proctor::last_words

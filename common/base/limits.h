@@ -6,7 +6,6 @@
 #include "common/base/clock.h"
 
 namespace proctor::limits {
-
 // Files a person or another program gives us.
 inline constexpr std::size_t kConfigFileBytes = std::size_t{4}
                                                 << 20;  // a contract or campaign.yaml
@@ -54,5 +53,4 @@ inline constexpr Millis kSuspectAfter{15'000};
 inline constexpr Millis kLease{15 * 60'000};
 static_assert(kSyncInterval * 3 < kSuspectAfter);
 static_assert(kSuspectAfter < kLease);
-
 }  // namespace proctor::limits

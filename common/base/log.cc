@@ -76,5 +76,4 @@ void warn_seldom(std::string_view text) {
   until = now + std::chrono::minutes(1);
   left_out = 0;
 }
-
 }  // namespace proctor::log

@@ -4,7 +4,6 @@
 #include <string_view>
 
 namespace proctor::log {
-
 enum class Level { kDebug, kInfo, kWarn, kError };
 
 // `who` prefixes every line: "coordinator", "worker w1".  Call once, before threads.
@@ -16,5 +15,4 @@ void error(std::string_view text);
 // As warn, but one text once a minute, then with how often it was left out; no more than 100
 // different ones a minute, for strangers may choose them.  Any thread.
 void warn_seldom(std::string_view text);
-
 }  // namespace proctor::log

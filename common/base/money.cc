@@ -59,5 +59,4 @@ std::string format_usd(MicroUsd amount) {
   while (least < out.size() && out.back() == '0') out.pop_back();
   return out;
 }
-
 }  // namespace proctor

@@ -10,7 +10,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 class MicroUsd {
  public:
   constexpr MicroUsd() = default;
@@ -47,5 +46,4 @@ Result<MicroUsd> parse_usd(std::string_view text);
 std::string format_usd_exact(MicroUsd amount);
 // "5.00", "0.000123": at least two and at most six fractional digits, never rounded.
 std::string format_usd(MicroUsd amount);
-
 }  // namespace proctor

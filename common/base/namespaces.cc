@@ -23,7 +23,6 @@
 #include <vector>
 
 namespace proctor {
-
 NamespaceMaker::~NamespaceMaker() {
   if (pid_ <= 0) return;
   // Not by the end of a pipe: the processes of other threads' makers, which execute nothing, have
@@ -67,7 +66,6 @@ Result<UniqueFd> NamespaceMaker::open(const char* kind) const {
 }
 
 namespace {
-
 bool moved = false;
 
 bool put(const char* file, std::string_view text) {
@@ -102,7 +100,6 @@ int try_in_child() {
     if (errno != EINTR) return errno;
   return WIFEXITED(status) ? WEXITSTATUS(status) : ECHILD;
 }
-
 }  // namespace
 
 Status enter_own_mounts() {
@@ -121,7 +118,6 @@ bool has_own_mounts() {
 }
 
 namespace {
-
 // Above what is given to people, to containers and to systemd's own users, and below 2^31: bwrap
 // writes a user as a number with a sign.
 constexpr std::uint32_t kFirst = 0x7000'0000;
@@ -194,7 +190,6 @@ Pool& pool() {
   static auto* const of_process = new Pool;  // threads may outlive what is static
   return *of_process;
 }
-
 }  // namespace
 
 Result<OwnUser> OwnUser::make(std::uint32_t id) {
@@ -279,5 +274,4 @@ ActingAs::~ActingAs() {
   ::setfsuid(0);
   ::setfsgid(0);
 }
-
 }  // namespace proctor

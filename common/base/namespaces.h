@@ -12,7 +12,6 @@
 #include "common/base/subprocess.h"
 
 namespace proctor {
-
 // NamespaceMaker: a process in which namespaces are made, and which lives until they have been
 // opened.  A thread of ours could make some of them in itself, but not all (a user namespace), and
 // would be left in them.
@@ -105,5 +104,4 @@ class ActingAs {
  private:
   bool acting_;
 };
-
 }  // namespace proctor

@@ -13,7 +13,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::array<std::uint8_t, 12> kMapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
 constexpr std::size_t kNameMax = 253, kLabelMax = 63;
 
@@ -43,7 +42,6 @@ bool is_name(std::string_view name) {
     left.remove_prefix(dot + 1);
   }
 }
-
 }  // namespace
 
 bool IpAddress::is_v4() const {
@@ -101,7 +99,6 @@ std::optional<std::uint16_t> parse_port(std::string_view text) {
 }
 
 namespace {
-
 // Through a descriptor the path is short whatever it is.
 sockaddr_un address_in(const UniqueFd& folder) {
   sockaddr_un address{};
@@ -110,7 +107,6 @@ sockaddr_un address_in(const UniqueFd& folder) {
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   return address;
 }
-
 }  // namespace
 
 Result<UniqueFd> listen_in(const fs::path& dir, int backlog, const std::string& what) {
@@ -139,5 +135,4 @@ Result<UniqueFd> connect_in(const fs::path& dir, const std::string& what) {
     return Error{Errc::kUnavailable, errno_error(what + ": connect", errno).detail};
   return fd;
 }
-
 }  // namespace proctor

@@ -15,7 +15,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 // IPv4 is kept as IPv4-mapped IPv6, so that the two spellings of one address are one value.
 struct IpAddress {
   std::array<std::uint8_t, 16> bytes{};  // network order
@@ -46,5 +45,4 @@ std::optional<std::uint16_t> parse_port(std::string_view text);
 Result<UniqueFd> listen_in(const fs::path& dir, int backlog, const std::string& what);
 // Connected to `dir`/socket.  kUnavailable, likewise.
 Result<UniqueFd> connect_in(const fs::path& dir, const std::string& what);
-
 }  // namespace proctor

@@ -7,7 +7,6 @@
 #include <vector>
 
 namespace proctor {
-
 // Owns one file descriptor.
 class UniqueFd {
  public:
@@ -82,5 +81,4 @@ class Owed {
   std::mutex mutex_;
   std::vector<std::string> names_;
 };
-
 }  // namespace proctor

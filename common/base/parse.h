@@ -8,7 +8,6 @@
 #include <vector>
 
 namespace proctor {
-
 // Takes the number at the front of `text`, or leaves both: no digit is there, or more than `out`
 // holds.  Only a type with a sign reads one.
 template <class Number>
@@ -71,5 +70,4 @@ inline std::string lowered(std::string_view text) {
     if ('A' <= c && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   return out;
 }
-
 }  // namespace proctor

@@ -5,7 +5,6 @@
 #include <cstdlib>
 
 namespace proctor {
-
 void assert_failed(const char* expr, const char* file, int line, const char* function) {
   std::fprintf(stderr, "%s:%d: %s: assertion failed: %s\n", file, line, function, expr);
   std::signal(SIGABRT, SIG_DFL);  // last_words.h explains those of libraries
@@ -29,5 +28,4 @@ std::string_view to_string(Errc code) {
   }
   PROCTOR_ASSERT(false && "Errc outside its enumerators");
 }
-
 }  // namespace proctor

@@ -5,12 +5,10 @@
 #include <variant>
 
 namespace proctor {
-
 // PROCTOR_ASSERT stays on in every build: a wrong coordinator must stop, not spend money.
 // For programmer errors only.  Bad bytes from a peer are a Result, never an assertion.
 // (No std::source_location: clang-tidy 14 cannot read it.)
 [[noreturn]] void assert_failed(const char* expr, const char* file, int line, const char* function);
-
 }  // namespace proctor
 
 #define PROCTOR_ASSERT(cond) \
@@ -19,7 +17,6 @@ namespace proctor {
        : ::proctor::assert_failed(#cond, __FILE__, __LINE__, static_cast<const char*>(__func__)))
 
 namespace proctor {
-
 // Overload{f, g, ...}: one callable out of several, for std::visit.
 template <class... F>
 struct Overload : F... {
@@ -98,7 +95,6 @@ using Status = Result<Unit>;
 inline Status ok_status() {
   return Unit{};
 }
-
 }  // namespace proctor
 
 #define PROCTOR_CONCAT_(a, b) a##b

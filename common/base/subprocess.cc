@@ -22,7 +22,6 @@
 extern char** environ;
 
 namespace proctor {
-
 fs::path find_on_path(const char* program) {
   const char* path = ::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): nobody calls setenv
   // Runtimes are in sbin, which a user's PATH may lack.
@@ -71,7 +70,6 @@ bool knows_time_zone(const std::string& name) {
 }
 
 namespace {
-
 using Clock = std::chrono::steady_clock;
 
 struct Pipe {
@@ -191,7 +189,6 @@ bool drain(int fd, std::string& into, std::size_t max, bool& cut) {
   cut = cut || keep < got;
   return true;
 }
-
 }  // namespace
 
 std::string CommandOutcome::describe() const {
@@ -331,5 +328,4 @@ int Child::stop(std::chrono::milliseconds grace) {
 pid_t Child::release() {
   return std::exchange(pid_, -1);
 }
-
 }  // namespace proctor

@@ -11,7 +11,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 // What this host has beside Proctor: where a program lies that we start by its name, and which
 // locales and time zones commands find.  Thread-safe (no state).
 
@@ -86,5 +85,4 @@ class Child {
   pid_t pid_ = -1;
   std::optional<int> exit_;
 };
-
 }  // namespace proctor

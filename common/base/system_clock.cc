@@ -5,7 +5,6 @@
 #include <ctime>
 
 namespace proctor {
-
 Instant mono_now() {
   return Instant(
       std::chrono::duration_cast<Millis>(std::chrono::steady_clock::now().time_since_epoch()));
@@ -29,5 +28,4 @@ std::string to_rfc3339(WallTime t) {
                 static_cast<int>(t.raw() % kMillisPerSecond));
   return out.data();
 }
-
 }  // namespace proctor

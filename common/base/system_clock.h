@@ -11,7 +11,6 @@
 #include "common/base/clock.h"
 
 namespace proctor {
-
 Instant mono_now();
 WallTime wall_now();
 // "2026-11-21T23:20:26.123Z"
@@ -38,5 +37,4 @@ inline void pause_until(std::chrono::steady_clock::time_point then, const std::s
 inline void pause_for(std::chrono::milliseconds time, const std::stop_token& stop) {
   pause_until(std::chrono::steady_clock::now() + time, stop);
 }
-
 }  // namespace proctor

@@ -8,7 +8,6 @@
 
 namespace proctor {
 namespace {
-
 std::size_t edits(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1), row(b.size() + 1), next(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -91,7 +90,6 @@ bool misleads(std::string_view sequence) {
                           (at(3) & 63U));
   }
 }
-
 }  // namespace
 
 std::optional<std::string> nearest_word(std::string_view word,
@@ -149,7 +147,6 @@ bool is_utf8(std::string_view bytes) {
 }
 
 namespace {
-
 std::vector<std::string_view> components(std::string_view text) {
   std::vector<std::string_view> out;
   while (!text.empty())
@@ -180,7 +177,6 @@ bool component_matches(std::string_view glob, std::string_view name) {
   while (g < glob.size() && glob[g] == '*') ++g;
   return g == glob.size();
 }
-
 }  // namespace
 
 bool glob_covers(std::string_view glob, std::string_view path) {
@@ -206,7 +202,6 @@ bool glob_covers(std::string_view glob, std::string_view path) {
 }
 
 namespace {
-
 // After the components of `folder`, is some part of the glob still to come, or all of it matched?
 bool glob_reaches(std::string_view glob, std::string_view folder) {
   const std::vector<std::string_view> g = components(glob);
@@ -232,7 +227,6 @@ bool glob_reaches(std::string_view glob, std::string_view folder) {
   }
   return !g.empty() && std::any_of(at.begin(), at.end(), [](char c) { return c != 0; });
 }
-
 }  // namespace
 
 bool any_glob_reaches(const std::vector<std::string>& globs, std::string_view folder) {
@@ -244,5 +238,4 @@ bool any_glob_covers(const std::vector<std::string>& globs, std::string_view pat
   return std::any_of(globs.begin(), globs.end(),
                      [&](const std::string& g) { return glob_covers(g, path); });
 }
-
 }  // namespace proctor

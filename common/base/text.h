@@ -8,7 +8,6 @@
 #include <vector>
 
 namespace proctor {
-
 // The candidate nearest to `word` by edits (insert, delete, replace, swap), if near enough to be
 // what was meant: at most a third of its length.
 std::optional<std::string> nearest_word(std::string_view word,
@@ -46,5 +45,4 @@ bool glob_covers(std::string_view glob, std::string_view path);
 bool any_glob_covers(const std::vector<std::string>& globs, std::string_view path);
 // May something below `folder` be covered, or all of it?  "" is the root.
 bool any_glob_reaches(const std::vector<std::string>& globs, std::string_view folder);
-
 }  // namespace proctor

@@ -7,7 +7,6 @@
 
 namespace proctor {
 namespace {
-
 using Estimand = AnalysisPlan::Estimand;
 using RateInterval = AnalysisPlan::RateInterval;
 using Multiplicity = AnalysisPlan::Multiplicity;
@@ -76,7 +75,6 @@ Result<std::vector<std::pair<std::string, std::string>>> pairs_of(const Json& js
   }
   return out;
 }
-
 }  // namespace
 
 std::string_view to_string(Estimand estimand) {
@@ -188,5 +186,4 @@ std::vector<std::pair<std::string, std::string>> contrasts_of(
     if (method != baseline) out.emplace_back(method, baseline);
   return out;
 }
-
 }  // namespace proctor

@@ -13,7 +13,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 // An exact decimal between 0 and 1, in millionths: alpha, margins.
 inline constexpr unsigned kMillionthDigits = 6;
 struct Millionths {
@@ -79,5 +78,4 @@ Result<AnalysisPlan> analysis_plan_of(const Json& json);
 std::vector<std::pair<std::string, std::string>> contrasts_of(
     const AnalysisPlan& plan, const std::vector<std::string>& methods,
     const std::vector<bool>& is_noop);
-
 }  // namespace proctor

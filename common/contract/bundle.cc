@@ -16,7 +16,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::string_view kMagic = "proctor-bundle 1 ";
 constexpr std::size_t kHex = 64;
 constexpr std::array<std::string_view, 4> kFileKeys{"path", "mode", "size", "sha256"};
@@ -49,7 +48,6 @@ Result<ReferencedFile> take_file(const Node& node, std::string_view& rest) {
   file.bytes = bytes;
   return file;
 }
-
 }  // namespace
 
 Error as_error(const Diagnostics& diagnostics) {
@@ -111,13 +109,11 @@ Result<OpenedBundle> open_frame(std::string_view bytes, std::string_view kind,
 }
 
 namespace {
-
 // The form that came may say more than we read, or the same in other words.
 Status same_form(std::string_view came, const std::string& ours) {
   if (came != ours) return Error{Errc::kInvalid, "bundle: not in canonical form"};
   return ok_status();
 }
-
 }  // namespace
 
 std::string make_bundle(const Contract& contract, const std::filesystem::path& base) {
@@ -155,7 +151,6 @@ Result<Method> open_method_bundle(std::string_view bytes, const Digest& expected
 // The settings of a campaign as a bundle.
 
 namespace {
-
 constexpr std::array<std::string_view, 12> kKeys{
     "campaign",   "caps",      "run_cap", "cost_model", "seed",      "seed_deviation",
     "stage_caps", "task_caps", "stages",  "rates",      "isolation", "infrastructure_retries"};
@@ -242,7 +237,6 @@ std::map<std::string, Caps> read_caps_table(const Fields& f, std::string_view ke
     out.emplace(e.key, read_caps(e.value, std::string(key) + "." + e.key, problems));
   return out;
 }
-
 }  // namespace
 
 Settings settings_of(const Campaign& c) {
@@ -312,5 +306,4 @@ Result<Settings> open_settings_bundle(std::string_view bytes, const Digest& expe
     return Error{Errc::kInvalid, "bundle: not in canonical form"};
   return s;
 }
-
 }  // namespace proctor

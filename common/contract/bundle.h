@@ -11,7 +11,6 @@
 #include "common/contract/file_source.h"
 
 namespace proctor {
-
 // The outside of a bundle: header, digest, canonical form, base, files.  Internal to bundle.cc and
 // bundle.cc; the format stands in bundle.h.
 std::string frame_bundle(std::string_view kind, std::string_view form, std::string_view base,
@@ -81,5 +80,4 @@ std::string canonical_form(const Settings& settings);
 Digest digest_of(const Settings& settings);
 std::string make_bundle(const Settings& settings);
 Result<Settings> open_settings_bundle(std::string_view bytes, const Digest& expected);
-
 }  // namespace proctor

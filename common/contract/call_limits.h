@@ -13,7 +13,6 @@
 #include "common/base/clock.h"
 
 namespace proctor {
-
 // Rates: how many calls the whole campaign, and each provider, may be asked for in any minute
 // (R106).  A run's own rate is a cap (caps.h).  Data only; the workers and the coordinator number
 // the buckets alike, because both read the registered settings.
@@ -91,5 +90,4 @@ struct ProviderHold {
   std::uint32_t ms = 0;  // from when it is said, at most kHoldMsMax
   friend bool operator==(const ProviderHold&, const ProviderHold&) = default;
 };
-
 }  // namespace proctor

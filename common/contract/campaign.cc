@@ -6,7 +6,6 @@
 #include "common/base/limits.h"
 
 namespace proctor {
-
 CapRules Campaign::cap_rules() const {
   CapRules rules{caps, {}, task_caps, envelopes.run};
   for (const Stage& stage : stages) rules.stages.emplace(stage.name, stage.caps);
@@ -81,7 +80,6 @@ const Method* Campaign::find_method(const std::string& method) const {
 }
 
 namespace {
-
 std::uint64_t ms(std::chrono::milliseconds d) {
   return static_cast<std::uint64_t>(d.count());
 }
@@ -99,7 +97,6 @@ std::uint64_t stored_worst_case(const Contract& contract) {
     if (c.reader != ResultReader::kExitCode) bytes += limits::kResultFileBytes;
   return bytes;
 }
-
 }  // namespace
 
 Usage acceptance_worst_case(const Contract& contract) {
@@ -125,5 +122,4 @@ Usage worst_case(const Contract& contract, const Method& method, std::chrono::mi
   out.agent_ms = ms(wall);
   return out;
 }
-
 }  // namespace proctor

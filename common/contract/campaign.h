@@ -18,7 +18,6 @@
 #include "common/contract/stages.h"
 
 namespace proctor {
-
 // Of a method that asks a model once and writes what it answers (docs/single-shot.md).
 struct ModelCall {
   std::string model;     // as the worker's models file has it; empty: answers are in the contract
@@ -244,5 +243,4 @@ Usage worst_case(const Contract& contract, const Method& method, std::chrono::mi
 // The part of it that comes after the agent: the headroom for acceptance and logging (R115).
 Usage acceptance_worst_case(const Contract& contract);
 Usage acceptance_worst_case(const Contract& contract, const Method& method);
-
 }  // namespace proctor

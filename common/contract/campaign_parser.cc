@@ -14,14 +14,12 @@
 #include "common/contract/stages.h"
 
 namespace proctor {
-
 // The section `analysis` of campaign.yaml.  Internal to the parsers of this room.
 
 // Requires: the methods of `out` are read.
 void read_analysis(const Fields& campaign, Campaign& out);
 
 namespace {
-
 constexpr std::uint64_t kOne = 1'000'000;
 constexpr std::size_t kContrastsMax = 64;
 constexpr std::uint64_t kPassKMax = 1'000'000;
@@ -140,7 +138,6 @@ void read_weights(const Fields& f, Campaign& campaign, AnalysisPlan& plan) {
         key.value, f.path("weights") + "." + key.key,
         "shares that are together exactly 1, not " + format_decimal(sum, kMillionthDigits));
 }
-
 }  // namespace
 
 void read_analysis(const Fields& campaign, Campaign& out) {
@@ -185,7 +182,6 @@ void read_analysis(const Fields& campaign, Campaign& out) {
 void read_budget(const Fields& campaign, Campaign& out);
 
 namespace {
-
 using Amounts = std::map<std::string, MicroUsd>;
 
 // A mapping from names to amounts; each key's place is kept for the rules.
@@ -254,7 +250,6 @@ void read_shared(const Fields& budget, Campaign& out) {
   out.origin.at.emplace("budget.shared.cap", f.at("cap"));
   if (budget.problems().count() == before) out.envelopes.shared = std::move(shared);
 }
-
 }  // namespace
 
 void read_budget(const Fields& campaign, Campaign& out) {
@@ -295,7 +290,6 @@ StageDraw read_stage_draw(const Fields& stage);
 inline constexpr std::uint64_t kReplicatesMax = 1'000'000;  // of a campaign, and of a stage
 
 namespace {
-
 constexpr std::uint64_t kPeopleMax = 100;
 constexpr std::size_t kCriteriaMax = 20;
 constexpr std::int64_t kWhole = 1'000'000;
@@ -409,7 +403,6 @@ class Reader {
   const Fields& stage_;
   const std::set<std::string>& earlier_;
 };
-
 }  // namespace
 
 StageRules read_stage_rules(const Fields& stage, const std::set<std::string>& earlier) {
@@ -447,7 +440,6 @@ StageDraw read_stage_draw(const Fields& stage) {
 // campaign.yaml to a Campaign without contracts.
 
 namespace {
-
 constexpr TextRule kAnyText{kPathBytes, "a text"};
 constexpr TextRule kPatternRule{kPathBytes, "a relative path such as contracts/*.yaml", is_glob};
 
@@ -576,7 +568,6 @@ void read_strata(const Fields& f, Campaign& out) {
   out.strata = f.texts("strata", kWordRule);
   if (f.find("strata") == nullptr) out.strata = {"language", "runtime", "dependencies", "type"};
 }
-
 }  // namespace
 
 CampaignText parse_campaign(const Document& document, const FileSource& files, Diagnostics& out) {
@@ -635,5 +626,4 @@ CampaignText parse_campaign(const Document& document, const FileSource& files, D
   read_analysis(f, c);
   return text;
 }
-
 }  // namespace proctor

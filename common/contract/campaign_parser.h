@@ -12,7 +12,6 @@
 #include "common/contract/file_source.h"
 
 namespace proctor {
-
 inline constexpr const char* kCampaignFile = "campaign.yaml";
 inline constexpr const char* kCostModelFile = "pilot_cost_model.csv";
 
@@ -52,5 +51,4 @@ class OutsideProbe {
 };
 
 void check_outside(const Campaign& campaign, const OutsideProbe& probe, Diagnostics& out);
-
 }  // namespace proctor

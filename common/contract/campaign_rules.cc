@@ -16,7 +16,6 @@
 #include "common/contract/fields.h"
 
 namespace proctor {
-
 // What was complained of before the parts of a campaign are held against each other, so that one
 // mistake is told once: a value that could not be read has a default by then, and a name that could
 // not is unknown, and neither is what its author wrote.  Pure.
@@ -39,13 +38,11 @@ class Told {
 };
 
 namespace {
-
 bool is_of(std::string_view field, std::string_view section) {
   return field.starts_with(section) &&
          (field.size() == section.size() || field[section.size()] == '.' ||
           field[section.size()] == '[');
 }
-
 }  // namespace
 
 Told::Told(const Campaign& campaign, const Diagnostics& before) {
@@ -76,7 +73,6 @@ Told::Told(const Campaign& campaign, const Diagnostics& before) {
 void check_cross_envelopes(const Campaign& campaign, const Told& told, Diagnostics& out);
 
 namespace {
-
 class CrossRules {
  public:
   CrossRules(const Campaign& campaign, const Told& told, Diagnostics& out)
@@ -228,7 +224,6 @@ class CrossRules {
   const Told& told_;
   Diagnostics& out_;
 };
-
 }  // namespace
 
 void check_cross_envelopes(const Campaign& campaign, const Told& told, Diagnostics& out) {
@@ -238,7 +233,6 @@ void check_cross_envelopes(const Campaign& campaign, const Told& told, Diagnosti
 // What binds the parts of a campaign together, and what lies outside its folder.
 
 namespace {
-
 bool is_whole(const Contract& c) {
   return c.digest != Digest{};
 }
@@ -532,7 +526,6 @@ class Rules {
   Diagnostics& out_;
   bool told_of_strata_ = false;
 };
-
 }  // namespace
 
 void check_campaign(const Campaign& campaign, Diagnostics& out) {
@@ -574,5 +567,4 @@ void check_outside(const Campaign& campaign, const OutsideProbe& probe, Diagnost
                "a patch that applies to the commit and changes it");
   }
 }
-
 }  // namespace proctor

@@ -4,7 +4,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::chrono::milliseconds kDefaultWall{1'800'000};  // R106
 
 std::optional<std::uint64_t> as_ms(const std::optional<std::chrono::milliseconds>& d) {
@@ -49,7 +48,6 @@ void tighten(Choice& choice, std::optional<std::uint64_t> value, CapLevel level,
              const std::string& field) {
   if (value && (!choice.value || *value < *choice.value)) choice = {value, {level, field}};
 }
-
 }  // namespace
 
 std::string_view to_string(Cap cap) {
@@ -133,5 +131,4 @@ std::string describe_source(const CapSource& source, const Origin& campaign,
   if (source.level == CapLevel::kDefault || at == origin.at.end()) return "default";
   return origin.file + ":" + std::to_string(at->second.line) + ": " + source.field;
 }
-
 }  // namespace proctor

@@ -16,7 +16,6 @@
 #include "common/contract/contract.h"
 
 namespace proctor {
-
 enum class Cap {
   kUsd,
   kTokens,
@@ -63,5 +62,4 @@ EffectiveCaps effective_caps(const CapRules& rules, const std::string& stage,
 // "campaign.yaml:12: stages.pilot.caps.tokens", or "default".
 std::string describe_source(const CapSource& source, const Origin& campaign,
                             const Origin& contract);
-
 }  // namespace proctor

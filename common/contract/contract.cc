@@ -8,14 +8,12 @@
 
 namespace proctor {
 namespace {
-
 // As an entry must write it.
 std::string spelling(const AllowedPlace& place) {
   const bool v6 = place.host.address && !place.host.address->is_v4();
   return (place.below ? "*." : "") + (v6 ? "[" + place.host.text + "]" : place.host.text) + ":" +
          std::to_string(place.port);
 }
-
 }  // namespace
 
 Result<AllowedPlace> parse_allowed_place(std::string_view text) {
@@ -112,5 +110,4 @@ std::vector<std::size_t> services_of(const std::vector<Service>& services, const
     if (wanted[i]) place(i);
   return out;
 }
-
 }  // namespace proctor

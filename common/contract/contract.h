@@ -15,7 +15,6 @@
 #include "common/contract/document.h"
 
 namespace proctor {
-
 // A check, a service or an agent that is a program of its own in an image, as a service of a
 // compose file is: it sees the image's environment and what is said here, not what commands of the
 // contract see.
@@ -281,5 +280,4 @@ struct Contract {
   Digest digest;
   Origin origin;
 };
-
 }  // namespace proctor

@@ -7,7 +7,6 @@
 
 namespace proctor {
 namespace {
-
 void put(Json& object, const char* key, const std::string& text) {
   if (!text.empty()) object[key] = text;
 }
@@ -195,7 +194,6 @@ Json files_json(const std::vector<ReferencedFile>& files) {
                    {"sha256", sha256(f.bytes).hex()}});
   return out;
 }
-
 }  // namespace
 
 Json caps_json(const Caps& caps) {
@@ -238,5 +236,4 @@ std::string canonical_form(const Method& method) {
 Digest digest_of(const Method& method) {
   return sha256(canonical_form(method));
 }
-
 }  // namespace proctor

@@ -9,7 +9,6 @@
 #include "common/contract/fields.h"
 
 namespace proctor {
-
 // What the canonical forms of contracts, methods and settings share.  Internal to this room.
 inline constexpr std::array<Word<Method::Kind>, 5> kMethodWords{
     {{"noop", Method::Kind::kNoop},
@@ -37,5 +36,4 @@ Digest digest_of(const Contract& contract);
 
 std::string canonical_form(const Method& method);
 Digest digest_of(const Method& method);
-
 }  // namespace proctor

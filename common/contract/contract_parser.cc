@@ -12,7 +12,6 @@
 #include "common/contract/rules.h"
 
 namespace proctor {
-
 // The `services` of a contract, read, and what must hold between them and the rest of it.
 // Internal to contract_parser.cc; errors go to the Problems behind the node.
 std::vector<Service> read_services(const Fields& contract, FileCollector& files);
@@ -21,7 +20,6 @@ std::vector<Service> read_services(const Fields& contract, FileCollector& files)
 void check_services(const Fields& contract, const Contract& c);
 
 namespace {
-
 using std::chrono::milliseconds;
 
 constexpr std::size_t kServicesMax = 16, kLabelBytes = 63;
@@ -183,7 +181,6 @@ class Rules {
   const Fields& f_;
   const Contract& c_;
 };
-
 }  // namespace
 
 std::vector<Service> read_services(const Fields& contract, FileCollector& files) {
@@ -206,7 +203,6 @@ void check_services(const Fields& contract, const Contract& c) {
 }
 
 namespace {
-
 constexpr TextRule kAnyText{kPathBytes, "a text"};
 
 void remember_marks(const Document& document, Origin& origin) {
@@ -291,7 +287,6 @@ void check_containers(const Fields& f, const Contract& c) {
                        "the whole network or none for acceptance");
   }
 }
-
 }  // namespace
 
 Contract parse_contract(const Document& document, const FileSource& source, Diagnostics& out) {
@@ -352,5 +347,4 @@ std::optional<Contract> load_contract(const std::filesystem::path& file, const s
   c.origin.folder = absolute.parent_path();
   return c;
 }
-
 }  // namespace proctor

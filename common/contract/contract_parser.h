@@ -12,7 +12,6 @@
 #include "common/contract/file_source.h"
 
 namespace proctor {
-
 // The contract as far as it could be read; it is whole, and has its digest, only if `out` did not
 // grow.  Files are read from `files`.
 Contract parse_contract(const Document& document, const FileSource& files, Diagnostics& out);
@@ -20,5 +19,4 @@ Contract parse_contract(const Document& document, const FileSource& files, Diagn
 // `shown` is the file's name in diagnostics.  nullopt when not even a tree could be read.
 std::optional<Contract> load_contract(const std::filesystem::path& file, const std::string& shown,
                                       Diagnostics& out);
-
 }  // namespace proctor

@@ -9,13 +9,9 @@
 #include "common/contract/dockerfile.h"
 
 namespace proctor {
-namespace {
-
 constexpr TextRule kPlaceRule{300, "host:port, *.domain:port or address:port, in lower case",
                               is_allowed_place};
 constexpr std::size_t kPlacesMax = 256;
-
-}  // namespace
 
 NetworkAccess read_network(const Fields& fields, std::string_view key) {
   NetworkAccess out;
@@ -64,7 +60,6 @@ Json network_json(const Policy& policy) {
 }
 
 namespace {
-
 using std::chrono::milliseconds;
 constexpr milliseconds kLeast{1};
 
@@ -179,7 +174,6 @@ SetupStep read_step(const Node& item, const std::string& path, Keys keys, std::s
   if (std::ranges::find(keys, "inputs") != keys.end()) step.inputs = f.texts("inputs", kGlobRule);
   return step;
 }
-
 }  // namespace
 
 bool is_plain_text(std::string_view text) {
@@ -339,7 +333,6 @@ Policy read_policy(const Node& node, Problems& problems) {
 // The `container` of a check: a program of its own in an image.
 
 namespace {
-
 constexpr TextRule kContainerImageRule{500, "an image by digest: name@sha256:<64 hex digits>",
                                        is_image};
 constexpr TextRule kFolderRule{kPathBytes, "an absolute path", is_absolute};
@@ -396,7 +389,6 @@ void append_word(std::string& line, const std::string& word) {
   for (const char c : word) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
   line += '\'';
 }
-
 }  // namespace
 
 ProgramContainer read_container(const Node& node, const std::string& path, Problems& problems) {
@@ -417,5 +409,4 @@ std::string words_for_people(const ProgramContainer& container) {
     for (const std::string& word : *words) append_word(line, word);
   return line.empty() ? "the image's own program" : line;
 }
-
 }  // namespace proctor

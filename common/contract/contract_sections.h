@@ -8,7 +8,6 @@
 #include "common/contract/rules.h"
 
 namespace proctor {
-
 // `network` of a contract, read and written back.  The one-word forms are older than allow-lists:
 // what they could say must keep its canonical form, and with it every contract's digest.
 // Internal to this room.
@@ -69,5 +68,4 @@ std::string word_of(E value, const std::array<Word<E>, N>& words) {
   PROCTOR_ASSERT(false);
   return "";
 }
-
 }  // namespace proctor

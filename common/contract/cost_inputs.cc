@@ -9,7 +9,6 @@
 
 namespace proctor {
 namespace {
-
 __extension__ typedef unsigned __int128 Wide;
 
 constexpr unsigned kQuantityDigits = 6;
@@ -225,7 +224,6 @@ class InputsReader {
   CostInputs out_;
   bool too_large_ = false;
 };
-
 }  // namespace
 
 const std::vector<ExpectedAction>* CostInputs::find(const std::string& task,
@@ -244,5 +242,4 @@ CostInputs parse_cost_inputs(std::string_view json, const std::string& file,
   inputs.digest = sha256(json);
   return inputs;
 }
-
 }  // namespace proctor

@@ -24,7 +24,6 @@
 #include "common/contract/document.h"
 
 namespace proctor {
-
 inline constexpr const char* kCostInputsFile = "pilot_cost_model_inputs.json";
 
 // The parts of a cost, in the order of R158.
@@ -68,5 +67,4 @@ struct CostInputsContext {
 // The result is whole only if `out` did not grow.
 CostInputs parse_cost_inputs(std::string_view json, const std::string& file,
                              const CostInputsContext& context, Diagnostics& out);
-
 }  // namespace proctor

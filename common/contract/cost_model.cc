@@ -8,7 +8,6 @@
 #include "common/contract/fields.h"
 
 namespace proctor {
-
 // The rows of one model in the price table as one tariff: its plain prices, then those of the tier
 // and the region that are asked for, and of calls with much input.  Internal to this room.
 
@@ -18,7 +17,6 @@ std::optional<Tariff> model_tariff(const CostModel& table, std::string_view prov
                                    std::string_view model, const ActionName& action);
 
 namespace {
-
 __extension__ typedef unsigned __int128 Wide;
 
 using Price = std::optional<std::uint64_t>;
@@ -103,7 +101,6 @@ Tariff refined(const Tariff& less, const Units& more) {
     out.reasoning = scaled(less.reasoning, less.output_token, out.output_token);
   return out;
 }
-
 }  // namespace
 
 std::optional<Tariff> model_tariff(const CostModel& table, std::string_view provider,
@@ -134,7 +131,6 @@ std::optional<Tariff> model_tariff(const CostModel& table, std::string_view prov
 }
 
 namespace {
-
 constexpr std::uint64_t kTwiceMost = std::uint64_t{1} << 62;  // above any price of a table
 
 // quantity * price in 1e-12 USD, over a common divisor.  Saturates: a quantity beyond all measure
@@ -239,7 +235,6 @@ TokenPrices as_asked(const Tariff& tariff, TokenPrices p, CacheUse cache) {
   if (cache != CacheUse::kHours) p.cache_write_long = p.cache_write;
   return p;
 }
-
 }  // namespace
 
 Cost price(const CostModel& model, const Usage& usage) {
@@ -326,10 +321,7 @@ TokenPrices prices_at(const Tariff& t, std::uint64_t input_tokens) {
   return out;
 }
 
-namespace {
 constexpr unsigned kMinuteDigits = 3;
-
-}  // namespace
 
 Result<std::uint64_t> human_minute_price(const CostModel& prices) {
   const auto row = std::ranges::find_if(prices.rows, [](const PriceRow& r) {
@@ -361,5 +353,4 @@ Result<std::uint64_t> parse_minutes(std::string_view text) {
 std::string format_minutes(std::uint64_t milli_minutes) {
   return format_decimal(milli_minutes, kMinuteDigits);
 }
-
 }  // namespace proctor

@@ -12,7 +12,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 // What is metered about one attempt.  Cumulative totals, integers only.
 struct Usage {
   std::uint64_t setup_ms = 0;  // sandbox time by phase
@@ -252,5 +251,4 @@ MicroUsd review_cost(std::uint64_t pico_per_minute, std::uint64_t milli_minutes)
 // "12", "7.5": a positive decimal with at most three digits after the point.
 Result<std::uint64_t> parse_minutes(std::string_view text);
 std::string format_minutes(std::uint64_t milli_minutes);
-
 }  // namespace proctor

@@ -15,7 +15,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::size_t kRowsMax = 10'000;
 constexpr std::array<std::string_view, 9> kColumns{
     "action_type", "unit", "unit_price", "notes", "provider", "model", "tier", "region", "above"};
@@ -318,7 +317,6 @@ class TableReader {
   std::size_t width_ = 0;
   std::map<Key, std::uint64_t> lines_;
 };
-
 }  // namespace
 
 Result<std::uint64_t> parse_price(std::string_view text) {
@@ -375,5 +373,4 @@ CostModel fallback_cost_model() {
   model.version = kFallbackVersion;
   return model;
 }
-
 }  // namespace proctor

@@ -23,7 +23,6 @@
 #include "common/contract/document.h"
 
 namespace proctor {
-
 // Reports every error with its line; the result is whole only if `out` did not grow.
 CostModel parse_cost_model(std::string_view csv, const std::string& file, Diagnostics& out);
 
@@ -41,5 +40,4 @@ inline constexpr std::uint64_t kPicoUsdMax = 1'000'000'000'000'000'000;
 inline constexpr unsigned kPriceDigits = 12;
 // Exact; kInvalid with what is expected.
 Result<std::uint64_t> parse_price(std::string_view text);
-
 }  // namespace proctor

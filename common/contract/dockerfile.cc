@@ -8,7 +8,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::string_view kBlank = " \t\r";
 constexpr std::string_view kScratch = "scratch";
 constexpr std::size_t kShown = 100;
@@ -148,7 +147,6 @@ class Reader {
   DockerfileFacts out_;
   std::vector<std::string> stages_;  // names in small letters, "" without one
 };
-
 }  // namespace
 
 DockerfileFacts look_at_dockerfile(std::string_view text) {
@@ -177,7 +175,6 @@ std::string dockerfile_for(std::string_view text, const std::map<std::string, st
 }
 
 namespace {
-
 constexpr std::chrono::milliseconds kLeast{1};
 
 // Dockerfiles that are fine have bases; of others each fault is told where the file is named.
@@ -190,7 +187,6 @@ std::vector<std::string> bases_of(const Node& node, const std::string& where,
                  fault.expected);
   return std::move(facts.bases);
 }
-
 }  // namespace
 
 std::optional<ImageBuild> read_image_build(const Node& node, const std::string& path,
@@ -251,5 +247,4 @@ void check_image_build(const Fields& contract, const Contract& c) {
                    "no file of the acceptance: the agent works in this image");
   }
 }
-
 }  // namespace proctor

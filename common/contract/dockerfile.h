@@ -14,7 +14,6 @@
 #include "common/contract/rules.h"
 
 namespace proctor {
-
 struct DockerfileFault {
   std::size_t line = 0;  // of the instruction's first line, from 1
   std::string found, expected;
@@ -41,5 +40,4 @@ std::optional<ImageBuild> read_image_build(const Node& node, const std::string& 
 
 // What the agent's image must not hold.  Requires: the rest of the contract is read.
 void check_image_build(const Fields& contract, const Contract& c);
-
 }  // namespace proctor

@@ -14,7 +14,6 @@
 #include "common/base/text.h"
 
 namespace proctor {
-
 std::string to_string(const Diagnostic& d) {
   const auto safe = [](const std::string& s) {
     return printable(redact_urls(s), limits::kDetailBytes);
@@ -187,7 +186,6 @@ std::string TreeBuilder::path() const {
 }
 
 namespace {
-
 Mark mark_of(std::string_view before) {
   Mark at;
   at.line += static_cast<std::uint32_t>(std::ranges::count(before, '\n'));
@@ -225,7 +223,6 @@ std::optional<SyntaxError> check_bytes(std::string_view text, Format format,
   }
   return SyntaxError{{}, "bytes that are not UTF-8", "UTF-8 text"};
 }
-
 }  // namespace
 
 const Node* Node::find(std::string_view key) const {
@@ -270,7 +267,6 @@ std::string describe(const Node& node) {
 // keys without a word, expands aliases, and builds before anything can be refused.
 
 namespace {
-
 // The only way to stop yaml-cpp in the middle is to throw through it; caught below.
 struct Stop {
   SyntaxError refusal;
@@ -353,7 +349,6 @@ std::optional<SyntaxError> refuse_open_brackets(std::string_view text) {
   }
   return std::nullopt;
 }
-
 }  // namespace
 
 std::optional<SyntaxError> read_yaml(std::string_view text, TreeBuilder& builder) {
@@ -378,7 +373,6 @@ std::optional<SyntaxError> read_yaml(std::string_view text, TreeBuilder& builder
 // offset only for syntax errors, and a misspelt key is not one.
 
 namespace {
-
 using Answer = std::optional<SyntaxError>;
 
 void append_utf8(std::string& out, std::uint32_t cp) {
@@ -582,11 +576,9 @@ class Reader {
   TreeBuilder& builder_;
   Mark at_;
 };
-
 }  // namespace
 
 std::optional<SyntaxError> read_json(std::string_view text, TreeBuilder& builder) {
   return Reader(text, builder).document();
 }
-
 }  // namespace proctor

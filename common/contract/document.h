@@ -8,7 +8,6 @@
 #include "common/base/limits.h"
 
 namespace proctor {
-
 // What is wrong with a file a person wrote, said so that the person can repair it: where, which
 // field, what was found, what was expected, and the word that was probably meant.
 // Diagnostics collects all of them, so that one `proctor check` shows every error at once.
@@ -101,5 +100,4 @@ Format format_of(std::string_view file);
 
 // "nothing", "\"text\"", "a list" or "a mapping": a value as a diagnostic names it.
 std::string describe(const Node& node);
-
 }  // namespace proctor

@@ -8,7 +8,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::string_view kDurationHint = "a duration such as 30m, 45s, 1h30m or 1500ms";
 constexpr std::string_view kSizeHint = "a size such as 512MiB or 2GiB";
 
@@ -34,7 +33,6 @@ constexpr std::array<Unit64, 9> kSizes{{{"TiB", std::uint64_t{1} << 40},
 Error expected(std::string_view what) {
   return Error{Errc::kInvalid, std::string(what)};
 }
-
 }  // namespace
 
 Result<std::uint64_t> parse_count(std::string_view text) {
@@ -130,7 +128,6 @@ std::string format_decimal(std::uint64_t scaled, unsigned digits) {
 }
 
 namespace {
-
 bool is_plain(const Node& node) {
   return node.kind == Node::Kind::kScalar && !node.quoted;
 }
@@ -142,7 +139,6 @@ std::optional<T> accept(Result<T> parsed, const Node& node, const std::string& p
   problems.wrong(node, path, parsed.error().detail);
   return std::nullopt;
 }
-
 }  // namespace
 
 std::string one_of(std::span<const std::string_view> names) {
@@ -355,5 +351,4 @@ std::map<std::string, std::string> Fields::table(std::string_view key, const Tex
   }
   return out;
 }
-
 }  // namespace proctor

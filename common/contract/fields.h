@@ -16,7 +16,6 @@
 #include "common/contract/document.h"
 
 namespace proctor {
-
 // How configuration files write quantities: durations ("30m", "1h30m", "1500ms"), sizes
 // ("512MiB", "2GB", "100B"), counts ("12") and decimals ("1.5"), and how we write them back.
 // Exact integers only.  Each reader fails with kInvalid and a sentence that says what is expected.
@@ -133,5 +132,4 @@ std::string read_text(const Node& node, const std::string& path, const TextRule&
 std::optional<MicroUsd> read_usd(const Node& node, const std::string& path, Problems& problems);
 // "a, b or c".
 std::string one_of(std::span<const std::string_view> names);
-
 }  // namespace proctor

@@ -16,7 +16,6 @@
 
 namespace proctor {
 namespace {
-
 Result<UniqueFd> open_below(int folder, const std::string& name, int flags,
                             const std::string& path) {
   UniqueFd fd(
@@ -43,7 +42,6 @@ Result<std::string> read_all(int fd, const std::string& path) {
                                          std::to_string(limits::kReferencedFileBytes) + " bytes"};
   }
 }
-
 }  // namespace
 
 Result<std::unique_ptr<FolderFiles>> FolderFiles::open(const std::filesystem::path& folder) {
@@ -86,7 +84,6 @@ Result<ReferencedFile> GivenFiles::read(const std::string& path) const {
 // The folder of a campaign: which contract files there are, and reading them.
 
 namespace {
-
 constexpr std::size_t kContractsMax = 100'000;
 
 class Loader {
@@ -221,11 +218,9 @@ class Loader {
   Diagnostics& out_;
   std::set<std::string> seen_;
 };
-
 }  // namespace
 
 Result<Campaign> load_campaign(const fs::path& folder, Diagnostics& out) {
   return Loader(folder, out).load();
 }
-
 }  // namespace proctor

@@ -11,7 +11,6 @@
 #include "common/contract/contract.h"
 
 namespace proctor {
-
 class FileSource {
  public:
   virtual ~FileSource() = default;
@@ -42,5 +41,4 @@ class GivenFiles : public FileSource {
  private:
   std::map<std::string, ReferencedFile> files_;
 };
-
 }  // namespace proctor

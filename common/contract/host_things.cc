@@ -6,7 +6,6 @@
 
 namespace proctor {
 namespace {
-
 // What a model has to have that is asked so.
 std::string_view wanted_by(MethodGateway::As as) {
   switch (as) {
@@ -19,7 +18,6 @@ std::string_view wanted_by(MethodGateway::As as) {
   }
   return {};
 }
-
 }  // namespace
 
 bool speaks(MethodGateway::As as, ModelApi api) {
@@ -74,7 +72,6 @@ std::string_view spoken_as(MethodGateway::As as) {
 }
 
 namespace {
-
 using Kind = HostThing::Kind;
 
 constexpr std::string_view kSecret = "secret:", kToolchain = "toolchain:", kModel = "model:",
@@ -111,7 +108,6 @@ bool sees_the_environment(const Method& method) {
   return (method.kind == Method::Kind::kCommand && !method.container) ||
          method.kind == Method::Kind::kToolLoop;
 }
-
 }  // namespace
 
 std::string HostThing::feature() const {
@@ -167,5 +163,4 @@ std::vector<HostThing> things_of(const Contract& contract, const Method& method)
   out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;
 }
-
 }  // namespace proctor

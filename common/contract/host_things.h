@@ -8,7 +8,6 @@
 #include "common/contract/models_file.h"
 
 namespace proctor {
-
 // What a worker of this release knows of methods that one of an older release does not, as a
 // feature of its Sync: nobody is given a run whose method he cannot have read.
 inline constexpr std::string_view kHasToolLoop = "method:tool_loop";
@@ -64,5 +63,4 @@ std::vector<HostThing> agent_things_of(const Contract& contract);
 std::vector<HostThing> things_of(const Method& method);
 // All of it, each once.
 std::vector<HostThing> things_of(const Contract& contract, const Method& method);
-
 }  // namespace proctor

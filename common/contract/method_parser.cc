@@ -12,7 +12,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::uint64_t kCountMost = 10'000'000;
 
 Breakers::Rule rule_of(const BreakerKind& kind) {
@@ -39,7 +38,6 @@ void check_order(const Fields& f, const Breakers::Rule& rule) {
   f.problems().add(f.at("stop"), f.path("stop"), std::to_string(last->second),
                    "more than throttle, which is " + std::to_string(first->second));
 }
-
 }  // namespace
 
 Breakers read_breakers(const Node& node, const std::string& path, Problems& problems) {
@@ -117,7 +115,6 @@ void spread_breakers(const Fields& campaign, Campaign& out) {
 }
 
 namespace {
-
 constexpr std::size_t kAliasesMost = 50, kModelsMost = 20;
 constexpr std::uint64_t kCallTokensMost = 10'000'000, kLoopTurnsMost = 10'000, kLoopOutput = 8'192;
 constexpr TextRule kGatewayNameRule{limits::kNameBytes, "a name on one line", is_one_line};
@@ -196,7 +193,6 @@ void put_model(const GatewayModel& m, Json& out) {
   if (!m.aliases.empty()) out["aliases"] = m.aliases;
   if (m.output_max) out["output_max"] = *m.output_max;
 }
-
 }  // namespace
 
 const GatewayModel* MethodGateway::find(std::string_view asked) const {
@@ -281,7 +277,6 @@ void put_tool_loop(const Method& method, Json& out) {
 }
 
 namespace {
-
 void read_overload_exit(const Fields& f, Method& out) {
   // Beyond 125 the shell speaks: not found, not executable, killed.
   if (f.find("overload_exit") != nullptr)
@@ -391,7 +386,6 @@ void only_of(const Fields& f, std::initializer_list<std::string_view> keys,
     if (const Node* n = f.find(key))
       f.problems().wrong(*n, f.path(key), "nothing: only " + who + " it");
 }
-
 }  // namespace
 
 Method read_method(const Node& node, const std::string& path, const FileSource& files,
@@ -435,5 +429,4 @@ Method read_method(const Node& node, const std::string& path, const FileSource& 
   if (problems.count() == before) out.digest = digest_of(out);
   return out;
 }
-
 }  // namespace proctor

@@ -8,7 +8,6 @@
 #include "common/contract/file_source.h"
 
 namespace proctor {
-
 // The section `breakers` of a campaign, which its methods with a gateway carry.  Pure; any thread.
 // Internal to this room.
 
@@ -41,5 +40,4 @@ void put_tool_loop(const Method& method, Json& out);
 // The method as far as it could be read, with its digest if `problems` did not grow.
 Method read_method(const Node& node, const std::string& path, const FileSource& files,
                    Problems& problems);
-
 }  // namespace proctor

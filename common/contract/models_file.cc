@@ -11,7 +11,6 @@
 #include "common/contract/document.h"
 
 namespace proctor {
-
 // One member of a model in the models file.  Pure; any thread.  Internal to this room.
 
 // kInvalid, beginning with "models.NAME".
@@ -19,7 +18,6 @@ Status read_model_member(const std::string& model, const std::string& key, const
                          ModelAccess& out);
 
 namespace {
-
 struct ApiWord {
   std::string_view word;
   ModelApi api;
@@ -145,7 +143,6 @@ Status read_gateway_member(const Member& m, const std::string& key, ModelAccess&
   }
   return m.unknown();
 }
-
 }  // namespace
 
 std::string_view to_string(ModelApi api) {
@@ -180,7 +177,6 @@ Status read_model_member(const std::string& model, const std::string& key, const
 }
 
 namespace {
-
 constexpr std::size_t kFileBytes = std::size_t{1} << 20;
 
 Error wrong(const std::string& model, const std::string& what) {
@@ -244,7 +240,6 @@ Result<Json> read_text(std::string_view text, std::string_view file) {
   if (!document || !problems.empty()) return Error{Errc::kInvalid, problems.text()};
   return json_of(document->root);
 }
-
 }  // namespace
 
 Result<ModelsFile> parse_models(std::string_view text, std::string_view file) {
@@ -282,11 +277,9 @@ Result<ModelsFile> load_models(const fs::path& file) {
 }
 
 namespace {
-
 Error none(std::string why) {
   return {Errc::kUnavailable, std::move(why)};
 }
-
 }  // namespace
 
 Result<Secret> model_key(const ModelAccess& access) {
@@ -313,5 +306,4 @@ Result<Secret> model_key(const ModelAccess& access) {
       return none("the key has control characters");
   return Secret(std::move(key));
 }
-
 }  // namespace proctor

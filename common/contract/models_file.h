@@ -25,7 +25,6 @@
 #include "common/base/ids.h"
 
 namespace proctor {
-
 // What an endpoint speaks, as the gateway forwards it.
 enum class ModelApi { kChat, kCompletions, kResponses, kEmbeddings, kMessages, kCountTokens };
 std::string_view to_string(ModelApi api);
@@ -73,5 +72,4 @@ Result<ModelsFile> load_models(const fs::path& file);
 // may read.  Empty where the models file names neither.
 // Errors: kUnavailable, with the variable or the file and what to do.
 Result<Secret> model_key(const ModelAccess& access);
-
 }  // namespace proctor

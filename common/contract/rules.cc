@@ -8,7 +8,6 @@
 
 namespace proctor {
 namespace {
-
 bool is_lower(char c) {
   return 'a' <= c && c <= 'z';
 }
@@ -42,7 +41,6 @@ bool is_git_name(std::string_view name) {
 bool names_git(std::string_view path) {
   return std::ranges::any_of(split(path, '/'), is_git_name);
 }
-
 }  // namespace
 
 bool is_id(std::string_view text) {
@@ -262,5 +260,4 @@ Rates read_rates(const Node& node, const std::string& path, Problems& problems) 
     out.providers.emplace(e.key, each.count(e.key, 1, 1, kCallsPerMinuteMax));
   return out;
 }
-
 }  // namespace proctor

@@ -13,7 +13,6 @@
 #include "common/contract/fields.h"
 
 namespace proctor {
-
 bool is_id(std::string_view text);         // [a-z0-9][a-z0-9._-]*
 bool is_word(std::string_view text);       // [a-z][a-z0-9_-]*
 bool is_one_line(std::string_view text);   // no control characters
@@ -201,5 +200,4 @@ inline constexpr std::array<KeyName, 4> kCostInputsKeys{"$schema", "notes", "los
 inline constexpr std::array<KeyName, 4> kExpectedUsageKeys{"task", "method", "notes", "actions"};
 inline constexpr std::array<KeyName, 6> kExpectedActionKeys{"action_type", "unit",    "provider",
                                                             "model",       "per_run", "notes"};
-
 }  // namespace proctor

@@ -2,7 +2,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::string_view kNamePlaceholder = "@NAME@";
 
 constexpr std::string_view kCampaign =
@@ -202,7 +201,6 @@ std::string filled(std::string_view text, std::string_view name) {
     out.replace(at, kNamePlaceholder.size(), name);
   return out;
 }
-
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> scaffold_files(std::string_view name) {
@@ -219,5 +217,4 @@ std::vector<std::pair<std::string, std::string>> scaffold_files(std::string_view
           {"schemas/pilot_cost_model_inputs.schema.json", std::string(kCostInputsSchema)},
           {".gitignore", "/repos/\n"}};
 }
-
 }  // namespace proctor

@@ -5,7 +5,6 @@
 #include <vector>
 
 namespace proctor {
-
 // The texts of the schemas of campaign, contract and pilot_cost_model_inputs, for campaigns that
 // are scaffolded where this source tree is not.
 extern const std::string_view kCampaignSchema;
@@ -21,5 +20,4 @@ inline constexpr std::string_view kCommitPlaceholder = "@COMMIT@";
 // Pairs of relative path and content, in the order in which a reader should meet them.
 // Requires: `name` is an id (contract_parser.h refuses others when the campaign is loaded).
 std::vector<std::pair<std::string, std::string>> scaffold_files(std::string_view name);
-
 }  // namespace proctor

@@ -3,7 +3,6 @@
 #include "common/base/money.h"
 
 namespace proctor {
-
 std::string_view to_string(StageOrder order) {
   for (const auto& [word, value] : kStageOrders)
     if (value == order) return word;
@@ -24,7 +23,6 @@ std::string describe(const StageDraw& draw) {
 }
 
 namespace {
-
 std::string list_of(const std::vector<StageCriterion>& criteria) {
   std::string out;
   for (const StageCriterion& c : criteria) {
@@ -34,7 +32,6 @@ std::string list_of(const std::vector<StageCriterion>& criteria) {
   }
   return out.empty() ? "none" : out;
 }
-
 }  // namespace
 
 std::string_view word_of(StagePredicate predicate) {
@@ -62,5 +59,4 @@ std::string describe(const StageRules& rules) {
   return "entry " + list_of(rules.entry) + "; exit " + list_of(rules.exit) + "; approval of " +
          std::to_string(rules.approvals());
 }
-
 }  // namespace proctor

@@ -9,7 +9,6 @@
 #include <vector>
 
 namespace proctor {
-
 // Which runs a stage of a campaign has: which tasks, how many replicates of its own, and how they
 // follow one another (docs/plan.md, "Stages of their own").  Pure data.
 inline constexpr std::uint32_t kPlannedSeed = 20260307;  // R071, R165
@@ -81,5 +80,4 @@ std::string parameter_of(const StageCriterion& criterion);
 // "entry closed limited, invalid_share 0.05; exit spend_within; approval of 2": as it is
 // registered, whole, defaults and all.
 std::string describe(const StageRules& rules);
-
 }  // namespace proctor

@@ -12,7 +12,6 @@
 
 namespace proctor {
 namespace {
-
 using Writer = Owned<archive, archive_write_free>;
 using Entry = Owned<archive_entry, archive_entry_free>;
 
@@ -26,7 +25,6 @@ la_ssize_t append(archive*, void* to, const void* bytes, std::size_t n) {
   static_cast<std::string*>(to)->append(static_cast<const char*>(bytes), n);
   return static_cast<la_ssize_t>(n);
 }
-
 }  // namespace
 
 Result<std::string> build_context(const std::vector<ContextFile>& files) {
@@ -54,7 +52,6 @@ Result<std::string> build_context(const std::vector<ContextFile>& files) {
 }
 
 namespace {
-
 constexpr std::size_t kEntriesMax = 10'000;
 constexpr std::int64_t kBytesMax = std::int64_t{64} << 30;
 constexpr std::size_t kTextMax = std::size_t{8} << 20;
@@ -79,7 +76,6 @@ std::string key_of(const char* raw) {
   while (name.starts_with("./")) name.erase(0, 2);
   return name;
 }
-
 }  // namespace
 
 Result<ImageArchive> ImageArchive::unpack(const fs::path& archive, const fs::path& scratch) {
@@ -143,7 +139,6 @@ Result<std::string> ImageArchive::text(const std::string& name) const {
 }
 
 namespace {
-
 constexpr std::uint64_t kLayerBytesMax = std::uint64_t{64} << 30;
 constexpr std::size_t kLayerEntriesMax = 5'000'000;
 constexpr std::string_view kMark = ".wh.";
@@ -314,7 +309,6 @@ Result<std::uint64_t> bring(const fs::path& layer, const fs::path& root) {
   if (archive_write_close(disk.get()) < ARCHIVE_OK) return broken(disk.get());
   return bytes;
 }
-
 }  // namespace
 
 Result<std::uint64_t> apply_layer(const fs::path& layer, const Digest& contents,
@@ -323,5 +317,4 @@ Result<std::uint64_t> apply_layer(const fs::path& layer, const Digest& contents,
   PROCTOR_CHECK_OK(take_away(layer, root));
   return bring(layer, root);
 }
-
 }  // namespace proctor

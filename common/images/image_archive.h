@@ -9,7 +9,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 // The files of an image build, as the archive that a Docker Engine takes them in.  The same files
 // make the same bytes.
 struct ContextFile {
@@ -51,5 +50,4 @@ class ImageArchive {
 // The bytes of files that were unpacked.
 Result<std::uint64_t> apply_layer(const fs::path& layer, const Digest& contents,
                                   const fs::path& root);
-
 }  // namespace proctor

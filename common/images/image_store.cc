@@ -15,7 +15,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::size_t kImagesMax = 100;
 constexpr std::size_t kLayersMax = 500;  // overlay drivers stop at 128
 constexpr std::string_view kSha = "sha256:";
@@ -156,7 +155,6 @@ Status list_index(const ImageArchive& archive, const Json& index,
   }
   return ok_status();
 }
-
 }  // namespace
 
 std::string host_architecture() {
@@ -203,7 +201,6 @@ Result<std::vector<ListedImage>> list_images(const ImageArchive& archive) {
 }
 
 namespace {
-
 constexpr const char* kUnfinished = "unfinished-";
 constexpr const char* kRecord = "image.json";
 constexpr std::size_t kRecordMax = std::size_t{1} << 20;
@@ -247,7 +244,6 @@ Result<StoredImage> unpack(const ImageArchive& archive, const ListedImage& liste
   PROCTOR_CHECK_OK(sync_all(folder));
   return image;
 }
-
 }  // namespace
 
 fs::path default_image_store() {
@@ -395,5 +391,4 @@ Status ImageStore::remove(const std::string& reference) const {
     return errno_error("remove image " + image.id, errno);
   return remove_tree(away);
 }
-
 }  // namespace proctor

@@ -10,7 +10,6 @@
 #include "common/images/image_archive.h"
 
 namespace proctor {
-
 // Which images an archive holds, by what its manifests and configurations say: `docker save`'s
 // manifest.json, or an OCI layout's index.json.  An image's id is the digest of its configuration,
 // which names the digest of every layer's contents: the same that a Docker Engine calls it by.
@@ -93,5 +92,4 @@ class ImageStore {
   Status take_names(const std::vector<std::string>& names, const std::string& owner) const;
   fs::path dir_;
 };
-
 }  // namespace proctor

@@ -4,7 +4,6 @@
 
 namespace proctor {
 namespace {
-
 bool is_amount(MicroUsd m) {
   return MicroUsd::zero() <= m && m <= kLedgerMax;
 }
@@ -16,7 +15,6 @@ Error conflict(const AskId& id, std::string_view what) {
 Error not_found(const AskId& id) {
   return Error{Errc::kNotFound, "no reservation " + to_string(id)};
 }
-
 }  // namespace
 
 std::string to_string(const AskId& id) {
@@ -269,13 +267,9 @@ void Ledger::check_after(const std::vector<ScopeId>& touched) const {
   }
 }
 
-namespace {
-
 // So many looks without a sign, some five seconds, and a member counts as killed: nobody waits for
 // it to write anything down.
 constexpr int kLooksWithoutSign = 20;
-
-}  // namespace
 
 std::string_view to_string(SharedMember::State state) {
   switch (state) {
@@ -365,5 +359,4 @@ Farewell::Step Farewell::next(const SharedView& view) {
   }
   return all_know ? Step::kDone : Step::kWait;
 }
-
 }  // namespace proctor

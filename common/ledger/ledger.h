@@ -22,7 +22,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 // Index of an envelope in the campaign's table (global, stage:x, task:y).  The run's own envelope
 // is its ask.
 using ScopeId = Strong<struct ScopeIdTag, std::uint32_t>;
@@ -255,5 +254,4 @@ class Farewell {
   std::string self_;
   std::map<std::string, Sign> awaited_;  // by id
 };
-
 }  // namespace proctor

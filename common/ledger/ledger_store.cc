@@ -3,7 +3,6 @@
 #include <utility>
 
 namespace proctor {
-
 Status JournalLedger::check_epoch(Epoch epoch) const {
   if (rules_ && epoch < epoch_) {
     return Error{Errc::kConflict, "ledger: fenced, another coordinator holds it under epoch " +
@@ -44,5 +43,4 @@ Result<std::vector<ScopeBalance>> JournalLedger::snapshot() {
     out.push_back(rules_->balance(ScopeId(i)));
   return out;
 }
-
 }  // namespace proctor

@@ -12,7 +12,6 @@
 #include "common/ledger/ledger.h"
 
 namespace proctor {
-
 inline constexpr std::size_t kLedgerBatch = 1024;  // operations of one call
 
 // What an earlier life left in a store.
@@ -122,5 +121,4 @@ class JournalLedger final : public LedgerStore {
   Epoch epoch_;
   std::optional<Ledger> rules_;
 };
-
 }  // namespace proctor

@@ -12,9 +12,7 @@
 #include "common/ledger/redis_connection.h"
 
 namespace proctor {
-
 namespace {
-
 using namespace std::chrono_literals;
 
 constexpr std::size_t kSocketPathMax = 107;  // sockaddr_un without its NUL
@@ -33,7 +31,6 @@ Result<TempDir> socket_folder(const fs::path& state_dir) {
   }
   return TempDir::create("proctor-redis-" + sha256(state_dir.string()).short_hex(), "/tmp");
 }
-
 }  // namespace
 
 Result<PrivateRedis> PrivateRedis::start(const fs::path& state_dir) {
@@ -138,5 +135,4 @@ void PrivateRedis::stop() {
   std::error_code ec;
   if (named.ok() && *named == address_ + "\n") fs::remove(file, ec);
 }
-
 }  // namespace proctor

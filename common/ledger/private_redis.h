@@ -13,7 +13,6 @@
 #include "common/base/subprocess.h"
 
 namespace proctor {
-
 class PrivateRedis {
  public:
   // Starts it under `state_dir` (the socket moves to a short private folder in /tmp when the path
@@ -56,5 +55,4 @@ class PrivateRedis {
   std::string address_;
   std::chrono::steady_clock::time_point not_before_;
 };
-
 }  // namespace proctor

@@ -14,9 +14,7 @@
 #include "common/base/text.h"
 
 namespace proctor {
-
 namespace {
-
 // hiredis writes with write(2): a server that went away would raise SIGPIPE in our process.
 // Blocked for this thread while we talk; one that arrived meanwhile is taken off again.
 class NoSigpipe {
@@ -84,7 +82,6 @@ std::string_view info_field(std::string_view info, std::string_view name) {
   std::string_view rest = info.substr(at + key.size());
   return rest.substr(0, rest.find_first_of("\r\n"));
 }
-
 }  // namespace
 
 void RedisContextFree::operator()(redisContext* context) const noexcept {
@@ -275,5 +272,4 @@ Result<RedisReply> RedisConnection::call_under_tls(std::span<const char*> args,
       return Error{Errc::kUnavailable, std::string(context_->reader->errstr)};
   }
 }
-
 }  // namespace proctor

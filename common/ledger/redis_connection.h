@@ -19,7 +19,6 @@ struct redisContext;
 struct redisReply;
 
 namespace proctor {
-
 // What an ACL user of a campaign's Redis needs, as words of ACL SETUSER (docs/ledger.md).
 inline constexpr std::string_view kRedisGrants =
     "~proctor:* +info +select +eval +evalsha +script|load +hgetall +hmget +hset +hdel +unlink";
@@ -90,5 +89,4 @@ class RedisConnection {
   std::optional<RedisTls> tls_;
   RedisFacts facts_;
 };
-
 }  // namespace proctor

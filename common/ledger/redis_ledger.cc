@@ -15,7 +15,6 @@
 
 namespace proctor {
 namespace {
-
 const AskId& id_of(const LedgerOp& op) {
   return std::visit([](const auto& o) -> const AskId& { return o.id; }, op);
 }
@@ -84,7 +83,6 @@ class PackedBatch {
   }
   std::string out_, ids_, amounts_, paths_;
 };
-
 }  // namespace
 
 std::string micros(MicroUsd m) {
@@ -173,7 +171,6 @@ Result<Elsewhere> read_elsewhere(std::string_view line) {
 }
 
 namespace {
-
 // "state ceiling limit since noted" or "spent reserved", into a member.
 bool read_member(char kind, std::string_view text, SharedMember& to) {
   using State = SharedMember::State;
@@ -208,7 +205,6 @@ bool read_member(char kind, std::string_view text, SharedMember& to) {
       return false;
   }
 }
-
 }  // namespace
 
 Result<SharedView> read_shared(const std::vector<std::pair<std::string, std::string>>& fields) {
@@ -235,7 +231,6 @@ Result<SharedView> read_shared(const std::vector<std::pair<std::string, std::str
 }
 
 namespace {
-
 constexpr std::size_t kRebuildChunk = 4096;  // pairs of one call: a few milliseconds of Redis
 
 // A hash, sorted by field.
@@ -262,7 +257,6 @@ Result<std::vector<ScopeBalance>> balances_of(const std::vector<ScopeSpec>& scop
   for (std::uint32_t i = 0; i < scopes.size(); ++i) balances.push_back(rules.balance(ScopeId(i)));
   return balances;
 }
-
 }  // namespace
 
 RedisLedger::RedisLedger(Options options, std::string token)
@@ -371,7 +365,6 @@ Result<RedisLedger::Stored> RedisLedger::read_all() {
 }
 
 namespace {
-
 bool is_raise(const std::string& held, const ScopeBalance& now) {
   const std::string rest = " " + micros(now.spent) + " " + micros(now.reserved);
   if (!held.ends_with(rest)) return false;
@@ -379,7 +372,6 @@ bool is_raise(const std::string& held, const ScopeBalance& now) {
   const auto was = whole_number<std::int64_t>(cap);
   return was && 0 <= *was && *was < now.cap.micros();
 }
-
 }  // namespace
 
 Result<std::vector<std::string>> RedisLedger::differences(const std::vector<ScopeSpec>& scopes,
@@ -444,7 +436,6 @@ std::string RedisLedger::describe() const {
 }
 
 namespace {
-
 // "17.2.0", as to_string(AskId) writes it.
 std::optional<AskId> ask_of(std::string_view text) {
   std::array<std::int64_t, 3> n{};
@@ -454,7 +445,6 @@ std::optional<AskId> ask_of(std::string_view text) {
   const auto part = [&](std::size_t i) { return static_cast<std::uint32_t>(n[i]); };
   return AskId{{RunId(part(0)), AttemptNo(part(1))}, part(2)};
 }
-
 }  // namespace
 
 Result<std::optional<LedgerHeld>> RedisLedger::held() {
@@ -577,7 +567,6 @@ Result<std::vector<ScopeBalance>> RedisLedger::snapshot() {
 // RedisLedger's half that deals with an envelope shared by several campaigns (shared.lua).
 
 namespace {
-
 std::string now_ms() {
   return std::to_string(wall_now().raw());
 }
@@ -606,7 +595,6 @@ Result<SharedView> view_of(const redisReply& reply) {
   std::ranges::sort(fields);
   return read_shared(fields);
 }
-
 }  // namespace
 
 Result<RedisReply> RedisLedger::run_shared(const std::vector<std::string>& args) {
@@ -717,5 +705,4 @@ Status RedisLedger::tell_left(const SharedMember& member) {
   if (reply->type != REDIS_REPLY_STRING) return bad_reply("left");
   return shared_refusal({reply->str, reply->len}, MicroUsd::zero());
 }
-
 }  // namespace proctor

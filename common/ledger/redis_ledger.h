@@ -14,7 +14,6 @@
 #include "common/ledger/redis_connection.h"
 
 namespace proctor {
-
 // The text of ledger.lua, rebuild.lua and shared.lua, put into the binary by CMake.
 extern const std::string_view kLedgerScript;
 extern const std::string_view kRebuildScript;
@@ -166,5 +165,4 @@ class RedisLedger final : public LedgerStore {
   std::string ledger_sha_, rebuild_sha_, shared_sha_;
   std::string home_;  // run_id of the server that begin_epoch filled; empty: none
 };
-
 }  // namespace proctor

@@ -11,9 +11,7 @@
 #include "common/base/text.h"
 
 namespace proctor {
-
 namespace {
-
 constexpr const char* kNoAnswer = "tls: no answer in time";
 
 struct ContextFree {
@@ -91,7 +89,6 @@ Error failure(const SSL* ssl, int result, int saved_errno) {
   }
   return error;
 }
-
 }  // namespace
 
 void RedisTls::Free::operator()(ssl_st* ssl) const noexcept {
@@ -148,5 +145,4 @@ Result<std::string_view> RedisTls::read(std::span<char> into) {
   heard_ = true;
   return std::string_view(into.data(), static_cast<std::size_t>(n));
 }
-
 }  // namespace proctor

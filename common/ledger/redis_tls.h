@@ -17,7 +17,6 @@
 struct ssl_st;
 
 namespace proctor {
-
 // PEM files.  No CA: those that the system trusts.  Certificate and key go together; none: the
 // server does not ask for one (`tls-auth-clients no`).
 struct RedisTlsFiles {
@@ -43,5 +42,4 @@ class RedisTls {
   bool anonymous_;      // we showed no certificate
   bool heard_ = false;  // anything but the handshake
 };
-
 }  // namespace proctor

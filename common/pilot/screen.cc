@@ -14,7 +14,6 @@
 
 namespace proctor {
 namespace {
-
 // A share typed as decimal text times a whole number may miss the whole number that it is.
 constexpr double kRounding = 1e-9;
 // What one test has to say before load is blamed (Fisher, one-sided).
@@ -120,7 +119,6 @@ std::string why_undecided(const ScreenTask& task, const ScreenSettings& settings
     return "it has no reference_patch: what flickers only in a solved state was not seen";
   return "";
 }
-
 }  // namespace
 
 void ScreenTally::add(Outcomes outcomes) {
@@ -273,7 +271,6 @@ std::string quarantine_text(const std::vector<ScreenTask>& tasks) {
 }
 
 namespace {
-
 constexpr const char* kFormat = "proctor-flakiness-1";
 constexpr std::array kVerdicts{ScreenVerdict::kStable, ScreenVerdict::kUndecided,
                                ScreenVerdict::kFlaky, ScreenVerdict::kUnjudged};
@@ -351,7 +348,6 @@ Result<ScreenTask> task_from(const Json& json, const std::string& path) {
   }
   return out;
 }
-
 }  // namespace
 
 std::string to_json_text(const ScreenResults& results) {
@@ -410,5 +406,4 @@ std::optional<ScreenTask> still_holds(const ScreenResults& earlier, const Contra
   if (out.verdict == ScreenVerdict::kUnjudged) return std::nullopt;
   return out;
 }
-
 }  // namespace proctor

@@ -14,7 +14,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 struct Contract;
 
 inline constexpr std::uint32_t kScreenRepeatsMax = 10'000;
@@ -140,5 +139,4 @@ Result<ScreenResults> parse_screen(std::string_view text);
 // Tolerances and bound may be others than they were; how often each state was judged may not.
 std::optional<ScreenTask> still_holds(const ScreenResults& earlier, const Contract& contract,
                                       const ScreenSettings& settings);
-
 }  // namespace proctor

@@ -14,7 +14,6 @@
 
 namespace proctor {
 namespace {
-
 // Below this many decided mutants their share says too little to refuse a task for it.
 constexpr std::uint64_t kEnoughMutants = 5;
 
@@ -240,7 +239,6 @@ SelfcheckTask named(const Contract& contract) {
   out.image = contract.environment.image;
   return out;
 }
-
 }  // namespace
 
 bool is_good(const SelfcheckTask& task) {
@@ -269,7 +267,6 @@ SelfcheckTask cannot_run_here(const Contract& contract, const std::string& why) 
 }
 
 namespace {
-
 constexpr const char* kFormat = "proctor-selfcheck-1";
 
 struct CauseWord {
@@ -365,7 +362,6 @@ Result<SelfcheckTask> task_from(const Json& json, const std::string& path) {
   PROCTOR_CHECK_OK(inner);
   return out;
 }
-
 }  // namespace
 
 std::string to_json_text(const SelfcheckResults& results) {
@@ -416,5 +412,4 @@ const SelfcheckTask* still_holds(const SelfcheckResults& earlier, const Contract
       it->cause == SelfcheckCause::kCannotRun || it->cause == SelfcheckCause::kUnjudged;
   return may_be_otherwise ? nullptr : &*it;
 }
-
 }  // namespace proctor

@@ -15,7 +15,6 @@
 #include "common/score/outcome.h"
 
 namespace proctor {
-
 // One check of one repeat, as its report has it.
 struct CheckSeen {
   std::string id;
@@ -103,5 +102,4 @@ Result<SelfcheckResults> parse_selfcheck(std::string_view text);
 // run now, though nothing in the contract changed.
 const SelfcheckTask* still_holds(const SelfcheckResults& earlier, const Contract& contract,
                                  const SelfcheckSettings& settings);
-
 }  // namespace proctor

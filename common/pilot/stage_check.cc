@@ -6,7 +6,6 @@
 
 namespace proctor {
 namespace {
-
 using Value = StageAnswer::Value;
 
 constexpr const char* kFormat = "proctor-stage-check-1";
@@ -143,7 +142,6 @@ StageAnswer waivable(StageAnswer a, const std::string& side, const std::set<std:
   if (a.value != Value::kYes && waived.contains(side + a.label())) a.value = Value::kWaived;
   return a;
 }
-
 }  // namespace
 
 std::uint64_t StageFacts::ended() const {
@@ -229,5 +227,4 @@ Result<bool> check_holds(const Json& check) {
   }
   return all;
 }
-
 }  // namespace proctor

@@ -15,7 +15,6 @@
 #include "common/contract/stages.h"
 
 namespace proctor {
-
 // Of one stage, from the journal alone.
 struct StageFacts {
   struct Method {
@@ -72,5 +71,4 @@ StageCheck check_entry(const std::string& campaign, const std::string& stage,
 std::vector<StageAnswer> check_exit(const StageFacts& stage);
 // Of a note: kCorrupt where it is no check.  Only what is needed to know whether it holds is read.
 Result<bool> check_holds(const Json& check);
-
 }  // namespace proctor

@@ -13,7 +13,6 @@
 
 namespace proctor {
 namespace {
-
 struct Counts {
   std::uint64_t old_start = 0, old_lines = 1, new_lines = 1;
   std::string section;
@@ -174,7 +173,6 @@ std::uint64_t new_start(const PatchHunk& hunk, const Sizes& sizes, std::int64_t 
 std::int64_t growth(const Sizes& sizes) {
   return static_cast<std::int64_t>(sizes.new_lines) - static_cast<std::int64_t>(sizes.old_lines);
 }
-
 }  // namespace
 
 PatchText parse_patch(std::string_view diff) {
@@ -216,7 +214,6 @@ std::uint64_t new_line(const PatchFile& file, std::size_t hunk, std::size_t line
 }
 
 namespace {
-
 bool is_word(char c) {
   return is_digit(c) || ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || c == '_';
 }
@@ -417,7 +414,6 @@ std::string described(const PatchText& patch, const Change& c) {
 // Every mutant is a copy of the whole patch: of one so large that making all would take minutes,
 // those that come first are considered.
 constexpr std::size_t kBytesConsidered = std::size_t{256} << 20;
-
 }  // namespace
 
 std::vector<AlteredLine> altered_lines(std::string_view line) {
@@ -457,7 +453,6 @@ std::vector<Mutant> mutants_of(const PatchText& patch, std::uint32_t seed, std::
 }
 
 namespace {
-
 const std::vector<std::string>& test_names() {
   static const std::vector<std::string> kNames{"**/*_test.*", "**/test_*", "**/*.t", "**/*Test.*"};
   return kNames;
@@ -560,7 +555,6 @@ std::string early_exit(const PatchText& source) {
   }
   return "";
 }
-
 }  // namespace
 
 bool is_test_path(const Contract& contract, const std::string& path) {
@@ -611,5 +605,4 @@ std::vector<Variant> variants_of(const Contract& contract, const SelfcheckSettin
     out.push_back({std::move(mutant.name), std::move(mutant.patch), std::move(mutant.what)});
   return out;
 }
-
 }  // namespace proctor

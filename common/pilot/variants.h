@@ -8,7 +8,6 @@
 #include "common/contract/contract.h"
 
 namespace proctor {
-
 // A unified diff as files and hunks, and back again: what the self-check of a contract takes apart.
 // Git's form (renames, modes, binary parts) and the plain one.  Headers stay as they came; line
 // numbers of hunks are computed anew, so that what is left of a diff still applies.  Pure; hostile
@@ -98,5 +97,4 @@ std::vector<std::string> tests_in_reference(const Contract& contract);
 // and source_only are there where the reference has both; junk and shadowed_runner where some new
 // file touches no rule; early_exit where the reference changes code of a known language.
 std::vector<Variant> variants_of(const Contract& contract, const SelfcheckSettings& settings);
-
 }  // namespace proctor

@@ -14,7 +14,6 @@
 #include "common/contract/campaign.h"
 
 namespace proctor {
-
 double NumpyRandom::random_sample() {
   // The order of the two draws matters, so they are two statements.
   const std::uint32_t high = next_u32() >> 5;
@@ -43,7 +42,6 @@ std::vector<std::uint32_t> NumpyRandom::permutation(std::uint32_t n) {
 }
 
 namespace {
-
 constexpr std::size_t kMethodsMax = 1000;
 constexpr std::size_t kStagesMax = 100;
 constexpr std::size_t kStrataMax = 32;
@@ -254,7 +252,6 @@ std::uint64_t blocks_of(const PlanShape& shape) {
   }
   return out;
 }
-
 }  // namespace
 
 PlanShape shape_of(const Campaign& campaign) {
@@ -371,7 +368,6 @@ std::vector<std::string> plan_columns(const PlanShape& shape) {
 // of their own: one buffer out, views in.
 
 namespace {
-
 void append_number(std::string& out, std::uint64_t value) {
   char digits[20];
   const auto end = std::to_chars(digits, digits + sizeof digits, value);
@@ -673,7 +669,6 @@ bool is_text_of(std::string_view csv, const Plan& plan) {
   }
   return csv == line;
 }
-
 }  // namespace
 
 std::string to_csv(const Plan& plan) {
@@ -698,5 +693,4 @@ Result<Plan> parse_plan(std::string_view file, std::string_view csv, PlanShape s
   PROCTOR_TRY(drawn.rows_, PlanReader(file, csv, drawn).read());
   return drawn;
 }
-
 }  // namespace proctor

@@ -14,7 +14,6 @@
 #include "common/contract/stages.h"
 
 namespace proctor {
-
 // NumPy's legacy generator `numpy.random.RandomState(seed)`, bit for bit, as far as plans need it.
 // A plan drawn here can be drawn again by anyone with Python: NEP 19 freezes these streams.
 // The bits are those of std::mt19937 (init_genrand by an integer); what NumPy adds is how a bounded
@@ -154,5 +153,4 @@ std::vector<std::string> plan_columns(const PlanShape& shape);
 Status normalise(PlanShape& shape);
 // How many runs the shape has.  Requires: normalised.
 std::uint32_t run_count(const PlanShape& shape);
-
 }  // namespace proctor

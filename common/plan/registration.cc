@@ -11,7 +11,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr int kSchemaVersion = 1;
 constexpr const char* kUnit = "unit";  // in `analysis`, where tasks share a repository
 constexpr std::int64_t kIntegerMax = (std::int64_t{1} << 53) - 1;
@@ -225,7 +224,6 @@ Status read_frozen(const Json& json, Registration& r) {
                                      ", expected " + std::to_string(kSchemaVersion)};
   return ok_status();
 }
-
 }  // namespace
 
 std::map<std::string, std::string> plan_settings(const std::optional<AnalysisPlan>& registered) {
@@ -299,7 +297,6 @@ std::map<std::string, std::string> retry_settings(const Retries& r) {
 }
 
 namespace {
-
 // All that bounds a run or how often it is tried, of the campaign, its stages and its tasks.
 std::map<std::string, std::int64_t> limits_of(const Campaign& campaign) {
   std::map<std::string, std::int64_t> out;
@@ -321,7 +318,6 @@ std::map<std::string, std::int64_t> limits_of(const Campaign& campaign) {
   out["isolation"] = campaign.isolation == Isolation::kKernel ? 0 : 1;
   return out;
 }
-
 }  // namespace
 
 Result<Registration> make_registration(const Campaign& campaign, const Digest& plan, WallTime at) {
@@ -453,7 +449,6 @@ bool is_removed(const Registration& registration, std::string_view task) {
 // What a campaign would register otherwise than it did.
 
 namespace {
-
 std::string shown(const Digest& d) {
   return d.short_hex();
 }
@@ -528,7 +523,6 @@ void leave_out_what_repeats(std::map<std::string, std::string>& settings,
       settings.erase(found);
   }
 }
-
 }  // namespace
 
 std::vector<std::string> differences(const Registration& registered, const Registration& now) {
@@ -567,5 +561,4 @@ std::vector<std::string> differences(const Registration& registered, const Regis
   compare_plans(out, registered.analysis_plan, now.analysis_plan);
   return out;
 }
-
 }  // namespace proctor

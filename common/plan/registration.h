@@ -18,7 +18,6 @@
 #include "common/contract/stages.h"
 
 namespace proctor {
-
 struct BudgetWatch;
 struct Campaign;
 struct Rates;
@@ -112,5 +111,4 @@ std::vector<std::string> differences(const Registration& registered, const Regis
 Status add_removal(Registration& registration, std::string_view task, std::string_view reason,
                    WallTime at, std::string_view by = {});
 bool is_removed(const Registration& registration, std::string_view task);
-
 }  // namespace proctor

@@ -4,7 +4,6 @@
 
 namespace proctor {
 namespace {
-
 // Larger is worse; the worst decides and the first of it says why.
 int badness(GateOutcome o) {
   switch (o) {
@@ -38,7 +37,6 @@ void weigh(GateVerdict& gate, GateOutcome outcome, const std::string& why) {
   gate.outcome = outcome;
   gate.why = why;
 }
-
 }  // namespace
 
 std::string_view to_string(GateOutcome o) {
@@ -95,5 +93,4 @@ std::array<GateVerdict, 4> gate_vector(std::span<const GateInput> checks, const 
   }
   return gates;
 }
-
 }  // namespace proctor

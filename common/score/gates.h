@@ -12,7 +12,6 @@
 #include "common/score/outcome.h"
 
 namespace proctor {
-
 enum class GateOutcome { kPass, kFail, kError, kNotRun };
 std::string_view to_string(GateOutcome o);
 std::string_view to_string(Gate g);  // patch, build, functional, safety
@@ -45,5 +44,4 @@ struct GateFacts {
 // run makes it kNotRun.  A gate without checks: patch and safety rest on the facts alone, build
 // and functional are kNotRun with the reason.
 std::array<GateVerdict, 4> gate_vector(std::span<const GateInput> checks, const GateFacts& facts);
-
 }  // namespace proctor

@@ -9,7 +9,6 @@
 
 namespace proctor {
 namespace {
-
 template <class Enum, std::size_t N>
 using Names = std::array<std::pair<Enum, std::string_view>, N>;
 
@@ -47,7 +46,6 @@ std::optional<Enum> value_of(const Names<Enum, N>& names, std::string_view text)
   }
   return std::nullopt;
 }
-
 }  // namespace
 
 std::string_view to_string(CheckOutcome o) {
@@ -83,11 +81,7 @@ RunOutcome decide(bool identity_consistent, std::span<const std::optional<CheckO
   return RunOutcome::kSuccess;
 }
 
-namespace {
-
 constexpr std::string_view kNoModel = "its model could not be had: ";
-
-}  // namespace
 
 std::string no_model(std::string_view why) {
   return std::string(kNoModel).append(why);
@@ -97,14 +91,10 @@ bool is_no_model(std::string_view rationale) {
   return rationale.starts_with(kNoModel);
 }
 
-namespace {
-
 constexpr std::string_view kByItself = "the agent ended by itself: ";
 constexpr std::string_view kNotStarted = "the agent could not start: ";
 constexpr std::string_view kExit = "exit ";
 constexpr std::string_view kNotJudged = "; not judged: ";
-
-}  // namespace
 
 std::string ended_by_itself(std::string_view how) {
   return std::string(kByItself).append(how);
@@ -133,7 +123,6 @@ bool is_not_judged(RunOutcome outcome, std::string_view rationale) {
 }
 
 namespace {
-
 constexpr std::string_view kBegin = "; patch: ";
 constexpr std::array<std::string_view, 4> kRungs = {"", "exact", "whitespace", "three_way"};
 
@@ -142,7 +131,6 @@ std::string conflict_words(const std::vector<std::string>& conflicts) {
   if (1 < conflicts.size()) out += " and " + std::to_string(conflicts.size() - 1) + " more";
   return out + ")";
 }
-
 }  // namespace
 
 std::string_view worse_rung(std::string_view a, std::string_view b) {
@@ -173,11 +161,7 @@ std::string patch_word_in(std::string_view rationale) {
   return plain ? std::string(word) : "";
 }
 
-namespace {
-
 constexpr std::string_view kBroken = "; violations: ";
-
-}  // namespace
 
 std::string violation_words(std::uint64_t count, std::string_view first) {
   if (count == 0) return "";
@@ -201,5 +185,4 @@ ViolationEnd violations_in(std::string_view rationale) {
   }
   return out;
 }
-
 }  // namespace proctor

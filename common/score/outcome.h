@@ -8,7 +8,6 @@
 #include <vector>
 
 namespace proctor {
-
 // pass: executed and met.  fail: executed and violated.  error: did not complete as specified
 // (timeout, crash of the harness, missing tool).
 enum class CheckOutcome { kPass, kFail, kError };
@@ -111,5 +110,4 @@ inline constexpr std::size_t kFirstViolationBytes = 200;
 std::string violation_words(std::uint64_t count, std::string_view first);
 // Out of a rationale.  Text of an agent that looks like these words can only count against it.
 ViolationEnd violations_in(std::string_view rationale);
-
 }  // namespace proctor

@@ -8,7 +8,6 @@
 
 namespace proctor {
 namespace {
-
 CheckVerdict verdict(CheckOutcome outcome, std::string why) {
   CheckVerdict v;
   v.outcome = outcome;
@@ -131,7 +130,6 @@ void decide_by_tests(const Check& check, const ExecFacts& facts, const Weighed& 
   if (v.passed + v.skipped == 0) return end(CheckOutcome::kFail, "no test ran");
   return end(CheckOutcome::kPass, std::to_string(v.passed) + " passed");
 }
-
 }  // namespace
 
 std::string_view to_string(ExecEnd e) {
@@ -187,5 +185,4 @@ CheckVerdict judge(const Check& check, const ExecFacts& facts,
   v.failing = std::move(w.failing);
   return v;
 }
-
 }  // namespace proctor

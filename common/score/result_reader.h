@@ -30,7 +30,6 @@
 #include "common/score/outcome.h"
 
 namespace proctor {
-
 // How the process of a check ended.
 enum class ExecEnd { kExited, kSignalled, kTimedOut, kMemory, kDisk, kCpu, kCancelled };
 std::string_view to_string(ExecEnd e);
@@ -58,5 +57,4 @@ struct CheckVerdict {
 // `result_file` is nothing when the check left none, or one larger than kResultFileBytes.
 CheckVerdict judge(const Check& check, const ExecFacts& facts,
                    const std::optional<std::string>& result_file);
-
 }  // namespace proctor

@@ -11,7 +11,6 @@
 
 namespace proctor {
 namespace {
-
 // How alike two names are: bytes that they share at both ends, and bytes of `test` in parts that
 // `wanted` has too.
 std::size_t likeness(std::string_view wanted, std::string_view test) {
@@ -31,7 +30,6 @@ std::size_t likeness(std::string_view wanted, std::string_view test) {
     if (const std::string_view part = next(test); has.contains(part)) parts += part.size();
   return front + back + parts;
 }
-
 }  // namespace
 
 std::string test_name(std::string_view id) {
@@ -83,7 +81,6 @@ std::vector<std::string> TestResults::nearest(std::string_view id, std::size_t c
 }
 
 namespace {
-
 // A node of pugixml is 64 bytes and an attribute 40: together at most 230 MB.
 constexpr std::size_t kTagsMax = 1'000'000;
 constexpr std::size_t kAttributesMax = 4'000'000;
@@ -273,7 +270,6 @@ Result<pugi::xml_node> root_of(const pugi::xml_document& document) {
                          ">, not <testsuites> or <testsuite>");
   return root;
 }
-
 }  // namespace
 
 Result<TestResults> parse_junit(std::string_view bytes) {
@@ -298,7 +294,6 @@ Result<TestResults> parse_junit(std::string_view bytes) {
 }
 
 namespace {
-
 constexpr std::size_t kLineBytes = std::size_t{64} << 10;
 
 Error invalid_tap(std::string detail) {
@@ -409,7 +404,6 @@ class Parser {
   std::size_t count_ = 0;
   std::set<std::size_t> numbers_;
 };
-
 }  // namespace
 
 Result<TestResults> parse_tap(std::string_view bytes) {
@@ -432,5 +426,4 @@ Result<TestResults> parse_tap(std::string_view bytes) {
   }
   return parser.finish();
 }
-
 }  // namespace proctor

@@ -10,7 +10,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 // Every test is in one of three states.  A failure to set a test up is a failure of the test; an
 // expected failure (TAP: TODO) is a skip, since it proves nothing.
 enum class TestStatus { kPass, kFail, kSkip };
@@ -73,5 +72,4 @@ Result<TestResults> parse_junit(std::string_view bytes);
 // kInvalid: a stream that is not complete (no plan, another number of tests than planned, a number
 // twice or beyond the plan, a bail-out, a last line without its '\n') or passes a bound.
 Result<TestResults> parse_tap(std::string_view bytes);
-
 }  // namespace proctor

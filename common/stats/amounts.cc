@@ -9,7 +9,6 @@
 
 namespace proctor {
 namespace {
-
 template <class T>
 std::optional<double> type7(std::vector<T> values, double q) {
   PROCTOR_ASSERT(0 <= q && q <= 1);
@@ -43,7 +42,6 @@ QuantileEstimate by_order_statistics(std::vector<double> values, double q, doubl
       Interval{values[static_cast<std::size_t>(low) - 1], values[static_cast<std::size_t>(high)]};
   return out;
 }
-
 }  // namespace
 
 std::optional<double> quantile(std::vector<std::uint64_t> values, double q) {
@@ -90,7 +88,6 @@ QuantileEstimate quantile_over_tasks(std::span<const std::vector<double>> tasks,
 }
 
 namespace {
-
 // What happened at one time, and how many runs were still there just before.
 struct Tick {
   double at = 0;
@@ -125,7 +122,6 @@ std::optional<Interval> log_log(double value, double error, double alpha) {
   const double half = normal_quantile_two_sided(alpha) * error / value / std::fabs(log_value);
   return Interval{std::exp(-std::exp(centre + half)), std::exp(-std::exp(centre - half))};
 }
-
 }  // namespace
 
 std::vector<CurvePoint> cumulative_incidence(std::span<const Lifetime> runs, double alpha) {
@@ -175,5 +171,4 @@ Estimate forecast(std::span<const RunsLeft> groups, double slots, double alpha) 
   out.interval = Interval{*out.value - half, *out.value + half};
   return out;
 }
-
 }  // namespace proctor

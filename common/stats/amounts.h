@@ -8,7 +8,6 @@
 #include "common/stats/interval.h"
 
 namespace proctor {
-
 // Quantiles of durations and amounts, and their intervals where several runs share a task.
 // Pure; thread-safe.
 
@@ -71,5 +70,4 @@ struct RunsLeft {
 // The sum over all groups, shared by `slots` that work side by side (1 for money).  The interval is
 // normal: it counts how the runs left differ, and how badly few ended runs know their mean.
 Estimate forecast(std::span<const RunsLeft> groups, double slots = 1, double alpha = 0.2);
-
 }  // namespace proctor

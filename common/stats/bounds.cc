@@ -10,7 +10,6 @@
 
 namespace proctor {
 namespace {
-
 // The C with P(Z <= C + width / s) - P(Z <= -C) = 1 - alpha: from the two-sided quantile where the
 // width is 0 down to the one-sided one where it is large.
 double critical_value(double width, double s, double alpha) {
@@ -69,7 +68,6 @@ End difference_of(std::span<const PairedTask> tasks, double alpha, Weighing weig
   const Estimate d = paired_difference(tasks, alpha, weighing, groups).estimate;
   return {*d.value, d.standard_error};
 }
-
 }  // namespace
 
 // The ends are estimated as the rate and the difference are themselves: where every outcome is
@@ -157,7 +155,6 @@ Agreement agreement(std::span<const std::uint64_t> counts, std::size_t categorie
 }
 
 namespace {
-
 double share(Count c) {
   PROCTOR_ASSERT(0 < c.of && c.seen <= c.of);
   return static_cast<double>(c.seen) / static_cast<double>(c.of);
@@ -201,7 +198,6 @@ Estimate rogan_gladen(double q, double n, const KnownGrader& g, double alpha) {
   out.interval = lang_reiczigel(q, n, g, normal_quantile_two_sided(alpha));
   return out;
 }
-
 }  // namespace
 
 GraderError grader_error(Count errors, double alpha) {
@@ -270,5 +266,4 @@ DoubleSampled double_sampled_rate(const Reviewed& r, double alpha) {
   out.rate.interval = Interval{back(logit - half), back(logit + half)};
   return out;
 }
-
 }  // namespace proctor

@@ -11,7 +11,6 @@
 #include "common/stats/interval.h"
 
 namespace proctor {
-
 // One task: its runs, those that succeeded, and those whose outcome is not known.
 struct PartlyKnown {
   std::uint64_t runs = 0, successes = 0, unknown = 0;
@@ -96,5 +95,4 @@ struct DoubleSampled {
   std::optional<double> false_negative;  // share of defects that the checks accepted
 };
 DoubleSampled double_sampled_rate(const Reviewed& reviewed, double alpha = 0.05);
-
 }  // namespace proctor

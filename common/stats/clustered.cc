@@ -8,7 +8,6 @@
 #include "common/stats/distributions.h"
 
 namespace proctor {
-
 std::optional<ClusteredRate> mean_of_task_means(std::span<const Cluster> tasks, double alpha) {
   PROCTOR_ASSERT(0 < alpha && alpha < 1);
   ClusteredRate out;
@@ -274,5 +273,4 @@ IntraclassCorrelation intraclass_correlation(std::span<const Cluster> tasks, dou
   }
   return out;
 }
-
 }  // namespace proctor

@@ -10,7 +10,6 @@
 #include "common/stats/interval.h"
 
 namespace proctor {
-
 // One task: how many runs, how many of them successes.
 struct Cluster {
   std::uint64_t runs = 0;
@@ -120,5 +119,4 @@ struct IntraclassCorrelation {
   double between = 0, within = 0;       // mean squares
 };
 IntraclassCorrelation intraclass_correlation(std::span<const Cluster> tasks, double alpha = 0.05);
-
 }  // namespace proctor

@@ -7,7 +7,6 @@
 #include "common/stats/distributions.h"
 
 namespace proctor {
-
 CostPerSuccess cost_per_success(std::span<const CostOfTask> tasks, double alpha) {
   CostPerSuccess out;
   std::vector<double> costs, successes;
@@ -92,14 +91,12 @@ IncrementalCost incremental_cost(std::span<const CostPair> tasks, double alpha) 
 }
 
 namespace {
-
 __extension__ typedef __int128 Wide;
 
 bool dominates(const CostQuality& a, const CostQuality& b) {
   return !(b.cost < a.cost) && !(a.success < b.success) &&
          (a.cost < b.cost || b.success < a.success);
 }
-
 }  // namespace
 
 bool operator<(const Quotient& x, const Quotient& y) {
@@ -124,5 +121,4 @@ std::vector<double> frontier_shares(std::span<const CostQuality> replicates, std
   for (double& share : out) share /= static_cast<double>(replicates.size() / methods);
   return out;
 }
-
 }  // namespace proctor

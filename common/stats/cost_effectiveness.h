@@ -10,7 +10,6 @@
 #include "common/stats/paired.h"
 
 namespace proctor {
-
 // What one success costs: total cost over total successes, all attempts paid.  Pure; thread-safe.
 
 // One task: its cost and its successes, both over all its runs.
@@ -66,5 +65,4 @@ std::vector<bool> frontier(std::span<const CostQuality> methods);
 // In which share of the replicates each method is on the frontier.  `replicates`: of method m in
 // replicate b at [b * methods + m].  Requires: at least one replicate.
 std::vector<double> frontier_shares(std::span<const CostQuality> replicates, std::size_t methods);
-
 }  // namespace proctor

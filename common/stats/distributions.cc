@@ -12,7 +12,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 namespace bm = boost::math;
 
 double normal_cdf(double x) {
@@ -87,5 +86,4 @@ double chi_squared_quantile(double p, double df) {
   PROCTOR_ASSERT(0 < p && p < 1 && 0 < df);
   return boost::math::quantile(boost::math::chi_squared(df), p);
 }
-
 }  // namespace proctor

@@ -2,7 +2,6 @@
 // Distributions that the estimators need, by Boost.Math.  Pure; thread-safe.
 // Requires everywhere: 0 < p < 1 for quantiles, df > 0.
 namespace proctor {
-
 // P(Z <= x) and its inverse.
 double normal_cdf(double x);
 double normal_quantile(double p);
@@ -37,5 +36,4 @@ double binomial_chance(double x, double n, double p);
 
 // The x with P(X <= x) = p of chi-squared.  Requires: 0 < p < 1, df > 0.
 double chi_squared_quantile(double p, double df);
-
 }  // namespace proctor

@@ -9,7 +9,6 @@
 
 namespace proctor {
 namespace {
-
 using Groups = std::vector<std::vector<double>>;
 
 void meta_analysis(const Groups& groups, Heterogeneity& out) {
@@ -108,7 +107,6 @@ std::optional<Significance> permute(const Groups& groups, std::uint64_t seed) {
   return Significance{
       seen, static_cast<double>(far + 1) / static_cast<double>(kDrawnArrangements + 1), {}, false};
 }
-
 }  // namespace
 
 Heterogeneity heterogeneity(std::span<const std::vector<double>> strata, std::uint64_t seed) {
@@ -126,7 +124,6 @@ Heterogeneity heterogeneity(std::span<const std::vector<double>> strata, std::ui
 }
 
 namespace {
-
 // Of a symmetric matrix that is not negative: its pivots are eliminated largest first, and what is
 // 0 but for rounding is left out, with its row.
 struct Quadratic {
@@ -184,7 +181,6 @@ double successes_of(std::span<const Run* const> runs) {
   for (const Run* run : runs) sum += run->success ? 1 : 0;
   return sum;
 }
-
 }  // namespace
 
 Trend stratified_trend(std::span<const TimedOutcome> runs) {
@@ -261,5 +257,4 @@ Association stratified_association(std::span<const GroupedOutcome> runs, std::si
   out.test = Significance{q.value, chi_squared_upper_tail(q.value, df), df, false};
   return out;
 }
-
 }  // namespace proctor

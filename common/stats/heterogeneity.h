@@ -10,7 +10,6 @@
 #include "common/stats/resample.h"
 
 namespace proctor {
-
 // Arrangements up to which all are tried, and how many are drawn beyond.
 inline constexpr std::uint64_t kExactArrangements = 200000;
 inline constexpr std::uint32_t kDrawnArrangements = 9999;
@@ -71,5 +70,4 @@ struct Association {
 // Requires: groups <= kMostGroups.
 inline constexpr std::size_t kMostGroups = 256;
 Association stratified_association(std::span<const GroupedOutcome> runs, std::size_t groups);
-
 }  // namespace proctor

@@ -6,7 +6,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 std::string_view words(Why why) {
   switch (why) {
     case Why::kOk:
@@ -80,7 +79,6 @@ std::optional<double> clopper_pearson_upper(std::uint64_t x, std::uint64_t n, do
 }
 
 namespace {
-
 // P(X >= x) of n trials.
 double at_least(std::uint64_t x, std::uint64_t n, double p) {
   // The lower tail of failures: no digits are lost where it is small.
@@ -90,7 +88,6 @@ double at_least(std::uint64_t x, std::uint64_t n, double p) {
 double log_choose(double n, double k) {
   return std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1);
 }
-
 }  // namespace
 
 double flake_upper_limit(std::uint64_t agreeing, std::uint64_t repeats, double alpha) {
@@ -128,5 +125,4 @@ double lower_limit(std::uint64_t x, std::uint64_t n, double alpha) {
   if (x == 0) return 0;
   return beta_quantile(alpha, static_cast<double>(x), static_cast<double>(n - x) + 1);
 }
-
 }  // namespace proctor

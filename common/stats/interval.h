@@ -10,7 +10,6 @@
 #include "common/stats/distributions.h"
 
 namespace proctor {
-
 struct Interval {
   double low = 0;
   double high = 0;
@@ -105,5 +104,4 @@ double fisher_greater(std::uint64_t x, std::uint64_t n, std::uint64_t y, std::ui
 
 // The one-sided lower limit of a rate, x of n (Clopper & Pearson).
 double lower_limit(std::uint64_t x, std::uint64_t n, double alpha = 0.05);
-
 }  // namespace proctor

@@ -9,7 +9,6 @@
 
 namespace proctor {
 namespace {
-
 // A value with this standard error over n tasks.
 Difference with_t(double value, double se, double df, double alpha) {
   Difference out;
@@ -31,7 +30,6 @@ Difference missing(Why why) {
   out.estimate.why = why;
   return out;
 }
-
 }  // namespace
 
 Difference mean_difference(std::span<const double> differences, double alpha,
@@ -114,7 +112,6 @@ double mcnemar_exact(const PairCounts& n) {
 }
 
 namespace {
-
 // What is known of differences before their signs are flipped.
 struct Totals {
   std::int64_t seen = 0;
@@ -155,7 +152,6 @@ void convolve(std::vector<double>& chance, std::span<const std::int64_t> differe
     }
   }
 }
-
 }  // namespace
 
 Significance sign_flip(std::span<const std::int64_t> differences) {
@@ -208,5 +204,4 @@ Significance SignFlips::with(std::span<const std::int64_t> others) const {
   }
   return {static_cast<double>(of.seen), std::min(1.0, 2 * p), {}, true};
 }
-
 }  // namespace proctor

@@ -12,7 +12,6 @@
 #include "common/stats/interval.h"
 
 namespace proctor {
-
 // One task under both methods.  Requires everywhere: runs > 0 on both sides.
 struct PairedTask {
   Cluster a, b;
@@ -83,5 +82,4 @@ class SignFlips {
   double squares_ = 0;
   bool is_exact_ = true;  // no sum was left out because there are too many
 };
-
 }  // namespace proctor

@@ -10,7 +10,6 @@
 
 namespace proctor {
 namespace {
-
 double difference_of(const Design& d) {
   return std::fabs(d.p_a - d.p_b);
 }
@@ -20,7 +19,6 @@ double power_at(double noncentrality, double df, double alpha) {
   const double t = t_quantile_two_sided(alpha, df);
   return 1 - noncentral_t_cdf(t, df, noncentrality) + noncentral_t_cdf(-t, df, noncentrality);
 }
-
 }  // namespace
 
 double variance_of_task_difference(const Design& d) {
@@ -61,7 +59,6 @@ double power_of_t(const Design& d, std::uint64_t tasks) {
 }
 
 namespace {
-
 double spread(double p) {
   return p * (1 - p);
 }
@@ -76,7 +73,6 @@ std::uint32_t whole_runs(const Design& d) {
   PROCTOR_ASSERT(1 <= d.runs && d.runs <= kMostExactRuns && std::floor(d.runs) == d.runs);
   return static_cast<std::uint32_t>(d.runs);
 }
-
 }  // namespace
 
 std::optional<SettledShares> settled_shares(const Design& d) {
@@ -165,7 +161,6 @@ SimulatedPower simulate_power(const Design& d, std::uint64_t tasks, std::uint64_
 }
 
 namespace {
-
 // Chances of (sum, sum of squares) of whole differences in [-k, k].  A square is odd where its root
 // is, so the sum of squares has the parity of the sum, and half of the pairs never occur: a row
 // holds (squares - parity) / 2.
@@ -226,7 +221,6 @@ class JointLaw {
   std::size_t row_ = 0;
   std::vector<double> now_, next_;
 };
-
 }  // namespace
 
 std::uint64_t exact_cells(std::uint64_t tasks, std::uint32_t runs) {
@@ -303,7 +297,6 @@ McNemarPower mcnemar_power(const Discordance& d, std::uint64_t tasks, double alp
 }
 
 namespace {
-
 // Sums of rounded chances are not trusted to the last digit, as a report does not.
 constexpr double kRounding = 1e-12;
 
@@ -371,7 +364,6 @@ class FlipPower {
   double level_;
   double power_ = 0;
 };
-
 }  // namespace
 
 double least_flip_p(std::uint64_t tasks) {
@@ -405,5 +397,4 @@ std::optional<double> exact_power_flips(std::span<const double> chances, std::ui
     return std::nullopt;
   return std::min(1.0, FlipPower(chances, tasks, level).power());
 }
-
 }  // namespace proctor

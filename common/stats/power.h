@@ -9,7 +9,6 @@
 #include <vector>
 
 namespace proctor {
-
 // What is assumed of a paired comparison of two success rates.
 struct Design {
   double p_a = 0.5, p_b = 0.4;  // success rates
@@ -113,5 +112,4 @@ bool flip_power_is_short(std::uint64_t tasks, std::uint32_t runs);
 // take too long.  Requires: 1 <= tasks.
 std::optional<double> exact_power_flips(std::span<const double> chances, std::uint64_t tasks,
                                         double level);
-
 }  // namespace proctor

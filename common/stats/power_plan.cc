@@ -8,7 +8,6 @@
 
 namespace proctor {
 namespace {
-
 double rate_of(const Cluster& c) {
   return static_cast<double>(c.successes) / static_cast<double>(c.runs);
 }
@@ -18,7 +17,6 @@ double variance_within(const Cluster& c) {
   const double k = static_cast<double>(c.runs), p = rate_of(c);
   return k * p * (1 - p) / (k - 1);
 }
-
 }  // namespace
 
 double PilotVariance::upper_at(std::uint32_t other) const {
@@ -55,7 +53,6 @@ std::optional<PilotVariance> pilot_variance(std::span<const PairedTask> tasks, d
 }
 
 namespace {
-
 constexpr std::uint32_t kMostRunsTried = 20;
 
 double both_spreads(const Design& d) {
@@ -70,7 +67,6 @@ Design apart(Design d, double difference) {
   d.p_a = std::min(1.0, d.p_b + difference);
   return d;
 }
-
 }  // namespace
 
 std::optional<double> smallest_difference(const Design& d, std::uint64_t tasks, double power,
@@ -166,5 +162,4 @@ std::optional<BudgetPoint> best_for_budget(const Design& design, const RunCosts&
   }
   return best;
 }
-
 }  // namespace proctor

@@ -9,7 +9,6 @@
 #include "common/stats/sequential.h"
 
 namespace proctor {
-
 // What an earlier stage says about the variance of a later one, without a look at the difference:
 // exchanging the two methods changes nothing here.  Pure; thread-safe.
 struct PilotVariance {
@@ -71,5 +70,4 @@ std::optional<BudgetPoint> plan_at(const Design& design, const RunCosts& costs, 
 std::optional<BudgetPoint> best_for_budget(const Design& design, const RunCosts& costs,
                                            std::int64_t budget, std::uint64_t tasks_max,
                                            double power);
-
 }  // namespace proctor

@@ -12,7 +12,6 @@
 
 namespace proctor {
 namespace {
-
 // C(m, k) / C(n, k) for m <= n.
 double choose_ratio(std::uint64_t m, std::uint64_t n, std::uint64_t k) {
   double out = 1;
@@ -26,7 +25,6 @@ Estimate mean_over_tasks(std::span<const double> values, double alpha) {
   if (out.why == Why::kNotPaired) out.why = Why::kNothing;
   return out;
 }
-
 }  // namespace
 
 std::optional<double> pass_at_k(const Cluster& t, std::uint64_t k) {
@@ -74,7 +72,6 @@ Reliability reliability(std::span<const Cluster> tasks) {
 }
 
 namespace {
-
 constexpr double kLevel = 0.05;
 // Sums of chances that are this near the level are at it.
 constexpr double kRounding = 1e-12;
@@ -247,7 +244,6 @@ EqualGap approximate(std::span<const PairedTask> tasks, Weighing weighing) {
   return {normal_quantile_two_sided(kLevel) * error,
           std::min(1.0, 2 * normal_cdf(-std::fabs(seen) / error)), false};
 }
-
 }  // namespace
 
 RerunNoise rerun_noise(std::span<const Cluster> tasks, Weighing weighing) {
@@ -291,5 +287,4 @@ std::optional<EqualGap> gap_of_equals(std::span<const PairedTask> tasks, Weighin
     if (std::optional<EqualGap> exact = convolved(lattice)) return exact;
   return approximate(tasks, weighing);
 }
-
 }  // namespace proctor

@@ -8,7 +8,6 @@
 #include "common/stats/paired.h"
 
 namespace proctor {
-
 // How likely a task is solved when it is tried k times, out of n runs of each task: at least once
 // (pass@k, Chen et al. 2021) and every time (pass^k).  Tasks are the units.  Pure; thread-safe.
 
@@ -57,5 +56,4 @@ struct EqualGap {
 // Nothing without a task.  Requires: runs > 0 on both sides.
 std::optional<EqualGap> gap_of_equals(std::span<const PairedTask> tasks,
                                       Weighing weighing = Weighing::kTasks);
-
 }  // namespace proctor

@@ -10,7 +10,6 @@
 
 namespace proctor {
 namespace {
-
 __extension__ typedef unsigned __int128 Wide;
 
 // The published constants: two odd multipliers, and the Weyl steps of the key (golden ratio and
@@ -18,7 +17,6 @@ __extension__ typedef unsigned __int128 Wide;
 constexpr std::uint64_t kMultiply0 = 0xD2E7470EE14C6C93, kMultiply1 = 0xCA5A826395121157;
 constexpr std::uint64_t kStep0 = 0x9E3779B97F4A7C15, kStep1 = 0xBB67AE8584CAA73B;
 constexpr int kRounds = 10;
-
 }  // namespace
 
 PhiloxBlock philox(const PhiloxBlock& counter, const std::array<std::uint64_t, 2>& key) {
@@ -58,7 +56,6 @@ std::int64_t weighted_sum_plain(const std::int16_t* weights, const std::int16_t*
 
 #if defined(__x86_64__)
 namespace {
-
 // Vectors of 16 products that are added in 32 bits before they are widened.  Each 32-bit lane takes
 // two products a vector: of Poisson's weights, at most 8, it holds 512 x 2 x 8 x 32,767 = 2^28; of
 // drawn tasks, whose weights sum up to 4,096 in all, 4,096 x 32,767 = 2^27.
@@ -85,7 +82,6 @@ __attribute__((target("avx2"))) std::int64_t weighted_sum_avx2(const std::int16_
   return lanes[0] + lanes[1] + lanes[2] + lanes[3] +
          weighted_sum_plain(weights + 16 * vectors, values + 16 * vectors, count - 16 * vectors);
 }
-
 }  // namespace
 #endif
 
@@ -98,7 +94,6 @@ WeightedSum* best_weighted_sum() {
 }
 
 namespace {
-
 // Of 2^16 values, those below the k-th threshold are drawn at most k - 1 times: Poisson's law of
 // mean 1, rounded so that the mean is exactly 1.
 constexpr std::array<std::uint16_t, 8> kPoissonThresholds = {24109, 48219, 60273, 64292,
@@ -166,7 +161,6 @@ void resample_some(const ResampleTable& table, std::span<std::vector<std::int16_
       sum_block(table, weights, first, s, at, std::min(end, at + kBlock), dot, out);
   }
 }
-
 }  // namespace
 
 WeightLaw weight_law(std::size_t tasks) {
@@ -205,5 +199,4 @@ void resample(const ResampleTable& table, std::size_t first, std::size_t count, 
     resample_some(table, std::span(weights).first(std::min(kTogether, count - at)), first + at,
                   seed, dot, out);
 }
-
 }  // namespace proctor

@@ -7,7 +7,6 @@
 #include <vector>
 
 namespace proctor {
-
 // Philox4x64-10 (Salmon et al. 2011), the counter-based generator that NumPy offers under this
 // name: an auditor repeats every draw with
 //   np.random.Philox(key=[seed, stream], counter=[0, replicate, 0, 0]).random_raw(count)
@@ -107,5 +106,4 @@ enum class Kernel : std::uint8_t { kBest, kPlain };
 // ranges of their own may do this at once.
 void resample(const ResampleTable& table, std::size_t first, std::size_t count, ResampledSums& out,
               Kernel kernel = Kernel::kBest, std::uint64_t seed = kResampleSeed);
-
 }  // namespace proctor

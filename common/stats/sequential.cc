@@ -9,7 +9,6 @@
 
 namespace proctor {
 namespace {
-
 // Beyond so many standard deviations a density is 0 in double precision.
 constexpr double kFar = 12;
 constexpr unsigned kNodes = 20;
@@ -114,7 +113,6 @@ double falling_root(double low, double high, const F& f) {
 LookBounds symmetric(double z) {
   return {-z, z};
 }
-
 }  // namespace
 
 std::vector<LookChance> look_chances(std::span<const double> fractions,
@@ -163,7 +161,6 @@ std::vector<std::optional<double>> lan_demets_bounds(std::span<const double> fra
 }
 
 namespace {
-
 // The chance of an outcome as far up as this one or further, in the stagewise order: stopping above
 // at an earlier look is further.
 double chance_beyond(std::span<const double> fractions,
@@ -175,7 +172,6 @@ double chance_beyond(std::span<const double> fractions,
   for (const LookChance& c : look_chances(fractions, within, drift)) sum += c.high;
   return sum;
 }
-
 }  // namespace
 
 StoppedEstimate stopped_estimate(std::span<const double> fractions,
@@ -217,5 +213,4 @@ double bound_by_t(double bound, double df) {
   PROCTOR_ASSERT(0 < bound);
   return t_quantile_two_sided(2 * normal_cdf(-bound), df);
 }
-
 }  // namespace proctor

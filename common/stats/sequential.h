@@ -9,7 +9,6 @@
 #include "common/stats/interval.h"
 
 namespace proctor {
-
 inline constexpr std::size_t kMostLooks = 50;
 
 // Bounds of the standardized statistic at one look: beyond either the test stops.  A bound that is
@@ -56,5 +55,4 @@ double conditional_power(double z, double fraction, double drift, double last_bo
 
 // A bound of normal statistics as one of Student's t, of the same nominal level.
 double bound_by_t(double bound, double df);
-
 }  // namespace proctor

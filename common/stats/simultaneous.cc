@@ -10,14 +10,12 @@
 
 namespace proctor {
 namespace {
-
 std::vector<std::size_t> ascending(std::span<const double> p) {
   std::vector<std::size_t> order(p.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return p[a] < p[b]; });
   return order;
 }
-
 }  // namespace
 
 std::vector<double> adjust_holm(std::span<const double> p) {
@@ -49,7 +47,6 @@ std::vector<RankSet> rank_sets(std::span<const std::optional<Interval>> differen
 }
 
 namespace {
-
 __extension__ typedef unsigned __int128 Wide;
 
 // |sum| / sqrt(squares) of one contrast under one assignment of signs, compared without rounding:
@@ -154,7 +151,6 @@ class Flips {
   std::vector<std::size_t> order_;  // by falling statistic
   std::vector<std::uint64_t> raw_, single_, down_;
 };
-
 }  // namespace
 
 MaxT max_t(std::span<const double> estimates, std::span<const double> errors,
@@ -206,5 +202,4 @@ StepDown westfall_young(std::span<const std::vector<std::int64_t>> contrasts, st
   }
   return flips.result(kDrawnFlips, 1);
 }
-
 }  // namespace proctor

@@ -9,7 +9,6 @@
 #include "common/stats/resample.h"
 
 namespace proctor {
-
 // p-values of a family, adjusted for its size by Holm (1979).  In the order of the input; tests
 // without a p are not given: they are counted beside the family.  Pure; thread-safe.
 std::vector<double> adjust_holm(std::span<const double> p);
@@ -57,5 +56,4 @@ struct StepDown {
 // Requires: |differences| < 2^15, at most kMostTasks of them.
 StepDown westfall_young(std::span<const std::vector<std::int64_t>> contrasts,
                         std::uint64_t seed = kResampleSeed);
-
 }  // namespace proctor

@@ -18,7 +18,6 @@
 
 namespace proctor {
 namespace {
-
 struct FreeWriter {
   void operator()(archive* a) const { archive_write_free(a); }
 };
@@ -126,7 +125,6 @@ class Packer {
   Sink& sink_;
   Writer writer_;
 };
-
 }  // namespace
 
 Result<ArchiveInfo> pack_archive(const fs::path& dir, const fs::path& out_file) {
@@ -151,7 +149,6 @@ Result<ArchiveInfo> pack_archive(const fs::path& dir, const fs::path& out_file) 
 // sizes or number of entries.
 
 namespace {
-
 constexpr mode_t kFolder = 0700;  // evidence is its owner's to show
 
 struct FreeReader {
@@ -340,7 +337,6 @@ Result<UniqueFd> open_archive(const fs::path& archive, const UnpackBounds& bound
                                      std::to_string(bounds.archive_bytes) + " bytes"};
   return fd;
 }
-
 }  // namespace
 
 Status unpack_archive(const fs::path& archive, const fs::path& into, const UnpackBounds& bounds) {
@@ -359,5 +355,4 @@ Status unpack_archive(const fs::path& archive, const fs::path& into, const Unpac
   temp.release();
   return ok_status();
 }
-
 }  // namespace proctor

@@ -11,7 +11,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 struct ArchiveInfo {
   Digest digest;  // of the file's bytes
   std::uint64_t bytes = 0;
@@ -40,5 +39,4 @@ struct UnpackBounds {
 // unpacked later.  kConflict: `into` is there.
 Status unpack_archive(const fs::path& archive, const fs::path& into,
                       const UnpackBounds& bounds = {});
-
 }  // namespace proctor

@@ -7,7 +7,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::size_t kCountsMost = 20'000, kOpenMost = 20'000;
 constexpr std::uint64_t kWaitMost = 60;
 
@@ -27,7 +26,6 @@ std::uint64_t growing(std::uint64_t step) {
 std::string times_of(std::uint64_t n) {
   return std::to_string(n) + (n == 1 ? " time" : " times");
 }
-
 }  // namespace
 
 std::string_view to_string(BreakerAction action) {
@@ -339,5 +337,4 @@ void BreakerFold::ceiling(Trips& trips) {
            std::to_string(tool_calls_) + " of tools and " + std::to_string(seconds) + " s",
        trips);
 }
-
 }  // namespace proctor

@@ -19,7 +19,6 @@
 #include "common/contract/call_limits.h"
 
 namespace proctor {
-
 enum class BreakerAction { kNote, kThrottle, kSuspendWrites, kStop };
 std::string_view to_string(BreakerAction action);
 
@@ -102,5 +101,4 @@ class BreakerFold {
   std::uint64_t oscillations_ = 0;
   std::uint64_t next_wait_ = 0;
 };
-
 }  // namespace proctor

@@ -16,7 +16,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::array<std::pair<Actor, std::string_view>, 4> kActors{
     {{Actor::kAgent, "agent"},
      {Actor::kHarness, "harness"},
@@ -84,7 +83,6 @@ Result<Event> read_event(Json& json) {
   e.payload = std::move(json["payload"]);
   return e;
 }
-
 }  // namespace
 
 std::string_view to_string(Actor a) {
@@ -145,7 +143,6 @@ Result<Event> EventChain::accept(std::string_view line) {
 }
 
 namespace {
-
 constexpr std::size_t kBufferBytes = std::size_t{64} << 10;
 
 std::uint64_t machine_micros() {
@@ -169,7 +166,6 @@ Status remove_unfinished(const fs::path& dir) {
 Error misuse(std::string detail) {
   return Error{Errc::kInvalid, std::move(detail)};
 }
-
 }  // namespace
 
 struct RunRecorder::Impl {
@@ -408,5 +404,4 @@ Result<Digest> RunRecorder::finish(RunReport report) {
   run.finished = true;
   return sha256(bytes);
 }
-
 }  // namespace proctor

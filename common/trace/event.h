@@ -23,7 +23,6 @@
 #include "common/trace/run_report.h"
 
 namespace proctor {
-
 // Who acted (R083).
 enum class Actor { kAgent, kHarness, kMonitor, kOperator };
 std::string_view to_string(Actor a);
@@ -137,5 +136,4 @@ class RunRecorder {
   explicit RunRecorder(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
-
 }  // namespace proctor

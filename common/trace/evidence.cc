@@ -15,11 +15,7 @@
 #include "common/trace/event.h"
 
 namespace proctor {
-namespace {
-
 constexpr std::string_view kBegin = "[proctor: cut here: ", kEnd = " bytes are not kept]\n";
-
-}  // namespace
 
 std::string cut_line(std::uint64_t lost, std::uint64_t written) {
   return "\n" + std::string(kBegin) + std::to_string(lost) + " of " + std::to_string(written) +
@@ -37,7 +33,6 @@ std::optional<std::string> cut_line_of(std::string_view tail) {
 }
 
 namespace {
-
 bool is_plain(char c) {
   return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9') || c == '_' ||
          c == '-';
@@ -92,7 +87,6 @@ Status list_folder(int top, const fs::path& dir, const std::string& at,
                                        std::to_string(limits::kArchiveEntries) + " entries"};
   }
 }
-
 }  // namespace
 
 std::string check_dir_name(std::string_view check_id) {
@@ -198,5 +192,4 @@ Result<std::vector<std::string>> refused_paths(const fs::path& run_dir) {
       if (path.is_string()) out.push_back(path.string());
   return out;
 }
-
 }  // namespace proctor

@@ -11,7 +11,6 @@
 #include "common/trace/run_report.h"
 
 namespace proctor {
-
 // The last line of a program's output of which not all is kept: whoever reads the file knows that
 // it is cut, and by how much, without the events.  Pure; any thread.
 inline constexpr std::size_t kCutLineBytes = 160;  // at most
@@ -63,5 +62,4 @@ Result<std::string> patch_of(const fs::path& run_dir);
 // Paths that this patch does not hold as the agent left them: devices, sockets, pipes, set-id
 // files.
 Result<std::vector<std::string>> refused_paths(const fs::path& run_dir);
-
 }  // namespace proctor

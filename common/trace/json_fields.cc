@@ -6,7 +6,6 @@
 
 namespace proctor {
 namespace {
-
 const Json& empty_object() {
   static const Json kEmpty = Json::object();
   return kEmpty;
@@ -15,7 +14,6 @@ const Json& empty_array() {
   static const Json kEmpty = Json::array();
   return kEmpty;
 }
-
 }  // namespace
 
 JsonFields::JsonFields(const Json& json, std::string path)
@@ -141,5 +139,4 @@ Status JsonFields::finish() {
   if (!error_.empty()) return Error{Errc::kInvalid, error_};
   return ok_status();
 }
-
 }  // namespace proctor

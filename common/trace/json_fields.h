@@ -13,7 +13,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 class JsonFields {
  public:
   // `json` must outlive this; `path` names it in errors ("checks[2]", "" for the root).
@@ -45,5 +44,4 @@ class JsonFields {
   std::vector<std::string> seen_;  // the keys that were asked for, some twice
   std::string error_;
 };
-
 }  // namespace proctor

@@ -7,7 +7,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::string_view kFormat = "proctor-manifest-1";
 constexpr std::uint32_t kPlannedSeed = 20260307;  // R071; campaign.h has the same for campaigns
 
@@ -231,7 +230,6 @@ Status read_rest(JsonFields& root, ManifestInputs& m) {
   m.os = h.text("os");
   return h.finish();
 }
-
 }  // namespace
 
 Json make_manifest(const ManifestInputs& m) {
@@ -315,5 +313,4 @@ Status check_manifest(const ManifestInputs& m) {
     return missing("seeds.deviation", "another seed than the planned one needs its reason");
   return ok_status();
 }
-
 }  // namespace proctor

@@ -14,7 +14,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 struct ManifestSubmodule {
   std::string path, commit;
 };
@@ -104,5 +103,4 @@ Result<ManifestInputs> read_manifest(const Json& manifest);
 // that docker needs.  A run whose manifest fails this is invalid.
 Status check_manifest(const Json& manifest);
 Status check_manifest(const ManifestInputs& m);
-
 }  // namespace proctor

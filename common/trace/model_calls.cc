@@ -13,7 +13,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::size_t kHex = 64;
 constexpr std::size_t kIndexBytes = std::size_t{64} << 20;
 
@@ -32,7 +31,6 @@ bool write_at(int fd, std::string_view bytes, std::uint64_t offset) {
   }
   return true;
 }
-
 }  // namespace
 
 Result<SegmentIndex> parse_segment_index(std::string_view text) {
@@ -143,11 +141,7 @@ Result<std::string> SegmentReader::read(std::string_view digest) const {
   return out;
 }
 
-namespace {
-
 constexpr std::size_t kPiecesMax = 200'000;  // of one body
-
-}  // namespace
 
 std::uint64_t count_in(const Json& payload, const char* member) {
   const auto it = payload.find(member);
@@ -245,7 +239,6 @@ Result<std::string> answer_body(const TracedCall& call, const SegmentReader& rea
 }
 
 namespace {
-
 Digest digest_of(const CassetteCall& call) {
   const std::string request = call.request();
   return sha256(std::to_string(request.size()) + " " + request + call.answer);
@@ -332,7 +325,6 @@ class Reader {
   std::uint64_t line_ = 0, bytes_ = 0;
   std::vector<std::string> pieces_;
 };
-
 }  // namespace
 
 std::string CassetteCall::request() const {
@@ -415,5 +407,4 @@ Result<RecordedCalls> record_calls(const fs::path& run_dir, const std::string& r
   }
   return out;
 }
-
 }  // namespace proctor

@@ -12,7 +12,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 // What was said to models and by them, in a run directory: pieces of texts, each once, named by
 // their SHA-256.  A conversation is sent again with every call of an agent; its pieces are not kept
 // again.
@@ -143,5 +142,4 @@ struct RecordedCalls {
   std::size_t left_out = 0;
 };
 Result<RecordedCalls> record_calls(const fs::path& run_dir, const std::string& run);
-
 }  // namespace proctor

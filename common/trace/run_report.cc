@@ -8,7 +8,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::string_view kFormat = "proctor-report-1";
 constexpr std::uint64_t kSafe = (std::uint64_t{1} << 53) - 1;
 constexpr std::size_t kCommandBytes = std::size_t{64} << 10;
@@ -224,7 +223,6 @@ Status read_evidence(JsonFields& f, RunReport& r) {
   }
   return e.finish();
 }
-
 }  // namespace
 
 Result<Usage> usage_from(JsonFields& parent, const char* key) {
@@ -339,5 +337,4 @@ Result<RunReport> parse_report(std::string_view bytes) {
   if (report_bytes(r) != bytes) return Error{Errc::kInvalid, "not the canonical form of a report"};
   return r;
 }
-
 }  // namespace proctor

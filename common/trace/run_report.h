@@ -14,7 +14,6 @@
 #include "common/score/outcome.h"
 
 namespace proctor {
-
 // Which times an attempt may say of itself: one rule for what arrives and for `proctor verify`.
 // Pure; any thread.
 
@@ -137,5 +136,4 @@ Json to_json(const Usage& usage);
 // What that wrote, as field `key` of `parent`; 2^53 - 1 at most of each.
 Result<Usage> usage_from(JsonFields& parent, const char* key);
 Json to_json(const Cost& cost);
-
 }  // namespace proctor

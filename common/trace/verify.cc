@@ -9,7 +9,6 @@
 #include "common/trace/manifest.h"
 
 namespace proctor {
-
 void BreakerAudit::nothing_due(std::uint64_t line) {
   if (due_.empty() && !told_) return;
   const std::string& code = told_ ? told_->first.code : due_.front().code;
@@ -64,14 +63,10 @@ void BreakerAudit::intervention(const Event& event, std::uint64_t line) {
   told_.reset();
 }
 
-namespace {
-
 constexpr std::uint64_t kEventsOfCalls = 20'000;  // of one session
 // A trace may name the same pieces a million times: what is hashed in all is bounded, beyond it a
 // piece is only looked for.
 constexpr std::uint64_t kHashedMax = std::uint64_t{2} << 30;
-
-}  // namespace
 
 const SegmentReader* ModelCallAudit::reader() {
   if (!reader_ && !unreadable_) {
@@ -151,7 +146,6 @@ void ModelCallAudit::closed(const Json& p, std::uint64_t line) {
 }
 
 namespace {
-
 class Verifier {
  public:
   Verifier(const fs::path& dir, const PriceFunction& price)
@@ -478,7 +472,6 @@ class Verifier {
   VerifyResult result_;
   std::map<std::string, EvidenceFile, std::less<>> files_;
 };
-
 }  // namespace
 
 std::string to_string(const VerifyProblem& problem) {
@@ -490,5 +483,4 @@ VerifyResult verify_run(const fs::path& dir, const std::optional<Digest>& expect
                         const PriceFunction& price) {
   return Verifier(dir, price).run(expected_report);
 }
-
 }  // namespace proctor

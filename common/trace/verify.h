@@ -16,7 +16,6 @@
 #include "common/trace/run_report.h"
 
 namespace proctor {
-
 // Folds a run's trace once more through its circuit breakers: each must have tripped behind the
 // event that trips it, with the same signals, and none elsewhere (R104).  Pure; one thread.
 class BreakerAudit {
@@ -98,5 +97,4 @@ using PriceFunction = std::function<Cost(const Usage&)>;
 
 VerifyResult verify_run(const fs::path& dir, const std::optional<Digest>& expected_report,
                         const PriceFunction& price = {});
-
 }  // namespace proctor

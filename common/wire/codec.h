@@ -12,7 +12,6 @@
 #include "common/wire/messages.h"
 
 namespace proctor::wire {
-
 // The bounds of single fields of wire messages (schemas/wire.md); those of whole frames and lists
 // are in base/limits.h.  The codec refuses what is outside, so that no code behind it needs to ask.
 inline constexpr std::size_t kRunNameBytes = 3 * limits::kNameBytes;  // contract/method/replicate
@@ -145,5 +144,4 @@ Refuse wrong_version(std::uint32_t version);
 
 // "Sync", for logs and counters.
 std::string_view kind_name(const Message& message);
-
 }  // namespace proctor::wire

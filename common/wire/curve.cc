@@ -19,7 +19,6 @@
 
 namespace proctor::wire {
 namespace {
-
 Error invalid(const std::string& endpoint, std::string_view why) {
   return Error{Errc::kInvalid, "endpoint " + printable(endpoint) + ": " + std::string(why)};
 }
@@ -93,7 +92,6 @@ Status check(const std::string& endpoint, bool has_curve, bool insecure_loopback
   if (text.starts_with(kInproc) && text.size() != kInproc.size()) return ok_status();
   return invalid(endpoint, "expected tcp://HOST:PORT or ipc://PATH");
 }
-
 }  // namespace
 
 Status check_listen_endpoint(const std::string& endpoint, bool has_curve, bool insecure_loopback) {
@@ -105,7 +103,6 @@ Status check_connect_endpoint(const std::string& endpoint, bool has_curve, bool 
 }
 
 namespace {
-
 constexpr std::size_t kKeyFileBytes = 4096;
 constexpr std::size_t kAllowListBytes = std::size_t{1} << 20;
 using Z85Buffer = std::array<char, kZ85KeyChars + 1>;
@@ -169,7 +166,6 @@ Result<std::string> read_private(const fs::path& path) {
 Error from_zmq(std::string_view what) {
   return Error{Errc::kInvalid, std::string(what) + ": " + zmq_strerror(zmq_errno())};
 }
-
 }  // namespace
 
 bool is_z85_key(std::string_view text) {
@@ -295,7 +291,6 @@ Result<AllowList> load_allow_list(const fs::path& path) {
 }
 
 namespace {
-
 constexpr const char* kZapEndpoint = "inproc://zeromq.zap.01";
 constexpr std::size_t kFramesMax = 16;  // a request has 7; more are read away and not kept
 
@@ -351,7 +346,6 @@ Request receive(zmq::socket_t& socket) {
   } while (part.more());
   return r;
 }
-
 }  // namespace
 
 ZapHandler::ZapHandler(AllowList list, OnDenied on_denied)
@@ -440,5 +434,4 @@ void ZapHandler::answer(zmq::socket_t& requests) {
   requests.send(zmq::buffer(v.user), more);
   requests.send(zmq::buffer(meta), zmq::send_flags::none);
 }
-
 }  // namespace proctor::wire

@@ -15,7 +15,6 @@
 #include "common/base/result.h"
 
 namespace proctor::wire {
-
 // Which endpoints may be used without CURVE: one place for the rule, asked by ZmqPort itself and by
 // the commands that want to refuse early.
 //
@@ -82,11 +81,9 @@ class AllowList {
 };
 
 Result<AllowList> load_allow_list(const fs::path& path);
-
 }  // namespace proctor::wire
 
 namespace zmq {
-
 // ZapHandler: who may connect to the CURVE servers of one ZeroMQ context (ZAP, RFC 27).  It answers
 // on inproc://zeromq.zap.01 from its own thread: CURVE with a key of the allow-list becomes that
 // line's name ("User-Id" of every message of the peer); anything else is refused, counted and
@@ -100,11 +97,9 @@ namespace zmq {
 // Fails with kConflict when the context has a handler already.  Thread-safe.
 class context_t;
 class socket_t;
-
 }  // namespace zmq
 
 namespace proctor::wire {
-
 inline constexpr const char* kZapDomain = "proctor";
 inline constexpr const char* kKeyProperty = "X-Proctor-Key";
 
@@ -138,5 +133,4 @@ class ZapHandler {
   std::unique_ptr<zmq::socket_t> stop_;
   std::thread thread_;
 };
-
 }  // namespace proctor::wire

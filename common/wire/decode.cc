@@ -15,7 +15,6 @@
 #include "common/wire/codec.h"
 
 namespace proctor::wire {
-
 // Reader: a strict cursor over one MessagePack array.  Fields are taken by name and in order; the
 // first one that is missing, of another type, or out of range ends the reading: every later call
 // returns an empty value, and the Failure says where.  Private to the codec.
@@ -286,7 +285,6 @@ std::vector<std::uint64_t> Reader::counts(const char* field, std::size_t items_m
 }
 
 namespace {
-
 constexpr std::uint64_t kLastKind = static_cast<std::uint64_t>(Kind::kRefuse);
 
 // One unsigned integer at the front of `bytes`, in any width; false if there is none.
@@ -588,7 +586,6 @@ Result<Message> read_kind(Kind kind, bool of_our_version, const Body& body) {
 Error invalid(std::string detail) {
   return Error{Errc::kInvalid, std::move(detail)};
 }
-
 }  // namespace
 
 std::uint32_t peek_version(std::string_view bytes) {
@@ -657,5 +654,4 @@ Result<Message> decode(std::string_view bytes) try {
 } catch (const std::bad_alloc&) {
   return Error{Errc::kExhausted, "no memory to unpack a message"};
 }
-
 }  // namespace proctor::wire

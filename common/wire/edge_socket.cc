@@ -6,7 +6,6 @@
 #include "common/base/result.h"
 
 namespace proctor::wire {
-
 namespace asio = boost::asio;
 
 EdgeSocket::EdgeSocket(asio::io_context& io, zmq::socket_t socket, int burst_max,
@@ -69,5 +68,4 @@ void EdgeSocket::pump() {
   if (seen == Look::kClosed) return;  // the context is being terminated
   schedule_pump();  // burst spent: no new edge will come for what waits, so come back by ourselves
 }
-
 }  // namespace proctor::wire

@@ -18,7 +18,6 @@
 #include "common/wire/asio.h"
 
 namespace proctor::wire {
-
 class EdgeSocket {
  public:
   // Takes one message off the socket without blocking; false: there was none.
@@ -52,5 +51,4 @@ class EdgeSocket {
   bool in_pump_ = false;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // handlers hold it weakly
 };
-
 }  // namespace proctor::wire

@@ -8,7 +8,6 @@
 
 namespace proctor::wire {
 namespace {
-
 // msgpack's own sbuffer would have to be copied into the string that the socket takes over.
 struct StringSink {
   std::string& out;
@@ -287,7 +286,6 @@ std::size_t size_guess(const Message& message) {
                     },
                     message);
 }
-
 }  // namespace
 
 std::string encode(const Message& message, std::uint32_t version) {
@@ -306,5 +304,4 @@ std::string encode(const Message& message, std::uint32_t version) {
   PROCTOR_ASSERT(out.size() <= limits::kFrameBytes);
   return out;
 }
-
 }  // namespace proctor::wire

@@ -18,7 +18,6 @@
 #include "common/score/outcome.h"
 
 namespace proctor::wire {
-
 inline constexpr std::uint32_t kVersion = 11;
 inline constexpr std::uint32_t kOldestVersion =
     1;  // that is read: spools and meter books keep messages
@@ -200,5 +199,4 @@ inline void lose_evidence(ResultMessage& result, std::string why) {
   result.report = result.archive = Digest();
   result.archive_bytes = 0;
 }
-
 }  // namespace proctor::wire

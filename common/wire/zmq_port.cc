@@ -15,11 +15,9 @@
 #include "common/wire/edge_socket.h"
 
 namespace proctor::wire {
-
 namespace asio = boost::asio;
 
 namespace {
-
 constexpr int kHandshakeMs = 5'000;
 constexpr int kBacklog = 1'024;            // a thousand workers may come back in the same second
 constexpr std::size_t kCopyBelow = 4'096;  // bytes: cheaper to copy than to hand over
@@ -130,7 +128,6 @@ zmq::message_t as_message(std::string bytes) {
   static_cast<void>(kept.release());  // free_string deletes it, on libzmq's thread
   return message;
 }
-
 }  // namespace
 
 struct ZmqPort::Retry {
@@ -333,5 +330,4 @@ bool ZmqPort::probe(const std::string& peer) {
   main_->touched();
   return sent || full != counters_.would_block;  // a full queue has somebody behind it
 }
-
 }  // namespace proctor::wire

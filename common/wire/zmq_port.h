@@ -37,7 +37,6 @@ class socket_t;
 }  // namespace zmq
 
 namespace proctor::wire {
-
 class EdgeSocket;
 
 struct PeerMessage {
@@ -136,5 +135,4 @@ class ZmqPort {
   std::unique_ptr<Retry> retry_;  // set: a refused connection waits to be made again
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // handlers hold it weakly
 };
-
 }  // namespace proctor::wire

@@ -16,7 +16,6 @@
 
 namespace proctor {
 namespace {
-
 using Codes = std::unordered_map<std::string_view, std::size_t>;
 
 // The names in order, and the position of each.
@@ -36,7 +35,6 @@ void count(TaskCell& cell, RunOutcome outcome) {
   cell.error += outcome == RunOutcome::kAcceptanceError ? 1 : 0;
   cell.invalid += outcome == RunOutcome::kInvalid ? 1 : 0;
 }
-
 }  // namespace
 
 std::size_t TaskCells::method(const std::string& name) const {
@@ -64,7 +62,6 @@ TaskCells task_cells(std::span<const RunRecord> runs, std::optional<std::size_t>
 }
 
 namespace {
-
 using aggregate::Lattice;
 
 MethodRate method_rate(const TaskCells& cells, std::size_t method, const AnalysisPlan& plan) {
@@ -182,7 +179,6 @@ void adjust(Analysis& out, const std::vector<aggregate::Sides>& sides, const std
     judged[j]->tipping = aggregate::tipping_of(sides[j], plan, family, j, judged[j]->verdict);
   }
 }
-
 }  // namespace
 
 // Student's t, or Wilson or Korn and Graubard at what the tasks' spread says the runs are worth.
@@ -401,7 +397,6 @@ Analysis analyse(const TaskCells& cells, const AnalysisPlan& plan, bool register
 
 namespace aggregate {
 namespace {
-
 // `value` gives a task's, or nothing where it has none.
 template <class Value>
 std::optional<Weighted> weighted_of(const TaskCells& cells, const AnalysisPlan& plan,
@@ -434,7 +429,6 @@ std::optional<Weighted> weighted_of(const TaskCells& cells, const AnalysisPlan& 
   if (!of_tasks.empty()) out.worth = kish(of_tasks).effective_n;
   return out;
 }
-
 }  // namespace
 
 std::optional<Weighted> weighted_rate(const TaskCells& cells, std::size_t method,
@@ -479,7 +473,6 @@ void append_weighted(std::string& out, const Analysis& analysis) {
                      analysis.registered ? "as registered" : "no plan was registered");
   table.append_to(out);
 }
-
 }  // namespace aggregate
 
 std::string weights_words(const AnalysisPlan& plan) {
@@ -514,5 +507,4 @@ std::string weighted_note(const Weighted& w) {
   }
   return out;
 }
-
 }  // namespace proctor

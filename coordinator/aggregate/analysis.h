@@ -14,7 +14,6 @@
 #include "coordinator/aggregate/report.h"
 
 namespace proctor {
-
 // Runs as cells of tasks x methods: what every comparison starts from.  Pure.
 
 // One task under one method: its ended runs; and those that never came to an end, for they were
@@ -219,11 +218,9 @@ std::string verdict_note(const Contrast& contrast, const AnalysisPlan& plan);
 std::string one_sided_words(const Contrast& contrast, double alpha, double margin);
 std::string contrast_sentence(const Contrast& contrast, const AnalysisPlan& plan);
 std::string render_contrasts_csv(const Analysis& analysis);
-
 }  // namespace proctor
 
 namespace proctor::aggregate {
-
 // Estimates with the plan's weights of strata.  Private to the room.
 
 // Of one method, or of its differences to another over the tasks that both have; nothing: the plan
@@ -234,5 +231,4 @@ std::optional<Weighted> weighted_difference(const TaskCells& cells, std::size_t 
                                             const AnalysisPlan& plan);
 // Sections of the text report.
 void append_weighted(std::string& out, const Analysis& analysis);
-
 }  // namespace proctor::aggregate

@@ -7,11 +7,9 @@
 #include "coordinator/aggregate/format.h"
 
 namespace proctor {
-
 // What the comparisons rest on, on a terminal: chance alone, repositories, outcomes nobody knows.
 
 namespace {
-
 using namespace aggregate;
 
 std::string over_repositories(const ByRepository& by) {
@@ -20,7 +18,6 @@ std::string over_repositories(const ByRepository& by) {
   if (!e.interval) return std::string(words(e.why));
   return points_between(*e.interval);
 }
-
 }  // namespace
 
 std::string turned_words(const Contrast& c) {
@@ -60,7 +57,6 @@ void append_footing(std::string& out, const Analysis& analysis) {
 // Comparisons on a terminal and as CSV.
 
 namespace {
-
 // "[+20.3, +98.3]", or why there is none.
 std::string points_interval(const std::optional<Interval>& interval, Why why) {
   if (!interval) return std::string(words(why));
@@ -192,7 +188,6 @@ void append_footing_cells(std::vector<std::string>& record, const Contrast& c) {
   record.push_back(is_turned ? std::to_string(*c.tipping->turned) : "");
   record.emplace_back(is_turned ? words(c.tipping->becomes) : std::string_view());
 }
-
 }  // namespace
 
 std::string one_sided_words(const Contrast& c, double alpha, double margin) {
@@ -316,5 +311,4 @@ std::string render_contrasts_csv(const Analysis& analysis) {
   }
   return out;
 }
-
 }  // namespace proctor

@@ -14,7 +14,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::size_t kSentencesOfAKind = 8;
 
 using Names = std::set<std::string>;
@@ -121,7 +120,6 @@ void tell_left_out(const MergedCampaign& c, const char* what, const Names& here,
                             printable(c.runs.campaign), names,
                             kSentencesOfAKind < n ? " ..." : ""));
 }
-
 }  // namespace
 
 std::vector<std::string> why_not_pooled(const std::vector<MergedCampaign>& campaigns) {
@@ -197,7 +195,6 @@ ReportInput pooled(const std::vector<MergedCampaign>& campaigns) {
 }
 
 namespace {
-
 // What must be alike for two campaigns to be one configuration class.
 void tell_differences(const ComparedCampaign& before, const ComparedCampaign& after,
                       std::vector<std::string>& out) {
@@ -355,7 +352,6 @@ MethodComparison compare_method(const ComparedCampaign& older, const ComparedCam
     if (before.invalid.count(why) == 0) out.new_invalid.emplace(why, n);
   return out;
 }
-
 }  // namespace
 
 std::string_view words(Decision decision) {
@@ -371,7 +367,6 @@ std::string_view words(Decision decision) {
 }
 
 namespace {
-
 // All units differ alike, so no spread says how sure that is.  Of n units none did worse: at alpha
 // at most 1 - alpha^(1/n) of all would, each by all it has.  Worse is what a flip of signs
 // would not bring about by chance.
@@ -382,7 +377,6 @@ Decision decision_of_like(const Contrast& c, double margin, double alpha) {
   const bool by_chance = !c.flips || alpha < c.flips->p;
   return d < -margin && !by_chance ? Decision::kWorse : Decision::kUndecided;
 }
-
 }  // namespace
 
 Decision decision_of(const MethodComparison& method, double margin, double alpha) {
@@ -452,7 +446,6 @@ CampaignComparison compare_campaigns(const ComparedCampaign& older, const Compar
 // What `proctor compare` prints: for people, and as JSON.
 
 namespace {
-
 using namespace aggregate;
 
 constexpr std::size_t kNamesShown = 8;
@@ -492,7 +485,6 @@ std::string times(const std::optional<double>& ratio) {
 std::string shown(const std::optional<double>& p) {
   return p ? p_words(*p) : "-";
 }
-
 }  // namespace
 
 std::string render_comparison_text(const CampaignComparison& c) {
@@ -581,5 +573,4 @@ std::string render_comparison_json(const CampaignComparison& c) {
                        {"lost_agents", c.lost_agents}};
   return dumped(out) + "\n";
 }
-
 }  // namespace proctor

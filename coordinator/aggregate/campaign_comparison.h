@@ -10,7 +10,6 @@
 #include "coordinator/aggregate/report.h"
 
 namespace proctor {
-
 // Campaigns of one configuration class as one table: more replicates of the same tasks under the
 // same methods and limits (R127; the command is `proctor merge`, docs/analysis.md).  Pure.
 struct MergedCampaign {
@@ -85,5 +84,4 @@ Decision decision_of(const CampaignComparison& comparison);
 
 std::string render_comparison_text(const CampaignComparison& comparison);
 std::string render_comparison_json(const CampaignComparison& comparison);
-
 }  // namespace proctor

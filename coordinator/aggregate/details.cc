@@ -18,7 +18,6 @@
 
 namespace proctor {
 namespace {
-
 // Numbers for names, in the order of the names.
 class NameCodes {
  public:
@@ -52,7 +51,6 @@ std::string why_unknown(Why why) {
   return why == Why::kNoVariance ? "runs of each task and method came out alike"
                                  : std::string(words(why));
 }
-
 }  // namespace
 
 Drift drift_of(const CampaignReport& report) {
@@ -120,7 +118,6 @@ void append_drift(std::string& out, const Drift& drift) {
 }
 
 namespace aggregate {
-
 Ordered drift_json(const Drift& drift) {
   const auto test_json = [](const std::optional<Significance>& test) {
     return test ? Ordered{{"chi_squared", test->statistic},
@@ -152,11 +149,9 @@ Ordered drift_json(const Drift& drift) {
           {"strata", drift.by_worker.strata},
           {"why", why_json(drift.by_worker.why)}};
 }
-
 }  // namespace aggregate
 
 namespace {
-
 // Amounts are millionths: what is less than half of one is no difference.
 constexpr double kNoPrice = 5e-7;
 
@@ -195,7 +190,6 @@ std::string price_words(const PriceContrast& c, const std::string& unit, bool is
     out += fmt::format(" [{:.2f}, {:.2f}]", c.ratio.interval->low, c.ratio.interval->high);
   return out;
 }
-
 }  // namespace
 
 PriceContrast price_contrast(const std::string& a, const std::string& b,
@@ -256,7 +250,6 @@ void append_price_contrasts(std::string& out, const std::vector<PriceContrast>& 
 }
 
 namespace aggregate {
-
 Ordered price_contrasts_json(const std::vector<PriceContrast>& contrasts) {
   Ordered out = Ordered::array();
   for (const PriceContrast& c : contrasts) {
@@ -272,11 +265,9 @@ Ordered price_contrasts_json(const std::vector<PriceContrast>& contrasts) {
   }
   return out;
 }
-
 }  // namespace aggregate
 
 namespace {
-
 // Of many tasks fewer draws say as much, unless the plan has a number of its own.
 constexpr std::uint32_t kFewerDraws = 1'000;
 constexpr double kMicros = 1e6;
@@ -469,7 +460,6 @@ void add_price_contrasts(ReportDetails& details, const CampaignReport& report,
     if (0 < one.tasks) details.price_contrasts.push_back(std::move(one));
   }
 }
-
 }  // namespace
 
 ReportDetails report_details(const CampaignReport& report) {
@@ -495,5 +485,4 @@ ReportDetails report_details(const CampaignReport& report) {
   out.drift = drift_of(report);
   return out;
 }
-
 }  // namespace proctor

@@ -11,7 +11,6 @@
 #include "coordinator/aggregate/run_sets.h"
 
 namespace proctor {
-
 // Did success drift while the campaign ran, or depend on which worker had a run?  Within each task
 // and method, over scorable runs; exploratory.  Pure.
 struct CampaignReport;
@@ -99,5 +98,4 @@ struct ReportDetails {
   Drift drift;
 };
 ReportDetails report_details(const CampaignReport& report);
-
 }  // namespace proctor

@@ -12,7 +12,6 @@
 
 namespace proctor::aggregate {
 namespace {
-
 using Multiplicity = AnalysisPlan::Multiplicity;
 
 // Additions that a report may spend on all replicates of a family, and on asking what would turn
@@ -156,7 +155,6 @@ RateColumns columns_of(const Sides& s, const AnalysisPlan& plan, Columns& column
   out.whole_b = by_task ? out.whole_a : add(whole_b);
   return out;
 }
-
 }  // namespace
 
 Weighing weighing_of(const AnalysisPlan& plan) {
@@ -206,7 +204,6 @@ Significance flips_of(const Sides& sides, Weighing weighing) {
 }
 
 namespace {
-
 // Common flips need them below 2^15.
 std::vector<std::int64_t> small_differences(const Sides& s, Weighing weighing) {
   WholeDifferences out =
@@ -214,7 +211,6 @@ std::vector<std::int64_t> small_differences(const Sides& s, Weighing weighing) {
   round_to(out, (1 << 15) - 1);
   return std::move(out.of);
 }
-
 }  // namespace
 
 Family::Family(std::vector<Sides> sides, std::vector<double> p, Multiplicity rule,
@@ -308,7 +304,6 @@ Adjustment adjustment_for(std::span<const Contrast> contrasts, std::size_t tasks
 // difference most, until the verdict is another.  What is said is what was tried: so many suffice.
 
 namespace {
-
 // Verdicts that may be tried for one direction: the more tasks, the dearer is each.
 std::size_t verdicts_to_try(std::size_t tasks) {
   constexpr std::size_t kWork = std::size_t{1} << 22U, kLeast = 8, kMost = 256;
@@ -563,7 +558,6 @@ class Direction {
   Lattice lattice_;
   bool flips_once_ = false;  // signs of tasks that no step touches are flipped for all of them
 };
-
 }  // namespace
 
 Tipping tipping_of(const Sides& sides, const AnalysisPlan& plan, const Family& family,
@@ -584,5 +578,4 @@ Tipping tipping_of(const Sides& sides, const AnalysisPlan& plan, const Family& f
   }
   return out;
 }
-
 }  // namespace proctor::aggregate

@@ -10,7 +10,6 @@
 #include "coordinator/aggregate/analysis.h"
 
 namespace proctor::aggregate {
-
 // Shares of tasks as whole numbers of one unit.  Private to the room.
 
 // Exact while the numbers of runs have a small common multiple, and to 2^-30 beyond.
@@ -101,5 +100,4 @@ Adjustment adjustment_for(std::span<const Contrast> contrasts, std::size_t tasks
 // equal length; `verdict` is what they show at the family's adjustment.
 Tipping tipping_of(const Sides& sides, const AnalysisPlan& plan, const Family& family,
                    std::size_t at, ContrastVerdict verdict);
-
 }  // namespace proctor::aggregate

@@ -7,7 +7,6 @@
 #include "common/base/text.h"
 
 namespace proctor::aggregate {
-
 std::string escaped(std::string_view text, std::size_t bytes_max) {
   std::string out;
   for (const char c : printable(text, bytes_max)) {
@@ -149,5 +148,4 @@ std::int64_t scaled(std::int64_t a, std::int64_t b, std::int64_t c) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   return value < kMost ? static_cast<std::int64_t>(value) : kMost;
 }
-
 }  // namespace proctor::aggregate

@@ -8,7 +8,6 @@
 #include "coordinator/aggregate/report.h"
 
 namespace proctor::aggregate {
-
 // The little of SVG that the pictures of this room and of coordinator/forms are made of.
 
 // Printable, cut, and safe inside an element or an attribute.
@@ -110,5 +109,4 @@ class Table {
   std::vector<std::size_t> gaps_;  // ascending: lines with a blank one before them
   std::string group_;
 };
-
 }  // namespace proctor::aggregate

@@ -16,7 +16,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::uint32_t kBoardDraws = 2'000;
 // Pairs x draws x tasks beyond which replicates would take minutes.
 constexpr double kBoardWork = 2e9;
@@ -240,7 +239,6 @@ void tell_board_differences(BoardTable& table) {
                                               printable(row.method), printable(row.campaign),
                                               counted(row.not_run, "run")));
 }
-
 }  // namespace
 
 Leaderboard make_leaderboard(const std::vector<BoardCampaign>& campaigns,
@@ -282,7 +280,6 @@ Leaderboard make_leaderboard(const std::vector<BoardCampaign>& campaigns,
 // A leaderboard on a terminal, as JSON and as CSV.
 
 namespace {
-
 using namespace aggregate;
 
 constexpr std::size_t kTasksNamed = 5;
@@ -320,7 +317,6 @@ Ordered row_of_board(const BoardRow& r) {
   out["verified"] = r.verified();
   return out;
 }
-
 }  // namespace
 
 std::string render_leaderboard_text(const Leaderboard& board) {
@@ -400,5 +396,4 @@ std::string render_leaderboard_csv(const Leaderboard& board) {
     }
   return out;
 }
-
 }  // namespace proctor

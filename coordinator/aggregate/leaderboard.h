@@ -12,7 +12,6 @@
 #include "coordinator/aggregate/analysis.h"
 
 namespace proctor {
-
 struct BoardCampaign {
   const Registration& registration;
   const CampaignReport& report;
@@ -61,5 +60,4 @@ Leaderboard make_leaderboard(const std::vector<BoardCampaign>& campaigns,
 std::string render_leaderboard_text(const Leaderboard& board);
 std::string render_leaderboard_json(const Leaderboard& board);
 std::string render_leaderboard_csv(const Leaderboard& board);
-
 }  // namespace proctor

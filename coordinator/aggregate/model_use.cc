@@ -7,7 +7,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::array<const char*, 15> kColumns{
     "model_calls",   "input_tokens",     "cached_input_tokens", "cache_written_tokens",
     "output_tokens", "reasoning_tokens", "replayed_calls",      "refused_calls",
@@ -19,7 +18,6 @@ std::string part(std::uint64_t of, std::uint64_t all) {
   if (all == 0) return "-";
   return aggregate::percent(static_cast<double>(of) / static_cast<double>(all)) + " %";
 }
-
 }  // namespace
 
 ModelUse operator+(const ModelUse& a, const ModelUse& b) {
@@ -89,5 +87,4 @@ void append_model_table(std::string& out, const CampaignReport& report) {
   out += "\nCalls of models (tokens; cached of the input, reasoning of the output)\n\n";
   table.append_to(out);
 }
-
 }  // namespace proctor

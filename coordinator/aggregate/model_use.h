@@ -11,7 +11,6 @@
 #include "common/contract/cost_model.h"
 
 namespace proctor {
-
 struct ModelUse {
   std::uint64_t calls = 0;
   // All of it; its part that was in a cache, and that was put there.
@@ -49,5 +48,4 @@ ModelUse model_use_of(const Usage& usage);
 // Its columns in every CSV of the report, and the cells below them, in the same order.
 std::span<const char* const> model_use_columns();
 void append_model_use(std::vector<std::string>& cells, const ModelUse& use);
-
 }  // namespace proctor

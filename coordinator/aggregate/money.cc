@@ -12,7 +12,6 @@
 
 namespace proctor {
 namespace {
-
 using aggregate::scaled;
 using Attempt = MoneyInput::Attempt;
 
@@ -66,7 +65,6 @@ void add_parked(EnvelopeMoney& e, MicroUsd short_by) {
   e.short_most = std::max(e.short_most, short_by);
   ++e.parked;
 }
-
 }  // namespace
 
 MoneyView build_money(const MoneyInput& input) {
@@ -132,7 +130,6 @@ std::optional<MoneyBy> money_by(std::string_view word) {
 }
 
 namespace {
-
 std::vector<MoneyGroup> by_category(const MoneyInput& input) {
   std::vector<MoneyGroup> out(4);
   out[0].name = "model";
@@ -174,7 +171,6 @@ std::vector<std::string> names_of(const MoneyInput& input, const MoneyInput::Run
     out.push_back(input.strata_keys[k] + "=" + run.strata[k]);
   return out;
 }
-
 }  // namespace
 
 std::vector<MoneyGroup> group_money(const MoneyInput& input, MoneyBy by) {
@@ -214,7 +210,6 @@ std::vector<MoneyGroup> group_money(const MoneyInput& input, MoneyBy by) {
 }
 
 namespace {
-
 std::string meant_name(const MoneyView& view, std::string_view scope) {
   std::vector<std::string_view> names;
   for (const EnvelopeMoney& e : view.envelopes) names.push_back(e.name);
@@ -229,7 +224,6 @@ std::string known_names(const MoneyView& view) {
     out += (i == 0 ? "" : ", ") + view.envelopes[i].name;
   return view.envelopes.size() <= kShown ? out : out + ", ...";
 }
-
 }  // namespace
 
 std::vector<ReviewShort> check_review(const MoneyInput& input, std::uint32_t run, MicroUsd cost) {
@@ -294,7 +288,6 @@ Status check_raise(const MoneyInput& input, std::string_view scope, MicroUsd to)
 // `proctor budget` on a terminal and for programs.
 
 namespace {
-
 using namespace aggregate;
 
 constexpr std::size_t kBar = 20;
@@ -373,7 +366,6 @@ Ordered envelope_json(const EnvelopeMoney& e) {
   out["registered_cap"] = money_json(e.declared_cap.value_or(e.cap));
   return out;
 }
-
 }  // namespace
 
 std::string render_money_text(const MoneyView& view) {
@@ -470,7 +462,6 @@ std::string render_money_json(const MoneyView& view, std::string_view by,
 // in it).  Drawn from the journal's own times.  Plain SVG 1.1, no script, readable without colour.
 
 namespace {
-
 constexpr int kLeft = 130;
 constexpr int kPlot = 640;  // pixels of the whole time
 constexpr int kWidth = kLeft + kPlot + 150;
@@ -670,7 +661,6 @@ std::vector<std::uint32_t> chosen(const MoneyInput& input, const MoneyView& view
   out.insert(out.begin(), 0);
   return out;
 }
-
 }  // namespace
 
 std::string render_burndown_svg(const MoneyInput& input) {
@@ -702,5 +692,4 @@ std::string render_burndown_svg(const MoneyInput& input) {
                 "envelopes without a cap of their own, or less full than these, are not drawn");
   return out + "</svg>\n";
 }
-
 }  // namespace proctor

@@ -15,7 +15,6 @@
 #include "common/contract/cost_model.h"
 
 namespace proctor {
-
 struct MoneyInput {
   struct Scope {
     std::string name;  // "global", "stage:NAME", "task:ID", "method:NAME", "stratum:KEY=LEVEL"
@@ -155,5 +154,4 @@ std::string render_money_json(const MoneyView& view, std::string_view by,
                               const std::vector<MoneyGroup>& groups);
 // Money spent and reserved over time under the caps, a panel for each envelope that matters.
 std::string render_burndown_svg(const MoneyInput& input);
-
 }  // namespace proctor

@@ -4,11 +4,9 @@
 #include "coordinator/aggregate/details.h"
 
 namespace proctor::aggregate {
-
 // Comparisons for programs.
 
 namespace {
-
 Ordered weighted_json(const std::optional<Weighted>& w) {
   if (!w) return nullptr;
   Ordered out = estimate_json(w->of.estimate);
@@ -71,7 +69,6 @@ Ordered tipping_json(const Tipping& t) {
   out["becomes"] = t.turned ? Ordered(words(t.becomes)) : Ordered(nullptr);
   return out;
 }
-
 }  // namespace
 
 Ordered estimate_json(const Estimate& e) {
@@ -116,7 +113,6 @@ Ordered contrast_json(const Contrast& c) {
 }
 
 namespace {
-
 Ordered contrasts_json(const std::vector<Contrast>& contrasts) {
   Ordered out = Ordered::array();
   for (const Contrast& c : contrasts) {
@@ -125,7 +121,6 @@ Ordered contrasts_json(const std::vector<Contrast>& contrasts) {
   }
   return out;
 }
-
 }  // namespace
 
 Ordered analysis_json(const Analysis& analysis) {
@@ -173,5 +168,4 @@ Ordered details_json(const ReportDetails& details, JsonForm form) {
           {"price_contrasts_left_out", details.price_contrasts_left_out},
           {"drift", drift_json(details.drift)}};
 }
-
 }  // namespace proctor::aggregate

@@ -12,7 +12,6 @@
 #include "coordinator/aggregate/model_use.h"
 
 namespace proctor::aggregate {
-
 using Ordered = Json;
 
 inline std::string dumped(const Ordered& value) {
@@ -34,11 +33,9 @@ inline Ordered money_or_null(const std::optional<MicroUsd>& amount) {
 
 // The same as an object of the exports.  Private to the room.
 Ordered model_use_json(const ModelUse& use);
-
 }  // namespace proctor::aggregate
 
 namespace proctor {
-
 // The comparisons of a report for programs.  Private to the room.
 struct Analysis;
 struct Contrast;
@@ -46,16 +43,13 @@ struct Drift;
 struct PriceContrast;
 struct ReportDetails;
 enum class JsonForm : std::uint8_t;
-
 }  // namespace proctor
 
 namespace proctor::aggregate {
-
 Ordered analysis_json(const Analysis& analysis);
 Ordered contrast_json(const Contrast& contrast);
 Ordered estimate_json(const Estimate& estimate);
 Ordered details_json(const ReportDetails& details, JsonForm form);
 Ordered drift_json(const Drift& drift);
 Ordered price_contrasts_json(const std::vector<PriceContrast>& contrasts);
-
 }  // namespace proctor::aggregate

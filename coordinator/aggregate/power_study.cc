@@ -8,7 +8,6 @@
 
 namespace proctor {
 namespace {
-
 // The power of one point as a function of the number of tasks and of the difference, whatever it
 // was made of.
 class Law {
@@ -174,7 +173,6 @@ void decide(PowerStudy& study) {
       study.needs_difference = std::max(*study.needs_difference, *p.difference);
   }
 }
-
 }  // namespace
 
 Design assumed_worst(const PowerStudy& study) {
@@ -239,7 +237,6 @@ std::string twelve_digits(double value) {
 // and identities that must hold.
 
 namespace {
-
 using aggregate::dumped;
 using aggregate::Ordered;
 
@@ -362,7 +359,6 @@ void add_moments(Checks& checks, const Design& d) {
   checks.add("pmf_mean_is_delta", mean, d.p_a - d.p_b, kExact);
   checks.add("pmf_variance_is_v", squares - mean * mean, variance_of_task_difference(d), kExact);
 }
-
 }  // namespace
 
 std::string render_power_sweeps_json(const PowerStudy& s, const std::string& of) {
@@ -412,5 +408,4 @@ std::string render_power_checks_json(const PowerStudy& s, const std::string& of,
   }
   return checks.text(of);
 }
-
 }  // namespace proctor

@@ -15,7 +15,6 @@
 #include "common/stats/power_plan.h"
 
 namespace proctor {
-
 struct PowerInput {
   enum class Test : std::uint8_t { kPairedT, kMcNemar };
   std::string campaign;  // its name; empty: none
@@ -113,5 +112,4 @@ std::string render_power_curve_svg(const PowerStudy& study);
 
 // The design of the point that its curve and checks are of: the worst of those that were assumed.
 Design assumed_worst(const PowerStudy& study);
-
 }  // namespace proctor

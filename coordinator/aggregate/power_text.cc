@@ -11,12 +11,10 @@
 #include "coordinator/aggregate/power_study.h"
 
 namespace proctor {
-
 // power_analysis.json, and what every number in it was computed from.  Numbers are texts of twelve
 // digits: a reader compares what was written, not what its floating point made of it.
 
 namespace {
-
 using aggregate::dumped;
 using aggregate::Ordered;
 
@@ -130,7 +128,6 @@ class Values {
   const PowerStudy& study_;
   Ordered out_ = Ordered::array();
 };
-
 }  // namespace
 
 std::string render_power_json(const PowerStudy& s) {
@@ -196,7 +193,6 @@ std::string render_power_curve_json(const PowerStudy& s) {
 // What `proctor power` says on a terminal.
 
 namespace {
-
 using aggregate::Table;
 
 std::string three(double value) {
@@ -356,7 +352,6 @@ std::string curve_text(const PowerStudy& s) {
   table.append_to(out);
   return out;
 }
-
 }  // namespace
 
 std::string render_power_text(const PowerStudy& s) {
@@ -370,7 +365,6 @@ std::string render_power_text(const PowerStudy& s) {
 // line.  Plain SVG 1.1, no script, readable without colour.
 
 namespace {
-
 using namespace aggregate;
 
 constexpr int kLeft = 90, kTop = 70, kWide = 560, kHigh = 300;
@@ -426,7 +420,6 @@ class Plot {
   const PowerStudy& study_;
   double dear_ = 1, most_ = 0;
 };
-
 }  // namespace
 
 std::string render_power_curve_svg(const PowerStudy& s) {
@@ -451,5 +444,4 @@ std::string render_power_curve_svg(const PowerStudy& s) {
   out += plot.curve();
   return out + "</svg>\n";
 }
-
 }  // namespace proctor

@@ -13,11 +13,9 @@
 #include "coordinator/aggregate/report.h"
 
 namespace proctor {
-
 // What was projected beside what was observed, on a terminal and as a table.
 
 namespace {
-
 using namespace aggregate;
 
 // "0.734" of 734.
@@ -27,7 +25,6 @@ std::string ratio(const ComparisonRow& r, const char* none) {
   const std::string padded = n.size() < 4 ? std::string(4 - n.size(), '0') + n : n;
   return padded.substr(0, padded.size() - 3) + "." + padded.substr(padded.size() - 3);
 }
-
 }  // namespace
 
 void append_comparison(std::string& out, const Comparison& c) {
@@ -59,7 +56,6 @@ std::string render_projection_comparison_csv(const Comparison& c) {
 }
 
 namespace {
-
 // Money in 1e-18 USD: a millionth of a unit at 1e-12 USD a unit is exactly one of them.  An
 // envelope holds at most 9e27, a run costs at most 3e30 and a plan has at most 16 million runs:
 // 128 bits hold every sum.
@@ -309,7 +305,6 @@ class Comparer {
   const ProjectionInput& in_;
   const MoneyInput& money_;
 };
-
 }  // namespace
 
 std::string format_pico_usd(std::uint64_t pico) {
@@ -335,7 +330,6 @@ std::optional<Comparison> comparison(const ProjectionInput& input, const MoneyIn
 // A projection on a terminal, for programs and as the table that stays in the campaign's folder.
 
 namespace {
-
 constexpr unsigned kQuantityDigits = 6;
 
 std::string run_name(const ProjectionInput& in, std::uint32_t run) {
@@ -427,7 +421,6 @@ std::string inputs_text(const ProjectionInput& in) {
                     ? ", registered before the first run.\n"
                     : ", NOT registered: written after the registration, so no forecast.\n");
 }
-
 }  // namespace
 
 std::string render_projection_text(const ProjectionInput& in, const Projection& p) {
@@ -476,7 +469,6 @@ std::string render_projection_text(const ProjectionInput& in, const Projection& 
 }
 
 namespace {
-
 Ordered binding_json(const ProjectionInput& in, const Projection& p,
                      const std::optional<Binding>& b) {
   if (!b) return nullptr;
@@ -486,7 +478,6 @@ Ordered binding_json(const ProjectionInput& in, const Projection& p,
           {"ran_before", b->ran_before},
           {"short_by", money_json(b->short_by)}};
 }
-
 }  // namespace
 
 std::string render_projection_json(const ProjectionInput& in, const Projection& p) {
@@ -533,7 +524,6 @@ std::string render_projection_json(const ProjectionInput& in, const Projection& 
 }
 
 namespace {
-
 // The columns of the table, in their order; a line has the cells it has, the others are empty.
 constexpr std::array<const char*, 21> kColumns = {
     "level",         "name",        "stage",          "task",       "method",
@@ -550,7 +540,6 @@ void append_line(std::string& out, const std::map<std::string_view, std::string>
   }
   csv_append_record(out, record);
 }
-
 }  // namespace
 
 std::string render_projection_csv(const ProjectionInput& in, const Projection& p) {
@@ -594,5 +583,4 @@ std::string render_projection_csv(const ProjectionInput& in, const Projection& p
   }
   return out;
 }
-
 }  // namespace proctor

@@ -10,7 +10,6 @@
 #include "coordinator/aggregate/money.h"
 
 namespace proctor {
-
 // Projection beside what was observed, for the report (R109): two columns that are never added.
 // Made by comparison() of projection.h.  Plain data.
 struct ComparisonRow {
@@ -126,5 +125,4 @@ std::string render_projection_text(const ProjectionInput& input, const Projectio
 std::string render_projection_json(const ProjectionInput& input, const Projection& projection);
 // pilot_cost_projection_table.csv.
 std::string render_projection_csv(const ProjectionInput& input, const Projection& projection);
-
 }  // namespace proctor

@@ -15,7 +15,6 @@
 
 namespace proctor {
 namespace {
-
 // Rows are found by (key position from 1 or 0 for all, position of the stage, value, is it a
 // control, method): the order they are shown in.
 using RowKey = std::tuple<std::size_t, std::size_t, std::string, bool, std::string>;
@@ -205,7 +204,6 @@ Analysis analysis_of(const CampaignReport& report, const ReportInput& input) {
     });
   return out;
 }
-
 }  // namespace
 
 Status may_be_compared(std::string_view campaign, std::span<const RunRecord> runs) {
@@ -473,7 +471,6 @@ std::string_view to_string(RunRecord::State state) {
 // The part of the report that says where the money went.
 
 namespace {
-
 // A group and what its quantiles are taken from.
 struct Gathered {
   CostRow row;
@@ -515,7 +512,6 @@ CostRow finished(Gathered g, std::string_view by, std::string name) {
   g.row.per_success = cost_per_success(g.row.cost.total(), g.row.successes);
   return std::move(g.row);
 }
-
 }  // namespace
 
 std::optional<MicroUsd> cost_per_success(MicroUsd total, std::uint64_t successes) {
@@ -558,5 +554,4 @@ std::vector<CostRow> cost_rows(const CampaignReport& report) {
                                : std::string(to_string(static_cast<RunOutcome>(o)))));
   return out;
 }
-
 }  // namespace proctor

@@ -25,7 +25,6 @@
 #include "coordinator/aggregate/projection.h"
 
 namespace proctor {
-
 // The part of a cost and its quantities that an agent said of itself and nobody measured.
 struct SelfReported {
   MicroUsd usd;
@@ -343,5 +342,4 @@ std::vector<Definition> report_definitions();
 std::vector<std::string_view> report_notes();
 
 std::string_view to_string(RunRecord::State state);
-
 }  // namespace proctor

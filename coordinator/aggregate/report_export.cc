@@ -13,7 +13,6 @@
 
 namespace proctor {
 namespace {
-
 using namespace aggregate;
 
 Ordered share_json(const Share& s) {
@@ -251,7 +250,6 @@ void append_cost(std::vector<std::string>& cells, const Cost& cost) {
        {cost.model, cost.execution, cost.human, cost.overhead, cost.total()})
     cells.push_back(format_usd_exact(amount));
 }
-
 }  // namespace
 
 std::string render_json(const CampaignReport& report, JsonForm form, std::string_view runs_csv) {
@@ -503,5 +501,4 @@ std::string render_costs_csv(const CampaignReport& report) {
   }
   return out;
 }
-
 }  // namespace proctor

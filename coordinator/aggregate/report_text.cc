@@ -10,11 +10,9 @@
 #include "coordinator/aggregate/warnings.h"
 
 namespace proctor {
-
 // The cost tables of the report on a terminal.
 
 namespace {
-
 using namespace aggregate;
 
 std::string usd_or_dash(const std::optional<MicroUsd>& amount) {
@@ -28,7 +26,6 @@ std::string used(const CostRow& r) {
   const std::int64_t n = scaled(charged.micros(), 1000, r.asked.micros());
   return std::to_string(n / 10) + "." + std::to_string(n % 10) + " %";
 }
-
 }  // namespace
 
 void append_cost_tables(std::string& out, const CampaignReport& report) {
@@ -77,7 +74,6 @@ void append_cost_tables(std::string& out, const CampaignReport& report) {
 // The tables of the report by task, on a terminal.
 
 namespace {
-
 constexpr std::size_t kTasksShown = 200;
 
 struct Tally {
@@ -122,7 +118,6 @@ void removed(std::string& out, const CampaignReport& report) {
   out += "\nEnded runs of removed tasks (in no rate; their cost is in the totals)\n\n";
   table.append_to(out);
 }
-
 }  // namespace
 
 void append_task_matrix(std::string& out, const CampaignReport& report, std::size_t most) {
@@ -192,13 +187,11 @@ void append_task_tables(std::string& out, const CampaignReport& report) {
 // How far a campaign is, by method and stratum.
 
 namespace {
-
 std::uint64_t running(const CampaignReport& report, const ReportRow& row) {
   return static_cast<std::uint64_t>(std::ranges::count_if(row.runs, [&](std::uint32_t position) {
     return report.runs[position].state == RunRecord::State::kRunning;
   }));
 }
-
 }  // namespace
 
 std::string render_progress_text(const CampaignReport& report) {
@@ -243,7 +236,6 @@ std::string render_progress_json(const CampaignReport& report) {
 // The report on a terminal.
 
 namespace {
-
 constexpr std::size_t kParkedShown = 20, kReasonBytes = 2'000;
 
 std::string number(std::uint64_t n) {
@@ -501,7 +493,6 @@ void definitions(std::string& out) {
     append_wrapped(out, "  " + std::string(d.word) + std::string(width - d.word.size() + 2, ' '),
                    d.meaning);
 }
-
 }  // namespace
 
 std::string render_tables(const CampaignReport& report) {
@@ -556,7 +547,6 @@ std::string render_text(const CampaignReport& report, Words words) {
 // interval, groups by stratum.  Plain SVG 1.1, no script, no font file, readable without colour.
 
 namespace {
-
 constexpr int kLeft = 16;
 constexpr int kBarsAt = 300;  // where 0 % is
 constexpr int kScale = 400;   // pixels of 100 %
@@ -594,7 +584,6 @@ void append_row(std::string& out, const ReportRow& row, int y) {
     out += line(high, middle - 5, high, middle + 5, "whisker");
   }
 }
-
 }  // namespace
 
 std::string render_svg(const CampaignReport& report) {
@@ -638,5 +627,4 @@ std::string render_svg(const CampaignReport& report) {
                   " Wilson intervals; numbers are success/scorable");
   return out + grid + body + "</svg>\n";
 }
-
 }  // namespace proctor

@@ -13,7 +13,6 @@
 #include "coordinator/aggregate/format.h"
 
 namespace proctor::aggregate {
-
 // What a filter can ask of a run.  Private to the room.
 struct FilterField {
   std::size_t word = 0;              // position in filter_words()
@@ -30,12 +29,10 @@ std::optional<std::int64_t> number_of(const FilterField& field, const RunRecord&
 Result<std::int64_t> amount_of(const FilterField& field, const std::string& value);
 // A value that no run can have is a typing mistake: kInvalid with the nearest one.
 Status check_value(const FilterField& field, const std::string& value, const FilterNames& names);
-
 }  // namespace proctor::aggregate
 
 namespace proctor {
 namespace {
-
 enum Word : std::size_t {
   kRun,
   kTask,
@@ -117,7 +114,6 @@ constexpr std::array<std::string_view, 2> kYesNo{"yes", "no"};
 std::int64_t count(std::uint64_t n) {
   return static_cast<std::int64_t>(n);
 }
-
 }  // namespace
 
 const std::vector<FilterWord>& filter_words() {
@@ -155,7 +151,6 @@ const std::vector<FilterWord>& filter_words() {
 }
 
 namespace aggregate {
-
 Result<FilterField> field_named(std::string_view name, const FilterNames& names) {
   const auto& words = filter_words();
   const bool by_prefix = name.starts_with(kStratum);
@@ -305,7 +300,6 @@ Status check_value(const FilterField& field, const std::string& value, const Fil
       return ok_status();
   }
 }
-
 }  // namespace aggregate
 
 using namespace aggregate;
@@ -323,7 +317,6 @@ struct RunFilter::Node {
 };
 
 namespace {
-
 using Node = RunFilter::Node;
 
 constexpr std::size_t kExpressionBytes = 16'384, kDepth = 64;
@@ -551,7 +544,6 @@ class Parser {
   const FilterNames& names_;
   std::size_t at_ = 0, depth_ = 0;
 };
-
 }  // namespace
 
 Result<RunFilter> RunFilter::parse(std::string_view expression, const FilterNames& names) {
@@ -580,5 +572,4 @@ std::string filter_key(std::string_view key) {
       std::ranges::any_of(words, [&](const FilterWord& w) { return w.word == key; });
   return filter_value(hidden ? "stratum." + std::string(key) : std::string(key));
 }
-
 }  // namespace proctor

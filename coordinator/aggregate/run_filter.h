@@ -14,7 +14,6 @@
 #include "coordinator/aggregate/report.h"
 
 namespace proctor {
-
 // What a campaign's runs are called: a value that none of them has is mostly a typing mistake.
 struct FilterNames {
   std::span<const std::string> keys;  // of strata, in the order of RunRecord::strata
@@ -43,5 +42,4 @@ struct FilterWord {
   std::string_view meaning;
 };
 const std::vector<FilterWord>& filter_words();
-
 }  // namespace proctor

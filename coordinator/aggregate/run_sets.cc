@@ -7,7 +7,6 @@
 
 namespace proctor {
 namespace {
-
 // Of rows of a stratum only what their rates are made of.
 constexpr std::array<std::uint16_t, 13> kOfMethod{
     kClassPlanned,   kClassScorable,    kClassSuccess,  kClassFailure,   kClassError,
@@ -109,7 +108,6 @@ void append_sets(std::vector<RunSet>& out, const CampaignReport& report, std::si
     out.push_back(std::move(sets[s]));
   }
 }
-
 }  // namespace
 
 std::string_view class_word(std::uint16_t classes) {
@@ -205,5 +203,4 @@ RunSets run_sets(const CampaignReport& report) {
     append_sets(out.sets, report, i);
   return out;
 }
-
 }  // namespace proctor

@@ -12,7 +12,6 @@
 #include "coordinator/aggregate/report.h"
 
 namespace proctor {
-
 // What a row counts: a bit for each of the states that a planned run can be in, one of which it is
 // in; and below them bits for what an ended one is beside that.
 enum RunClass : std::uint16_t {
@@ -58,5 +57,4 @@ std::string set_name(std::size_t position);
 
 // "json-lib/noop/r1 12ab...\n"; "-" where the run has no report.
 void append_set_line(std::string& out, const RunRecord& run);
-
 }  // namespace proctor

@@ -11,7 +11,6 @@
 #include "coordinator/aggregate/format.h"
 
 namespace proctor {
-
 std::vector<std::string> recording_warnings(std::span<const RunRecord> runs) {
   struct Count {
     std::uint64_t runs = 0, recorded = 0, calls = 0;
@@ -37,7 +36,6 @@ std::vector<std::string> recording_warnings(std::span<const RunRecord> runs) {
 }
 
 namespace {
-
 using namespace aggregate;
 using Baseline = RunRecord::Baseline;
 
@@ -76,7 +74,6 @@ void section(std::string& out, const char* title, const std::vector<std::string>
 std::string of_runs(std::uint64_t n, std::uint64_t all) {
   return std::to_string(n) + " of " + counted(all, "run");
 }
-
 }  // namespace
 
 std::vector<EndCause> end_causes(const CampaignReport& report) {
@@ -204,5 +201,4 @@ void append_broken_tasks(std::string& out, const CampaignReport& report) {
   section(out, "Broken tasks (what they say of agents is worth nothing)",
           broken_tasks(report.runs));
 }
-
 }  // namespace proctor

@@ -7,7 +7,6 @@
 #include "coordinator/aggregate/report.h"
 
 namespace proctor {
-
 // One sentence for each method of which a recording answered calls of models: it shows nothing of
 // what they cost, and may not be what a provider would say today.
 std::vector<std::string> recording_warnings(std::span<const RunRecord> runs);
@@ -55,5 +54,4 @@ std::string early_end_text(const EarlyEnd& early, const std::vector<RunRecord>& 
 void append_end_causes(std::string& out, const CampaignReport& report);
 void append_broken_tasks(std::string& out, const CampaignReport& report);
 void append_early_ends(std::string& out, const CampaignReport& report);
-
 }  // namespace proctor

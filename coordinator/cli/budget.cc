@@ -23,7 +23,6 @@
 
 namespace proctor::cli {
 namespace {
-
 constexpr std::size_t kFolderShown = 400;
 
 struct ShowArgs {
@@ -196,7 +195,6 @@ void add_leave(Command budget, int& exit_code) {
   command.add_option("CAMPAIGN", *folder, "its folder").required();
   command.callback([=, &exit_code] { exit_code = code_of(leave_envelope(*folder)); });
 }
-
 }  // namespace
 
 void add_budget(Command app, int& exit_code) {
@@ -222,7 +220,6 @@ void add_budget(Command app, int& exit_code) {
 // proctor review CAMPAIGN RUN: books a person's time on a run that has ended (C_human; R158, R174).
 
 namespace {
-
 struct ReviewArgs {
   std::string folder, run, minutes, by, note;
 };
@@ -396,7 +393,6 @@ Result<int> review(const ReviewArgs& args) {
   say(booking, args);
   return kOk;
 }
-
 }  // namespace
 
 void add_review(Command app, int& exit_code) {
@@ -415,5 +411,4 @@ void add_review(Command app, int& exit_code) {
   command.add_option("--note", args->note, "what was found");
   command.callback([=, &exit_code] { exit_code = code_of(review(*args)); });
 }
-
 }  // namespace proctor::cli

@@ -37,7 +37,6 @@
 #include "coordinator/journal/sqlite.h"
 
 namespace proctor::cli {
-
 std::vector<std::pair<fs::path, std::string>> not_own_folders(const StateFolder& folder) {
   std::vector<std::pair<fs::path, std::string>> out;
   for (const fs::path& path : {folder.runs(), folder.reports(), folder.state()}) {
@@ -68,7 +67,6 @@ std::unique_ptr<OutsideProbe> make_outside_probe(std::vector<std::string>& unask
                                                  std::size_t patches);
 
 namespace {
-
 constexpr std::chrono::milliseconds kGitTimeout(120'000);
 
 // A scratch folder that is locked for as long as it is used.  Those of killed checks are removed:
@@ -354,7 +352,6 @@ class RealProbe : public OutsideProbe {
   mutable std::map<std::pair<std::string, Digest>, Status> applied_;
   mutable Progress progress_;
 };
-
 }  // namespace
 
 std::unique_ptr<OutsideProbe> make_outside_probe(std::vector<std::string>& unasked,
@@ -363,7 +360,6 @@ std::unique_ptr<OutsideProbe> make_outside_probe(std::vector<std::string>& unask
 }
 
 namespace {
-
 Result<std::string> read_plan_file(const Campaign& campaign) {
   return read_file(StateFolder{campaign.folder}.plan(), limits::kPlanFileBytes);
 }
@@ -491,7 +487,6 @@ void warn_of_changes(const fs::path& folder, const StateFolder& state,
                joined(changed_since(state, registered, came)).c_str(),
                way_out(state, typed(folder)).c_str());
 }
-
 }  // namespace
 
 Error no_campaign(const std::string& folder) {
@@ -658,5 +653,4 @@ Result<FrozenCampaign> load_registered(const fs::path& folder) {
   warn_of_changes(folder, state, **registered, came);
   return *std::move(kept);
 }
-
 }  // namespace proctor::cli

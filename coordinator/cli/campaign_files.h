@@ -10,7 +10,6 @@
 #include "coordinator/shell/state_folder.h"
 
 namespace proctor::cli {
-
 // runs, reports and .proctor are a campaign's own folders: behind a link lies what somebody else
 // changes, removes and reads, and a run whose evidence cannot be put in its place is done again and
 // again.
@@ -62,5 +61,4 @@ Result<FrozenCampaign> load_frozen(const fs::path& folder,
 Result<FrozenCampaign> load_registered(const fs::path& folder);
 // For what the next run has to stand by: kConflict names the files that changed.
 Result<FrozenCampaign> load_unchanged(const fs::path& folder);
-
 }  // namespace proctor::cli

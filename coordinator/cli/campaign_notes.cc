@@ -18,7 +18,6 @@
 
 namespace proctor::cli {
 namespace {
-
 bool are_alike(const Campaign& campaign) {
   return std::ranges::all_of(campaign.stages, [](const Stage& s) { return s.draw.empty(); });
 }
@@ -29,7 +28,6 @@ std::string tasks_text(const Campaign& campaign, const Stage& stage) {
     return fmt::format("{} ({} of each stratum, drawn)", tasks, *stage.draw.per_stratum);
   return tasks;
 }
-
 }  // namespace
 
 std::string size_text(const Campaign& campaign) {
@@ -61,7 +59,6 @@ std::string stages_text(const Campaign& campaign) {
 }
 
 namespace {
-
 constexpr std::size_t kMostNamed = 8;
 
 std::string short_number(double p) {
@@ -152,7 +149,6 @@ std::string compared(const Campaign& campaign) {
 std::string as_note(const std::string& text) {
   return text.empty() ? "" : "note: " + text;
 }
-
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> comparisons_of(const Campaign& campaign) {
@@ -180,7 +176,6 @@ std::string analysis_text(const Campaign& campaign) {
 }
 
 namespace {
-
 constexpr std::string_view kFolder = "PROCTOR_METHOD";
 
 // Which program a file is for, where its name or its first words tell; empty: they do not.
@@ -271,7 +266,6 @@ void notes_of(const Method& m, std::vector<std::string>& out) {
                     ", which its files do not bring: files: [..., " + path + "]");
   }
 }
-
 }  // namespace
 
 std::vector<std::string> method_notes(const Campaign& campaign) {
@@ -282,7 +276,6 @@ std::vector<std::string> method_notes(const Campaign& campaign) {
 }
 
 namespace {
-
 constexpr std::size_t kNamed = 8, kWhyBytes = 300;
 
 // Nothing: it is not there, or was edited since it was written.
@@ -303,7 +296,6 @@ const Contract* still_there(const Campaign& campaign, const std::string& id, con
 std::string bounded(const std::string& why) {
   return printable(why, kWhyBytes);
 }
-
 }  // namespace
 
 std::map<std::string, std::string> distrusted_tasks(const Campaign& campaign) {
@@ -340,5 +332,4 @@ std::vector<std::string> trust_notes(const std::map<std::string, std::string>& d
   }
   return out;
 }
-
 }  // namespace proctor::cli

@@ -9,7 +9,6 @@
 #include "common/contract/campaign.h"
 
 namespace proctor::cli {
-
 // How many runs a campaign plans, and each of its stages, for check and plan.
 
 // "3 tasks x 2 methods x 4 replicates", and what several stages make of it.
@@ -46,5 +45,4 @@ std::vector<std::string> method_notes(const Campaign& campaign);
 std::map<std::string, std::string> distrusted_tasks(const Campaign& campaign);
 // The same as notes for people, a sentence each; empty: nothing is known against any task.
 std::vector<std::string> trust_notes(const std::map<std::string, std::string>& distrusted);
-
 }  // namespace proctor::cli

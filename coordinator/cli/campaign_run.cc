@@ -47,7 +47,6 @@
 #include "coordinator/shell/loop_guards.h"
 
 namespace proctor::cli {
-
 // The last screen of `run` and `resume`: tasks by methods, what was asked, what to distrust, and
 // what to type.  Everything else is in the report.
 
@@ -56,7 +55,6 @@ void tell_end(const FrozenCampaign& frozen, const CampaignReport& report,
               const std::string& folder);
 
 namespace {
-
 constexpr std::size_t kLineBytes = 600;  // a few lines of a screen
 
 void say(const std::string& line) {
@@ -82,7 +80,6 @@ void tell(const std::vector<std::string>& sentences, const char* kind, const cha
     say("    and " + std::to_string(sentences.size() - kShown) + " more " + kind +
         ", in the report");
 }
-
 }  // namespace
 
 void tell_end(const FrozenCampaign& frozen, const CampaignReport& report,
@@ -131,7 +128,6 @@ void tell_end(const FrozenCampaign& frozen, const CampaignReport& report,
 // have our environment and our folders.
 
 namespace {
-
 // What is wrong with it here, behind "NAME needs the ..."; empty: it is here.
 std::string lack_of(const HostThing& thing, const ModelsFile& models) {
   switch (thing.kind) {
@@ -171,7 +167,6 @@ std::string owner_of(const HostThing& thing, const Contract& contract, const Met
     if (own == thing) return "method " + method.name;
   return "contract " + contract.id;
 }
-
 }  // namespace
 
 std::vector<std::string> missing_here(const RunOptions& options, const Campaign& campaign,
@@ -256,7 +251,6 @@ Status check_programs(const RunOptions& options, const Campaign& campaign) {
 }
 
 namespace {
-
 // One line that moves on a terminal; elsewhere a line after ten seconds, twenty, forty, and so on
 // to one in ten minutes.
 class ProgressDisplay {
@@ -547,7 +541,6 @@ Result<int> run_it(const RunOptions& options) {
   PROCTOR_CHECK_OK(check_first_time(options, frozen));
   return run_frozen(options, frozen);
 }
-
 }  // namespace
 
 // Every run of such a method would fail at a worker that is told of no model.
@@ -664,7 +657,6 @@ int run_campaign(const RunOptions& options) {
 // proctor run, serve and resume: three ways into the same loop.
 
 namespace {
-
 struct Flags {
   RunOptions options;
   std::uint32_t workers = 0, slots = 0;
@@ -691,7 +683,6 @@ void go(Command command, const std::shared_ptr<Flags>& flags, int& exit_code) {
   if (command.count("--slots") != 0) flags->options.slots = flags->slots;
   exit_code = run_campaign(flags->options);
 }
-
 }  // namespace
 
 void add_run(Command app, int& exit_code) {
@@ -753,5 +744,4 @@ void add_resume(Command app, int& exit_code) {
   add_common(command, flags);
   command.callback([=, &exit_code] { go(command, flags, exit_code); });
 }
-
 }  // namespace proctor::cli

@@ -9,7 +9,6 @@
 #include "coordinator/shell/coordinator.h"
 
 namespace proctor::cli {
-
 struct RunOptions {
   std::string folder;
   std::optional<std::uint32_t> workers;  // local ones; nothing: the campaign's
@@ -60,5 +59,4 @@ Result<LocalWork> local_work(const RunOptions& options, const Campaign& campaign
 Result<int> run_frozen(const RunOptions& options, const FrozenCampaign& frozen);
 // Of the campaign in options.folder, which is registered first if it is not.
 int run_campaign(const RunOptions& options);
-
 }  // namespace proctor::cli

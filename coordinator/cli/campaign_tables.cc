@@ -13,11 +13,9 @@
 #include "coordinator/page/page.h"
 
 namespace proctor::cli {
-
 // proctor list CAMPAIGN [--where FILTER]: the runs behind a number.
 
 namespace {
-
 struct ListArgs {
   std::string folder, where, expect;
   bool csv = false, count = false;
@@ -89,7 +87,6 @@ std::string footer() {
   out.pop_back();
   return out;
 }
-
 }  // namespace
 
 void add_list(Command app, int& exit_code) {
@@ -108,7 +105,6 @@ void add_list(Command app, int& exit_code) {
 // proctor compare OLDER NEWER
 
 namespace {
-
 constexpr int kUndecided = 5;
 
 struct CompareArgs {
@@ -176,7 +172,6 @@ Result<int> compare(const CompareArgs& args) {
   }
   return kUndecided;
 }
-
 }  // namespace
 
 void add_compare(Command app, int& exit_code) {
@@ -203,7 +198,6 @@ void add_compare(Command app, int& exit_code) {
 // proctor leaderboard CAMPAIGN...
 
 namespace {
-
 struct BoardArgs {
   std::vector<std::string> folders, tasks;
   std::string out;
@@ -272,7 +266,6 @@ Status leaderboard(const BoardArgs& args) {
                 (fs::path(args.out) / "leaderboard.html").c_str());
   return ok_status();
 }
-
 }  // namespace
 
 void add_leaderboard(Command app, int& exit_code) {
@@ -297,7 +290,6 @@ void add_leaderboard(Command app, int& exit_code) {
 // proctor merge CAMPAIGN CAMPAIGN...
 
 namespace {
-
 struct MergeArgs {
   std::vector<std::string> folders;
   bool json = false, csv = false, runs = false;
@@ -329,7 +321,6 @@ Result<std::string> merge(const MergeArgs& args) {
   if (args.runs) return render_runs_csv(report);
   return render_text(report, Words::kLeftOut);
 }
-
 }  // namespace
 
 void add_merge(Command app, int& exit_code) {
@@ -352,5 +343,4 @@ void add_merge(Command app, int& exit_code) {
     exit_code = text.ok() ? kOk : complain(text.error());
   });
 }
-
 }  // namespace proctor::cli

@@ -13,7 +13,6 @@
 
 namespace proctor::cli {
 namespace {
-
 struct CassetteArgs {
   std::string folder, file;
   std::vector<std::string> runs;
@@ -115,7 +114,6 @@ Result<int> show(const CassetteArgs& args) {
   put(call.answer, args.raw);
   return kOk;
 }
-
 }  // namespace
 
 void add_cassette(Command app, int& exit_code) {
@@ -147,5 +145,4 @@ void add_cassette(Command app, int& exit_code) {
   shown.add_flag("--raw", args->raw, "both texts as they are");
   shown.callback(run(show));
 }
-
 }  // namespace proctor::cli

@@ -17,7 +17,6 @@
 
 namespace proctor::cli {
 namespace {
-
 // Each cap of a run, its value, and the line that set it; once per task and stage.
 void print_effective(const Campaign& campaign) {
   const CapRules rules = campaign.cap_rules();
@@ -213,7 +212,6 @@ int check(const std::string& folder, bool offline, bool effective, const std::st
   std::puts("no errors");
   return kOk;
 }
-
 }  // namespace
 
 void add_check(Command app, int& exit_code) {
@@ -239,7 +237,6 @@ void add_check(Command app, int& exit_code) {
 // proctor plan CAMPAIGN [--freeze]: draws the run order; --freeze registers it.
 
 namespace {
-
 int plan(const std::string& folder, bool freeze_it) {
   Result<Campaign> campaign = load_checked(folder, Outside::kSkip);
   if (!campaign.ok()) return complain(campaign.error());
@@ -268,7 +265,6 @@ int plan(const std::string& folder, bool freeze_it) {
               campaign_id(*registration).c_str());
   return kOk;
 }
-
 }  // namespace
 
 void add_plan(Command app, int& exit_code) {
@@ -287,7 +283,6 @@ void add_plan(Command app, int& exit_code) {
 // proctor project CAMPAIGN: what it may cost, before a cent is spent.
 
 namespace {
-
 constexpr const char* kTable = "pilot_cost_projection_table.csv";
 
 // The plan that is there, else the one that would be drawn.
@@ -321,7 +316,6 @@ Result<std::string> project_it(const std::string& folder, bool json) {
   if (json) return render_projection_json(input, projection);
   return render_projection_text(input, projection) + "\nTable: " + table.string() + "\n";
 }
-
 }  // namespace
 
 void add_project(Command app, int& exit_code) {
@@ -341,5 +335,4 @@ void add_project(Command app, int& exit_code) {
     exit_code = text.ok() ? kOk : complain(text.error());
   });
 }
-
 }  // namespace proctor::cli

@@ -20,7 +20,6 @@
 #include "coordinator/cli/completion.h"
 
 namespace proctor::cli {
-
 std::function<std::string(const std::string&)> share(double least, double most) {
   return [=](const std::string& text) -> std::string {
     const bool plain = !text.empty() && text.size() <= 20 &&
@@ -33,7 +32,6 @@ std::function<std::string(const std::string&)> share(double least, double most) 
 }
 
 namespace {
-
 Status write_into(const fs::path& path, std::string_view bytes) {
   // A pipe without a reader fails with ENXIO, where it would else be waited for.
   const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
@@ -61,7 +59,6 @@ fs::path end_of_links(fs::path path) {
   }
   return path;
 }
-
 }  // namespace
 
 Status write_output(const fs::path& path, std::string_view bytes) {
@@ -130,7 +127,6 @@ void add_cvdp_program(Command app, int&) {
 // What main functions share: a command line of some commands, and what is said where one fails.
 
 namespace {
-
 // SQLite's words of a damaged journal tell nobody what to type.
 const char* way_out(const Error& error) {
   const auto says = [&](std::string_view text) {
@@ -141,7 +137,6 @@ const char* way_out(const Error& error) {
   return "To see what is damaged: proctor journal check CAMPAIGN\n"
          "To rebuild it from what is whole: proctor journal recover CAMPAIGN\n";
 }
-
 }  // namespace
 
 int complain(const Error& error) {
@@ -167,12 +162,10 @@ int code_of(const Result<int>& done) {
 int code_of(const Status& done) {
   return done.ok() ? kOk : complain(done.error());
 }
-
 }  // namespace proctor::cli
 
 namespace proctor {
 namespace {
-
 // What was typed where a command stands, when there is no such command.
 std::optional<std::string> unknown_command(cli::Command app, int argc, char** argv) {
   const auto* word = std::find_if(argv + 1, argv + argc, [](const char* a) { return *a != '-'; });
@@ -245,7 +238,6 @@ int complain_of_path(const std::filesystem::filesystem_error& e) {
   return cli::complain(is_empty ? Error{Errc::kInvalid, "an empty path names nothing"}
                                 : errno_error(printable(e.path1().string()), e.code().value()));
 }
-
 }  // namespace
 
 int cli::run_program(int argc, char** argv, std::initializer_list<Register> commands) try {
@@ -269,5 +261,4 @@ int cli::run_program(int argc, char** argv, std::initializer_list<Register> comm
   std::fprintf(stderr, "proctor: %s\n", e.what());
   return proctor::last_words::kBug;
 }
-
 }  // namespace proctor

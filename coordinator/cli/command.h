@@ -11,7 +11,6 @@
 #include "common/base/result.h"
 
 namespace proctor::cli {
-
 // Exit codes of every command.
 inline constexpr int kOk = 0;
 inline constexpr int kJobFailed = 1;
@@ -109,5 +108,4 @@ std::string printable_lines(std::string_view text, std::string_view kept = "\n")
 // For the end of main(): `code`, or kInfrastructure after a line on standard error, where standard
 // output did not take all that was printed.  Who reads no further (EPIPE) has what he wanted.
 int with_output_written(int code);
-
 }  // namespace proctor::cli

@@ -13,7 +13,6 @@
 
 namespace proctor::cli {
 namespace {
-
 using Candidates = std::set<std::string>;
 
 // Where on the line we are.
@@ -146,7 +145,6 @@ void add_operand(const Place& at, const std::string& word, Candidates& out) {
   if (name == "TASK")
     for (const auto& [task, digest] : registration.contracts) out.insert(task);
 }
-
 }  // namespace
 
 std::vector<std::string> words_of(std::string_view line) {
@@ -268,5 +266,4 @@ function __proctor_complete
 end
 complete -c proctor -f -a '(__proctor_complete)'
 )fish";
-
 }  // namespace proctor::cli

@@ -7,7 +7,6 @@
 #include <vector>
 
 namespace proctor::cli {
-
 class Command;
 
 // The words of a line up to the cursor, the last one (maybe empty) being typed.  Quotes and
@@ -21,5 +20,4 @@ std::vector<std::string> completions(Command app, std::string_view line);
 extern const char* const kBashCompletion;
 extern const char* const kZshCompletion;
 extern const char* const kFishCompletion;
-
 }  // namespace proctor::cli

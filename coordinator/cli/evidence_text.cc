@@ -11,7 +11,6 @@
 
 namespace proctor::cli {
 namespace {
-
 using aggregate::Table;
 
 constexpr std::size_t kWordBytes = 60, kWhyBytes = 400;
@@ -92,7 +91,6 @@ std::string no_calls(std::uint64_t metered) {
   return out + "; its meter granted " + number(metered) +
          ", and what each asked for and was charged are the events \"meter\" of its events.jsonl\n";
 }
-
 }  // namespace
 
 std::string calls_text(const TracedModels& told) {
@@ -161,7 +159,6 @@ std::string cassette_list(const std::vector<CassetteCall>& calls) {
 }
 
 namespace {
-
 constexpr std::size_t kLines = 12, kTailBytes = std::size_t{8} << 10, kLineBytes = 400;
 
 std::vector<CheckReport> checks_in(const fs::path& attempt) {
@@ -181,7 +178,6 @@ std::string how(const CheckReport& c) {
   if (!c.why.empty()) out += ": " + printable(c.why, limits::kDetailBytes);
   return out;
 }
-
 }  // namespace
 
 std::string last_lines_of(const fs::path& file, const std::string& indent) {
@@ -233,5 +229,4 @@ Result<std::string> judged_again(const fs::path& attempt) {
          ", the last time because of " +
          printable(again["why"].get<std::string>(), limits::kDetailBytes);
 }
-
 }  // namespace proctor::cli

@@ -7,7 +7,6 @@
 #include "common/trace/model_calls.h"
 
 namespace proctor::cli {
-
 // Calls of models as a table, for `explain --calls` and `cassette`.  Pure.
 
 // One line a call; what agents and providers said is escaped.
@@ -29,5 +28,4 @@ std::string failing_checks(const fs::path& attempt);
 std::string unfinished_check(const fs::path& attempt);
 // "judged again from the same patch, 2 times, the last time because of WHY"; empty: it was not.
 Result<std::string> judged_again(const fs::path& attempt);
-
 }  // namespace proctor::cli

@@ -26,7 +26,6 @@
 #include "coordinator/shell/status.h"
 
 namespace proctor::cli {
-
 // The calls of models of one run, for `proctor explain`.
 
 // A table for each attempt that left evidence here.
@@ -40,7 +39,6 @@ Result<ExplainedCalls> explain_calls_json(const FrozenCampaign& frozen, RunId ru
 Result<std::string> explain_call(const FrozenCampaign& frozen, RunId run, std::uint64_t number);
 
 namespace {
-
 struct Evidence {
   AttemptNo attempt;
   fs::path dir;
@@ -65,7 +63,6 @@ std::string shown(const Result<std::string>& text) {
   if (!text.ok()) return "  (" + text.error().detail + ")\n";
   return printable_lines(*text) + (text->ends_with('\n') || text->empty() ? "" : "\n");
 }
-
 }  // namespace
 
 Result<std::string> explain_calls(const FrozenCampaign& frozen, RunId run) {
@@ -119,7 +116,6 @@ Result<std::string> explain_call(const FrozenCampaign& frozen, RunId run, std::u
 // coordinator that runs says why; when none does, its scheduler is made again from the journal.
 
 namespace {
-
 constexpr std::size_t kShownOfName = 400;
 
 std::string as_text(const std::string& text) {
@@ -505,7 +501,6 @@ Result<int> explain_to(const ExplainArgs& args) {
   std::fputs(text.c_str(), stdout);
   return code_of(unread);
 }
-
 }  // namespace
 
 void add_explain(Command app, int& exit_code) {
@@ -526,5 +521,4 @@ void add_explain(Command app, int& exit_code) {
       .positive();
   command.callback([=, &exit_code] { exit_code = code_of(explain_to(*args)); });
 }
-
 }  // namespace proctor::cli

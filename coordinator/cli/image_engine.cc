@@ -25,7 +25,6 @@
 
 namespace proctor::cli {
 namespace {
-
 bool is_name(const std::string& image) {
   for (const char c : image)
     if (!(('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9') ||
@@ -35,7 +34,6 @@ bool is_name(const std::string& image) {
 }
 
 Status ask(const std::string& target, const std::string& what);
-
 }  // namespace
 
 std::string docker_socket() {
@@ -55,7 +53,6 @@ Status engine_has_network(const std::string& network) {
 }
 
 namespace {
-
 Status ask(const std::string& target, const std::string& what) {
   const std::string path = docker_socket();
   const Error away{Errc::kUnavailable, "no Docker Engine answers at " + path};
@@ -142,7 +139,6 @@ std::string last_line(const std::string& text) {
     if (!line.empty()) last = line;
   return last;
 }
-
 }  // namespace
 
 Result<std::vector<EngineImage>> engine_images() {
@@ -218,7 +214,6 @@ Status load_into_engine(const fs::path& archive) {
 // registry.
 
 namespace {
-
 struct ImagesArgs {
   std::string image;
   fs::path store = default_image_store(), folder, program, file;
@@ -338,7 +333,6 @@ Command add(Command images, const char* name, const char* what, const char* exam
   command.callback([=, &exit_code] { exit_code = code_of(act(*args)); });
   return command;
 }
-
 }  // namespace
 
 void add_images(Command app, int& exit_code) {
@@ -384,5 +378,4 @@ void add_images(Command app, int& exit_code) {
                            "remove tools:1", remove, args, exit_code);
   gone.add_option("IMAGE", args->image, "name or id").required();
 }
-
 }  // namespace proctor::cli

@@ -7,7 +7,6 @@
 #include "common/base/result.h"
 
 namespace proctor::cli {
-
 // One question to a Docker Engine over its unix socket: does it have this image, this network?
 
 // $PROCTOR_DOCKER_SOCKET, else the usual place.
@@ -44,5 +43,4 @@ struct LabelledBuild {
 Result<EngineImage> build_labelled(const LabelledBuild& build);
 // Images with this label that nothing runs and that are older ("168h") go.  As well as can be.
 void drop_old_builds(const std::string& label, const std::string& age);
-
 }  // namespace proctor::cli

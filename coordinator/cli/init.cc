@@ -14,7 +14,6 @@
 
 namespace proctor::cli {
 namespace {
-
 // A folder's name as an id: lower case, what does not fit becomes a dash.
 std::string id_from(const fs::path& dir) {
   std::string out;
@@ -61,7 +60,6 @@ Status init(const std::string& where) {
   std::printf("Next: proctor check %s && proctor run %s\n", where.c_str(), where.c_str());
   return ok_status();
 }
-
 }  // namespace
 
 void add_init(Command app, int& exit_code) {
@@ -77,7 +75,6 @@ void add_init(Command app, int& exit_code) {
 // proctor copy CAMPAIGN NEW: the same campaign, not registered and never run.
 
 namespace {
-
 Error cannot(const std::string& what, const std::error_code& ec) {
   return {Errc::kUnavailable, "copy: " + what + ": " + ec.message()};
 }
@@ -129,7 +126,6 @@ Status copy_campaign(const std::string& folder, const std::string& name) {
       to.string().c_str(), name.c_str());
   return ok_status();
 }
-
 }  // namespace
 
 void add_copy(Command app, int& exit_code) {
@@ -150,7 +146,6 @@ void add_copy(Command app, int& exit_code) {
 // proctor keygen CAMPAIGN [--worker NAME]: CURVE key pairs of a coordinator and its workers.
 
 namespace {
-
 Status keygen(const std::string& folder, const std::vector<std::string>& workers) {
   PROCTOR_TRY(const StateFolder state, campaign_folder(folder));
   std::error_code ec;
@@ -190,7 +185,6 @@ Status keygen(const std::string& folder, const std::vector<std::string>& workers
               state.allow_list().c_str());
   return ok_status();
 }
-
 }  // namespace
 
 void add_keygen(Command app, int& exit_code) {
@@ -206,5 +200,4 @@ void add_keygen(Command app, int& exit_code) {
   command.add_option("--worker", args->workers, "make a key for this worker and let it in");
   command.callback([=, &exit_code] { exit_code = code_of(keygen(args->folder, args->workers)); });
 }
-
 }  // namespace proctor::cli

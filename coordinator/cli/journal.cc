@@ -41,11 +41,9 @@
 #include "coordinator/shell/state_folder.h"
 
 namespace proctor::cli {
-
 // proctor journal export: every fact, as JSON lines.
 
 namespace {
-
 // `table` first, then the columns by name; beside a run's number its name.
 Result<int> export_lines(const std::string& folder) {
   PROCTOR_TRY(const FrozenCampaign frozen, load_registered(folder));
@@ -66,7 +64,6 @@ Result<int> export_lines(const std::string& folder) {
   if (!written || std::fflush(stdout) != 0) return errno_error("write the export", errno);
   return kOk;
 }
-
 }  // namespace
 
 void add_journal_export(Command journal, int& exit_code) {
@@ -98,7 +95,6 @@ Rebuilt rebuild_attempts(const FrozenCampaign& frozen, const PlanView& view,
                          const RestoredState& state, const Salvage& salvage);
 
 namespace {
-
 // Rows that one damaged page of attempts can hold: so many runs behind the last known one may have
 // begun.
 constexpr std::uint32_t kRowsOfPage = 64;
@@ -351,7 +347,6 @@ class Rebuilder {
   std::set<AttemptId> set_aside_;
   Rebuilt out_;
 };
-
 }  // namespace
 
 Rebuilt rebuild_attempts(const FrozenCampaign& frozen, const PlanView& view,
@@ -370,7 +365,6 @@ std::string nothing_granted(const std::string& folder);
 Result<int> recover_journal(const std::string& folder, bool behind);
 
 namespace {
-
 constexpr std::array<const char*, 3> kParts = {"-wal", "-shm", "-journal"};
 
 Status move_file(const fs::path& from, const fs::path& to) {
@@ -519,7 +513,6 @@ Result<Around> around_whole(const FrozenCampaign& frozen) {
   if (!around.unasked.empty()) say("not compared with Redis: " + around.unasked);
   return around;
 }
-
 }  // namespace
 
 std::string nothing_granted(const std::string& folder) {
@@ -570,7 +563,6 @@ Result<int> recover_journal(const std::string& folder, bool behind) {
 // elsewhere, and what can be saved if it is damaged.
 
 namespace {
-
 // A journal that is whole in itself may still know less than what is around it.
 void look_beside(const std::string& folder, std::vector<std::string>& problems) {
   const Result<FrozenCampaign> frozen = load_registered(folder);
@@ -626,7 +618,6 @@ int head(const std::string& folder) {
 int recover(const std::string& folder, bool behind) {
   return code_of(recover_journal(folder, behind));
 }
-
 }  // namespace
 
 void add_journal(Command app, int& exit_code) {
@@ -667,5 +658,4 @@ void add_journal(Command app, int& exit_code) {
                    "put an older copy back");
   rebuild.callback([=, &exit_code] { exit_code = recover(*folder, *behind); });
 }
-
 }  // namespace proctor::cli

@@ -22,7 +22,6 @@
 
 namespace proctor::cli {
 namespace {
-
 constexpr std::size_t kPieceBytes = std::size_t{64} << 10;
 
 struct LogsArgs {
@@ -320,7 +319,6 @@ Command add_of_run(Command app, const char* name, const char* what,
                    "the bytes as they are (default: what a terminal would obey is spelled out)");
   return command;
 }
-
 }  // namespace
 
 void add_logs(Command app, int& exit_code) {
@@ -345,5 +343,4 @@ void add_diff(Command app, int& exit_code) {
       "  proctor diff my-campaign json-lib/my-agent --try");
   diff.callback([=, &exit_code] { exit_code = code_of(show_diff(*args)); });
 }
-
 }  // namespace proctor::cli

@@ -13,7 +13,6 @@
 
 namespace proctor::cli {
 namespace {
-
 Mark mark_of(const Origin& origin, const std::string& field) {
   const auto it = origin.at.find(field);
   return it == origin.at.end() ? Mark{} : it->second;
@@ -267,7 +266,6 @@ bool names_the_meter(const Method& m) {
   return names(m.command) ||
          std::ranges::any_of(m.files, [&](const ReferencedFile& f) { return names(f.bytes); });
 }
-
 }  // namespace
 
 std::vector<std::string> price_notes(const Campaign& campaign) {
@@ -386,5 +384,4 @@ std::vector<std::string> model_notes(const Campaign& campaign, const std::string
                 (asked.size() == 1 ? "it" : "them"));
   return out;
 }
-
 }  // namespace proctor::cli

@@ -9,7 +9,6 @@
 #include "common/contract/document.h"
 
 namespace proctor::cli {
-
 // "model_calls (10) and tokens (1000)": those that only a metered call of a model counts against;
 // empty: none is set.
 std::string caps_on_calls(const Caps& caps);
@@ -32,5 +31,4 @@ std::vector<std::string> no_call_notes(const Campaign& campaign, const std::stri
 // Sentences that are no errors: the above, caps that hold only what an agent tells, models that
 // local workers have to be told of.  `models`: the models file, empty: none was named.
 std::vector<std::string> model_notes(const Campaign& campaign, const std::string& models);
-
 }  // namespace proctor::cli

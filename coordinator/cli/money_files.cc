@@ -16,7 +16,6 @@
 
 namespace proctor::cli {
 namespace {
-
 using Attempt = MoneyInput::Attempt;
 
 // Workers that are suspected now, from what was noted about them.
@@ -93,7 +92,6 @@ void add_metered(const FrozenCampaign& frozen, MoneyInput& out) {
     if (status->envelopes[s].name == out.scopes[s].name)
       out.scopes[s].metered = status->envelopes[s].metered;
 }
-
 }  // namespace
 
 Result<RestoredState> read_journal(const FrozenCampaign& frozen) {
@@ -182,7 +180,6 @@ std::vector<std::string> alerts_of(const FrozenCampaign& frozen, const RestoredS
 }
 
 namespace {
-
 // Acts that choose which attempts count: whoever reads a rate is to know of them.
 std::vector<std::string> choices_of(const std::vector<Note>& standing) {
   constexpr std::size_t kTold = 20;
@@ -213,7 +210,6 @@ std::vector<std::string> choices_of(const std::vector<Note>& standing) {
   if (0 < more) out.push_back("and " + std::to_string(more) + " more such acts: proctor story");
   return out;
 }
-
 }  // namespace
 
 std::vector<std::string> deviations_of(const FrozenCampaign& frozen,
@@ -304,5 +300,4 @@ std::string mends_for(const std::string& folder, const std::string& run, Broken 
                  : "") +
          ": mend that, then\n    proctor requeue " + folder + " " + run + " && " + go_on + "\n";
 }
-
 }  // namespace proctor::cli

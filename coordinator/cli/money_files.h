@@ -11,7 +11,6 @@
 #include "coordinator/shell/campaign_view.h"
 
 namespace proctor::cli {
-
 // kNotFound: nothing of the campaign has run yet.  kCorrupt: the journal is not of this plan.
 Result<MoneyInput> read_money(const FrozenCampaign& frozen);
 // Of a held journal, and of the view that was made of it.
@@ -58,5 +57,4 @@ std::string resume_command(const std::string& folder, const Campaign& campaign);
 enum class Broken { kTask, kMethod };
 std::string mends_for(const std::string& folder, const std::string& run, Broken what,
                       const std::string& go_on);
-
 }  // namespace proctor::cli

@@ -15,7 +15,6 @@
 #include "coordinator/shell/behind.h"
 
 namespace proctor::cli {
-
 Result<RedisEndpoint> redis_endpoint(const std::string& configured) {
   PROCTOR_TRY(RedisEndpoint endpoint, parse_redis_endpoint(configured));
   if (const char* user = std::getenv("PROCTOR_REDIS_USER")) endpoint.user = user;
@@ -43,7 +42,6 @@ std::optional<std::string> redis_address(const FrozenCampaign& frozen) {
 }
 
 namespace {
-
 // The campaign's own Redis ended with its coordinator: only a configured one remembers.
 Result<std::optional<LedgerHeld>> held_by_redis(const FrozenCampaign& frozen) {
   const bool none =
@@ -79,7 +77,6 @@ bool is_written(const fs::path& file) {
   const Result<std::string> bytes = read_file(file, kBytes);
   return !bytes.ok() || bytes->find_first_not_of('\0') != std::string::npos;
 }
-
 }  // namespace
 
 std::map<AttemptId, WorkerId> held_by_workers(const FrozenCampaign& frozen) {
@@ -134,7 +131,6 @@ Result<Around> look_around(const FrozenCampaign& frozen) {
 }
 
 namespace {
-
 // Attempts have delivered: a journal that knows of none is not that of a new campaign.
 bool has_evidence(const StateFolder& folder) {
   std::error_code ec;
@@ -142,7 +138,6 @@ bool has_evidence(const StateFolder& folder) {
     if (it->path() != folder.incoming()) return true;
   return false;
 }
-
 }  // namespace
 
 Error not_begun(const fs::path& campaign) {
@@ -218,5 +213,4 @@ Result<CampaignView> view_of(const FrozenCampaign& frozen, JournalReader& journa
   PROCTOR_TRY(RestoredState state, load_whole(frozen, journal));
   return view_of(frozen, std::move(state));
 }
-
 }  // namespace proctor::cli

@@ -14,7 +14,6 @@
 #include "coordinator/shell/status.h"
 
 namespace proctor::cli {
-
 // Where the Redis of a campaign is, as the commands find it.
 
 // An address of campaign.yaml with the credentials of PROCTOR_REDIS_USER and
@@ -73,5 +72,4 @@ Result<RestoredState> load_whole(const FrozenCampaign& frozen, JournalReader& jo
 Result<CampaignView> view_of(const FrozenCampaign& frozen, RestoredState state);
 // By load_whole().
 Result<CampaignView> view_of(const FrozenCampaign& frozen, JournalReader& journal);
-
 }  // namespace proctor::cli

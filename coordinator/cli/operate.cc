@@ -25,7 +25,6 @@
 
 namespace proctor::cli {
 namespace {
-
 Time now() {
   return {mono_now(), wall_now()};
 }
@@ -98,7 +97,6 @@ Result<OperatorAnswer> reopen_after_the_end(Scheduler& scheduler, const Operator
   if (!writes.empty()) PROCTOR_CHECK_OK(journal.append_and_wait(std::move(writes)));
   return answer;
 }
-
 }  // namespace
 
 Result<ControlAnswer> act_offline(const std::string& folder, const ControlRequest& request) {
@@ -141,7 +139,6 @@ Result<Json> explain_offline(const FrozenCampaign& frozen, RunId run) {
 // proctor pause, unpause, drain, cancel, requeue, approve, quarantine, release, kick.
 
 namespace {
-
 using Verdict = ControlAnswer::Verdict;
 
 int exit_code_of(Verdict verdict) {
@@ -277,7 +274,6 @@ void add_command(Command app, int& exit_code, const ActCommand& c) {
     exit_code = acted.ok() ? tell(args->request, *acted, args->json) : complain(acted.error());
   });
 }
-
 }  // namespace
 
 Result<Acted> act_on(const std::string& folder, const ControlRequest& request) {
@@ -324,7 +320,6 @@ void add_operate(Command app, int& exit_code) {
 // proctor remove-task: takes a task out after the freeze, for a reason (R173).
 
 namespace {
-
 Status remove_task(const std::string& folder, const std::string& task, const std::string& reason,
                    const std::string& by) {
   PROCTOR_TRY(FrozenCampaign frozen, load_registered(folder));
@@ -355,7 +350,6 @@ Status remove_task(const std::string& folder, const std::string& task, const std
       task.c_str());
   return journal->close();
 }
-
 }  // namespace
 
 void add_remove_task(Command app, int& exit_code) {
@@ -379,5 +373,4 @@ void add_remove_task(Command app, int& exit_code) {
     exit_code = code_of(remove_task(args->folder, args->task, args->reason, args->by));
   });
 }
-
 }  // namespace proctor::cli

@@ -6,7 +6,6 @@
 #include "coordinator/shell/state_folder.h"
 
 namespace proctor::cli {
-
 // What is decided and explained while no coordinator runs: by the same scheduler, made again from
 // the journal.
 
@@ -30,5 +29,4 @@ Result<Acted> act_on(const std::string& folder, const ControlRequest& request);
 
 // Prints what came of it; the exit code.
 int tell(const ControlRequest& request, const Acted& acted, bool json);
-
 }  // namespace proctor::cli

@@ -18,7 +18,6 @@
 
 namespace proctor::cli {
 namespace {
-
 bool is_break(char c) {
   return c == ' ' || c == ',' || c == ';' || c == ')';
 }
@@ -217,7 +216,6 @@ void add_pilot_act(Command pilot, int& exit_code, const PilotAct& c) {
     exit_code = acted.ok() ? tell(args->request, *acted, args->json) : complain(acted.error());
   });
 }
-
 }  // namespace
 
 std::string told_with_folder(std::string text, const std::string& folder) {
@@ -247,5 +245,4 @@ void add_pilot(Command app, int& exit_code) {
   add_pilot_status(command, exit_code);
   for (const PilotAct& c : kPilotActs) add_pilot_act(command, exit_code, c);
 }
-
 }  // namespace proctor::cli

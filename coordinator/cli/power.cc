@@ -21,7 +21,6 @@
 #include "coordinator/cli/report_files.h"
 
 namespace proctor::cli {
-
 // What `proctor power` was asked, as typed and as checked numbers.
 
 // Empty: not given.
@@ -45,7 +44,6 @@ Result<PowerInput> power_input(const PowerArgs& args, const PowerDefaults& defau
 Result<std::uint64_t> campaigns_to_simulate(const PowerArgs& args);
 
 namespace {
-
 constexpr std::uint64_t kMostRuns = 1'000, kMostSimulated = 1'000'000;
 constexpr std::size_t kMostBudgets = 64, kMostLooksAsked = 20;
 constexpr std::int64_t kMostMoney = kLedgerMax.micros();
@@ -245,7 +243,6 @@ Status read_repositories(const PowerArgs& args, std::optional<std::uint64_t> of,
   out.tasks = of;
   return ok_status();
 }
-
 }  // namespace
 
 Result<PowerInput> power_input(const PowerArgs& args, const PowerDefaults& defaults) {
@@ -294,7 +291,6 @@ Result<std::uint64_t> campaigns_to_simulate(const PowerArgs& args) {
 // proctor power: what a plan can show, before it is paid.
 
 namespace {
-
 using Pair = std::pair<std::string, std::string>;
 
 Result<std::optional<Pair>> pair_typed(const std::string& text) {
@@ -454,7 +450,6 @@ Result<int> power(const PowerArgs& args) {
                 (fs::path(args.out) / "power_analysis.json").c_str());
   return study.supported ? kOk : kJobFailed;
 }
-
 }  // namespace
 
 void add_power(Command app, int& exit_code) {
@@ -505,5 +500,4 @@ void add_power(Command app, int& exit_code) {
   command.add_flag("--json", a->json, "for programs: power_analysis.json");
   command.callback([=, &exit_code] { exit_code = code_of(power(*a)); });
 }
-
 }  // namespace proctor::cli

@@ -9,7 +9,6 @@
 
 namespace proctor::cli {
 namespace {
-
 constexpr unsigned kPrivateProgram = 0700;
 
 Status keep(const fs::path& folder, const std::string& name, std::string_view bytes,
@@ -83,7 +82,6 @@ std::vector<std::string> names_in(const fs::path& kept) {
 fs::path at_home(const fs::path& path, const StateFolder& state) {
   return (state.campaign / path.lexically_relative(state.registered())).lexically_normal();
 }
-
 }  // namespace
 
 std::map<std::string, KeptFile> files_to_keep(const Campaign& campaign) {
@@ -161,5 +159,4 @@ std::vector<std::string> changed_files(const StateFolder& state) {
   }
   return out;
 }
-
 }  // namespace proctor::cli

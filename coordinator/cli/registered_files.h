@@ -14,7 +14,6 @@
 #include "coordinator/shell/state_folder.h"
 
 namespace proctor::cli {
-
 // Keeps them, unless they are kept already.  Requires: the campaign is as it is registered.
 Status keep_registered(const Campaign& campaign);
 
@@ -36,5 +35,4 @@ Result<std::string> list_kept(const fs::path& kept);
 
 // The files that are not as they were kept, each with what became of it: "agent.sh (changed)".
 std::vector<std::string> changed_files(const StateFolder& state);
-
 }  // namespace proctor::cli

@@ -25,7 +25,6 @@
 #include "coordinator/journal/journal_reader.h"
 
 namespace proctor::cli {
-
 // Exports of a campaign's runs into the forms of other projects: Inspect logs, Every Eval Ever.
 
 // Where they go by themselves, below reports/.
@@ -43,7 +42,6 @@ Result<WrittenForms> write_every_eval(const FrozenCampaign& frozen, const Campai
                                       const fs::path& into);
 
 namespace {
-
 // A larger patch is told to be one, not copied.
 constexpr std::size_t kPatchInExport = std::size_t{4} << 20;
 
@@ -99,7 +97,6 @@ ExportFacts facts_of(const FrozenCampaign& frozen) {
   out.patch = [folder = frozen.folder](const RunRecord& run) { return patch_of(folder, run); };
   return out;
 }
-
 }  // namespace
 
 Result<WrittenForms> write_inspect_logs(const FrozenCampaign& frozen, const CampaignReport& report,
@@ -144,7 +141,6 @@ Result<WrittenForms> write_every_eval(const FrozenCampaign& frozen, const Campai
 }
 
 namespace {
-
 constexpr const char* kDigestsFormat = "proctor-reports-1";
 using ReportProblem = std::function<void(const std::string& where, const std::string& what)>;
 
@@ -455,7 +451,6 @@ void take_over(const std::optional<Digests>& last, Digests& to) {
   to.exports = last->exports.value_or(FileDigests{});
   to.exporting = last->exporting;
 }
-
 }  // namespace
 
 Status write_listed(const StateFolder& folder, const std::vector<std::string>& parts,
@@ -572,7 +567,6 @@ Status verify_reports(const FrozenCampaign& frozen, const std::string& key_file,
 // proctor report CAMPAIGN [--json|--csv|--form FORM]
 
 namespace {
-
 struct ReportArgs {
   std::string folder, form, method, stage, out;
   bool json = false, csv = false, words = false;
@@ -682,7 +676,6 @@ Result<std::string> report(const ReportArgs& args) {
   PROCTOR_TRY(std::string text, in_form(form, args, std::move(written)));
   return printed(args, std::move(text));
 }
-
 }  // namespace
 
 void add_report(Command app, int& exit_code) {
@@ -729,5 +722,4 @@ void add_report(Command app, int& exit_code) {
     exit_code = text.ok() ? kOk : complain(text.error());
   });
 }
-
 }  // namespace proctor::cli

@@ -17,7 +17,6 @@
 #include "coordinator/cli/report_files.h"
 
 namespace proctor::cli {
-
 inline constexpr const char* kReportDigests = "digests.json";
 
 // Writes the files and their digests into reports/.  The caller holds reports_lock() alone.
@@ -39,5 +38,4 @@ Status as_listed(const StateFolder& folder, const std::string& name);
 Status verify_reports(
     const FrozenCampaign& frozen, const std::string& key_file,
     const std::function<void(const std::string& where, const std::string& what)>& problem);
-
 }  // namespace proctor::cli

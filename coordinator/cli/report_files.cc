@@ -26,7 +26,6 @@
 
 namespace proctor::cli {
 namespace {
-
 constexpr std::uint64_t kOneUnit = 1'000'000;
 
 // Runs that are alike share a kind; so do expected actions.
@@ -75,7 +74,6 @@ class KindTable {
   std::map<std::tuple<std::uint16_t, std::uint32_t, std::uint16_t>, std::uint32_t> kinds_;
   std::map<const std::vector<ExpectedAction>*, std::uint32_t> usages_;  // looked up, never iterated
 };
-
 }  // namespace
 
 ProjectionInput projection_input(const Campaign& campaign, const Plan& plan,
@@ -105,7 +103,6 @@ ProjectionInput projection_input(const Campaign& campaign, const Plan& plan,
 PageFacts page_facts(const FrozenCampaign& frozen);
 
 namespace {
-
 std::string kind_words(const Method& method) {
   switch (method.kind) {
     case Method::Kind::kNoop:
@@ -201,7 +198,6 @@ std::vector<PageFacts::Fact> origins_of(const FrozenCampaign& frozen) {
     out.push_back({"further contracts", std::to_string(n - kListed) + ", in registration.json"});
   return out;
 }
-
 }  // namespace
 
 PageFacts page_facts(const FrozenCampaign& frozen) {
@@ -218,7 +214,6 @@ PageFacts page_facts(const FrozenCampaign& frozen) {
 }
 
 namespace {
-
 // Caps of runs that only a metered call counts against, where nobody but the method's program can
 // say that there was one: of every other kind the worker makes the calls itself, or there are none.
 class UnseenCaps {
@@ -482,7 +477,6 @@ Result<ReportInput> input_of(const FrozenCampaign& frozen, const std::optional<S
         comparison(projection_input(frozen.campaign, frozen.plan, &frozen.registration), *money);
   return input;
 }
-
 }  // namespace
 
 Result<ReportInput> read_runs(const FrozenCampaign& frozen) {
@@ -570,5 +564,4 @@ Result<WrittenReport> write_report_files(const FrozenCampaign& frozen, Words wor
       report.journal_head.substr(0, 12) + ")\n";
   return WrittenReport{std::move(made.report), std::move(shown)};
 }
-
 }  // namespace proctor::cli

@@ -10,7 +10,6 @@
 #include "coordinator/shell/campaign_view.h"
 
 namespace proctor::cli {
-
 // From a campaign's files to its projection (coordinator/aggregate/projection.h).  Pure: nothing is
 // read or written here.
 
@@ -49,5 +48,4 @@ struct WrittenReport {
 // projection.csv.  And digests.json (report.h).
 Result<WrittenReport> write_report_files(const FrozenCampaign& frozen,
                                          Words words = Words::kLeftOut);
-
 }  // namespace proctor::cli

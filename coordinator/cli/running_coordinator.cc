@@ -20,7 +20,6 @@
 
 namespace proctor::cli {
 namespace {
-
 // The file is the campaign's, and is neither made nor changed for a mark.
 UniqueFd registration_of(const StateFolder& folder) {
   Result<UniqueFd> fd = open_own_file(folder.registration(), O_RDONLY);
@@ -33,7 +32,6 @@ int lock(int fd, int operation) {
   while (result != 0 && errno == EINTR);
   return result;
 }
-
 }  // namespace
 
 std::optional<UniqueFd> mark_start(const StateFolder& folder) {
@@ -49,7 +47,6 @@ bool is_starting(const StateFolder& folder) {
 }
 
 namespace {
-
 using Stands = SeenStatus::Stands;
 
 // Nothing: none was ever written.
@@ -75,7 +72,6 @@ Stands stands_by(const StatusSnapshot& status) {
 }
 
 constexpr const char* kGoesOn = "interrupted: its coordinator is gone; proctor resume goes on";
-
 }  // namespace
 
 const Result<FrozenCampaign>& StatusReader::campaign() {
@@ -150,7 +146,6 @@ std::optional<StatusSnapshot> live_status(const StateFolder& folder) {
 }
 
 namespace {
-
 // A question has other answers: what the coordinator last wrote down.
 constexpr std::chrono::seconds kAnswerPatience(4);
 
@@ -190,7 +185,6 @@ Error unanswered(const StateFolder& folder, const ControlRequest& request, bool 
           (ended ? ": whether it was done" : ": it will be done when it goes on; whether it is") +
           ", proctor story " + campaign + " says; asking again is safe"};
 }
-
 }  // namespace
 
 Result<std::optional<ControlAnswer>> ask_coordinator(const StateFolder& folder,
@@ -234,5 +228,4 @@ Result<StateFolder> campaign_folder(const std::string& folder) {
   if (ec || !fs::exists(absolute / "campaign.yaml", ec)) return no_campaign(folder);
   return StateFolder{absolute};
 }
-
 }  // namespace proctor::cli

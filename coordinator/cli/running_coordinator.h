@@ -14,7 +14,6 @@
 #include "coordinator/shell/status.h"
 
 namespace proctor::cli {
-
 // What shows that a coordinator starts, before it has the journal: it shares a lock of the
 // campaign's registration from its first moment to its last.  The kernel takes the mark away,
 // whatever ends the process.
@@ -79,5 +78,4 @@ std::string user_name();
 
 // The folder of a campaign, without reading it.  kNotFound: no campaign is there.
 Result<StateFolder> campaign_folder(const std::string& folder);
-
 }  // namespace proctor::cli

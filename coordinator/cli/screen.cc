@@ -25,7 +25,6 @@
 #include "coordinator/cli/try.h"
 
 namespace proctor::cli {
-
 // Keeps every core of this host busy while it lives: the load under which checks are screened.
 class BusyCores {
  public:
@@ -69,7 +68,6 @@ void lose_arm(const std::string& arm, std::uint32_t repeats, const std::string& 
               std::vector<ScreenState>& states);
 
 namespace {
-
 std::vector<Variant> variants_to_screen(const Contract& contract) {
   std::vector<Variant> out{{kVariantNoop, ""}};
   if (!contract.reference_patch.empty()) out.insert(out.begin(), {kVariantReference, ""});
@@ -153,7 +151,6 @@ void count_run(const FrozenCampaign& frozen, const RunRecord& run, const Contrac
   if (!outcomes.ok()) return tally.lose(outcomes.error().detail);
   tally.add(std::move(outcomes).value());
 }
-
 }  // namespace
 
 StateFolder screen_folder(const fs::path& campaign, const std::string& arm) {
@@ -205,7 +202,6 @@ std::string screen_text(const std::vector<ScreenTask>& tasks, const ScreenSettin
 std::string too_few_repeats(const ScreenSettings& settings);
 
 namespace {
-
 std::string percent(double share) {
   return fmt::format("{:.1f} %", share * 100);
 }
@@ -318,7 +314,6 @@ std::string still_possible(const std::vector<ScreenTask>& tasks, std::uint64_t r
       "of it, at least one is spoiled then with a chance of {}.\n",
       percent(upper), runs, percent(chance_to_spoil(upper, runs)));
 }
-
 }  // namespace
 
 std::string screen_text(const std::vector<ScreenTask>& tasks, const ScreenSettings& settings,
@@ -349,7 +344,6 @@ std::string too_few_repeats(const ScreenSettings& settings) {
 // proctor screen CAMPAIGN [TASK...]: do the tasks' checks always say the same?
 
 namespace {
-
 struct ScreenArgs {
   std::string folder;
   std::vector<std::string> tasks;
@@ -571,7 +565,6 @@ Result<int> screen(ScreenArgs args) {
   const int code = show(args, campaign, results, asked, reused);
   return ran.code == kBudgetExhausted ? kBudgetExhausted : code;
 }
-
 }  // namespace
 
 void add_screen(Command app, int& exit_code) {
@@ -621,5 +614,4 @@ void add_screen(Command app, int& exit_code) {
   command.add_flag("--json", args->json, "the results as they are kept");
   command.callback([=, &exit_code] { exit_code = code_of(screen(*args)); });
 }
-
 }  // namespace proctor::cli

@@ -17,7 +17,6 @@
 #include "coordinator/cli/try.h"
 
 namespace proctor::cli {
-
 // What `proctor selfcheck` says to people: a line for each task, what to do about those that are
 // not good, and a summary.  Pure.
 
@@ -26,7 +25,6 @@ std::string selfcheck_text(const std::vector<SelfcheckTask>& tasks, const std::s
                            const fs::path& evidence);
 
 namespace {
-
 struct Words {
   std::string kind, why;
 };
@@ -118,7 +116,6 @@ std::string advice(const SelfcheckTask& task, const std::string& campaign,
 }
 
 constexpr std::array kKinds{"sound", "weak", "unsound", "flaky", "unjudged"};
-
 }  // namespace
 
 std::string selfcheck_text(const std::vector<SelfcheckTask>& tasks, const std::string& campaign,
@@ -149,7 +146,6 @@ std::string selfcheck_text(const std::vector<SelfcheckTask>& tasks, const std::s
 // proctor selfcheck CAMPAIGN [TASK...]: are the contracts any good, before money is spent on them?
 
 namespace {
-
 struct SelfcheckArgs {
   std::string folder;
   std::vector<std::string> tasks;
@@ -304,7 +300,6 @@ Result<int> selfcheck(SelfcheckArgs args) {
   const int code = show(args, campaign, results, asked, reused);
   return ran.code == kBudgetExhausted ? kBudgetExhausted : code;
 }
-
 }  // namespace
 
 void add_selfcheck(Command app, int& exit_code) {
@@ -340,5 +335,4 @@ void add_selfcheck(Command app, int& exit_code) {
   command.add_flag("--json", args->json, "the results as they are kept");
   command.callback([=, &exit_code] { exit_code = code_of(selfcheck(*args)); });
 }
-
 }  // namespace proctor::cli

@@ -21,7 +21,6 @@
 
 namespace proctor::cli {
 namespace {
-
 using Ordered = Json;
 
 Result<SharedView> look(const FrozenCampaign& frozen) {
@@ -88,7 +87,6 @@ Result<Known> known_of(const std::string& folder, const SharedEnvelope& shared) 
   out.own = part_of(*frozen, *state, book);
   return out;
 }
-
 }  // namespace
 
 Result<RedisLedger> configured_ledger(const Campaign& campaign, const std::string& id,
@@ -242,5 +240,4 @@ Result<int> leave_envelope(const std::string& folder) {
   std::printf("%s.\nproctor resume %s makes it a member again.\n", told.c_str(), folder.c_str());
   return kOk;
 }
-
 }  // namespace proctor::cli

@@ -9,7 +9,6 @@
 #include "coordinator/cli/campaign_files.h"
 
 namespace proctor::cli {
-
 // The ledger of a campaign in the Redis that it names.  Requires: it keeps its money in one.
 Result<RedisLedger> configured_ledger(const Campaign& campaign, const std::string& id,
                                       const std::string& address);
@@ -27,5 +26,4 @@ Result<int> share_envelope(const std::vector<std::string>& folders);
 // it has left, and the others are told: it holds what it spent, and the asks of attempts that never
 // ended.
 Result<int> leave_envelope(const std::string& folder);
-
 }  // namespace proctor::cli

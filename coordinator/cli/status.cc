@@ -16,7 +16,6 @@
 
 namespace proctor::cli {
 namespace {
-
 Result<SeenStatus> read_status(StatusReader& reader, const fs::path& folder) {
   PROCTOR_TRY(std::optional<SeenStatus> seen, reader.look());
   if (seen) return std::move(*seen);
@@ -92,7 +91,6 @@ int show(const std::string& folder, bool watch, bool json) {
     std::this_thread::sleep_for(std::chrono::seconds(1));
   }
 }
-
 }  // namespace
 
 void add_status(Command app, int& exit_code) {
@@ -114,7 +112,6 @@ void add_status(Command app, int& exit_code) {
 // is asked of the coordinator, its status file is read as it comes, and the journal when none runs.
 
 namespace {
-
 using Clock = std::chrono::steady_clock;
 
 constexpr int kTimedOut = 124;  // as timeout(1) says it
@@ -288,7 +285,6 @@ Result<int> wait_for(const WaitArgs& args) {
     std::this_thread::sleep_for(kEvery);
   }
 }
-
 }  // namespace
 
 void add_wait(Command app, int& exit_code) {
@@ -319,5 +315,4 @@ void add_wait(Command app, int& exit_code) {
   command.add_flag("--quiet", args->quiet, "say nothing on standard error");
   command.callback([=, &exit_code] { exit_code = code_of(wait_for(*args)); });
 }
-
 }  // namespace proctor::cli

@@ -23,7 +23,6 @@
 
 namespace proctor::cli {
 namespace {
-
 // Which facts of a journal belong into one run's story: its own, and what was done to its task, its
 // method or an envelope of its, or to a list of runs of which it is one.
 class RunStory {
@@ -148,7 +147,6 @@ Result<int> tell_story(const StoryArgs& args) {
     std::printf("nothing has happened%s\n", args.since.empty() ? " yet" : " since then");
   return kOk;
 }
-
 }  // namespace
 
 void add_story(Command app, int& exit_code) {
@@ -169,5 +167,4 @@ void add_story(Command app, int& exit_code) {
   command.add_flag("--json", args->json, "for scripts");
   command.callback([=, &exit_code] { exit_code = code_of(tell_story(*args)); });
 }
-
 }  // namespace proctor::cli

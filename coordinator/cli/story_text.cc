@@ -13,7 +13,6 @@
 
 namespace proctor::cli {
 namespace {
-
 // Kinds of facts and what stands in front of their detail; "" is the detail alone.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kPrefixes{
     {{"intent", "chosen; "},
@@ -179,7 +178,6 @@ std::optional<std::int64_t> parse_ago(std::string_view text) {
     if (text.front() == unit) return n * ms;
   return std::nullopt;
 }
-
 }  // namespace
 
 std::string in_unit(const StoryFact& fact, const std::string& unit) {
@@ -206,5 +204,4 @@ Result<WallTime> parse_since(std::string_view text, WallTime now) {
                                    "\", expected a time as 2026-11-22T10:58:42Z, or how long ago: "
                                    "90s, 15m, 2h, 3d"};
 }
-
 }  // namespace proctor::cli

@@ -12,7 +12,6 @@
 
 namespace proctor::cli {
 namespace {
-
 constexpr std::int64_t kNoLimitMicros = 1'000'000'000'000'000;
 
 Error no_such(const std::string& what, const std::string& name,
@@ -78,7 +77,6 @@ Repeat repeat_of(const FrozenCampaign& frozen, const RunRecord& run) {
   out.checks = checks_of(frozen.folder.attempt(run.name, AttemptNo(run.attempts)));
   return out;
 }
-
 }  // namespace
 
 StateFolder selfcheck_folder(const fs::path& campaign) {
@@ -190,7 +188,6 @@ std::vector<VariantRuns> runs_of(const FrozenCampaign& frozen, const CampaignRep
 }
 
 namespace {
-
 struct Names {
   std::string task, method;
 };
@@ -206,7 +203,6 @@ std::optional<Names> names_of(const std::string& run) {
   const bool safe = is_safe_relative(out.task) && is_safe_relative(out.method);
   return safe ? std::optional(std::move(out)) : std::nullopt;
 }
-
 }  // namespace
 
 StateFolder try_folder(const fs::path& campaign, const std::string& task,
@@ -253,5 +249,4 @@ Error with_try_hint(Error error, const std::string& campaign, const std::string&
     error.detail += "\nWhat proctor try made of it is there: the same command with --try";
   return error;
 }
-
 }  // namespace proctor::cli

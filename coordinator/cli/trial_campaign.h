@@ -12,7 +12,6 @@
 #include "coordinator/cli/campaign_files.h"
 
 namespace proctor::cli {
-
 struct Trials {
   std::vector<Contract> contracts{};
   std::vector<Method> methods{};  // empty: noop and reference
@@ -72,5 +71,4 @@ enum class Whose : std::uint8_t { kCampaign, kTry };
 Result<AskedRun> find_asked(const std::string& campaign, const std::string& run, Whose whose);
 // Says with an error about a run that a try of it is there.
 Error with_try_hint(Error error, const std::string& campaign, const std::string& run);
-
 }  // namespace proctor::cli

@@ -17,7 +17,6 @@
 
 namespace proctor::cli {
 namespace {
-
 // Holds the id of the campaign that has been begun there.
 fs::path mark_of(const StateFolder& place) {
   return place.campaign / "campaign-id";
@@ -41,7 +40,6 @@ Trial trial_of(int code, CampaignReport report) {
   out.report = std::move(report);
   return out;
 }
-
 }  // namespace
 
 Result<std::vector<const Contract*>> asked_tasks(const Campaign& campaign,
@@ -107,7 +105,6 @@ void forget_trial(const StateFolder& place) {
 // registered nor changed, and none of its money is spent.
 
 namespace {
-
 struct TryArgs {
   std::string folder, task, method;
   RunOptions options;
@@ -176,7 +173,6 @@ Result<int> try_one(TryArgs args) {
                       (run.outcome == RunOutcome::kSuccess || run.outcome == RunOutcome::kFailure);
   return judged ? kOk : kJobFailed;
 }
-
 }  // namespace
 
 void add_try(Command app, int& exit_code) {
@@ -199,5 +195,4 @@ void add_try(Command app, int& exit_code) {
       .envname("PROCTOR_MODELS");
   command.callback([=, &exit_code] { exit_code = code_of(try_one(*args)); });
 }
-
 }  // namespace proctor::cli

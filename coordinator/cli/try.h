@@ -10,7 +10,6 @@
 #include "coordinator/cli/campaign_run.h"
 
 namespace proctor::cli {
-
 // Of the campaign's contracts those that are named, or all.  kInvalid: there is no such task.
 Result<std::vector<const Contract*>> asked_tasks(const Campaign& campaign,
                                                  const std::vector<std::string>& names);
@@ -35,5 +34,4 @@ struct Trial {
 Result<Trial> run_trial(RunOptions options, const FrozenCampaign& frozen);
 // The next one begins anew.
 void forget_trial(const StateFolder& place);
-
 }  // namespace proctor::cli

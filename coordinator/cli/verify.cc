@@ -28,7 +28,6 @@
 #include "coordinator/shell/plan_view.h"
 
 namespace proctor::cli {
-
 // `proctor verify`, the part about evidence: what the journal says of an attempt must lie under
 // runs/, archive and run directory both, byte for byte; and nothing may lie there that the journal
 // does not know.  Reads files; reports problems through `problem(where, what)`.
@@ -65,14 +64,12 @@ class EvidenceAudit {
 };
 
 namespace {
-
 constexpr const char* kArchiveEnd = ".tar.zst";
 
 bool may_have_evidence(const RestoredAttempt& a) {
   return a.has_result || a.state == AttemptState::kGranted || a.state == AttemptState::kLost ||
          a.state == AttemptState::kCancelled;
 }
-
 }  // namespace
 
 EvidenceAudit::EvidenceAudit(const FrozenCampaign& frozen, PriceFunction price, Problem problem)
@@ -211,7 +208,6 @@ Status verify_gates(
     const std::function<void(const std::string& where, const std::string& what)>& tell);
 
 namespace {
-
 using Tell = std::function<void(const std::string& where, const std::string& what)>;
 
 struct Seen {
@@ -283,7 +279,6 @@ class GateAudit {
   std::vector<Gate> gates_;
   std::map<std::string, Seen> seen_;
 };
-
 }  // namespace
 
 Status verify_gates(JournalReader& journal, const FrozenCampaign& frozen,
@@ -313,7 +308,6 @@ Status verify_gates(JournalReader& journal, const FrozenCampaign& frozen,
 // proctor verify PATH: recomputes digests, hash chains and money of one run or a whole campaign.
 
 namespace {
-
 struct Tally {
   // Runs that have an outcome, and the attempts of all that left evidence: one that was cancelled
   // or set aside is an attempt, and no run.
@@ -425,7 +419,6 @@ int verify(const VerifyArgs& args) {
   if (1 < tally.problems) std::printf("the first: %s\n", tally.first.c_str());
   return tally.problems == 0 ? kOk : kJobFailed;
 }
-
 }  // namespace
 
 void add_verify(Command app, int& exit_code) {
@@ -445,5 +438,4 @@ void add_verify(Command app, int& exit_code) {
                      "what `proctor journal head` printed then, or a file of such lines");
   command.callback([=, &exit_code] { exit_code = verify(*args); });
 }
-
 }  // namespace proctor::cli

@@ -24,7 +24,6 @@
 
 namespace proctor::cli {
 namespace {
-
 constexpr mode_t kOthers = 077;
 
 void check_mode(const fs::path& path, const FolderProblem& problem) {
@@ -59,7 +58,6 @@ void check_open(const fs::path& campaign, const FolderProblem& problem) {
                     "in the place of runs, reports and .proctor: chmod o-w {}",
                     st.st_mode & 07777U, printable(campaign.string())));
 }
-
 }  // namespace
 
 void verify_modes(const StateFolder& folder, const FolderProblem& problem) {
@@ -86,7 +84,6 @@ Status verify_journal_objects(JournalReader& journal, const FolderProblem& probl
 }
 
 namespace {
-
 Result<std::set<std::string>> removals_of(JournalReader& journal) {
   constexpr std::size_t kAtOnce = 10'000;
   std::set<std::string> out;
@@ -98,7 +95,6 @@ Result<std::set<std::string>> removals_of(JournalReader& journal) {
     after = notes.back().seq;
   }
 }
-
 }  // namespace
 
 std::string removal_note(const std::string& task, const std::string& reason,
@@ -126,7 +122,6 @@ Status verify_removals(
 }
 
 namespace {
-
 // From a file's name, as a list writes it, to its line.
 std::map<std::string, std::string> by_name(std::string_view list) {
   constexpr std::size_t kNameAt = 2 * Digest::kBytes + 2;
@@ -247,7 +242,6 @@ class KeptAudit {
   std::set<std::string> missing_;
   std::set<fs::path> told_;
 };
-
 }  // namespace
 
 void verify_kept(const Campaign& campaign, const Registration& registration,
@@ -256,7 +250,6 @@ void verify_kept(const Campaign& campaign, const Registration& registration,
 }
 
 namespace {
-
 using journal::SealVerdict;
 
 constexpr const char* kNotVerified = "not verified against the host's seal key";
@@ -275,7 +268,6 @@ Result<HostKey> key_of(const std::string& named) {
 void say(const std::string& line) {
   std::printf("seal: %s\n", line.c_str());
 }
-
 }  // namespace
 
 Status verify_keyed_seal(JournalReader& journal, const std::string& key_file,
@@ -369,5 +361,4 @@ Result<JournalHead> present_head(const fs::path& file) {
   if (const Result<HostKey> key = key_of(""); key.ok()) sign(head, key->key());
   return head;
 }
-
 }  // namespace proctor::cli

@@ -10,7 +10,6 @@
 #include "coordinator/shell/state_folder.h"
 
 namespace proctor::cli {
-
 // `proctor verify`, the part about who else could have been there: what of a campaign other users
 // of the host may enter or read, and what lies in the journal beside its rows.  Reads; reports
 // problems through `problem(where, what)`.
@@ -59,5 +58,4 @@ Status verify_heads(JournalReader& journal, const std::string& head, const std::
                     const SealProblem& problem);
 // proctor journal head: of what is final now, signed with the host's key where there is one.
 Result<JournalHead> present_head(const fs::path& file);
-
 }  // namespace proctor::cli

@@ -17,12 +17,10 @@
 
 namespace proctor::cli {
 namespace {
-
 std::string part_text(const OwnPart& part) {
   return fmt::format("{} spent and {} reserved", format_usd_exact(part.spent),
                      format_usd_exact(part.reserved));
 }
-
 }  // namespace
 
 OwnPart own_part(const RestoredState& state) {
@@ -82,7 +80,6 @@ std::string compare_part(const std::string& self, const std::string& envelope,
 }
 
 namespace {
-
 std::string usd(MicroUsd amount) {
   return format_usd_exact(amount);
 }
@@ -91,7 +88,6 @@ bool holds_money(const RestoredAttempt& a) {
   return a.state == AttemptState::kGranted || a.state == AttemptState::kFinished ||
          a.state == AttemptState::kLost || a.state == AttemptState::kCancelled;
 }
-
 }  // namespace
 
 std::string MoneyAudit::place_of(const std::string& what, RunId run) const {
@@ -362,11 +358,9 @@ void MoneyAudit::finish() {
 // `proctor verify`: what was told about money is what had to be told.
 
 namespace {
-
 std::string place(const std::string& envelope, std::uint32_t percent) {
   return "journal: alert of " + envelope + " at " + std::to_string(percent) + " %";
 }
-
 }  // namespace
 
 void MoneyAudit::check_alert(const BudgetWatch& watch, const BudgetAlert& a) {
@@ -420,7 +414,6 @@ void MoneyAudit::check_told(const BudgetWatch& watch) {
 }
 
 namespace {
-
 using Attempts = std::map<AskId, const RestoredAttempt*>;
 
 Attempts by_ask(const RestoredState& state) {
@@ -683,7 +676,6 @@ Result<std::string> compare_with(const FrozenCampaign& frozen, RedisLedger& ledg
   }
   return std::string("the campaign moves too fast to be compared now: verify again");
 }
-
 }  // namespace
 
 bool compare_redis(const PlanView& view, const RestoredState& before,
@@ -711,5 +703,4 @@ std::string verify_redis(const FrozenCampaign& frozen, JournalReader& journal,
   problem("redis", compared.error().detail);
   return "not compared";
 }
-
 }  // namespace proctor::cli

@@ -16,7 +16,6 @@
 #include "coordinator/journal/journal_reader.h"
 
 namespace proctor::cli {
-
 // `proctor verify`, the part about a member's own part of an envelope that campaigns share: what
 // Redis holds as its part, from which all others admit, against its own journal.  Pure.
 
@@ -107,5 +106,4 @@ bool compare_redis(const PlanView& view, const RestoredState& before,
 // that is not there is no problem: the journal is the record.
 std::string verify_redis(const FrozenCampaign& frozen, JournalReader& journal,
                          const MoneyProblem& problem);
-
 }  // namespace proctor::cli

@@ -6,11 +6,7 @@
 #include "common/base/json.h"
 
 namespace proctor {
-namespace {
-
 constexpr std::int64_t kWhole = 100;  // percent
-
-}  // namespace
 
 // kLedgerMax is below 2^53 and 100 below 2^7: both products fit 63 bits.
 static_assert(kLedgerMax.micros() <= INT64_MAX / kWhole);
@@ -83,7 +79,6 @@ Note note_of(const RunDominates& d) {
 }
 
 namespace {
-
 // The object that is written, with whole amounts in `numbers`.
 template <std::size_t N>
 Result<Json> read_detail(const Note& note, const std::array<const char*, N>& numbers) {
@@ -104,7 +99,6 @@ Result<Json> read_detail(const Note& note, const std::array<const char*, N>& num
 MicroUsd amount(const Json& detail, const char* key) {
   return MicroUsd::from_micros(detail[key].get<std::int64_t>());
 }
-
 }  // namespace
 
 Result<BudgetAlert> alert_of(const Note& note) {
@@ -130,5 +124,4 @@ Result<RunDominates> dominance_of(const Note& note) {
   return RunDominates{{*note.run, *note.attempt},           amount(j, "cost"),     amount(j, "ask"),
                       j["milestones"].get<std::uint64_t>(), j["stop"].get<bool>(), note.at};
 }
-
 }  // namespace proctor

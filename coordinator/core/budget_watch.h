@@ -16,7 +16,6 @@
 #include "coordinator/core/records.h"
 
 namespace proctor {
-
 // spent >= percent % of cap.  What is reserved does not count: it may come back.  An envelope in
 // which nothing was spent has reached nothing, whatever its cap.  Requires: amounts up to
 // kLedgerMax, percent up to 100.
@@ -59,5 +58,4 @@ Note note_of(const BudgetAlert& alert);
 Note note_of(const RunDominates& fact);
 Result<BudgetAlert> alert_of(const Note& note);
 Result<RunDominates> dominance_of(const Note& note);
-
 }  // namespace proctor

@@ -5,7 +5,6 @@
 #include "common/base/json.h"
 
 namespace proctor {
-
 std::string to_json(const Explanation& why) {
   Json facts = Json::object();
   for (const auto& [name, value] : why.facts)
@@ -15,7 +14,6 @@ std::string to_json(const Explanation& why) {
 }
 
 namespace {
-
 using WorkerVerdict = WorkerJudged::Verdict;
 constexpr std::array<std::pair<WorkerVerdict, const char*>, 3> kWorkerNotes{
     {{WorkerVerdict::kQuarantined, kNoteWorkerQuarantined},
@@ -55,7 +53,6 @@ Result<StandingFact> as_standing(Result<Fact> fact) {
   if (!fact.ok()) return std::move(fact).error();
   return StandingFact(std::move(fact).value());
 }
-
 }  // namespace
 
 Note note_of(const WorkerJudged& f) {
@@ -84,5 +81,4 @@ Result<StandingFact> standing_fact_of(const Note& note) {
     if (note.kind == word) return worker_judged_of(note, verdict);
   return Error{Errc::kCorrupt, note.kind + ": no fact that is read again"};
 }
-
 }  // namespace proctor

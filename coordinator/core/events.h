@@ -16,7 +16,6 @@
 #include "coordinator/core/records.h"
 
 namespace proctor {
-
 // Why a run is where it is, for people and programs.  Made by Scheduler::why(), from the predicates
 // that decide.  Pure data.
 struct Explanation {
@@ -204,5 +203,4 @@ using StandingFact = std::variant<OperatorFact, LossJudged, FaultFact, WorkerJud
                                   StageChecked, StageOpened>;
 // Of a note whose kind is one of kSchedulerNotes.  kCorrupt names the field.
 Result<StandingFact> standing_fact_of(const Note& note);
-
 }  // namespace proctor

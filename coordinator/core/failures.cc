@@ -11,7 +11,6 @@
 
 namespace proctor {
 namespace {
-
 // SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
 std::uint64_t mixed(std::uint64_t x) {
   x += 0x9e3779b97f4a7c15ull;
@@ -19,7 +18,6 @@ std::uint64_t mixed(std::uint64_t x) {
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
   return x ^ (x >> 31);
 }
-
 }  // namespace
 
 Millis doubled(Millis first, Millis most, std::uint32_t nth) {
@@ -40,15 +38,11 @@ Millis backoff(const Retries& rules, RetryClass of, std::uint32_t nth, std::uint
   return half + Millis(static_cast<std::int64_t>(mixed(what) % spread));
 }
 
-namespace {
-
 using Verdict = LossJudged::Verdict;
 constexpr std::array<std::pair<Verdict, std::string_view>, 3> kVerdicts{
     {{Verdict::kBlamed, "blamed"},
      {Verdict::kWithdrawn, "withdrawn"},
      {Verdict::kExcused, "excused"}}};
-
-}  // namespace
 
 // The boot as text: JSON numbers are not exact at 64 bits for every reader.
 Note note_of(const LossJudged& f) {
@@ -149,7 +143,6 @@ std::string describe_poison(const std::vector<PoisonBook::Blame>& blames) {
 }
 
 namespace {
-
 using FaultVerdict = FaultFact::Verdict;
 using FaultKind = FaultSubject::Kind;
 constexpr std::array<std::pair<FaultVerdict, std::string_view>, 3> kFaultVerdicts{
@@ -183,7 +176,6 @@ std::string joined_names(const std::set<WorkerId>& workers) {
   }
   return out;
 }
-
 }  // namespace
 
 Note note_of(const FaultFact& f) {
@@ -302,5 +294,4 @@ std::string FaultBook::describe(const FaultSubject& subject) const {
   return "failed " + std::to_string(times) + (times == 1 ? " time on " : " times on ") +
          joined_names(workers(subject)) + ": " + row.failures.back().why;
 }
-
 }  // namespace proctor

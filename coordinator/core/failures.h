@@ -16,7 +16,6 @@
 #include "coordinator/core/records.h"
 
 namespace proctor {
-
 // How long a run waits before it is tried again.  Pure, total, thread-safe.
 // Source: docs/retries.md, DISTRIBUTED R15; settings: Retries in contract/campaign.h.
 struct Retries;
@@ -180,5 +179,4 @@ class FaultBook {
   std::uint32_t park_after_;
   std::map<FaultSubject, Row> rows_;
 };
-
 }  // namespace proctor

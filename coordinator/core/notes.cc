@@ -10,7 +10,6 @@
 
 namespace proctor {
 namespace {
-
 using Kind = OperatorActKind;
 constexpr std::array<std::pair<Kind, std::string_view>, 14> kWords{
     {{Kind::kPause, "pause"},
@@ -45,7 +44,6 @@ Result<std::vector<AttemptId>> attempts_in(std::string_view text) {
   }
   return out;
 }
-
 }  // namespace
 
 std::string_view word_of(Kind kind) {
@@ -194,7 +192,6 @@ Status raise_cap(std::vector<ScopeSpec>& scopes, const BudgetRaised& r) {
 }
 
 namespace {
-
 Note note_of_json(WallTime at, const char* kind, const Json& detail) {
   return {at, kind, {}, {}, detail.dump(-1, Json::Utf8::kReplace)};
 }
@@ -218,7 +215,6 @@ Result<Read> read(const Note& note) {
   out.stage = out.detail["stage"].get<std::string>();
   return out;
 }
-
 }  // namespace
 
 Note note_of(const StageChecked& f) {
@@ -255,7 +251,6 @@ Result<StageOpened> stage_opened_of(const Note& note) {
 }
 
 namespace {
-
 constexpr const char* kLeft = "left";
 constexpr const char* kKnown = "known";
 
@@ -291,7 +286,6 @@ Result<SharedMember> member_of(const Json& j) {
 Note note(const Json& detail, WallTime at) {
   return {at, kNoteShared, {}, {}, detail.dump(-1, Json::Utf8::kReplace)};
 }
-
 }  // namespace
 
 Note note_of(const SharedFact& fact, WallTime at) {
@@ -327,5 +321,4 @@ Result<SharedBook> shared_book_of(std::string self, const std::vector<Note>& not
   }
   return out;
 }
-
 }  // namespace proctor

@@ -10,7 +10,6 @@
 #include "coordinator/core/records.h"
 
 namespace proctor {
-
 // How an operator's act stands in the notes (kind kNoteOperator): JSON with sorted keys, the runs
 // it changed as ranges.  Pure.
 struct OperatorFact {
@@ -75,5 +74,4 @@ Result<SharedFact> shared_fact_of(const Note& note);
 
 // What they come to, for the campaign `self`.
 Result<SharedBook> shared_book_of(std::string self, const std::vector<Note>& notes);
-
 }  // namespace proctor

@@ -4,7 +4,6 @@
 #include <functional>
 
 namespace proctor {
-
 std::uint64_t RateLeases::occupied(const Lease& lease, std::size_t bucket, Instant now) {
   std::uint64_t most = now < lease.heard + kRateWindow ? lease.calls[bucket] : 0;
   for (const Promise& p : lease.promises)
@@ -123,5 +122,4 @@ std::vector<ProviderHold> RateLeases::pass_on(const std::vector<ProviderHold>& s
   }
   return out;
 }
-
 }  // namespace proctor

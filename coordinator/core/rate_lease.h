@@ -31,7 +31,6 @@
 #include "common/contract/call_limits.h"
 
 namespace proctor {
-
 class RateLeases {
  public:
   // What a Sync says.  The ticket grows within one life of a worker.
@@ -84,5 +83,4 @@ class RateLeases {
   std::map<Key, Lease> leases_;
   std::map<std::string, Instant> holds_;  // by the provider's name: until when
 };
-
 }  // namespace proctor

@@ -15,7 +15,6 @@
 #include "common/score/outcome.h"
 
 namespace proctor {
-
 // What an operator may ask of a running campaign, as plain data.  The command line says it over the
 // control socket, the shell turns names into ids, the scheduler decides, and the journal keeps it
 // as a note (kNoteOperator) so that the next life of the coordinator stands by it.
@@ -358,5 +357,4 @@ struct NoteRecord {
   std::int64_t seq = 0;
   Note note;
 };
-
 }  // namespace proctor

@@ -6,7 +6,6 @@
 #include "common/contract/host_things.h"
 
 namespace proctor {
-
 namespace capability {
 std::uint64_t image_bit(std::size_t index) {
   constexpr std::size_t kOwnBits = 18;  // the last is of all others
@@ -248,5 +247,4 @@ std::uint64_t Roster::slots() const {
   for (const WorkerState& w : workers_) total += w.present ? w.slots : 0;
   return total;
 }
-
 }  // namespace proctor

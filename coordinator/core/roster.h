@@ -18,7 +18,6 @@
 #include "coordinator/core/failures.h"
 
 namespace proctor::capability {
-
 // What a worker does not offer because it saw that this kind of sandbox does not isolate on its
 // host (`unfit:KIND` among its features), or because its disk is full.  Pure.
 
@@ -31,11 +30,9 @@ inline constexpr std::uint64_t kFullDisk = 0x2000'0000;
 
 // Of the kinds that would run what has these needs, those that are unfit: "Docker and OCI".
 std::string describe_unfit(std::uint64_t needs, std::uint64_t has);
-
 }  // namespace proctor::capability
 
 namespace proctor {
-
 // How often workers are asked to Sync, and how long one may be silent before it is a suspect: by
 // how many there are, so that their Syncs are no more than the loop takes and none is suspected for
 // keeping to its interval.
@@ -234,5 +231,4 @@ struct LiveAttempt {
     return is_over() ? std::min(ask, cost.total()) : metered;
   }
 };
-
 }  // namespace proctor

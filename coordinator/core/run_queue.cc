@@ -4,7 +4,6 @@
 #include <iterator>
 
 namespace proctor {
-
 RunQueue::RunQueue(const PlanView& plan)
     : plan_(plan),
       skipped_(plan.runs.size(), false),
@@ -227,5 +226,4 @@ void GateBook::take(const StageOpened& fact) {
 void GateBook::approve(std::string_view stage, const Digest& digest, const std::string& by) {
   if (Gate* gate = mine(stage)) gate->approved[by] = digest;
 }
-
 }  // namespace proctor

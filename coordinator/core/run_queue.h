@@ -19,7 +19,6 @@
 #include "coordinator/core/notes.h"
 
 namespace proctor {
-
 // The scheduler's view of the frozen plan: what order and money need, no names.
 struct PlanView {
   struct Run {
@@ -230,5 +229,4 @@ struct GateView {
   // Nothing happens before a person acts.
   bool waits_for_people() const { return waits_for != "runs"; }
 };
-
 }  // namespace proctor

@@ -5,7 +5,6 @@
 #include "common/wire/messages.h"
 
 namespace proctor {
-
 // The scheduler's half that chooses workers: any with room, or for a run that may be killing its
 // workers one that has nothing else (failures.h).
 std::uint64_t Scheduler::needs_of(RunId run) const {
@@ -86,9 +85,7 @@ bool Scheduler::has_lone_attempt(WorkerIndex w) const {
 // The scheduler's half that forgets workers: allocations that come and go bring new names for ever,
 // and each look at the roster must not cost what a campaign's whole past costs.
 
-namespace {
 constexpr Millis kForgetEvery{60'000};
-}  // namespace
 
 bool Scheduler::takes_name(const WorkerId& worker) const {
   return roster_.find(worker) || roster_.names() < kRosterMax;
@@ -792,5 +789,4 @@ void Scheduler::check() {
     PROCTOR_ASSERT(MicroUsd::zero() <= b.spent && b.spent <= b.cap);
   }
 }
-
 }  // namespace proctor

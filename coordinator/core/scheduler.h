@@ -32,7 +32,6 @@
 #include "coordinator/core/run_queue.h"
 
 namespace proctor {
-
 struct Time {
   Instant mono;
   WallTime wall;
@@ -483,5 +482,4 @@ class Scheduler {
   std::map<WorkerIndex, std::vector<AttemptId>> cancels_;
   std::vector<Command> out_;
 };
-
 }  // namespace proctor

@@ -10,12 +10,10 @@
 #include "coordinator/core/scheduler.h"
 
 namespace proctor {
-
 // The scheduler's half that deals with money: what a run must wait for, what comes back, what is
 // told about envelopes and about runs that use up theirs.
 
 namespace {
-
 // Of two totals of one attempt: can `now` be the later one?
 bool is_at_least(const Usage& now, const Usage& before) {
   constexpr std::array<std::uint64_t Usage::*, 9> kMeasured{
@@ -26,7 +24,6 @@ bool is_at_least(const Usage& now, const Usage& before) {
          std::ranges::all_of(kMeteredCounters,
                              [&](const auto& c) { return before.*c.second <= now.*c.second; });
 }
-
 }  // namespace
 
 RunQueue::Answer Scheduler::judge(RunId run) const {
@@ -180,9 +177,7 @@ void Scheduler::share_rates(WorkerIndex w, const wire::Sync& sync, wire::SyncRep
 // The scheduler's half that deals with one attempt from its ask to its end: what the ledger said,
 // and where it goes.
 
-namespace {
 constexpr std::uint16_t kAttemptsMax = 60'000;
-}  // namespace
 
 void Scheduler::begin_attempt(RunId run) {
   AttemptIntent intent;
@@ -317,7 +312,6 @@ void Scheduler::close(const AttemptId& id) {
 // The scheduler's half that deals with results.
 
 namespace {
-
 // Times that cannot be are not known (0): reports count with them.
 AttemptResult record_of(const wire::ResultMessage& r, bool sets_outcome, WallTime granted,
                         WallTime at) {
@@ -351,7 +345,6 @@ wire::ResultMessage without_evidence(wire::ResultMessage r) {
   wire::lose_evidence(r, std::move(why));
   return r;
 }
-
 }  // namespace
 
 // Benchmarks of everything but execution keep no evidence: there is nothing to check.
@@ -489,11 +482,9 @@ void Scheduler::finish(Attempt& a, const wire::ResultMessage& r, WorkerIndex fro
 // whom, how long it waits, when a run is given up and when a worker stands back.
 
 namespace {
-
 Millis quarantine_of(const SchedulerSettings& settings, std::uint32_t nth) {
   return doubled(settings.retries.quarantine, settings.retries.quarantine_max, nth);
 }
-
 }  // namespace
 
 std::uint32_t Scheduler::failures_of(RunId run, RetryClass of) const {
@@ -842,5 +833,4 @@ void Scheduler::look_at_faults() {
   for (const FaultSubject& subject : due) park_if_at_fault(subject);
   if (!due.empty()) queue_.wake_workers(capability::kAll);
 }
-
 }  // namespace proctor

@@ -12,7 +12,6 @@
 #include "coordinator/core/scheduler.h"
 
 namespace proctor {
-
 // What facts change: those that stand as notes (standing_fact.h) and those that rows stand for. The
 // only code that does: a life of the scheduler applies each fact as it decides it, and the next
 // life applies the same facts from the journal, by the same functions (docs/decisions/115). Nothing
@@ -388,7 +387,6 @@ void Scheduler::forgive_fault(RunId run) {
 // from the journal must hold as well.  For the simulation's oracle and for people; decides nothing.
 
 namespace {
-
 std::string_view word_of(RunPhase phase) {
   switch (phase) {
     case RunPhase::kEnded:
@@ -407,7 +405,6 @@ std::string_view word_of(RunPhase phase) {
   }
   return "";
 }
-
 }  // namespace
 
 std::string Scheduler::durable_run(RunId run) const {
@@ -490,7 +487,6 @@ std::map<std::string, std::string> Scheduler::durable() const {
 // The scheduler's half that begins with what an earlier life left in the journal.
 
 namespace {
-
 // As far as the row says it: what nobody decides by is not read back.
 AttemptResult result_of(const RestoredAttempt& r) {
   AttemptResult out;
@@ -503,7 +499,6 @@ AttemptResult result_of(const RestoredAttempt& r) {
   out.sets_outcome = r.sets_outcome;
   return out;
 }
-
 }  // namespace
 
 Status Scheduler::restore(const RestoredState& state) {
@@ -642,7 +637,6 @@ void Scheduler::hold_used_up() {
 // The scheduler's half that explains: why a run is where it is, by the predicates that decide.
 
 namespace {
-
 using Facts = std::vector<std::pair<std::string, Explanation::Value>>;
 
 std::int64_t whole(std::uint64_t n) {
@@ -658,7 +652,6 @@ std::string describe_needs(std::uint64_t needs, const PlanView& plan, const Rost
   constexpr std::uint64_t kCommon = capability::kThings | capability::kOfRelease;
   return capability::describe(needs & ~(all_have & kCommon), plan.things);
 }
-
 }  // namespace
 
 Explanation Scheduler::why(RunId run) const {
@@ -915,5 +908,4 @@ std::string Scheduler::waiting_for_workers() const {
       return out + ", for the disk of " + roster_.at(w).id.raw() + " is full: free space there";
   return out;
 }
-
 }  // namespace proctor

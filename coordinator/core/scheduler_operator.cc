@@ -12,7 +12,6 @@
 #include "coordinator/core/scheduler.h"
 
 namespace proctor {
-
 void Scheduler::handle(const OperatorAsked& e) {
   OperatorFact fact{e.act};
   // Each once and in order, as the note has them (ranges_of): who asks may name them as he likes.
@@ -416,7 +415,6 @@ void Scheduler::unpark(const std::vector<ScopeId>& scopes, bool fits) {
 // in the queue behind the gate (run_queue.h).
 
 namespace {
-
 // Where a scope is named after what it is of.
 std::string after_colon(const std::string& scope) {
   return scope.substr(scope.find(':') + 1);
@@ -432,7 +430,6 @@ std::string told_failing(const StageCheck& check) {
   }
   return out;
 }
-
 }  // namespace
 
 // Nothing before the next gate is queued, tried again, waits for a person or is still being paid
@@ -685,5 +682,4 @@ OperatorAnswer Scheduler::close_stage(OperatorFact& fact) {
   gates_stale_ = true;
   return {Verdict::kDone, stage + " is closed, its exit is of what was run; " + cancelled.text};
 }
-
 }  // namespace proctor

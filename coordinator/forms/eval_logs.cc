@@ -12,7 +12,6 @@
 #include "coordinator/forms/zip_file.h"
 
 namespace proctor {
-
 ExportedMethod exported(const ExportFacts& facts, const CampaignReport& report,
                         const ExportFacts::OfMethod& method) {
   ExportedMethod out{facts, report, method, {}, 0, 0};
@@ -60,7 +59,6 @@ std::string file_word(std::string_view text) {
 }
 
 namespace {
-
 using aggregate::dumped;
 using aggregate::Ordered;
 
@@ -155,7 +153,6 @@ std::string instance(const ExportedMethod& m, const RunRecord& run) {
   out["metadata"] = std::move(metadata);
   return dumped(out) + "\n";
 }
-
 }  // namespace
 
 std::optional<EveryEvalFiles> every_eval(const ExportedMethod& m) {
@@ -233,7 +230,6 @@ std::optional<EveryEvalFiles> every_eval(const ExportedMethod& m) {
 }
 
 namespace {
-
 constexpr std::size_t kReasonInLog = 2'000, kSummaryBytes = 1'000, kSummariesAtOnce = 1'000;
 const char* const kScorer = "acceptance";
 
@@ -439,7 +435,6 @@ std::string listed(const std::vector<std::string>& texts, std::size_t begin, std
   for (std::size_t i = begin; i < end; ++i) out += (i == begin ? "" : ",\n") + texts[i];
   return out + "]";
 }
-
 }  // namespace
 
 std::string inspect_log_name(const ExportedMethod& m) {
@@ -477,5 +472,4 @@ Status write_inspect_log(const ExportedMethod& m, const fs::path& path) {
   PROCTOR_CHECK_OK(zip.add("header.json", dumped(header)));
   return zip.finish();
 }
-
 }  // namespace proctor

@@ -11,7 +11,6 @@
 #include "coordinator/aggregate/report.h"
 
 namespace proctor {
-
 // What an export of runs needs beside the report, as its caller found it.  Pure data.
 struct ExportFacts {
   struct OfMethod {
@@ -68,5 +67,4 @@ std::optional<EveryEvalFiles> every_eval(const ExportedMethod& method);
 // "2026-11-23T10-00-00-00-00_pilot-my-agent_12ab34cd56ef.eval"
 std::string inspect_log_name(const ExportedMethod& method);
 Status write_inspect_log(const ExportedMethod& method, const fs::path& path);
-
 }  // namespace proctor

@@ -12,11 +12,9 @@
 #include "coordinator/aggregate/warnings.h"
 
 namespace proctor {
-
 // A badge: one method's rate in twenty pixels.
 
 namespace {
-
 constexpr std::size_t kBadgeNameBytes = 60;
 constexpr double kPixelsPerColumn = 6.6;
 constexpr int kBadgePadding = 12;
@@ -45,7 +43,6 @@ std::string boxed_words(int x, int width, std::string_view escaped) {
   return fmt::format("<text x=\"{}\" y=\"14\" textLength=\"{}\">{}</text>", x + kBadgePadding / 2,
                      width - kBadgePadding, escaped);
 }
-
 }  // namespace
 
 std::string badge_method(const CampaignReport& report) {
@@ -87,7 +84,6 @@ std::string render_badge(const CampaignReport& report, std::string_view method) 
 // JUnit's XML: no schema of its makers exists, so what the common readers agree on.
 
 namespace {
-
 using aggregate::escaped;
 
 constexpr std::size_t kJunitNameBytes = 400, kJunitLineBytes = 300, kJunitTextBytes = 2'000;
@@ -282,7 +278,6 @@ std::string junit_suite(const CampaignReport& report, const ReportRow& row, Juni
   if (0 < started) out += attribute("timestamp", to_rfc3339(WallTime(started)), kJunitNameBytes);
   return out + ">\n" + suite_properties(report, row, left_out) + cases + "  </testsuite>\n";
 }
-
 }  // namespace
 
 std::string render_junit(const CampaignReport& report, JunitCases cases) {
@@ -305,7 +300,6 @@ std::string render_junit(const CampaignReport& report, JunitCases cases) {
 // spans: there no markup, mention, number of an issue or address means anything.
 
 namespace {
-
 using aggregate::percent;
 using aggregate::percent_interval;
 
@@ -441,7 +435,6 @@ void append_sentences(std::string& out, const char* title,
   if (kSentences < sentences.size())
     out += fmt::format("- {} more, in the report\n", sentences.size() - kSentences);
 }
-
 }  // namespace
 
 std::string render_markdown(const CampaignReport& report) {
@@ -460,5 +453,4 @@ std::string render_markdown(const CampaignReport& report) {
     out += "; journal head " + code(std::string_view(report.journal_head).substr(0, 12));
   return out + ".\n";
 }
-
 }  // namespace proctor

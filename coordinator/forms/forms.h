@@ -9,7 +9,6 @@
 #include "coordinator/aggregate/report.h"
 
 namespace proctor {
-
 // What a test case of JUnit's form is: a run, or a task with all its runs of a method.
 enum class JunitCases : std::uint8_t { kRuns, kTasks };
 // A report with more runs has a case per task; what is beyond so many cases is left out, counted.
@@ -28,5 +27,4 @@ std::string badge_method(const CampaignReport& report);
 // "my-agent 36 % [13-77] of 7 tasks".  Grey while runs are open or nothing is known; never green or
 // red.
 std::string render_badge(const CampaignReport& report, std::string_view method);
-
 }  // namespace proctor

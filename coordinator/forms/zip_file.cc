@@ -6,14 +6,10 @@
 #include "common/base/owned.h"
 
 namespace proctor {
-namespace {
-
 using WriteArchive = Owned<archive, archive_write_free>;
 using ZipEntry = Owned<archive_entry, archive_entry_free>;
 
 constexpr std::time_t kFirstZipDay = 315'532'800;  // 1980-01-01: zip knows no earlier one
-
-}  // namespace
 
 struct ZipFile::Writer {
   fs::path path, temporary;
@@ -80,5 +76,4 @@ Status ZipFile::finish() {
   writer_->out.reset();
   return sync_path(writer_->path.parent_path());
 }
-
 }  // namespace proctor

@@ -9,7 +9,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 class ZipFile {
  public:
   // Nothing lies at `path` until finish(); what is written before is beside it.
@@ -26,5 +25,4 @@ class ZipFile {
   explicit ZipFile(std::unique_ptr<Writer> writer);
   std::unique_ptr<Writer> writer_;
 };
-
 }  // namespace proctor

@@ -14,7 +14,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::size_t kListBytes = std::size_t{64} << 20;
 
 bool is_word(std::string_view campaign) {
@@ -46,7 +45,6 @@ Status make_key(const fs::path& file) {
   if (made != 0 && made != EEXIST) return errno_error(file.string(), made);
   return sync_path(folder);
 }
-
 }  // namespace
 
 Result<fs::path> host_key_file() {
@@ -106,14 +104,12 @@ Status HostKey::remember(std::string_view campaign) const {
 }
 
 namespace {
-
 constexpr std::size_t kBegunBytes = std::size_t{16} << 20;
 
 Result<fs::path> list_file() {
   PROCTOR_TRY(const fs::path key, host_key_file());
   return key.parent_path() / "begun.campaigns";
 }
-
 }  // namespace
 
 bool has_begun_here(std::string_view campaign) {
@@ -135,5 +131,4 @@ Status remember_begun(std::string_view campaign) {
     return errno_error(file.string(), errno);
   return ::fsync(fd.get()) == 0 ? ok_status() : Status(errno_error(file.string(), errno));
 }
-
 }  // namespace proctor

@@ -10,7 +10,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 // kNotFound: neither variable names an absolute folder.
 Result<fs::path> host_key_file();
 
@@ -52,5 +51,4 @@ inline constexpr const char* kRunBefore =
 bool has_begun_here(std::string_view campaign);
 // Repeatable.  Call it once the journal says so durably: what it says it says for ever.
 Status remember_begun(std::string_view campaign);
-
 }  // namespace proctor

@@ -8,15 +8,12 @@
 #include "coordinator/journal/journal_store.h"
 
 namespace proctor {
-
 namespace {
-
 // Of one transaction: it bounds how long the first batch of a group waits for the last (about
 // 50 ms), and the work that a failed group loses.
 constexpr std::size_t kGroupWrites = 16'384;
 
 const Error kClosed{Errc::kUnavailable, "journal: closed"};
-
 }  // namespace
 
 Result<std::unique_ptr<Journal>> Journal::open(const fs::path& file) {
@@ -155,5 +152,4 @@ Status Journal::close() {
   store_.reset();
   return status;
 }
-
 }  // namespace proctor

@@ -30,7 +30,6 @@
 #include "coordinator/core/records.h"
 
 namespace proctor {
-
 class JournalStore;
 
 // How long whoever wants the journal waits for one who has it: an act of an operator on a stopped
@@ -96,5 +95,4 @@ class Journal {
 
   std::thread thread_;  // last: it uses all of the above
 };
-
 }  // namespace proctor

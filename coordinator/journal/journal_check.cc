@@ -13,7 +13,6 @@
 
 namespace proctor {
 namespace {
-
 using Problems = std::vector<std::string>;
 
 // The first column of each row.
@@ -97,7 +96,6 @@ Status look_inside(const fs::path& file, JournalFinding& out) {
   note(look_at_seals(db, out));
   return ok_status();
 }
-
 }  // namespace
 
 Result<JournalFinding> check_journal(const fs::path& file) {
@@ -129,7 +127,6 @@ Status journal::check_pages(sqlite::Database& db) {
 }
 
 namespace {
-
 using sqlite::Database;
 using sqlite::Statement;
 
@@ -421,7 +418,6 @@ class Source {
   fs::path path_, original_;
   bool copied_ = false;
 };
-
 }  // namespace
 
 Result<Salvage> salvage_journal(const fs::path& damaged, Database& fresh, std::uint32_t runs) {
@@ -449,5 +445,4 @@ Result<Salvage> salvage_journal(const fs::path& damaged, Database& fresh, std::u
   PROCTOR_CHECK_OK(fresh.exec("PRAGMA foreign_keys = ON"));
   return out;
 }
-
 }  // namespace proctor

@@ -15,7 +15,6 @@
 #include "coordinator/journal/sqlite.h"
 
 namespace proctor {
-
 struct JournalFinding {
   std::vector<std::string> problems;  // empty: it is whole
   // There is no file, or nothing was ever written into it: whole as far as it goes.  What is around
@@ -31,11 +30,9 @@ struct JournalFinding {
 Result<JournalFinding> check_journal(const fs::path& file);
 
 namespace journal {
-
 // The pages and the texts: what must hold before a journal is gone on with.  Half a second for
 // 300,000 runs.  kCorrupt names the first damage.
 Status check_pages(sqlite::Database& db);
-
 }  // namespace journal
 
 // Copies what can still be read of a damaged journal into a new one.  A page that is damaged hides
@@ -55,5 +52,4 @@ struct Salvage {
 // `fresh` was made by Journal and is empty.  `runs`: how many the plan has.
 Result<Salvage> salvage_journal(const fs::path& damaged, sqlite::Database& fresh,
                                 std::uint32_t runs);
-
 }  // namespace proctor

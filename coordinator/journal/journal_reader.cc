@@ -13,7 +13,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::string_view kFormat = "proctor-head-1";
 
 // ?1: the time.  Ordered by key, so that the same facts give the same bytes; columns by name, so
@@ -62,7 +61,6 @@ std::optional<std::int64_t> number_of(std::string_view text) {
   const auto n = whole_number<std::int64_t>(text);
   return n && 0 <= *n ? n : std::nullopt;
 }
-
 }  // namespace
 
 std::string to_string(const JournalHead& h) {
@@ -97,7 +95,6 @@ bool is_signed_by(const JournalHead& head, const HmacKey& key) {
 }
 
 namespace journal {
-
 Result<std::optional<WallTime>> last_fact(sqlite::Database& db) {
   PROCTOR_TRY(const std::int64_t last,
               db.integer("SELECT max(coalesce((SELECT max(begun_ms) FROM epochs), 0), "
@@ -131,14 +128,11 @@ Result<JournalHead> head_until(sqlite::Database& db, WallTime until) {
   out.digest = all.finish();
   return out;
 }
-
 }  // namespace journal
-
 }  // namespace proctor
 
 namespace proctor::journal {
 namespace {
-
 // $ONLY: what restricts a table to one run.  A note may concern it though it names none, or
 // another.  An operator who booked a review is told of by the review itself, which says more;
 // quotes inside of a reason are written with a backslash.
@@ -223,7 +217,6 @@ Json value_of(const sqlite::Statement& row, int column) {
   }
   return hex;
 }
-
 }  // namespace
 
 Status each_fact(sqlite::Database& db, std::optional<RunId> only, WallTime since,
@@ -270,12 +263,10 @@ Status each_row_of_all(sqlite::Database& db,
   }
   return ok_status();
 }
-
 }  // namespace proctor::journal
 
 namespace proctor {
 namespace {
-
 Result<sqlite::Database> open_checked(const fs::path& file, sqlite::Database::Mode mode) {
   PROCTOR_TRY(sqlite::Database db, sqlite::Database::open(file, mode));
   PROCTOR_TRY(const bool blank, journal::has_nothing_yet(db));
@@ -286,7 +277,6 @@ Result<sqlite::Database> open_checked(const fs::path& file, sqlite::Database::Mo
   if (tables == 0) return Error{Errc::kCorrupt, db.filename() + " has no tables"};
   return db;
 }
-
 }  // namespace
 
 JournalReader::JournalReader(std::unique_ptr<sqlite::Database> db) : db_(std::move(db)) {}
@@ -386,5 +376,4 @@ Result<std::optional<Digest>> JournalReader::head() {
   PROCTOR_TRY(const journal::Blocks written, journal::stored_seals(*db_));
   return std::optional<Digest>(journal::head_of(written));
 }
-
 }  // namespace proctor

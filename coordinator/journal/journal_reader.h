@@ -17,7 +17,6 @@
 #include "coordinator/journal/sqlite.h"
 
 namespace proctor {
-
 // The head of a journal, to be kept elsewhere: one line that stands for every fact that was final
 // at a time, so that a later journal of the campaign can be held against it.  Final are results,
 // settlements, notes, epochs, reviews, and what the campaign is; what may still move (who has an
@@ -63,7 +62,6 @@ struct StoryFact {
 };
 
 namespace journal {
-
 // Of all and the campaign itself, from `since` on; or of one run, and every note: which of them
 // concern it, whoever knows the plan can say.
 Status each_fact(sqlite::Database& db, std::optional<RunId> only, WallTime since,
@@ -73,7 +71,6 @@ Status each_fact(sqlite::Database& db, std::optional<RunId> only, WallTime since
 // Blobs are hexadecimal.
 Status each_row_of_all(sqlite::Database& db,
                        const std::function<void(std::string_view table, const Json& row)>& visit);
-
 }  // namespace journal
 
 // Reads a journal while the coordinator writes it: for status, report, story and the aggregate.
@@ -124,5 +121,4 @@ class JournalReader {
   explicit JournalReader(std::unique_ptr<sqlite::Database> db);
   std::unique_ptr<sqlite::Database> db_;
 };
-
 }  // namespace proctor

@@ -14,7 +14,6 @@
 
 namespace proctor::journal {
 namespace {
-
 template <class E, std::size_t N>
 using Names = std::array<std::pair<E, std::string_view>, N>;
 
@@ -56,7 +55,6 @@ std::optional<E> value_in(const Names<E, N>& names, std::string_view name) {
   }
   return std::nullopt;
 }
-
 }  // namespace
 
 std::string_view name_of(AttemptState state) {
@@ -97,7 +95,6 @@ bool read_metered(std::string_view text, Usage& out) {
 }
 
 namespace {
-
 // The columns of RestoredAttempt first, in the order of core_of(), then those of AttemptRecord.
 #define PROCTOR_CORE_COLUMNS                                                                    \
   "SELECT run, attempt, state, seq, ask, worker, denied_scope, short_by, infrastructure, "      \
@@ -410,7 +407,6 @@ Status load_campaign(sqlite::Database& db, RestoredState& state) {
   state.last_epoch = Epoch(static_cast<std::uint64_t>(epoch));
   return ok_status();
 }
-
 }  // namespace
 
 Result<RestoredState> load_state(sqlite::Database& db) {
@@ -491,5 +487,4 @@ Result<std::vector<NoteRecord>> load_notes(sqlite::Database& db, std::int64_t af
   }
   return out;
 }
-
 }  // namespace proctor::journal

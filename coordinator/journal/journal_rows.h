@@ -11,7 +11,6 @@
 #include "coordinator/journal/sqlite.h"
 
 namespace proctor::journal {
-
 // The words stored in the journal.  They are part of the file's format: changing how another room
 // names an outcome must not change what an old journal means, so they stand here once more.
 std::string_view name_of(AttemptState state);
@@ -37,5 +36,4 @@ Status each_attempt(sqlite::Database& db, std::optional<RunId> only,
                     const std::function<void(const AttemptRecord&)>& visit);
 Result<std::vector<NoteRecord>> load_notes(sqlite::Database& db, std::int64_t after,
                                            std::size_t count_max);
-
 }  // namespace proctor::journal

@@ -14,7 +14,6 @@
 
 namespace proctor::journal {
 namespace {
-
 // Columns are never renamed or reused; a new one comes with the next schema version.
 constexpr const char* kFirstTables = R"sql(
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
@@ -160,7 +159,6 @@ std::string without_space(std::string_view sql) {
     if (std::isspace(static_cast<unsigned char>(c)) == 0) out += c;
   return out;
 }
-
 }  // namespace
 
 Result<std::vector<std::string>> foreign_objects(sqlite::Database& db) {
@@ -235,16 +233,13 @@ Status prepare_for_writing(sqlite::Database& db) {
       "PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY"));
   return is_new ? create(db) : upgrade(db);
 }
-
 }  // namespace proctor::journal
 
 namespace proctor {
-
 // A run whose invalid result an operator has set aside: rare, so its statements are made when one
 // is asked for.
 
 namespace {
-
 constexpr const char* kSetAside =
     "UPDATE attempts SET sets_outcome = 0 WHERE run = ? AND attempt = ? AND sets_outcome = 1 AND "
     "outcome = 'invalid'";
@@ -259,7 +254,6 @@ Result<sqlite::Statement> bound_to(sqlite::Database& db, const char* sql, const 
   out.bind(1, std::int64_t{id.no.raw()});
   return out;
 }
-
 }  // namespace
 
 // Told again it finds nothing to do.  What the attempt ended otherwise stands, and contradicts.
@@ -274,7 +268,6 @@ Result<std::int64_t> JournalStore::put(const RunReopened& f) {
 }
 
 namespace {
-
 using journal::name_of;
 
 fs::path lock_of(fs::path journal) {
@@ -421,7 +414,6 @@ constexpr const char* kMeta =
 constexpr const char* kScope =
     "INSERT INTO scopes(id, name, cap) VALUES(?, ?, ?) ON CONFLICT(id) DO UPDATE SET "
     "cap = excluded.cap WHERE name = excluded.name AND cap IN (excluded.cap, ?)";
-
 }  // namespace
 
 std::optional<std::string> journal_owner(const fs::path& file, std::chrono::milliseconds patience) {
@@ -705,5 +697,4 @@ Result<std::int64_t> JournalStore::put(const ScopeDefined& f) {
       .money(f.raised_from.value_or(f.cap));
   return scope_.run();
 }
-
 }  // namespace proctor

@@ -15,7 +15,6 @@
 #include "coordinator/journal/sqlite.h"
 
 namespace proctor::journal {
-
 // The tables of the journal and the checks that a file is one.  docs/journal.md describes them.
 inline constexpr std::int64_t kApplicationId = 0x50726374;  // "Prct", shown by file(1)
 inline constexpr std::int64_t kSchemaVersion = 5;
@@ -35,11 +34,9 @@ Status prepare_for_reading(sqlite::Database& db);
 // A sentence on each table, view, index and trigger that this schema does not have, or has
 // otherwise: whoever can write to the file can have rows rewritten by it, or shown otherwise.
 Result<std::vector<std::string>> foreign_objects(sqlite::Database& db);
-
 }  // namespace proctor::journal
 
 namespace proctor {
-
 // The writing side of the journal's file: the lock beside it, the connection, one prepared
 // statement per fact.  Owned by Journal; one thread at a time.
 class JournalStore {
@@ -110,5 +107,4 @@ class JournalStore {
   std::map<std::string, std::int64_t> workers_;
   std::unique_ptr<journal::RowSeals> seals_;  // follows db_
 };
-
 }  // namespace proctor

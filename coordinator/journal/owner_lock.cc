@@ -23,7 +23,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::size_t kOwnerBytes = 800;
 
 // What the one that took the lock wrote into it.
@@ -45,7 +44,6 @@ bool lock_within(int fd, int operation, std::chrono::milliseconds patience) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
 }
-
 }  // namespace
 
 std::string host_name() {
@@ -82,7 +80,6 @@ std::optional<std::string> lock_owner(const fs::path& file, std::chrono::millise
 }
 
 namespace {
-
 // Whoever had the lock may have removed the file between our open and our lock.
 bool is_still_at(const UniqueFd& fd, const fs::path& file) {
   struct stat held {
@@ -108,7 +105,6 @@ Result<fs::path> file_of(std::string_view campaign, const EpochBegun& first) {
          sha256(fmt::format("{}\n{}\n{}\n{}\n", campaign, first.host, first.pid, first.at.raw()))
              .short_hex();
 }
-
 }  // namespace
 
 Result<std::unique_ptr<LivingMark>> LivingMark::take(std::string_view campaign,
@@ -147,5 +143,4 @@ Result<std::unique_ptr<LivingMark>> LivingMark::take(std::string_view campaign,
 LivingMark::~LivingMark() {
   ::unlink(file_.c_str());
 }
-
 }  // namespace proctor

@@ -12,7 +12,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 // Of this machine; "unknown host" where it has none.
 std::string host_name();
 // What this process writes into a lock: "process 17 on build7 since 2026-11-26T20:00:00Z".
@@ -45,5 +44,4 @@ class LivingMark {
   fs::path file_;
   UniqueFd lock_;
 };
-
 }  // namespace proctor

@@ -14,7 +14,6 @@
 #define SQLITE_ENABLE_PREUPDATE_HOOK 1
 
 namespace proctor {
-
 Result<Digest> seal_of(const Digest& before, const RunReviewed& r) {
   const Json row = {{"at_ms", r.at.raw()},
                     {"before", before.hex()},
@@ -31,12 +30,10 @@ Result<Digest> seal_of(const Digest& before, const RunReviewed& r) {
 std::string reviews_head(std::uint32_t count, const Digest& last) {
   return std::to_string(count) + " " + last.hex();
 }
-
 }  // namespace proctor
 
 namespace proctor::journal {
 namespace {
-
 // 16 runs: a difference is named closely enough for a person, and a seal costs 3 bytes a run.
 constexpr unsigned kRunsShift = 4;
 constexpr unsigned kNotesShift = 8;
@@ -153,7 +150,6 @@ std::string describe(const BlockId& id) {
   return "table " + id.first + (table->shift == kNotesShift ? ", notes " : ", runs ") +
          std::to_string(first) + " to " + std::to_string(first + size - 1);
 }
-
 }  // namespace
 
 void BlockSeal::add(const Digest& row) {
@@ -323,7 +319,6 @@ Digest head_of(const Blocks& sealed) {
 }
 
 namespace {
-
 std::string_view bytes_of(const Digest& digest) {
   return {reinterpret_cast<const char*>(digest.bytes().data()), Digest::kBytes};
 }
@@ -365,7 +360,6 @@ Result<bool> has_rows(sqlite::Database& db) {
                                                "attempts) + EXISTS(SELECT 1 FROM notes)"));
   return n != 0;
 }
-
 }  // namespace
 
 Result<std::optional<KeyedSeal>> read_keyed_seal(sqlite::Database& db) {
@@ -501,5 +495,4 @@ Status SealWriter::remember() {
     log::warn("the list of sealed campaigns: " + s.error().detail);
   return ok_status();
 }
-
 }  // namespace proctor::journal

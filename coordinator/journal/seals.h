@@ -20,7 +20,6 @@
 struct sqlite3_value;
 
 namespace proctor {
-
 // The seal of a booked review: SHA-256 over the canonical JSON of the review and of the seal before
 // it.  No other row of the journal repeats what a review says, so this is what shows that one was
 // changed.  Pure.
@@ -32,11 +31,9 @@ Result<Digest> seal_of(const Digest& before, const RunReviewed& review);
 // The meta entry that says how many there are and the last one's seal: "3 <64 hex digits>".
 inline constexpr const char* kMetaReviews = "reviews";
 std::string reviews_head(std::uint32_t count, const Digest& last);
-
 }  // namespace proctor
 
 namespace proctor::journal {
-
 // Seals: what shows that a row of the journal was changed, added or taken away by somebody else
 // than the coordinator.  Rows are sealed in blocks (16 runs of `attempts`, say): a block's seal is
 // the number of its rows and the sum, in four lanes modulo 2^64, of the SHA-256 of each.  A sum
@@ -183,5 +180,4 @@ class SealWriter {
   BlockSeal plus_, minus_;
   bool remembered_ = false;
 };
-
 }  // namespace proctor::journal

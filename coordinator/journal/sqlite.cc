@@ -18,7 +18,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::size_t kHeader = 32, kFrameHeader = 24;
 constexpr std::uint32_t kMagic = 0x377f0682;  // its last bit: the checksums' byte order
 
@@ -155,7 +154,6 @@ Status read_frames(int fd, const fs::path& path, const Bytes& header, Checksum s
   }
   return ok_status();
 }
-
 }  // namespace
 
 Status check_journal_kinds(const fs::path& journal) {
@@ -223,12 +221,10 @@ Status check_journal_files(const fs::path& journal) {
     return damaged(journal.string() + " is empty, and its log " + log + " is not");
   return ok_status();
 }
-
 }  // namespace proctor
 
 namespace proctor::sqlite {
 namespace {
-
 // What the caller should do about a result code.
 Errc code_for(int rc) {
   switch (rc & 0xff) {
@@ -300,7 +296,6 @@ std::string uri_path(std::string_view path) {
   }
   return out;
 }
-
 }  // namespace
 
 void CloseDatabase::operator()(sqlite3* db) const noexcept {
@@ -476,5 +471,4 @@ Result<Snapshot> Snapshot::of(Database& db) {
   PROCTOR_TRY(Transaction own, Transaction::begin(db, "BEGIN"));
   return Snapshot(std::move(own));
 }
-
 }  // namespace proctor::sqlite

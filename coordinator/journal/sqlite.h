@@ -13,7 +13,6 @@ struct sqlite3;
 struct sqlite3_stmt;
 
 namespace proctor {
-
 // What SQLite does not tell about a journal's files: how much of the write-ahead log it takes.  It
 // reads the log up to the first frame whose checksum is wrong and forgets the rest without a word.
 // That is right after a crash, when the rest was never synced.  It is a loss when transactions that
@@ -44,11 +43,9 @@ Result<WalFacts> wal_facts(const fs::path& journal);
 // kCorrupt with what is damaged: a journal that SQLite would open as if nothing were missing.  Call
 // it before SQLite opens the file for writing, which may remove the log.
 Status check_journal_files(const fs::path& journal);
-
 }  // namespace proctor
 
 namespace proctor::sqlite {
-
 // The few lines of SQLite this room needs: a connection, a prepared statement, errors as Results.
 // Owns its handles.  One thread at a time.  Stored bytes are from outside: column readers convert,
 // the rows' readers judge.
@@ -136,5 +133,4 @@ class Snapshot {
   explicit Snapshot(std::optional<Transaction> own) : own_(std::move(own)) {}
   std::optional<Transaction> own_;
 };
-
 }  // namespace proctor::sqlite

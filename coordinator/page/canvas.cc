@@ -7,7 +7,6 @@
 
 namespace proctor::page {
 namespace {
-
 std::string coordinates(const std::vector<Point>& points) {
   std::string out;
   for (const Point& p : points)
@@ -29,7 +28,6 @@ std::vector<Point> star(Point at) {
   }
   return out;
 }
-
 }  // namespace
 
 void Canvas::rect(Literal style, Point corner, double width, double height) {
@@ -140,5 +138,4 @@ std::vector<double> round_ticks(double most, std::size_t count) {
   while (out.back() < most) out.push_back(static_cast<double>(out.size()) * step);
   return out;
 }
-
 }  // namespace proctor::page

@@ -8,7 +8,6 @@
 #include "coordinator/page/markup.h"
 
 namespace proctor::page {
-
 // Every figure is as wide; labels of rates have so many per cent.
 inline constexpr int kFigureWidth = 960;
 inline constexpr double kPercent = 100;
@@ -60,5 +59,4 @@ class Scale {
 
 // Round marks of an axis from 0 to at least `most`: at most `count` and one.
 std::vector<double> round_ticks(double most, std::size_t count);
-
 }  // namespace proctor::page

@@ -11,7 +11,6 @@
 
 namespace proctor::page {
 namespace {
-
 struct Spot {
   std::string method;
   double cost = 0, success = 0;
@@ -35,7 +34,6 @@ std::vector<Spot> spots_of(const Context& c) {
 std::string dollars(double amount) {
   return amount < 0.1 ? fmt::format("{:.3g}", amount) : fmt::format("{:.2f}", amount);
 }
-
 }  // namespace
 
 Markup frontier_figure(Context& c) {
@@ -125,7 +123,6 @@ Markup frontier_figure(Context& c) {
 }
 
 namespace {
-
 struct Step {
   std::int64_t at = 0;
   std::int64_t spent = 0, held = 0;  // changes, micro-dollars
@@ -179,7 +176,6 @@ std::vector<Levels> levels_of(const std::vector<Step>& steps, std::int64_t from,
   }
   return out;
 }
-
 }  // namespace
 
 Markup burndown_figure(Context& c) {
@@ -268,7 +264,6 @@ Markup burndown_figure(Context& c) {
 // How long runs take and what they cost, by outcome; and when success comes.
 
 namespace {
-
 constexpr double kTimeLeft = 60, kTimeRight = 940;
 constexpr int kBinsOfDecade = 10;
 
@@ -347,7 +342,6 @@ Markup histogram(Context& c, const std::vector<Sample>& samples, const Markup& t
 std::string short_number(double v) {
   return v < 10 ? fmt::format("{:.2g}", v) : fmt::format("{:.0f}", v);
 }
-
 }  // namespace
 
 Markup histogram_figures(Context& c) {
@@ -430,5 +424,4 @@ Markup until_success_figure(Context& c) {
                   "Cumulative incidence: a run that failed will never succeed, so it competes "
                   "and is not censored. Invalid runs are left out.");
 }
-
 }  // namespace proctor::page

@@ -9,7 +9,6 @@
 
 namespace proctor::page {
 namespace {
-
 constexpr int kPlotFrom = 250, kPlotTo = 640, kLine = 24;
 constexpr std::size_t kRateLabel = 34;
 constexpr std::size_t kForestRows = 200;
@@ -77,7 +76,6 @@ std::optional<Interval> bounds_of(const Context& c, const ReportRow& row) {
   const MethodRate* r = c.rate_of(row.method);
   return r == nullptr ? std::nullopt : r->bounds;
 }
-
 }  // namespace
 
 Markup forest_figure(Context& c, ForestRows which) {
@@ -189,7 +187,6 @@ Markup contrast_figure(Context& c) {
 }
 
 namespace {
-
 struct TaskDifference {
   double d = 0;
   std::size_t task = 0;
@@ -239,7 +236,6 @@ Markup differences_histogram(Context& c, const Contrast& x,
                   Markup("Tasks by difference, in points: left of 0 ") + text(x.b) +
                       Markup(" did better, right of it ") + text(x.a) + Markup("."));
 }
-
 }  // namespace
 
 Markup differences_figure(Context& c, const Contrast& x) {
@@ -336,7 +332,6 @@ Markup pass_figure(Context& c) {
 // Runs: outcomes of tasks under methods, and who ran what when.
 
 namespace {
-
 constexpr std::size_t kRunLabel = 26;
 
 struct Shares {
@@ -369,7 +364,6 @@ void append_cell(Canvas& canvas, const Shares& s, Point corner, double wide, dou
     y += h;
   }
 }
-
 }  // namespace
 
 Markup mosaic_figure(Context& c) {
@@ -428,13 +422,11 @@ Markup mosaic_figure(Context& c) {
 }
 
 namespace {
-
 std::string span_words(std::int64_t ms) {
   if (ms < 120'000) return std::to_string(ms / 1000) + " s";
   if (ms < 7'200'000) return std::to_string(ms / 60'000) + " min";
   return std::to_string(ms / 3'600'000) + " h";
 }
-
 }  // namespace
 
 Markup workers_figure(Context& c) {
@@ -532,5 +524,4 @@ Markup workers_figure(Context& c) {
                       Markup(" workers in ") + text(span_words(to - from)),
                   caption);
 }
-
 }  // namespace proctor::page

@@ -7,14 +7,12 @@
 #include "common/base/text.h"
 
 namespace proctor::page {
-
 class Maker {
  public:
   static Markup of(std::string bytes) { return {Markup::Made{}, std::move(bytes)}; }
 };
 
 namespace {
-
 // U+FFFE and U+FFFF are no characters of XML.
 bool is_no_character(std::string_view text, std::size_t at) {
   return text.substr(at, 2) == "\xEF\xBF" && at + 2 < text.size() &&
@@ -61,7 +59,6 @@ void append_open(std::string& out, Literal tag, Attributes attributes) {
 }
 
 constexpr std::size_t kAttributeBytes = 200;
-
 }  // namespace
 
 Markup::Markup(Literal words) : bytes_(escaped(words.text())) {}
@@ -181,5 +178,4 @@ Markup DataTable::finish() const {
                  table) +
          line_end();
 }
-
 }  // namespace proctor::page

@@ -14,7 +14,6 @@
 #include <vector>
 
 namespace proctor::page {
-
 // A text of our own sources: the compiler knows it, so nobody else can choose it.
 class Literal {
  public:
@@ -139,5 +138,4 @@ class DataTable {
   bool apart_ = false;
   std::string group_;
 };
-
 }  // namespace proctor::page

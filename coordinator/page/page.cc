@@ -10,7 +10,6 @@
 #include "coordinator/page/sections.h"
 
 namespace proctor::page {
-
 // The page's one sheet, and its digest as a content security policy names it.
 inline constexpr const char kSheet[] = R"css(
 :root{color-scheme:light dark;--paper:#ffffff;--panel:#f6f8fa;--ink:#1b1f24;--quiet:#57606a;--rule:#d0d7de;
@@ -100,7 +99,6 @@ td a[href^="#set-"]::after{content:" (" attr(href) ")";font-size:.8em;color:var(
 std::string sheet_digest();
 
 namespace {
-
 std::string base64(const Digest& digest) {
   constexpr std::string_view kLetters =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -115,18 +113,15 @@ std::string base64(const Digest& digest) {
   while (out.size() % 4 != 0) out += '=';
   return out;
 }
-
 }  // namespace
 
 std::string sheet_digest() {
   return "sha256-" + base64(sha256(kSheet));
 }
-
 }  // namespace proctor::page
 
 namespace proctor {
 namespace {
-
 using namespace page;
 
 struct Section {
@@ -193,7 +188,6 @@ Markup contents() {
   return element("nav", {{"aria-label", "Sections"}}, element("ol", line_end() + items)) +
          line_end();
 }
-
 }  // namespace
 
 std::string page::document(const Markup& title, const Markup& body) {
@@ -225,7 +219,6 @@ std::string render_html(const PageInput& input) {
 }
 
 namespace {
-
 constexpr std::size_t kTasksOnBoard = 2'000;
 
 Markup ranks_of(const std::optional<RankSet>& r) {
@@ -284,7 +277,6 @@ Markup board_table(std::uint64_t id, const BoardTable& t) {
   out << element("p", {{"class", "quiet"}}, Markup("Its tasks: ") + tasks + Markup("."));
   return element("section", {{"aria-labelledby", numbered("table-", id)}}, line_end() + out);
 }
-
 }  // namespace
 
 std::string render_leaderboard_html(const Leaderboard& board) {
@@ -305,5 +297,4 @@ std::string render_leaderboard_html(const Leaderboard& board) {
                                 "This file runs nothing and asks nothing of any network."));
   return document("Leaderboard", body);
 }
-
 }  // namespace proctor

@@ -10,7 +10,6 @@
 #include "coordinator/aggregate/report.h"
 
 namespace proctor {
-
 // What is registered of a campaign and no report holds.
 struct PageFacts {
   struct Fact {
@@ -39,5 +38,4 @@ std::string render_html(const PageInput& input);
 
 // A leaderboard as one file that needs nothing beside it and runs nothing.  Pure.
 std::string render_leaderboard_html(const Leaderboard& board);
-
 }  // namespace proctor

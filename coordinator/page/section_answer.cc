@@ -9,11 +9,9 @@
 #include "coordinator/page/sections.h"
 
 namespace proctor::page {
-
 // The head of a page: the answer that somebody with ten seconds takes away.
 
 namespace {
-
 Markup paragraph(const Markup& words) {
   return element("p", words);
 }
@@ -110,7 +108,6 @@ Markup banners(const Context& c) {
                     Markup("): read the bounds of their comparison in section 4."));
   return out;
 }
-
 }  // namespace
 
 Markup answer(Context& c) {
@@ -137,7 +134,6 @@ Markup answer(Context& c) {
 // What was asked, and what became of the runs.
 
 namespace {
-
 constexpr std::size_t kDeviations = 100, kReasonBytes = 2'000;
 
 Markup plan_table(Context& c) {
@@ -202,7 +198,6 @@ Markup approvals(const Context& c) {
     items << element("li", text(a, kReasonBytes)) << line_end();
   return element("h3", "Approvals of stages") + element("ul", items);
 }
-
 }  // namespace
 
 Markup asked(Context& c) {
@@ -211,7 +206,6 @@ Markup asked(Context& c) {
 }
 
 namespace {
-
 Markup endings(Context& c) {
   DataTable table = c.table("Why runs ended (number of runs)");
   table.words("method");
@@ -298,7 +292,6 @@ Markup set_aside(const Context& c) {
     out << element("p", Markup("and ") + number(n - kShown) + Markup(" more in runs.csv"));
   return out;
 }
-
 }  // namespace
 
 Markup runs_flow(Context& c) {
@@ -347,7 +340,6 @@ Markup endpoint(Context& c) {
 }
 
 namespace {
-
 Markup over_repositories(const ByRepository& by) {
   if (by.mean.groups < 2) return "one repository";
   return points_interval(by.mean.estimate.interval, by.mean.estimate.why);
@@ -414,7 +406,6 @@ Markup with_removed(Context& c) {
   }
   return table.finish() + notes_of(c, c.analysis.with_removed);
 }
-
 }  // namespace
 
 Markup comparisons(Context& c) {
@@ -505,7 +496,6 @@ Markup unknowns(Context& c) {
 }
 
 namespace {
-
 // Do the strata of a key differ?  Exploratory, by the tasks' own rates.
 Markup heterogeneity_of(const Context& c, std::size_t key) {
   std::map<std::string_view, std::string_view> level;
@@ -564,7 +554,6 @@ Markup weighted(Context& c) {
                  "Each level's mean over tasks counts with its weight. Worth: so many tasks of "
                  "equal weight would say as much.");
 }
-
 }  // namespace
 
 Markup strata(Context& c) {
@@ -594,5 +583,4 @@ Markup strata(Context& c) {
     if (!c.report.only_levels[k]) out << heterogeneity_of(c, k);
   return out;
 }
-
 }  // namespace proctor::page

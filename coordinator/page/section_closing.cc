@@ -7,7 +7,6 @@
 #include "coordinator/page/sections.h"
 
 namespace proctor::page {
-
 Markup gates(Context& c) {
   if (c.report.total.ended() == 0) return element("p", "No run has ended.");
   struct Counts {
@@ -103,7 +102,6 @@ Markup limits_section(Context&) {
 // Appendices: words, the other estimand, every task, sets, every run, how to compute it again.
 
 namespace {
-
 constexpr std::size_t kTasks = 2'000, kTaskCells = 6'000, kRunsListed = 5'000, kLinks = 20'000;
 constexpr std::size_t kExamples = 20;
 
@@ -264,7 +262,6 @@ def korn_graubard(y, n, alpha=.05):                          # y: rates of tasks
     x = p * m
     return stats.beta.ppf(alpha / 2, x, m - x + 1), stats.beta.ppf(1 - alpha / 2, x + 1, m - x))")));
 }
-
 }  // namespace
 
 Markup appendix(Context& c) {
@@ -277,5 +274,4 @@ Markup appendix(Context& c) {
         "p", Markup("The ") + number(c.report.runs.size()) + Markup(" runs are in runs.csv."));
   return out + recompute();
 }
-
 }  // namespace proctor::page

@@ -9,7 +9,6 @@
 
 namespace proctor::page {
 namespace {
-
 std::vector<Cluster> clusters_of(const Context& c, std::size_t method) {
   std::vector<Cluster> out;
   for (std::size_t i = 0; i < c.cells.tasks.size(); ++i)
@@ -127,7 +126,6 @@ Markup price_contrasts(const Context& c) {
     out << element("p", Markup("and ") + number(left) + Markup(" pairs more"));
   return out;
 }
-
 }  // namespace
 
 Markup stability(Context& c) {
@@ -252,5 +250,4 @@ Markup time_section(Context& c) {
   return until_success_figure(c) + table.finish() + phases.finish() + histogram_figures(c) +
          workers_figure(c);
 }
-
 }  // namespace proctor::page

@@ -8,7 +8,6 @@
 
 namespace proctor::page {
 namespace {
-
 std::vector<std::uint32_t> rows_of_methods(const CampaignReport& report) {
   std::vector<std::uint32_t> out;
   for (std::size_t i = 0; i < report.rows.size(); ++i)
@@ -25,7 +24,6 @@ std::string signed_points(double difference) {
   const std::string shown = fmt::format("{:+.1f}", difference * kPercent);
   return shown == "-0.0" || shown == "+0.0" ? "0.0" : shown;
 }
-
 }  // namespace
 
 Context::Context(const PageInput& input)
@@ -150,5 +148,4 @@ Markup per_success(const CostPerSuccess& cost) {
     return out + Markup(" [at least ") + usd(*cost.low) + Markup("]");
   return out + Markup(" (") + text(words(e.why)) + Markup(")");
 }
-
 }  // namespace proctor::page

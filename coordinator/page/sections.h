@@ -13,7 +13,6 @@
 #include "coordinator/page/page.h"
 
 namespace proctor::page {
-
 // The things that the sections of one page share: the report, numbers for tables and figures, links
 // to sets. Private to the room.
 class Context {
@@ -118,5 +117,4 @@ Markup histogram_figures(Context& c);
 Markup until_success_figure(Context& c);
 Markup workers_figure(Context& c);
 Markup pass_figure(Context& c);
-
 }  // namespace proctor::page

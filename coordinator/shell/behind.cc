@@ -11,7 +11,6 @@
 #include "common/base/text.h"
 
 namespace proctor {
-
 std::optional<std::string> kept_digest(const std::vector<MetaSet>& said) {
   for (const MetaSet& m : said)
     if (m.key == kMetaKept) return m.value;
@@ -28,7 +27,6 @@ Result<std::optional<MetaSet>> kept_fact(const StateFolder& folder,
 }
 
 namespace {
-
 // The folders of runs of one task under one method: when each was touched, by replicate.
 using Touched = std::map<std::uint32_t, std::int64_t>;
 Touched touched_in(const fs::path& folder) {
@@ -78,7 +76,6 @@ MicroUsd spent_at_most(const RestoredState& state) {
 std::string and_more(std::size_t n) {
   return n < 2 ? "" : fmt::format(" (and {} more)", n - 1);
 }
-
 }  // namespace
 
 std::optional<std::uint32_t> number_behind(std::string_view text, std::string_view prefix) {
@@ -155,5 +152,4 @@ Error behind_error(const StateFolder& folder, const std::vector<std::string>& pr
                       "moment\n  To go on without it:       proctor journal recover {}",
                       folder.journal().string(), all, folder.campaign.string())};
 }
-
 }  // namespace proctor

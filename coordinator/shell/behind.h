@@ -12,7 +12,6 @@
 #include "coordinator/shell/state_folder.h"
 
 namespace proctor {
-
 // The list of the files that were kept at a campaign's freeze (cli/registered_files.h), with the
 // SHA-256 of each: beside their folder, in the form of sha256sum(1).  The journal holds the list's
 // own digest from the first life that finds one, so that no file of it can be changed or taken away
@@ -63,5 +62,4 @@ std::vector<std::string> unknown_money(const LedgerHeld& held, const RestoredSta
 
 // kCorrupt, with what to type next.
 Error behind_error(const StateFolder& folder, const std::vector<std::string>& problems);
-
 }  // namespace proctor

@@ -14,7 +14,6 @@
 
 namespace proctor {
 namespace {
-
 // What is reserved, as the journal knows it; what is spent, the scheduler has added up.
 void restore_ledger(const Scheduler& scheduler, const RestoredState& state, LedgerStart& ledger) {
   const PlanView& view = scheduler.plan();
@@ -24,7 +23,6 @@ void restore_ledger(const Scheduler& scheduler, const RestoredState& state, Ledg
     if (is_reserved(a))
       ledger.pending.push_back({{a.attempt, a.seq}, a.ask, view.path(a.attempt.run)});
 }
-
 }  // namespace
 
 Result<std::unique_ptr<Scheduler>> restore_scheduler(const Campaign& campaign, const Plan& plan,
@@ -90,7 +88,6 @@ Result<CampaignView> view_campaign(const Campaign& campaign, const Plan& plan,
 }
 
 namespace {
-
 // "gone; drained": what an operator or a rule holds against a worker outlasts the coordinator.
 std::string absent_standing(const WorkerState& w) {
   if (w.quarantine != WorkerState::Quarantine::kNone) return "gone; quarantined: " + w.reason;
@@ -147,7 +144,6 @@ std::string words_of(Rest rest, const Scheduler& core) {
   if (core.paused()) out += core.suspended() ? "; paused, and what runs is suspended" : "; paused";
   return out;
 }
-
 }  // namespace
 
 void tell_campaign(StatusSnapshot& s, const Scheduler& core, const RunNames& name) {
@@ -227,5 +223,4 @@ RestingStatus resting_status(const CampaignView& view, const RunNames& name,
   list_workers(out, view, last);
   return out;
 }
-
 }  // namespace proctor

@@ -12,7 +12,6 @@
 #include "coordinator/shell/status.h"
 
 namespace proctor {
-
 // A scheduler as the journal left it: for the coordinator that goes on, and for commands that
 // decide or explain while none runs.  Pure but for the allocation.
 
@@ -80,5 +79,4 @@ struct RestingStatus {
 // `view` has begun.  `last`: what its last coordinator wrote, where that can be read.
 RestingStatus resting_status(const CampaignView& view, const RunNames& name,
                              const StatusSnapshot* last, WallTime now);
-
 }  // namespace proctor

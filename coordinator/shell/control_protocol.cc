@@ -8,7 +8,6 @@
 
 namespace proctor {
 namespace {
-
 using Verdict = ControlAnswer::Verdict;
 
 constexpr std::array<std::pair<Verdict, std::string_view>, 5> kVerdicts{
@@ -39,7 +38,6 @@ std::string one_line(const Json& json) {
 Error wrong(const std::string& what) {
   return {Errc::kInvalid, what};
 }
-
 }  // namespace
 
 std::string encode(const ControlRequest& request) {
@@ -121,5 +119,4 @@ std::string_view to_string(Verdict verdict) {
   PROCTOR_ASSERT(false);
   return {};
 }
-
 }  // namespace proctor

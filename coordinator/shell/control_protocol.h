@@ -13,7 +13,6 @@
 #include "coordinator/core/run_queue.h"
 
 namespace proctor {
-
 class Scheduler;
 
 inline constexpr std::size_t kControlLineBytes = std::size_t{64} << 10;  // of a request
@@ -81,5 +80,4 @@ struct ControlNames {
 ControlNames names_of(const Plan& plan, const Scheduler& scheduler);  // which both outlive them
 // kInvalid, kNotFound: what is missing, too much, or not there.
 Result<OperatorAct> act_of(const ControlRequest& request, const ControlNames& names, WallTime at);
-
 }  // namespace proctor

@@ -18,11 +18,9 @@
 #include "common/wire/asio.h"
 
 namespace proctor {
-
 namespace asio = boost::asio;
 
 namespace {
-
 using Protocol = asio::local::stream_protocol;
 
 constexpr std::chrono::milliseconds kAcceptAgain{200};
@@ -65,7 +63,6 @@ bool may_speak(int fd) {
   if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return false;
   return peer.uid == 0 || peer.uid == ::geteuid();
 }
-
 }  // namespace
 
 struct ControlServer::Listener {
@@ -259,7 +256,6 @@ Result<int> connect_control(const fs::path& socket) {
 }
 
 namespace {
-
 using Clock = std::chrono::steady_clock;
 
 class Call {
@@ -332,7 +328,6 @@ class Call {
   std::string in_;
   bool ended_ = false;
 };
-
 }  // namespace
 
 Result<ControlHeard> call_control(const fs::path& socket, ControlRequest request,
@@ -363,5 +358,4 @@ Result<ControlHeard> call_control(const fs::path& socket, ControlRequest request
   PROCTOR_TRY(ControlAnswer answer, parse_control_answer(*line));
   return ControlHeard{What::kAnswer, std::move(answer), false};
 }
-
 }  // namespace proctor

@@ -21,13 +21,10 @@
 #include "coordinator/shell/control_protocol.h"
 
 namespace boost::asio {
-
 class io_context;
-
 }  // namespace boost::asio
 
 namespace proctor {
-
 class ControlServer {
  public:
   static constexpr std::size_t kClientsMax = 32;
@@ -114,5 +111,4 @@ struct ControlHeard {
 Result<ControlHeard> call_control(const fs::path& socket, ControlRequest request,
                                   const ControlPatience& patience,
                                   const std::function<void()>& waits);
-
 }  // namespace proctor

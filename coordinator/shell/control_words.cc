@@ -14,7 +14,6 @@
 
 namespace proctor {
 namespace {
-
 enum class Takes : std::uint8_t { kNothing, kWorker, kWorkerOrAll, kRuns, kScope, kReview, kStage };
 struct ActRule {
   OperatorActKind kind;
@@ -190,7 +189,6 @@ Result<std::vector<RunId>> runs_at(const Plan& plan, std::string_view places) {
   if (out.empty()) return wrong;
   return out;
 }
-
 }  // namespace
 
 ControlNames names_of(const Plan& plan, const Scheduler& scheduler) {
@@ -298,5 +296,4 @@ Result<OperatorAct> act_of(const ControlRequest& request, const ControlNames& na
   }
   return out;
 }
-
 }  // namespace proctor

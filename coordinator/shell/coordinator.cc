@@ -27,7 +27,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::chrono::seconds kGoodbye(3);
 // Each result waits for two syncs of a disk, which takes several of them in the time of one.
 constexpr std::size_t kArchiveLanes = 8;
@@ -35,7 +34,6 @@ constexpr std::size_t kArchiveLanes = 8;
 Time now() {
   return {mono_now(), wall_now()};
 }
-
 }  // namespace
 
 Coordinator::Coordinator(CoordinatorOptions options)
@@ -504,13 +502,11 @@ void Coordinator::send(const WorkerId& worker, const wire::Message& message) {
 // What an operator asks at the control socket: words to an event, the core's answer to words.
 
 namespace {
-
 using Verdict = ControlAnswer::Verdict;
 
 std::string not_understood(const Error& error) {
   return encode(ControlAnswer{Verdict::kInvalid, error.detail, {}});
 }
-
 }  // namespace
 
 void Coordinator::on_control(const std::string& line, ControlServer::Reply reply) {
@@ -553,7 +549,6 @@ ControlAnswer Coordinator::explained(const ControlRequest& request) const {
 // to know before Redis may rely on it.
 
 namespace {
-
 std::string described(const SharedFact& fact) {
   return std::visit(
       Overload{[](const SharedMember& m) {
@@ -568,7 +563,6 @@ std::string described(const SharedFact& fact) {
                }},
       fact);
 }
-
 }  // namespace
 
 // Two arithmetics that disagree cannot both be trusted with money: what runs is paid for as the
@@ -784,5 +778,4 @@ StatusSnapshot Coordinator::snapshot() const {
     foretell(s, s.done() - ended_before_);
   return s;
 }
-
 }  // namespace proctor

@@ -26,7 +26,6 @@
 #include "coordinator/shell/worker_files.h"
 
 namespace proctor {
-
 struct CoordinatorOptions {
   StateFolder folder;
   std::string campaign;                  // its id
@@ -211,5 +210,4 @@ class Coordinator {
   WallTime begun_;
   std::uint64_t ended_before_ = 0;  // by earlier lives: the rate is of this one
 };
-
 }  // namespace proctor

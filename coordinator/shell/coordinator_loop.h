@@ -6,7 +6,6 @@
 #include "coordinator/shell/coordinator.h"
 
 namespace proctor {
-
 struct Coordinator::Loop {
   boost::asio::io_context io{1};
   zmq::context_t zmq{1};
@@ -15,5 +14,4 @@ struct Coordinator::Loop {
   boost::asio::steady_timer goodbye_timer{io};
   boost::asio::steady_timer gone_timer{io};
 };
-
 }  // namespace proctor

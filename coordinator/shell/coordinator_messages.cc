@@ -15,9 +15,6 @@
 #include "coordinator/shell/loop_guards.h"
 
 namespace proctor {
-
-namespace {
-
 // Of what waits for the file thread: pieces of archives, of a megabyte each, and archives that are
 // complete.  Beyond it senders wait for their turn.
 constexpr std::size_t kFilesWaitingMax = 64;
@@ -27,8 +24,6 @@ constexpr std::size_t kBundlePart = std::size_t{1} << 20;
 constexpr Millis kBundleUnderWay{15'000};
 // libzmq takes a pipe down after it has told of it; a killed child is a zombie a moment later.
 constexpr std::chrono::milliseconds kUntilGone(100);
-
-}  // namespace
 
 // What strangers can cause, so not more of it than somebody can read.
 void Coordinator::warn(const std::string& text) {
@@ -365,5 +360,4 @@ void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from, wi
   peers_.erase(m.worker);
   if (outcome_ && peers_.empty()) io_.stop();
 }
-
 }  // namespace proctor

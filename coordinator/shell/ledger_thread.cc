@@ -8,7 +8,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 TaskThread::TaskThread(std::string name) : thread_([this] { run(); }) {
   constexpr std::size_t kKernelMax = 15;
   pthread_setname_np(thread_.native_handle(), name.substr(0, kKernelMax).c_str());
@@ -64,7 +63,6 @@ std::size_t TaskLanes::waiting() const {
 }
 
 namespace {
-
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kFirstPause(50);
 constexpr std::chrono::milliseconds kTend(250);
@@ -117,7 +115,6 @@ bool is_denied(const LedgerAnswer& answer) {
 const AskId& id_of(const LedgerOp& op) {
   return std::visit([](const auto& o) -> const AskId& { return o.id; }, op);
 }
-
 }  // namespace
 
 LedgerThread::LedgerThread(std::shared_ptr<LedgerStore> store, Epoch epoch, Ledger rules,
@@ -419,5 +416,4 @@ void LedgerThread::tell_elsewhere(const SharedView& view) {
   told_ = now;
   callbacks_.elsewhere(now);
 }
-
 }  // namespace proctor

@@ -15,7 +15,6 @@
 #include "common/ledger/ledger_store.h"
 
 namespace proctor {
-
 // TaskThread: one named thread for blocking work, first in first out.  The loop gives it closures;
 // what they find out they post back to the loop themselves.
 class TaskThread {
@@ -163,5 +162,4 @@ class LedgerThread {
   bool stopping_ = false;
   std::thread thread_;  // last
 };
-
 }  // namespace proctor

@@ -14,11 +14,9 @@
 
 namespace proctor {
 namespace {
-
 bool are_one(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
-
 }  // namespace
 
 Result<PlacedFolder> PlacedFolder::open(const fs::path& path) {
@@ -47,7 +45,6 @@ fs::path PlacedFolder::now_at() const {
 }
 
 namespace {
-
 constexpr std::chrono::milliseconds kFirstBackoff(1'000), kLongestBackoff(30'000);
 // A worker that ends so soon after its start, so often, will not do better the next time.
 constexpr std::chrono::seconds kSoon(10);
@@ -73,7 +70,6 @@ std::string told_to(pid_t pid, std::string_view option) {
   if (at == std::string::npos) return "";
   return line->substr(at + begin.size(), line->find('\0', at + begin.size()) - at - begin.size());
 }
-
 }  // namespace
 
 Result<LocalWorkers> LocalWorkers::start(const LocalWorkersSpec& spec) {
@@ -284,5 +280,4 @@ Status LocalWorkers::end_left(const StateFolder& folder) {
   left.workers_.clear();
   return ok_status();
 }
-
 }  // namespace proctor

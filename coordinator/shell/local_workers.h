@@ -11,7 +11,6 @@
 #include "coordinator/shell/state_folder.h"
 
 namespace proctor {
-
 // A folder that somebody may move while it is used: held by a descriptor, so that where it is now
 // can be told.  Adapter (file system); any thread.
 class PlacedFolder {
@@ -94,5 +93,4 @@ class LocalWorkers {
   std::optional<PlacedFolder> place_;  // none: folders of one that was killed
   std::vector<Local> workers_;
 };
-
 }  // namespace proctor

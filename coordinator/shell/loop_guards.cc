@@ -9,12 +9,8 @@
 #include "common/wire/codec.h"
 
 namespace proctor {
-namespace {
-
 constexpr std::size_t kInPassing = 80;
 constexpr std::size_t kFilesMost = 1'000'000;  // for limits that are none
-
-}  // namespace
 
 void raise_open_files() {
   rlimit files{};
@@ -121,5 +117,4 @@ void LoopLag::wait() {
     wait();
   });
 }
-
 }  // namespace proctor

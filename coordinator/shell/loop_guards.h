@@ -14,7 +14,6 @@
 #include "common/base/ids.h"
 
 namespace proctor {
-
 // How many files this process may have open, which bounds how many workers may be connected.
 
 // The soft limit becomes the hard one: shells often leave it at 1,024, and each worker takes one.
@@ -109,11 +108,9 @@ class Throttle {
   std::uint32_t per_second_;
   std::uint64_t seen_ = 0;
 };
-
 }  // namespace proctor
 
 namespace boost::asio {
-
 // LoopLag: how late an Asio loop is.  Every 20 ms it asks to be called and looks how much later it
 // was: that long any message, timer or signal would have waited too.
 //
@@ -121,11 +118,9 @@ namespace boost::asio {
 // the worst second would weigh as little as one good moment (G. Tene's "coordinated omission").
 // All on the loop's thread; the loop outlives it.
 class io_context;
-
 }  // namespace boost::asio
 
 namespace proctor {
-
 struct LagFigures {
   double p50_ms = 0, p99_ms = 0, max_ms = 0;  // of the last minute
   std::uint64_t stalled_ms = 0;               // in sum, of stops of more than kStall, ever
@@ -160,5 +155,4 @@ class LoopLag {
   std::unique_ptr<Timer> timer_;
   LagBook book_;
 };
-
 }  // namespace proctor

@@ -10,7 +10,6 @@
 
 namespace proctor {
 namespace {
-
 std::uint64_t needs_things(PlanView& view, const std::vector<HostThing>& things) {
   std::uint64_t out = 0;
   for (const HostThing& thing : things) {
@@ -89,7 +88,6 @@ void add_gates(PlanView& view, const Campaign& campaign, const PlanShape& shape)
                            view.scopes[view.stage_scopes[s].raw()].cap});
   view.method_names = shape.methods;
 }
-
 }  // namespace
 
 PlanView make_plan_view(const Campaign& campaign, const Plan& plan) {
@@ -152,5 +150,4 @@ Status apply_raises(PlanView& view, const std::vector<BudgetRaised>& raises) {
   view.scopes = std::move(scopes);
   return ok_status();
 }
-
 }  // namespace proctor

@@ -7,7 +7,6 @@
 #include "coordinator/core/run_queue.h"
 
 namespace proctor {
-
 // Scopes: 0 "global", then "stage:NAME", then "task:ID", both in the plan's order: one for each,
 // and an envelope nobody set has its parent's cap.  Then those across the tree, which are set:
 // "method:NAME" in the plan's order, "stratum:KEY=LEVEL" by key and level, last "shared:NAME".
@@ -18,5 +17,4 @@ bool follows_global(const Campaign& campaign, const std::string& scope);
 // The caps as declared deviations changed them since.  kCorrupt: a raise that does not follow from
 // the cap before it; nothing is applied then.
 Status apply_raises(PlanView& view, const std::vector<BudgetRaised>& raises);
-
 }  // namespace proctor

@@ -7,7 +7,6 @@
 #include "common/base/ids.h"
 
 namespace proctor {
-
 struct StateFolder {
   fs::path campaign;
   // Where trials lie below their campaign: ".proctor/try/TASK/METHOD".  Their workers share that
@@ -51,5 +50,4 @@ struct StateFolder {
   fs::path reports() const { return campaign / "reports"; }
   fs::path reports_lock() const { return state() / "reports.lock"; }  // report.h
 };
-
 }  // namespace proctor

@@ -9,7 +9,6 @@
 
 namespace proctor {
 namespace {
-
 std::string duration(std::int64_t ms) {
   if (ms < 0) return "unknown";
   const std::int64_t seconds = (ms + 999) / 1000;
@@ -53,7 +52,6 @@ std::string how_long(const StatusSnapshot::Worker& w) {
            to_rfc3339(w.until);
   return out;
 }
-
 }  // namespace
 
 void keep_latest(StatusSnapshot& s) {
@@ -252,5 +250,4 @@ std::string describe(const StatusSnapshot& s) {
   if (s.workers.empty()) out += "  none has joined\n";
   return out;
 }
-
 }  // namespace proctor

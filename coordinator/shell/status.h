@@ -15,7 +15,6 @@
 #include "coordinator/shell/loop_guards.h"
 
 namespace proctor {
-
 struct StatusSnapshot {
   struct Envelope {
     std::string name;
@@ -91,5 +90,4 @@ Result<StatusSnapshot> parse_status(std::string_view json);
 std::string progress_line(const StatusSnapshot& status, std::size_t columns);
 // Several lines for `proctor status`.
 std::string describe(const StatusSnapshot& status);
-
 }  // namespace proctor

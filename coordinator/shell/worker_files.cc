@@ -14,7 +14,6 @@
 #include "common/trace/run_report.h"
 
 namespace proctor {
-
 Bundles::Bundles(const Campaign& campaign, const std::string& id) {
   Settings settings = settings_of(campaign);
   settings.campaign = id;
@@ -31,7 +30,6 @@ const std::string* Bundles::find(const Digest& digest) const {
 }
 
 namespace {
-
 constexpr std::size_t kAllowFilesMax = 20'000;  // of the folder: a file for each worker there is
 // Two changes within the grain of a file system's clock leave the same times.
 constexpr std::int64_t kGrainNs = 1'000'000'000;
@@ -45,7 +43,6 @@ bool is_settled(std::int64_t changed_ns) {
   constexpr std::int64_t kMs = 1'000'000;
   return changed_ns + kGrainNs < wall_now().raw() * kMs;
 }
-
 }  // namespace
 
 // The list itself comes first, whatever the others are called.
@@ -131,7 +128,6 @@ wire::AllowList AllowFiles::merged(std::vector<std::string>& mistakes) const {
 }
 
 namespace {
-
 constexpr std::string_view kPart = ".part";
 
 Result<Digest> digest_of_file(const fs::path& path) {
@@ -192,7 +188,6 @@ Status take_place(const fs::path& part, const fs::path& unpacked, const fs::path
   PROCTOR_CHECK_OK(sync_path(target.parent_path()));
   return remove_tree(unpacked);  // what was exchanged; else nothing
 }
-
 }  // namespace
 
 // Names of workers are ids (base/worker_name.h): safe in a path.
@@ -310,5 +305,4 @@ ArchiveStore::Kept ArchiveStore::finish(const WorkerId& worker, const wire::Resu
 Status ArchiveStore::clear() {
   return remove_tree(folder_.incoming());
 }
-
 }  // namespace proctor

@@ -17,7 +17,6 @@
 #include "coordinator/shell/state_folder.h"
 
 namespace proctor {
-
 // What workers ask for by digest: contracts, methods and the campaign's settings.  Built once.
 class Bundles {
  public:
@@ -119,5 +118,4 @@ class ArchiveStore {
   Result<UniqueFd> open_part(const fs::path& path) const;
   StateFolder folder_;
 };
-
 }  // namespace proctor

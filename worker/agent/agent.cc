@@ -5,7 +5,6 @@
 
 namespace proctor {
 namespace {
-
 std::string_view words(CheckKind kind) {
   switch (kind) {
     case CheckKind::kBuild:
@@ -28,7 +27,6 @@ void list(std::string& out, std::string_view title, const std::vector<std::strin
   for (const std::string& glob : globs) out += "\n  - " + glob;
   out += "\n";
 }
-
 }  // namespace
 
 std::string briefing_text(const Contract& contract, const NetworkAccess& network,
@@ -65,7 +63,6 @@ std::string briefing_text(const Contract& contract, const NetworkAccess& network
 }
 
 namespace {
-
 constexpr const char* kBriefingAt = "/proctor/briefing";
 
 class NoopAgent final : public Agent {
@@ -149,7 +146,6 @@ class CommandAgent final : public Agent {
     return spec;
   }
 };
-
 }  // namespace
 
 std::unique_ptr<Agent> make_agent(Method::Kind kind) {
@@ -192,5 +188,4 @@ Status write_referenced_files(const fs::path& dir, const std::vector<ReferencedF
   }
   return ok_status();
 }
-
 }  // namespace proctor

@@ -18,7 +18,6 @@
 #include "worker/workspace/workspace.h"
 
 namespace proctor {
-
 // What the agent is told, as one text (R067, R068): the issue, then, apart from it, the obligations
 // of acceptance, then the limits.  Pure.  Names checks but never their commands, test ids, files or
 // the reference patch: those belong to the acceptance workspace.
@@ -110,5 +109,4 @@ inline constexpr std::size_t kBriefingVariableBytes = std::size_t{32} << 10;
 
 // Writes files into `dir` (made) at their relative paths with their modes.  kInvalid: unsafe path.
 Status write_referenced_files(const fs::path& dir, const std::vector<ReferencedFile>& files);
-
 }  // namespace proctor

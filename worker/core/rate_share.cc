@@ -5,14 +5,10 @@
 #include "common/base/limits.h"
 
 namespace proctor {
-namespace {
-
 constexpr std::size_t kAskedMax = 64;  // Syncs that may be unanswered
 // One that comes too early for what is kept for others.
 constexpr Millis kBehind{500};
 constexpr std::size_t kShortMax = 1'000;  // runs
-
-}  // namespace
 
 RateShare::Bucket& RateShare::bucket(std::size_t index, Instant now) {
   if (buckets_.size() <= index) buckets_.resize(index + 1);
@@ -114,5 +110,4 @@ std::vector<std::size_t> buckets_of(const Rates& rates, const ActionName& action
   }
   return out;
 }
-
 }  // namespace proctor

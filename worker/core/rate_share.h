@@ -19,7 +19,6 @@
 #include "common/contract/cost_model.h"
 
 namespace proctor {
-
 // Why a call must wait.
 struct CallWait {
   Millis retry_after{0};
@@ -70,5 +69,4 @@ class RateShare {
 // The buckets that an action counts in.  Model calls count for their provider too; one that names
 // none counts for each of them.
 std::vector<std::size_t> buckets_of(const Rates& rates, const ActionName& action);
-
 }  // namespace proctor

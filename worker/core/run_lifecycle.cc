@@ -13,7 +13,6 @@
 #include "worker/core/run_meter.h"
 
 namespace proctor {
-
 // Words of rationales, for the files of RunLifecycle.  Internal to this room.
 inline std::string with_words(std::string what, const std::string& words) {
   return words.empty() ? what : std::move(what) + "; " + words;
@@ -31,7 +30,6 @@ inline std::string bounded(std::string text) {
 }
 
 namespace {
-
 std::string_view name_of(CheckKind kind) {
   switch (kind) {
     case CheckKind::kBuild:
@@ -67,7 +65,6 @@ bool may_not_have_started(const AgentEnded& e) {
          (e.exec.exit_code == 126 || e.exec.exit_code == 127) && e.exec.wall <= kAgentStartWindow &&
          !e.asked && e.denied.empty();
 }
-
 }  // namespace
 
 LifecyclePlan lifecycle_plan(const Contract& contract, std::chrono::milliseconds agent_wall,
@@ -604,7 +601,6 @@ void RunLifecycle::setup_failed(const SettingUp& state, const SetupEnded& e) {
 }
 
 namespace {
-
 constexpr std::array kEnds = {ExecEnd::kExited,   ExecEnd::kSignalled, ExecEnd::kTimedOut,
                               ExecEnd::kMemory,   ExecEnd::kDisk,      ExecEnd::kCpu,
                               ExecEnd::kCancelled};
@@ -699,7 +695,6 @@ Result<LifecycleEvent> read_event(JsonFields& in) {
   in.refuse("event", "no such event");
   return LifecycleEvent(StepDone{});
 }
-
 }  // namespace
 
 std::optional<Json> event_json(const LifecycleEvent& event) {
@@ -754,5 +749,4 @@ Result<LifecycleEvent> event_from(const Json& json) {
   PROCTOR_CHECK_OK(in.finish());
   return event;
 }
-
 }  // namespace proctor

@@ -27,7 +27,6 @@
 #include "common/trace/run_report.h"
 
 namespace proctor {
-
 // ---- what the decisions depend on
 struct LifecyclePlan {
   std::string commit;  // expected identity (R043, R047)
@@ -313,5 +312,4 @@ class RunLifecycle {
 std::optional<Json> event_json(const LifecycleEvent& event);
 // kInvalid names the field.
 Result<LifecycleEvent> event_from(const Json& json);
-
 }  // namespace proctor

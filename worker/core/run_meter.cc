@@ -8,7 +8,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr Millis kMinute{60'000};
 
 std::uint64_t micros_of(MicroUsd amount) {
@@ -42,7 +41,6 @@ void add(std::uint64_t& counter, std::uint64_t n) {
 void add_use(Usage& to, const Usage& use) {
   for (const auto counter : kUseCounters) add(to.*counter, use.*counter);
 }
-
 }  // namespace
 
 RunMeter::RunMeter(MeterPlan plan) : plan_(std::move(plan)) {
@@ -586,5 +584,4 @@ Result<MeterAnswer> RunMeter::fit(const MeterFit& call, Instant now) {
   request.most.output_tokens = room_for_output(call, tariff);
   return enter(request, tariff, /*of_gateway=*/true, now);
 }
-
 }  // namespace proctor

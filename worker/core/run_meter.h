@@ -35,7 +35,6 @@
 #include "worker/core/rate_share.h"
 
 namespace proctor {
-
 struct MeterPlan {
   Caps caps;  // effective ones
   CostModel prices;
@@ -259,5 +258,4 @@ class RunMeter {
   std::deque<Instant> granted_at_;  // of the last minute, at most calls_per_minute of them
   std::optional<MeterStop> stop_;
 };
-
 }  // namespace proctor

@@ -6,8 +6,6 @@
 #include <utility>
 
 namespace proctor {
-namespace {
-
 constexpr std::int64_t kWhole = 1'000;  // thousandths of a slot
 // A slot that runs one campaign's work goes to another that is behind by more than this.
 constexpr std::int64_t kStays = kWhole * 1'000;
@@ -18,8 +16,6 @@ constexpr std::uint32_t kPassesMost = 4;
 constexpr std::size_t kSaidMost = 32;
 // Of a worker with so many slots each campaign that has work has one, whatever its priority.
 constexpr std::uint32_t kOneOf = 16;
-
-}  // namespace
 
 SlotShare::Index SlotShare::add(Terms terms) {
   parties_.push_back({});
@@ -234,5 +230,4 @@ std::vector<SlotShare::Index> SlotShare::share(Instant now) {
   }
   return changed;
 }
-
 }  // namespace proctor

@@ -21,7 +21,6 @@
 #include "common/base/clock.h"
 
 namespace proctor {
-
 class SlotShare {
  public:
   explicit SlotShare(std::uint32_t slots) : slots_(slots) {}
@@ -88,5 +87,4 @@ class SlotShare {
   std::vector<Party> parties_;
   std::optional<Instant> last_;
 };
-
 }  // namespace proctor

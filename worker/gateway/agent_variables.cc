@@ -5,7 +5,6 @@
 
 namespace proctor {
 namespace {
-
 using For = AgentVariable::For;
 
 constexpr std::string_view kUrl = "http://127.0.0.1:8710", kV1 = "http://127.0.0.1:8710/v1";
@@ -58,7 +57,6 @@ std::string value_of(std::string_view word, const MethodGateway& gateway,
   if (word == "<models>") return gateway.names(" ");
   return model_of_size(gateway, word.substr(1, word.size() - 2)).name;
 }
-
 }  // namespace
 
 std::span<const AgentVariable> agent_variables() {
@@ -74,5 +72,4 @@ void set_agent_variables(std::map<std::string, std::string>& env, const MethodGa
     if (fresh || v.fixed) it->second = value_of(v.value, gateway, token);
   }
 }
-
 }  // namespace proctor

@@ -9,7 +9,6 @@
 #include "common/contract/campaign.h"
 
 namespace proctor {
-
 struct AgentVariable {
   enum class For { kEach, kOpenai, kAnthropic };
   std::string_view name;
@@ -23,5 +22,4 @@ struct AgentVariable {
 std::span<const AgentVariable> agent_variables();
 void set_agent_variables(std::map<std::string, std::string>& env, const MethodGateway& gateway,
                          const std::string& token);
-
 }  // namespace proctor

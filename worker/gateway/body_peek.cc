@@ -6,7 +6,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::array kChatParts{
     ShapeRule{"text", "text"},
     ShapeRule{"refusal", "refusal"},
@@ -73,7 +72,6 @@ const NotPassed* named(std::span<const NotPassed> table, std::string_view name) 
     }
   return nullptr;
 }
-
 }  // namespace
 
 const ShapeRule* shape_rule(ModelApi api, Level level, std::string_view type) {
@@ -183,12 +181,10 @@ Error wrong_member(std::string_view member, std::string_view expected) {
 }
 
 namespace {
-
 // `name` is a type, or a member of a chat message.
 bool is_thought(std::string_view name) {
   return name.find("thinking") != std::string_view::npos || name.starts_with("reasoning");
 }
-
 }  // namespace
 
 // ---- what the request is made of: each part of a type that is known (body_peek.h)
@@ -510,7 +506,6 @@ void BodyParts::refuse(const std::string& member, std::string how, std::string i
 }
 
 namespace {
-
 using Members = std::vector<JsonMember>;
 
 class Peeker {
@@ -768,7 +763,6 @@ class Peeker {
   BodyPeek out_;
   BodyParts parts_;
 };
-
 }  // namespace
 
 std::vector<JsonSpan> pieces_of(std::size_t body, const std::vector<BodyCut>& cuts) {
@@ -797,5 +791,4 @@ Result<BodyPeek> peek_body(ModelApi api, std::string_view body) {
   if (text.kind(text.root()) != '{') return Error{Errc::kInvalid, "expected a JSON object"};
   return Peeker(api, text).peek(caches, for_hours);
 }
-
 }  // namespace proctor

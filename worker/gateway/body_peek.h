@@ -10,7 +10,6 @@
 #include "worker/gateway/json_spans.h"
 
 namespace proctor {
-
 // What a request is made of, by type: items, parts of content, tools and members.  An unknown type
 // passes if it stands for itself: then its bytes bound its cost.  Refused is what is billed apart,
 // runs elsewhere or refers to what a provider keeps; the tables below are all of it
@@ -193,5 +192,4 @@ struct BodyPeek : BodyCounts {
 std::vector<JsonSpan> pieces_of(std::size_t body, const std::vector<BodyCut>& cuts);
 
 Result<BodyPeek> peek_body(ModelApi api, std::string_view body);
-
 }  // namespace proctor

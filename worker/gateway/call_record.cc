@@ -8,13 +8,11 @@
 
 namespace proctor {
 namespace {
-
 constexpr int kOk = 200, kMultiple = 300;
 
 bool is_ok(int status) {
   return kOk <= status && status < kMultiple;
 }
-
 }  // namespace
 
 std::string_view to_string(Settlement::How how) {
@@ -122,7 +120,6 @@ Settlement CallMachine::failed() {
 }
 
 namespace {
-
 // Under `name`, as far as they fit, and how many do not.
 void put_told(Json& event, const std::string& name, const std::vector<ToolTold>& told) {
   if (told.empty()) return;
@@ -139,7 +136,6 @@ void put_told(Json& event, const std::string& name, const std::vector<ToolTold>&
   }
   if (0 < left_out) event[name + "_left_out"] = left_out;
 }
-
 }  // namespace
 
 bool is_unanswered(const CallRecord& r) {
@@ -239,5 +235,4 @@ Json response_json(const CallRecord& r) {
   if (!r.why.empty()) out["why"] = printable(r.why, 300);
   return out;
 }
-
 }  // namespace proctor

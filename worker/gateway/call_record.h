@@ -16,7 +16,6 @@
 #include "worker/gateway/refusal.h"
 
 namespace proctor {
-
 // The life of one call, and what it is charged however it ends: each exit has one settlement, and
 // there is one for every exit (docs/gateway.md, "What a call costs").  Pure; one thread.
 struct Settlement {
@@ -135,5 +134,4 @@ Json request_json(const CallRecord& record);
 Json refused_json(const CallRecord& record, int status, const Refusal& refusal);
 std::string overrun_words(const CallRecord& record, const Amount& billed);
 Json response_json(const CallRecord& record);
-
 }  // namespace proctor

@@ -10,7 +10,6 @@
 
 namespace proctor {
 namespace {
-
 // One expression, so that a text is read once whatever their number: group N is rule N - 1.
 std::string all_rules() {
   std::string out;
@@ -20,7 +19,6 @@ std::string all_rules() {
   }
   return out;
 }
-
 }  // namespace
 
 std::string by_cassette_rules(std::string_view text) {
@@ -44,7 +42,6 @@ std::string by_cassette_rules(std::string_view text) {
 }
 
 namespace {
-
 constexpr std::array<std::string_view, 8> kVolatile{
     "metadata",     "user",  "safety_identifier", "prompt_cache_key", "client_metadata",
     "service_tier", "store", "stream_options"};
@@ -207,7 +204,6 @@ class Walk {
   const JsonText& theirs_;
   RequestForm form_;
 };
-
 }  // namespace
 
 std::string canonical_request(std::string_view body, RequestForm form) {
@@ -321,5 +317,4 @@ std::size_t CassettePlayer::unused() const {
   return static_cast<std::size_t>(
       std::ranges::count_if(entries_, [](const Entry& e) { return !e.used; }));
 }
-
 }  // namespace proctor

@@ -14,7 +14,6 @@
 #include "common/trace/model_calls.h"
 
 namespace proctor {
-
 // Placeholders for the parts of a request's texts that change from run to run and from day to day:
 // a recording of yesterday answers today's run.  Pure; any thread.
 struct CassetteRule {
@@ -127,5 +126,4 @@ class CassettePlayer {
   mutable std::mutex mutex_;
   std::vector<Entry> entries_;
 };
-
 }  // namespace proctor

@@ -5,13 +5,11 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::uint64_t kSaid = 1'024, kOldDefault = 16;
 
 bool has_output(ModelApi api) {
   return api != ModelApi::kEmbeddings && api != ModelApi::kCountTokens;
 }
-
 }  // namespace
 
 TokenCeiling ceiling_of(ModelApi api, const BodyPeek& peek, std::uint64_t body_bytes,
@@ -66,7 +64,6 @@ MeterFit fit_of(std::string id, const GatewayModel& model, const BodyPeek& peek,
 }
 
 namespace {
-
 constexpr std::uint64_t kPerCall = 256;
 constexpr std::size_t kItemsMost = 4'096;
 
@@ -133,7 +130,6 @@ ItemMark mark_of(std::string_view bytes, const PeekedItem& item, const BodyPeek&
               in.images * access.image_tokens.value_or(0),
           unmarked, 0 < in.thoughts};
 }
-
 }  // namespace
 
 std::optional<CallShape> shape_of(ModelApi api, std::string_view body, const BodyPeek& peek,
@@ -187,5 +183,4 @@ void DeltaTrust::seen(std::uint64_t bound, std::uint64_t actual) {
   confirmed_ = 0;
   need_ = std::min(need_ * kAgain, kMost);
 }
-
 }  // namespace proctor

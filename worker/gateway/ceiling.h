@@ -15,7 +15,6 @@
 #include "worker/gateway/json_spans.h"
 
 namespace proctor {
-
 // Around a message, a tool, ... a provider puts at most so many tokens.
 inline constexpr std::uint64_t kTokensPerItem = 16;
 
@@ -89,5 +88,4 @@ class DeltaTrust {
   static constexpr std::uint64_t kFirst = 8, kAgain = 4, kMost = 512;
   std::uint64_t need_ = kFirst, confirmed_ = 0;
 };
-
 }  // namespace proctor

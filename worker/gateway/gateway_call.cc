@@ -14,7 +14,6 @@
 #include "worker/gateway/provider_exchange.h"
 
 namespace proctor {
-
 // A call's word with the worker's other calls of the same provider (provider_connection.h).
 // Whatever becomes of the call, it is said how it ended.  One thread.
 class ProviderPass {
@@ -46,7 +45,6 @@ class ProviderPass {
 };
 
 namespace {
-
 using End = ProviderStreak::End;
 
 // A provider that has no room for us (429) or refuses us is there.
@@ -56,7 +54,6 @@ End end_of(const CallRecord& call, bool cut) {
   if (call.api == ModelApi::kCountTokens) return End::kUnknown;
   return is_unanswered(call) ? End::kFailed : End::kAnswered;
 }
-
 }  // namespace
 
 ProviderPass::~ProviderPass() {
@@ -82,7 +79,6 @@ void ProviderPass::end(const CallRecord& call, bool cut, bool floods) {
 }
 
 namespace {
-
 using Cause = Refusal::Cause;
 using By = GatewayHooks::By;
 using std::chrono::milliseconds;
@@ -369,11 +365,9 @@ class Call {
   std::uint64_t throttled_ms_ = 0;
   std::string id_;  // at the meter; empty: nothing is reserved
 };
-
 }  // namespace
 
 bool make_gateway_call(const GatewayCallInput& input) {
   return Call(input).make();
 }
-
 }  // namespace proctor

@@ -7,7 +7,6 @@
 #include "worker/gateway/session_shared.h"
 
 namespace proctor {
-
 struct GatewayCallInput {
   GatewaySession::Shared& shared;
   int client;
@@ -20,5 +19,4 @@ struct GatewayCallInput {
 
 // False: the connection ends with it.
 bool make_gateway_call(const GatewayCallInput& input);
-
 }  // namespace proctor

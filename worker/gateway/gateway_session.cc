@@ -21,7 +21,6 @@
 
 namespace proctor {
 namespace {
-
 void wake(int fd) {
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t n = ::write(fd, &one, sizeof one);
@@ -84,7 +83,6 @@ Json opened_json(const GatewayOptions& options) {
                          {"charges", access.cassette_charges}};
   return out;
 }
-
 }  // namespace
 
 // ---------------------------------------------------------------- what connections share
@@ -377,7 +375,6 @@ std::string new_gateway_token() {
 // believed.
 
 namespace {
-
 using Cause = Refusal::Cause;
 using std::chrono::milliseconds;
 
@@ -629,11 +626,9 @@ class Client {
   std::uint64_t number_ = 0;  // of the request, among all of the session
   bool head_only_ = false, litellm_ = false;
 };
-
 }  // namespace
 
 void serve_gateway_client(GatewaySession::Shared& shared, UniqueFd client) {
   Client(shared, std::move(client)).serve();
 }
-
 }  // namespace proctor

@@ -30,7 +30,6 @@
 #include "worker/gateway/redactor.h"
 
 namespace proctor {
-
 inline constexpr const char* kGatewayAt = "/proctor/gateway";
 inline constexpr const char* kGatewayPort = "8710";
 
@@ -130,5 +129,4 @@ class GatewaySession {
 
 // "prk1_" and 43 characters of 32 random bytes.
 std::string new_gateway_token();
-
 }  // namespace proctor

@@ -6,7 +6,6 @@
 
 namespace proctor {
 namespace {
-
 struct Call {
   std::string_view path;
   ModelApi api;
@@ -22,7 +21,6 @@ Route of_get(std::string_view method, Route route) {
   if (method == "GET" || method == "HEAD") return route;
   return {Route::Place::kWrongMethod, {}, {}, "GET, HEAD"};
 }
-
 }  // namespace
 
 Route route_of(std::string_view method, std::string_view target) {
@@ -59,7 +57,6 @@ std::string_view path_of(ModelApi api) {
 }
 
 namespace {
-
 Error broken(std::string why) {
   return Error{Errc::kInvalid, std::move(why)};
 }
@@ -192,7 +189,6 @@ std::optional<GateRefusal> judge_fields(const GatewayHead& head, bool old_versio
     return refused(kMedia, "the Content-Type of a request is application/json");
   return std::nullopt;
 }
-
 }  // namespace
 
 const std::string* find_field(const HttpFields& fields, std::string_view name) {
@@ -334,5 +330,4 @@ Status ChunkReader::on_byte(char c) {
   }
   return ok_status();
 }
-
 }  // namespace proctor

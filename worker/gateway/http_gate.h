@@ -10,7 +10,6 @@
 #include "common/contract/models_file.h"
 
 namespace proctor {
-
 // Which of the gateway's places a request asks for.  Pure; any thread.
 struct Route {
   enum class Place {
@@ -94,5 +93,4 @@ class ChunkReader {
   std::size_t digits_ = 0, extra_ = 0, line_ = 0;
   char before_ = 0;
 };
-
 }  // namespace proctor

@@ -10,7 +10,6 @@
 
 namespace proctor {
 namespace {
-
 Error broken(std::size_t at, const char* what) {
   return Error{Errc::kInvalid, "byte " + std::to_string(at) + ": " + what};
 }
@@ -156,7 +155,6 @@ class Cursor {
   std::string_view text_;
   std::size_t at_;
 };
-
 }  // namespace
 
 Result<JsonText> JsonText::read(std::string_view text, const OnKey& on_key) {
@@ -277,5 +275,4 @@ Splice further_member(JsonSpan object, bool has_members, std::string_view key,
 std::string json_quoted(std::string_view text) {
   return Json(std::string(text)).dump(-1, Json::Utf8::kReplace);
 }
-
 }  // namespace proctor

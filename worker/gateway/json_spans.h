@@ -13,7 +13,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 struct JsonSpan {
   std::size_t at = 0, size = 0;
   friend bool operator==(const JsonSpan&, const JsonSpan&) = default;
@@ -71,5 +70,4 @@ Splice further_member(JsonSpan object, bool has_members, std::string_view key,
                       std::string_view value);
 // A JSON string.
 std::string json_quoted(std::string_view text);
-
 }  // namespace proctor

@@ -7,7 +7,6 @@
 #include "worker/gateway/json_spans.h"
 
 namespace proctor {
-
 void SseScan::end_line(std::vector<SseEvent>& out) {
   constexpr std::string_view kMark = "\xEF\xBB\xBF";
   std::string_view line = line_;
@@ -50,7 +49,6 @@ Result<std::vector<SseEvent>> SseScan::feed(std::string_view bytes) {
 }
 
 namespace {
-
 constexpr std::uint64_t kCountMost = 1'000'000'000;  // more is no count of one call
 constexpr std::size_t kRawBytes = 4096;
 
@@ -167,7 +165,6 @@ bool holds(std::string_view member) {
 void doubt_nothing(std::optional<Amount>& usage, bool has_content) {
   if (usage && has_content && usage->input_tokens + usage->output_tokens == 0) usage.reset();
 }
-
 }  // namespace
 
 std::optional<Amount> read_usage(ModelApi api, std::string_view usage, bool long_cache) {
@@ -315,7 +312,6 @@ bool StreamFacts::is_bare_usage(const SseEvent& event) {
 }
 
 namespace {
-
 // A value of a JSON text; nothing where the way to it is not there.
 class At {
  public:
@@ -361,7 +357,6 @@ void add_item(std::vector<ToolCall>& out, const At& item) {
     if (call.arguments.empty()) call.arguments = item[member].said();
   add(out, std::move(call));
 }
-
 }  // namespace
 
 std::vector<ToolCall> tool_calls_in(ModelApi api, std::string_view body) {
@@ -437,5 +432,4 @@ std::vector<ToolCall> StreamToolCalls::calls() const {
   for (const auto& [index, call] : open_) add(out, call);
   return out;
 }
-
 }  // namespace proctor

@@ -12,7 +12,6 @@
 #include "worker/core/run_meter.h"
 
 namespace proctor {
-
 // Events of a stream (text/event-stream), as they come, in pieces of any size.  Pure; any thread.
 // Source: WHATWG HTML 9.2.
 struct SseEvent {
@@ -110,5 +109,4 @@ class StreamToolCalls {
   std::vector<ToolCall> whole_;
   std::size_t bytes_ = 0;  // of the open ones, which end where nobody's answer is that long
 };
-
 }  // namespace proctor

@@ -11,7 +11,6 @@
 
 namespace proctor {
 namespace {
-
 // Waits in slices, so that whoever asks can be told to leave.
 class PatientConnection final : public ProviderConnection {
  public:
@@ -36,7 +35,6 @@ class PatientConnection final : public ProviderConnection {
   std::unique_ptr<ProviderConnection> inner_;
   const std::function<bool()>& over_;
 };
-
 }  // namespace
 
 OwnFailure failure_of(int status) {
@@ -76,5 +74,4 @@ Result<OwnReply> ask_gateway(const fs::path& dir, const Secret& token, ModelApi 
       out.again = *word == "true";
   return out;
 }
-
 }  // namespace proctor

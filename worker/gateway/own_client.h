@@ -14,7 +14,6 @@
 #include "common/contract/models_file.h"
 
 namespace proctor {
-
 struct OwnReply {
   int status = 0;  // 0: the connection ended without an answer, for the provider gave none
   std::string body;
@@ -34,5 +33,4 @@ OwnFailure failure_of(int status);
 // Requires: `api` is kChat or kMessages.
 Result<OwnReply> ask_gateway(const fs::path& dir, const Secret& token, ModelApi api,
                              std::string_view body, const std::function<bool()>& over);
-
 }  // namespace proctor

@@ -4,7 +4,6 @@
 
 namespace proctor {
 namespace {
-
 PolicyVerdict refused(std::string member, std::string text) {
   PolicyVerdict out;
   out.refusal = PolicyRefusal{std::move(member), std::move(text)};
@@ -47,7 +46,6 @@ void leave_out_tools(ModelApi api, std::string_view body, const BodyPeek& peek,
     if (fewer) edits.push_back({found.list, '[' + kept + ']', "input.tools", why});
   }
 }
-
 }  // namespace
 
 PolicyVerdict judge_request(ModelApi api, std::string_view body, const BodyPeek& peek,
@@ -84,5 +82,4 @@ PolicyVerdict judge_request(ModelApi api, std::string_view body, const BodyPeek&
   out.edits.push_back(std::move(ask));
   return out;
 }
-
 }  // namespace proctor

@@ -13,7 +13,6 @@
 #include "worker/gateway/json_spans.h"
 
 namespace proctor {
-
 struct PolicyRefusal {
   std::string member;
   std::string text;
@@ -27,5 +26,4 @@ struct PolicyVerdict {
 // `peek` is of `body`, which asks for `model`.
 PolicyVerdict judge_request(ModelApi api, std::string_view body, const BodyPeek& peek,
                             const GatewayModel& model, const ModelAccess& access);
-
 }  // namespace proctor

@@ -19,7 +19,6 @@
 #include "worker/network/resolver.h"
 
 namespace proctor {
-
 std::uint64_t micros_since(SteadyClock::time_point since) {
   return static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(SteadyClock::now() - since).count());
@@ -137,7 +136,6 @@ std::string ProviderHolds::name_of(const std::string& model) {
 }
 
 namespace {
-
 constexpr std::size_t kChunk = std::size_t{16} << 10, kIdleMost = 32;
 constexpr std::chrono::seconds kIdleFor{20};
 
@@ -309,7 +307,6 @@ Result<UniqueFd> connect_place(const ProviderPlace& place, int stop,
   }
   return away(place.host.text + ": " + failed);
 }
-
 }  // namespace
 
 std::unique_ptr<ProviderConnection> plain_connection(UniqueFd fd) {
@@ -583,5 +580,4 @@ std::optional<std::chrono::milliseconds> retry_after(const HttpFields& fields) {
   }
   return std::nullopt;
 }
-
 }  // namespace proctor

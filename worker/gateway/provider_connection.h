@@ -20,7 +20,6 @@
 #include "worker/gateway/http_gate.h"
 
 namespace proctor {
-
 // Waiting for sockets with a word that ends it.  Blocking; any thread.  Internal to this room.
 
 using SteadyClock = std::chrono::steady_clock;
@@ -232,5 +231,4 @@ class ProviderAnswer {
 
 // How long whoever answers so wants to be left alone; nothing: it does not say, or by a date.
 std::optional<std::chrono::milliseconds> retry_after(const HttpFields& fields);
-
 }  // namespace proctor

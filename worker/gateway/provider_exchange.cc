@@ -19,7 +19,6 @@
 #include "worker/gateway/session_shared.h"
 
 namespace proctor {
-
 // The head of a request as it goes to a provider: the operator's key, and of the agent's own head
 // what decides nothing.  Pure; any thread.
 struct ProviderRequest {
@@ -136,12 +135,8 @@ class StreamRelay {
   bool said_ = false, ended_well_ = false;
 };
 
-namespace {
-
 constexpr std::size_t kKept = std::size_t{16} << 20;
 constexpr std::chrono::seconds kAfterLast{5};  // for the framing behind the last event
-
-}  // namespace
 
 void StreamRelay::pass(std::string_view bytes, const Say& say) const {
   if (bytes.empty()) return;
@@ -207,7 +202,6 @@ void strike_out(std::string& text, const std::string& secret);
 std::vector<ToolTold> told_of(const std::vector<ToolCall>& calls);
 
 namespace {
-
 // The digest under which it lies; `ok` false: there was no room.
 std::string keep(GatewaySession::Shared& shared, std::string_view text, std::string& whole,
                  bool& ok) {
@@ -217,7 +211,6 @@ std::string keep(GatewaySession::Shared& shared, std::string_view text, std::str
   whole += stored;
   return digest;
 }
-
 }  // namespace
 
 void keep_request(GatewaySession::Shared& shared, const std::string& body, const BodyPeek& peek,
@@ -300,7 +293,6 @@ ProviderConnection::Read ReplayConnection::read(std::string& out, int, SteadyClo
 }
 
 namespace {
-
 using Cause = Refusal::Cause;
 using By = GatewayHooks::By;
 
@@ -548,7 +540,6 @@ class Exchange {
   SteadyClock::time_point began_{};
   CallMachine machine_;
 };
-
 }  // namespace
 
 void CallReply::say(std::string_view bytes) {
@@ -578,5 +569,4 @@ void CallReply::refuse(const Refusal& refusal, bool listed) {
 void exchange_with_provider(const ExchangeInput& input) {
   Exchange(input).make();
 }
-
 }  // namespace proctor

@@ -8,7 +8,6 @@
 #include "worker/gateway/gateway_call.h"
 
 namespace proctor {
-
 // Answers to the client of one call, and whether its connection goes on.
 class CallReply {
  public:
@@ -40,5 +39,4 @@ struct ExchangeInput {
 };
 
 void exchange_with_provider(const ExchangeInput& input);
-
 }  // namespace proctor

@@ -5,7 +5,6 @@
 #include "common/base/digest.h"
 
 namespace proctor {
-
 std::string LiteralRedactor::apply(std::string_view text) const {
   constexpr std::size_t kShown = 8;
   std::string out(text);
@@ -54,5 +53,4 @@ LiteralRedactor::Rules rules_for_secrets(const std::map<std::string, std::string
       out, [](const auto& a, const auto& b) { return b.second.size() < a.second.size(); });
   return out;
 }
-
 }  // namespace proctor

@@ -11,7 +11,6 @@
 #include "common/base/json.h"
 
 namespace proctor {
-
 class Redactor {
  public:
   virtual ~Redactor() = default;
@@ -39,5 +38,4 @@ Json redacted(const Json& value, const Redactor& by);
 // kSecretLeast bytes is none that could be struck out: the rest would not be readable any more.
 inline constexpr std::size_t kSecretLeast = 8;
 LiteralRedactor::Rules rules_for_secrets(const std::map<std::string, std::string>& secrets);
-
 }  // namespace proctor

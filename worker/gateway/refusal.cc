@@ -7,7 +7,6 @@
 
 namespace proctor {
 namespace {
-
 using Cause = Refusal::Cause;
 
 bool is_anthropic(ModelApi api) {
@@ -66,7 +65,6 @@ Json entry(ModelApi style, std::string_view model) {
           {"display_name", model},
           {"created_at", "1970-01-01T00:00:00Z"}};
 }
-
 }  // namespace
 
 OwnAnswer make_refusal(ModelApi api, const Refusal& r, bool litellm, std::uint64_t id) {
@@ -129,5 +127,4 @@ std::string model_list(ModelApi style, const std::vector<GatewayModel>& models) 
 std::string model_entry(ModelApi style, std::string_view model) {
   return dumped(entry(style, model));
 }
-
 }  // namespace proctor

@@ -11,7 +11,6 @@
 #include "common/contract/models_file.h"
 
 namespace proctor {
-
 struct Refusal {
   enum class Cause {
     kFinal,         // nothing will be granted any more
@@ -52,5 +51,4 @@ std::string to_bytes(const OwnAnswer& answer, bool head_only = false);
 // The models of a run, by the names they have there; model_entry() is one of them.
 std::string model_list(ModelApi style, const std::vector<GatewayModel>& models);
 std::string model_entry(ModelApi style, std::string_view model);
-
 }  // namespace proctor

@@ -5,7 +5,6 @@
 #include "common/base/text.h"
 
 namespace proctor {
-
 std::chrono::milliseconds SessionBreakers::now() const {
   if (hooks_.now) return hooks_.now();
   return std::chrono::duration_cast<std::chrono::milliseconds>(SteadyClock::now() - began_);
@@ -59,7 +58,6 @@ std::chrono::seconds SessionBreakers::wait(const std::string& key) const {
 }
 
 namespace {
-
 constexpr int kOk = 200, kMultiple = 300, kBad = 400, kServer = 500;
 constexpr int kDenied = 401, kUnpaid = 402, kForbidden = 403, kAbsent = 404, kSlow = 408;
 
@@ -67,7 +65,6 @@ constexpr int kDenied = 401, kUnpaid = 402, kForbidden = 403, kAbsent = 404, kSl
 bool is_the_operators(int status) {
   return status == kUnpaid || status == kAbsent || status == kSlow;
 }
-
 }  // namespace
 
 void ModelWatch::take(const CallRecord& call, bool cut, std::uint64_t evidence) {
@@ -159,5 +156,4 @@ ModelLack ModelWatch::lack() const {
   if (!answered()) return failed_;
   return flooded_ ? ModelLack{} : tail_;
 }
-
 }  // namespace proctor

@@ -21,7 +21,6 @@
 #include "worker/gateway/refusal.h"
 
 namespace proctor {
-
 // The circuit breakers of a session: hears every event that is told of it, in the order of the
 // trace, tells what trips, and knows how long an answer waits.  Thread-safe.  Internal to this
 // room.
@@ -240,5 +239,4 @@ struct GatewaySession::Shared {
 
 // Serves one connection until it ends.  On a thread of its own.
 void serve_gateway_client(GatewaySession::Shared& shared, UniqueFd client);
-
 }  // namespace proctor

@@ -9,7 +9,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::size_t kAttributesBytes = std::size_t{1} << 20;
 constexpr std::size_t kNamed = 3;  // files in an error
 
@@ -70,7 +69,6 @@ Result<ObjectId> replace_blobs(ObjectDb& db, const ObjectId& tree, const std::st
   }
   return db.write_tree(std::move(entries));
 }
-
 }  // namespace
 
 std::optional<LfsPointer> parse_lfs_pointer(std::string_view blob) {
@@ -148,5 +146,4 @@ Result<ObjectId> fill_lfs(const MirrorStore& mirrors, const GitSource& source,
   }
   return replace_blobs(db, tree, "", blobs);
 }
-
 }  // namespace proctor

@@ -19,7 +19,6 @@
 #include "worker/git/object_db.h"
 
 namespace proctor {
-
 struct LfsPointer {
   std::string oid;  // sha256 of the content, 64 lower-case hex digits
   std::uint64_t size = 0;
@@ -41,5 +40,4 @@ Result<ObjectId> fill_lfs(const MirrorStore& mirrors, const GitSource& source,
                           const ObjectId& commit, const ObjectId& tree,
                           const std::map<std::string, LfsPointer>& pointers,
                           const std::vector<fs::path>& objects, const fs::path& scratch);
-
 }  // namespace proctor

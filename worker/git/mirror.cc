@@ -14,7 +14,6 @@
 
 namespace proctor {
 namespace {
-
 Error context_of(const GitSource& source, Error e) {
   return in_context("repository " + printable(source.shown), std::move(e));
 }
@@ -114,7 +113,6 @@ Error judge_failed_fetch(const GitSource& source, const std::string& words) {
   }
   return Error{Errc::kUnavailable, "git fetch: " + words};
 }
-
 }  // namespace
 
 Result<MirrorStore> MirrorStore::create(const fs::path& root) {
@@ -238,5 +236,4 @@ Status MirrorStore::fetch(const GitSource& source, const ObjectId& commit,
   if (!reached) return judge_failed_fetch(source, words);
   return Error{Errc::kNotFound, "commit " + commit.hex() + " is not in the repository"};
 }
-
 }  // namespace proctor

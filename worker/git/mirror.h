@@ -12,7 +12,6 @@
 #include "worker/git/object_db.h"
 
 namespace proctor {
-
 class MirrorStore {
  public:
   static Result<MirrorStore> create(const fs::path& root);
@@ -39,5 +38,4 @@ class MirrorStore {
   fs::path root_;
   GitProgram git_;
 };
-
 }  // namespace proctor

@@ -12,7 +12,6 @@
 
 namespace proctor {
 namespace {
-
 using GitOdb = Owned<git_odb, git_odb_free>;
 using GitOdbObject = Owned<git_odb_object, git_odb_object_free>;
 
@@ -104,7 +103,6 @@ Result<GitTreeEntry> parse_entry(std::string_view& rest, const ObjectId& tree) {
   }
   return entry;
 }
-
 }  // namespace
 
 struct ObjectDb::State {
@@ -309,7 +307,6 @@ std::string ObjectId::hex() const {
 }
 
 namespace {
-
 struct Walk {
   const ObjectDb& db;
   std::vector<ListedEntry>& out;
@@ -336,7 +333,6 @@ struct Walk {
     return ok_status();
   }
 };
-
 }  // namespace
 
 Result<std::vector<ListedEntry>> list_tree(const ObjectDb& db, const ObjectId& tree,
@@ -370,10 +366,7 @@ Result<GitTreeEntry> entry_at(const ObjectDb& db, const ObjectId& tree, std::str
   }
 }
 
-namespace {
 constexpr std::size_t kEntriesMax = 500'000;  // some 50 MiB
-
-}  // namespace
 
 Result<TreeCache::Folder> TreeCache::folder(const ObjectDb& db, const ObjectId& id) {
   {
@@ -392,5 +385,4 @@ Result<TreeCache::Folder> TreeCache::folder(const ObjectDb& db, const ObjectId& 
   if (known_.emplace(id, made).second) entries_ += made->size();
   return made;
 }
-
 }  // namespace proctor

@@ -20,7 +20,6 @@
 struct git_odb;
 
 namespace proctor {
-
 // A SHA-1 object name.
 struct ObjectId {
   std::array<std::uint8_t, 20> bytes{};
@@ -120,5 +119,4 @@ class TreeCache {
   std::map<ObjectId, Folder> known_;
   std::size_t entries_ = 0;  // in all of them
 };
-
 }  // namespace proctor

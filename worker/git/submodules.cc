@@ -8,7 +8,6 @@
 
 namespace proctor {
 namespace {
-
 // path -> url of every entry of .gitmodules.  git parses its own format; includes stay off.
 Result<std::map<std::string, std::string>> read_gitmodules(const GitProgram& git,
                                                            const fs::path& git_dir,
@@ -101,7 +100,6 @@ struct Graft {
     return rewrite(db, tree, "", replaced);
   }
 };
-
 }  // namespace
 
 Result<ObjectId> graft_submodules(const MirrorStore& mirrors, const GitSource& source,
@@ -111,5 +109,4 @@ Result<ObjectId> graft_submodules(const MirrorStore& mirrors, const GitSource& s
   Graft graft{mirrors, scratch, objects, taken};
   return graft.run(source, commit, "", 0);
 }
-
 }  // namespace proctor

@@ -12,7 +12,6 @@
 #include "worker/git/mirror.h"
 
 namespace proctor {
-
 inline constexpr std::size_t kSubmoduleDepthMax = 8;
 inline constexpr std::size_t kSubmodulesMax = 256;
 
@@ -24,5 +23,4 @@ Result<ObjectId> graft_submodules(const MirrorStore& mirrors, const GitSource& s
                                   const ObjectId& commit, const fs::path& scratch,
                                   std::vector<fs::path>& objects,
                                   std::map<std::string, ObjectId>& taken);
-
 }  // namespace proctor

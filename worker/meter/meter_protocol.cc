@@ -7,7 +7,6 @@
 
 namespace proctor {
 namespace {
-
 Error wrong(std::string why) {
   return Error{Errc::kInvalid, std::move(why)};
 }
@@ -90,7 +89,6 @@ Json with_id(const std::string& id) {
   if (!id.empty()) out["id"] = id;
   return out;
 }
-
 }  // namespace
 
 Result<MeterRequest> parse_meter_request(std::string_view line) {
@@ -188,5 +186,4 @@ std::string meter_stop_line(const MeterStop& stop, Millis grace) {
                   {"reason", printable(stop.reason, 1000)},
                   {"grace_ms", grace.count()}});
 }
-
 }  // namespace proctor

@@ -10,7 +10,6 @@
 #include "worker/core/run_meter.h"
 
 namespace proctor {
-
 inline constexpr std::size_t kMeterLineBytes = std::size_t{64} << 10;
 // Of an agent's own name for a call: each run keeps up to 20,000 of them.
 inline constexpr std::size_t kMeterIdBytes = 100;
@@ -32,5 +31,4 @@ std::string meter_error_line(const std::string& id, std::string_view reason);
 std::string meter_status_line(const RunMeter& meter);
 // Sent to every client without being asked.
 std::string meter_stop_line(const MeterStop& stop, Millis grace);
-
 }  // namespace proctor

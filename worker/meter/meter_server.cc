@@ -16,8 +16,6 @@
 #include "worker/meter/meter_protocol.h"
 
 namespace proctor {
-namespace {
-
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
@@ -26,8 +24,6 @@ constexpr std::size_t kLinesPerTurn = 32;                   // of one client, th
 constexpr std::size_t kUnreadMax = std::size_t{256} << 10;  // answers a client leaves lying
 constexpr int kLastTurns = 200;
 constexpr std::size_t kReadChunk = std::size_t{16} << 10;
-
-}  // namespace
 
 struct MeterServer::Impl {
   struct Client {
@@ -203,5 +199,4 @@ MeterServer::~MeterServer() {
   [[maybe_unused]] const ssize_t n = ::write(impl_->wake.get(), &one, sizeof one);
   impl_->thread.join();
 }
-
 }  // namespace proctor

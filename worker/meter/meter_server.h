@@ -16,7 +16,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 inline constexpr const char* kMeterAt = "/proctor/meter";
 inline constexpr const char* kMeterSocket = "/proctor/meter/socket";
 inline constexpr std::size_t kMeterClientsMax = 16;
@@ -45,5 +44,4 @@ class MeterServer {
   explicit MeterServer(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
-
 }  // namespace proctor

@@ -7,7 +7,6 @@
 #include "common/base/text.h"
 
 namespace proctor {
-
 std::chrono::milliseconds wait_before_next(std::uint32_t failures,
                                            std::chrono::milliseconds backoff,
                                            std::chrono::milliseconds retry_after) {
@@ -17,7 +16,6 @@ std::chrono::milliseconds wait_before_next(std::uint32_t failures,
 }
 
 namespace {
-
 using ReplyEnd = ModelReply::End;
 
 constexpr JsonBounds kBounds{.bytes_max = kModelReplyBytes, .depth_max = 64};
@@ -54,7 +52,6 @@ ReplyEnd end_of(const OwnReply& answer) {
   }
   return ReplyEnd::kFailed;
 }
-
 }  // namespace
 
 std::string chat_body(const ModelRequest& request) {
@@ -78,7 +75,6 @@ ModelReply read_chat_answer(const OwnReply& answer) {
 }
 
 namespace {
-
 constexpr int kOk = 200, kTooMany = 429;
 
 std::string dumped(const Json& value) {
@@ -106,7 +102,6 @@ std::string answer_in(const std::string& out) {
                        {"completion_tokens", usage->value("output_tokens", Json())}};
   return dumped(answer);
 }
-
 }  // namespace
 
 Result<CassetteCall> ask_program(const ModelAccess& access, const ProgramTask& task,
@@ -130,5 +125,4 @@ Result<CassetteCall> ask_program(const ModelAccess& access, const ProgramTask& t
   }
   return out;
 }
-
 }  // namespace proctor

@@ -10,7 +10,6 @@
 #include "worker/gateway/own_client.h"
 
 namespace proctor {
-
 // How long to wait between two calls of a model.  Pure; any thread.
 // Source: CVDP 8.3 (attempts), RFC 9110 10.2.3 (Retry-After).
 
@@ -75,5 +74,4 @@ struct ProgramTask {
 // kUnavailable: the program never began.
 Result<CassetteCall> ask_program(const ModelAccess& access, const ProgramTask& task,
                                  std::string_view body, const std::function<bool()>& stop);
-
 }  // namespace proctor

@@ -9,7 +9,6 @@
 
 namespace proctor {
 namespace {
-
 using Clock = std::chrono::steady_clock;
 using End = ExecOutcome::End;
 using Said = ModelReply::End;
@@ -253,11 +252,9 @@ class SingleShot final : public Agent {
 
   SingleShotTools tools_;
 };
-
 }  // namespace
 
 std::unique_ptr<Agent> make_single_shot(SingleShotTools tools) {
   return std::make_unique<SingleShot>(std::move(tools));
 }
-
 }  // namespace proctor

@@ -19,7 +19,6 @@
 #include "worker/gateway/own_client.h"
 
 namespace proctor {
-
 struct SingleShotTools {
   const ModelAccess* access;  // of its model; null where the method names none.  Outlives it
   // Asks the run's gateway; kUnavailable where `over` became true.
@@ -27,5 +26,4 @@ struct SingleShotTools {
 };
 
 std::unique_ptr<Agent> make_single_shot(SingleShotTools tools);
-
 }  // namespace proctor

@@ -7,12 +7,10 @@
 
 namespace proctor {
 namespace {
-
 bool is_below(const std::string& name, const std::string& domain) {
   return domain.size() + 1 < name.size() && name.ends_with(domain) &&
          name[name.size() - domain.size() - 1] == '.';
 }
-
 }  // namespace
 
 std::string to_string(const ProxyTarget& target) {
@@ -42,7 +40,6 @@ const AllowedPlace* AllowList::entry_for(const ProxyTarget& target) const {
 }
 
 namespace {
-
 struct Range {
   const char* first;
   unsigned bits;  // of the prefix
@@ -105,7 +102,6 @@ IpAddress embedded(const IpAddress& address, std::size_t at) {
 }
 
 constexpr std::size_t kMappedBytes = 12;
-
 }  // namespace
 
 std::string_view to_string(AddressKind kind) {
@@ -140,5 +136,4 @@ bool admits(const AllowedPlace& place, const IpAddress& address) {
   if (kind == AddressKind::kPublic) return true;
   return !place.below && (kind == AddressKind::kPrivate || kind == AddressKind::kLoopback);
 }
-
 }  // namespace proctor

@@ -9,7 +9,6 @@
 #include "common/contract/contract.h"
 
 namespace proctor {
-
 // What a client asks to be connected to.
 struct ProxyTarget {
   NetHost host;
@@ -50,5 +49,4 @@ AddressKind kind_of(const IpAddress& address);
 //   a name that is listed itself:     public, private, loopback
 //   a name below a listed domain:     public only
 bool admits(const AllowedPlace& place, const IpAddress& address);
-
 }  // namespace proctor

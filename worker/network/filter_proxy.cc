@@ -22,7 +22,6 @@
 #include "worker/network/proxy_request.h"
 
 namespace proctor {
-
 // One client of a FilterProxy from its first byte to its last.  Blocking, on a thread of its own;
 // ends soon after `stop` turns readable.  Internal to this room.
 
@@ -54,7 +53,6 @@ Relayed relay(const ProxyContext& context, int client, int server, const ProxyRe
               std::string_view early);
 
 namespace {
-
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
@@ -256,7 +254,6 @@ class Connection {
   ProxyTarget target_;
   ProxyRecord record_;
 };
-
 }  // namespace
 
 std::string_view to_string(ProxyRecord::Verdict verdict) {
@@ -287,7 +284,6 @@ std::optional<ProxyRecord> serve_proxy_client(const ProxyContext& context, Uniqu
 }
 
 namespace {
-
 constexpr std::size_t kBuffer = std::size_t{64} << 10;
 
 // What has been read on one side and not yet written on the other.
@@ -414,7 +410,6 @@ class Relay {
   std::chrono::steady_clock::time_point last_{};
   Relayed out_;
 };
-
 }  // namespace
 
 Relayed relay(const ProxyContext& context, int client, int server, const ProxyRequest& request,
@@ -424,14 +419,12 @@ Relayed relay(const ProxyContext& context, int client, int server, const ProxyRe
 }
 
 namespace {
-
 constexpr int kUnavailable = 503;
 
 void wake(int fd) {
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t n = ::write(fd, &one, sizeof one);
 }
-
 }  // namespace
 
 struct FilterProxy::Impl {
@@ -527,5 +520,4 @@ FilterProxy::~FilterProxy() {
   wake(impl_->stop.get());
   impl_->thread.join();
 }
-
 }  // namespace proctor

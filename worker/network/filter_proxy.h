@@ -12,7 +12,6 @@
 #include "worker/network/resolver.h"
 
 namespace proctor {
-
 // What one request to the proxy came to: evidence, so nothing of it is a URL's path, a header or a
 // credential.
 struct ProxyRecord {
@@ -75,5 +74,4 @@ class FilterProxy {
   explicit FilterProxy(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
-
 }  // namespace proctor

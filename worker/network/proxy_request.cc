@@ -10,7 +10,6 @@
 
 namespace proctor {
 namespace {
-
 Error refused(std::string why) {
   return Error{Errc::kInvalid, std::move(why)};
 }
@@ -143,7 +142,6 @@ std::string server_head(const std::string& method, const std::string& path,
       out += name + ": " + std::string(value) + "\r\n";
   return out + "connection: close\r\n\r\n";
 }
-
 }  // namespace
 
 std::size_t head_length(std::string_view bytes) {
@@ -267,5 +265,4 @@ Status BodyScanner::on_byte(char c) {
   }
   return ok_status();
 }
-
 }  // namespace proctor

@@ -12,7 +12,6 @@
 #include "worker/network/allow_list.h"
 
 namespace proctor {
-
 inline constexpr std::size_t kProxyHeadBytes = std::size_t{32} << 10;
 inline constexpr std::size_t kProxyHeadersMax = 100;
 
@@ -57,5 +56,4 @@ class BodyScanner {
   std::size_t line_ = 0;                 // of a trailer
   char before_ = 0;
 };
-
 }  // namespace proctor

@@ -11,7 +11,6 @@
 
 namespace proctor {
 namespace {
-
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
@@ -89,7 +88,6 @@ bool turn(ares_channel channel, int stop, Clock::time_point deadline) {
   ::ares_process_fd(channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD);  // what has timed out
   return true;
 }
-
 }  // namespace
 
 Result<std::vector<IpAddress>> resolve_name(const std::string& name, int stop,
@@ -122,5 +120,4 @@ Result<std::vector<IpAddress>> resolve_name(const std::string& name, int stop,
     return Error{Errc::kNotFound, "no such name"};
   return Error{Errc::kUnavailable, "name server: " + std::string(::ares_strerror(answer.status))};
 }
-
 }  // namespace proctor

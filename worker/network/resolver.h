@@ -11,7 +11,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 inline constexpr std::size_t kAddressesMax = 16;  // of one name
 
 // `stop` is a descriptor that turns readable when the answer is no longer wanted.
@@ -20,5 +19,4 @@ using Resolve = std::function<Result<std::vector<IpAddress>>(
 
 Result<std::vector<IpAddress>> resolve_name(const std::string& name, int stop,
                                             std::chrono::steady_clock::time_point deadline);
-
 }  // namespace proctor

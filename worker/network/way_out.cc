@@ -4,16 +4,11 @@
 #include <utility>
 
 namespace proctor {
-
 // The bytes of the static program that is the inner end of a sandbox's way out
 // (worker/network/forward), carried inside the worker: an image has none for sure.
 std::string_view forward_program();
 
-namespace {
-
 constexpr const char* kPort = "3128";
-
-}  // namespace
 
 Status put_forward_program(const fs::path& dir) {
   return write_file(dir / "forward", forward_program(), Durability::kLazy, /*mode=*/0755);
@@ -54,5 +49,4 @@ void WayOut::give_to(SandboxSpec& spec) const {
     spec.env[name] = kProxyUrl;
   for (const char* name : {"no_proxy", "NO_PROXY"}) spec.env[name] = "localhost,127.0.0.1,::1";
 }
-
 }  // namespace proctor

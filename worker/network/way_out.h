@@ -12,7 +12,6 @@
 #include "worker/sandbox/sandbox.h"
 
 namespace proctor {
-
 inline constexpr const char* kNetworkAt = "/proctor/network";
 inline constexpr const char* kProxyUrl = "http://127.0.0.1:3128";
 
@@ -39,5 +38,4 @@ class WayOut {
   fs::path dir_;
   std::unique_ptr<FilterProxy> proxy_;
 };
-
 }  // namespace proctor

@@ -28,7 +28,6 @@
 #include "worker/sandbox/raw_calls.h"
 
 namespace proctor {
-
 // One word for a file of the kernel's own, as those of /proc and /sys take it.
 
 // Writes `text` to `file` in one call.  Async-signal-safe, and for a child in our memory too.
@@ -45,7 +44,6 @@ bool put_word(const char* file, const char* text, std::size_t size) {
 }
 
 namespace {
-
 constexpr std::size_t kMapMost = std::size_t{64} << 10;
 
 using Range = UserCounts::Range;
@@ -182,7 +180,6 @@ int try_mounts() {
     if (errno != EINTR) return errno;
   return WIFEXITED(status) ? WEXITSTATUS(status) : ECHILD;
 }
-
 }  // namespace
 
 Result<UserCounts> UserCounts::make(std::optional<std::uint32_t> root) {
@@ -261,7 +258,6 @@ Result<std::shared_ptr<const UserCounts>> UserCountsPool::take(
 }
 
 namespace {
-
 enum Answer : int { kNobody = 10, kSomebody = 11 };
 
 // What follows runs between fork and _exit: async-signal-safe calls only.
@@ -301,7 +297,6 @@ int exit_of(pid_t pid) {
     if (errno != EINTR) return -1;
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
-
 }  // namespace
 
 Result<std::shared_ptr<SharedNetwork>> BoxNetwork::make() {
@@ -352,5 +347,4 @@ Result<bool> BoxNetwork::accepts(std::uint16_t port) {
     return Error{Errc::kUnavailable, "shared network: it cannot be entered"};
   return code == kSomebody;
 }
-
 }  // namespace proctor

@@ -14,7 +14,6 @@
 #include "worker/sandbox/sandbox.h"
 
 namespace proctor {
-
 // UserCounts: a user namespace in which one sandbox at a time runs, so that what the kernel counts
 // by user (instances and watches of inotify, groups of fanotify, pending signals and timers, bytes
 // in message queues, locked shared memory) it counts for that sandbox.  Every user and group has
@@ -111,5 +110,4 @@ class BoxNetwork final : public SharedNetwork {
       : user_(std::move(user)), network_(std::move(network)) {}
   UniqueFd user_, network_;  // user_: invalid where the namespace belongs to ours
 };
-
 }  // namespace proctor

@@ -31,7 +31,6 @@ extern "C" int __clone(int (*)(void*), void*, int, void*, ...);  // NOLINT: glib
 
 namespace proctor {
 namespace {
-
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
@@ -470,7 +469,6 @@ class Running {
   bool told_begun_ = false, suspended_ = false, cancelled_ = false, dead_ = false,
        inside_killed_ = false, runtime_killed_ = false;
 };
-
 }  // namespace
 
 Result<BoxEnd> run_box(const BoxLaunch& launch, BoundedFile& out, BoundedFile& err,
@@ -493,7 +491,6 @@ Result<BoxEnd> run_box(const BoxLaunch& launch, BoundedFile& out, BoundedFile& e
 using std::chrono::milliseconds;
 
 namespace {
-
 // By the group too: looking through all of /proc for them costs more than many a command.
 std::vector<pid_t> pids_inside(const Cgroup& group, pid_t root) {
   if (auto counted = group.processes(); !counted.ok() || *counted)
@@ -509,7 +506,6 @@ std::optional<milliseconds> cpu_time_inside(const Cgroup& group, pid_t root) {
   if (!counted.ok() || *counted) return counted.ok() ? *counted : std::nullopt;
   return cpu_time_of_tree(root);
 }
-
 }  // namespace
 
 Result<ExecOutcome> BoxedSandbox::run(const ExecSpec& exec, std::stop_token cancel) {
@@ -626,5 +622,4 @@ Status BoxedSandbox::conclude(const Box& box, const BoxEnd& end, const std::stri
                  box.complaint(said) + " (exit code " + std::to_string(end.runtime_exit) + ")"};
   return ok_status();
 }
-
 }  // namespace proctor

@@ -16,7 +16,6 @@
 #include "worker/sandbox/sandbox.h"
 
 namespace proctor {
-
 // One process of a sandbox's runtime (bwrap, runc) from start to last breath: spawns it inside its
 // control groups and limits, pumps its output into bounded files, and ends it (with everything
 // inside its pid namespace) on exit, deadline or cancellation.  One wait loop, no busy waiting.
@@ -130,5 +129,4 @@ class BoxedSandbox : public Sandbox {
                   ExecOutcome& out) const;
   SandboxSpec spec_;
 };
-
 }  // namespace proctor

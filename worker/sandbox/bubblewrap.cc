@@ -18,7 +18,6 @@
 
 namespace proctor {
 namespace {
-
 // Those bwrap finds are the host's files.  What bwrap makes read-only is no device any more
 // (nodev): only where our user may own those files is that better than a file that he could close
 // to all.
@@ -34,7 +33,6 @@ void add_devices(const HostView& host, std::vector<std::string>& a) {
     a.insert(a.end(), {"--dev-bind", host.terminals.string(), "/dev/pts"});
   a.insert(a.end(), {"--remount-ro", "/dev"});
 }
-
 }  // namespace
 
 Status check_bubblewrap_spec(const SandboxSpec& spec) {
@@ -117,7 +115,6 @@ std::string bubblewrap_environment(const SandboxSpec& spec) {
 }
 
 namespace {
-
 using std::chrono::milliseconds;
 
 constexpr const char* kEtcPrefix = "proctor-etc-";
@@ -452,7 +449,6 @@ Result<std::unique_ptr<SandboxEngine>> open_engine(const SandboxOptions& options
   return std::unique_ptr<SandboxEngine>(
       std::make_unique<BubblewrapEngine>(std::move(files), std::move(shared)));
 }
-
 }  // namespace
 
 Result<std::unique_ptr<SandboxEngine>> open_bubblewrap_engine(const SandboxOptions& options) {
@@ -463,5 +459,4 @@ Result<std::unique_ptr<SandboxEngine>> open_untried_bubblewrap_engine(
     const SandboxOptions& options) {
   return open_engine(options, Tried::kNo);
 }
-
 }  // namespace proctor

@@ -7,7 +7,6 @@
 #include "worker/sandbox/sandbox.h"
 
 namespace proctor {
-
 // The command line of one `bwrap`: what a command sees of the host (usr, read-only; an /etc of our
 // own making; nothing else) and what it may write (its workspace and private tmpfs).
 // Decides only; the engine gathers HostView once.  Thread-safe.  Fails with kInvalid (the
@@ -57,5 +56,4 @@ Result<std::unique_ptr<SandboxEngine>> open_bubblewrap_engine(const SandboxOptio
 // that fails.
 Result<std::unique_ptr<SandboxEngine>> open_untried_bubblewrap_engine(
     const SandboxOptions& options);
-
 }  // namespace proctor

@@ -14,7 +14,6 @@
 
 namespace proctor {
 namespace {
-
 // More than all slots of a usual worker; a host whose tasks all have limits of their own keeps no
 // more than these.
 constexpr std::size_t kIdleMax = 64;
@@ -39,7 +38,6 @@ void give_back_memory(const CgroupSet& set) {
     if (const auto held = set.memory_held(); held.ok())
       write_control(u->second / "memory.reclaim", std::to_string(*held));
 }
-
 }  // namespace
 
 Result<std::uint64_t> CgroupSet::memory_held() const {
@@ -204,7 +202,6 @@ void CgroupPool::give_back() {
 }
 
 namespace {
-
 constexpr std::uint64_t kPage = 4096;
 constexpr const char* kSocketLimit = "memory.kmem.tcp.limit_in_bytes";
 
@@ -310,7 +307,6 @@ std::string words_of(const CgroupLimits& l) {
   return std::to_string(l.memory_bytes) + " " + std::to_string(l.processes) + " " +
          std::to_string(l.cpus) + (l.cpu_usage ? " counted" : "");
 }
-
 }  // namespace
 
 Cgroup& Cgroup::operator=(Cgroup&& other) noexcept {
@@ -634,5 +630,4 @@ std::size_t CgroupHost::sweep_owner(const std::string& owner,
   }
   return removed;
 }
-
 }  // namespace proctor

@@ -17,7 +17,6 @@
 #include "worker/sandbox/cgroup_files.h"
 
 namespace proctor {
-
 // CgroupPool: empty control groups that wait for their next command.  A memory group that is
 // removed lives on in the kernel as long as page cache of it does, seen by nobody and paid for by
 // all who walk over the groups of the host; so groups are used again, and what one holds beyond a
@@ -177,5 +176,4 @@ class CgroupHost {
   std::shared_ptr<CgroupPool> pool_ = std::make_shared<CgroupPool>();
   bool v2_ = false;
 };
-
 }  // namespace proctor

@@ -15,7 +15,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::size_t kComponentMax = 100;
 constexpr std::array<std::string_view, 5> kControllers = {"memory", "pids", "cpu", "cpuacct",
                                                           "freezer"};
@@ -43,7 +42,6 @@ bool parse_mount(std::string_view line, Mount& out) {
   out = Mount{words[3], words[4], dash[1], dash[3]};
   return out.at.starts_with('/') && out.root.starts_with('/');
 }
-
 }  // namespace
 
 CgroupLayout parse_cgroup_layout(std::string_view mountinfo, std::string_view self_cgroup) {
@@ -86,7 +84,6 @@ std::string cgroup_component(std::string_view text) {
 }
 
 namespace {
-
 constexpr auto kEmptyWithin = std::chrono::seconds(5);
 constexpr std::size_t kControlFileMax = std::size_t{1} << 20;
 
@@ -99,7 +96,6 @@ bool not_there(int error) {
 Error unread(const fs::path& file) {
   return {Errc::kUnavailable, errno_error("control group: " + file.string(), errno).detail};
 }
-
 }  // namespace
 
 bool write_control(const fs::path& file, std::string_view text) {
@@ -189,5 +185,4 @@ bool remove_group(const fs::path& dir) {
   }
   return true;
 }
-
 }  // namespace proctor

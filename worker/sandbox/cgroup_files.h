@@ -10,7 +10,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 // Where control groups are mounted and which group this process is in, read from the text of
 // /proc/self/mountinfo and /proc/self/cgroup.  Pure: text in, layout out; the texts come from the
 // kernel but are parsed as strangers' (a line that does not parse is left out, never guessed).
@@ -59,5 +58,4 @@ void kill_group(const fs::path& dir);
 bool kill_members(const fs::path& dir);
 // A dead process leaves its group a moment after its parent has seen it die: waits for that.
 bool remove_group(const fs::path& dir);
-
 }  // namespace proctor

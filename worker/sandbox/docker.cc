@@ -35,7 +35,6 @@
 #include "worker/sandbox/spec_rules.h"
 
 namespace proctor {
-
 // The bytes of the static program that keeps a shared network under Docker (holder/main.cc).
 std::string_view holder_program();
 
@@ -71,7 +70,6 @@ class DockerNetwork final : public SharedNetwork {
 };
 
 namespace {
-
 constexpr int kStartMs = 60'000, kAnswerMs = 10'000;
 
 Status readable(int fd, int within_ms, const char* what) {
@@ -82,7 +80,6 @@ Status readable(int fd, int within_ms, const char* what) {
   if (n == 1) return ok_status();
   return Error{Errc::kUnavailable, std::string("shared network: its holder ") + what};
 }
-
 }  // namespace
 
 Result<std::shared_ptr<DockerNetwork>> DockerNetwork::make(const Plan& plan, Owed& owed) {
@@ -139,7 +136,6 @@ std::optional<std::chrono::milliseconds> container_cpu_time(pid_t init);
 std::vector<pid_t> container_processes(pid_t init);
 
 namespace {
-
 constexpr std::size_t kProcFileMax = std::size_t{1} << 20;
 
 std::optional<std::uint64_t> number_in(const fs::path& file, std::string_view key) {
@@ -151,7 +147,6 @@ std::optional<std::uint64_t> number_in(const fs::path& file, std::string_view ke
   std::uint64_t value = 0;
   return take_number(rest, value) ? std::optional(value) : std::nullopt;
 }
-
 }  // namespace
 
 std::optional<std::chrono::milliseconds> container_cpu_time(pid_t init) {
@@ -228,7 +223,6 @@ class DockerWatch {
 };
 
 namespace {
-
 using std::chrono::milliseconds;
 
 // After a kill the engine has this long to say that the container has ended.
@@ -240,7 +234,6 @@ void forget_wakes(int fd) {
   std::uint64_t count = 0;
   [[maybe_unused]] const ssize_t n = ::read(fd, &count, sizeof count);
 }
-
 }  // namespace
 
 DockerWatch::DockerWatch(std::string socket, DockerApi& api, std::string id,
@@ -374,7 +367,6 @@ Status DockerWatch::judge(bool cancelled) {
 }
 
 namespace {
-
 using Clock = DockerConnection::Clock;
 
 // The engine learns of an out-of-memory kill beside the exit, sometimes after it.
@@ -715,7 +707,6 @@ class DockerEngine final : public SandboxEngine {
   std::atomic<std::uint64_t> next_{1};
   Owed owed_;
 };
-
 }  // namespace
 
 Result<std::unique_ptr<SandboxEngine>> open_docker_engine(const SandboxOptions& options) {
@@ -737,5 +728,4 @@ void remove_stale_docker_folders() {
 bool docker_answers(const std::string& socket) {
   return DockerApi(socket).ping(milliseconds(1'000)).ok();
 }
-
 }  // namespace proctor

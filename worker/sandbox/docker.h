@@ -17,10 +17,8 @@
 #include "worker/sandbox/sandbox.h"
 
 namespace proctor {
-
 Result<std::unique_ptr<SandboxEngine>> open_docker_engine(const SandboxOptions& options);
 
 // What dead processes of ours kept on this host for theirs; no engine is asked.
 void remove_stale_docker_folders();
-
 }  // namespace proctor

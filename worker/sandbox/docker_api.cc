@@ -11,7 +11,6 @@
 
 namespace proctor {
 namespace {
-
 using std::chrono::milliseconds;
 
 // An engine on a loaded host takes seconds to make and start a container.
@@ -100,7 +99,6 @@ bool is_image_reference(std::string_view ref) {
              "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
              "._/:@-") == std::string_view::npos;
 }
-
 }  // namespace
 
 Status DockerApi::connect(Clock::time_point deadline) {
@@ -354,5 +352,4 @@ Result<int> DockerApi::wait_result(const HttpReply& reply) {
   PROCTOR_TRY(const Json json, json_of("wait for a container", reply));
   return exit_code_at(json, "StatusCode");
 }
-
 }  // namespace proctor

@@ -12,7 +12,6 @@
 #include "worker/sandbox/sandbox.h"
 
 namespace proctor {
-
 struct DockerImage {
   std::string id;
   std::vector<std::string> env;  // names of the variables it sets
@@ -79,5 +78,4 @@ class DockerApi {
   std::string socket_;
   std::optional<DockerConnection> connection_;
 };
-
 }  // namespace proctor

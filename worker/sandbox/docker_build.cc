@@ -15,7 +15,6 @@
 
 namespace proctor {
 namespace {
-
 using Clock = DockerConnection::Clock;
 using std::chrono::milliseconds;
 
@@ -124,7 +123,6 @@ Result<std::vector<std::pair<std::string, std::string>>> labelled_images(
   }
   return out;
 }
-
 }  // namespace
 
 Result<DockerBuilt> build_docker_image(const std::string& socket, const DockerBuild& build,
@@ -215,5 +213,4 @@ Status remove_build(const std::string& socket, const std::string& label) {
   if (!left.empty()) return *std::move(why);
   return ok_status();
 }
-
 }  // namespace proctor

@@ -14,7 +14,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 struct DockerBuild {
   std::string name;        // "proctor-build:..." of the image
   std::string label;       // its value of kBuildLabel; the Dockerfile gives it to every layer
@@ -43,5 +42,4 @@ Result<std::vector<std::string>> labelled_builds(const std::string& socket,
 // Everything with this label, layers included, but for nothing of its bases.  kConflict: something
 // uses it.
 Status remove_build(const std::string& socket, const std::string& label);
-
 }  // namespace proctor

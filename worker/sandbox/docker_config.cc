@@ -11,7 +11,6 @@
 
 namespace proctor {
 namespace {
-
 Json ulimit(const char* name, std::uint64_t value) {
   return {{"Name", name}, {"Soft", value}, {"Hard", value}};
 }
@@ -120,7 +119,6 @@ void run_program(const SandboxProgram& program, Json& config) {
   if (!program.command.empty() || !program.entrypoint.empty()) config["Cmd"] = program.command;
   if (!program.working_dir.empty()) config["WorkingDir"] = program.working_dir;
 }
-
 }  // namespace
 
 Status check_docker_spec(const SandboxSpec& spec) {
@@ -193,5 +191,4 @@ std::string holder_config(const DockerImage& image, const fs::path& dir, const s
                        {"HostConfig", std::move(host)}};
   return config.dump(-1, Json::Utf8::kReplace);
 }
-
 }  // namespace proctor

@@ -9,7 +9,6 @@
 #include "worker/sandbox/sandbox.h"
 
 namespace proctor {
-
 // Everything about a spec that can be judged without the engine.
 Status check_docker_spec(const SandboxSpec& spec);
 
@@ -24,5 +23,4 @@ std::string container_config(const SandboxSpec& spec, const DockerImage& image,
 inline constexpr const char* kHolderAt = "/proctor/holder";
 std::string holder_config(const DockerImage& image, const fs::path& dir, const std::string& owner,
                           const std::string& label);
-
 }  // namespace proctor

@@ -14,11 +14,9 @@
 #include "common/base/text.h"
 
 namespace proctor {
-
 // The pure half of docker_http.h: replies and frames out of bytes.
 
 namespace {
-
 constexpr std::size_t kHeadMax = std::size_t{64} << 10;
 constexpr std::size_t kLineMax = std::size_t{16} << 10;
 
@@ -29,7 +27,6 @@ Error corrupt(const std::string& text) {
 bool parse_number(std::string_view text, int base, std::uint64_t& out) {
   return take_number(text, out, base) && text.empty();
 }
-
 }  // namespace
 
 Result<std::size_t> HttpReplyParser::feed(std::string_view bytes) {
@@ -190,11 +187,7 @@ Status DockerFrames::feed(std::string_view bytes, const Sink& sink) {
   return ok_status();
 }
 
-namespace {
-
 constexpr std::size_t kReadChunk = std::size_t{64} << 10;
-
-}  // namespace
 
 Result<DockerConnection> DockerConnection::open(const std::string& socket,
                                                 Clock::time_point deadline) {
@@ -358,5 +351,4 @@ std::string url_encode(std::string_view text) {
   }
   return out;
 }
-
 }  // namespace proctor

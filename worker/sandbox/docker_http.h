@@ -18,7 +18,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 struct HttpReply {
   int status = 0;
   std::map<std::string, std::string> headers;  // names in lower case
@@ -117,5 +116,4 @@ class DockerConnection {
 
 // Percent-encodes everything outside RFC 3986's unreserved characters.
 std::string url_encode(std::string_view text);
-
 }  // namespace proctor

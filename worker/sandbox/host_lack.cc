@@ -25,7 +25,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::size_t kLocksMost = std::size_t{256} << 10;
 constexpr std::size_t kElsewhereMost = 100'000;
 
@@ -90,7 +89,6 @@ void look_below(const fs::path& place, std::set<HeldLock>& sought, std::vector<f
        !ec && it != end && !sought.empty(); it.increment(ec))
     look(it->path());
 }
-
 }  // namespace
 
 std::set<HeldLock> parse_locks(std::string_view words, std::size_t most) {
@@ -136,7 +134,6 @@ std::vector<fs::path> locked_among(const std::vector<fs::path>& places,
 }
 
 namespace {
-
 constexpr std::chrono::milliseconds kTimeout{30'000};
 constexpr std::uint64_t kMemory = std::uint64_t{256} << 20;
 constexpr std::uint32_t kProcesses = 16;
@@ -225,7 +222,6 @@ void add_locked(const SandboxEngine& engine, const SandboxSpec& like,
   for (const fs::path& path : locked_among(places, locks))
     out.append(out.empty() ? "" : ", ").append("an unlocked ").append(printable(path.string()));
 }
-
 }  // namespace
 
 Result<std::string> host_lack(SandboxEngine& engine, const SandboxSpec& like,
@@ -280,5 +276,4 @@ const std::string& host_lack_before() {
   }();
   return before;
 }
-
 }  // namespace proctor

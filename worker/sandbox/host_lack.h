@@ -11,7 +11,6 @@
 #include "worker/sandbox/sandbox.h"
 
 namespace proctor {
-
 // Locks of flock(2) on files that all sandboxes of a host are shown.  Whoever may read a file may
 // lock it, and a lock is the inode's: a neighbour's `flock -n /usr/bin/python3` fails for it
 // (docs/sandbox.md, what the kernel counts by user).
@@ -60,5 +59,4 @@ std::set<HeldLock> locks_to_know(const SandboxEngine& engine);
 // What this host had no more of when it was first asked, which is when the first engine is opened:
 // that is how it is, and not what a neighbour did.  The same words, one a line.
 const std::string& host_lack_before();
-
 }  // namespace proctor

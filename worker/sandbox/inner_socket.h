@@ -11,7 +11,6 @@
 #include <cstring>
 
 namespace proctor {
-
 // The descriptor, closed on exec; negative: nobody is there.  Waits while the other's queue is
 // full, which an unblocked socket cannot.
 inline int connect_to_socket(const char* path) {
@@ -57,5 +56,4 @@ inline bool somebody_accepts(std::uint16_t port) {
   v6.sin6_addr = IN6ADDR_LOOPBACK_INIT;
   return loopback_connects(AF_INET6, reinterpret_cast<const sockaddr*>(&v6), sizeof v6);
 }
-
 }  // namespace proctor

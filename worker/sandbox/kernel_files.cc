@@ -12,7 +12,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr const char* kNull = "/dev/null";
 
 // Through a mount of its own that is read-only: what is written to a device is no change of it, but
@@ -27,7 +26,6 @@ UniqueFd mount_read_only() {
     return {};
   return tree;
 }
-
 }  // namespace
 
 bool make_devices(const char* dir, unsigned owner) {
@@ -56,5 +54,4 @@ Result<UniqueFd> nothing_to_read() {
   if (!fd.valid()) return errno_error("open /dev/null", errno);
   return fd;
 }
-
 }  // namespace proctor

@@ -8,7 +8,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 // The devices that every sandbox has, and terminals of its own.  None of them is the host's file:
 // a sandbox's user may be the host's root under another number, who owns those files and could
 // close them to everybody.  Source: null(4), random(4), pts(4); devpts of Linux.
@@ -65,5 +64,4 @@ inline std::vector<std::string> masked_paths() {
   out.emplace_back(kMaskedSys);
   return out;
 }
-
 }  // namespace proctor

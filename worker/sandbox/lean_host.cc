@@ -18,7 +18,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr mode_t kFolderMode = 0755, kFileMode = 0644;
 
 // Everything below works in a folder that becomes the root of a namespace of this thread's own.
@@ -187,7 +186,6 @@ std::string unescaped(std::string_view word) {
   }
   return out;
 }
-
 }  // namespace
 
 std::vector<std::string> mount_points(std::string_view mountinfo) {
@@ -233,7 +231,6 @@ Result<LeanRoom> LeanRoom::make(const HostView& host, const fs::path& scratch) {
 }
 
 namespace {
-
 // An overlay keeps the names that it has looked up: what is new below may not be seen through an
 // old one.
 constexpr std::chrono::minutes kRoomLife{5};
@@ -262,7 +259,6 @@ std::string stamp_of(const std::vector<std::string>& watched) {
   }
   return out;
 }
-
 }  // namespace
 
 Result<std::unique_ptr<const LeanRoom>> LeanHost::make_room(const Pool& pool) {
@@ -388,5 +384,4 @@ bool LeanHost::enter(const Shown& shown) const {
   return ::mount("devpts", pool_->view.terminals.c_str(), "devpts", MS_NOSUID | MS_NOEXEC,
                  kTerminalOptions) == 0;
 }
-
 }  // namespace proctor

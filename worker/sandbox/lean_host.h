@@ -9,7 +9,6 @@
 #include "worker/sandbox/bubblewrap.h"
 
 namespace proctor {
-
 // LeanRoom: a mount namespace that holds what bwrap needs of this host and nothing else, for one
 // sandbox at a time.  What of the host is shown there has inodes of this room's own (an overlay,
 // with nothing above it), so that who locks or watches it meets nobody of another room; so have the
@@ -97,5 +96,4 @@ class LeanHost {
   Result<std::shared_ptr<const LeanRoom>> take(Then then) const;
   std::shared_ptr<Pool> pool_;
 };
-
 }  // namespace proctor

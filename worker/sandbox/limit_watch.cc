@@ -19,7 +19,6 @@
 #include "common/base/system_clock.h"
 
 namespace proctor {
-
 Result<BoundedFile> BoundedFile::create(const fs::path& path, std::size_t bytes_max) {
   BoundedFile f;
   if (path.empty()) return f;
@@ -53,7 +52,6 @@ Status BoundedFile::status() const {
 }
 
 namespace {
-
 // A datagram is never longer; its pages may be twice that.
 constexpr std::uint64_t kDatagramMost = std::uint64_t{128} << 10;
 // What the kernel lets a socket have at most, as most hosts are set.
@@ -126,7 +124,6 @@ std::optional<ino_t> network_of(const std::string& process) {
   if (::stat(("/proc/" + process + "/ns/net").c_str(), &st) != 0) return std::nullopt;
   return st.st_ino;
 }
-
 }  // namespace
 
 std::uint64_t netlink_line_bytes(std::string_view line) {
@@ -208,7 +205,6 @@ bool SocketUse::passed(const std::function<std::vector<pid_t>()>& inside) {
 }
 
 namespace {
-
 constexpr std::size_t kProcFile = 8192;
 constexpr std::uint64_t kKiB = 1024;
 
@@ -226,7 +222,6 @@ std::uint64_t own_bytes(std::string_view statm) {
   static const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   return (resident - std::min(resident, shared)) * page;
 }
-
 }  // namespace
 
 std::uint64_t proportional_bytes(std::string_view smaps_rollup) {
@@ -257,7 +252,6 @@ std::optional<std::uint64_t> memory_of(const std::vector<pid_t>& processes) {
 }
 
 namespace {
-
 using Folder = std::unique_ptr<DIR, int (*)(DIR*)>;
 
 void add_nameless(FolderCount& count, pid_t pid, const std::stop_token& stop) {
@@ -299,7 +293,6 @@ FolderCount count_of(const DiskLimit& limit, const std::vector<pid_t>& inside,
   }
   return count;
 }
-
 }  // namespace
 
 bool DiskLook::passed(const std::function<std::vector<pid_t>()>& inside,
@@ -333,13 +326,9 @@ std::vector<FolderUse> DiskLook::used_of_systems() const {
   return out;
 }
 
-namespace {
-
 using std::chrono::nanoseconds;
 
 constexpr std::chrono::milliseconds kPeriod{90};
-
-}  // namespace
 
 LimitWatch::LimitWatch(const SandboxSpec& spec, Host host)
     : spec_(&spec),
@@ -428,5 +417,4 @@ bool LimitWatch::rest(const std::stop_token& stop, nanoseconds cost, const Kind&
     if (most <= Clock::now() - begun || (kind.hurry && kind.hurry())) return true;
   }
 }
-
 }  // namespace proctor

@@ -19,7 +19,6 @@
 #include "worker/sandbox/sandbox.h"
 
 namespace proctor {
-
 // A file that keeps the first `bytes_max` bytes of a stream and counts all of them.
 // Used for the output of sandboxed commands; belongs to one thread.  Fails with errno_error's
 // codes.
@@ -198,5 +197,4 @@ class LimitWatch {
   bool paused_ = false;
   std::vector<std::jthread> threads_;  // last: they use the others
 };
-
 }  // namespace proctor

@@ -29,7 +29,6 @@
 #include "worker/sandbox/spec_rules.h"
 
 namespace proctor {
-
 // The root file system of one OCI container: an overlay of an image's unpacked root and a private
 // tmpfs, mounted by the process that becomes the runtime, in a mount namespace of its own.  When
 // that process and its container are gone, so is all of it.
@@ -80,7 +79,6 @@ class OciRoot {
 };
 
 namespace {
-
 constexpr mode_t kFolder = 0755;
 
 // The container reads the options of its root in /proc/self/mountinfo, where the kernel keeps them
@@ -115,7 +113,6 @@ std::string owned_by(const UserCounts* owner) {
   const std::string id = std::to_string(owner->root());
   return std::string(",uid=").append(id).append(",gid=").append(id);
 }
-
 }  // namespace
 
 OciRoot::OciRoot(const fs::path& image_root, const fs::path& bundle, std::uint64_t layer_bytes,
@@ -258,13 +255,9 @@ inline constexpr std::uint64_t kSentryMemory = std::uint64_t{32} << 20;
 // Of the host's kernel: what the command may have, and beside it what serves it.
 CgroupLimits runsc_limits(const SandboxSpec& spec);
 
-namespace {
-
 // Threads of theirs; and for each process inside one that runs its code and one that serves it.
 constexpr std::uint64_t kThreads = 512;
 constexpr std::uint64_t kThreadsPerProcess = 4;
-
-}  // namespace
 
 std::vector<std::string> runsc_argv(const SandboxSpec& spec, const RunscPlaces& places) {
   // A network of its own is one of the sentry's making, with lo alone.  Where others share it, or
@@ -291,7 +284,6 @@ CgroupLimits runsc_limits(const SandboxSpec& spec) {
 }
 
 namespace {
-
 constexpr const char* kFolderPrefix = "proctor-oci-";
 constexpr std::uint64_t kMountPointBytes = std::uint64_t{1} << 20;
 constexpr std::uint64_t kRootBytes = std::uint64_t{1} << 30;
@@ -618,7 +610,6 @@ Result<fs::path> find_runtime(const SandboxOptions& options) {
   if (options.images.empty()) return Error{Errc::kUnavailable, "oci: no image store was named"};
   return find_oci_runtime(options.oci_runtime);
 }
-
 }  // namespace
 
 Result<std::unique_ptr<SandboxEngine>> open_oci_engine(const SandboxOptions& options) {
@@ -679,5 +670,4 @@ std::vector<std::string> oci_images(const SandboxOptions& options) {
   const auto end = kOciImagesMost < out.size() ? std::next(out.begin(), kOciImagesMost) : out.end();
   return {out.begin(), end};
 }
-
 }  // namespace proctor

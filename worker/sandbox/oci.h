@@ -18,7 +18,6 @@
 #include "worker/sandbox/sandbox.h"
 
 namespace proctor {
-
 Result<std::unique_ptr<SandboxEngine>> open_oci_engine(const SandboxOptions& options);
 
 // Folders of engines whose process is dead, whoever had them; their control groups are removed by
@@ -33,5 +32,4 @@ std::optional<std::string> oci_any_image(const SandboxOptions& options);
 // Sorted; the first kOciImagesMost.
 inline constexpr std::size_t kOciImagesMost = 240;
 std::vector<std::string> oci_images(const SandboxOptions& options);
-
 }  // namespace proctor

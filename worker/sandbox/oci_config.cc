@@ -11,7 +11,6 @@
 
 namespace proctor {
 namespace {
-
 Json kernel_mount(const char* at, const char* type, const char* source, Json options) {
   return {{"destination", at}, {"type", type}, {"source", source}, {"options", std::move(options)}};
 }
@@ -171,7 +170,6 @@ Json linux_section(const SandboxSpec& spec, const OciHost& host) {
   out["namespaces"] = std::move(namespaces);
   return out;
 }
-
 }  // namespace
 
 Result<SandboxSpec> with_image_program(SandboxSpec spec, const ImageConfig& image) {
@@ -249,5 +247,4 @@ std::string oci_config(const SandboxSpec& spec, const OciHost& host, const std::
       {"linux", linux_section(spec, host)}};
   return config.dump(-1, Json::Utf8::kReplace);
 }
-
 }  // namespace proctor

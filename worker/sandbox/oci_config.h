@@ -10,7 +10,6 @@
 #include "worker/sandbox/sandbox.h"
 
 namespace proctor {
-
 // What of this host the container is made of.
 struct OciHost {
   fs::path rootfs;           // the root, private to this container
@@ -47,5 +46,4 @@ std::string for_first_process(std::string_view bytes);
 std::string oci_limits(const SandboxSpec& spec, const OciHost& host);
 // The command's environment, as the first process reads it.
 std::string oci_environment(const SandboxSpec& spec);
-
 }  // namespace proctor

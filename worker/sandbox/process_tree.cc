@@ -18,12 +18,8 @@
 #include "common/base/parse.h"
 
 namespace proctor {
-namespace {
-
 // Descriptors are the worker's, for all of its runs.
 constexpr std::size_t kHeldAtOnce = 64;
-
-}  // namespace
 
 void kill_listed(const std::function<std::vector<pid_t>()>& listed) {
   const std::vector<pid_t> all = listed();
@@ -42,7 +38,6 @@ void kill_listed(const std::function<std::vector<pid_t>()>& listed) {
 }
 
 namespace {
-
 // Then a sandbox makes processes faster than they are found.
 constexpr std::chrono::seconds kPatience{1};
 
@@ -58,7 +53,6 @@ void signal_member(const TreeMember& member, int signo) {
 bool stands(char state) {
   return state == 'T' || state == 't' || state == 'Z' || state == 'X';
 }
-
 }  // namespace
 
 std::optional<TreeMember> tree_member(pid_t pid) {
@@ -153,7 +147,6 @@ void Suspension::resume(pid_t root) {
 }
 
 namespace {
-
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kMost{2};
@@ -180,7 +173,6 @@ std::vector<pid_t> orphans_of(const std::string& label) {
     if (parent != ::getpid() && !parents.contains(parent)) out.push_back(pid);
   return out;
 }
-
 }  // namespace
 
 std::string runtime_label(const std::string& program, const std::string& owner) {
@@ -199,5 +191,4 @@ void kill_orphans(const std::string& label) {
     std::this_thread::sleep_for(kPoll);
   }
 }
-
 }  // namespace proctor

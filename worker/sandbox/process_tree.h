@@ -11,7 +11,6 @@
 #include "worker/sandbox/cgroup.h"
 
 namespace proctor {
-
 // SIGKILL for processes that a list names by number.  A number may have gone to somebody else since
 // the list was made, so each is held first (a pidfd), and killed only where the list, made once
 // more, still names it: while it is held and alive, nobody else has its number.
@@ -60,5 +59,4 @@ std::string runtime_label(const std::string& program, const std::string& owner);
 // Kills (SIGKILL) those that bear it and are no children of this process, until there are none or
 // two seconds have passed.  Processes of other users are theirs.
 void kill_orphans(const std::string& label);
-
 }  // namespace proctor

@@ -10,7 +10,6 @@
 #include <cstddef>
 
 namespace proctor::raw {
-
 inline bool close(int fd) {
   return ::syscall(SYS_close, fd) == 0;
 }
@@ -59,5 +58,4 @@ inline void forget_handler(int number) {
   } const none;
   ::syscall(SYS_rt_sigaction, number, &none, nullptr, sizeof none.mask);
 }
-
 }  // namespace proctor::raw

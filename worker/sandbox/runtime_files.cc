@@ -8,7 +8,6 @@
 #include "common/base/text.h"
 
 namespace proctor {
-
 Result<HeldFolder> make_runtime_folder(const std::string& prefix) {
   PROCTOR_TRY(HeldFolder dir, HeldFolder::make(prefix));
   std::error_code ec;
@@ -18,7 +17,6 @@ Result<HeldFolder> make_runtime_folder(const std::string& prefix) {
 }
 
 namespace {
-
 constexpr std::uint64_t kShare = 16;
 
 // Where it cannot be read nobody has made it small.
@@ -27,7 +25,6 @@ std::uint64_t files_of_machine() {
   std::ifstream in("/proc/sys/fs/file-max");
   return in >> most ? most : std::numeric_limits<std::uint64_t>::max();
 }
-
 }  // namespace
 
 std::uint64_t open_files_limit(std::uint64_t of_worker, std::uint64_t of_machine,
@@ -50,5 +47,4 @@ Result<fs::path> find_oci_runtime(const std::string& wanted) {
   return Error{Errc::kUnavailable,
                "oci: no " + name + " on PATH (on Debian: apt-get install " + name + ")"};
 }
-
 }  // namespace proctor

@@ -12,7 +12,6 @@
 #include "common/base/subprocess.h"
 
 namespace proctor {
-
 // A temporary folder that is readable by all, and ours for as long as we live.
 Result<HeldFolder> make_runtime_folder(const std::string& prefix);
 
@@ -45,5 +44,4 @@ inline constexpr const char* kRunsc = "runsc";
 // `wanted`: "runc", "runsc", or empty: runc.  kInvalid: another name; kUnavailable: it is not
 // there, with what would help.
 Result<fs::path> find_oci_runtime(const std::string& wanted);
-
 }  // namespace proctor

@@ -12,7 +12,6 @@
 #include "worker/sandbox/oci.h"
 
 namespace proctor {
-
 void Hold::set(bool suspended) {
   const std::lock_guard lock(mutex_);
   if (suspended == on_) return;
@@ -60,7 +59,6 @@ void set_exit(ExecOutcome& out, int code) {
 }
 
 namespace {
-
 // The null sandbox runs nothing and says it exited with 0: for benchmarks of everything else, and
 // never chosen by itself.  It fails only when the output files cannot be made.
 class NullSandbox final : public Sandbox {
@@ -85,7 +83,6 @@ class NullEngine final : public SandboxEngine {
   }
   Status clean_up(const std::set<std::string>&) override { return ok_status(); }
 };
-
 }  // namespace
 
 std::string_view to_string(SandboxKind k) {
@@ -128,5 +125,4 @@ Result<std::unique_ptr<SandboxEngine>> open_sandbox_engine(SandboxKind kind,
   }
   return Error{Errc::kInvalid, "sandbox: no such kind"};
 }
-
 }  // namespace proctor

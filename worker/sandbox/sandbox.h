@@ -20,7 +20,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 // Hold: whether what runs in sandboxes is to stand still, and the clock that stands still with it.
 // One for each attempt: the loop sets it, the sandbox follows it, meters and ceilings measure by
 // its clock, so that a suspended run loses none of its time.  Thread-safe.
@@ -245,5 +244,4 @@ bool docker_answers(const std::string& socket);
 // 128 + n after signal n, for the signals by which programs really die; kExited otherwise (git
 // exits with 129 when misused).  `exit_code` keeps the number as reported in either case.
 void set_exit(ExecOutcome& out, int code);
-
 }  // namespace proctor

@@ -19,7 +19,6 @@
 
 namespace proctor {
 namespace {
-
 using Compare = ArgumentTest::Compare;
 
 // What compilers, interpreters, their just-in-time compilers, debuggers, databases, build tools and
@@ -209,7 +208,6 @@ std::vector<CallRule> make_rules() {
   out.push_back(plain(kAbsent, ENOSYS));
   return out;
 }
-
 }  // namespace
 
 const int kOtherCalls = ENOSYS;
@@ -220,7 +218,6 @@ const std::vector<CallRule>& call_rules() {
 }
 
 namespace {
-
 using Code = std::vector<sock_filter>;
 
 constexpr std::uint32_t kAllow = SECCOMP_RET_ALLOW;
@@ -383,7 +380,6 @@ Json to_json(const CallRule& rule) {
   for (const ArgumentTest& test : rule.tests) out["args"].push_back(to_json(test));
   return out;
 }
-
 }  // namespace
 
 int call_number(std::uint32_t machine, std::string_view name) {
@@ -430,5 +426,4 @@ Json seccomp_profile() {
                                    machine("SCMP_ARCH_AARCH64", "SCMP_ARCH_ARM")})},
           {"syscalls", std::move(rules)}};
 }
-
 }  // namespace proctor

@@ -8,7 +8,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 // Which system calls a sandboxed command gets: the one table from which the filter of bubblewrap
 // and of OCI containers and the profile of the Docker Engine are made (seccomp_filter.h).  A call
 // that it does not name is "not there" (ENOSYS): libraries then do without, as on an older kernel.
@@ -61,5 +60,4 @@ Result<std::string> make_seccomp_program(Programs whose);
 // For the engine's `seccomp=`, on machines of any kind.  There is one answer to all that it does
 // not name, EPERM, which is also that of what the table refuses in other words.
 Json seccomp_profile();
-
 }  // namespace proctor

@@ -10,7 +10,6 @@
 
 namespace proctor {
 namespace {
-
 // Sandboxes make or mount these themselves; something laid over them would undo the sandbox.
 constexpr std::array<std::string_view, 5> kTaken = {"/", "/proc", "/dev", "/etc", "/workspace"};
 
@@ -37,7 +36,6 @@ Status check_mount(const SandboxMount& m) {
   }
   return ok_status();
 }
-
 }  // namespace
 
 Status check_mounts(const std::vector<SandboxMount>& mounts) {
@@ -112,5 +110,4 @@ Status open_writable_places(const SandboxSpec& spec) {
     if (mount.writable) PROCTOR_CHECK_OK(open_to_owner(mount.host));
   return ok_status();
 }
-
 }  // namespace proctor

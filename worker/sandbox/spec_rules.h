@@ -7,7 +7,6 @@
 #include "worker/sandbox/sandbox.h"
 
 namespace proctor {
-
 // What a spec may ask for, the same in every kind of sandbox.  Looks at the host only for whether
 // mounted paths are there.  Fails, naming the mount or variable, with kInvalid (the spec),
 // kNotFound (this host has no such path).
@@ -64,5 +63,4 @@ Status open_to_owner(const fs::path& folder);
 
 // The same of the workspace and of every folder that is mounted to be written to.
 Status open_writable_places(const SandboxSpec& spec);
-
 }  // namespace proctor

@@ -2,12 +2,10 @@
 #include <string_view>
 
 namespace proctor {
-
 // What the program that stands still (attack/stand.cc) and whoever looks at it call the same.
 inline constexpr const char* kStandName = "proctor-stand";  // in /proc/PID/comm: 15 bytes at most
 inline constexpr const char* kStandsLine = "STANDS";        // on its standard output
 
 // The bytes of the static program that plays the hostile agent (attack/main.cc).
 std::string_view attack_program();
-
 }  // namespace proctor

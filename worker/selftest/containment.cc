@@ -21,7 +21,6 @@
 
 namespace proctor {
 namespace {
-
 Result<UniqueFd> listening(const sockaddr* address, socklen_t size, int family) {
   UniqueFd fd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return errno_error("bait: socket", errno);
@@ -42,7 +41,6 @@ Result<UniqueFd> listening_unix(std::string_view path, bool abstract) {
   return listening(reinterpret_cast<const sockaddr*>(&address), static_cast<socklen_t>(size),
                    AF_UNIX);
 }
-
 }  // namespace
 
 Result<Bait> Bait::lay(const fs::path& dir) {
@@ -74,7 +72,6 @@ std::string Bait::words() const {
 }
 
 namespace {
-
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 using Verdict = ContainmentResult::Verdict;
@@ -119,7 +116,6 @@ std::string lines_in(std::string_view out, std::string_view word) {
   }
   return text;
 }
-
 }  // namespace
 
 std::size_t processes_marked(std::string_view mark) {
@@ -411,5 +407,4 @@ const std::vector<ContainmentCase>& containment_cases() {
   }();
   return all;
 }
-
 }  // namespace proctor

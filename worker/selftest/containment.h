@@ -11,7 +11,6 @@
 #include "worker/sandbox/sandbox.h"
 
 namespace proctor {
-
 // What of the host the attacks reach for: a file, sockets that listen with and without a path, a
 // port on the loopback.  Owns them; nobody answers there.  Fails with errno_error's codes.
 class Bait {
@@ -88,5 +87,4 @@ class Containment {
 
 // Living processes of this machine with `mark` in their command line.
 std::size_t processes_marked(std::string_view mark);
-
 }  // namespace proctor

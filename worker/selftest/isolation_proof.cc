@@ -27,7 +27,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::size_t kBlock = 512;
 
 // POSIX ustar: name at 0, mode at 100, size at 124, time at 136, checksum at 148, type at 156.
@@ -84,7 +83,6 @@ AttackImage make_attack_image(const std::string& name) {
             tar_entry("manifest.json", '0', 0644, manifest.dump())),
       "sha256:" + hex};
 }
-
 }  // namespace
 
 LoadedImage::LoadedImage(std::string socket) : socket_(std::move(socket)) {
@@ -123,7 +121,6 @@ Result<std::string> import_attack_image(const fs::path& store, const fs::path& d
 }
 
 namespace {
-
 using std::chrono::milliseconds;
 using Verdict = IsolationProof::Verdict;
 
@@ -297,7 +294,6 @@ class Prover {
   std::map<std::string, std::string> limits_;
   std::string mark_;
 };
-
 }  // namespace
 
 Result<IsolationProof> prove_isolation(SandboxEngine& engine, const SandboxSpec& spec,
@@ -308,7 +304,6 @@ Result<IsolationProof> prove_isolation(SandboxEngine& engine, const SandboxSpec&
 // The proof of a whole kind: what a worker asks at its start.
 
 namespace {
-
 constexpr const char* kFolderPrefix = "proctor-proof-";
 // Prints a line for each command that fails; one that this host lacks (127) does not count.
 constexpr const char* kOrdinary =
@@ -330,7 +325,6 @@ Result<std::string> failing_command(SandboxEngine& engine, SandboxSpec spec, con
   PROCTOR_TRY(const std::string said, read_file(exec.stdout_file, exec.output_max));
   return said.substr(0, said.find('\n'));
 }
-
 }  // namespace
 
 Result<IsolationProof> prove_kind(SandboxEngine& engine, const SandboxOptions& options) {
@@ -378,5 +372,4 @@ Result<IsolationProof> prove_kind(SandboxEngine& engine, const SandboxOptions& o
                             " fails ordinary commands (docs/sandbox.md): " +
                             printable(failing.ok() ? *failing : failing.error().detail)};
 }
-
 }  // namespace proctor

@@ -7,7 +7,6 @@
 #include "worker/sandbox/sandbox.h"
 
 namespace proctor {
-
 // The attack's image where an engine or a store has it.  Blocking; one thread.
 // Fails with kUnavailable: the engine does not take it; else with what the store fails with.
 
@@ -55,5 +54,4 @@ Result<IsolationProof> prove_isolation(SandboxEngine& engine, const SandboxSpec&
 // The same of a whole kind, with a spec and files of its own: what a worker asks before it offers
 // this kind to anybody.  `engine` was opened with `options`.
 Result<IsolationProof> prove_kind(SandboxEngine& engine, const SandboxOptions& options);
-
 }  // namespace proctor

@@ -12,7 +12,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::array<const char*, 7> kNamespaces = {"mnt", "pid",  "net",   "ipc",
                                                     "uts", "user", "cgroup"};
 
@@ -31,7 +30,6 @@ std::string unescaped(std::string_view text) {
   }
   return out;
 }
-
 }  // namespace
 
 std::vector<MountView> parse_mountinfo(std::string_view text) {
@@ -86,7 +84,6 @@ Result<ProcessView> look_at_process(pid_t pid) {
 }
 
 namespace {
-
 // Is `path` the folder `folder`, or in it?
 bool lies_in(std::string_view path, std::string_view folder) {
   if (folder == "/") return true;
@@ -173,7 +170,6 @@ void check_hidden(const ProcessView& inside, const std::vector<HostPlace>& hidde
       broken.push_back(shown->path + " of the host is to be seen at " + printable(m.at));
   }
 }
-
 }  // namespace
 
 IsolationRules isolation_rules(SandboxKind kind, const std::map<std::string, std::string>& limits,
@@ -234,5 +230,4 @@ std::vector<std::string> broken_userspace(const ProcessView& kernel, const Proce
     broken.emplace_back("set-id programs would be obeyed (no_new_privs is off)");
   return broken;
 }
-
 }  // namespace proctor

@@ -10,7 +10,6 @@
 #include "worker/sandbox/sandbox.h"
 
 namespace proctor {
-
 // What this host's /proc says of one process: whether it is held apart from the host is seen there,
 // by somebody whom it cannot deceive.  kNotFound: it is gone; kUnavailable: it may not be looked
 // at. Source: proc(5), namespaces(7).
@@ -60,5 +59,4 @@ std::vector<std::string> broken_promises(const ProcessView& inside, const Proces
 // Likewise of the process that is the kernel of a sandbox in user space.
 std::vector<std::string> broken_userspace(const ProcessView& kernel, const ProcessView& host,
                                           const SandboxSpec& spec);
-
 }  // namespace proctor

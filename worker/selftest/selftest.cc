@@ -12,7 +12,6 @@
 
 namespace proctor {
 namespace {
-
 std::string control_groups() {
   const CgroupLayout layout = cgroups_here();
   if (!layout.v1.empty()) return "version 1";
@@ -105,7 +104,6 @@ class Selftest {
   const fs::path& dir_;
   SandboxOptions sandbox_;
 };
-
 }  // namespace
 
 Result<SelftestReport> run_selftest(const SelftestOptions& options) {
@@ -128,7 +126,6 @@ Result<SelftestReport> run_selftest(const SelftestOptions& options) {
 // What a selftest says: the text, the JSON, and the last line.
 
 namespace {
-
 using Verdict = ContainmentResult::Verdict;
 
 std::string_view word_of(Verdict v) {
@@ -193,7 +190,6 @@ std::string advice(const KindReport& kind) {
   if (!cases_of(kind, Verdict::kError).empty()) return "see the errors above";
   return "run the worker where it sees the processes of its sandboxes";
 }
-
 }  // namespace
 
 bool KindReport::contained() const {
@@ -271,5 +267,4 @@ Json selftest_json(const SelftestReport& report) {
           {"untrusted_agents", report.untrusted_allowed()},
           {"verdict", report.verdict()}};
 }
-
 }  // namespace proctor

@@ -11,7 +11,6 @@
 #include "worker/selftest/containment.h"
 
 namespace proctor {
-
 struct SelftestOptions {
   std::string docker_socket;
   std::string oci_runtime;  // as SandboxOptions has it
@@ -47,5 +46,4 @@ struct SelftestReport {
 Result<SelftestReport> run_selftest(const SelftestOptions& options);
 std::string selftest_text(const SelftestReport& report);
 Json selftest_json(const SelftestReport& report);
-
 }  // namespace proctor

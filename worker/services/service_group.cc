@@ -4,7 +4,6 @@
 #include <system_error>
 
 namespace proctor {
-
 std::string hosts_of_services(const std::vector<std::string>& names) {
   std::string out = "127.0.0.1\tlocalhost sandbox\n::1\tlocalhost\n";
   for (const std::string& name : names) out += "127.0.0.1\t" + name + "\n";
@@ -29,7 +28,6 @@ using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
 namespace {
-
 // It ends when the check has; no check is given more.
 constexpr milliseconds kLongest = std::chrono::hours(24 * 365);
 
@@ -65,7 +63,6 @@ SandboxSpec asking_spec(const SandboxSpec& service) {
   spec.label += "-ready";
   return spec;
 }
-
 }  // namespace
 
 Result<std::optional<ServiceGroup::Failure>> ServiceGroup::start(std::vector<ServicePlan> plans,
@@ -246,5 +243,4 @@ std::vector<ServiceGroup::End> ServiceGroup::stop() {
   running_.clear();
   return out;
 }
-
 }  // namespace proctor

@@ -13,7 +13,6 @@
 #include "worker/sandbox/sandbox.h"
 
 namespace proctor {
-
 // What decides about services without starting any: the names they are reached by, how often a
 // readiness command is asked, who is to blame for one that does not get ready.  Pure.
 
@@ -98,5 +97,4 @@ class ServiceGroup {
   std::condition_variable_any news_;
   std::list<Running> running_;
 };
-
 }  // namespace proctor

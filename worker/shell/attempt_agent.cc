@@ -25,11 +25,9 @@
 #include "worker/workspace/tree_state.h"
 
 namespace proctor {
-
 // AttemptRun: the agent's way to a model, through the gateway (docs/gateway.md).
 
 namespace {
-
 // What the agent was given as a secret it may say to its model, and nothing of it may be kept.
 std::shared_ptr<const Redactor> secrets_redactor(const SandboxSpec& spec, const Method& method,
                                                  const Contract& contract) {
@@ -49,7 +47,6 @@ ModelAccess asked_once(ModelAccess access, const ModelCall& call) {
   access.delta = false;  // no call of it follows another
   return access;
 }
-
 }  // namespace
 
 // The same in every life of the worker that this attempt sees: its program has it already.
@@ -266,7 +263,6 @@ Result<AgentReport> AttemptRun::work_by_tools(const AgentJob& job, GatewaySessio
 // AttemptRun: the agent, its meter and how it is stopped (R106, R114-R117, R159).
 
 namespace {
-
 // A shell's, of a program that cannot be run or is not there.
 constexpr int kNotExecutable = 126, kNotFoundBySh = 127;
 
@@ -276,7 +272,6 @@ bool has_asked_meter(const Usage& u) {
                  u.dependency_installs + u.failed_cycles + u.reported_micros + u.reported_tokens +
                  u.reported_calls + u.refused_calls;
 }
-
 }  // namespace
 
 // That of the contract, or of the method's own image.
@@ -612,7 +607,6 @@ AttemptRun::Answer AttemptRun::perform(const RestoreProtected& c) {
 // AttemptRun: files of the agent that its method wants kept as evidence (campaign.h).
 
 namespace {
-
 // What may not be there is no mistake: an agent that failed writes no trajectory.
 void add(const KeptFiles& kept, const std::string& below, Json& files, Json& left_out) {
   for (const KeptFiles::File& f : kept.files)
@@ -622,7 +616,6 @@ void add(const KeptFiles& kept, const std::string& below, Json& files, Json& lef
   if (0 < kept.left_out_beside)
     left_out.push_back({{"path", below}, {"why", std::to_string(kept.left_out_beside) + " more"}});
 }
-
 }  // namespace
 
 Status AttemptRun::keep_files() {
@@ -657,5 +650,4 @@ Status AttemptRun::keep_files() {
        Json{{"files", std::move(files)}, {"left_out", std::move(left_out)}});
   return ok_status();
 }
-
 }  // namespace proctor

@@ -20,11 +20,9 @@
 #include "worker/workspace/trusted_part.h"
 
 namespace proctor {
-
 // AttemptRun: checks that are programs of an image of their own, and the folders that those see.
 
 namespace {
-
 // Where `relative` leads below `root`, if no component of it is a symbolic link: the candidate may
 // have put one there, and what it points at is the host's.
 fs::path real_place(const fs::path& root, const std::string& relative) {
@@ -127,7 +125,6 @@ Environment environment_of(const Contract& contract, const ProgramContainer& con
   if (!container.image.empty()) out.image = container.image;
   return out;
 }
-
 }  // namespace
 
 // Copies, made once and shared by the containers of a suite, one after another, as the services of
@@ -291,7 +288,6 @@ Result<AttemptRun::CheckEnd> AttemptRun::run_container(const ProgramContainer& c
 // evidence, and whose fault it is when one does not get ready.
 
 namespace {
-
 constexpr const char* kServicesDir = "services";
 
 fs::path stream_of(const fs::path& evidence, const std::string& service, const char* stream) {
@@ -321,7 +317,6 @@ Json end_payload(const Check& check, const fs::path& evidence, const ServiceGrou
       output_payload(stream_of(evidence, end.service, "stderr"), end.outcome->stderr_bytes);
   return out;
 }
-
 }  // namespace
 
 void AttemptRun::ServedBy::give_to(SandboxSpec& spec) const {
@@ -661,5 +656,4 @@ std::optional<std::string> AttemptRun::result_file(const Check& check, const fs:
   if (!write_file(evidence / kResultsFile, *bytes, Durability::kLazy).ok()) return std::nullopt;
   return std::move(bytes).value();
 }
-
 }  // namespace proctor

@@ -10,7 +10,6 @@
 
 namespace proctor {
 namespace {
-
 Json amount_json(const Amount& a) {
   return {{"input_tokens", a.input_tokens},
           {"output_tokens", a.output_tokens},
@@ -70,7 +69,6 @@ Operation as_own(Operation operation) {
              operation);
   return operation;
 }
-
 }  // namespace
 
 AttemptMeter::AttemptMeter(MeterPlan plan, std::string run_name, Hooks hooks, MeterBook* book)
@@ -368,5 +366,4 @@ Json AttemptMeter::totals_payload() const {
           {"charges_at_default", u.defaulted},
           {"charges_cut", u.overruns}};
 }
-
 }  // namespace proctor

@@ -16,7 +16,6 @@
 #include "worker/shell/meter_book.h"
 
 namespace proctor {
-
 // AttemptWatch: what the loop thread and a slot thread share about one attempt.  The slot thread
 // writes where it is; the loop reads that for Sync and Progress and asks for a stop.  Thread-safe.
 class AttemptWatch {
@@ -225,5 +224,4 @@ class AttemptMeter final : public MeterServer::Meter {
   std::size_t operations_ = 0, errors_ = 0;
   std::uint64_t evidence_ = 0;  // of the denial that reached a cap
 };
-
 }  // namespace proctor

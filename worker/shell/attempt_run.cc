@@ -18,15 +18,10 @@
 #include "worker/shell/sandbox_dress.h"
 
 namespace proctor {
-
 // AttemptRun: what is done again because the host was in want, and not the run at fault.
-
-namespace {
 
 // Another worker may have what this one has none of.
 constexpr std::chrono::minutes kWantMost{10};
-
-}  // namespace
 
 Patience AttemptRun::patience() const {
   return {until_stopped(watch_.token()), kWantMost};
@@ -52,7 +47,6 @@ AttemptRun::Answer AttemptRun::answer_to(const LifecycleCommand& command) {
 }
 
 namespace {
-
 constexpr std::uint32_t kJudgedMost = 5;  // times again, however many retries are registered
 
 LifecycleEvent done_or_failed(Status status) {
@@ -79,7 +73,6 @@ std::string_view model_variable(const Method& method) {
   return method.gateway->as == MethodGateway::As::kAnthropic ? "ANTHROPIC_BASE_URL"
                                                              : "OPENAI_BASE_URL";
 }
-
 }  // namespace
 
 Error as_host_error(Error e) {
@@ -704,7 +697,6 @@ Status AttemptRun::clear_acceptance() {
 // R054).
 
 namespace {
-
 std::vector<GateReport> gates_of(const Contract& contract, const Verdict& verdict) {
   std::vector<GateInput> inputs;
   GateFacts facts;
@@ -741,7 +733,6 @@ std::vector<GateReport> gates_of(const Contract& contract, const Verdict& verdic
   }
   return gates;
 }
-
 }  // namespace
 
 AttemptRun::Answer AttemptRun::perform(const Package&) {
@@ -806,5 +797,4 @@ std::uint64_t AttemptRun::recorded_bytes() const {
   for (const auto& entry : *entries) total += entry.bytes;
   return total;
 }
-
 }  // namespace proctor

@@ -36,7 +36,6 @@
 #include "worker/workspace/workspace.h"
 
 namespace proctor {
-
 // What one attempt is made of.  Shared with its neighbours and never changed.
 struct AttemptInput {
   std::string campaign;  // its id
@@ -374,5 +373,4 @@ class AttemptRun {
   const LeftAttempt* left_program_ = nullptr;  // until the agent is over
   Outcome out_;
 };
-
 }  // namespace proctor

@@ -24,7 +24,6 @@
 #include "worker/workspace/snapshot.h"
 
 namespace proctor {
-
 // What a layer remembers of the steps that made it, so that whoever uses it is charged as its maker
 // was.  Thread-safe.
 
@@ -42,7 +41,6 @@ std::chrono::milliseconds patience(const std::vector<SetupStep>& setup);
 std::string sandbox_word(const SandboxEngine& engine);
 
 namespace {
-
 std::uint64_t count_of(const Json& step, const char* name) {
   const auto it = step.find(name);
   return it != step.end() && it->is_number_unsigned() ? it->get<std::uint64_t>() : 0;
@@ -51,7 +49,6 @@ std::uint64_t count_of(const Json& step, const char* name) {
 std::chrono::milliseconds time_of(const Json& step, const char* name) {
   return std::chrono::milliseconds(count_of(step, name));
 }
-
 }  // namespace
 
 Json record_of_step(const ExecOutcome& outcome) {
@@ -95,11 +92,7 @@ std::string sandbox_word(const SandboxEngine& engine) {
 
 // AttemptRun: the image that a contract does not name but says how to make.
 
-namespace {
-
 constexpr const char* kImageDir = "setup-image";
-
-}  // namespace
 
 // From then on the contract names it by its id, as any other image.
 Result<std::optional<ImageFailed>> AttemptRun::have_image() {
@@ -143,11 +136,9 @@ std::uint64_t AttemptRun::note_image() {
 // again what it did (setup_key.h).
 
 namespace {
-
 std::string setup_name(Room room) {
   return "setup-" + std::string(to_string(room));
 }
-
 }  // namespace
 
 std::optional<ManifestSetupCache> AttemptRun::setup_cache() const {
@@ -365,7 +356,6 @@ Status AttemptRun::keep_setup() {
 // secrets, network, and what the method's own setup made, in a place that no task's command sees.
 
 namespace {
-
 constexpr const char* kSetupDir = "setup-method";
 // Of a method's setup, whatever the task: what it makes is every task's.
 constexpr std::uint64_t kSetupMemory = std::uint64_t{4} << 30;
@@ -375,7 +365,6 @@ constexpr std::uint32_t kSetupProcesses = 1024;
 std::string image_in(const SandboxEngine& engine, const Environment& environment) {
   return runs_images(engine.kind()) ? environment.image : "";
 }
-
 }  // namespace
 
 // What its agent's sandbox is asked for with.
@@ -592,7 +581,6 @@ Status AttemptRun::keep_method_setup() {
 // AttemptRun: the beginning of a run directory, manifest.json (R043-R047, R066, R070-R072, R077).
 
 namespace {
-
 // Files at the root of a tree that pin what it depends on (R044).
 constexpr const char* kLockfiles[] = {"Cargo.lock",        "Gemfile.lock",   "Pipfile.lock",
                                       "composer.lock",     "go.sum",         "gradle.lockfile",
@@ -650,7 +638,6 @@ std::map<std::string, std::vector<std::string>> allowed_places(
   if (!lists) out.clear();
   return out;
 }
-
 }  // namespace
 
 Json AttemptRun::manifest() const {
@@ -748,5 +735,4 @@ Status AttemptRun::write_manifest() {
     return ok_status();
   return check_manifest(document);
 }
-
 }  // namespace proctor

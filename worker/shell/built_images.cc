@@ -14,7 +14,6 @@
 
 namespace proctor {
 namespace {
-
 using std::chrono::milliseconds;
 
 constexpr const char* kLock = ".lock";
@@ -34,7 +33,6 @@ const ReferencedFile& file_of(const Contract& contract, const std::string& path)
   PROCTOR_ASSERT(it != contract.files.end());
   return *it;
 }
-
 }  // namespace
 
 BuiltImages::BuiltImages(const fs::path& image_store, std::string docker_socket)
@@ -157,5 +155,4 @@ Result<BuiltImages::Swept> BuiltImages::sweep(std::chrono::seconds unused_for) c
   }
   return out;
 }
-
 }  // namespace proctor

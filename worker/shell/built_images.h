@@ -19,7 +19,6 @@
 #include "common/contract/contract.h"
 
 namespace proctor {
-
 // How a run got its image.
 struct BuiltImage {
   std::string id;                            // "sha256:..."; empty: it cannot be built
@@ -65,5 +64,4 @@ class BuiltImages {
 
 // Unused for so long, a worker's start removes them.
 inline constexpr std::chrono::hours kBuiltImagesKept{24 * 7};
-
 }  // namespace proctor

@@ -10,7 +10,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr const char* kCheckpoint = "checkpoint";
 constexpr std::size_t kCheckpointBytes = std::size_t{16} << 20;  // of paths, mostly
 constexpr std::size_t kDigestHex = 64;
@@ -108,7 +107,6 @@ bool fits(const Checkpoint& c, const std::optional<MeterBook::Command>& command)
   if (c.ended) return agent || !command;
   return c.program.has_value() == agent;
 }
-
 }  // namespace
 
 Status write_checkpoint(const fs::path& dir, const Checkpoint& c) {
@@ -182,5 +180,4 @@ std::vector<LeftAttempt> find_left_attempts(const fs::path& runs, const std::str
   });
   return out;
 }
-
 }  // namespace proctor

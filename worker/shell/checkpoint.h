@@ -20,7 +20,6 @@
 #include "worker/workspace/workspace.h"
 
 namespace proctor {
-
 struct Checkpoint {
   std::string campaign;
   Epoch epoch;  // it was assigned under
@@ -73,5 +72,4 @@ inline constexpr std::uint32_t kLivesMax = 2;  // that may have one attempt
 std::vector<LeftAttempt> find_left_attempts(const fs::path& runs, const std::string& campaign,
                                             const std::set<AttemptId>& with_result,
                                             std::vector<MeterBook::Left>& books);
-
 }  // namespace proctor

@@ -15,10 +15,7 @@
 #include "worker/shell/coordinators.h"
 
 namespace proctor {
-
 namespace asio = boost::asio;
-
-namespace {
 
 constexpr Millis kProgress{3'000};     // of silence between Syncs
 constexpr std::size_t kEarlyMax = 16;  // Assigns kept while the spool is being read
@@ -27,8 +24,6 @@ constexpr Millis kSyncMax{60'000};
 // Of a campaign that there is not: to any coordinator an introduction, and nothing more.  It
 // answers with its own, which another link may be serving already.
 constexpr const char* kNoCampaign = "-";
-
-}  // namespace
 
 CoordinatorLink::CoordinatorLink(WorkerParts& parts, Stop stop, SlotShare::Index place,
                                  Worker worker)
@@ -441,8 +436,6 @@ void CoordinatorLink::decline(const Digest& digest, const std::string& detail) {
 
 namespace asio = boost::asio;
 
-namespace {
-
 constexpr Millis kUnreachable{5'000};  // without a connection
 constexpr Millis kUnanswered{10'000};  // on one, and never less than three Syncs
 // Where there is no other address, the same one once more, with a socket of its own: libzmq tries
@@ -450,8 +443,6 @@ constexpr Millis kUnanswered{10'000};  // on one, and never less than three Sync
 // stay open that passes nothing on.
 constexpr Millis kUnreachableAlone{15'000};
 constexpr Millis kUnansweredAlone{30'000};
-
-}  // namespace
 
 Status CoordinatorLink::connect() {
   port_.reset();
@@ -668,5 +659,4 @@ void CoordinatorLink::say_what_waits() {
                   "now, and the next worker with this --root and --name brings them",
                   outbox_.size()));
 }
-
 }  // namespace proctor

@@ -19,7 +19,6 @@
 #include "worker/shell/worker_parts.h"
 
 namespace proctor {
-
 class CoordinatorLink {
  public:
   // What it asks of the worker that it is a part of.
@@ -157,5 +156,4 @@ class CoordinatorLink {
   Instant arrived_{};       // at this address, or when it was last tried in vain
   std::optional<Instant> leave_by_;
 };
-
 }  // namespace proctor

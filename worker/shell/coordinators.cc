@@ -15,8 +15,6 @@
 #include "worker/shell/spool.h"
 
 namespace proctor {
-namespace {
-
 constexpr const char* kFile = "campaigns";
 constexpr const char* kBefore = "last-campaign";  // address, campaign; or the campaign alone
 constexpr std::size_t kKept = 64;
@@ -25,8 +23,6 @@ constexpr std::size_t kFileBytes = kKept * 2 * limits::kDetailBytes;
 constexpr std::string_view kApart = "_at_";
 constexpr std::size_t kWhoHex = 16;
 constexpr const char* kKeyless = "keyless";
-
-}  // namespace
 
 std::string who_of(std::string_view server_key) {
   return server_key.empty() ? kKeyless : sha256(server_key).hex().substr(0, kWhoHex);
@@ -139,7 +135,6 @@ void Addresses::replace(std::vector<std::string> all) {
 }
 
 namespace {
-
 constexpr std::size_t kStopsMax = 64, kAddressesOfOne = 8, kFilesMax = 256, kSecretsOfOne = 64;
 constexpr std::uint32_t kPriorityMost = 9, kWeightMost = 1'000;
 
@@ -223,7 +218,6 @@ Status read_one(const fs::path& path, std::vector<Stop>& out, std::set<std::stri
   }
   return ok_status();
 }
-
 }  // namespace
 
 Result<std::vector<std::string>> addresses_of(std::string_view text) {
@@ -253,5 +247,4 @@ Result<std::vector<Stop>> read_connect_file(const fs::path& path) {
   for (const fs::path& file : files) PROCTOR_CHECK_OK(read_one(file, out, names));
   return out;
 }
-
 }  // namespace proctor

@@ -11,7 +11,6 @@
 #include "common/base/files.h"
 
 namespace proctor {
-
 // ServedCampaigns: which campaigns a worker of this home has served, and where, so that its next
 // life finds what it has of each.
 //   HOME/campaigns   "CAMPAIGN ADDRESS\tWHO\n", the last one served last
@@ -100,5 +99,4 @@ Result<std::vector<std::string>> addresses_of(std::string_view text);
 // The lines of a file, or of all files of a folder whose names do not begin with a dot, by name.
 // kInvalid with "path:line: what"; kNotFound.
 Result<std::vector<Stop>> read_connect_file(const fs::path& path);
-
 }  // namespace proctor

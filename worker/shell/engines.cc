@@ -12,7 +12,6 @@
 #include "worker/selftest/isolation_proof.h"
 
 namespace proctor {
-
 Status probe_engine(SandboxEngine& engine, const std::string& image) {
   PROCTOR_TRY(const TempDir workspace, TempDir::create("proctor-probe"));
   SandboxSpec spec;
@@ -301,5 +300,4 @@ void Engines::not_to_be_had(SandboxKind kind, const Error& why) {
   if (!told_.insert(kind).second) return;
   log::warn(std::string(to_string(kind)) + " is not to be had here: " + why.detail);
 }
-
 }  // namespace proctor

@@ -14,7 +14,6 @@
 #include "worker/sandbox/sandbox.h"
 
 namespace proctor {
-
 // The engine of runs that ask for isolation in user space (policy.isolation): OCI containers under
 // runsc, whatever runs other images here.  Opened when first asked for and kept.  Thread-safe.
 class UserspaceEngine {
@@ -114,5 +113,4 @@ class Engines {
   std::optional<bool> oci_works_;  // once tried
   UserspaceEngine userspace_;
 };
-
 }  // namespace proctor

@@ -16,7 +16,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::size_t kSmallFile = std::size_t{64} << 10;
 constexpr std::size_t kPackageList = std::size_t{64} << 20;
 constexpr std::size_t kVersionBytes = 100;
@@ -47,7 +46,6 @@ std::string stamp_of(const fs::path& path) {
 std::string first_line(std::string_view text) {
   return printable(text.substr(0, text.find('\n')), kVersionBytes);
 }
-
 }  // namespace
 
 std::string kernel_boot() {
@@ -148,5 +146,4 @@ std::string toolchain_version(const fs::path& folder) {
   const fs::path real = fs::canonical(folder, error);
   return error ? std::string() : printable(real.filename().string(), kVersionBytes);
 }
-
 }  // namespace proctor

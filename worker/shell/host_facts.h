@@ -8,7 +8,6 @@
 #include "common/base/files.h"
 
 namespace proctor {
-
 struct HostFacts {
   std::string cpu_class, memory_class;  // "x86_64, 2 cores", "8 GiB"
   std::string kernel, os;
@@ -34,5 +33,4 @@ std::string toolchain_version(const fs::path& folder);
 // What a bubblewrap sandbox shows of this host, in words that change when it is changed by the
 // usual ways: a package, something put into /usr/local or into one of these toolchains.
 std::vector<std::string> shown_host(const std::vector<fs::path>& toolchains);
-
 }  // namespace proctor

@@ -12,7 +12,6 @@
 #include "worker/sandbox/init/lacks.h"
 
 namespace proctor {
-
 Pause until_stopped(std::stop_token stop) {
   constexpr std::chrono::milliseconds kMore{10'000};
   return [stop = std::move(stop), more = kMore](std::chrono::milliseconds time) mutable {
@@ -67,7 +66,6 @@ std::optional<Error> HostDisk::end(const std::function<std::uint64_t()>& own) {
 }
 
 namespace {
-
 // Seen at work: some forty of its own, and nineteen of each slot whose agent has no network.
 constexpr std::uint64_t kOwn = 64, kOfSlot = 32;
 
@@ -78,7 +76,6 @@ std::uint64_t raise_descriptors() {
   const rlimit most{files.rlim_max, files.rlim_max};
   return ::setrlimit(RLIMIT_NOFILE, &most) == 0 ? most.rlim_cur : files.rlim_cur;
 }
-
 }  // namespace
 
 Status enough_descriptors(std::uint32_t slots) {
@@ -123,5 +120,4 @@ bool DiskWatch::end() {
   thread_.join();
   return passed_ || bytes_max_ < folder_bytes(folder_);
 }
-
 }  // namespace proctor

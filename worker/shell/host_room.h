@@ -16,7 +16,6 @@
 #include "worker/sandbox/sandbox.h"
 
 namespace proctor {
-
 // What this host has none left of for now (descriptors, memory, room on its disk) is no reason to
 // lose what a run has paid for: it is waited for, and the work is done again.  Blocking; any
 // thread.
@@ -113,5 +112,4 @@ class DiskWatch {
   bool passed_ = false;  // the thread's, until it is joined
   std::jthread thread_;
 };
-
 }  // namespace proctor

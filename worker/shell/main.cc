@@ -39,7 +39,6 @@
 #include "worker/workspace/extract.h"
 
 namespace proctor {
-
 // Where workers keep mirrors, trees, workspaces and spools unless they are told otherwise:
 // $XDG_STATE_HOME/proctor, else ~/.local/state/proctor (XDG Base Directory Specification).
 fs::path default_worker_root();
@@ -57,7 +56,6 @@ fs::path default_worker_root() {
 int collect_garbage(int argc, char** argv);
 
 namespace {
-
 constexpr double kMiB = 1024.0 * 1024.0;
 
 // Of images nobody knows what their removal gives back: with --max 0 all that no run uses go, else
@@ -71,7 +69,6 @@ Status remove_images(const fs::path& store, const std::string& socket, bool all)
     std::fprintf(stdout, "removed %zu built images; %zu in use\n", swept.removed, swept.in_use);
   return ok_status();
 }
-
 }  // namespace
 
 int collect_garbage(int argc, char** argv) {
@@ -170,7 +167,6 @@ int selftest(int argc, char** argv) {
 // proctor-worker: reads its command line, opens what this host offers, serves until it may leave.
 
 namespace {
-
 constexpr int kOk = 0, kBadInput = 2, kInfrastructure = 4, kBug = 70;
 
 struct Options {
@@ -617,9 +613,7 @@ int run(int argc, char** argv) {
   if (!own_mounts.ok()) log::info(own_mounts.error().detail);
   return serve(o);
 }
-
 }  // namespace
-
 }  // namespace proctor
 
 int main(int argc, char** argv) {

@@ -17,14 +17,10 @@
 #include "worker/shell/spool.h"
 
 namespace proctor {
-namespace {
-
 constexpr const char* kLives = "lives";
 constexpr const char* kSynced = "synced";
 constexpr std::size_t kLivesBytes = 4096;
 constexpr std::size_t kLivesKept = 8;  // that nobody has been told of
-
-}  // namespace
 
 std::vector<BootId> lives_with_books(const fs::path& meters) {
   const Result<std::string> text = read_file(meters / kLives, kLivesBytes);
@@ -58,7 +54,6 @@ void books_are_not_whole(const fs::path& meters) {
 }
 
 namespace {
-
 constexpr std::size_t kPage = 4096;  // an encoded Result is a few hundred bytes
 constexpr std::size_t kFile = 4 * kPage;
 // A command whose begin was on no page yet when the power went: pages are synced every second.
@@ -193,7 +188,6 @@ Millis time_before(const MeterBook::Left& left, WallTime wall) {
   if (since_page < Millis(0)) return left.command->limit;  // the clock was set
   return time_of(*left.command, left.before->mono + since_page);
 }
-
 }  // namespace
 
 MeterBook::MeterBook(fs::path file, UniqueFd fd, std::string boot, wire::ResultMessage so_far)
@@ -407,5 +401,4 @@ std::vector<MeterBook::Left> end_of_left_attempts(std::vector<MeterBook::Left> a
   }
   return all;
 }
-
 }  // namespace proctor

@@ -14,7 +14,6 @@
 #include "worker/core/run_meter.h"
 
 namespace proctor {
-
 // Lives: whose meter books are all there (meter_book.h).  A life writes its number down before it
 // is given anything, and each attempt has a book before it begins; so what a killed life began has
 // a book, and what has none never began.  That holds until a book is missing: then the list is
@@ -121,5 +120,4 @@ std::vector<MeterBook::Left> end_of_left_attempts(std::vector<MeterBook::Left> l
 // What the command under way has taken until then: at most its limit.
 Millis time_of(const MeterBook::Command& command, Instant now);
 void add_time(Usage& usage, MeterPhase phase, Millis time);
-
 }  // namespace proctor

@@ -6,7 +6,6 @@
 
 namespace proctor {
 namespace {
-
 std::string place_of(const ProxyRecord& record) {
   if (record.host.empty()) return "";
   return record.host + ":" + std::to_string(record.port);
@@ -25,7 +24,6 @@ Json request_payload(const std::string& phase, const ProxyRecord& record) {
   if (!record.why.empty()) out["why"] = as_utf8(record.why);
   return out;
 }
-
 }  // namespace
 
 Result<std::unique_ptr<PhaseNetwork>> PhaseNetwork::give(SandboxSpec& spec,
@@ -103,5 +101,4 @@ std::vector<std::string> PhaseNetwork::close() {
     denied.push_back(place + " (" + std::to_string(times) + (times == 1 ? " time)" : " times)"));
   return denied;
 }
-
 }  // namespace proctor

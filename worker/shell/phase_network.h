@@ -19,7 +19,6 @@
 #include "worker/network/way_out.h"
 
 namespace proctor {
-
 inline constexpr std::size_t kListedRequests = 200;  // of a phase, one event or two each
 inline constexpr std::size_t kListedPlaces = 200;    // of the rest
 
@@ -56,5 +55,4 @@ class PhaseNetwork {
   std::uint64_t beyond_ = 0;         // requests to places that are not even in these
   std::unique_ptr<WayOut> way_out_;  // last: its threads use the others
 };
-
 }  // namespace proctor

@@ -13,7 +13,6 @@
 
 namespace proctor {
 namespace {
-
 ExecEnd end_kind(ExecOutcome::End end) {
   switch (end) {
     case ExecOutcome::End::kExited:
@@ -33,7 +32,6 @@ ExecEnd end_kind(ExecOutcome::End end) {
   }
   PROCTOR_ASSERT(false);
 }
-
 }  // namespace
 
 ProgramEnd end_of(const ExecOutcome& outcome) {
@@ -177,7 +175,6 @@ Result<AgentLog::Noted> AgentLog::fill(RunRecorder& log, std::string why, Noted 
 }
 
 namespace {
-
 constexpr std::size_t kLines = 3, kLineBytes = 300, kRefusedListed = 5;
 constexpr std::streamoff kTailBytes = 4'096;
 
@@ -188,7 +185,6 @@ std::string tail_of(const fs::path& file) {
   in.seekg(std::max<std::streamoff>(0, size - kTailBytes));
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
-
 }  // namespace
 
 std::string last_lines(std::string_view text) {
@@ -218,5 +214,4 @@ std::string failure_words(const fs::path& stderr_file, const std::vector<std::st
     out += " and " + std::to_string(refused.size() - kRefusedListed) + " more";
   return out;
 }
-
 }  // namespace proctor

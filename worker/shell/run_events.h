@@ -17,7 +17,6 @@
 #include "worker/workspace/workspace.h"
 
 namespace proctor {
-
 ProgramEnd end_of(const ExecOutcome& outcome);
 
 std::string as_utf8(const std::string& text);
@@ -86,5 +85,4 @@ std::string last_lines(std::string_view text);
 // "stderr ends: ... | ...; refused by its network: HOST:PORT (2 times)".  Empty: there is nothing
 // to tell, or the file cannot be read.  Any thread.
 std::string failure_words(const fs::path& stderr_file, const std::vector<std::string>& refused);
-
 }  // namespace proctor

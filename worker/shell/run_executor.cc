@@ -17,7 +17,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::size_t kLackingMax = 64;  // a part of the features of a Sync
 
 // Is one of them in the other?  By what they really are: a link hides nothing.
@@ -86,7 +85,6 @@ wire::ResultMessage blank_result(const AttemptInput& input) {
   result.started_ms = result.finished_ms = wall_now().raw();
   return result;
 }
-
 }  // namespace
 
 Status RunExecutor::can_begin(const AttemptInput& input) {
@@ -257,5 +255,4 @@ wire::ResultMessage RunExecutor::walk(const AttemptInput& input, AttemptWatch& w
   }
   return result;
 }
-
 }  // namespace proctor

@@ -16,7 +16,6 @@
 #include "worker/shell/spool.h"
 
 namespace proctor {
-
 class RunExecutor {
  public:
   struct Options {
@@ -71,5 +70,4 @@ class RunExecutor {
   std::map<std::string, HostThing> lacking_;             // by feature
   std::map<std::string, std::set<std::string>> denied_;  // features, by campaign
 };
-
 }  // namespace proctor

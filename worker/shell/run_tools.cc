@@ -13,7 +13,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::size_t kCommandOutput = std::size_t{1} << 20;
 // A shell's, of what a signal ended.
 constexpr int kBySignal = 128, kKilled = 137;
@@ -35,7 +34,6 @@ std::optional<int> shell_exit(const ExecOutcome& outcome) {
   }
   return std::nullopt;
 }
-
 }  // namespace
 
 Result<std::unique_ptr<RunTools>> RunTools::open(RunToolPlace place, ToolSessionRules rules,
@@ -179,7 +177,6 @@ Result<ProgramRun> RunTools::run_in_sandbox(const std::string& command, bool wri
 }
 
 namespace {
-
 constexpr const char* kInstructions =
     "Work on the repository in /workspace with these tools. Stages: read, write, test; each allows "
     "what the ones before did. Ask for the next with advance_stage. Paths are relative to the "
@@ -195,7 +192,6 @@ std::string client_file() {
   server["args"] = Json::array({"--stdio", at("socket")});
   return Json{{"mcpServers", {{"proctor", std::move(server)}}}}.dump(2) + "\n";
 }
-
 }  // namespace
 
 Result<std::unique_ptr<OfferedTools>> OfferedTools::open(const fs::path& dir, RunToolPlace place,
@@ -233,7 +229,6 @@ void OfferedTools::close() {
 }
 
 namespace {
-
 using Why = ToolLoopEnd::Why;
 
 // Calls in a row that fail, or that the run has to wait for, until nobody waits any more.
@@ -415,11 +410,9 @@ class ToolAgent final : public Agent {
  private:
   ToolAgentTools tools_;
 };
-
 }  // namespace
 
 std::unique_ptr<Agent> make_tool_agent(ToolAgentTools tools) {
   return std::make_unique<ToolAgent>(std::move(tools));
 }
-
 }  // namespace proctor

@@ -22,7 +22,6 @@
 #include "worker/tools/tool_session.h"
 
 namespace proctor {
-
 using MeteredCall = std::variant<MeterReserve, MeterCharge, MeterRelease>;
 
 struct RunToolHooks {
@@ -154,5 +153,4 @@ struct ToolAgentTools {
 };
 
 std::unique_ptr<Agent> make_tool_agent(ToolAgentTools tools);
-
 }  // namespace proctor

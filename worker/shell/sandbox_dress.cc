@@ -9,11 +9,9 @@
 
 namespace proctor {
 namespace {
-
 std::string shown_at(const Toolchain& toolchain) {
   return toolchain.at.empty() ? toolchain.path : toolchain.at;
 }
-
 }  // namespace
 
 std::map<std::string, std::string> sandbox_environment(const Environment& environment,
@@ -50,7 +48,6 @@ bool shown_to_commands(const Contract& contract, const ReferencedFile& file) {
 }
 
 namespace {
-
 // "$PROCTOR_CONTRACT/a/b", "${PROCTOR_CONTRACT}/a", "$PROCTOR_CONTRACT"/a: does `command` name this
 // file, or a folder that holds it?
 bool names_in_place(std::string_view command, std::string_view path) {
@@ -109,7 +106,6 @@ std::set<std::string> reached(const Contract& contract, std::vector<std::string_
   }
   return out;
 }
-
 }  // namespace
 
 std::set<std::string> shown_to_setup(const Contract& contract) {
@@ -180,5 +176,4 @@ SandboxSpec dress_sandbox(const Contract& contract, SandboxKind kind, std::uint3
   spec.file_bytes = contract.policy.disk_bytes;
   return spec;
 }
-
 }  // namespace proctor

@@ -11,7 +11,6 @@
 #include "worker/sandbox/sandbox.h"
 
 namespace proctor {
-
 inline constexpr const char* kHomeAt = "/proctor/home";
 inline constexpr const char* kContractAt = "/proctor/contract";
 inline constexpr const char* kResultsAt = "/proctor/results";
@@ -44,5 +43,4 @@ void dress_for_method(SandboxSpec& spec, const MethodEnvironment& method, Sandbo
 
 // Limits and toolchains; the workspace, label, network and further mounts are the phase's.
 SandboxSpec dress_sandbox(const Contract& contract, SandboxKind kind, std::uint32_t seed);
-
 }  // namespace proctor

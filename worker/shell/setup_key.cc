@@ -8,7 +8,6 @@
 
 namespace proctor {
 namespace {
-
 // Of layers and of this key; another one makes every layer anew.
 constexpr int kFormat = 1;
 
@@ -78,7 +77,6 @@ Json host_of(const SetupPlace& place) {
   for (const std::string& word : place.host) out.push_back(hashed(word));
   return out;
 }
-
 }  // namespace
 
 bool setup_is_cacheable(const Contract& contract) {
@@ -130,5 +128,4 @@ bool setup_reads_none_of(const Contract& contract, const std::vector<std::string
   }
   return true;
 }
-
 }  // namespace proctor

@@ -9,7 +9,6 @@
 #include "common/contract/campaign.h"
 
 namespace proctor {
-
 // Not with secrets: what they let setup fetch is not for every run's eyes.
 bool setup_is_cacheable(const Contract& contract);
 // What a cacheable setup sees instead of its run's seed.
@@ -33,5 +32,4 @@ Digest method_setup_key(const Method& method, const std::string& image, const Se
 // in, before setup?  Nothing at all: setup sees what it saw.  Else every step has to have named
 // what it reads, and nothing of that is touched.
 bool setup_reads_none_of(const Contract& contract, const std::vector<std::string>& touched);
-
 }  // namespace proctor

@@ -17,7 +17,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::string_view kResult = ".result";
 constexpr std::string_view kArchive = ".tar.zst";
 constexpr std::string_view kCorrupt = ".corrupt";
@@ -91,7 +90,6 @@ Status check_archive(const Spool::Entry& entry) {
     return damaged("its bytes are not those that were packed");
   return ok_status();
 }
-
 }  // namespace
 
 bool is_plain_name(std::string_view text) {
@@ -241,16 +239,12 @@ Status Spool::drop(const std::string& campaign, AttemptId attempt) {
   return remove_file(with(parent, name, kArchive));
 }
 
-namespace {
-
 constexpr std::size_t kWindow = 8;  // transfers under way: bounds memory at 8 chunks
 constexpr Millis kStalled{5'000};   // two lost Syncs: nothing that moved since is repeated
 // An archive that left here whole and arrived as another: a bad disk or memory on either side.
 constexpr std::uint32_t kRejectedMax = 3;
 // A disk that does not read: tried again when the coordinator asks, every two seconds.
 constexpr std::uint32_t kUnreadMax = 30;
-
-}  // namespace
 
 void Outbox::add(Spool::Entry entry) {
   Item item;
@@ -409,5 +403,4 @@ void Outbox::on_chunk_ack(const wire::ChunkAck& ack, Instant now) {
     read_chunk(ack.attempt, item, now);
   }
 }
-
 }  // namespace proctor

@@ -20,7 +20,6 @@
 #include "common/wire/messages.h"
 
 namespace proctor {
-
 class Spool {
  public:
   struct Entry {
@@ -135,5 +134,4 @@ class Outbox {
   std::uint64_t turns_ = 0;
   std::uint64_t said_ = 0;  // the ticket of the last Sync; 0: none went out
 };
-
 }  // namespace proctor

@@ -15,11 +15,9 @@
 #include "worker/shell/meter_book.h"
 
 namespace proctor {
-
 namespace asio = boost::asio;
 
 namespace {
-
 constexpr Millis kTick{200};
 constexpr Millis kBooks{1'000};  // between two syncs of meter books
 constexpr Millis kLook{2'000};   // between two looks at what the host offers
@@ -28,7 +26,6 @@ BootId random_boot() {
   std::random_device device;
   return BootId((std::uint64_t{device()} << 32) | device());
 }
-
 }  // namespace
 
 struct WorkerParts::Threads {
@@ -450,5 +447,4 @@ void WorkerLoop::cannot_begin(const AttemptKey& key, const std::string& why) {
   look_at_host(next_look_ = mono_now());
   leave_if_done();
 }
-
 }  // namespace proctor

@@ -15,7 +15,6 @@
 #include "worker/shell/worker_parts.h"
 
 namespace proctor {
-
 class WorkerLoop {
  public:
   // How it ended; the process's exit code (coordinator/cli/command.h).
@@ -68,5 +67,4 @@ class WorkerLoop {
   std::uint64_t ended_ = 0;
   std::optional<End> end_;
 };
-
 }  // namespace proctor

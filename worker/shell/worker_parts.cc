@@ -6,7 +6,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::size_t kInMemory = 32;  // of each kind: the tasks under way and their neighbours
 
 Status opens(BundleCache::Kind kind, const std::string& bytes, const Digest& digest) {
@@ -23,7 +22,6 @@ Status opens(BundleCache::Kind kind, const std::string& bytes, const Digest& dig
   }
   PROCTOR_ASSERT(false);
 }
-
 }  // namespace
 
 bool BundleCache::holds(const Key& key) const {
@@ -70,5 +68,4 @@ Result<std::shared_ptr<const Method>> BundleCache::method(const Key& key) {
 Result<std::shared_ptr<const Settings>> BundleCache::settings(const Key& key) {
   return get(settings_, key, open_settings_bundle);
 }
-
 }  // namespace proctor

@@ -19,7 +19,6 @@
 #include "worker/shell/run_executor.h"
 
 namespace proctor {
-
 // BundleCache: contracts, methods and settings by digest, on disk under ROOT/<campaign>/<digest>,
 // the last few also in memory.  By campaign, because a contract's bundle also names the folder it
 // came from, which its digest does not cover.  Nothing is stored that does not open under its
@@ -55,19 +54,15 @@ class BundleCache {
   Memory<Method> methods_;
   Memory<Settings> settings_;
 };
-
 }  // namespace proctor
 
 namespace boost::asio {
-
 // WorkerParts: what the links of one worker (coordinator_link.h) share: its loop, its threads, its
 // attempts, and how its slots are given out.  All of it is the loop's, but for what says otherwise.
 class thread_pool;
-
 }  // namespace boost::asio
 
 namespace proctor {
-
 struct WorkerLoopOptions {
   WorkerId worker;
   std::uint32_t slots = 1;
@@ -128,5 +123,4 @@ struct WorkerParts {
   std::shared_ptr<RateGate> gate_of(const std::string& campaign);
   AttemptInput input_of(const AttemptKey& key, const LocalAttempt& local);
 };
-
 }  // namespace proctor

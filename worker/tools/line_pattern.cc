@@ -5,7 +5,6 @@
 
 namespace proctor {
 namespace {
-
 using ByteSet = std::bitset<256>;
 
 constexpr std::uint32_t kNoEnd = UINT32_MAX, kTimesMax = 1'000;
@@ -258,7 +257,6 @@ class PatternReader {
   bool folds_ = false;
   std::vector<Node> nodes_;
 };
-
 }  // namespace
 
 // Steps of a pattern from its nodes.
@@ -418,5 +416,4 @@ bool LinePattern::matches(std::string_view line) {
   }
   return false;
 }
-
 }  // namespace proctor

@@ -14,7 +14,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 class LinePattern {
  public:
   static constexpr std::size_t kStepsMax = 4'000;
@@ -44,5 +43,4 @@ class LinePattern {
   std::vector<std::size_t> seen_;
   std::size_t round_ = 0;
 };
-
 }  // namespace proctor

@@ -9,7 +9,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::int64_t kIdMost = (std::int64_t{1} << 53) - 1;
 
 bool is_id(const Json& id) {
@@ -21,7 +20,6 @@ bool is_id(const Json& id) {
 std::string to_line(const Json& value) {
   return value.dump(-1, Json::Utf8::kReplace);
 }
-
 }  // namespace
 
 std::variant<RpcMessage, RpcRefusal> read_rpc(std::string_view text) {
@@ -73,7 +71,6 @@ std::string rpc_error(const RpcRefusal& refusal) {
 }
 
 namespace {
-
 constexpr std::array<std::string_view, 2> kLegacy{"2025-11-25", "2025-06-18"};
 constexpr const char* kMetaVersion = "io.modelcontextprotocol/protocolVersion";
 constexpr const char* kMetaServer = "io.modelcontextprotocol/serverInfo";
@@ -210,7 +207,6 @@ class Step {
   const std::string_view instructions_;
   bool modern_ = false;
 };
-
 }  // namespace
 
 McpStep mcp_step(std::string_view text, const McpHeaders* headers, std::string_view instructions) {
@@ -236,5 +232,4 @@ std::string mcp_result(const McpCall& call, const McpResult& result) {
   if (call.modern) out["resultType"] = "complete";
   return rpc_result(call.id, out);
 }
-
 }  // namespace proctor

@@ -7,7 +7,6 @@
 #include "common/base/json.h"
 
 namespace proctor {
-
 // One message of JSON-RPC 2.0 as MCP uses it: an object, no batches, parameters by name, an id that
 // is a text or a whole number.  Strict: what is none is refused with the protocol's own code, never
 // repaired.  Pure; any thread.
@@ -87,5 +86,4 @@ struct McpResult {
   Json structured;  // an object, or null
 };
 std::string mcp_result(const McpCall& call, const McpResult& result);
-
 }  // namespace proctor

@@ -8,7 +8,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::size_t kLinesNamed = 10, kLineBytes = 2'000;
 
 // How many bytes of `bytes` are whole characters, when it was cut at its end.
@@ -33,7 +32,6 @@ std::string named(const std::vector<std::uint64_t>& lines) {
   if (kLinesNamed < lines.size()) out += ", ...";
   return out;
 }
-
 }  // namespace
 
 std::vector<std::string_view> lines_of(std::string_view text) {
@@ -155,7 +153,6 @@ Result<EditedText> edit_text(std::string_view old, const EditFile& edit) {
 }
 
 namespace {
-
 constexpr std::uint64_t kLineMost = 100'000'000;
 constexpr std::size_t kComparedMost = 20'000'000;
 
@@ -429,7 +426,6 @@ class Hunks {
   const std::vector<std::string_view> old_;
   std::size_t compared_ = 0;
 };
-
 }  // namespace
 
 Result<std::vector<DiffFile>> read_unified_diff(std::string_view diff) {
@@ -439,5 +435,4 @@ Result<std::vector<DiffFile>> read_unified_diff(std::string_view diff) {
 Result<std::string> apply_hunks(const DiffFile& file, std::string_view old) {
   return Hunks(file, old).apply();
 }
-
 }  // namespace proctor

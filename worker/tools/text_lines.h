@@ -10,7 +10,6 @@
 #include "worker/tools/tool_list.h"
 
 namespace proctor {
-
 // Each with its end; the last may have none.
 std::vector<std::string_view> lines_of(std::string_view text);
 // A line without its end.
@@ -75,5 +74,4 @@ inline constexpr std::size_t kDiffFilesMax = 500, kDiffHunksMax = 2'000;
 Result<std::vector<DiffFile>> read_unified_diff(std::string_view diff);
 // `old` is empty for a file that is made; one that is removed must come to nothing.
 Result<std::string> apply_hunks(const DiffFile& file, std::string_view old);
-
 }  // namespace proctor

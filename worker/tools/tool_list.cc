@@ -10,7 +10,6 @@
 
 namespace proctor {
 namespace {
-
 using Kind = ToolParameter::Kind;
 using P = ToolParameter;
 namespace b = tool_bounds;
@@ -111,7 +110,6 @@ Json schema_of(const ToolParameter& p) {
   }
   return out;
 }
-
 }  // namespace
 
 std::string_view to_string(ToolStage stage) {
@@ -158,11 +156,9 @@ Json tool_list_json() {
 }
 
 namespace {
-
 std::string quoted_stage(ToolStage stage) {
   return "\"" + std::string(to_string(stage)) + "\"";
 }
-
 }  // namespace
 
 Json stage_json(const StageChange& change) {
@@ -221,7 +217,6 @@ std::optional<StageChange> ToolStages::suspend(std::string reason, Millis now) {
 }
 
 namespace {
-
 Error wrong(const ToolParameter& p, std::string_view what) {
   return {Errc::kInvalid, "\"" + std::string(p.name) + "\" " + std::string(what)};
 }
@@ -329,7 +324,6 @@ ToolArguments typed(Tool tool, const Fields& f) {
   }
   return AskStatus{};
 }
-
 }  // namespace
 
 Result<std::string> tool_path(std::string_view said) {
@@ -368,5 +362,4 @@ Result<ToolArguments> read_tool_arguments(const ToolKind& kind, const Json& argu
   }
   return typed(kind.tool, Fields(arguments));
 }
-
 }  // namespace proctor

@@ -14,7 +14,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 // Cumulative: who may write may read.
 enum class ToolStage { kRead, kWrite, kTest };
 std::string_view to_string(ToolStage stage);
@@ -166,5 +165,4 @@ Result<ToolArguments> read_tool_arguments(const ToolKind& kind, const Json& argu
 
 // "./src//a.py/" is "src/a.py", "." is "".
 Result<std::string> tool_path(std::string_view said);
-
 }  // namespace proctor

@@ -7,7 +7,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::uint64_t kTurnsKept = 10;
 constexpr std::size_t kAnswerBytes = std::size_t{16} << 20, kAnswerDepth = 64;
 constexpr std::size_t kCallsMost = 128, kBreakpoints = 2;
@@ -85,7 +84,6 @@ Json messages_of(const std::vector<Json>& items) {
   }
   return out;
 }
-
 }  // namespace
 
 std::string_view ToolLoop::prompt() {
@@ -249,5 +247,4 @@ ToolLoopEnd run_tool_loop(ToolLoop& loop, ToolSession& session, const AskModel& 
     }
   }
 }
-
 }  // namespace proctor

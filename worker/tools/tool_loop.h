@@ -15,7 +15,6 @@
 #include "worker/tools/tool_session.h"
 
 namespace proctor {
-
 struct ToolLoopRules {
   enum class Api { kChat, kMessages };
   Api api = Api::kChat;
@@ -70,5 +69,4 @@ struct ToolLoopEnd {
 // the way to the model: a request's body, the body of its answer.
 using AskModel = std::function<Result<std::string>(const std::string& body)>;
 ToolLoopEnd run_tool_loop(ToolLoop& loop, ToolSession& session, const AskModel& ask);
-
 }  // namespace proctor

@@ -20,7 +20,6 @@
 
 namespace proctor {
 namespace {
-
 // What an event holds of what was said, and how many calls have events of their own.
 constexpr std::size_t kArgumentBytes = std::size_t{64} << 10, kPrefixBytes = 4'096;
 constexpr std::uint64_t kEventsOfCalls = 20'000;
@@ -51,7 +50,6 @@ std::string suites_of(const std::vector<ToolSuite>& suites) {
   for (const ToolSuite& suite : suites) out += (out.empty() ? "" : ", ") + printable(suite.name);
   return out;
 }
-
 }  // namespace
 
 // What a tool came to, and whether a rule of the run kept it from being done.
@@ -237,11 +235,7 @@ McpResult ToolSession::call(const McpCall& ask) {
   return out;
 }
 
-namespace {
-
 constexpr std::size_t kReadChunk = std::size_t{64} << 10;
-
-}  // namespace
 
 struct ToolServer::Impl {
   struct Client {
@@ -362,5 +356,4 @@ ToolServer::~ToolServer() {
   [[maybe_unused]] const ssize_t n = ::write(impl_->wake.get(), &one, sizeof one);
   impl_->thread.join();
 }
-
 }  // namespace proctor

@@ -20,7 +20,6 @@
 #include "worker/tools/workspace_tools.h"
 
 namespace proctor {
-
 // Why a call is not granted; `cap` names which of the run's is reached.
 struct ToolRefusal {
   std::string cap, why;
@@ -128,5 +127,4 @@ class ToolServer {
   explicit ToolServer(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
-
 }  // namespace proctor

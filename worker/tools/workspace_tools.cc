@@ -15,7 +15,6 @@
 #include "worker/workspace/beneath.h"
 
 namespace proctor {
-
 // A folder's entries, and all files below a folder, without following a link and within bounds.
 // Internal to this room.  Blocking; any thread.
 struct WalkedEntry {
@@ -41,7 +40,6 @@ using OnEntry = std::function<bool(int dir, const WalkedEntry& entry, const std:
 Result<bool> walk_tree(int root, const std::string& path, std::size_t depth, const OnEntry& on);
 
 namespace {
-
 constexpr std::size_t kEntriesMost = 50'000, kVisitedMost = 500'000;
 
 WalkedEntry::Kind kind_of_mode(mode_t mode) {
@@ -85,7 +83,6 @@ class Walk {
   std::size_t visited_ = 0;
   bool all_ = true;
 };
-
 }  // namespace
 
 Result<FolderEntries> entries_of(int dir) {
@@ -131,7 +128,6 @@ Result<bool> walk_tree(int root, const std::string& path, std::size_t depth, con
 }
 
 namespace {
-
 constexpr std::uint64_t kReadMost = kEditedMax, kSearchedMost = std::uint64_t{4} << 20;
 constexpr std::uint64_t kPatchedMost = std::uint64_t{64} << 20;
 constexpr std::size_t kTextMost = std::size_t{256} << 10, kTreeDepth = 64, kLineSearched = 20'000;
@@ -274,7 +270,6 @@ FileChange change_of(const Prepared& p) {
   if (!p.file->to.empty()) out.after = sha256(p.after);
   return out;
 }
-
 }  // namespace
 
 WorkspaceTools::WorkspaceTools(UniqueFd root, WorkspaceRules rules)
@@ -446,5 +441,4 @@ ToolOutcome WorkspaceTools::patch(const ApplyDiff& ask) const {
   }
   return out;
 }
-
 }  // namespace proctor

@@ -15,7 +15,6 @@
 #include "worker/workspace/changes.h"
 
 namespace proctor {
-
 // What a tool came to: what its caller is told, and what the trace keeps of it.
 struct FileChange {
   std::string path;
@@ -68,5 +67,4 @@ class WorkspaceTools {
   WorkspaceRules rules_;
   ProtectedPaths guarded_;
 };
-
 }  // namespace proctor

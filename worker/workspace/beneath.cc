@@ -14,7 +14,6 @@
 
 namespace proctor::beneath {
 namespace {
-
 constexpr int kDirFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 constexpr std::string_view kTemporary = ".proctor-new~";
 
@@ -46,7 +45,6 @@ Status move_over(int dir, const std::string& from, const std::string& to) {
   ::unlinkat(dir, from.c_str(), 0);
   return errno_error("replace " + printable(to), e);
 }
-
 }  // namespace
 
 Result<UniqueFd> open_root(const std::string& dir) {
@@ -182,7 +180,6 @@ Status write_link(int dir, const std::string& name, const std::string& target) {
 }
 
 namespace {
-
 // Deeper than this nothing is removed with a folder open for each step: no snapshot goes there.
 constexpr int kRemoveDepth = 128;
 
@@ -197,18 +194,15 @@ Status remove_at(int dir, const std::string& name, int depth) {
   if (::unlinkat(dir, name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return ok_status();
   return errno_error("remove " + printable(name), errno);
 }
-
 }  // namespace
 
 Status remove(int dir, const std::string& name) {
   return remove_at(dir, name, 0);
 }
-
 }  // namespace proctor::beneath
 
 namespace proctor {
 namespace {
-
 using beneath::Missing;
 using beneath::Parent;
 
@@ -238,7 +232,6 @@ Result<bool> same_bytes(const Parent& a, const Parent& b) {
     at += n;
   }
 }
-
 }  // namespace
 
 Result<Seen> look(int root, const std::string& path) {
@@ -271,5 +264,4 @@ Result<bool> say_the_same(const Seen& a, const Seen& b) {
   PROCTOR_TRY(const std::string two, beneath::read_link(b.parent->dir.get(), b.parent->name));
   return one == two;
 }
-
 }  // namespace proctor

@@ -16,7 +16,6 @@
 #include "common/base/result.h"
 
 namespace proctor::beneath {
-
 Result<UniqueFd> open_root(const std::string& dir);
 // One step down.  As the owner without root's powers, a folder without permissions is given them.
 Result<UniqueFd> open_dir(int dir, const std::string& name);
@@ -42,11 +41,9 @@ Status write_file(int dir, const std::string& name, std::string_view bytes, std:
 Status write_link(int dir, const std::string& name, const std::string& target);
 // rm -rf of one name; absent is fine.
 Status remove(int dir, const std::string& name);
-
 }  // namespace proctor::beneath
 
 namespace proctor {
-
 // What stands at a path below a folder in which strangers have written.  No component of the way
 // is followed if it is a link.  Blocking; thread-safe.  Fails with errno_error.
 struct Seen {
@@ -63,5 +60,4 @@ Result<Seen> look(int root, const std::string& path);
 bool is_settled(const struct stat& st);
 // Two files, or two links: do they say the same?
 Result<bool> say_the_same(const Seen& a, const Seen& b);
-
 }  // namespace proctor

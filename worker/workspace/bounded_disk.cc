@@ -17,7 +17,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::uint64_t kBlock = 4096, kInode = 256;
 // A command that is looked at ten times a second shall be told by the one who looks that it has
 // reached its limit, so there is some room beyond that; and the file system needs some itself.
@@ -112,7 +111,6 @@ Status lay_ballast(const fs::path& at) {
   if (!fd.valid() || ::syncfs(fd.get()) != 0) return errno_error("sync " + at.string(), errno);
   return ok_status();
 }
-
 }  // namespace
 
 fs::path bounded_folder(const fs::path& dir) {
@@ -190,5 +188,4 @@ bool is_used_up(const fs::path& folder) {
 Status unmount_bounded(const fs::path& dir) {
   return unmount(bounded_folder(dir));
 }
-
 }  // namespace proctor

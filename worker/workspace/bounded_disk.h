@@ -9,7 +9,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 // What must have room, in blocks and in entries; no bytes: no bound.
 struct DiskBound {
   std::uint64_t bytes = 0, files = 0;
@@ -43,5 +42,4 @@ std::uint64_t entries_of(const fs::path& folder);
 bool is_used_up(const fs::path& folder);
 // Lazily when something still uses it.  Not mounted is fine.
 Status unmount_bounded(const fs::path& dir);
-
 }  // namespace proctor

@@ -10,7 +10,6 @@
 #include "common/base/folder_tree.h"
 
 namespace proctor {
-
 std::vector<std::string> to_evict(std::vector<CachedItem> items, std::uint64_t bytes_max) {
   std::uint64_t total = 0;
   for (const CachedItem& item : items) total += item.bytes;
@@ -28,7 +27,6 @@ std::vector<std::string> to_evict(std::vector<CachedItem> items, std::uint64_t b
 }
 
 namespace {
-
 constexpr const char* kUse = "use";
 constexpr const char* kDotUse = ".use";
 constexpr const char* kDotNew = ".new";
@@ -112,7 +110,6 @@ Status remove_one(const fs::path& root, const Found& found) {
     PROCTOR_CHECK_OK(remove_tree(found.dir / part));
   return ok_status();
 }
-
 }  // namespace
 
 Result<FileLock> use_tree(const fs::path& tree) {
@@ -165,5 +162,4 @@ Result<CacheReport> make_room(const fs::path& root, std::uint64_t bytes_max) {
   }
   return report;
 }
-
 }  // namespace proctor

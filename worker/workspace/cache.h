@@ -8,7 +8,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 // What to remove when mirrors, trees and setup layers together take more than they may: the least
 // recently used first, never what is in use.  Pure; any thread.
 struct CachedItem {
@@ -44,5 +43,4 @@ struct CacheReport {
 // Removes the least recently used until all together take at most `bytes_max`, mirrors that were
 // set aside as damaged, and what killed makers left.
 Result<CacheReport> make_room(const fs::path& root, std::uint64_t bytes_max);
-
 }  // namespace proctor

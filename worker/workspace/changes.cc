@@ -13,7 +13,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::string_view kCache = "__pycache__";
 
 struct Split {
@@ -39,7 +38,6 @@ std::string source_of(std::string_view path) {
   if (byte_code && is_cache(folder)) home.remove_suffix(kCache.size() + 1);
   return std::string(home) + std::string(name.substr(0, name.find('.'))) + ".py";
 }
-
 }  // namespace
 
 bool ProtectedPaths::covers(std::string_view path) const {
@@ -57,7 +55,6 @@ bool ProtectedPaths::reaches(std::string_view folder) const {
 }
 
 namespace {
-
 // One folder as its layers show it, the topmost first; more than one only over a setup layer.
 struct Layer {
   UniqueFd fd;
@@ -379,7 +376,6 @@ Result<ObjectId> write_side(ObjectDb& db, const Changes& all, Side side) {
   if (id) return *id;
   return db.write_tree({});
 }
-
 }  // namespace
 
 Result<ChangeSet> scan_changes(ObjectDb& db, const ScanInput& input) {
@@ -403,5 +399,4 @@ Result<ChangedTrees> write_changed(ObjectDb& db, const ChangeSet& changes) {
   PROCTOR_TRY(const ObjectId after, write_side(db, changes.changed, &Change::now));
   return ChangedTrees{before, after};
 }
-
 }  // namespace proctor

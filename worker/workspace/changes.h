@@ -12,7 +12,6 @@
 #include "worker/workspace/overlay.h"
 
 namespace proctor {
-
 // What `policy.protected` speaks for: the paths that its globs cover, and the byte code and
 // libraries that Python would load in the place of a covered source.  Pure; no failures.
 class ProtectedPaths {
@@ -89,5 +88,4 @@ struct ChangedTrees {
   ObjectId before, after;
 };
 Result<ChangedTrees> write_changed(ObjectDb& db, const ChangeSet& changes);
-
 }  // namespace proctor

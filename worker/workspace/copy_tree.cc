@@ -15,7 +15,6 @@
 
 namespace proctor {
 namespace {
-
 Status copy_bytes(int in, int out, off_t size, const std::string& path) {
   if (size == 0 || ::ioctl(out, FICLONE, in) == 0) return ok_status();
   std::string buffer;
@@ -149,7 +148,6 @@ Status wait_for_next_tick(int dir) {
   }
   return Error{Errc::kUnavailable, "clock of the file system stands still"};
 }
-
 }  // namespace
 
 bool looks_like(const CopiedFiles& known, const std::string& path, const struct stat& st) {
@@ -176,5 +174,4 @@ Status copy_tree(const fs::path& from, const fs::path& to, CopiedFiles& copied) 
   PROCTOR_CHECK_OK(copier.folder(in.get(), out.get(), ""));
   return wait_for_next_tick(out.get());
 }
-
 }  // namespace proctor

@@ -12,7 +12,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 // What a file looked like when it was copied.  The ctime cannot be set by anybody, so a file that
 // still looks like this was not written to, whatever its mtime says.
 struct CopiedFile {
@@ -30,5 +29,4 @@ Status copy_tree(const fs::path& from, const fs::path& to, CopiedFiles& copied);
 
 // One file or link, not there yet in `to`, with its times and mode.
 Status copy_one(int from, const std::string& name, int to, const std::string& as);
-
 }  // namespace proctor

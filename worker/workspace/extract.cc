@@ -23,7 +23,6 @@
 #include "worker/workspace/snapshot.h"
 
 namespace proctor {
-
 // Which new files are build products and stay out of patches.  A file that the snapshot has always
 // counts.  A new one does not if the snapshot's own .gitignore files ignore it (the agent's edits
 // of them change nothing, so an agent can neither hide nor smuggle by them), or if it is one of a
@@ -51,7 +50,6 @@ class IgnoreRules {
 };
 
 namespace {
-
 using GitRepository = Owned<git_repository, git_repository_free>;
 
 constexpr std::array<std::string_view, 5> kFolders = {"__pycache__", ".pytest_cache", ".mypy_cache",
@@ -68,7 +66,6 @@ bool is_common_product(std::string_view path, bool folder) {
     rest.remove_prefix(end + 1);
   }
 }
-
 }  // namespace
 
 struct IgnoreRules::State {
@@ -107,7 +104,6 @@ Result<bool> IgnoreRules::ignored(const std::string& path, bool folder) {
 Result<Patch> make_patch(ObjectDb& db, const ChangeSet& changes, std::size_t bytes_max);
 
 namespace {
-
 using GitTree = Owned<git_tree, git_tree_free>;
 using GitDiff = Owned<git_diff, git_diff_free>;
 using GitPatch = Owned<git_patch, git_patch_free>;
@@ -231,7 +227,6 @@ Result<GitDiff> diff_trees(git_repository* repository, const ObjectId& from, con
   if (rc != 0) return libgit2_error("patch", rc);
   return diff;
 }
-
 }  // namespace
 
 Result<Patch> make_patch(ObjectDb& db, const ChangeSet& changes, std::size_t bytes_max) {
@@ -258,7 +253,6 @@ Result<Patch> make_patch(ObjectDb& db, const ChangeSet& changes, std::size_t byt
 }
 
 namespace {
-
 // An edit of a large file makes a small patch, so contents may be larger than the patch; this much
 // is read even when the patch must be tiny.
 constexpr std::uint64_t kContentBytes = std::uint64_t{64} << 20;
@@ -408,7 +402,6 @@ Status answer_question(const std::string& asked) {
     throw std::bad_alloc();  // libgit2's word for it
   return write_file(head.at("answer").get<std::string>(), answer_of(patch), Durability::kLazy);
 }
-
 }  // namespace
 
 Result<Patch> extract_here(const Extraction& what, TreeCache& folders) {
@@ -486,5 +479,4 @@ int extract_as_asked() {
     return apart::kNoMemory;
   }
 }
-
 }  // namespace proctor

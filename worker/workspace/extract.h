@@ -11,7 +11,6 @@
 #include "worker/workspace/workspace.h"
 
 namespace proctor {
-
 struct Extraction {
   Snapshot snapshot;  // its `tree_dir`
   fs::path dir;       // see ScanInput
@@ -33,5 +32,4 @@ Result<Patch> extract_apart(const Extraction& what, const Extractor& program,
                             const fs::path& scratch);
 // The other side: reads standard input; the exit code.
 int extract_as_asked();
-
 }  // namespace proctor

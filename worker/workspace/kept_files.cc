@@ -10,7 +10,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::size_t kLooksMax = 100'000;  // at files and folders
 constexpr std::size_t kKeptPathBytes = 1024;
 
@@ -105,7 +104,6 @@ class Keeper {
   std::size_t looks_ = 0;
   KeptFiles out_;
 };
-
 }  // namespace
 
 Result<KeptFiles> keep_files(const fs::path& from, const std::vector<std::string>& globs,
@@ -116,5 +114,4 @@ Result<KeptFiles> keep_files(const fs::path& from, const std::vector<std::string
   PROCTOR_CHECK_OK(root.ok() ? keeper.folder(root->get(), "", 0) : keeper.closed_root());
   return keeper.take();
 }
-
 }  // namespace proctor

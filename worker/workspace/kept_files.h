@@ -11,7 +11,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 struct KeptFiles {
   struct File {
     std::string path;  // below the folder it was found in
@@ -40,5 +39,4 @@ struct KeepRoom {
 // maker did to it, is left out.  kUnavailable or kExhausted: `to` cannot be written.
 Result<KeptFiles> keep_files(const fs::path& from, const std::vector<std::string>& globs,
                              const fs::path& to, KeepRoom& room);
-
 }  // namespace proctor

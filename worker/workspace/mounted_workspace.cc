@@ -26,7 +26,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::size_t kAnswerBytes = std::size_t{16} << 20;
 constexpr time_t kTimeoutSeconds = 30;
 
@@ -115,7 +114,6 @@ std::string percent_encoded(std::string_view text) {
   }
   return out;
 }
-
 }  // namespace
 
 Status DockerVolumes::create(const std::string& name, const fs::path& device,
@@ -164,7 +162,6 @@ Result<std::map<std::string, DockerLabels>> DockerVolumes::list(const DockerLabe
 }
 
 namespace {
-
 // A file takes whole blocks, and a share of its folder.
 constexpr std::uint64_t kCopiedFileSlack = 8192;
 
@@ -201,7 +198,6 @@ Result<bool> layers_meet(const fs::path& upper, const fs::path& setup, Workspace
   PROCTOR_TRY(const UniqueFd theirs, beneath::open_root(setup.string()));
   return folders_meet(mine.get(), theirs.get(), kind, 0);
 }
-
 }  // namespace
 
 MountedWorkspace::MountedWorkspace(const Snapshot& snapshot, std::shared_ptr<OverlayPool> overlays,
@@ -452,7 +448,6 @@ Result<std::vector<std::string>> MountedWorkspace::restore_copy(
 }
 
 namespace {
-
 // But for what the untouched setup made; what was there is told in `out`.
 Status remove_all(const SeenAt& place, const std::vector<std::string>& paths, const MadeUnder& made,
                   std::vector<std::string>& out) {
@@ -469,7 +464,6 @@ Status remove_all(const SeenAt& place, const std::vector<std::string>& paths, co
   }
   return ok_status();
 }
-
 }  // namespace
 
 TrustedPart MountedWorkspace::git_part() const {
@@ -578,5 +572,4 @@ Workspace::Written MountedWorkspace::written() const {
     out.bytes_before += static_cast<std::uint64_t>(file.size) + kCopiedFileSlack;
   return out;
 }
-
 }  // namespace proctor

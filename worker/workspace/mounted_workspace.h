@@ -16,7 +16,6 @@
 #include "worker/workspace/workspace.h"
 
 namespace proctor {
-
 // Named volumes of the Docker Engine, over its unix socket: three requests of Engine API 1.40 and
 // no more.  Blocking, 30 s at most each.  Thread-safe.
 // Fails with kUnavailable (no engine, no answer), kInvalid (the engine refuses, with its words).
@@ -127,5 +126,4 @@ class MountedWorkspace final : public Workspace {
   CopiedFiles vouched_;  // protected files, as they were when they were last found right
   bool has_volume_ = false;
 };
-
 }  // namespace proctor

@@ -12,7 +12,6 @@
 #include <thread>
 
 namespace proctor {
-
 std::string_view to_string(WorkspaceKind k) {
   switch (k) {
     case WorkspaceKind::kOverlay:
@@ -34,13 +33,11 @@ std::optional<WorkspaceKind> parse_workspace_kind(std::string_view text) {
 }
 
 namespace {
-
 bool says_yes(int dir, const char* attribute) {
   std::array<char, 8> value{};
   const ssize_t n = ::fgetxattr(dir, attribute, value.data(), value.size());
   return n == 1 && value[0] == 'y';
 }
-
 }  // namespace
 
 bool is_opaque(int dir, WorkspaceKind kind) {
@@ -61,7 +58,6 @@ bool is_whiteout(const struct stat& st) {
 }
 
 namespace {
-
 constexpr int kPlace = O_PATH | O_DIRECTORY | O_CLOEXEC;
 
 bool same_folder(int a, int b) {
@@ -70,7 +66,6 @@ bool same_folder(int a, int b) {
   return ::fstat(a, &one) == 0 && ::fstat(b, &other) == 0 && one.st_dev == other.st_dev &&
          one.st_ino == other.st_ino;
 }
-
 }  // namespace
 
 Result<std::unique_ptr<const OwnView>> OwnView::make(const fs::path& root) {
@@ -109,7 +104,6 @@ Result<std::shared_ptr<const OwnView>> OwnViews::take() const {
 }
 
 namespace {
-
 // Characters that mean something in mount options; such roots get copies instead.
 constexpr std::string_view kSpecial = ",:\\\"'";
 
@@ -173,7 +167,6 @@ bool is_mount_point(const fs::path& path) {
   return (st.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) == 0 ||
          (st.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
 }
-
 }  // namespace
 
 Status mount_overlay(const OverlayDirs& dirs, WorkspaceKind kind, const OwnView* view) {
@@ -227,7 +220,6 @@ Status unmount_strictly(const fs::path& merged) {
 }
 
 namespace {
-
 // What the upper layer does not say in the way that we read it; empty: it says all.
 std::string unread(const fs::path& upper, WorkspaceKind kind) {
   struct stat st {};
@@ -290,7 +282,6 @@ Status probe_reflink(const fs::path& at) {
   if (::ioctl(to.get(), FICLONE, from.get()) != 0) return errno_error("share blocks", errno);
   return ok_status();
 }
-
 }  // namespace
 
 Status probe_workspaces(const fs::path& root, WorkspaceKind kind) {
@@ -310,5 +301,4 @@ Status probe_own_users(const fs::path& root, const OwnViews& views) {
   }).join();
   return probe;
 }
-
 }  // namespace proctor

@@ -13,7 +13,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 // How workspaces come by their files.  Overlays have an upper layer that holds what was changed and
 // nothing else; the others are copies of all there is.
 enum class WorkspaceKind {
@@ -115,5 +114,4 @@ Status probe_workspaces(const fs::path& root, WorkspaceKind kind);
 // Do overlays of the kernel below `root` belong to a user of their own, to whom they say all of the
 // above?
 Status probe_own_users(const fs::path& root, const OwnViews& views);
-
 }  // namespace proctor

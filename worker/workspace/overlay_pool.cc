@@ -14,7 +14,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr const char* kSetupNote = "setup-layer";  // beside merged
 constexpr std::size_t kPathBytes = 4096;
 constexpr std::size_t kRestingMax = 16;  // two rooms for each of eight slots
@@ -50,7 +49,6 @@ bool clear_folder(const fs::path& path) {
 bool same_time(const timespec& a, const timespec& b) {
   return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
 }
-
 }  // namespace
 
 OverlayMount::OverlayMount(fs::path dir, OverlayLayers layers, const OverlayMeans& means)
@@ -268,5 +266,4 @@ void OverlayPool::close() {
   leaving.swap(resting_);
   count_ = 0;
 }
-
 }  // namespace proctor

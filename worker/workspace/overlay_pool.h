@@ -23,7 +23,6 @@
 #include "worker/workspace/tree_state.h"
 
 namespace proctor {
-
 // The read-only layers of a workspace, and how much may lie above them; equal ones make equal
 // workspaces.
 struct OverlayLayers {
@@ -133,5 +132,4 @@ class OverlayPool {
   bool closed_ = false;
   std::atomic<std::uint64_t> next_{1};
 };
-
 }  // namespace proctor

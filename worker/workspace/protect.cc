@@ -13,7 +13,6 @@
 #include "worker/workspace/snapshot.h"
 
 namespace proctor {
-
 using beneath::Missing;
 
 Status put_back(const ObjectDb& db, int root, const std::string& path, const GitTreeEntry& entry) {
@@ -82,7 +81,6 @@ Result<std::vector<std::string>> restore_paths(ObjectDb& db, const RestoreInput&
 }
 
 namespace {
-
 using beneath::Missing;
 using beneath::Parent;
 
@@ -251,7 +249,6 @@ Result<ChangeSet> look_strictly(ObjectDb& db, const RestoreInput& input, const M
   scan.strict = &strict;
   return scan_changes(db, scan);
 }
-
 }  // namespace
 
 Result<std::vector<std::string>> protect_paths(ObjectDb& db, const ProtectInput& input) {
@@ -319,5 +316,4 @@ Status keep_made(const fs::path& dir, const std::vector<std::string>& paths, con
   }
   return ok_status();
 }
-
 }  // namespace proctor

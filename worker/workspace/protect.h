@@ -8,7 +8,6 @@
 #include "worker/workspace/workspace.h"
 
 namespace proctor {
-
 // Puts the snapshot's own version of chosen files back into a workspace.  Symlinks that the agent
 // planted on the way are removed, never followed.  One thread; blocking.
 // Fails like scan_changes and the file system.
@@ -48,5 +47,4 @@ Result<std::vector<std::string>> protect_paths(ObjectDb& db, const ProtectInput&
 Result<MadeUnder> list_made(ObjectDb& db, const RestoreInput& input);
 // Copies of those of `dir` that are there.
 Status keep_made(const fs::path& dir, const std::vector<std::string>& paths, const fs::path& keep);
-
 }  // namespace proctor

@@ -17,7 +17,6 @@
 
 namespace proctor::apart {
 namespace {
-
 constexpr std::uint64_t kMoreSeconds = 5;
 
 // The first of the two says why the process ends; the second is for what does not listen.
@@ -26,7 +25,6 @@ Status limit(int what, std::uint64_t most, std::uint64_t more) {
   if (::setrlimit(static_cast<__rlimit_resource_t>(what), &both) == 0) return ok_status();
   return errno_error("limit of a process of its own", errno);
 }
-
 }  // namespace
 
 std::string begin(std::size_t bytes_max) {
@@ -60,12 +58,10 @@ Use so_far() {
   };
   return {ms(use.ru_utime) + ms(use.ru_stime), static_cast<std::uint64_t>(use.ru_maxrss) * 1024};
 }
-
 }  // namespace proctor::apart
 
 namespace proctor {
 namespace {
-
 constexpr std::size_t kAskedBytes = std::size_t{64} << 10;
 constexpr int kNiceness = 10;  // whoever still works comes first
 // Ours to wait for a disk that is busy; what the tree takes is counted in CPU time.
@@ -120,7 +116,6 @@ Status remove_apart(const fs::path& dir, const Remover& remover, RemovalCost& co
   if (outcome.success()) return ok_status();
   return Error{Errc::kUnavailable, "remove " + dir.string() + ": " + outcome.describe()};
 }
-
 }  // namespace
 
 void RemovalCost::add(const RemovalCost& other) {
@@ -156,5 +151,4 @@ int remove_as_asked() {
     return apart::kNoMemory;
   }
 }
-
 }  // namespace proctor

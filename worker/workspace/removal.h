@@ -8,7 +8,6 @@
 #include "common/base/result.h"
 
 namespace proctor::apart {
-
 // A part of this program that runs as a process of its own, with limits, on what a stranger left
 // (extract.h, removal.h): what both sides of such a process need.  Blocking.
 
@@ -24,11 +23,9 @@ struct Use {
   std::uint64_t memory_peak = 0;
 };
 Use so_far();
-
 }  // namespace proctor::apart
 
 namespace proctor {
-
 // Removal of what a stranger may have left: here as far as it is little, and the rest by a process
 // of its own with limits, so that nobody's tree takes the worker's time.  Blocking; any thread.
 
@@ -59,5 +56,4 @@ RemovalCost cost_of(const std::function<void(RemovalCost&)>& work);
 Status remove_left(const fs::path& dir, const Remover& remover, RemovalCost& cost);
 // The other side: reads standard input; the exit code.
 int remove_as_asked();
-
 }  // namespace proctor

@@ -17,7 +17,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr int kLayerDepthMax = 128;
 constexpr std::size_t kBootBytes = 4096;
 constexpr std::size_t kRecordBytes = std::size_t{16} << 20;
@@ -143,7 +142,6 @@ bool of_this_boot(const fs::path& dir) {
   const auto then = read_file(dir / "boot", kBootBytes), now = boot_id();
   return then.ok() && now.ok() && *then == *now;
 }
-
 }  // namespace
 
 Result<SetupLayer> open_setup_layer(const fs::path& dir) {
@@ -201,5 +199,4 @@ Result<SetupMaking> SetupLayers::begin(const Digest& key) const {
   PROCTOR_CHECK_OK(make_dirs(out.output()));
   return out;
 }
-
 }  // namespace proctor

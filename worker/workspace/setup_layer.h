@@ -17,7 +17,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 struct SetupLayer {
   fs::path dir;
   Digest content;  // of every name, mode and byte in work and home
@@ -64,5 +63,4 @@ class SetupLayers {
   explicit SetupLayers(fs::path root) : root_(std::move(root)) {}
   fs::path root_;
 };
-
 }  // namespace proctor

@@ -21,7 +21,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::uint64_t kFileBytes = std::uint64_t{2} << 30;
 
 Status stamp(int dir, const std::string& name) {
@@ -132,7 +131,6 @@ Result<std::optional<GitTreeEntry>> hash_entry(int dir, const std::string& name,
   }
   return std::optional<GitTreeEntry>(std::move(out));
 }
-
 }  // namespace
 
 Status write_checkout(const ObjectDb& db, const std::vector<ListedEntry>& entries,
@@ -165,7 +163,6 @@ struct OneCommitInput {
 Status make_one_commit_repository(const OneCommitInput& input);
 
 namespace {
-
 using GitIndex = Owned<git_index, git_index_free>;
 
 // checkStat=minimal: inode, ctime and owner differ between the copies of one checkout.  gc.auto=0:
@@ -228,7 +225,6 @@ Status write_index(const OneCommitInput& in, const std::vector<ListedEntry>& ent
   if (rc != 0) return libgit2_error("make index", rc);
   return ok_status();
 }
-
 }  // namespace
 
 Status make_one_commit_repository(const OneCommitInput& in) {
@@ -253,7 +249,6 @@ Status make_one_commit_repository(const OneCommitInput& in) {
 }
 
 namespace {
-
 constexpr std::size_t kSmallFile = 4096;
 
 struct Content {
@@ -308,7 +303,6 @@ Result<std::map<std::string, std::string>> read_submodules(const fs::path& dir) 
   }
   return out;
 }
-
 }  // namespace
 
 Result<TreeStore> TreeStore::create(const fs::path& root) {
@@ -404,5 +398,4 @@ Result<ObjectId> snapshot_content(const Snapshot& snapshot) {
               read_file(snapshot.tree_dir.parent_path() / "content", kSmallFile));
   return ObjectId::from_hex(hex);
 }
-
 }  // namespace proctor

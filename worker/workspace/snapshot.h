@@ -11,7 +11,6 @@
 #include "worker/workspace/workspace.h"
 
 namespace proctor {
-
 // From git objects to files and back to a tree id.  Blobs byte for byte: no filters, no line-end
 // conversion, no attributes.  Blocking; one caller per folder.
 // Fails like ObjectDb and the file system.
@@ -54,5 +53,4 @@ class TreeStore {
 // Where the parts of a snapshot are.
 fs::path snapshot_git_layer(const Snapshot& snapshot);  // holds ".git"
 Result<ObjectId> snapshot_content(const Snapshot& snapshot);
-
 }  // namespace proctor

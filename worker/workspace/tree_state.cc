@@ -15,7 +15,6 @@
 
 namespace proctor {
 namespace {
-
 Error gone(const fs::path& what, std::string_view how) {
   return Error{Errc::kUnavailable, "the tree below the workspace was changed while it was used: " +
                                        what.string() + " " + std::string(how)};
@@ -38,7 +37,6 @@ timespec file_time() {
   ::clock_gettime(CLOCK_REALTIME, &out);
   return out;
 }
-
 }  // namespace
 
 Result<TreeMark> TreeMark::of(const fs::path& tree) {
@@ -78,7 +76,6 @@ Status TreeMark::check(Look look) const {
 }
 
 namespace {
-
 constexpr std::uint64_t kEntriesMost = 200'000;
 constexpr int kDepthMost = 200;
 constexpr std::size_t kHashedAtOnce = std::size_t{1} << 16;
@@ -144,7 +141,6 @@ class Look {
   std::uint64_t entries_ = 0, files_ = 0, bytes_ = 0;
   std::string pending_, chain_;
 };
-
 }  // namespace
 
 Result<TreeState> state_of_tree(const fs::path& dir) {
@@ -181,5 +177,4 @@ bool touched_since(const fs::path& dir, const timespec& moment) {
   }
   return static_cast<bool>(ec);
 }
-
 }  // namespace proctor

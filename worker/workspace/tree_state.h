@@ -7,7 +7,6 @@
 #include "common/base/result.h"
 
 namespace proctor {
-
 // Whether a tree that lies below workspaces is still what it was when one was made of it.  Whoever
 // deletes trees/ under a live run makes checks fail that would have passed, and nothing that they
 // leave shows it: so the tree is looked at after them.  Blocking; a value, any thread.
@@ -59,5 +58,4 @@ bool changed_since(const fs::path& path, const timespec& moment);
 // The folder itself counts, .git in it does not.  True also where something cannot be read: nobody
 // knows then.
 bool touched_since(const fs::path& dir, const timespec& moment);
-
 }  // namespace proctor

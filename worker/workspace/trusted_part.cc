@@ -19,7 +19,6 @@
 
 namespace proctor {
 namespace {
-
 constexpr std::array<std::string_view, 3> kBeside{"objects", "refs", "commondir"};
 
 // S_IFDIR, S_IFLNK...; 0: nothing is there.
@@ -65,7 +64,6 @@ Status walk(int dir, int tree, const std::string& prefix, std::vector<std::strin
   }
   return ok_status();
 }
-
 }  // namespace
 
 bool is_of_git(std::string_view path) {
@@ -88,7 +86,6 @@ Result<std::vector<std::string>> nested_git(const fs::path& dir, const fs::path&
 }
 
 namespace {
-
 constexpr int kLinksMax = 40;  // as the kernel
 
 using Names = std::deque<std::string>;
@@ -192,7 +189,6 @@ Status folders_of(int tree, const std::string& path, std::vector<std::string>& o
   }
   return ok_status();
 }
-
 }  // namespace
 
 Result<std::vector<std::vector<std::string>>> linked_git(const std::vector<std::string>& links,
@@ -228,7 +224,6 @@ Result<std::vector<std::vector<std::string>>> linked_git(const std::vector<std::
 }
 
 namespace {
-
 using beneath::Missing;
 using beneath::Parent;
 
@@ -396,7 +391,6 @@ class Restorer {
   CopiedFiles& known_;
   std::vector<std::string> done_;
 };
-
 }  // namespace
 
 Result<std::vector<std::string>> list_part(const fs::path& dir, const TrustedPart& part) {
@@ -435,5 +429,4 @@ Result<std::vector<std::string>> put_all_back(const fs::path& dir, const fs::pat
   }
   return out;
 }
-
 }  // namespace proctor

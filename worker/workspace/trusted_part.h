@@ -9,7 +9,6 @@
 #include "worker/workspace/workspace.h"
 
 namespace proctor {
-
 // Repositories that somebody has put into folders of a snapshot: git, called there, would obey
 // their settings.  Blocking; thread-safe.  Fails with errno_error.
 inline constexpr std::string_view kDotGit = ".git";
@@ -63,5 +62,4 @@ Result<std::vector<std::string>> put_part_back(const fs::path& dir, const Truste
 // The same for all that is in a folder.
 Result<std::vector<std::string>> put_all_back(const fs::path& dir, const fs::path& before,
                                               CopiedFiles& known);
-
 }  // namespace proctor

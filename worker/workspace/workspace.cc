@@ -19,7 +19,6 @@
 #include "worker/workspace/snapshot.h"
 
 namespace proctor {
-
 // One life of one worker: a folder that is locked for as long as the process lives, so that the
 // next life (or a sibling of the same name) can tell what was left behind from what is in use.
 // Owns <owner folder>/life-XXXXXX; removed at the end when empty.  Blocking.  Thread-safe.
@@ -49,7 +48,6 @@ class Life {
 };
 
 namespace {
-
 constexpr const char* kLock = ".lock";
 
 Status bury(const fs::path& dir) {
@@ -90,7 +88,6 @@ std::string_view placeless(std::string_view owner) {
                       owner.find_first_not_of("0123456789abcdef", dash + 1) == owner.npos;
   return hashed ? owner.substr(0, dash) : std::string_view();
 }
-
 }  // namespace
 
 Result<Life> Life::begin(const fs::path& owner_dir) {
@@ -150,7 +147,6 @@ Result<std::vector<std::string>> Life::bury_the_dead() const {
 }
 
 namespace {
-
 constexpr std::size_t kNameBytes = 100;
 
 // Owners and labels become folder, label and volume names.
@@ -371,7 +367,6 @@ class Store final : public WorkspaceStore {
   std::mutex mutex_;
   std::map<Key, Snapshot> known_;  // snapshots made or seen in this life
 };
-
 }  // namespace
 
 Result<std::unique_ptr<WorkspaceStore>> open_workspace_store(const WorkspaceStoreOptions& given) {
@@ -399,5 +394,4 @@ Result<std::unique_ptr<WorkspaceStore>> open_workspace_store(const WorkspaceStor
       std::move(options), kinds, std::move(mirrors), std::move(trees), std::move(layers),
       std::move(life), std::move(disks), std::move(views)));
 }
-
 }  // namespace proctor

@@ -24,7 +24,6 @@
 #include "worker/workspace/tree_state.h"
 
 namespace proctor {
-
 // A checked-out commit, ready to be used as the lower layer of workspaces.
 struct Snapshot {
   fs::path tree_dir;                              // read-only checkout, no .git
@@ -237,5 +236,4 @@ struct WorkspaceStoreOptions {
   Remover remover{};
 };
 Result<std::unique_ptr<WorkspaceStore>> open_workspace_store(const WorkspaceStoreOptions& options);
-
 }  // namespace proctor

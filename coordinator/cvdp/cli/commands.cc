@@ -13,11 +13,9 @@
 #include "coordinator/cvdp/run/campaign.h"
 
 namespace proctor::cli {
-
 // proctor cvdp check FILE: every record of a dataset judged, nothing run.
 
 namespace {
-
 void print_cells(const cvdp::DatasetSummary& s) {
   for (const auto& [category, by_difficulty] : s.cells) {
     std::printf("  %-10s", category.c_str());
@@ -42,7 +40,6 @@ int check(const std::string& file) {
   std::printf("%llu errors, %llu warnings\n", n(s->errors), n(s->warnings));
   return s->errors == 0 ? kOk : kBadInput;
 }
-
 }  // namespace
 
 void add_cvdp_check(Command cvdp, int& exit_code) {
@@ -111,7 +108,6 @@ Status write_below(const fs::path& root, const std::string& relative, std::strin
 }
 
 namespace {
-
 class PrepareWork {
  public:
   explicit PrepareWork(const PrepareOptions& options) : options_(options) {
@@ -188,7 +184,6 @@ class PrepareWork {
   std::set<std::string> begun_;  // ids, as JSON has them
   PreparedCount out_;
 };
-
 }  // namespace
 
 Result<PreparedCount> prepare_problems(const PrepareOptions& options) {
@@ -240,7 +235,6 @@ void add_cvdp_prepare(Command cvdp, int& exit_code) {
 // proctor cvdp transform: a dataset of one shape as one of the other.
 
 namespace {
-
 class Transformation {
  public:
   Transformation(const TransformOptions& options, OutputFile& out)
@@ -307,7 +301,6 @@ class Transformation {
   std::uint64_t changed_ = 0;
   std::uint64_t errors_ = 0;
 };
-
 }  // namespace
 
 Result<int> run_transform(const TransformOptions& options) {
@@ -350,7 +343,6 @@ void add_cvdp_transform(Command cvdp, int& exit_code) {
 // proctor cvdp merge, split, refine and stats: what upstream's tools/ do to dataset files.
 
 namespace {
-
 std::string line_of(const cvdp::Value& value) {
   return cvdp::write_json(value) + "\n";
 }
@@ -513,7 +505,6 @@ Result<int> run_refine(const std::string& file, const std::string& replies_file,
   std::fprintf(stderr, "%zu prompts refined\n", refined);
   return verdict(s);
 }
-
 }  // namespace
 
 void add_cvdp_merge(Command cvdp, int& exit_code) {
@@ -570,7 +561,6 @@ void add_cvdp_refine(Command cvdp, int& exit_code) {
 // proctor cvdp yaml and show: datasets for people's eyes.
 
 namespace {
-
 bool is_yaml(const std::string& file) {
   return file.ends_with(".yaml") || file.ends_with(".yml");
 }
@@ -665,7 +655,6 @@ Result<int> run_show(const ShowOptions& o) {
                   Findings::kKnown));
   return kOk;
 }
-
 }  // namespace
 
 void add_cvdp_yaml(Command cvdp, int& exit_code) {
@@ -696,5 +685,4 @@ void add_cvdp_show(Command cvdp, int& exit_code) {
   add_selection(command, o->selection);
   command.callback([=, &exit_code] { exit_code = code_of(run_show(*o)); });
 }
-
 }  // namespace proctor::cli

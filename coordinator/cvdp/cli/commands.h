@@ -12,7 +12,6 @@
 #include "coordinator/cvdp/run/dataset_file.h"
 
 namespace proctor::cli {
-
 // One subcommand of `proctor cvdp` each.
 void add_cvdp_check(Command cvdp, int& exit_code);
 void add_cvdp_import(Command cvdp, int& exit_code);
@@ -111,5 +110,4 @@ class OutputFile {
   fs::path part_;
   std::unique_ptr<std::FILE, Close> file_;
 };
-
 }  // namespace proctor::cli

@@ -11,7 +11,6 @@
 
 namespace proctor::cli {
 namespace {
-
 // Upstream reads a .env of the current folder.  Into the environment, because options and workers
 // look there; never over what is there, and no value is ever printed.
 void take_dotenv() {
@@ -46,7 +45,6 @@ void add_cvdp(Command app, int& exit_code) {
         add_cvdp_stats, add_cvdp_sweep, add_cvdp_show, add_cvdp_yaml})
     add(command, exit_code);
 }
-
 }  // namespace
 }  // namespace proctor::cli
 

@@ -12,11 +12,9 @@
 #include "coordinator/cvdp/run/run_work.h"
 
 namespace proctor::cli {
-
 // proctor cvdp run FILE: import, freeze, run and report in one go.
 
 namespace {
-
 void tell_sample(const SampleResults& sample, const std::string& name) {
   std::size_t passed = 0;
   for (const auto& [id, pass] : sample.passed) passed += pass ? 1U : 0U;
@@ -53,7 +51,6 @@ Result<int> run_problems(const CvdpFlags& flags) {
   PROCTOR_TRY([[maybe_unused]] const auto log, RunLog::open(plan.prefix / "run.log"));
   return code_of(run_plan(flags, std::move(plan)));  // while the log still hears it
 }
-
 }  // namespace
 
 void add_cvdp_run(Command cvdp, int& exit_code) {
@@ -78,7 +75,6 @@ void add_cvdp_run(Command cvdp, int& exit_code) {
 // proctor cvdp report: the reports of one run or of several samples.
 
 namespace {
-
 struct ReportOptions {
   std::vector<std::string> files;
   std::string out;
@@ -153,7 +149,6 @@ void add_metadata_options(Command command, ReportOptions& o) {
   command.add_flag("--force-copilot", m.force_copilot);
   command.add_option("--copilot-refine", o.refine);
 }
-
 }  // namespace
 
 void add_cvdp_report(Command cvdp, int& exit_code) {
@@ -180,7 +175,6 @@ void add_cvdp_report(Command cvdp, int& exit_code) {
 // proctor cvdp selfcheck FILE: do the problems tell a right answer from none?
 
 namespace {
-
 using cvdp::Verdicts;
 
 Verdicts tally(const std::vector<SampleResults>& samples, const std::string& id) {
@@ -223,7 +217,6 @@ Result<int> selfcheck(const CvdpFlags& flags) {
   if (outcome.exit_code != kOk) return outcome.exit_code;
   return unsound == 0 && !ids.empty() ? kOk : kJobFailed;
 }
-
 }  // namespace
 
 void add_cvdp_selfcheck(Command cvdp, int& exit_code) {
@@ -246,7 +239,6 @@ void add_cvdp_selfcheck(Command cvdp, int& exit_code) {
 // model_sweep.
 
 namespace {
-
 struct SweepFlags {
   CvdpFlags run;  // what all have in common
   std::vector<std::string> files, models, agents;
@@ -357,7 +349,6 @@ class Sweep {
   fs::path prefix_;
   cvdp::Array rows_;
 };
-
 }  // namespace
 
 void add_cvdp_sweep(Command cvdp, int& exit_code) {
@@ -383,5 +374,4 @@ void add_cvdp_sweep(Command cvdp, int& exit_code) {
   command.add_option("-g,--agent", flags->agents, "an agent's image; may be given again");
   command.callback([=, &exit_code] { exit_code = code_of(Sweep(*flags).run()); });
 }
-
 }  // namespace proctor::cli

@@ -11,7 +11,6 @@
 
 namespace proctor::cvdp {
 namespace {
-
 std::vector<std::string> words_of(std::string_view line) {
   std::vector<std::string> out;
   std::string word;
@@ -36,7 +35,6 @@ std::string upper(std::string word) {
 bool in(const std::vector<std::string>& list, const std::string& word) {
   return std::find(list.begin(), list.end(), word) != list.end();
 }
-
 }  // namespace
 
 std::optional<Dockerfile> read_dockerfile(std::string_view text) {
@@ -63,7 +61,6 @@ std::optional<Dockerfile> read_dockerfile(std::string_view text) {
 }
 
 namespace {
-
 void replace_all(std::string& text, std::string_view from, const std::string& to) {
   if (to.empty()) return;
   for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
@@ -187,7 +184,6 @@ Status check_volumes(const Object& top) {
       return Error{Errc::kInvalid, "volume " + printable(m.key) + " asks for \"driver_opts\""};
   return ok_status();
 }
-
 }  // namespace
 
 std::string substitute(std::string text, const ImageNames& names) {
@@ -257,7 +253,6 @@ Result<ComposeFile> normalise_compose(std::string_view text, const ComposeSettin
 // What a compose file asks to be run, for the subset that harnesses use.
 
 namespace {
-
 // Known keys; the last few say nothing about what runs.
 constexpr std::array<std::string_view, 19> kServiceKeys = {
     "image",          "build",    "command",     "entrypoint", "environment",
@@ -587,7 +582,6 @@ class ServiceReader {
   const Object& s_;
   ServicePlan out_;
 };
-
 }  // namespace
 
 Result<std::vector<std::string>> split_command(std::string_view line) {
@@ -678,5 +672,4 @@ Result<EnvPairs> parse_env_file(std::string_view text) {
   }
   return out;
 }
-
 }  // namespace proctor::cvdp

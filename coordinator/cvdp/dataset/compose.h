@@ -9,7 +9,6 @@
 #include "coordinator/cvdp/dataset/record.h"
 
 namespace proctor::cvdp {
-
 // As much of a Dockerfile as decides whether it has to be built at all, and of what.
 // Pure; any thread.  Source: the Dockerfile reference of Docker Engine 20.10.
 struct Dockerfile {
@@ -98,5 +97,4 @@ Result<std::vector<ServicePlan>> plan_services(const Value& compose);
 
 // A command line split as a POSIX shell splits words (quotes and backslashes; nothing is expanded).
 Result<std::vector<std::string>> split_command(std::string_view line);
-
 }  // namespace proctor::cvdp

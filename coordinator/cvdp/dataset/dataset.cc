@@ -8,7 +8,6 @@
 #include "coordinator/cvdp/pycompat/yaml.h"
 
 namespace proctor::cvdp {
-
 void LineFeed::keep(std::string_view part) {
   if (too_long_) return;
   if (line_bytes_max_ < kept_.size() + part.size()) {
@@ -137,7 +136,6 @@ void DatasetReader::seen(const Record& record, std::vector<Finding>& findings) {
 }
 
 namespace {
-
 constexpr std::string_view kStep = "  ";
 
 // What every reader of YAML shows as it is: no control, no line end of YAML 1.1, no half of a pair.
@@ -224,7 +222,6 @@ void put_node(std::string& out, const Value& value, const std::string& indent) {
     out += " " + write_json(value) + "\n";  // of these JSON is YAML
   }
 }
-
 }  // namespace
 
 Result<std::string> record_yaml(const Value& record) {
@@ -258,5 +255,4 @@ std::vector<YamlDocument> split_documents(std::string_view text) {
   add(from, text.size());
   return out;
 }
-
 }  // namespace proctor::cvdp

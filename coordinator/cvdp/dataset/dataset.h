@@ -16,7 +16,6 @@
 #include "coordinator/cvdp/pycompat/python_text.h"
 
 namespace proctor::cvdp {
-
 // Pieces of a file as lines.
 class LineFeed {
  public:
@@ -96,5 +95,4 @@ struct YamlDocument {
   std::string_view text;
 };
 std::vector<YamlDocument> split_documents(std::string_view text);
-
 }  // namespace proctor::cvdp

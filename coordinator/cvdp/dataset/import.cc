@@ -12,7 +12,6 @@
 
 namespace proctor::cvdp {
 namespace {
-
 struct Guidance {
   int category;
   std::string_view task;
@@ -66,7 +65,6 @@ std::string closing(const std::vector<std::string>& expected, bool in_words) {
 std::string fenced(std::string_view text) {
   return "```\n" + std::string(text) + "\n```\n";
 }
-
 }  // namespace
 
 Result<Prompt> prompt_for(const Record& record) {
@@ -118,7 +116,6 @@ std::string script_of(const ServicePlan& plan, const EnvPairs& environment);
 std::string git_diff(const std::string& path, const std::string* before, const std::string& after);
 
 namespace {
-
 std::string in_single_quotes(std::string_view text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -162,7 +159,6 @@ std::string translated(std::string_view text) {
   flush();
   return out.empty() ? "''" : out;
 }
-
 }  // namespace
 
 std::string script_of(const ServicePlan& plan, const EnvPairs& environment) {
@@ -204,7 +200,6 @@ std::string git_diff(const std::string& path, const std::string* before, const s
 }
 
 namespace {
-
 bool is_variable(std::string_view name) {
   return !name.empty() && (name[0] < '0' || '9' < name[0]) &&
          std::all_of(name.begin(), name.end(), [](char c) {
@@ -616,7 +611,6 @@ class ContractMaker {
   bool heavy_ = false;
   std::vector<ContractFile> files_;
 };
-
 }  // namespace
 
 Result<std::vector<ContractFile>> make_contract(const Record& record, const std::string& repository,
@@ -681,5 +675,4 @@ Result<std::string> commit_stream(const Record& record, std::uint64_t mark,
   PROCTOR_CHECK_OK(file("prompt.json", write_json(Value(std::move(prompt)))));
   return out;
 }
-
 }  // namespace proctor::cvdp

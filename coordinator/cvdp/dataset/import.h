@@ -12,7 +12,6 @@
 #include "coordinator/cvdp/dataset/record.h"
 
 namespace proctor::cvdp {
-
 // What a model is asked: the parts, their order and the answer's form are upstream's; the sentences
 // are Proctor's own.  Pure; any thread.  Source: CVDP 8.2, 8.3, 8.5.
 
@@ -105,5 +104,4 @@ struct JudgeCase {
 };
 std::vector<ContractFile> make_judgement(const JudgeCase& judged, const std::string& repository,
                                          const std::string& commit);
-
 }  // namespace proctor::cvdp

@@ -8,7 +8,6 @@
 
 namespace proctor::cvdp {
 namespace {
-
 bool is_commit(std::string_view text) {
   return (text.size() == 40 || text.size() == 64) && std::ranges::all_of(text, [](char c) {
            return ('0' <= c && c <= '9') || ('a' <= c && c <= 'f');
@@ -24,7 +23,6 @@ std::string ended(std::string text) {
   if (!text.empty() && !text.ends_with('\n')) text += '\n';
   return text;
 }
-
 }  // namespace
 
 Result<std::optional<HeavySource>> heavy_source(const Record& record, const std::string& repo_url,
@@ -123,7 +121,6 @@ std::string golden_patch_text(const Record& record) {
 }
 
 namespace {
-
 constexpr std::string_view kCompose = "docker-compose.yml";
 
 class Preparation {
@@ -265,7 +262,6 @@ std::string response_line(const Record& record, Object input, Object output, boo
   line.append(record.id.text, std::move(inner));
   return write_json(Value(std::move(line)));
 }
-
 }  // namespace
 
 Result<Prepared> prepare(const Record& record, const PrepareSettings& settings) {
@@ -300,5 +296,4 @@ std::string answered_response_line(const Record& record, const std::vector<Answe
   const bool runs = record.shape == Shape::kAgentic || (harness != nullptr && !harness->empty());
   return response_line(record, std::move(input), std::move(output), answer != nullptr && runs);
 }
-
 }  // namespace proctor::cvdp

@@ -8,7 +8,6 @@
 #include "coordinator/cvdp/dataset/record.h"
 
 namespace proctor::cvdp {
-
 // Heavy records: their context is a commit of a repository, not files.  How such a reference is
 // read, and their reference patches as git takes them.  Pure; any thread.
 // Source: CVDP 1.7, 6.6, 7.1, 7.4.
@@ -81,5 +80,4 @@ Result<Prepared> prepare(const Record& record, const PrepareSettings& settings);
 std::string prompt_response_line(const Record& record, const Prepared* prepared);
 // The same of what a model answered; null: it gave no answer.
 std::string answered_response_line(const Record& record, const std::vector<AnsweredFile>* answer);
-
 }  // namespace proctor::cvdp

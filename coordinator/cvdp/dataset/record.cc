@@ -9,7 +9,6 @@
 
 namespace proctor::cvdp {
 namespace {
-
 // A word that can be a folder's name: upstream makes one of it unlooked.
 bool is_plain_name(std::string_view word) {
   return std::all_of(word.begin(), word.end(), [](char c) {
@@ -17,7 +16,6 @@ bool is_plain_name(std::string_view word) {
     return letter || is_digit(c) || c == '_' || c == '-' || c == '.';
   });
 }
-
 }  // namespace
 
 std::string_view to_string(Shape shape) {
@@ -127,7 +125,6 @@ std::string_view reference_of(const Record& record) {
 // The rules of CVDP 1.3-1.7 on one record.
 
 namespace {
-
 class Check {
  public:
   Check(Record& record, std::vector<Finding>& findings) : record_(record), findings_(findings) {}
@@ -345,7 +342,6 @@ class Check {
   Record& record_;
   std::vector<Finding>& findings_;
 };
-
 }  // namespace
 
 Record check_record(Value value, std::uint64_t line, std::vector<Finding>& findings) {
@@ -355,5 +351,4 @@ Record check_record(Value value, std::uint64_t line, std::vector<Finding>& findi
   Check(record, findings).run();
   return record;
 }
-
 }  // namespace proctor::cvdp

@@ -13,7 +13,6 @@
 #include "coordinator/cvdp/pycompat/python_text.h"
 
 namespace proctor::cvdp {
-
 enum class Shape { kCopilot, kAgentic };
 std::string_view to_string(Shape shape);
 
@@ -72,5 +71,4 @@ std::string_view reference_of(const Record& record);
 // Reads the id, shape and categories of `value` and judges everything else; findings carry `line`.
 // A record with an error is not for use.
 Record check_record(Value value, std::uint64_t line, std::vector<Finding>& findings);
-
 }  // namespace proctor::cvdp

@@ -10,7 +10,6 @@
 
 namespace proctor::cvdp {
 namespace {
-
 constexpr std::string_view kBlanks = " \t\n\v\f\r\x1c\x1d\x1e\x1f";
 
 std::string_view stripped(std::string_view s) {
@@ -84,7 +83,6 @@ class Page {
   std::vector<std::string_view> after_;  // the last line first
   std::uint64_t moves_ = 0;
 };
-
 }  // namespace
 
 Result<std::string> create_patch(std::string_view before, std::string_view after,
@@ -139,7 +137,6 @@ Result<Applied> apply_patch(std::string_view text, std::string_view patch) {
 }
 
 namespace {
-
 constexpr std::array<std::string_view, 4> kFolders = {"docs/", "rundir/", "rtl/", "verif/"};
 
 // How many bytes from `at` on are one character; 0: none, and `bad` says how many bytes count as
@@ -194,7 +191,6 @@ Status add(std::string& out, const AgentChange& change) {
   out += '\n';
   return ok_status();
 }
-
 }  // namespace
 
 std::string text_of_bytes(std::string_view bytes) {
@@ -229,7 +225,6 @@ Result<std::string> agent_changes(std::span<const AgentChange> changes) {
 }
 
 namespace {
-
 constexpr std::string_view kSubjective = "docs/subjective.txt";
 
 Object* mapping(Object& of, std::string_view key) {
@@ -457,7 +452,6 @@ void compare(const Value* before, const Value* after, const std::string& field,
   out.push_back(
       {field, "is " + std::string(before->kind()) + ", then " + std::string(after->kind())});
 }
-
 }  // namespace
 
 Result<Transformed> transform(Value value, Shape to) {
@@ -490,5 +484,4 @@ std::string transformed_name(std::string_view file_name, Shape to) {
          std::string(to_string(to)) + "_transformed" +
          std::string(extended ? file_name.substr(dot) : std::string_view());
 }
-
 }  // namespace proctor::cvdp

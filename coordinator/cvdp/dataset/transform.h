@@ -9,7 +9,6 @@
 #include "coordinator/cvdp/dataset/record.h"
 
 namespace proctor::cvdp {
-
 // Diffs as the upstream tool makes and applies them, its mistakes included: it applies without
 // comparing the context, takes a removed line that begins with "--" for a header, and says nothing
 // of most of what it does not do.  Verdicts depend on these bytes.  Whoever wants a patch that is
@@ -67,5 +66,4 @@ Result<std::vector<Loss>> losses_of(const Value& value, Shape to);
 
 // The file's name upstream writes: stem.agentic_transformed.jsonl.
 std::string transformed_name(std::string_view file_name, Shape to);
-
 }  // namespace proctor::cvdp

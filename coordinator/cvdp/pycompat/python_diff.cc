@@ -5,7 +5,6 @@
 
 namespace proctor::cvdp {
 namespace {
-
 using Lines = std::span<const std::string_view>;
 
 // Where each line of the old text stands in the new one.
@@ -234,7 +233,6 @@ void append_hunk(std::string& out, const std::vector<Step>& hunk, Lines old_line
     }
   }
 }
-
 }  // namespace
 
 Result<std::vector<MatchingBlock>> matching_blocks(Lines old_lines, Lines new_lines,
@@ -251,5 +249,4 @@ Result<std::string> unified_diff(Lines old_lines, Lines new_lines, std::string_v
   }
   return out;
 }
-
 }  // namespace proctor::cvdp

@@ -12,7 +12,6 @@
 #include "common/base/result.h"
 
 namespace proctor::cvdp {
-
 // Lines old[old_at, old_at + size) are lines new[new_at, new_at + size).
 struct MatchingBlock {
   std::size_t old_at = 0;
@@ -32,5 +31,4 @@ Result<std::vector<MatchingBlock>> matching_blocks(std::span<const std::string_v
 Result<std::string> unified_diff(std::span<const std::string_view> old_lines,
                                  std::span<const std::string_view> new_lines,
                                  std::string_view path);
-
 }  // namespace proctor::cvdp

@@ -10,13 +10,11 @@
 
 namespace proctor::cvdp {
 namespace {
-
 std::string formatted(const char* format, int digits, double value) {
   std::array<char, 400> buffer{};
   const int n = std::snprintf(buffer.data(), buffer.size(), format, digits, value);
   return std::string(buffer.data(), n < 0 ? 0 : static_cast<std::size_t>(n));
 }
-
 }  // namespace
 
 std::string fixed(double value, int digits) {
@@ -47,7 +45,6 @@ Count count_of(const Value* number) {
 // tables are not edited by hand.
 
 namespace {
-
 struct CodeRange {
   char32_t from;
   char32_t to;
@@ -296,7 +293,6 @@ std::size_t next_unusual(std::string_view text, std::size_t at) {
   while (at < text.size() && 0x20 < static_cast<signed char>(text[at])) ++at;  // not past ASCII
   return at;
 }
-
 }  // namespace
 
 std::string lower_text(std::string_view text) {
@@ -346,7 +342,6 @@ std::string without_punctuation(std::string_view text) {
 }
 
 namespace {
-
 // First bytes of what ends a line.
 constexpr std::array<bool, 256> kMayEndLine = [] {
   std::array<bool, 256> out{};
@@ -371,7 +366,6 @@ std::size_t line_end(std::string_view text, std::size_t at) {
       return 1;
   }
 }
-
 }  // namespace
 
 std::vector<std::string_view> split_lines(std::string_view text) {
@@ -414,5 +408,4 @@ std::string join_lines(const std::vector<std::string_view>& lines) {
   }
   return out;
 }
-
 }  // namespace proctor::cvdp

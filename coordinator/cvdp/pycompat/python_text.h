@@ -8,7 +8,6 @@
 #include "common/answers/text.h"
 
 namespace proctor::cvdp {
-
 // Values and texts of common/answers as names of this room, for all of it works on them.
 
 using namespace answers;  // lint: allow using, it is no other room's namespace that takes them
@@ -59,5 +58,4 @@ std::string join_lines(const std::vector<std::string_view>& lines);
 std::string lower_text(std::string_view text);
 std::vector<std::string_view> split_words(std::string_view text);
 std::string without_punctuation(std::string_view text);
-
 }  // namespace proctor::cvdp

@@ -11,7 +11,6 @@
 
 namespace proctor::cvdp {
 namespace {
-
 constexpr std::array<std::string_view, 16> kKnown = {
     "BENCHMARK_PREFIX", "BENCHMARK_THREADS",     "CLONE_HTTP",
     "DEFAULT_MODEL",    "CVDP_HEAVY_REPOS_PATH", "DOCKER_QUOTA_THRESHOLD_MB",
@@ -26,7 +25,6 @@ std::string_view without_quotes(std::string_view value) {
                       (value.front() == '"' || value.front() == '\'');
   return quoted ? value.substr(1, value.size() - 2) : value;
 }
-
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> read_dotenv(std::string_view text) {
@@ -46,7 +44,6 @@ std::vector<std::pair<std::string, std::string>> read_dotenv(std::string_view te
 }
 
 namespace {
-
 bool is_one_of(std::string_view text, std::initializer_list<std::string_view> words) {
   return std::find(words.begin(), words.end(), text) != words.end();
 }
@@ -139,7 +136,6 @@ Result<Value> value_of(const Node& node) {
   }
   return Value();
 }
-
 }  // namespace
 
 Value plain_scalar(std::string_view text) {
@@ -167,7 +163,6 @@ Value plain_scalar(std::string_view text) {
 }
 
 namespace {
-
 Result<Value> read_within(std::string_view text, const std::string& file,
                           const DocumentBounds& bounds) {
   Diagnostics wrong;
@@ -179,7 +174,6 @@ Result<Value> read_within(std::string_view text, const std::string& file,
   }
   return value_of(document->root);
 }
-
 }  // namespace
 
 Result<Value> read_yaml(std::string_view text, const std::string& file) {
@@ -199,7 +193,6 @@ Result<Value> read_yaml(std::string_view text, const std::string& file, std::siz
 // PyYAML's emitter, as far as dumping plain data in block style goes.
 
 namespace {
-
 constexpr std::size_t kBestWidth = 80;
 
 bool ends_a_line(char32_t c) {
@@ -439,11 +432,9 @@ class YamlText {
   std::string out_;
   std::size_t column_ = 0;
 };
-
 }  // namespace
 
 std::string write_yaml(const Value& value) {
   return YamlText().document(value);
 }
-
 }  // namespace proctor::cvdp

@@ -8,7 +8,6 @@
 #include "coordinator/cvdp/pycompat/python_text.h"
 
 namespace proctor::cvdp {
-
 // A file of settings as upstream reads it, and which of them `proctor cvdp` knows: what else stands
 // there (PATH, LD_PRELOAD) is nobody's.  Pure; any thread; never fails.  Source: CVDP 2.4.
 
@@ -29,5 +28,4 @@ Result<Value> read_yaml(std::string_view text, const std::string& file, std::siz
 Value plain_scalar(std::string_view text);
 // With a newline at the end.
 std::string write_yaml(const Value& value);
-
 }  // namespace proctor::cvdp

@@ -10,7 +10,6 @@
 #include "coordinator/cvdp/report/report.h"
 
 namespace proctor::cvdp {
-
 // What several samples of one dataset say of each problem; upstream's estimates, mistakes included.
 // Private to the room: composite.cc reads, composite.cc draws, composite.cc estimates anew.
 // Source: CVDP 9.5, 9.6.
@@ -39,7 +38,6 @@ struct Composite {
 Result<Composite> read_composite(const Value& composite, std::int64_t k);
 
 namespace {
-
 // "p.test3" and "p.3" are tests of p.
 std::string problem_of(const std::string& test_id) {
   const std::size_t dot = test_id.rfind('.');
@@ -112,7 +110,6 @@ void judge(Composite& out, const std::vector<SampleVerdicts>& verdicts) {
     }
   }
 }
-
 }  // namespace
 
 double SampledProblem::pass_count() const {
@@ -191,7 +188,6 @@ Result<Value> make_composite(const std::vector<Value>& reports, const CompositeM
 }
 
 namespace {
-
 // A rate as the cluster that has it: the estimator takes whole numbers.
 Cluster cluster_of(double rate) {
   constexpr std::uint64_t kScale = std::uint64_t{1} << 52U;
@@ -228,7 +224,6 @@ void add(PassRow& row, const SampledProblem& p) {
   else
     row.trials.push_back({p.passed.size(), static_cast<std::uint64_t>(p.pass_count())});
 }
-
 }  // namespace
 
 double plug_in_pass_at_k(const Cluster& t, std::uint64_t k) {
@@ -306,7 +301,6 @@ Result<PassTable> pass_table(const Value& composite, std::int64_t k) {
 // composite_report.json as composite_report.txt.
 
 namespace {
-
 // Which problems a row is about.
 struct Slice {
   std::string category;    // empty: all
@@ -548,12 +542,10 @@ class CompositeText {
   std::string label_;
   std::vector<std::string> categories_;
 };
-
 }  // namespace
 
 Result<std::string> render_composite(const Value& composite, std::int64_t k) {
   PROCTOR_TRY(const Composite c, read_composite(composite, k));
   return CompositeText(c).text();
 }
-
 }  // namespace proctor::cvdp

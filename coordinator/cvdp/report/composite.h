@@ -14,7 +14,6 @@
 #include "coordinator/cvdp/pycompat/python_text.h"
 
 namespace proctor::cvdp {
-
 // Of one problem: its samples as runs.  The unbiased ones are in common/stats/rerun.h.
 double plug_in_pass_at_k(const Cluster& problem, std::uint64_t k);
 
@@ -34,5 +33,4 @@ struct PassTable {
   Value json;
 };
 Result<PassTable> pass_table(const Value& composite, std::int64_t k = 0);
-
 }  // namespace proctor::cvdp

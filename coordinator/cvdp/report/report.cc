@@ -8,7 +8,6 @@
 
 namespace proctor::cvdp {
 namespace {
-
 enum class ColumnKind { kWhole, kReal, kText };
 
 std::size_t width_of(std::string_view line) {
@@ -128,7 +127,6 @@ class GridText {
   std::vector<std::size_t> widths_;
   std::vector<bool> left_;
 };
-
 }  // namespace
 
 std::string render_grid(const Grid& grid) {
@@ -138,7 +136,6 @@ std::string render_grid(const Grid& grid) {
 // raw_result.json as report.json.
 
 namespace {
-
 struct CellCounts {
   Tally tests;
   Tally problems;
@@ -279,7 +276,6 @@ class ReportMaker {
   Array failing_;
   Array passing_;
 };
-
 }  // namespace
 
 bool is_scored_category(std::string_view category) {
@@ -314,7 +310,6 @@ Result<Report> make_report(const Value& raw_result, const ReportMetadata& metada
 // report.json as report.txt.
 
 namespace {
-
 // One row "name | total | pass | fail | rate".
 std::vector<std::string> tally_row(std::string name, const Tally& t) {
   return {std::move(name), t.total.rounded(), t.passed.rounded(), t.failed.rounded(),
@@ -428,7 +423,6 @@ std::string lists(const Object& report) {
          (good.rows.empty() ? "\n=== Passing Problems ===\nNo passing problems found.\n"
                             : section("Passing Problems", good));
 }
-
 }  // namespace
 
 std::vector<std::pair<std::string, const Object*>> categories_of(const Object& report) {
@@ -487,5 +481,4 @@ Result<std::string> render_report(const Value& report) {
          overall(r, "Test") + overall(r, "Problem") + by_difficulty(r) + by_category(r, "Test") +
          by_category(r, "Problem") + matrix(r, "Test") + matrix(r, "Problem") + lists(r);
 }
-
 }  // namespace proctor::cvdp

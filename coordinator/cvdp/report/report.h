@@ -9,7 +9,6 @@
 #include "coordinator/cvdp/pycompat/python_text.h"
 
 namespace proctor::cvdp {
-
 // Tables between lines of "+--+" as Python's tabulate draws them in its "grid" format: a column
 // whose cells all are numbers stands right, aligned at the decimal point and with six digits; any
 // other stands left, its cells trimmed.  A cell may have several lines.  Pure; any thread; never
@@ -102,5 +101,4 @@ std::string text_or(const Object& object, std::string_view key, std::string_view
 inline std::string section(const std::string& title, const Grid& grid) {
   return "\n=== " + title + " ===\n" + render_grid(grid) + "\n";
 }
-
 }  // namespace proctor::cvdp

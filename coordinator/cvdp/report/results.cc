@@ -6,7 +6,6 @@
 
 namespace proctor::cvdp {
 namespace {
-
 std::string share(const Verdicts& t) {
   return std::to_string(t.passed) + " of " + std::to_string(t.verdicts);
 }
@@ -14,7 +13,6 @@ std::string share(const Verdicts& t) {
 std::string if_flaky(const Verdicts& t) {
   return 0 < t.passed && t.passed < t.verdicts ? "flaky: " : "";
 }
-
 }  // namespace
 
 std::string unsound(const Verdicts& golden, const Verdicts& untouched, std::size_t samples) {
@@ -30,13 +28,11 @@ std::string unsound(const Verdicts& golden, const Verdicts& untouched, std::size
 }
 
 namespace {
-
 constexpr int kKilled = 128 + 9, kOverQuota = -9;
 
 Value or_null(const std::optional<std::string>& text) {
   return text ? Value(*text) : Value();
 }
-
 }  // namespace
 
 TestResult test_result(const ServiceEnd& end) {
@@ -153,5 +149,4 @@ ScoredAnswer score_answer(const Record& record, const std::optional<std::string>
   if (!needs_judge(record)) out.tests.back().bleu = bleu;
   return out;
 }
-
 }  // namespace proctor::cvdp

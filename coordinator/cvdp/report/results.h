@@ -9,7 +9,6 @@
 #include "coordinator/cvdp/dataset/record.h"
 
 namespace proctor::cvdp {
-
 // Does a problem tell a right answer from none?  Its reference must pass every time and the
 // untouched context never.  Pure; any thread.  Source: CVDP 9.8 (sanity_check).
 
@@ -70,5 +69,4 @@ ScoredAnswer judged_answer(const Record& record, const std::string& answer,
                            const Result<Judgement>& judgement);
 // What a judge is told the problem was: upstream's order of members.
 std::string_view problem_of(const Record& record);
-
 }  // namespace proctor::cvdp

@@ -11,7 +11,6 @@
 
 namespace proctor::cvdp {
 namespace {
-
 std::uint64_t mixed(std::uint64_t key) {
   return key * 0x9E3779B97F4A7C15U;
 }
@@ -132,7 +131,6 @@ std::vector<std::uint64_t> set_of_pairs(const std::vector<std::uint32_t>& words)
 double ratio(std::size_t above, std::size_t below) {
   return static_cast<double>(above) / static_cast<double>(below);
 }
-
 }  // namespace
 
 double bleu2(std::string_view candidate, std::string_view reference) {
@@ -165,5 +163,4 @@ Result<double> rouge2(std::string_view candidate, std::string_view reference) {
                         std::back_inserter(both));
   return ratio(both.size(), r.size() - 1);
 }
-
 }  // namespace proctor::cvdp

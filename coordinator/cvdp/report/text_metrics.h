@@ -7,7 +7,6 @@
 #include "common/base/result.h"
 
 namespace proctor::cvdp {
-
 // Words and pairs of words, weighted equally, one reference, brevity penalty, no smoothing.
 // 0 when no word is shared; with words but no pair shared about 1e-154, as NLTK has it.
 double bleu2(std::string_view candidate, std::string_view reference);
@@ -18,5 +17,4 @@ Result<double> rouge2(std::string_view candidate, std::string_view reference);
 
 // Both must be above this, not at it.
 inline constexpr double kTextScoreBar = 0.40;
-
 }  // namespace proctor::cvdp

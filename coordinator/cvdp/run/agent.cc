@@ -16,7 +16,6 @@
 
 namespace proctor::cli {
 namespace {
-
 // Git on an index and objects of its own: the campaign's repository stays as it is.
 class Scratch {
  public:
@@ -85,7 +84,6 @@ Result<std::map<std::string, std::string>> read_blobs(const Scratch& git,
   }
   return out;
 }
-
 }  // namespace
 
 Result<std::vector<cvdp::AgentChange>> changes_of(const fs::path& repository,
@@ -183,5 +181,4 @@ Json environment_of(const AgentGiven& given) {
   if (given.network) out["network"] = true;
   return out;
 }
-
 }  // namespace proctor::cli

@@ -9,7 +9,6 @@
 #include "coordinator/cvdp/dataset/transform.h"
 
 namespace proctor::cli {
-
 // What an agent changed, read back from the campaign's repository and the patch that is evidence;
 // nothing of the agent's is followed, run or unpacked.  Private to the program.
 
@@ -49,5 +48,4 @@ Status place_method_files(const Method& method, const fs::path& campaign);
 
 // `environment` of an image's method; empty: it is given nothing.
 Json environment_of(const AgentGiven& given);
-
 }  // namespace proctor::cli

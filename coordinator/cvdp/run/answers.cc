@@ -16,7 +16,6 @@
 #include "coordinator/cvdp/run/results.h"
 
 namespace proctor::cli {
-
 // Answers that are there already: completions of a model that ran elsewhere (upstream's
 // local_import), a prompt_response.jsonl, or what the runs of another prefix handed in.
 // Read whole; each bounded, so that one that is too large leaves out its problem and no other.
@@ -52,7 +51,6 @@ class StoredAnswers {
 };
 
 namespace {
-
 // As much as a worker takes of a model (worker/model/model.h).
 constexpr std::size_t kAnswerBytes = std::size_t{16} << 20;
 constexpr std::size_t kLineBytes = std::size_t{128} << 20;
@@ -93,7 +91,6 @@ bool is_there(const fs::path& path) {
   std::error_code ec;
   return fs::exists(path, ec);
 }
-
 }  // namespace
 
 void StoredAnswers::add(const std::string& id, std::size_t sample, cvdp::GivenAnswer answer) {
@@ -230,7 +227,6 @@ Result<std::vector<cvdp::GivenAnswer>> StoredAnswers::of(const cvdp::Record& rec
 }
 
 namespace {
-
 constexpr const char* kOpenAi = "https://api.openai.com/v1";
 constexpr const char* kUpstreamsKey = "OPENAI_USER_KEY";
 
@@ -305,7 +301,6 @@ Result<Json> access_of(const ModelFlags& flags) {
 bool is_local(const std::string& model) {
   return model == kLocalExport || model == kLocalImport;
 }
-
 }  // namespace
 
 void add_model_flags(Command command, ModelFlags& flags) {
@@ -426,7 +421,6 @@ Result<int> export_prompts(const CvdpPlan& plan, const std::string& file) {
 }
 
 namespace {
-
 constexpr std::size_t kTextBytes = std::size_t{64} << 20;
 
 // A judge needs a prompt and no files: one commit of one line for all.
@@ -490,7 +484,6 @@ Result<cvdp::Judgement> judgement_of(const FrozenCampaign& frozen, const RunReco
     if (f.path == cvdp::kJudgementFile) return cvdp::parse_judgement(f.text);
   return Error{Errc::kInvalid, "the judge's answer has no score"};
 }
-
 }  // namespace
 
 Result<Judged> judge_answers(const JudgeOptions& options,
@@ -514,5 +507,4 @@ Result<Judged> judge_answers(const JudgeOptions& options,
       out.judgements.emplace(run.name.substr(0, run.name.find('/')), judgement_of(frozen, run));
   return out;
 }
-
 }  // namespace proctor::cli

@@ -8,7 +8,6 @@
 #include "coordinator/cvdp/run/run_work.h"
 
 namespace proctor::cli {
-
 // `proctor cvdp run --model ...`: single-shot models, prompts for elsewhere, answers from
 // elsewhere, and a model as judge.  Private to the program.  Source: CVDP 2.1, 8.1, 8.6;
 // docs/cvdp.md.
@@ -61,5 +60,4 @@ struct Judged {
 // Cases that were judged are not judged again.  kConflict: the folder has other cases.
 Result<Judged> judge_answers(const JudgeOptions& options,
                              const std::vector<cvdp::JudgeCase>& cases);
-
 }  // namespace proctor::cli

@@ -19,7 +19,6 @@
 
 namespace proctor::cli {
 namespace {
-
 constexpr const char* kLabel = "proctor.build";
 constexpr const char* kBuilt = "proctor-cvdp-build:";
 
@@ -50,7 +49,6 @@ std::string others(const ImageStore& store) {
   }
   return names.size() == told ? out : out + " and " + std::to_string(names.size() - told) + " more";
 }
-
 }  // namespace
 
 Result<std::string> HostImages::id_of(const std::string& name) {
@@ -157,12 +155,10 @@ class HeavyRepos {
 };
 
 namespace {
-
 bool exists(const std::string& path) {
   std::error_code ec;
   return fs::exists(path, ec);
 }
-
 }  // namespace
 
 // Another record's repository may have brought the commit: this one must have it too.
@@ -220,7 +216,6 @@ Result<std::string> HeavyRepos::payload(const cvdp::HeavySource& source) {
 }
 
 namespace {
-
 constexpr const char* kHead =
     "# Made by `proctor cvdp import`; docs/file-formats.md says what else can stand here.\n"
     "# noop has to fail and reference to succeed on every task: then the tasks are sound.\n";
@@ -349,7 +344,6 @@ class ImportWork {
   std::map<std::string, std::string> ids_;  // contract id -> problem id
   Imported out_;
 };
-
 }  // namespace
 
 std::string cvdp_campaign_text(const std::string& name, const ImportOptions& options) {
@@ -379,7 +373,6 @@ Result<Imported> import_problems(const ImportOptions& options) {
 }
 
 namespace {
-
 constexpr const char* kMarker = "cvdp.json";
 constexpr std::size_t kMarkerBytes = std::size_t{64} << 20;
 constexpr const char* kFirst = "campaign";
@@ -435,7 +428,6 @@ CvdpAsked only_part(const Json& marker) {
 bool is_name(const std::string& folder) {
   return is_safe_relative(folder) && folder.find('/') == std::string::npos;
 }
-
 }  // namespace
 
 std::string CvdpPart::judging() const {
@@ -505,5 +497,4 @@ Result<CvdpDemand> demand_of(const std::string& file, const std::vector<CvdpPart
   }
   return out;
 }
-
 }  // namespace proctor::cli

@@ -11,7 +11,6 @@
 #include "coordinator/cvdp/run/dataset_file.h"
 
 namespace proctor::cli {
-
 // The images that harnesses name, as this host has them: by digest, out of the image store or the
 // Docker Engine, never pulled.  Those that a harness builds are built once and found by what they
 // are made of; a week after their last building they go.  One object, one thread.
@@ -108,5 +107,4 @@ struct CvdpDemand {
 // `samples`.  Nothing that a part has is asked for again.
 Result<CvdpDemand> demand_of(const std::string& file, const std::vector<CvdpPart>& parts,
                              const Selection& selection, std::uint32_t samples);
-
 }  // namespace proctor::cli

@@ -19,7 +19,6 @@
 
 namespace proctor::cli {
 namespace {
-
 constexpr std::size_t kLogBytes = std::size_t{16} << 20;
 constexpr std::chrono::seconds kCleanUpLimit{120};
 constexpr const char* kOurCompose = ".proctor-compose.yml";
@@ -209,7 +208,6 @@ class Runner {
   std::vector<std::string> compose_;
   std::atomic<std::uint64_t> next_{1};
 };
-
 }  // namespace
 
 Result<std::vector<std::string>> find_compose() {
@@ -258,5 +256,4 @@ Result<HarnessResults> run_by_compose(const ComposeRequest& request) {
   }
   return out;
 }
-
 }  // namespace proctor::cli

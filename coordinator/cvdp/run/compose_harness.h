@@ -14,7 +14,6 @@
 #include "coordinator/cvdp/run/campaign.h"
 
 namespace proctor::cli {
-
 using HarnessResults = std::map<std::string, std::vector<cvdp::TestResult>>;  // by problem id
 
 // The words compose is called by.  kNotFound: there is neither `docker compose` nor
@@ -29,5 +28,4 @@ struct ComposeRequest {
 };
 // A problem that could not be run has one failed test that says why.
 Result<HarnessResults> run_by_compose(const ComposeRequest& request);
-
 }  // namespace proctor::cli

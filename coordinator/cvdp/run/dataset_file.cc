@@ -9,7 +9,6 @@
 #include "common/base/text.h"
 
 namespace proctor::cli {
-
 Status read_pieces(const std::string& file, const std::function<Status(std::string_view)>& take) {
   const fs::path path(file);
   std::error_code ec;
@@ -56,7 +55,6 @@ Result<cvdp::DatasetSummary> read_dataset(const std::string& file,
 }
 
 namespace {
-
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
 // Nothing where a part is not key=value with a key there is.
@@ -82,7 +80,6 @@ bool agrees(const Pairs& pairs, const std::string& key, std::string_view value) 
   }
   return !asked;
 }
-
 }  // namespace
 
 bool Selection::holds(const cvdp::Record& record) const {
@@ -134,5 +131,4 @@ Result<LastLines> last_lines(const std::string& file, const Selection& selection
   if (!any) return Error{Errc::kInvalid, "--filter and --id leave no problem of " + file};
   return out;
 }
-
 }  // namespace proctor::cli

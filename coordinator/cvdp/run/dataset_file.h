@@ -12,7 +12,6 @@
 #include "coordinator/cvdp/dataset/dataset.h"
 
 namespace proctor::cli {
-
 // Reads the file through `take`, a megabyte at a time.
 Status read_pieces(const std::string& file, const std::function<Status(std::string_view)>& take);
 
@@ -39,5 +38,4 @@ struct LastLines {
 };
 // kInvalid: --id names a problem that `file` has not, or the selection holds for none of it.
 Result<LastLines> last_lines(const std::string& file, const Selection& selection);
-
 }  // namespace proctor::cli

@@ -12,14 +12,12 @@
 
 namespace proctor::cli {
 namespace {
-
 Status put(const fs::path& folder, const char* name, std::string_view bytes) {
   const fs::path path = folder / name;
   PROCTOR_CHECK_OK(write_file(path, bytes));
   std::printf("%s\n", path.c_str());
   return ok_status();
 }
-
 }  // namespace
 
 std::string local_time() {
@@ -53,7 +51,6 @@ Status write_composite_texts(const cvdp::Value& composite, const fs::path& folde
 }
 
 namespace {
-
 using cvdp::TestResult;
 
 constexpr std::size_t kLogBytes = std::size_t{16} << 20;
@@ -91,7 +88,6 @@ std::vector<std::string> services_of(const cvdp::Record& record, const cvdp::Ima
   for (const cvdp::ServicePlan& plan : *plans) out.push_back(plan.name);
   return out;
 }
-
 }  // namespace
 
 std::string service_log_name(std::uint64_t issue, const std::string& service,
@@ -415,5 +411,4 @@ Result<std::vector<cvdp::JudgeCase>> ResultGatherer::judge_cases(
   }));
   return out;
 }
-
 }  // namespace proctor::cli

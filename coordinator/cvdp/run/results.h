@@ -17,7 +17,6 @@
 #include "coordinator/cvdp/run/campaign.h"
 
 namespace proctor::cli {
-
 // Where the evidence of a run that counts lies.  Private to the program.
 
 // Below it: the files a single-shot method wrote (common/answers/single_shot.h).
@@ -97,5 +96,4 @@ class ResultGatherer {
   std::map<std::string, const RunRecord*> runs_;              // by name
   std::map<std::string, const Imported::LeftOut*> left_out_;  // by problem id
 };
-
 }  // namespace proctor::cli

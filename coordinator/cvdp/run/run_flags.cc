@@ -8,7 +8,6 @@
 
 namespace proctor::cli {
 namespace {
-
 struct Refused {
   const char* option;
   bool takes_value;
@@ -31,7 +30,6 @@ std::string without_quotes(std::string text) {
   std::erase_if(text, [](char c) { return c == '\'' || c == '"'; });
   return text;
 }
-
 }  // namespace
 
 void add_cvdp_common_flags(Command command, CvdpFlags& flags) {
@@ -191,5 +189,4 @@ Result<CvdpMode> mode_of(const CvdpFlags& flags, const CvdpPlan& plan) {
   if (flags.no_patch) return CvdpMode{"no-patch", "noop", "", false};
   return CvdpMode{"golden", "reference", "", true};
 }
-
 }  // namespace proctor::cli

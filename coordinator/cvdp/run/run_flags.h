@@ -9,7 +9,6 @@
 #include "coordinator/cvdp/run/run_work.h"
 
 namespace proctor::cli {
-
 struct CvdpFlags {
   std::string file, filename;
   std::string prefix = "work";
@@ -32,5 +31,4 @@ void add_cvdp_upstream_flags(Command command, CvdpFlags& flags);
 Result<CvdpPlan> plan_of(const CvdpFlags& flags);
 // The one way to work that the flags of `run` ask for.
 Result<CvdpMode> mode_of(const CvdpFlags& flags, const CvdpPlan& plan);
-
 }  // namespace proctor::cli

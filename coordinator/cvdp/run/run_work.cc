@@ -16,7 +16,6 @@
 #include "coordinator/cvdp/run/compose_harness.h"
 
 namespace proctor::cli {
-
 Result<std::unique_ptr<RunLog>> RunLog::open(const fs::path& file) {
   PROCTOR_CHECK_OK(make_private_dirs(file.parent_path()));
   std::unique_ptr<RunLog> out(new RunLog);
@@ -73,7 +72,6 @@ ssize_t RunLog::write(void* stream, const char* bytes, std::size_t size) {
 }
 
 namespace {
-
 Result<std::string> digest_of_file(const std::string& file) {
   Sha256 sum;
   PROCTOR_CHECK_OK(read_pieces(file, [&](std::string_view piece) {
@@ -515,11 +513,9 @@ class CvdpWork {
   std::vector<bool> touched_;  // of its parts: does this command speak of it?
   std::map<std::string, Result<cvdp::Judgement>> judgements_;
 };
-
 }  // namespace
 
 Result<CvdpOutcome> run_cvdp(CvdpPlan plan) {
   return CvdpWork(plan).run();
 }
-
 }  // namespace proctor::cli

@@ -12,7 +12,6 @@
 #include "coordinator/cvdp/run/results.h"
 
 namespace proctor::cli {
-
 // PREFIX/run.log: what `proctor cvdp run` says, on standard output and standard error, appended
 // line by line while it says it.  Workers have logs of their own, and what is printed below the
 // C library (by programs that are started) is not in it, as upstream.
@@ -97,5 +96,4 @@ struct CvdpOutcome {
 };
 // kConflict: the prefix holds something else.
 Result<CvdpOutcome> run_cvdp(CvdpPlan plan);
-
 }  // namespace proctor::cli

@@ -27,7 +27,6 @@
 #include "worker/sandbox/inner_socket.h"
 
 namespace {
-
 constexpr int kBadUse = 125, kCannotRun = 127;
 constexpr int kWays = 4, kPairsOfWay = 64, kPairs = 2 * kPairsOfWay;
 constexpr int kBuffer = 32 << 10;
@@ -260,7 +259,6 @@ int pass_stdio(const char* path) {
   ::waitpid(in, nullptr, 0);
   return 0;
 }
-
 }  // namespace
 
 int main(int argc, char** argv, char** envp) {

@@ -12,7 +12,6 @@
 #include "worker/sandbox/inner_socket.h"
 
 namespace {
-
 constexpr int kBadUse = 125;
 
 bool read_whole(int fd, unsigned char* bytes, std::size_t size) {
@@ -24,7 +23,6 @@ bool read_whole(int fd, unsigned char* bytes, std::size_t size) {
   }
   return true;
 }
-
 }  // namespace
 
 int main(int argc, char** argv) {

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 namespace proctor {
-
 // When a host's disk counts as full, and the word for it of a sandbox's first process: of a command
 // that outlives its worker nobody else can tell.  Without a library: init includes this.
 // Source: statvfs(3).
@@ -138,5 +137,4 @@ inline int say_what_lacks(int fd) {
     if (q.lacks()) (void)!::write(fd, q.name, ::strlen(q.name));
   return 0;
 }
-
 }  // namespace proctor

@@ -20,7 +20,6 @@
 // trap, and glibc asks for 0.6 ms of them.
 
 namespace proctor {
-
 // What a sandbox's first process is given on a descriptor: the filter of system calls for itself
 // and all that come after it, limits likewise, and the environment of the program that it runs.
 // What stands in the arguments of a runtime every user of the host sees in the process list, and
@@ -189,11 +188,9 @@ inline void remove_spare_devices() {
 inline void close_all_given(int status_fd) {
   for (int fd = 0; fd <= status_fd; ++fd) (void)::close(fd);
 }
-
 }  // namespace proctor
 
 namespace {
-
 // The first process of every sandbox:
 //   init [--userspace] [--in FOLDER] [--disk FOLDER] [--write PLACE]... -- PROGRAM ARGUMENT...
 // Runs the program, buries the orphans, and tells its end on descriptor 3 in the words of
@@ -278,7 +275,6 @@ int bury(pid_t child) {
     if (pid == child) found = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   }
 }
-
 }  // namespace
 
 int main(int argc, char** argv, char** envp) {

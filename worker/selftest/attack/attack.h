@@ -9,7 +9,6 @@
 #include <cstddef>
 
 namespace attack {
-
 // What it was called with: `attack NAME KEY=VALUE...`.
 struct Arguments {
   int count = 0;
@@ -70,5 +69,4 @@ void odd_names(const Arguments& a);
 void need(const Arguments& a);
 void mark_shared(const Arguments& a);
 void see_shared(const Arguments& a);
-
 }  // namespace attack

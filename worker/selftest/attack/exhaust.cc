@@ -28,12 +28,10 @@
 #include "worker/selftest/attack/attack.h"
 
 namespace attack {
-
 // What the kernel counts by user, or for all: one sandbox takes all that it can have, another needs
 // one.  tests/hostile runs them beside each other.
 
 namespace {
-
 // One more of it, kept until this process ends; `number` counts them.
 using Take = bool (*)(long number);
 
@@ -182,7 +180,6 @@ const Resource* resource(const Arguments& a) {
   escaped("there is no %s to be taken", a.text("what"));
   return nullptr;
 }
-
 }  // namespace
 
 // Takes all, then writes how much that is to the file "held" and keeps it.
@@ -215,7 +212,6 @@ void need(const Arguments& a) {
 // Attacks that use up what the host has: processes, memory, disk, output, descriptors, time.
 
 namespace {
-
 char block[kMiB];
 
 [[noreturn]] void burn() {
@@ -241,7 +237,6 @@ void hold_descriptors() {
   [[maybe_unused]] const ssize_t n = ::read(ready[0], &word, 1);  // until it has closed it
   ::close(ready[0]);
 }
-
 }  // namespace
 
 // Children that only sit there count what can be had; then everybody forks until the end.
@@ -445,5 +440,4 @@ void exhaust_descriptors(const Arguments&) {
   note("descriptors %ld", have);
   if (kTooMany <= have) escaped("no limit on open files");
 }
-
 }  // namespace attack

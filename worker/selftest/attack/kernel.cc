@@ -24,12 +24,10 @@
 #include "worker/selftest/attack/attack.h"
 
 namespace attack {
-
 // System calls that the published list does not have, and that this kernel would serve to anybody:
 // by their own numbers, by those of programs of 32 bits, and by those of x32.
 
 namespace {
-
 long pointer(const void* to) {
   return reinterpret_cast<long>(to);
 }
@@ -136,7 +134,6 @@ void try_all(const Tries& tries) {
   for (const Try& one : tries)
     if (works(one.run)) escaped("%s", one.what);
 }
-
 }  // namespace
 
 void unlisted_calls(const Arguments&) {
@@ -160,11 +157,9 @@ void unlisted_calls(const Arguments&) {
 // Privileges, namespaces, mounts, clocks, keyrings: what only a ruler of the host may do.
 
 namespace {
-
 bool call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0) {
   return ::syscall(number, a, b, c, d, e) != -1;
 }
-
 }  // namespace
 
 void privileges(const Arguments&) {
@@ -303,5 +298,4 @@ void kernel_calls(const Arguments&) {
   for (const Try& t : tries)
     if (works(t.run)) escaped("%s", t.what);
 }
-
 }  // namespace attack

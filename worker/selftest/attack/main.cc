@@ -10,7 +10,6 @@
 #include "worker/selftest/attack_program.h"
 
 namespace attack {
-
 // Attacks nobody: stands still, so that the host can look at a process of this sandbox.
 
 // The name comes first: who reads the line below finds a process of that name on its own kernel.
@@ -24,7 +23,6 @@ void stand(const Arguments&) {
 // hold nothing else, in which this program is /bin/sh.
 
 namespace {
-
 constexpr Attack kAttacks[] = {{"stand", stand},
                                {"fork-bomb", fork_bomb},
                                {"memory-bomb", memory_bomb},
@@ -88,7 +86,6 @@ int run_line(char* line) {
   }
   return run(count, words);
 }
-
 }  // namespace
 
 const char* Arguments::text(const char* key, const char* otherwise) const {
@@ -124,7 +121,6 @@ void note(const char* format, ...) {
   say("", format, args);
   va_end(args);
 }
-
 }  // namespace attack
 
 int main(int argc, char** argv) {

@@ -24,11 +24,9 @@
 #include "worker/selftest/attack/attack.h"
 
 namespace attack {
-
 // Attacks by what sockets hold: memory of the kernel's that is no process's.
 
 namespace {
-
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 constexpr int kSocketsMost = 4'000;
 constexpr int kRefusals = 50;
@@ -113,7 +111,6 @@ int tcp_full(int& kept) {
   for (int i = 0; i < 20; ++i) ::send(fd, block, sizeof block, MSG_NOSIGNAL);
   return fd;
 }
-
 }  // namespace
 
 // Holds as much as it gets of `mib`, and then some time, in which somebody may find it too much.
@@ -150,7 +147,6 @@ void hold_sockets(const Arguments& a) {
 // Ways out by the network, where there is to be none.
 
 namespace {
-
 sockaddr_in at(const char* host, int port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -198,7 +194,6 @@ void try_abstract(const char* name) {
     escaped("a socket of the host without a path answers");
   ::close(fd);
 }
-
 }  // namespace
 
 // port=N: somebody listens there on the host's loopback.  abstract=NAME: and there.
@@ -226,5 +221,4 @@ void network(const Arguments& a) {
         escaped("the interface %s", all.ifc_req[i].ifr_name);
   }
 }
-
 }  // namespace attack

@@ -24,13 +24,11 @@
 #include "worker/selftest/attack/attack.h"
 
 namespace attack {
-
 // What sandboxes of one host are shown can be one inode for all of them: whoever may read it may
 // lock it and watch it, and his neighbour sees the one and causes the other.  One sandbox marks all
 // that it can open, another looks for the marks.  tests/hostile runs them beside each other.
 
 namespace {
-
 constexpr off_t kByte = 4'711;  // any that others agree on
 constexpr int kSignal = 42;     // likewise
 constexpr const char* kInput = "/proc/self/fd/0";
@@ -108,7 +106,6 @@ void look_for_lock(const char* path, int fd) {
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     escaped("another's flock on %s is felt", path);
 }
-
 }  // namespace
 
 // Locks and watches everything, writes the file "held", and says what it saw when there is a file
@@ -159,7 +156,6 @@ void see_shared(const Arguments& a) {
 // Attacks that reach for what is not theirs: host files, other processes, the sandbox's own init.
 
 namespace {
-
 bool readable(const char* path) {
   char byte = 0;
   const int fd = ::open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -215,7 +211,6 @@ void try_links(const char* secret) {
   std::snprintf(up, sizeof up, "/proc/1/root%s", secret);
   if (readable(up)) escaped("%s", up);
 }
-
 }  // namespace
 
 // What the kernel shows of itself, all of it: a single file that can be written is a way out.
@@ -374,5 +369,4 @@ void odd_names(const Arguments&) {
     }
   note("\x1b]0;owned\x07\x1b[31mred\x1b[2J");
 }
-
 }  // namespace attack

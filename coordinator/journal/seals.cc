@@ -1,7 +1,10 @@
 #include "coordinator/journal/seals.h"
 
-#include <fmt/format.h>
+// The library has it where it is packaged with sessions, as Debian does; the header asks.
+#define SQLITE_ENABLE_PREUPDATE_HOOK 1
 #include <sqlite3.h>
+
+#include <fmt/format.h>
 #include <algorithm>
 #include <cstring>
 
@@ -9,9 +12,6 @@
 #include "common/base/log.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
-
-// The library has it where it is packaged with sessions, as Debian does; the header asks.
-#define SQLITE_ENABLE_PREUPDATE_HOOK 1
 
 namespace proctor {
 Result<Digest> seal_of(const Digest& before, const RunReviewed& r) {

@@ -1,4 +1,4 @@
-#include "coordinator/cvdp/report/composite.cc"
+#include "coordinator/cvdp/report/composite.h"
 
 #include <algorithm>
 #include <cmath>

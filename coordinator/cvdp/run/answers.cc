@@ -1,4 +1,4 @@
-#include "coordinator/cvdp/run/answers.cc"
+#include "coordinator/cvdp/run/answers.h"
 
 #include <cstdio>
 #include <cstdlib>

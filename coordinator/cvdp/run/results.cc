@@ -6,7 +6,7 @@
 
 #include "coordinator/cvdp/cli/commands.h"
 #include "coordinator/cvdp/dataset/prepare.h"
-#include "coordinator/cvdp/report/composite.cc"
+#include "coordinator/cvdp/report/composite.h"
 #include "coordinator/cvdp/run/agent.h"
 #include "coordinator/cvdp/run/dataset_file.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/cvdp/run/answers.cc"
+#include "coordinator/cvdp/run/answers.h"
 #include "coordinator/cvdp/run/run_work.h"
 
 namespace proctor::cli {

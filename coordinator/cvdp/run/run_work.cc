@@ -12,7 +12,7 @@
 #include "coordinator/cvdp/cli/commands.h"
 #include "coordinator/cvdp/dataset/import.h"
 #include "coordinator/cvdp/dataset/prepare.h"
-#include "coordinator/cvdp/run/answers.cc"
+#include "coordinator/cvdp/run/answers.h"
 #include "coordinator/cvdp/run/compose_harness.h"
 
 namespace proctor::cli {

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "coordinator/cvdp/pycompat/python_text.h"
-#include "coordinator/cvdp/report/composite.cc"
+#include "coordinator/cvdp/report/composite.h"
 #include "tests/unit/cvdp/shared_data.h"
 
 using namespace proctor;

@@ -26,7 +26,7 @@ template <class... F>
 Overload(F...) -> Overload<F...>;
 
 // Result<T>: the one way a fallible function reports an operating error.
-// Programmer errors are not Results: see result.h.  Nothing here throws.
+// Programmer errors are not Results: PROCTOR_ASSERT is for them.  Nothing here throws.
 
 // What the caller should do, not where it went wrong; `detail` says where.
 enum class Errc {

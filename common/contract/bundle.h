@@ -11,8 +11,8 @@
 #include "common/contract/file_source.h"
 
 namespace proctor {
-// The outside of a bundle: header, digest, canonical form, base, files.  Internal to bundle.cc and
-// bundle.cc; the format stands in bundle.h.
+// The outside of a bundle: header, digest, canonical form, base, files, in the format below.
+// Internal to bundle.cc.
 std::string frame_bundle(std::string_view kind, std::string_view form, std::string_view base,
                          const std::vector<ReferencedFile>& files);
 

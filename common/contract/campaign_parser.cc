@@ -14,7 +14,7 @@
 #include "common/contract/stages.h"
 
 namespace proctor {
-// The section `analysis` of campaign.yaml.  Internal to the parsers of this room.
+// The section `analysis` of campaign.yaml.
 
 // Requires: the methods of `out` are read.
 void read_analysis(const Fields& campaign, Campaign& out);
@@ -177,8 +177,7 @@ void read_analysis(const Fields& campaign, Campaign& out) {
 }
 
 // The mapping `budget` of campaign.yaml: envelopes, alert levels and the dominance rule.  Reports
-// what is wrong with each value; what binds them to the rest is checked later (campaign_rules.cc,
-// campaign_rules.cc).  Internal to the parsers of this room.
+// what is wrong with each value; what binds them to the rest is checked later (campaign_rules.cc).
 void read_budget(const Fields& campaign, Campaign& out);
 
 namespace {
@@ -277,8 +276,7 @@ void read_budget(const Fields& campaign, Campaign& out) {
   read_dominance(f, out);
 }
 
-// What a stage in campaign.yaml has beside its name and its money.  Internal to the parsers of this
-// room.
+// What a stage in campaign.yaml has beside its name and its money.
 
 // `earlier`: names of the stages before this one, which alone can be closed before it;
 // the first stage has none, and so no entry criteria.

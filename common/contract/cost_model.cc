@@ -9,7 +9,7 @@
 
 namespace proctor {
 // The rows of one model in the price table as one tariff: its plain prices, then those of the tier
-// and the region that are asked for, and of calls with much input.  Internal to this room.
+// and the region that are asked for, and of calls with much input.
 
 // The rows of exactly this provider and model; nullopt where there is none, or none of the tier of
 // `action`.

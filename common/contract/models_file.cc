@@ -11,7 +11,7 @@
 #include "common/contract/document.h"
 
 namespace proctor {
-// One member of a model in the models file.  Pure; any thread.  Internal to this room.
+// One member of a model in the models file.  Pure; any thread.
 
 // kInvalid, beginning with "models.NAME".
 Status read_model_member(const std::string& model, const std::string& key, const Json& value,

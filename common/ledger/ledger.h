@@ -30,7 +30,7 @@ struct ScopeSpec {
   std::string name;  // "global", "stage:pilot", "task:json-lib"
   MicroUsd cap;
 };
-// Of an envelope that other campaigns use too (ledger.h): what they have taken of it.
+// An envelope that other campaigns use too (SharedBook): what they have taken of it.
 struct Elsewhere {
   MicroUsd held;            // spent or reserved by them, or by what of them is not known
   bool may_return = false;  // not all of it is spent: a denial is not the last word

@@ -1,6 +1,6 @@
 #pragma once
 // Where the coordinator keeps a campaign's envelopes while it works: in Redis (redis_ledger.h), or
-// in its own memory (ledger_store.h).  Neither is the record; both are filled from the journal
+// in its own memory (JournalLedger).  Neither is the record; both are filled from the journal
 // under an epoch and give the same answers to the same operations (a differential test).
 // One thread at a time.
 #include <optional>

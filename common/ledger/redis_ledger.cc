@@ -564,7 +564,7 @@ Result<std::vector<ScopeBalance>> RedisLedger::snapshot() {
   return balances;
 }
 
-// RedisLedger's half that deals with an envelope shared by several campaigns (shared.lua).
+// RedisLedger's part that deals with an envelope shared by several campaigns (shared.lua).
 
 namespace {
 std::string now_ms() {

@@ -1,4 +1,4 @@
--- One envelope that several campaigns share: who its members are (shared_book.h has the rules).
+-- One envelope that several campaigns share: who its members are (ledger.h has the rules).
 -- KEYS  1 to 3 of the campaign, as in ledger.lua; 4 the envelope, a hash:
 --         server       run_id of the Redis that it was filled on: another one holds an old copy
 --         cap          micro-dollars, the largest that a member has

@@ -33,7 +33,8 @@ struct VariantRuns {
   std::vector<Repeat> repeats;
 };
 
-// Why a verdict is what it is: what to do about it follows from this (cli/selfcheck_text.h).
+// Why a verdict is what it is: what to do about it follows from this
+// (coordinator/cli/selfcheck.cc).
 enum class SelfcheckCause {
   kNone,
   kCannotRun,    // the reference could not be judged on this host

@@ -58,7 +58,7 @@ struct AlteredLine {
 std::vector<AlteredLine> altered_lines(std::string_view line);
 
 // What a contract is tried with before anybody works on it: its reference, nothing at all, parts of
-// the reference, and mistakes in it (variants.h).  Pure.
+// the reference, and mistakes in it (mutants_of).  Pure.
 struct SelfcheckSettings {
   std::uint32_t repeats = 3;    // of each variant
   std::uint32_t mutants = 20;   // at most

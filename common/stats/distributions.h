@@ -28,8 +28,7 @@ double f_quantile(double p, double df1, double df2);
 // P(X > x) of chi-squared.
 double chi_squared_upper_tail(double x, double df);
 
-// Distributions that only plans need.  Apart from distributions.h, which everything includes that a
-// report includes.  Pure; thread-safe.
+// Distributions that only plans need.
 
 // P(X = x) of n trials with success rate p.  Requires: 0 <= x <= n.
 double binomial_chance(double x, double n, double p);

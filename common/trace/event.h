@@ -112,9 +112,9 @@ class RunRecorder {
   Status write_manifest(const Json& manifest);
   // Appends {t, seq, type, actor, payload, prev, hash}.  `t` is microseconds since the first event,
   // made strictly increasing.  The payload must be canonical-JSON-able (no floats).  The seq.
-  // kExhausted at the bounds of event.h; the chain is then still whole.
+  // kExhausted beyond kEventsMax or kEventLogBytes; the chain is then still whole.
   Result<std::uint64_t> event(std::string_view type, Actor actor, const Json& payload);
-  // Of all that was recorded, in the file or not: event() takes no more than event.h's bounds.
+  // Of all that was recorded, in the file or not: event() takes no more than these bounds.
   struct Length {
     std::uint64_t events = 0;
     std::size_t bytes = 0;

@@ -114,11 +114,11 @@ static_assert(static_cast<int>(Fault::kAgent) == 2);
 // Messages as bytes: MessagePack `[version, kind, body]`, body an array in the order written in
 // schemas/wire.md.  Kinds and fields are never renumbered or reused.
 //
-// encode() is for our own messages: one outside its bounds (messages.h, codec.h) is a programmer's
-// error and asserts.  Only text for people (rationale, reason) may be too long or not UTF-8: it is
-// clipped and escaped.  decode() is for bytes of a stranger: it never asserts, never throws,
-// allocates in proportion to what arrived, and accepts exactly what encode() could have written
-// apart from the width of integers.  Fails with kInvalid and message and field:
+// encode() is for our own messages: one outside its bounds (above, and messages.h) is a
+// programmer's error and asserts.  Only text for people (rationale, reason) may be too long or not
+// UTF-8: it is clipped and escaped.  decode() is for bytes of a stranger: it never asserts, never
+// throws, allocates in proportion to what arrived, and accepts exactly what encode() could have
+// written apart from the width of integers.  Fails with kInvalid and message and field:
 // "Assign.runs[3].ask: ...". Pure; any thread.
 
 // For a peer of an older version that is served (messages.h) what is newer is left out.
@@ -131,7 +131,7 @@ Result<Message> decode(std::string_view bytes);
 //   if (const auto v = peek_version(bytes); v != 0 && !is_served(v))
 //   send(encode(wrong_version(v)));
 std::uint32_t peek_version(std::string_view bytes);
-// Likewise its kind (codec.h), or 0: to decide whether it is worth decoding.
+// Its number in Kind, or 0: to decide whether it is worth decoding.
 std::uint64_t peek_kind(std::string_view bytes);
 constexpr bool is_spoken(std::uint32_t version) {
   return kOldestVersion <= version && version <= kVersion;

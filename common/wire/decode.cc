@@ -17,7 +17,7 @@
 namespace proctor::wire {
 // Reader: a strict cursor over one MessagePack array.  Fields are taken by name and in order; the
 // first one that is missing, of another type, or out of range ends the reading: every later call
-// returns an empty value, and the Failure says where.  Private to the codec.
+// returns an empty value, and the Failure says where.
 
 // Shared by a Reader and those of the arrays inside it: the first complaint stays.
 struct Failure {

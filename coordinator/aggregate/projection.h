@@ -11,7 +11,7 @@
 
 namespace proctor {
 // Projection beside what was observed, for the report (R109): two columns that are never added.
-// Made by comparison() of projection.h.  Plain data.
+// Made by comparison().  Plain data.
 struct ComparisonRow {
   std::string by;     // "total", "category", "envelope"
   std::string name;   // "all", "model", "task:json-lib"

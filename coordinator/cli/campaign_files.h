@@ -27,7 +27,7 @@ enum class Outside { kSkip, kCheck };  // repositories, commits, images, referen
 Error no_campaign(const std::string& folder);
 
 // Prints every error it finds, to standard error.  kInvalid with a count when there are any, and
-// where what it makes would not lie in folders of its own (campaign_files.h).
+// where what it makes would not lie in folders of its own (check_own_folders).
 Result<Campaign> load_checked(const fs::path& folder, Outside outside);
 
 struct FrozenCampaign {

@@ -69,7 +69,7 @@ int complain(const Error& error);
 int code_of(const Result<int>& done);
 int code_of(const Status& done);
 
-// Commands of staged pilots (docs/pilots.md): apart from command.h, which every command includes.
+// Commands of staged pilots (docs/pilots.md).
 class Command;
 
 // Exit code of run, resume and wait where nothing goes on before a person has decided.
@@ -86,7 +86,7 @@ void add_screen(Command app, int& exit_code);
 void add_selfcheck(Command app, int& exit_code);
 void add_wait(Command app, int& exit_code);
 
-// Subcommands of `proctor journal`; each may have a file of its own.
+// A subcommand of `proctor journal`.
 void add_journal_export(Command journal, int& exit_code);
 
 // An option that is a share of something, as in 0.05.

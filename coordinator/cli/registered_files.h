@@ -3,7 +3,7 @@
 // .proctor/registered, under the names they have in the campaign's folder; the plan is drawn again.
 // Whoever reads evidence goes by them when somebody has edited the campaign since, and can say
 // which file that was.  They are believed no more than any others: what is loaded from them must
-// make the registration again.  Beside them lies a list of them (shell/kept_list.h).
+// make the registration again.  Beside them lies a list of them (kept_list in shell/behind.h).
 #include <map>
 #include <optional>
 #include <string>

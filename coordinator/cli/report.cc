@@ -298,8 +298,8 @@ void compare_exports(const fs::path& dir, const FileDigests& exports,
     compare_folder(dir, folder, exports, exporting, problem);
 }
 
-// What lies there beside what was written: folders are those of other forms (report.cc), and
-// a temporary file is of a writer that was killed.
+// What lies there beside what was written: folders are those of other forms (kInspectFolder,
+// kEveryEvalFolder), and a temporary file is of a writer that was killed.
 void compare_names(const fs::path& dir, const FileDigests& files, const FileDigests* before,
                    const ReportProblem& problem) {
   std::error_code ec;

@@ -40,7 +40,7 @@ Result<BudgetRaised> raise_of(std::string_view detail, WallTime at);
 // What it changes.  kCorrupt: it does not follow from the cap before it; nothing has changed then.
 Status raise_cap(std::vector<ScopeSpec>& scopes, const BudgetRaised& raise);
 
-// What the journal keeps of a stage's gate beside the acts of people (operator_note.h): how the
+// What the journal keeps of a stage's gate beside the acts of people (OperatorFact): how the
 // stages before it were judged, and that it was opened.  JSON with sorted keys.  Pure.
 
 // The stages before it are over, and this is what they came to.

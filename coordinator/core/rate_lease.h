@@ -1,6 +1,7 @@
 #pragma once
-// RateLeases: how the campaign's rates (contract/rates.h) are divided among workers, so that no
-// schedule of losses, delays and restarts lets more than `limit` calls through in any 60 seconds.
+// RateLeases: how the campaign's rates (contract/call_limits.h) are divided among workers, so that
+// no schedule of losses, delays and restarts lets more than `limit` calls through in any 60
+// seconds.
 //
 // A worker's share of a bucket is the number of calls that it may grant in any 60 seconds, until
 // kRateLease after it sent the Sync that is answered with it.  The coordinator counts for each life

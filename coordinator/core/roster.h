@@ -61,7 +61,7 @@ inline constexpr std::uint64_t kUserspace = 8;  // images, by a kernel in user s
 inline constexpr std::uint64_t kImageFirst = 0x100;
 inline constexpr std::uint64_t kImages = 0x07ff'ff00;
 std::uint64_t image_bit(std::size_t index);
-// The worker's release has methods of kind tool_loop (contract/method_features.h).
+// The worker's release has methods of kind tool_loop (kHasToolLoop of contract/host_things.h).
 inline constexpr std::uint64_t kToolLoop = 0x1000'0000;
 inline constexpr std::uint64_t kAgentTools = 0x0800'0000;  // likewise, of a gateway's `tools`
 inline constexpr std::uint64_t kOfRelease = kToolLoop | kAgentTools;

@@ -5,7 +5,7 @@
 #include "common/wire/messages.h"
 
 namespace proctor {
-// The scheduler's half that chooses workers: any with room, or for a run that may be killing its
+// The scheduler's part that chooses workers: any with room, or for a run that may be killing its
 // workers one that has nothing else (failures.h).
 std::uint64_t Scheduler::needs_of(RunId run) const {
   return plan_.needs_of(run) | (poison_.is_suspect(run) ? capability::kAlone : 0) |
@@ -82,7 +82,7 @@ bool Scheduler::has_lone_attempt(WorkerIndex w) const {
   });
 }
 
-// The scheduler's half that forgets workers: allocations that come and go bring new names for ever,
+// The scheduler's part that forgets workers: allocations that come and go bring new names for ever,
 // and each look at the roster must not cost what a campaign's whole past costs.
 
 constexpr Millis kForgetEvery{60'000};
@@ -136,7 +136,7 @@ void Scheduler::forget_absent() {
     if (owner != 0 && gone[owner - 1U]) owner = 0;
 }
 
-// The scheduler's half that deals with workers: what they state, and what their silence means.
+// The scheduler's part that deals with workers: what they state, and what their silence means.
 
 namespace {
 constexpr std::size_t kLossesPerStep = 2'000;  // attempts, about: keeps a step short

@@ -10,7 +10,7 @@
 #include "coordinator/core/scheduler.h"
 
 namespace proctor {
-// The scheduler's half that deals with money: what a run must wait for, what comes back, what is
+// The scheduler's part that deals with money: what a run must wait for, what comes back, what is
 // told about envelopes and about runs that use up theirs.
 
 namespace {
@@ -174,7 +174,7 @@ void Scheduler::share_rates(WorkerIndex w, const wire::Sync& sync, wire::SyncRep
       {sync.ticket, sync.obeyed, sync.calls, sync.slots, roster_.at(w).held}, now_.mono);
 }
 
-// The scheduler's half that deals with one attempt from its ask to its end: what the ledger said,
+// The scheduler's part that deals with one attempt from its ask to its end: what the ledger said,
 // and where it goes.
 
 constexpr std::uint16_t kAttemptsMax = 60'000;
@@ -309,7 +309,7 @@ void Scheduler::close(const AttemptId& id) {
   due_.emplace(until, id.run);
 }
 
-// The scheduler's half that deals with results.
+// The scheduler's part that deals with results.
 
 namespace {
 // Times that cannot be are not known (0): reports count with them.
@@ -478,7 +478,7 @@ void Scheduler::finish(Attempt& a, const wire::ResultMessage& r, WorkerIndex fro
   if (!died) judge_fault(a.id, r, from);
 }
 
-// The scheduler's half that deals with failures that are not the agent's: what is counted against
+// The scheduler's part that deals with failures that are not the agent's: what is counted against
 // whom, how long it waits, when a run is given up and when a worker stands back.
 
 namespace {
@@ -672,7 +672,7 @@ void Scheduler::end_quarantines() {
   }
 }
 
-// The scheduler's half that tells a broken task or method from a broken host (failures.h): whose
+// The scheduler's part that tells a broken task or method from a broken host (failures.h): whose
 // failure it counts as, where it is tried next, and when its runs are parked.
 FaultSubject Scheduler::task_subject(RunId run) const {
   return {FaultSubject::Kind::kTask, plan_.runs[run.raw()].task};

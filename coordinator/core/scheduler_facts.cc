@@ -12,7 +12,7 @@
 #include "coordinator/core/scheduler.h"
 
 namespace proctor {
-// What facts change: those that stand as notes (standing_fact.h) and those that rows stand for. The
+// What facts change: those that stand as notes (events.h) and those that rows stand for. The
 // only code that does: a life of the scheduler applies each fact as it decides it, and the next
 // life applies the same facts from the journal, by the same functions (docs/decisions/115). Nothing
 // here decides, writes or asks for an effect; what only the living do (waits, cancels, answers) is
@@ -484,7 +484,7 @@ std::map<std::string, std::string> Scheduler::durable() const {
   return out;
 }
 
-// The scheduler's half that begins with what an earlier life left in the journal.
+// The scheduler's part that begins with what an earlier life left in the journal.
 
 namespace {
 // As far as the row says it: what nobody decides by is not read back.
@@ -634,7 +634,7 @@ void Scheduler::hold_used_up() {
   }
 }
 
-// The scheduler's half that explains: why a run is where it is, by the predicates that decide.
+// The scheduler's part that explains: why a run is where it is, by the predicates that decide.
 
 namespace {
 using Facts = std::vector<std::pair<std::string, Explanation::Value>>;

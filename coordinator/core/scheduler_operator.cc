@@ -1,4 +1,4 @@
-// The scheduler's half that deals with the operator's acts (records.h).  What comes of an act is
+// The scheduler's part that deals with the operator's acts (records.h).  What comes of an act is
 // decided here, as a fact; scheduler_facts.cc changes the state by it, and it is noted in the same
 // step.  Workers and the ledger hear of it, and the operator is answered, once that is durable.
 #include <fmt/format.h>
@@ -410,7 +410,7 @@ void Scheduler::unpark(const std::vector<ScopeId>& scopes, bool fits) {
   }
 }
 
-// The scheduler's half that deals with gates between stages: when the stages before one are over,
+// The scheduler's part that deals with gates between stages: when the stages before one are over,
 // how they are judged, and when it opens.  Nothing of a stage is granted before that: its runs wait
 // in the queue behind the gate (run_queue.h).
 

@@ -36,7 +36,7 @@ class HostKey {
 };
 
 // Which campaigns have ever begun on this host: $XDG_STATE_HOME/proctor/begun.campaigns, beside the
-// secret that journals are sealed with (host_key.h) and outside every campaign.  A registration
+// secret that journals are sealed with (HostKey) and outside every campaign.  A registration
 // whose journal was taken away and that begins anew is known by it.  Adapter (file system); any
 // thread.
 

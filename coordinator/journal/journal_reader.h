@@ -50,7 +50,7 @@ Result<JournalHead> head_until(sqlite::Database& db, WallTime until);
 }  // namespace journal
 
 // A journal told in the order of time, and as lines for other programs.  Reads rows one by one:
-// memory does not grow with the campaign.  One thread; errors as journal_reader.h says.
+// memory does not grow with the campaign.  One thread; errors as those of JournalReader.
 
 // One thing that happened.
 struct StoryFact {
@@ -98,7 +98,7 @@ class JournalReader {
   Result<std::vector<AttemptRecord>> attempts_of(RunId run);
   // In the order they were written, from `after` on (0: all), at most `count_max`.
   Result<std::vector<NoteRecord>> notes(std::int64_t after, std::size_t count_max);
-  // journal_reader.h
+  // As journal::each_fact and journal::each_row_of_all.
   Status each_fact(std::optional<RunId> only, WallTime since,
                    const std::function<void(const StoryFact&)>& visit);
   Status each_row_of_all(const std::function<void(std::string_view table, const Json& row)>& visit);
@@ -111,7 +111,7 @@ class JournalReader {
   Result<std::vector<std::string>> foreign_objects();
   // The head of their seals; nothing: the journal is older than those (schema 4).
   Result<std::optional<Digest>> head();
-  // seals.h, journal_reader.h
+  // As in seals.h; the last two as in namespace journal above.
   Result<std::optional<journal::KeyedSeal>> keyed_seal();
   Result<journal::SealFinding> check_keyed_seal(const HostKey& key);
   Result<std::optional<WallTime>> last_fact();

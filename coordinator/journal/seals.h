@@ -42,7 +42,7 @@ namespace proctor::journal {
 // campaign runs.
 //
 // Not keyed: who can change a row can change its seal, but not the one over all of them that the
-// host's secret makes (keyed_seal.h).
+// host's secret makes (KeyedSeal).
 
 // One table's rows with block numbers, as the seals see them.
 struct SealedTable {
@@ -118,7 +118,7 @@ Result<std::vector<std::string>> broken_seals(sqlite::Database& db);
 Digest head_of(const Blocks& sealed);
 
 // The keyed seal: one row that vouches for all rows of the journal, under the secret of the
-// coordinator's host (host_key.h).  It holds the sum, as row_seals.h has it, of the HMAC-SHA256 of
+// coordinator's host (host_key.h).  It holds the sum, as RowSeals has it, of the HMAC-SHA256 of
 // every sealed row's digest, the number of rows and commits, and a MAC over all of that.  It is
 // written in the transaction that changes a row.  Who rewrites rows and their seals together cannot
 // make it fit.

@@ -1,4 +1,5 @@
 #pragma once
+// SQLite for this room: its files beside a journal, connections and statements.
 #include <cstdint>
 #include <memory>
 #include <optional>

@@ -58,7 +58,7 @@ Result<CampaignView> view_campaign(const Campaign& campaign, const Plan& plan,
 
 // What a status says of a campaign by its scheduler alone: counts, money, what was told, what is
 // broken.  Of one that a coordinator runs, and of one that nobody does: of that the journal's facts
-// say all of it (campaign_view.h), and its last coordinator's own word only what is in no journal.
+// say all of it (CampaignView), and its last coordinator's own word only what is in no journal.
 
 using RunNames = std::function<std::string(RunId)>;
 

@@ -82,7 +82,7 @@ class ControlServer {
 // kUnavailable: nobody answers there.
 Result<int> connect_control(const fs::path& socket);
 
-// The operator's end of the control socket (control_server.h): one question and its answer.
+// The operator's end of that socket: one question and its answer.
 //
 // An act that nobody takes up in time is withdrawn, and then it is never done: the coordinator says
 // that it takes it up before it does (ControlRequest::taken), and the kernel decides whether that

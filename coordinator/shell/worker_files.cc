@@ -190,7 +190,7 @@ Status take_place(const fs::path& part, const fs::path& unpacked, const fs::path
 }
 }  // namespace
 
-// Names of workers are ids (base/worker_name.h): safe in a path.
+// Names of workers are ids (base/ids.h): safe in a path.
 fs::path ArchiveStore::part(const WorkerId& worker, const AttemptId& attempt) const {
   return folder_.incoming() / (to_string(attempt) + "@" + worker.raw() + std::string(kPart));
 }

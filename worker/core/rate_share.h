@@ -1,8 +1,8 @@
 #pragma once
-// RateShare: a worker's part of the campaign's rates (contract/rates.h), by bucket: at most `share`
-// calls in any 60 seconds, as long as the coordinator's word holds.  Its word is an answer to a
-// Sync and holds for kRateLease after that Sync went out, by the worker's own clock: whatever is
-// delayed, the worker stops before the coordinator counts on it (coordinator/core/rate_lease.h).
+// RateShare: a worker's part of the campaign's rates (contract/call_limits.h), by bucket: at most
+// `share` calls in any 60 seconds, as long as the coordinator's word holds.  Its word is an answer
+// to a Sync and holds for kRateLease after that Sync went out, by the worker's own clock: whatever
+// is delayed, the worker stops before the coordinator counts on it (coordinator/core/rate_lease.h).
 // Without a word, or with one that ran out, nothing is granted.
 // To a run that was refused in the last minute those that have had more leave something: half of an
 // equal part and twice what it has had, up to an equal part.  Who is alone may have all of it.

@@ -13,7 +13,7 @@
 #include "worker/core/run_meter.h"
 
 namespace proctor {
-// Words of rationales, for the files of RunLifecycle.  Internal to this room.
+// Words of rationales.
 inline std::string with_words(std::string what, const std::string& words) {
   return words.empty() ? what : std::move(what) + "; " + words;
 }

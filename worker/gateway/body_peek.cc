@@ -128,7 +128,7 @@ Runs runs_tool(ModelApi api, std::string_view type) {
 }
 
 // The part of a peek that reads what a request is made of: messages, items, parts of content and
-// tools, each by the rule of its type (body_peek.h).  Internal to this room; one thread.
+// tools, each by the rule of its type (body_peek.h).  One thread.
 
 // kInvalid: of a member that is not what its API has there.
 Error wrong_member(std::string_view member, std::string_view expected);

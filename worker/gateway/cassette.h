@@ -68,7 +68,7 @@ std::string by_cassette_rules(std::string_view text);
 // When two requests ask the same: as they are, or by what they mean.  Pure; any thread.
 enum class RequestForm {
   kPlain,
-  // Texts by cassette_rules.h, and a list of one part of text as its text, which is how clients
+  // Texts by kCassetteRules, and a list of one part of text as its text, which is how clients
   // write a message without and with a cache_control.
   kByRules,
 };

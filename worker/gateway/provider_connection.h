@@ -165,7 +165,7 @@ class ProviderPool {
   ProviderStreak::May may_call(const ModelAccess& access, ProviderStreak::Run run);
   void call_ended(const ModelAccess& access, ProviderStreak::Run run, ProviderStreak::End end,
                   bool probe);
-  // ... and of whether it has room (provider_connection.h).
+  // ... and of whether it has room (ProviderHolds).
   std::chrono::milliseconds held(const ModelAccess& access, std::uint32_t& place);
   void no_room(const ModelAccess& access, std::optional<std::chrono::milliseconds> asked);
   void had_room(const ModelAccess& access);

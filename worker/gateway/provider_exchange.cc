@@ -62,7 +62,7 @@ std::string provider_head(const ProviderRequest& r) {
 
 // Whether a provider still takes the operator's key, asked with nothing of an agent's: an empty
 // object at the address of the calls.  A key that is taken hears what is missing (400) and costs
-// nothing; one that is not hears so.  Blocking; any thread.  Internal to this room.
+// nothing; one that is not hears so.  Blocking; any thread.
 
 // 401 and 403.
 bool is_key_refusal(int status);
@@ -96,7 +96,7 @@ int ask_about_key(ProviderPool& pool, const ModelAccess& access, ModelApi api, i
 
 // A provider's stream on its way to the agent: each read is written on at once, a copy is read for
 // what the call has used.  Where the usage was asked for by us, the agent does not see it.
-// Blocking; one thread.  Internal to this room.
+// Blocking; one thread.
 class StreamRelay {
  public:
   struct Options {
@@ -193,7 +193,7 @@ bool StreamRelay::end(const Say& say) const {
 }
 
 // What is kept of a call's texts: pieces of its request, its answer, and which tools were asked for
-// and came back.  Thread-safe as the session is.  Internal to this room.
+// and came back.  Thread-safe as the session is.
 void keep_request(GatewaySession::Shared& shared, const std::string& body, const BodyPeek& peek,
                   CallRecord& record);
 void keep_answer(GatewaySession::Shared& shared, const std::string& body, CallRecord& record);
@@ -260,7 +260,7 @@ std::vector<ToolTold> told_of(const std::vector<ToolCall>& calls) {
 }
 
 // A recorded answer as if a provider sent it, so that everything behind is what a provider's goes
-// through.  One thread.  Internal to this room.
+// through.  One thread.
 class ReplayConnection final : public ProviderConnection {
  public:
   explicit ReplayConnection(const CassetteCall& call);

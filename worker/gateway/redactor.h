@@ -32,7 +32,7 @@ class LiteralRedactor final : public Redactor {
 // Every text in it, also names of members.
 Json redacted(const Json& value, const Redactor& by);
 
-// What a run was given as secrets, as rules of what is struck out (redactor.h).  Pure; any thread.
+// What a run was given as secrets, as rules of what is struck out (Redactor).  Pure; any thread.
 
 // Secrets by their names, as they stand and as they stand within JSON.  One of less than
 // kSecretLeast bytes is none that could be struck out: the rest would not be readable any more.

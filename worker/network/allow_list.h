@@ -21,7 +21,7 @@ class AllowList {
   // kInvalid: not an entry.
   static Result<AllowList> of(const std::vector<std::string>& entries);
   // An address is only ever allowed by an entry that is that address.  An entry for the very host
-  // goes before one for its domain, because it allows more (allow_list.h).  Null: none.
+  // goes before one for its domain, because it allows more (admits).  Null: none.
   const AllowedPlace* entry_for(const ProxyTarget& target) const;
 
  private:

@@ -23,7 +23,7 @@
 
 namespace proctor {
 // One client of a FilterProxy from its first byte to its last.  Blocking, on a thread of its own;
-// ends soon after `stop` turns readable.  Internal to this room.
+// ends soon after `stop` turns readable.
 
 // Shared by the connections of a proxy, which outlives them.
 struct ProxyContext {
@@ -40,7 +40,7 @@ std::optional<ProxyRecord> serve_proxy_client(const ProxyContext& context, Uniqu
 void answer_proxy_client(int client, int status, const std::string& why, int stop);
 
 // Bytes both ways between a client and the server it was connected to, until one of them ends.
-// Blocking; one thread.  Internal to this room.
+// Blocking; one thread.
 struct Relayed {
   std::uint64_t sent = 0, received = 0;
   std::string cut;  // why it was ended by us; empty: it was not

@@ -47,7 +47,7 @@ Result<std::vector<std::string>> mount_points_here();
 // table of mounts it is started in and reads it once for each of some thirty mounts it makes:
 // beside the workspaces of other runs and the layers of an engine's containers, that was most of
 // its time. What one sandbox alone is shown is attached by the process that becomes bwrap, in a
-// copy of such a room.  No two sandboxes have the same room at one time (lean_host.h).
+// copy of such a room.  No two sandboxes have the same room at one time (LeanRoom).
 // Thread-safe after make().  Fails with kUnavailable: no root, or a kernel without open_tree (5.2).
 // Source: mount_namespaces(7), open_tree(2), move_mount(2), bwrap(1).
 class LeanHost {

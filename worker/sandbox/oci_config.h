@@ -39,7 +39,7 @@ Result<SandboxSpec> with_image_program(SandboxSpec spec, const ImageConfig& imag
 // Requires: check_image_spec passed, and with_image_program where there is a program.
 std::string oci_config(const SandboxSpec& spec, const OciHost& host, const std::string& command);
 
-// What is no part of the file: init reads it (init/given.h).  The filter of system calls is loaded
+// What is no part of the file: init reads it (init/main.cc).  The filter of system calls is loaded
 // there because a runtime needs 5 ms to make one of a list as long as ours.
 std::string for_first_process(std::string_view bytes);
 // The limits that it is to set for itself, if it is.

@@ -9,7 +9,7 @@
 
 namespace proctor {
 // Which system calls a sandboxed command gets: the one table from which the filter of bubblewrap
-// and of OCI containers and the profile of the Docker Engine are made (seccomp_filter.h).  A call
+// and of OCI containers and the profile of the Docker Engine are made.  A call
 // that it does not name is "not there" (ENOSYS): libraries then do without, as on an older kernel.
 // Pure; thread-safe.  Source: syscalls(2) of Linux 6.12; socket(2), clone(2), personality(2).
 
@@ -38,7 +38,7 @@ const std::vector<CallRule>& call_rules();
 // What a call gets that no rule speaks of.
 extern const int kOtherCalls;
 
-// The rules of seccomp_filter.h as a kernel reads them (a BPF program, for bwrap's --seccomp and
+// The rules of call_rules() as a kernel reads them (a BPF program, for bwrap's --seccomp and
 // for the first process of OCI containers) and as the Docker Engine and people do (its profile,
 // which is published as ops/seccomp.json). Pure apart from libseccomp's names of calls;
 // thread-safe.  Fails with kUnavailable: a processor whose calls libseccomp does not know.  Source:

@@ -2,7 +2,7 @@
 #include <string_view>
 
 namespace proctor {
-// What the program that stands still (attack/stand.cc) and whoever looks at it call the same.
+// What the program that stands still (attack/main.cc) and whoever looks at it call the same.
 inline constexpr const char* kStandName = "proctor-stand";  // in /proc/PID/comm: 15 bytes at most
 inline constexpr const char* kStandsLine = "STANDS";        // on its standard output
 

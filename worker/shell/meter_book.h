@@ -14,7 +14,7 @@
 #include "worker/core/run_meter.h"
 
 namespace proctor {
-// Lives: whose meter books are all there (meter_book.h).  A life writes its number down before it
+// Lives: whose meter books are all there (MeterBook).  A life writes its number down before it
 // is given anything, and each attempt has a book before it begins; so what a killed life began has
 // a book, and what has none never began.  That holds until a book is missing: then the list is
 // removed, before anything relies on it.  Books and list are synced, so that it holds after a loss

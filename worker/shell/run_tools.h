@@ -1,8 +1,8 @@
 #pragma once
 // The tools of one run at work: a ToolSession whose calls are reserved at the run's meter, whose
 // commands run in the run's sandbox, one at a time and with nothing left running between two, and
-// whose events stand in the run's trace.  Who calls it is the worker's own agent (run_tools.h) or
-// an agent in a sandbox (run_tools.h).
+// whose events stand in the run's trace.  It is called by the worker's own agent
+// (make_tool_agent) or by an agent in a sandbox (OfferedTools).
 // One call at a time, as the session; the clock may be asked on any thread.
 // Fails with what WorkspaceTools fails with.
 #include <chrono>

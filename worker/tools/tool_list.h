@@ -115,7 +115,7 @@ class ToolStages {
 };
 
 // What a call of a tool asks for, read from what a model wrote: strict by the tool's own list of
-// parameters (tool_list.h), and paths that stay in the workspace and out of every .git, as text;
+// parameters (ToolKind), and paths that stay in the workspace and out of every .git, as text;
 // links are the business of whoever opens them.  Pure; any thread.
 // Errors: kInvalid, in words for the model.
 

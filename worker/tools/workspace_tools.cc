@@ -16,7 +16,7 @@
 
 namespace proctor {
 // A folder's entries, and all files below a folder, without following a link and within bounds.
-// Internal to this room.  Blocking; any thread.
+// Blocking; any thread.
 struct WalkedEntry {
   enum class Kind { kFile, kFolder, kLink, kOther };
   std::string name;

@@ -9,7 +9,7 @@
 
 namespace proctor::apart {
 // A part of this program that runs as a process of its own, with limits, on what a stranger left
-// (extract.h, removal.h): what both sides of such a process need.  Blocking.
+// (extract.h, and the removal below): what both sides of such a process need.  Blocking.
 
 // Exit codes; beyond its CPU time SIGXCPU ends it.
 inline constexpr int kDone = 0, kNoUse = 2, kNoMemory = 3;

@@ -24,7 +24,6 @@ namespace proctor {
 // and all that come after it, limits likewise, and the environment of the program that it runs.
 // What stands in the arguments of a runtime every user of the host sees in the process list, and
 // what stands in its configuration lies in a file.
-// Without a library: init includes this, and is linked with C's headers alone.
 // Source: PR_SET_SECCOMP in prctl(2); seccomp(2).
 
 // Each begins with its length in bytes, in the processor's own order.  Longer than this no kernel
@@ -108,7 +107,6 @@ inline char** read_environment(int fd) {
 // below the places named, send no signal to a process outside (the sandbox's first one is), and
 // reach no abstract socket that somebody outside has made: with a network of the host's those are
 // its services' own. Ports are left alone: what listens on the loopback inside is a test's.
-// Without a library: init includes this, and is linked with C's headers alone.
 // Source: landlock(7); include/uapi/linux/landlock.h of Linux 6.12.
 inline constexpr long kCreateRuleset = 444, kAddRule = 445, kRestrictSelf = 446;
 // Which version has what. The first knows no way to let a file change its folder.
@@ -165,7 +163,6 @@ inline bool keep_within(char* const* places, int count) {
 }
 
 // What a sandbox's first process does under a kernel in user space (gVisor) before all else.
-// Without a library: init includes this, and is linked with C's headers alone.
 // Source: runsc 20221219.
 
 // runsc passes on the first three descriptors only: the status comes as the standard input, and
@@ -197,12 +194,12 @@ namespace {
 // boxed_sandbox.h. When that end of the pipe has no reader left (the worker was killed) it ends,
 // and the kernel ends all else inside. Where that descriptor is not open, its own exit code alone
 // tells: the runtime reports that one. Where descriptor 4 is open, a filter of system calls, limits
-// and the program's environment are read from there (main.cc), and it has no other; with
+// and the program's environment are read from there (read_given), and it has no other; with
 // --userspace they come from where the status goes. With --disk it looks four times a second
 // whether the file system of FOLDER is full, and says so in that code (lacks.h), for the
 // program may outlive whoever else would look. With --in the program runs in FOLDER, which a
 // runtime would have to enter before there is anybody whose failure it is that he cannot. Where the
-// kernel has Landlock the program has its scopes, and writes in those places alone (main.cc).
+// kernel has Landlock the program has its scopes, and writes in those places alone (keep_within).
 // `init --lacks` is no first process, but the program of one: it says what of the host's nobody can
 // have any more (lacks.h).
 //

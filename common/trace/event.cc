@@ -68,9 +68,9 @@ Status check_keys(const Json& event) {
 }
 
 // Takes the payload, of which nothing is left then.
-Result<Event> read_event(Json& json) {
+Result<TraceEvent> read_event(Json& json) {
   PROCTOR_CHECK_OK(check_keys(json));
-  Event e;
+  TraceEvent e;
   PROCTOR_TRY(e.seq, read_count(json, "seq"));
   PROCTOR_TRY(e.t, read_count(json, "t"));
   PROCTOR_TRY(const std::string actor, read_string(json, "actor"));
@@ -99,7 +99,7 @@ std::optional<Actor> actor_from(std::string_view text) {
   return std::nullopt;
 }
 
-Result<SealedEvent> seal_event(const Event& event) {
+Result<SealedEvent> seal_event(const TraceEvent& event) {
   if (!is_event_type(event.type))
     return invalid("event type \"" + printable(event.type, 80) +
                    "\": expected words like agent.start");
@@ -123,10 +123,10 @@ Result<SealedEvent> seal_event(const Event& event) {
   return sealed;
 }
 
-Result<Event> EventChain::accept(std::string_view line) {
+Result<TraceEvent> EventChain::accept(std::string_view line) {
   PROCTOR_TRY(Json json, parse_json(line, {.bytes_max = limits::kEventBytes,
                                            .depth_max = limits::kConfigDepth}));
-  PROCTOR_TRY(Event event, read_event(json));
+  PROCTOR_TRY(TraceEvent event, read_event(json));
   if (event.seq != length_)
     return invalid("seq " + std::to_string(event.seq) + " where " + std::to_string(length_) +
                    " follows");
@@ -317,7 +317,7 @@ Result<RunRecorder> RunRecorder::reopen(const fs::path& dir, const Mark& mark, K
   EventChain chain;
   for (std::size_t end = 0; (end = bytes.find('\n', impl->logged)) != std::string::npos;) {
     if (keep == Keep::kMarked && chain.length() == mark.events) break;
-    const Result<Event> event =
+    const Result<TraceEvent> event =
         chain.accept(std::string_view(bytes).substr(impl->logged, end - impl->logged));
     if (!event.ok()) break;
     impl->last_t = event->t;

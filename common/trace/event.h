@@ -33,7 +33,7 @@ inline constexpr std::uint64_t kEventsMax = 1'000'000;
 inline constexpr std::size_t kEventLogBytes = limits::kEventLogBytes;
 inline constexpr std::size_t kEventTypeBytes = 64;
 
-struct Event {
+struct TraceEvent {
   std::uint64_t seq = 0;
   std::uint64_t t = 0;  // microseconds since the first event
   Actor actor = Actor::kHarness;
@@ -48,14 +48,14 @@ struct SealedEvent {
 };
 // kInvalid: a type of another shape, a payload that is not an object or cannot be hashed (floats,
 // integers beyond 2^53, text that is not UTF-8).  kExhausted: longer than limits::kEventBytes.
-Result<SealedEvent> seal_event(const Event& event);
+Result<SealedEvent> seal_event(const TraceEvent& event);
 
 // Follows a chain line by line.  After the first error it stays where the chain was whole.
 class EventChain {
  public:
   // One line without its '\n'.  The event, or what is wrong with it: not canonical, a field of a
   // wrong kind, seq or prev that does not follow, t that does not grow, hash that is not its own.
-  Result<Event> accept(std::string_view line);
+  Result<TraceEvent> accept(std::string_view line);
   std::uint64_t length() const { return length_; }
   const Digest& head() const { return head_; }  // zeros before the first event
 
@@ -67,7 +67,7 @@ class EventChain {
 
 // The events of a run directory in their order, up to a line that is being written.  Errors: of
 // read_file(); kCorrupt, "events.jsonl:LINE: WHY", a chain that is broken.
-Status each_event(const fs::path& run_dir, const std::function<void(const Event&)>& take);
+Status each_event(const fs::path& run_dir, const std::function<void(const TraceEvent&)>& take);
 
 // RunRecorder: writes one run directory (R119) as a run goes on; docs/run-directory.md.
 //   manifest.json   written before the agent starts (R043-R047, R066)

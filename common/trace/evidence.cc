@@ -147,14 +147,14 @@ Result<EvidenceFile> hash_file(const fs::path& dir, const std::string& relative)
   return out;
 }
 
-Status each_event(const fs::path& run_dir, const std::function<void(const Event&)>& take) {
+Status each_event(const fs::path& run_dir, const std::function<void(const TraceEvent&)>& take) {
   PROCTOR_TRY(const std::string text, read_file(run_dir / kEventsFile, kEventLogBytes));
   EventChain chain;
   std::string_view rest = text;
   for (std::uint64_t line = 1; !rest.empty(); ++line) {
     const std::size_t end = rest.find('\n');
     if (end == std::string_view::npos) break;
-    const Result<Event> event = chain.accept(rest.substr(0, end));
+    const Result<TraceEvent> event = chain.accept(rest.substr(0, end));
     rest.remove_prefix(end + 1);
     if (!event.ok())
       return Error{Errc::kCorrupt, std::string(kEventsFile) + ":" + std::to_string(line) + ": " +
@@ -166,7 +166,7 @@ Status each_event(const fs::path& run_dir, const std::function<void(const Event&
 
 Result<Json> last_event(const fs::path& run_dir, std::string_view type) {
   Json out;
-  PROCTOR_CHECK_OK(each_event(run_dir, [&](const Event& event) {
+  PROCTOR_CHECK_OK(each_event(run_dir, [&](const TraceEvent& event) {
     if (event.type == type) out = event.payload;
   }));
   return out;

@@ -178,7 +178,7 @@ Result<TracedModels> read_models(const fs::path& run_dir) {
   std::map<std::uint64_t, std::size_t> open;  // by number
   std::uint32_t life = 0;
   std::uint64_t listed = 0;  // refusals of this life
-  PROCTOR_CHECK_OK(each_event(run_dir, [&](const Event& event) {
+  PROCTOR_CHECK_OK(each_event(run_dir, [&](const TraceEvent& event) {
     if (event.type == "gateway.open") {
       ++life;
       open.clear();

@@ -20,7 +20,7 @@ void BreakerAudit::nothing_due(std::uint64_t line) {
   told_.reset();
 }
 
-void BreakerAudit::on(const Event& event, std::uint64_t line) {
+void BreakerAudit::on(const TraceEvent& event, std::uint64_t line) {
   if (event.type == "gateway.open") {
     // A worker that was killed between an event and its alert has told neither.
     due_.clear();
@@ -37,7 +37,7 @@ void BreakerAudit::on(const Event& event, std::uint64_t line) {
   stage_ = fold_->stage();
 }
 
-void BreakerAudit::alert(const Event& event, std::uint64_t line) {
+void BreakerAudit::alert(const TraceEvent& event, std::uint64_t line) {
   const std::string code = text_in(event.payload, "code");
   const bool ours = std::ranges::any_of(kBreakerKinds,
                                         [&](const BreakerKind& kind) { return kind.code == code; });
@@ -54,7 +54,7 @@ void BreakerAudit::alert(const Event& event, std::uint64_t line) {
   told_.emplace(std::move(trip), event.seq);
 }
 
-void BreakerAudit::intervention(const Event& event, std::uint64_t line) {
+void BreakerAudit::intervention(const TraceEvent& event, std::uint64_t line) {
   if (!event.payload.contains("breaker")) return;
   if (!told_ || event.payload != intervention_json(told_->first, told_->second))
     problem_(kEventsFile, "an intervention that no breaker's alert before it asks for (R104)",
@@ -80,7 +80,7 @@ const SegmentReader* ModelCallAudit::reader() {
   return reader_ ? &*reader_ : nullptr;
 }
 
-void ModelCallAudit::on(const Event& event, std::uint64_t line) {
+void ModelCallAudit::on(const TraceEvent& event, std::uint64_t line) {
   if (event.type == "gateway.open") {
     open_.clear();
     charged_ = 0;
@@ -336,7 +336,7 @@ class Verifier {
     std::string_view rest = *bytes;
     for (std::uint64_t line = 1; !rest.empty() && !broken; ++line) {
       const std::size_t end = rest.find('\n');
-      Result<Event> event = chain.accept(rest.substr(0, end));
+      Result<TraceEvent> event = chain.accept(rest.substr(0, end));
       if (end == std::string_view::npos) problem(kEventsFile, "the last line has no end", line);
       // After the first broken link nothing that follows can be told from a forgery.
       broken = !event.ok() || end == std::string_view::npos;
@@ -359,7 +359,7 @@ class Verifier {
   }
 
   // Whether it is the event that binds the manifest into the chain.
-  bool check_event(Event event, std::uint64_t line) {
+  bool check_event(TraceEvent event, std::uint64_t line) {
     calls_.on(event, line);
     breakers_.on(event, line);
     if (event.type == "acceptance" && event.actor == Actor::kHarness) {

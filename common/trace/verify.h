@@ -22,13 +22,13 @@ class BreakerAudit {
  public:
   using Problem = std::function<void(std::string_view file, std::string what, std::uint64_t line)>;
   explicit BreakerAudit(Problem problem) : problem_(std::move(problem)) {}
-  void on(const Event& event, std::uint64_t line);
+  void on(const TraceEvent& event, std::uint64_t line);
   // Has one of them ended the run?
   bool stopped() const { return stopped_; }
 
  private:
-  void alert(const Event& event, std::uint64_t line);
-  void intervention(const Event& event, std::uint64_t line);
+  void alert(const TraceEvent& event, std::uint64_t line);
+  void intervention(const TraceEvent& event, std::uint64_t line);
   void nothing_due(std::uint64_t line);
 
   Problem problem_;
@@ -48,7 +48,7 @@ class ModelCallAudit {
   using Problem = std::function<void(std::string_view file, std::string what, std::uint64_t line)>;
   ModelCallAudit(fs::path run_dir, Problem problem)
       : dir_(std::move(run_dir)), problem_(std::move(problem)) {}
-  void on(const Event& event, std::uint64_t line);
+  void on(const TraceEvent& event, std::uint64_t line);
 
  private:
   void request(const Json& payload, std::uint64_t line);

@@ -50,13 +50,13 @@ std::string caps_words(const Registration& r) {
 }
 
 // A row while its table is made: its cells by counted task.
-struct Entry {
+struct BoardEntry {
   BoardRow row;
   std::vector<TaskCell> cells;
   bool is_control = false;
 };
 
-void count_runs(Entry& entry, const CampaignReport& report, const Tasks& tasks) {
+void count_runs(BoardEntry& entry, const CampaignReport& report, const Tasks& tasks) {
   std::int64_t micros = 0, of_ended = 0;
   std::uint64_t ended = 0, successes = 0;
   for (const RunRecord& run : report.runs) {
@@ -84,9 +84,9 @@ void count_runs(Entry& entry, const CampaignReport& report, const Tasks& tasks) 
   if (0 < successes) entry.row.cost_of_success = dollars(micros, successes);
 }
 
-Entry entry_of(const BoardCampaign& c, const TaskCells& cells, std::size_t method,
-               const Tasks& tasks, const AnalysisPlan& plan) {
-  Entry out;
+BoardEntry entry_of(const BoardCampaign& c, const TaskCells& cells, std::size_t method,
+                    const Tasks& tasks, const AnalysisPlan& plan) {
+  BoardEntry out;
   const Registration& r = c.registration;
   out.row.campaign = c.report.campaign;
   out.row.folder = c.folder;
@@ -124,7 +124,7 @@ struct Pair {
   std::vector<std::pair<std::size_t, double>> differences;  // task, its difference
 };
 
-std::vector<Pair> pairs_of(std::span<const Entry> entries) {
+std::vector<Pair> pairs_of(std::span<const BoardEntry> entries) {
   std::vector<Pair> out;
   for (std::size_t i = 0; i < entries.size(); ++i)
     for (std::size_t j = i + 1; j < entries.size(); ++j) {
@@ -178,7 +178,7 @@ std::optional<Interval> by_signs(const Pair& pair, double level) {
 }
 
 // Requires: no entry is a control.
-void rank(BoardTable& table, std::span<Entry> entries, double alpha) {
+void rank(BoardTable& table, std::span<BoardEntry> entries, double alpha) {
   const std::size_t n = entries.size(), tasks = table.tasks.size();
   const std::vector<Pair> pairs = pairs_of(entries);
   std::vector<std::optional<Interval>> intervals(n * n);
@@ -246,7 +246,7 @@ Leaderboard make_leaderboard(const std::vector<BoardCampaign>& campaigns,
   Leaderboard out;
   AnalysisPlan plan;
   out.alpha = plan.alpha.real();
-  std::map<Digest, std::pair<Tasks, std::vector<Entry>>> tables;
+  std::map<Digest, std::pair<Tasks, std::vector<BoardEntry>>> tables;
   for (const BoardCampaign& c : campaigns) {
     const Tasks of_this = counted_tasks(c.registration, tasks);
     if (of_this.empty()) continue;
@@ -260,9 +260,10 @@ Leaderboard make_leaderboard(const std::vector<BoardCampaign>& campaigns,
     BoardTable table;
     table.tasks_digest = digest;
     for (const auto& [task, contract] : of.first) table.tasks.push_back(task);
-    const auto controls = std::ranges::stable_partition(of.second, std::not_fn(&Entry::is_control));
+    const auto controls =
+        std::ranges::stable_partition(of.second, std::not_fn(&BoardEntry::is_control));
     rank(table, {of.second.begin(), controls.begin()}, out.alpha);
-    for (Entry& e : of.second) table.rows.push_back(std::move(e.row));
+    for (BoardEntry& e : of.second) table.rows.push_back(std::move(e.row));
     std::ranges::stable_sort(table.rows, {}, [](const BoardRow& r) {
       const RankSet ranks = r.ranks.value_or(RankSet{});
       return std::tuple(!r.ranks, ranks.best, ranks.worst, r.method, r.campaign);

@@ -9,7 +9,7 @@ namespace proctor::fuzz::event_chain {
 
 void check_raw(std::string_view line) {
   EventChain chain;
-  const Result<Event> event = chain.accept(line);
+  const Result<TraceEvent> event = chain.accept(line);
   if (event.ok()) PROCTOR_ASSERT(must(seal_event(*event)).line == std::string(line) + "\n");
 }
 
@@ -17,12 +17,12 @@ void check_sealed(std::string_view line, EventChain& chain) {
   const std::string_view type = take_part(line, ' ');
   const Result<Json> payload = parse_json(line);
   if (!payload.ok()) return;
-  Event event{chain.length(),    chain.length(), Actor::kAgent,
-              std::string(type), *payload,       chain.head()};
+  TraceEvent event{chain.length(),    chain.length(), Actor::kAgent,
+                   std::string(type), *payload,       chain.head()};
   const Result<SealedEvent> sealed = seal_event(event);
   if (!sealed.ok()) return;
   PROCTOR_ASSERT(sealed->line.ends_with('\n'));
-  const Event back =
+  const TraceEvent back =
       must(chain.accept(std::string_view(sealed->line).substr(0, sealed->line.size() - 1)));
   PROCTOR_ASSERT(chain.head() == sealed->hash);
   PROCTOR_ASSERT(back.type == event.type && back.payload == event.payload);

@@ -34,7 +34,7 @@ std::vector<std::string> audit(SessionScene& scene) {
   });
   std::uint64_t seq = 0;
   for (const auto& [type, payload] : scene.all_events()) {
-    Event event;
+    TraceEvent event;
     event.seq = ++seq;
     event.type = type;
     event.payload = payload;

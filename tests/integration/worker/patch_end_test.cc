@@ -15,7 +15,7 @@ namespace {
 struct Ended {
   wire::ResultMessage result;
   RunReport report;
-  std::vector<Event> events;
+  std::vector<TraceEvent> events;
   fs::path dir;
 };
 
@@ -37,7 +37,7 @@ Ended run_of(Scene& scene, const Method& method) {
 
 std::vector<Json> applications(const Ended& run) {
   std::vector<Json> out;
-  for (const Event& e : run.events)
+  for (const TraceEvent& e : run.events)
     if (e.type == "patch.apply") out.push_back(e.payload);
   return out;
 }
@@ -189,7 +189,7 @@ TEST_SUITE("worker") {
     REQUIRE_MESSAGE(coordinator.has_result(id(0)), scene.log());
     const wire::ResultMessage& result = coordinator.results.at(id(0));
     const fs::path dir = unpacked(scene, coordinator, id(0));
-    const std::vector<Event> events = events_of(dir, report_of(dir, result.report));
+    const std::vector<TraceEvent> events = events_of(dir, report_of(dir, result.report));
     const std::string kind = find(events, "workspace.opened")->payload.at("kind").string();
     if (kind == "copy" || kind == "reflink") {
       MESSAGE("left out: workspaces are copies here, and nothing lies below them");

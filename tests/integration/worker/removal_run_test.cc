@@ -26,7 +26,7 @@ TEST_SUITE("worker") {
     const RunReport report = report_of(dir, result.report);
     CHECK(report.usage.acceptance_ms == result.usage.acceptance_ms);
     std::uint64_t apart = 0, cpu = 0;
-    for (const Event& e : events_of(dir, report)) {
+    for (const TraceEvent& e : events_of(dir, report)) {
       if (e.type != "removed") continue;
       if (e.payload.contains("memory_peak")) ++apart;
       cpu += e.payload.at("cpu_ms").get<std::uint64_t>();
@@ -34,7 +34,8 @@ TEST_SUITE("worker") {
     CHECK(2 <= apart);
     CHECK(cpu <= report.usage.cpu_ms);
     const fs::path other = unpacked(scene, coordinator, id(1));
-    for (const Event& e : events_of(other, report_of(other, coordinator.results.at(id(1)).report)))
+    for (const TraceEvent& e :
+         events_of(other, report_of(other, coordinator.results.at(id(1)).report)))
       if (e.type == "removed") CHECK_FALSE(e.payload.contains("memory_peak"));
     std::error_code ec;
     CHECK_FALSE(fs::exists(scene.temp.path() / "root/workers/w1/runs/camp1-0.1", ec));

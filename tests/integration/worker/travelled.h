@@ -29,14 +29,14 @@ inline RunReport report_of(const fs::path& dir, const Digest& digest) {
   return *report;
 }
 
-inline std::vector<Event> events_of(const fs::path& dir, const RunReport& report) {
+inline std::vector<TraceEvent> events_of(const fs::path& dir, const RunReport& report) {
   const std::string bytes = read_file(dir / kEventsFile, kEventLogBytes).value();
   EventChain chain;
-  std::vector<Event> events;
+  std::vector<TraceEvent> events;
   for (std::size_t at = 0; at < bytes.size();) {
     const std::size_t end = bytes.find('\n', at);
     REQUIRE(end != std::string::npos);
-    Result<Event> event = chain.accept(std::string_view(bytes).substr(at, end - at));
+    Result<TraceEvent> event = chain.accept(std::string_view(bytes).substr(at, end - at));
     REQUIRE_MESSAGE(event.ok(), (event.ok() ? "" : event.error().detail));
     events.push_back(std::move(event).value());
     at = end + 1;
@@ -46,8 +46,8 @@ inline std::vector<Event> events_of(const fs::path& dir, const RunReport& report
   return events;
 }
 
-inline const Event* find(const std::vector<Event>& events, std::string_view type) {
-  for (const Event& e : events) {
+inline const TraceEvent* find(const std::vector<TraceEvent>& events, std::string_view type) {
+  for (const TraceEvent& e : events) {
     if (e.type == type) return &e;
   }
   return nullptr;

@@ -99,7 +99,7 @@ TEST_SUITE("worker") {
     CHECK(report.violations == std::vector<std::string>{"protected: tests/t.sh"});
     REQUIRE(report.checks.size() == 2);
     CHECK(report.checks[1].outcome == CheckOutcome::kPass);
-    const std::vector<Event> events = events_of(dir, report);
+    const std::vector<TraceEvent> events = events_of(dir, report);
     REQUIRE(find(events, "briefing") != nullptr);
     CHECK(find(events, "briefing")
               ->payload.at("text")
@@ -179,7 +179,7 @@ TEST_SUITE("worker") {
         (*engine)->has_own_users() && user.ok() && (*user)->view(scene.temp.path()).ok();
     CHECK(manifest->at("environment").at("enforcement").at("users") == (own ? "own" : "one"));
     const Digest& report = coordinator.results.at(id(1)).report;
-    for (const Event& event : events_of(dir, report_of(dir, report)))
+    for (const TraceEvent& event : events_of(dir, report_of(dir, report)))
       if (event.type == "workspace.opened")
         CHECK(event.payload.at("users") == (own ? "own" : "one"));
     worker.signal(SIGTERM);
@@ -258,7 +258,7 @@ TEST_SUITE("worker") {
     const fs::path dir = unpacked(scene, coordinator, id(0));
     const RunReport report = report_of(dir, coordinator.results.at(id(0)).report);
     CHECK_FALSE(report.checks.at(0).outcome.has_value());
-    const std::vector<Event> events = events_of(dir, report);
+    const std::vector<TraceEvent> events = events_of(dir, report);
     REQUIRE(find(events, "cancel.asked") != nullptr);
     CHECK(find(events, "cancel.asked")->payload.at("reason") == "no longer wanted");
     CHECK(report.evidence_seq == find(events, "cancel.asked")->seq);
@@ -277,7 +277,7 @@ TEST_SUITE("worker") {
     CHECK(coordinator.results.at(id(0)).outcome == RunOutcome::kInvalid);
     const fs::path dir = unpacked(scene, coordinator, id(0));
     const RunReport report = report_of(dir, coordinator.results.at(id(0)).report);
-    const std::vector<Event> events = events_of(dir, report);
+    const std::vector<TraceEvent> events = events_of(dir, report);
     REQUIRE(find(events, "snapshot.refused") != nullptr);
     CHECK(0 < report.evidence_seq);
     CHECK(report.evidence_seq == find(events, "snapshot.refused")->seq);

@@ -53,7 +53,7 @@ class Run {
       trips.push_back(std::move(t));
     return trips;
   }
-  std::vector<std::string> verified(const std::vector<Event>& events) const {
+  std::vector<std::string> verified(const std::vector<TraceEvent>& events) const {
     std::vector<std::string> out;
     BreakerAudit audit([&](std::string_view, std::string what, std::uint64_t line) {
       out.push_back(std::to_string(line) + ": " + what);
@@ -63,12 +63,12 @@ class Run {
   }
 
   BreakerFold& fold() { return fold_; }
-  std::vector<Event> trace;
+  std::vector<TraceEvent> trace;
   std::uint64_t at_ms = 0;
 
  private:
   void keep(const std::string& type, const Json& payload) {
-    Event event;
+    TraceEvent event;
     event.seq = trace.size();
     event.type = type;
     event.payload = payload;

@@ -9,16 +9,16 @@ using namespace proctor;
 
 namespace {
 
-std::vector<Event> oracle_events() {
+std::vector<TraceEvent> oracle_events() {
   return {{0, 1, Actor::kHarness, "run.start", {{"stage", "setup"}}, {}},
           {1, 2, Actor::kAgent, "tool.invoke", {{"cmd", {"ls", "-l"}}}, {}},
           {2, 3, Actor::kOperator, "operator.note", {{"note", "caf\xC3\xA9"}}, {}}};
 }
 
-std::vector<std::string> sealed_lines(std::vector<Event> events) {
+std::vector<std::string> sealed_lines(std::vector<TraceEvent> events) {
   std::vector<std::string> lines;
   Digest prev;
-  for (Event& e : events) {
+  for (TraceEvent& e : events) {
     e.prev = prev;
     const Result<SealedEvent> sealed = seal_event(e);
     REQUIRE(sealed.ok());
@@ -28,7 +28,7 @@ std::vector<std::string> sealed_lines(std::vector<Event> events) {
   return lines;
 }
 
-std::string refusal(Result<Event> r) {
+std::string refusal(Result<TraceEvent> r) {
   return r.ok() ? std::string("accepted") : r.error().detail;
 }
 
@@ -41,7 +41,7 @@ TEST_SUITE("trace") {
         "af169cc0aa26c8879e024b7fdf6de632645f5cde155350b0fe5185ff46988975",
         "6509be3fd6a35eae8d35916ac5472164cc0747df96d1eb0d8d425b184181a59c"};
     Digest prev;
-    std::vector<Event> events = oracle_events();
+    std::vector<TraceEvent> events = oracle_events();
     for (std::size_t i = 0; i < events.size(); ++i) {
       events[i].prev = prev;
       const Result<SealedEvent> sealed = seal_event(events[i]);
@@ -90,10 +90,10 @@ TEST_SUITE("trace") {
     CHECK(refusal(chain.accept(lines[1])) == "seq 1 where 0 follows");
     REQUIRE(chain.accept(lines[0]).ok());
     CHECK(refusal(chain.accept(lines[0])) == "seq 0 where 1 follows");
-    std::vector<Event> still = oracle_events();
+    std::vector<TraceEvent> still = oracle_events();
     still[1].t = 1;
     CHECK(refusal(chain.accept(sealed_lines(still)[1])) == "t does not grow");
-    std::vector<Event> other = oracle_events();
+    std::vector<TraceEvent> other = oracle_events();
     other[0].payload = {{"stage", "other"}};
     CHECK(refusal(chain.accept(sealed_lines(other)[1])) ==
           "prev is not the hash of the event before");

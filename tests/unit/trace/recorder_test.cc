@@ -18,14 +18,14 @@ TempDir temp() {
   return std::move(t).value();
 }
 
-std::vector<Event> read_events(const fs::path& dir) {
+std::vector<TraceEvent> read_events(const fs::path& dir) {
   const Result<std::string> bytes = read_file(dir / "events.jsonl", 1 << 20);
   REQUIRE(bytes.ok());
   std::istringstream in(*bytes);
   EventChain chain;
-  std::vector<Event> out;
+  std::vector<TraceEvent> out;
   for (std::string line; std::getline(in, line);) {
-    Result<Event> e = chain.accept(line);
+    Result<TraceEvent> e = chain.accept(line);
     REQUIRE(e.ok());
     out.push_back(*e);
   }
@@ -80,7 +80,7 @@ TEST_SUITE("trace") {
       CHECK(*run->event("tick", Actor::kMonitor, Json::object()) == i);
     REQUIRE(run->flush().ok());
     std::vector<std::uint64_t> seen;
-    for (const Event& e : read_events(run->dir())) seen.push_back(e.t);
+    for (const TraceEvent& e : read_events(run->dir())) seen.push_back(e.t);
     CHECK(seen == std::vector<std::uint64_t>{0, 1, 2, 3, 4, 200, 201});
   }
 
@@ -170,7 +170,7 @@ TEST_SUITE("trace") {
       REQUIRE(run.ok());
       CHECK(run->event("three", Actor::kHarness, Json::object()).value() == 3);
       REQUIRE(run->finish(RunReport{}).ok());
-      const std::vector<Event> events = read_events(dir);
+      const std::vector<TraceEvent> events = read_events(dir);
       REQUIRE(events.size() == 4);
       CHECK(events[2].type == "two");
       CHECK(events[3].t == clock - 510);  // since the first event, in whichever process

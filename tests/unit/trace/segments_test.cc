@@ -27,14 +27,14 @@ struct Said {
   void keep(SegmentWriter& w, std::string_view text) const { REQUIRE(w.put(hex(text), text)); }
 };
 
-Event event(const char* type, Json payload) {
-  Event e;
+TraceEvent event(const char* type, Json payload) {
+  TraceEvent e;
   e.type = type;
   e.payload = std::move(payload);
   return e;
 }
 
-std::vector<std::string> problems_of(const fs::path& dir, const std::vector<Event>& events) {
+std::vector<std::string> problems_of(const fs::path& dir, const std::vector<TraceEvent>& events) {
   std::vector<std::string> out;
   ModelCallAudit audit(dir, [&](std::string_view, const std::string& what, std::uint64_t line) {
     out.push_back(std::to_string(line) + ": " + what);

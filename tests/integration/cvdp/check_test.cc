@@ -1,5 +1,6 @@
 #include "common/base/files.h"
 #include "tests/integration/cvdp/run_proctor.h"
+#include "tests/support/paths.h"
 
 using namespace proctor;
 
@@ -26,5 +27,34 @@ TEST_SUITE("cvdp") {
     CHECK(run_proctor({"cvdp", "check", dir.path()}).exit_code == 2);
     CHECK(run_proctor({"cvdp", "check", dir.path() / "none"}).exit_code == 2);
     CHECK(run_proctor({"cvdp"}).exit_code == 2);
+  }
+
+  TEST_CASE("the dataset that the README checks is sound") {
+    const fs::path file = proctor::testing::source_dir() / "examples/cvdp/toggle.jsonl";
+    const CommandOutcome told = run_proctor({"cvdp", "check", file});
+    CHECK(told.exit_code == 0);
+    CHECK(contains(told.out, "0 errors, 0 warnings"));
+  }
+
+  TEST_CASE("cvdp is a program beside proctor, and without it proctor says what to build") {
+    const fs::path program = proctor::testing::proctor_program();
+    const auto run = [](std::vector<std::string> argv) {
+      CommandSpec spec;
+      spec.argv = std::move(argv);
+      return must(run_command(spec));
+    };
+    const std::vector<std::string> line = {"__complete", "proctor cvdp merg"};
+    const CommandOutcome direct = run({program.string() + "-cvdp", "check", "--help"});
+    CHECK(direct.out == run({program, "cvdp", "check", "--help"}).out);
+    CHECK(contains(direct.out, "proctor cvdp check [OPTIONS] FILE"));
+    CHECK(run({program, line[0], line[1]}).out == "merge\n");
+    const TempDir dir = must(TempDir::create());
+    const fs::path alone = dir.path() / "proctor";
+    fs::copy_file(program, alone);
+    const CommandOutcome told = run({alone, "cvdp", "check", "x"});
+    CHECK(told.exit_code == 4);
+    CHECK(contains(told.err, (dir.path() / "proctor-cvdp").string() + ": No such file"));
+    CHECK(contains(told.err, "--target proctor-cvdp"));
+    CHECK(contains(run({alone, "--help"}).out, "cvdp"));
   }
 }

@@ -67,7 +67,7 @@ class AttemptRun {
     WorkerId worker;
     const ModelsFile& models;
     bool setup_cache = true;       // keep what setup makes, and use what was kept
-    UpstreamPool* pool = nullptr;  // of the gateway; null: no method with one can run
+    ProviderPool* pool = nullptr;  // of the gateway; null: no method with one can run
     Remover remover{};             // of what is left beside workspaces
   };
   // `dir` is the folder of this attempt: empty or absent, or as an earlier life left it.  `book`

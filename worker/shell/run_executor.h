@@ -63,7 +63,7 @@ class RunExecutor {
   Engines& engines_;
   const BuiltImages& images_;
   Spool& spool_;
-  UpstreamPool pool_;  // of all gateways
+  ProviderPool pool_;  // of all gateways
   std::mutex books_mutex_;
   std::map<std::string, std::shared_ptr<MeterBook>> books_;  // by the attempt's folder
   mutable std::mutex mutex_;

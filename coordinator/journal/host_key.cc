@@ -1,5 +1,7 @@
 #include "coordinator/journal/host_key.h"
 
+#include <string>
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/random.h>

@@ -1,5 +1,7 @@
 #include "worker/gateway/http_gate.h"
 
+#include <optional>
+
 #include <algorithm>
 #include <array>
 #include <charconv>

@@ -1,5 +1,7 @@
 #include "worker/sandbox/docker.h"
 
+#include <string>
+
 #include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>

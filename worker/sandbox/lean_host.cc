@@ -1,5 +1,7 @@
 #include "worker/sandbox/lean_host.h"
 
+#include <array>
+
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>

@@ -1,5 +1,7 @@
 #include "worker/sandbox/limit_watch.h"
 
+#include <array>
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/magic.h>

@@ -1,5 +1,7 @@
 #include "worker/tools/workspace_tools.h"
 
+#include <cstdint>
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,5 +1,7 @@
 #include "coordinator/cvdp/report/composite.h"
 
+#include <vector>
+
 #include <algorithm>
 #include <cmath>
 #include <map>

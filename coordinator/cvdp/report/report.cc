@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 
 #include "common/base/text.h"
 #include "coordinator/cvdp/dataset/record.h"

@@ -102,7 +102,7 @@ std::optional<int> run_cvdp_program(int argc, char** argv) {
   std::vector<std::string> words(argv, argv + argc);
   const bool completes = argc == 3 && words[1] == "__complete";
   const std::vector<std::string> line = completes ? words_of(words[2]) : words;
-  // No option before a command has a value; a word that is being typed is no command yet.
+  // Options before a command have no values; a word that is being typed is no command yet.
   const auto command = std::find_if(line.begin() + 1, line.end() - (completes ? 1 : 0),
                                     [](const std::string& word) { return !word.starts_with("-"); });
   if (command == line.end() || *command != "cvdp") return std::nullopt;

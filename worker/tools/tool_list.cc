@@ -239,7 +239,6 @@ Status judge_text(const ToolParameter& p, const Json& value) {
 }
 
 Status judge(const ToolParameter& p, const Json& value) {
-  using Kind = ToolParameter::Kind;
   switch (p.kind) {
     case Kind::kText:
       return judge_text(p, value);

@@ -43,7 +43,7 @@ inline constexpr std::string_view kOwnTools = "let the agent's own tools do it";
 inline constexpr std::string_view kSendWhole = "send it whole in the request";
 inline constexpr std::string_view kAsText = "send text";
 inline constexpr std::string_view kOneModel = "ask for this run's model alone";
-inline constexpr std::string_view kOperator = "that is for the operator's models file";
+inline constexpr std::string_view kForOperator = "that is for the operator's models file";
 inline constexpr std::string_view kLeaveOut = "leave it out";
 
 // Types of items and parts.
@@ -81,11 +81,11 @@ inline constexpr std::array kBarred{
     NotPassed{"fallbacks fallback_model fallback_models models route preset lora_path",
               "another model", kOneModel},
     NotPassed{"provider custom_llm_provider user_config litellm_params", "another provider",
-              kOperator},
-    NotPassed{"api_base base_url kv_transfer_params bootstrap_host", "another address", kOperator},
-    NotPassed{"api_key", "another key", kOperator},
+              kForOperator},
+    NotPassed{"api_base base_url kv_transfer_params bootstrap_host", "another address", kForOperator},
+    NotPassed{"api_key", "another key", kForOperator},
     NotPassed{"extra_body", "members that a proxy would put beside these", kLeaveOut},
-    NotPassed{"inference_geo", "another place at another price", kOperator},
+    NotPassed{"inference_geo", "another place at another price", kForOperator},
     NotPassed{"audio", "speech, which has no price here", "ask for text"},
     NotPassed{"num_return_sequences candidate_count candidatecount num_generations",
               "several answers", "n says how many"},

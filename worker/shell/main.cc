@@ -39,10 +39,12 @@
 #include "worker/workspace/extract.h"
 
 namespace proctor {
-// Where workers keep mirrors, trees, workspaces and spools unless they are told otherwise:
-// $XDG_STATE_HOME/proctor, else ~/.local/state/proctor (XDG Base Directory Specification).
-fs::path default_worker_root();
+namespace {
+constexpr int kOk = 0, kNo = 1, kBadInput = 2, kInfrastructure = 4, kBug = 70;
 
+// Where workers keep mirrors, trees, workspaces and spools without --root: $XDG_STATE_HOME/proctor,
+// else
+// ~/.local/state/proctor (XDG Base Directory Specification).
 fs::path default_worker_root() {
   if (const char* state = std::getenv("XDG_STATE_HOME"); state != nullptr && *state == '/') {
     return fs::path(state) / "proctor";
@@ -51,11 +53,6 @@ fs::path default_worker_root() {
   return fs::path(home != nullptr && *home == '/' ? home : "/tmp") / ".local/state/proctor";
 }
 
-// `proctor-worker gc`: makes room among the mirrors, trees and setup layers of a root.  0: done, 2:
-// bad use, 4: the disk failed.
-int collect_garbage(int argc, char** argv);
-
-namespace {
 constexpr double kMiB = 1024.0 * 1024.0;
 
 // Of images nobody knows what their removal gives back: with --max 0 all that no run uses go, else
@@ -71,6 +68,8 @@ Status remove_images(const fs::path& store, const std::string& socket, bool all)
 }
 }  // namespace
 
+// `proctor-worker gc`: makes room among the mirrors, trees and setup layers of a root.  0: done, 2:
+// bad use, 4: the disk failed.
 int collect_garbage(int argc, char** argv) {
   cli::CommandLine app;
   std::string max = "0";
@@ -122,8 +121,6 @@ int collect_garbage(int argc, char** argv) {
 
 // `proctor-worker selftest [--json]`: prints the report.  0: untrusted agents may run here, 1: not,
 // 2: bad use, 4: it could not be tried.
-int selftest(int argc, char** argv);
-
 int selftest(int argc, char** argv) {
   cli::CommandLine app;
   SelftestOptions options;
@@ -161,13 +158,12 @@ int selftest(int argc, char** argv) {
   }
   const std::string text = json ? selftest_json(*report).dump(2) + "\n" : selftest_text(*report);
   std::fputs(text.c_str(), stdout);
-  return report->untrusted_allowed() ? kYes : kNo;
+  return report->untrusted_allowed() ? kOk : kNo;
 }
 
 // proctor-worker: reads its command line, opens what this host offers, serves until it may leave.
 
 namespace {
-constexpr int kOk = 0, kBadInput = 2, kInfrastructure = 4, kBug = 70;
 
 struct Options {
   std::vector<std::string> connect;

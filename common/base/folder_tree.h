@@ -28,8 +28,7 @@ FolderUse folder_use(const fs::path& dir);
 
 class FolderCount {
  public:
-  // Above these it stops counting; 0: no limit.
-  // Stopped, it counts no more either.
+  // Above `most` it stops counting; 0: no limit.  It also stops when `stop` asks for it.
   explicit FolderCount(FolderUse most = {}, FolderMeasure measure = FolderMeasure::kBlocks,
                        std::stop_token stop = {})
       : most_(most), measure_(measure), stop_(std::move(stop)) {}
@@ -63,6 +62,7 @@ class FolderCount {
 
 // remove_tree (files.h) of what may be much: its first part here, and whoever asks has the rest
 // removed elsewhere.  Blocking.
+
 struct RemovalRoom {
   std::uint64_t entries = 0;  // files, folders and what else has a name
   std::uint64_t bytes = 0;    // on disk

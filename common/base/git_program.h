@@ -1,4 +1,5 @@
 #pragma once
+// The git program under a configuration of our own, and the sources that it is given as text.
 #include <chrono>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@ namespace proctor {
 // two spellings share one mirror, and with credentials taken out of everything that is shown.
 // Pure apart from resolving symlinks of local paths.  Thread-safe.
 // Fails with kInvalid on sources that git would treat as a program ("ext::...") or an option.
+
 struct GitSource {
   bool local = false;    // a path of this host (folder or bundle)
   std::string location;  // absolute path or URL, credentials included: no argument, log or file

@@ -57,7 +57,7 @@ double mcnemar_exact(const PairCounts& n);
 
 // The sign-flip permutation test of paired differences, exact for campaigns of usual size.  Under
 // "no difference" the sign of each task's difference is free, so the distribution of their sum is a
-// convolution of two-point steps on a lattice.  Pure; thread-safe.
+// convolution of two-point steps on a lattice.
 
 // Tasks times the sum of |differences|: beyond it the normal approximation answers, labelled so.
 inline constexpr std::uint64_t kSignFlipSteps = std::uint64_t{1} << 27;

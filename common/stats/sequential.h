@@ -35,9 +35,9 @@ std::vector<std::optional<double>> lan_demets_bounds(std::span<const double> fra
                                                      Spending rule = Spending::kObrienFleming,
                                                      double alpha = 0.05);
 
-// What is known once a look has stopped a comparison.  The plain estimate is too far from 0, for it
-// was stopped because it was far: these are adjusted by the stagewise order (Armitage 1957;
-// Fairbanks & Madsen 1982).  Pure; thread-safe.
+// The estimate once a look has stopped a comparison.  The plain one is too far from 0, for it was
+// stopped because it was far: these are adjusted by the stagewise order (Armitage 1957; Fairbanks &
+// Madsen 1982).
 struct StoppedEstimate {
   double p = 1;         // two-sided
   double estimate = 0;  // median unbiased

@@ -1,5 +1,5 @@
 #pragma once
-// A redis-server of our own: unix socket only, nothing on disk, gone when we are.  What it holds is
+// A redis-server of our own: unix socket only, nothing on disk, gone when we are.  Its contents are
 // rebuilt from the journal, so persistence would only add a second truth.
 //
 // Owns the process, its socket's folder and a log beside it.  Not thread-safe.  The kernel ends the

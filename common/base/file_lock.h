@@ -18,8 +18,8 @@ namespace proctor {
 // whoever opens it for ever, a device does what devices do, and what a link leads to is somebody
 // else's.  The three functions are thread-safe and do not wait.
 
-// What lies there: "a folder", "a named pipe", "a symbolic link that leads nowhere", ...; empty:
-// nothing does.
+// The kind of file at `path`: "a folder", "a named pipe", "a symbolic link that leads nowhere",
+// ...; empty: nothing is there.
 std::string what_lies_at(const fs::path& path);
 
 // Fine: a regular file, or nothing.  kInvalid, with what lies there and what to do.

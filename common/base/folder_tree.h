@@ -10,10 +10,10 @@
 #include "common/base/owned.h"
 
 namespace proctor {
-// How much of the disk lies below a folder: the one walk for limits, caches and messages.  What it
-// reads may change meanwhile and be hostile, so it follows no link, stays on one file system, and
-// gives up at a depth.  A file of several names counts once; what vanishes counts for nothing.
-// Blocking.  One object, one thread.
+// How much of the disk lies below a folder: the one walk for limits, caches and messages.  The
+// files it reads may change meanwhile and be hostile, so it follows no link, stays on one file
+// system, and gives up at a depth.  A file of several names counts once; what vanishes counts for
+// nothing.  Blocking.  One object, one thread.
 
 // Deeper than this is beyond every limit: nothing that builds or installs goes there.
 inline constexpr int kFolderDepthMax = 128;
@@ -21,7 +21,7 @@ inline constexpr int kFolderDepthMax = 128;
 struct FolderUse {
   std::uint64_t bytes = 0, files = 0;  // files: entries of every kind
 };
-// What bytes are: blocks on disk, of every entry; or the sizes of the regular files.
+// The meaning of bytes: blocks on disk, of every entry; or the sizes of the regular files.
 enum class FolderMeasure { kBlocks, kSizes };
 // All of one folder, in blocks.
 FolderUse folder_use(const fs::path& dir);

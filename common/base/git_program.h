@@ -35,8 +35,8 @@ Result<GitSource> parse_source(std::string_view source, const fs::path& base);
 // A submodule's url seen from its superproject: "./x" and "../x" are relative to `parent`.
 Result<GitSource> resolve_submodule_url(const GitSource& parent, std::string_view url);
 
-// Where user and password of the first URL begin and, with their '@', end; equal: it has none. Both
-// the end of the text: there is no URL.
+// Where user and password of the first URL begin and, with their '@', end; equal: it has none.
+// Both the end of the text: there is no URL.
 std::pair<std::size_t, std::size_t> user_info(std::string_view text);
 
 // "https://user:token@host/x?key=k" -> "https://***@host/x?***", anywhere in `text`.  Whatever

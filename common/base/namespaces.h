@@ -26,7 +26,7 @@ class NamespaceMaker {
 
   // `make` runs between fork and _exit: async-signal-safe calls only; 0, or an errno.
   Status begin(const char* what, const std::function<int()>& make);
-  // Who is in them.
+  // The process that is in them.
   pid_t pid() const { return pid_; }
   // "user", "net": as in /proc/PID/ns.
   Result<UniqueFd> open(const char* kind) const;

@@ -190,7 +190,7 @@ struct Campaign {
   Caps caps;                              // defaults of every run
   std::map<std::string, Caps> task_caps;  // by contract id
   Rates rates;                            // of all runs together
-  // Of every run at least: a contract may ask for more, never for less.
+  // For every run at least: a contract may ask for more, never for less.
   Isolation isolation = Isolation::kKernel;
   std::vector<std::string> strata;  // keys reported by; each contract must have them
   std::uint32_t workers = 2;        // of `proctor run`

@@ -40,8 +40,8 @@ struct Usage {
   std::uint64_t reported_calls = 0;  // model calls, tool calls, installs, cycles, others
   std::uint64_t defaulted = 0;       // charges at a default row of the price table
   std::uint64_t overruns = 0;        // charges that were cut to what had been reserved
-  // Of the input tokens those that a provider had in its cache, and those that it put there; of the
-  // output tokens those of reasoning.
+  // Among the input tokens those that a provider had in its cache, and those that it put there;
+  // among the output tokens those of reasoning.
   std::uint64_t cached_input = 0;
   std::uint64_t cache_written = 0;
   std::uint64_t reasoning_tokens = 0;

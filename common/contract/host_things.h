@@ -19,7 +19,8 @@ inline constexpr std::string_view kHasAgentTools = "method:tools";
 // Which sandbox an environment asks for, said once for who plans, who checks a host and who runs
 // it.
 
-// The answer is never kAuto.  A host may run images by another runtime than Docker's: that is a worker's matter.
+// The answer is never kAuto.  A host may run images by another runtime than Docker's: that is a
+// worker's matter.
 inline Environment::Sandbox wanted_sandbox(const Environment& e) {
   if (e.sandbox != Environment::Sandbox::kAuto) return e.sandbox;
   return e.image.empty() ? Environment::Sandbox::kBubblewrap : Environment::Sandbox::kDocker;

@@ -57,7 +57,7 @@ struct StoredImage {
   std::string manifest;            // "sha256:..." of its OCI manifest, when it came with one
   std::vector<std::string> names;  // "base:latest", sorted
   std::uint64_t bytes = 0;         // of all files, as unpacked
-  // Nothing: imported before this was kept; import it again to run its own program.
+  // nullopt: imported before this was kept; import it again to run its own program.
   std::optional<ImageConfig> config{};
 };
 

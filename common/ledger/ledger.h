@@ -163,8 +163,9 @@ class Ledger {
 // they never pass it together, whatever is killed or lost (docs/ledger.md, "Shared envelopes").
 //
 // Each campaign, a member, answers for its own part: its journal has it.  Redis adds the parts up
-// and admits, in the step that also reserves.  What only Redis knows may be lost, so every journal
-// also knows the other members, and how much each may hold at most: its ceiling.  The rules:
+// and admits, in the step that also reserves.  All that only Redis knows may be lost, so every
+// journal also knows the other members, and how much each may hold at most: its ceiling.  The
+// rules:
 //   1. a member reserves up to the ceiling that the journals of all other members know, its limit;
 //      a new one has none until they do
 //   2. a Redis that lost the envelope gets it back from a member with a limit, who names all that

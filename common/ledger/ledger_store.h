@@ -102,7 +102,7 @@ inline Result<SharedView> LedgerStore::shared() {
 // The ledger without a Redis (`budget.ledger: journal`): the pure rules in the coordinator's own
 // memory, filled from the journal at each start.  It needs no other program, so it is never away;
 // no other program can see or share it.  The lock on the journal keeps a second coordinator out;
-// epochs are fenced as in Redis all the same. Source: MONEY 1-7.
+// epochs are fenced as in Redis all the same.  Source: MONEY 1-7.
 class JournalLedger final : public LedgerStore {
  public:
   Status connect() override { return ok_status(); }

@@ -38,7 +38,7 @@ std::string packed(const std::vector<LedgerOp>& batch);
 // Decimal, 0 to kLedgerMax, nothing around it; false: anything else.
 bool read_number(std::string_view text, std::int64_t* out);
 
-// One line of ledger.lua's answer to `op`.  What the ledger refuses is an Error inside the answer.
+// One line of ledger.lua's answer to `op`.  A refusal of the ledger is an Error inside the answer.
 Result<LedgerAnswer> read_answer(const LedgerOp& op, std::string_view line);
 
 // "cap spent reserved" of an envelope.

@@ -1,8 +1,8 @@
 #pragma once
 // How often the checks of a state that does not change come out otherwise: the reference and the
 // snapshot itself, each judged so many times alone on the machine and so many times under load.
-// Verdicts with the rate that is still not excluded, for a clean screen of 20 repeats allows 13.9
-// %. Pure.
+// Verdicts have the rate that is still not excluded: a clean screen of 20 repeats allows 13.9 %.
+// Pure.
 #include <cstdint>
 #include <map>
 #include <optional>

@@ -79,7 +79,7 @@ std::map<std::string, std::string> analysis_settings();
 // Those of them that follow from a plan of analysis; nullopt: from the defaults.
 std::map<std::string, std::string> plan_settings(const std::optional<AnalysisPlan>& registered);
 // The plan that reports follow: the one that was written, else the defaults; its unit where none
-// was written is the repository if tasks share one.  Of a registration from before there was a
+// was written is the repository if tasks share one.  For a registration from before there was a
 // choice it is nothing: tasks.
 AnalysisPlan registered_plan(const Campaign& campaign);
 AnalysisPlan registered_plan(const Registration& registration);

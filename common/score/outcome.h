@@ -78,7 +78,7 @@ bool is_not_judged(RunOutcome outcome, std::string_view rationale);
 
 // How the candidate patch fitted (R137, R150).
 struct PatchEnd {
-  // The rung of the ladder it fits by: exact, whitespace, three_way.  Of a method that hands in a
+  // The rung of the ladder it fits by: exact, whitespace, three_way.  For a method that hands in a
   // patch of somebody's, the lower of the two that it took.  Empty: nothing was applied.
   std::string rung{};
   std::string refused{};                 // why it fits by none; the untouched tree was judged

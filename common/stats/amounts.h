@@ -11,7 +11,7 @@
 namespace proctor {
 // Quantiles of durations and amounts, and their intervals where several runs share a task.
 
-// Type 7 (the default of NumPy and R): linear between order statistics.  Nothing of nothing.
+// Type 7 (the default of NumPy and R): linear between order statistics.  nullopt without values.
 // Requires everywhere: 0 <= q <= 1.
 std::optional<double> quantile(std::vector<std::uint64_t> values, double q);
 std::optional<double> real_quantile(std::vector<double> values, double q);
@@ -20,7 +20,7 @@ inline std::optional<double> median(std::vector<std::uint64_t> values) {
 }
 
 // Type 7 over all runs, with Woodruff's interval (1952): the share of runs up to the quantile, with
-// its error over tasks, turned back into values.  Of one task: order statistics, as for
+// its error over tasks, turned back into values.  With one task: order statistics, as for
 // independent runs.  `standard_error` is that of the share.  kNothing: no run.  A share of exactly
 // 0 or 1 has no error: kNoVariance.
 struct QuantileEstimate {

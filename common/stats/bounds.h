@@ -21,11 +21,11 @@ struct PartlyKnown {
 
 struct Bounds {
   Interval identified;  // the rate if every unknown outcome were a failure, and a success
-  // Covers the rate with 1 - alpha.  Nothing with one task only.
+  // Covers the rate with 1 - alpha.  nullopt with one task only.
   std::optional<Interval> interval;
   double critical = 0;  // how many standard errors the interval adds
 };
-// Over tasks with runs.  Nothing without one.  Requires: successes + unknown <= runs.
+// Over tasks with runs.  nullopt without one.  Requires: successes + unknown <= runs.
 std::optional<Bounds> bounds_of_rate(std::span<const PartlyKnown> tasks, double alpha = 0.05,
                                      Weighing weighing = Weighing::kTasks);
 

@@ -36,9 +36,9 @@ struct RatioRate {
   double ratio = 0;
   double cr0 = 0;
   std::optional<double> cr1, cr2, cr3;  // nothing below two tasks with runs
-  // Of CR2, under working independence, in closed form for an intercept.
+  // The degrees of CR2, under working independence, in closed form for an intercept.
   std::optional<double> df;
-  // Ratio and CR2 with Student's t at df, not clamped.  Nothing where cr2 is 0 or missing.
+  // Ratio and CR2 with Student's t at df, not clamped.  nullopt where cr2 is 0 or missing.
   std::optional<Interval> interval;
 };
 std::optional<RatioRate> ratio_rate(std::span<const Cluster> tasks, double alpha = 0.05);

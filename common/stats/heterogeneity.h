@@ -20,7 +20,7 @@ struct Heterogeneity {
   std::optional<double> i_squared;    // share of the variance that is between strata; >= 0
   std::optional<double> tau_squared;  // that variance; >= 0
   std::optional<Significance> welch;  // F; `df` is that of the denominator
-  // Of the sum of squares between strata.  Nothing where all tasks have the same value.
+  // By the sum of squares between strata.  nullopt where all tasks have the same value.
   std::optional<Significance> permutation;
 };
 // `strata`: the tasks' values (rates, or differences of two methods) of each.

@@ -75,7 +75,7 @@ inline double variance_of(std::span<const double> values) {
   return covariance_of(values, values);
 }
 
-// Intervals of a rate x/n of independent trials (Wilson 1927; Clopper & Pearson 1934). They
+// Intervals of a rate x/n of independent trials (Wilson 1927; Clopper & Pearson 1934).  They
 // say how well the rate is known if every trial were a fresh draw; runs of one task are not, which
 // is what clustered.h is for.  nullopt where nothing is defined.
 

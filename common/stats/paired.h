@@ -38,7 +38,7 @@ Difference paired_difference(std::span<const PairedTask> tasks, double alpha = 0
                              std::span<const std::uint32_t> groups = {});
 
 // Two one-sided t-tests at +-margin: the p of "the difference lies within", and the 1 - 2 alpha
-// interval whose lying inside is the same decision (Schuirmann 1987).  Nothing without a variance.
+// interval whose lying inside is the same decision (Schuirmann 1987).  nullopt without a variance.
 struct Equivalence {
   double p_equivalent = 1;
   double p_non_inferior = 1;  // of "a is not worse than b by the margin"
@@ -71,7 +71,7 @@ Significance sign_flip(std::span<const std::int64_t> differences);
 class SignFlips {
  public:
   void add(std::span<const std::int64_t> differences);
-  // What sign_flip says of these differences and the others together.
+  // As sign_flip() of these differences and the others together.
   Significance with(std::span<const std::int64_t> others) const;
 
  private:

@@ -27,7 +27,7 @@ std::vector<LookChance> look_chances(std::span<const double> fractions,
 
 // How much of the level may be spent until each fraction of the information (Lan & DeMets 1983).
 enum class Spending : std::uint8_t { kObrienFleming, kPocock };
-// Of one side: `alpha` is the level of that side.
+// On one side: `alpha` is the level of that side.
 double spent(Spending rule, double fraction, double alpha);
 // Two-sided symmetric bounds that spend alpha / 2 on each side.  A look that adds no information
 // gets no bound.  Requires: fractions ascending in (0, 1], at most kMostLooks.

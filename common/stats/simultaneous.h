@@ -36,7 +36,7 @@ inline constexpr std::size_t kMaxTTasks = 50;
 
 struct MaxT {
   double critical = 0;  // in standard errors; 0: no contrast has one
-  // Of each contrast; nothing where its standard error is 0: it is not in the family.
+  // The interval of each contrast; nullopt where its standard error is 0: it is not in the family.
   std::vector<std::optional<Interval>> intervals;
 };
 // `replicates`: of contrast j in replicate b at [b * estimates.size() + j], all contrasts under the

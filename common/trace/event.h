@@ -24,7 +24,7 @@
 #include "common/trace/run_report.h"
 
 namespace proctor {
-// Who acted (R083).
+// The one that acted (R083).
 enum class Actor { kAgent, kHarness, kMonitor, kOperator };
 std::string_view to_string(Actor a);
 std::optional<Actor> actor_from(std::string_view text);

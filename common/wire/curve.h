@@ -65,7 +65,8 @@ bool is_z85_key(std::string_view text);
 // 32 raw bytes, as ZAP delivers them.
 std::string z85_of(std::string_view raw_key);
 
-// Who may connect: one name per key and one key per name.  A value; read-only after loading.
+// The list of keys that may connect: one name per key and one key per name.  A value; read-only
+// after loading.
 class AllowList {
  public:
   // kInvalid: not a key, not a name (ids.h).  kConflict: this key or this name is there already.

@@ -54,8 +54,8 @@ struct Sync {
   std::vector<std::string> features;  // "sandbox:bubblewrap", "workspace:overlay", ...
   std::vector<RunningAttempt> running;
   std::vector<AttemptId> unacked;  // results in the spool
-  // Since 4.  Of its share of the campaign's rates (contract/call_limits.h); 0 and nothing: it asks
-  // none.
+  // Since 4.  About its share of the campaign's rates (contract/call_limits.h); 0 and nothing: it
+  // asks none.
   std::uint64_t ticket = 0;            // of this Sync: grows within one boot
   std::uint64_t obeyed = 0;            // the ticket of the last reply whose shares it took over
   std::vector<std::uint64_t> calls{};  // granted in its last minute, by bucket

@@ -1,7 +1,7 @@
 #pragma once
 // One problem of a CVDP dataset: its id, its shape, and what is wrong with it.
 // A record is kept as the JSON it was (common/answers/json.h), because the transformation and the
-// reports need every member in its place; here are the rules about it.  Pure; any thread. Source:
+// reports need every member in its place; here are the rules about it.  Pure; any thread.  Source:
 // CVDP 1.2-1.7.
 #include <cstdint>
 #include <optional>

@@ -29,9 +29,9 @@ struct Applied {
 // to apply.
 Result<Applied> apply_patch(std::string_view text, std::string_view patch);
 
-// What an agent changed, as upstream's agent_changes.patch tells it: the four folders one after the
-// other, whole new and deleted files, difflib's diffs of the others, no mode bits and no mark of a
-// missing newline.  It is a patch that git would not always take.  Source: CVDP 6.3.
+// The changes of an agent, as upstream's agent_changes.patch tells them: the four folders one after
+// the other, whole new and deleted files, difflib's diffs of the others, no mode bits and no mark
+// of a missing newline.  It is a patch that git would not always take.  Source: CVDP 6.3.
 
 struct AgentChange {
   std::string path;                          // "rtl/a.sv"

@@ -13,7 +13,7 @@ namespace proctor::cvdp {
 // are there (PATH, LD_PRELOAD) are left out.  Reading never fails.  Source: CVDP 2.4.
 
 // KEY=VALUE a line, blanks round both dropped, one pair of matching quotes too; lines that begin
-// with "#", and lines without "=", are none.  Of a key that comes twice the first counts.
+// with "#", and lines without "=", are none.  When a key comes twice the first counts.
 std::vector<std::pair<std::string, std::string>> read_dotenv(std::string_view text);
 
 // YAML as PyYAML reads (safe_load, YAML 1.1 scalars) and dumps it (sorted keys, block style, folded

@@ -10,8 +10,7 @@
 #include "coordinator/cvdp/report/report.h"
 
 namespace proctor::cvdp {
-// What several samples of one dataset say of each problem; upstream's estimates, mistakes included.
-// Private to the room: composite.cc reads, composite.cc draws, composite.cc estimates anew.
+// Several samples of one dataset by problem; upstream's estimates, mistakes included.
 // Source: CVDP 9.5, 9.6.
 struct SampledProblem {
   std::string id;

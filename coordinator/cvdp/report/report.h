@@ -14,7 +14,7 @@ namespace proctor::cvdp {
 // Tables between lines of "+--+" as Python's tabulate draws them in its "grid" format: a column
 // whose cells all are numbers is on the right, aligned at the decimal point and with six digits;
 // any other is on the left, its cells trimmed.  A cell may have several lines.  Drawing never
-// fails. Source: CVDP 9.3, 9.7 (tabulate 0.8.9).
+// fails.  Source: CVDP 9.3, 9.7 (tabulate 0.8.9).
 struct Grid {
   std::vector<std::string> header;  // empty: none
   std::vector<std::vector<std::string>> rows;

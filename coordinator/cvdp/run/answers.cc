@@ -19,7 +19,7 @@ namespace proctor::cli {
 // Answers that are there already: completions of a model that ran elsewhere (upstream's
 // local_import), a prompt_response.jsonl, or what the runs of another prefix handed in.
 // Read whole; each bounded, so that one that is too large leaves out its problem and no other.
-// Private to the program.  Source: CVDP 1.8, 2.1 (--answers), 8.6.
+// Source: CVDP 1.8, 2.1 (--answers), 8.6.
 class StoredAnswers {
  public:
   // {"id", "completion"} a line; of an id that comes again the next one is the next sample's.

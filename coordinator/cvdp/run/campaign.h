@@ -52,7 +52,7 @@ struct ImportOptions {
   std::string campaign;
   Selection selection;
   cvdp::ImportSettings settings;
-  // Of a campaign.yaml that is not there yet.
+  // For a campaign.yaml that is not there yet.
   std::string methods = "[noop, reference]";
   std::uint32_t replicates = 1;
   bool include_golden = false, include_harness = false;  // an agent sees them too

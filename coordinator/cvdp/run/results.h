@@ -45,7 +45,7 @@ Status write_composite(const std::vector<cvdp::Value>& reports,
 // composite_report.txt, pass_at_k.txt and .json.  `k` 0: the file's own.
 Status write_composite_texts(const cvdp::Value& composite, const fs::path& folder, std::int64_t k);
 
-// What the runs of a campaign of CVDP problems left as evidence, as upstream's results: one
+// The evidence that runs of a campaign of CVDP problems left, as upstream's results: one
 // raw_result.json a sample, and reports/<number>[_<service>].txt with what each service said.
 // Only reports that the journal vouches for count.
 
@@ -56,10 +56,10 @@ struct SampleRequest {
   bool golden = false;          // the reference answers stand for the candidate's
   fs::path folder;              // upstream's prefix
   bool agent = false;           // what it said and changed is shown too
-  // Of problems that were run outside the campaign; null: there are none.
+  // Results of problems that were run outside the campaign; null: there are none.
   const std::map<std::string, std::vector<cvdp::TestResult>>* harness = nullptr;
   bool single_shot = false;  // what it answered is
-  // What a judge said, by judge_name(); empty: nobody was asked.
+  // The words of a judge, by judge_name(); null: no judge was asked.
   const std::map<std::string, Result<cvdp::Judgement>>* judgements = nullptr;
 };
 struct SampleResults {

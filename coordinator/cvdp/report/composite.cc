@@ -186,6 +186,8 @@ Result<Value> make_composite(const std::vector<Value>& reports, const CompositeM
   return Value(std::move(out));
 }
 
+// Estimates of pass@k beside upstream's.
+
 namespace {
 // A rate as the cluster that has it: the estimator takes whole numbers.
 Cluster cluster_of(double rate) {

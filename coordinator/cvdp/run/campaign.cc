@@ -215,6 +215,8 @@ Result<std::string> HeavyRepos::payload(const cvdp::HeavySource& source) {
   return id;
 }
 
+// The import of a dataset.
+
 namespace {
 constexpr const char* kHead =
     "# Made by `proctor cvdp import`; docs/file-formats.md says what else can stand here.\n"
@@ -371,6 +373,8 @@ Result<Imported> import_problems(const ImportOptions& options) {
       }));
   return work.finish(summary);
 }
+
+// The parts of a prefix, in PREFIX/cvdp.json.
 
 namespace {
 constexpr const char* kMarker = "cvdp.json";

@@ -53,7 +53,7 @@ Result<SharedView> read_shared(const std::vector<std::pair<std::string, std::str
 // kCorrupt: Redis answered what our scripts never do.
 Error bad_reply(std::string_view what);
 
-// Lines at most about differences between Redis and the journal.
+// So many differences between Redis and the journal are named, the others counted.
 inline constexpr std::size_t kDifferencesMost = 20;
 
 // With it another client of the same life works under the coordinator's epoch.

@@ -231,8 +231,9 @@ inline std::string money_word(const CostModel& prices) {
 // As price(), of a call that asked its provider to write `cache` into its cache.  Tokens that a
 // provider writes unasked cost what the table's row says, and without one what input does: a
 // provider that bills it otherwise has no price here.  A call that asked for minutes does not pay
-// for hours. charged_price(t, q, cache) <= worst_price(t, most, cache) where no part of q is above
-// that of `most`.
+// for hours.
+// charged_price(t, q, cache) <= worst_price(t, most, cache) where no part of q is above that of
+// `most`.
 MicroUsd charged_price(const Tariff& tariff, const Quantities& amount, CacheUse cache);
 // So many tokens were written without being asked for, and no row prices that.
 bool wrote_unpriced(const Tariff& tariff, std::uint64_t written, CacheUse cache);

@@ -1,6 +1,6 @@
 #pragma once
 // One entry of a campaign's `methods`, and its sections `breakers` and `gateway`.
-// Pure; any thread.  Internal to this room.
+// Internal to this room.  The two sections are pure; any thread.
 #include <array>
 #include <string>
 

@@ -86,8 +86,8 @@ class FileCollector {
 };
 
 // The interpreter that the first line of a script asks for, in words for a shell:
-// "'/usr/bin/env' 'python3'", as Linux reads it; "sh" where it asks for sh or for nothing. nullopt:
-// no interpreter can be called so.
+// "'/usr/bin/env' 'python3'", as Linux reads it; "sh" where it asks for sh or for nothing.
+// nullopt: no interpreter can be called so.
 std::optional<std::string> interpreter_of(std::string_view script);
 
 // The `command` or `script` of a mapping, exactly one of them; a script becomes the command that

@@ -51,7 +51,7 @@ struct Registration {
   // Default caps of a run that are set: "micro_usd", "tokens", "tool_calls",
   // "failed_acceptance_cycles", "wall_ms".
   std::map<std::string, std::int64_t> caps;
-  // Other bounds of runs: caps "campaign:CAP", "stage:NAME:CAP", "task:ID:CAP" (the keys of
+  // Other bounds of runs: further caps "campaign:CAP", "stage:NAME:CAP", "task:ID:CAP" (the keys of
   // files, in their units), "infrastructure_retries", "isolation" (0: the kernel's, 1: user space).
   // nullopt: registered by a version that had no such member, so they are unknown.
   std::optional<std::map<std::string, std::int64_t>> limits;

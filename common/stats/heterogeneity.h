@@ -56,7 +56,7 @@ struct GroupedOutcome {
   std::uint32_t group = 0;  // below `groups`
 };
 
-// The runs of one group, and the successes it would have had at the rates of its strata.
+// The runs and successes of one group, and the successes expected at the rates of its strata.
 struct GroupTally {
   std::uint64_t runs = 0, successes = 0;
   double expected = 0;

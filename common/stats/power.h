@@ -19,8 +19,7 @@ struct Design {
 };
 
 // The variance of one task's difference.  Requires: rates in [0, 1], 0 <= icc <= 1, |correlation|
-// <= 1, runs
-// >= 1.
+// <= 1, runs >= 1.
 double variance_of_task_difference(const Design& design);
 
 // By a known variance of one task's difference, whatever it came from.
@@ -83,8 +82,8 @@ struct ExactPower {
 inline constexpr std::uint64_t kMostExactCells = std::uint64_t{1} << 24U;
 std::uint64_t exact_cells(std::uint64_t tasks, std::uint32_t runs);
 // The power of the paired t test over tasks, by the joint law of the sum of their differences and
-// of its squares.  nullopt: more than kMostExactCells sums would have to be told apart. `chances`:
-// of difference_chances().  Requires: 2 <= tasks.
+// of its squares.  nullopt: more than kMostExactCells sums would have to be told apart.
+// `chances`: of difference_chances().  Requires: 2 <= tasks.
 std::optional<ExactPower> exact_power_t(std::span<const double> chances, std::uint64_t tasks,
                                         double alpha);
 

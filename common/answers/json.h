@@ -1,4 +1,5 @@
 #pragma once
+// JSON as Python holds, reads and writes it.
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -12,8 +13,8 @@
 namespace proctor::answers {
 // A JSON value as Python sees it: members keep their order, a number keeps the
 // text Python would print, a string may hold a lone surrogate (as three bytes, WTF-8).
-// Reading: json_reader.h.  Writing: json_writer.h.  Plain data; owns what it holds; never fails.
-// Not thread-safe.
+// Plain data; owns what it holds; never fails.  Not thread-safe.
+
 class Value;
 struct Member;
 using Array = std::vector<Value>;
@@ -81,9 +82,9 @@ class Value {
   const Object* object() const { return std::get_if<Object>(&v_); }
   Object* object() { return std::get_if<Object>(&v_); }
 
-  // Of a number or a truth value (true is 1); nothing for anything else.
+  // A number or a truth value (true is 1); nullopt for anything else.
   std::optional<double> as_double() const;
-  // What Python's `if` makes of it: null, false, 0, "" and empty containers are false.
+  // As Python's `if` takes it: null, false, 0, "" and empty containers are false.
   bool truthy() const;
   // "null", "a truth value", "a number", "text", "a list" or "a mapping": for error texts.
   std::string_view kind() const;
@@ -125,7 +126,7 @@ inline Value real(double value) {
 const std::string* text_at(const Value& value, std::string_view key);
 const std::string* text_at(const Object& object, std::string_view key);
 const Object* object_at(const Value& value, std::string_view key);
-// What they return would point into a value that is gone.
+// Their results would point into a value that is gone.
 const std::string* text_at(Value&& value, std::string_view key) = delete;
 const Object* object_at(Value&& value, std::string_view key) = delete;
 
@@ -135,6 +136,7 @@ const Object* object_at(Value&& value, std::string_view key) = delete;
 // And as json.dumps writes it with its defaults: ", " and ": ", every character outside ASCII
 // escaped, members in their order; with `indent` one member a line, "," without the blank.  That
 // never fails.  Pure; any thread.  Source: RFC 8259 for the rest.
+
 struct ReadBounds {
   std::size_t bytes_max = std::size_t{256} << 20;
   std::size_t depth_max = 100;

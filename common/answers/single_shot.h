@@ -1,4 +1,5 @@
 #pragma once
+// The task of a single-shot method, and a model's answer as files.  Pure; any thread.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,8 +11,9 @@
 #include "common/base/result.h"
 
 namespace proctor::answers {
-// What a model answered, as files.  An answer is hostile: any size, any bytes, any file name.
-// Pure; any thread; never fails but says why it got nothing.
+// A model's answer as files.  An answer is hostile: any size, any bytes, any file name.
+// Reading never fails but says why it got nothing.
+
 enum class AnswerForm { kPlainText, kJson };
 // One expected file is asked for as plain text, everything else as JSON.
 inline AnswerForm form_for(std::size_t expected_files) {
@@ -47,17 +49,18 @@ inline constexpr double kJudgePass = 0.7;
 // kInvalid: there is no object with a number under "score".
 Result<Judgement> parse_judgement(std::string_view reply);
 
-// What a single-shot method is asked about one problem, or what it is to hand in without being
-// asked: the file that a contract names under `single_shot`.  A campaign's maker writes it,
-// workers read it.
+// The task of a single-shot method: the question about one problem, or the answers that it hands in
+// without being asked.  It is the file that a contract names under `single_shot`.  A campaign's
+// maker writes it, workers read it.
 //
 //   {"format": 1, "answer": "files", "expected": ["rtl/a.sv"],
 //    "prompt": {"system": "...", "user": "..."}}
 //   {"format": 1, "answer": "files", "expected": [...],
 //    "given": [{"text": "..."}, {"files": {"rtl/a.sv": "..."}}, {"patch": "diff --git ..."}]}
 //
-// "answer": "files" is read as a model's files (single_shot.h), "judgement" as a judge's reply.
-// "given": the answer of each replicate, in their order.  Pure; any thread.
+// "answer": "files" is read as a model's files, "judgement" as a judge's reply.
+// "given": the answer of each replicate, in their order.
+
 enum class AnswerKind { kFiles, kJudgement };
 
 struct GivenText {

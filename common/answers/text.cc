@@ -1,5 +1,3 @@
-// Made from the Unicode 14 tables of CPython 3.11 (str.isalnum, str.isspace, str.isprintable) by
-// asking of every character: it is not edited by hand.
 #include "common/answers/text.h"
 
 #include <algorithm>
@@ -12,6 +10,8 @@ struct CodeRange {
   char32_t to;
 };
 
+// The tables are made from the Unicode 14 tables of CPython 3.11 (str.isalnum, str.isspace,
+// str.isprintable) by asking of every character: they are not edited by hand.
 // clang-format off
 constexpr std::array<CodeRange, 734> kWord = {{
     {0x30, 0x39}, {0x41, 0x5A}, {0x5F, 0x5F}, {0x61, 0x7A}, {0xAA, 0xAA}, {0xB2, 0xB3},

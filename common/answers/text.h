@@ -1,7 +1,7 @@
 #pragma once
 // Which characters are words and blanks to Python (Unicode 14), code points and bytes.  Text is
 // WTF-8: UTF-8 that may also hold lone surrogates, as Python's str does.  Pure; any thread; never
-// fails on text that json_reader.h made.
+// fails on text that read_json() made.
 #include <bit>
 #include <cstdint>
 #include <cstring>

@@ -62,6 +62,6 @@ Result<AppliedPatch> apply_diff(const fs::path& scratch, const PatchTarget& targ
 CommandSpec apply_git(const fs::path& git_dir, std::vector<std::string> args);
 
 // The patch as it was meant, where only one thing can be: with its last newline, and with hunk
-// headers that count the lines below them.  What was mended is added to `mends`.  Pure.
+// headers that count the lines below them.  Each mend is added to `mends`.  Pure.
 std::string mended_patch(std::string diff, std::vector<std::string>& mends);
 }  // namespace proctor

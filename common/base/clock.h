@@ -1,4 +1,5 @@
 #pragma once
+// Time as data, and Strong, the type of ids and counts that do not mix.
 #include <chrono>
 #include <compare>
 #include <cstddef>
@@ -33,6 +34,7 @@ struct std::hash<proctor::Strong<Tag, Rep>> {
 namespace proctor {
 // Time is data.  Core code receives an Instant with each event and never asks for one.
 // Two clocks by type: Instant decides (monotonic), WallTime is only written down.
+
 struct MonoClock {  // a tag, not a source: it has no now()
   using rep = std::int64_t;
   using period = std::milli;

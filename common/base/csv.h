@@ -28,8 +28,8 @@ class CsvReader {
   std::vector<std::string> unescaped_;  // storage of fields that held doubled quotes
 };
 
-// What a spreadsheet would run as a formula, with an apostrophe in front, which makes it text
-// there; everything else, and every number, as it is.
+// A field that a spreadsheet would run as a formula, with an apostrophe in front, which makes it
+// text there; everything else, and every number, as it is.
 std::string csv_harmless(std::string_view field);
 // Appends one field as it is, quoted where it must be: for files that are read back.
 void csv_append(std::string& out, std::string_view field);

@@ -1,5 +1,6 @@
 #pragma once
-// SHA-256, the one digest of the project: contracts, plans, events, reports, archives.
+// SHA-256, the one digest of the project (contracts, plans, events, reports, archives), and the
+// codes that prove a message by it.
 #include <array>
 #include <compare>
 #include <cstdint>
@@ -67,7 +68,6 @@ struct std::hash<proctor::Digest> {
 
 namespace proctor {
 // HMAC-SHA256 (RFC 2104) under one key, for many short messages.
-
 // Not thread-safe: one object, one thread at a time.
 class HmacKey {
  public:

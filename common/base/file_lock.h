@@ -1,4 +1,5 @@
 #pragma once
+// Files that must be regular ones, and locks on files that end with the process that holds them.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -15,10 +16,10 @@
 namespace proctor {
 // Files that must be regular ones under their own names: a pipe in their place would hold up
 // whoever opens it for ever, a device does what devices do, and what a link leads to is somebody
-// else's.  Thread-safe; nothing here waits.
+// else's.  The three functions are thread-safe and do not wait.
 
-// What lies there: "a folder", "a named pipe", "a symbolic link that leads nowhere", ...; empty:
-// nothing does.
+// The kind of file at `path`: "a folder", "a named pipe", "a symbolic link that leads nowhere",
+// ...; empty: nothing is there.
 std::string what_lies_at(const fs::path& path);
 
 // Fine: a regular file, or nothing.  kInvalid, with what lies there and what to do.
@@ -96,6 +97,6 @@ class HeldFolder {
   TempDir dir_;
 };
 
-// Removes those of this user that nobody holds.
+// Removes this user's folders of that prefix that no process holds.
 void remove_left_folders(const std::string& prefix, const fs::path& parent = {});
 }  // namespace proctor

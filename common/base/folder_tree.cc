@@ -116,8 +116,8 @@ void FolderCount::folder(UniqueFd fd, UniqueFd below, int depth) {
   }
 }
 
-// What a stranger may have left, of any depth, is removed with one open folder and no recursion; no
-// link is followed and no other file system entered.
+// Removal of files that a stranger may have left, of any depth: with one open folder and no
+// recursion; no link is followed and no other file system entered.
 
 namespace {
 constexpr int kFolderFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;

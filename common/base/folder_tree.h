@@ -10,10 +10,10 @@
 #include "common/base/owned.h"
 
 namespace proctor {
-// How much of the disk lies below a folder: the one walk for limits, caches and messages.  What it
-// reads may change meanwhile and be hostile, so it follows no link, stays on one file system, and
-// gives up at a depth.  A file of several names counts once; what vanishes counts for nothing.
-// Blocking.  One object, one thread.
+// How much of the disk lies below a folder: the one walk for limits, caches and messages.  The
+// files it reads may change meanwhile and be hostile, so it follows no link, stays on one file
+// system, and gives up at a depth.  A file of several names counts once; what vanishes counts for
+// nothing.  Blocking.  One object, one thread.
 
 // Deeper than this is beyond every limit: nothing that builds or installs goes there.
 inline constexpr int kFolderDepthMax = 128;
@@ -21,15 +21,14 @@ inline constexpr int kFolderDepthMax = 128;
 struct FolderUse {
   std::uint64_t bytes = 0, files = 0;  // files: entries of every kind
 };
-// What bytes are: blocks on disk, of every entry; or the sizes of the regular files.
+// The meaning of bytes: blocks on disk, of every entry; or the sizes of the regular files.
 enum class FolderMeasure { kBlocks, kSizes };
 // All of one folder, in blocks.
 FolderUse folder_use(const fs::path& dir);
 
 class FolderCount {
  public:
-  // Above these it stops counting; 0: no limit.
-  // Stopped, it counts no more either.
+  // Above `most` it stops counting; 0: no limit.  It also stops when `stop` asks for it.
   explicit FolderCount(FolderUse most = {}, FolderMeasure measure = FolderMeasure::kBlocks,
                        std::stop_token stop = {})
       : most_(most), measure_(measure), stop_(std::move(stop)) {}
@@ -63,6 +62,7 @@ class FolderCount {
 
 // remove_tree (files.h) of what may be much: its first part here, and whoever asks has the rest
 // removed elsewhere.  Blocking.
+
 struct RemovalRoom {
   std::uint64_t entries = 0;  // files, folders and what else has a name
   std::uint64_t bytes = 0;    // on disk

@@ -188,6 +188,8 @@ std::string repository_name(std::string_view source, const fs::path& base) {
   return name;
 }
 
+// The git program.
+
 namespace {
 constexpr std::chrono::minutes kGitTimeout{30};  // the first fetch of a very large repository
 constexpr std::size_t kGitOutputBytes = std::size_t{64} << 20;

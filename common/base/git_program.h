@@ -1,4 +1,5 @@
 #pragma once
+// The git program under a configuration of our own, and the sources that it is given as text.
 #include <chrono>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@ namespace proctor {
 // two spellings share one mirror, and with credentials taken out of everything that is shown.
 // Pure apart from resolving symlinks of local paths.  Thread-safe.
 // Fails with kInvalid on sources that git would treat as a program ("ext::...") or an option.
+
 struct GitSource {
   bool local = false;    // a path of this host (folder or bundle)
   std::string location;  // absolute path or URL, credentials included: no argument, log or file
@@ -33,8 +35,8 @@ Result<GitSource> parse_source(std::string_view source, const fs::path& base);
 // A submodule's url seen from its superproject: "./x" and "../x" are relative to `parent`.
 Result<GitSource> resolve_submodule_url(const GitSource& parent, std::string_view url);
 
-// Where user and password of the first URL begin and, with their '@', end; equal: it has none. Both
-// the end of the text: there is no URL.
+// Where user and password of the first URL begin and, with their '@', end; equal: it has none.
+// Both the end of the text: there is no URL.
 std::pair<std::size_t, std::size_t> user_info(std::string_view text);
 
 // "https://user:token@host/x?key=k" -> "https://***@host/x?***", anywhere in `text`.  Whatever

@@ -1,4 +1,5 @@
 #pragma once
+// Names of things that cross room boundaries, and secrets as a type.
 #include <compare>
 #include <cstdint>
 #include <string>
@@ -20,8 +21,7 @@ class Secret {
   std::string text_;
 };
 
-// Names of things that cross room boundaries.  One type per idea, so that a run never meets a
-// worker.
+// One type per idea, so that a run never meets a worker.
 
 // Position of a run in the frozen plan, 0-based: the run's identity inside one campaign.
 using RunId = Strong<struct RunIdTag, std::uint32_t>;
@@ -56,8 +56,8 @@ struct std::hash<proctor::AttemptId> {
 };
 
 namespace proctor {
-// What a worker may be called.  Names of workers become labels, names of files and words on
-// terminals, and a key of an allow-list is compared with them: so they are ids, not text.
+// Names that a worker may have.  They become labels, names of files and words on terminals, and a
+// key of an allow-list is compared with them: so they are ids, not text.
 
 // For messages: "a worker's name is ...".
 inline constexpr std::string_view kWorkerNameRule =

@@ -47,7 +47,7 @@ class Json {
   // One part of a list in braces.  It owns its value so that the list can be moved from.
   class Part;
   class exception;
-  // What dump() does with bytes that are not UTF-8: fail, or write U+FFFD in their place.
+  // How dump() takes bytes that are not UTF-8: it fails, or writes U+FFFD in their place.
   enum class Utf8 : std::uint8_t { kStrict, kReplace };
 
   Json() noexcept = default;  // NOLINTBEGIN(google-explicit-constructor): on purpose

@@ -1,4 +1,5 @@
 #pragma once
+// How a program of ours ends: without a core file, and with a line on standard error.
 #include <cxxabi.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -10,8 +11,7 @@
 #include <typeinfo>
 
 namespace proctor {
-// A core file is a copy of the memory of a process, made where nobody thought of its mode.
-
+// A core file is a copy of the memory of a process, made without a thought of its mode.
 // For programs that hold keys, passwords and the declared secrets of contracts: neither they nor
 // what they start leaves one.  A kernel that pipes cores to a program does so whatever the limit
 // is, but not of a process that cannot be traced.  One without root stays traceable, to its own
@@ -26,7 +26,9 @@ inline void forbid_core_dumps() {
 
 namespace proctor::last_words {
 // How a program of ours ends that cannot go on: with a line on standard error and an exit code that
-// means something, not by SIGABRT or SIGXFSZ without a word.  Nothing here allocates.
+// means something, not by SIGABRT or SIGXFSZ without a word.  The functions of this namespace do
+// not allocate.
+
 inline constexpr int kNoMemory = 4;  // like any other lack of the host's
 inline constexpr int kBug = 70;      // EX_SOFTWARE
 
@@ -52,7 +54,7 @@ inline void say(const char* text) noexcept {
   ::_exit(kNoMemory);
 }
 
-// Of an exception that nobody caught, in any thread.
+// For an exception that was not caught, in any thread.
 [[noreturn]] inline void on_terminate() noexcept {
   const std::type_info* const thrown = abi::__cxa_current_exception_type();
   if (thrown != nullptr &&

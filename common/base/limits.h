@@ -1,6 +1,6 @@
 #pragma once
 // Every bound of the system that is not a campaign's own setting.  A number that limits something
-// stands here with its reason, so that the relations between them can be checked below.
+// is here with its reason, so that the relations between them can be checked.
 #include <cstddef>
 
 #include "common/base/clock.h"
@@ -27,7 +27,7 @@ inline constexpr std::size_t kBatchItems = 4096;  // runs in one Assign, acknowl
 inline constexpr std::size_t kChunkBytes = std::size_t{1} << 20;  // of a run archive
 inline constexpr std::size_t kSlotsMax = 4096;
 
-// Of one host.
+// One host.
 inline constexpr std::size_t kLocalWorkersMax = 64;  // processes that `proctor run` starts
 inline constexpr std::size_t kWorkerSlotsMax = 256;  // runs at a time in one of them
 

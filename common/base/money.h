@@ -1,7 +1,7 @@
 #pragma once
 // MicroUsd: whole millionths of a dollar.  No floating point, no implicit conversion,
-// no silent overflow.  2^63 micro-dollars is nine trillion dollars: enough.  What Redis may hold
-// is smaller (a Lua number is exact to 2^53): see kLedgerMax.
+// no silent overflow.  2^63 micro-dollars is nine trillion dollars: enough.  Redis may hold
+// less (a Lua number is exact to 2^53): see kLedgerMax.
 #include <compare>
 #include <cstdint>
 #include <string>

@@ -117,6 +117,8 @@ bool has_own_mounts() {
   return moved;
 }
 
+// OwnUser.
+
 namespace {
 // Above what is given to people, to containers and to systemd's own users, and below 2^31: bwrap
 // writes a user as a number with a sign.

@@ -1,5 +1,5 @@
 #pragma once
-// User and mount namespaces that this process makes for itself.
+// User and mount namespaces that this process makes for itself, and users of its own (OwnUser).
 #include <sys/types.h>
 #include <cstdint>
 #include <functional>
@@ -26,7 +26,7 @@ class NamespaceMaker {
 
   // `make` runs between fork and _exit: async-signal-safe calls only; 0, or an errno.
   Status begin(const char* what, const std::function<int()>& make);
-  // Who is in them.
+  // The process that is in them.
   pid_t pid() const { return pid_; }
   // "user", "net": as in /proc/PID/ns.
   Result<UniqueFd> open(const char* kind) const;
@@ -38,7 +38,7 @@ class NamespaceMaker {
 // A user namespace and a mount namespace of this process's own, in which one without root may mount
 // what such a namespace allows, overlays.  Users and groups keep their numbers; whoever is
 // started by exec(2) has no more rights in it than outside.  All mounts in it go with its last
-// process, whatever that dies of.  Nobody outside sees them.
+// process, whatever that dies of.  They are invisible outside.
 // Source: user_namespaces(7), mount_namespaces(7).
 
 // Moves this process into such namespaces, once it is known from a child that one may mount there.
@@ -48,19 +48,18 @@ Status enter_own_mounts();
 // Has it been moved?  Any thread, once enter_own_mounts() has returned.
 bool has_own_mounts();
 
+// Each process has as many users of its own: for the workspace of each of a worker's slots, for the
+// setup of its method, and for workspaces that rest.
+inline constexpr std::uint32_t kOwnUsersMost = 1024;
+static_assert(2 * limits::kWorkerSlotsMax < kOwnUsersMost);
+
 // OwnUser: a user (and group) of this host whom nobody else is, so that what the kernel counts by
-// real user it counts for whoever runs as that one alone.  Nothing on any disk belongs to such a
-// user: what root owns there is his where it is seen through an id-mapped mount, and root's again
+// real user it counts for whoever runs as that one alone.  Such a user owns nothing on any disk:
+// what root owns there is his where it is seen through an id-mapped mount, and root's again
 // everywhere else.  Only for a worker that is root, on kernels that map mounts (5.12), below file
 // systems that allow it.
 // Thread-safe.  Fails with kUnavailable (not here), kExhausted (all are taken).
 // Source: mount_setattr(2) on MOUNT_ATTR_IDMAP, user_namespaces(7), setfsuid(2), capabilities(7).
-
-// Each process has as many: for the workspace of each of a worker's slots, for the setup of its
-// method, and for workspaces that rest.
-inline constexpr std::uint32_t kOwnUsersMost = 1024;
-static_assert(2 * limits::kWorkerSlotsMax < kOwnUsersMost);
-
 class OwnUser {
  public:
   // One that nobody of this process has now; free again with the last pointer to it.

@@ -1,9 +1,5 @@
 #pragma once
-// Hosts as text: names and addresses, each with exactly one spelling, so that a rule about a host
-// cannot be passed by writing it another way (upper case, trailing dot, octal or short IPv4,
-// IPv4 inside IPv6).  Pure; any thread.
-// Source: RFC 1123 (names), RFC 4291 (IPv6), WHATWG URL (a name that ends in a number is an IPv4
-// address or nothing).
+// Hosts as text, and Unix sockets by their folder.
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -15,6 +11,12 @@
 #include "common/base/result.h"
 
 namespace proctor {
+// Names and addresses, each with exactly one spelling, so that a rule about a host cannot be passed
+// by writing it another way (upper case, trailing dot, octal or short IPv4, IPv4 inside IPv6).
+// Pure; any thread.
+// Source: RFC 1123 (names), RFC 4291 (IPv6), WHATWG URL (a name that ends in a number is an IPv4
+// address or nothing).
+
 // IPv4 is kept as IPv4-mapped IPv6, so that the two spellings of one address are one value.
 struct IpAddress {
   std::array<std::uint8_t, 16> bytes{};  // network order
@@ -43,6 +45,6 @@ std::optional<std::uint16_t> parse_port(std::string_view text);
 // A listening, non-blocking stream socket `dir`/socket that anybody who sees the folder may connect
 // to; `dir` exists and has none.  kUnavailable, beginning with `what`.
 Result<UniqueFd> listen_in(const fs::path& dir, int backlog, const std::string& what);
-// Connected to `dir`/socket.  kUnavailable, likewise.
+// Connected to `dir`/socket.  kUnavailable as from listen_in().
 Result<UniqueFd> connect_in(const fs::path& dir, const std::string& what);
 }  // namespace proctor

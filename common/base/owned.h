@@ -1,4 +1,5 @@
 #pragma once
+// Owners: of a file descriptor, of a handle of a C library, of what is still to be removed.
 #include <unistd.h>
 #include <memory>
 #include <mutex>

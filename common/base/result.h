@@ -1,16 +1,17 @@
 #pragma once
+// Operating errors as values (Result), programmer errors as assertions.
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
 
 namespace proctor {
-// PROCTOR_ASSERT stays on in every build: a wrong coordinator must stop, not spend money.
-// For programmer errors only.  Bad bytes from a peer are a Result, never an assertion.
-// (No std::source_location: clang-tidy 14 cannot read it.)
 [[noreturn]] void assert_failed(const char* expr, const char* file, int line, const char* function);
 }  // namespace proctor
 
+// PROCTOR_ASSERT stays on in every build: a wrong coordinator must stop, not spend money.
+// For programmer errors only.  Bad bytes from a peer are a Result, never an assertion.
+// (No std::source_location: clang-tidy 14 cannot read it.)
 #define PROCTOR_ASSERT(cond) \
   ((cond)                    \
        ? (void)0             \
@@ -25,10 +26,7 @@ struct Overload : F... {
 template <class... F>
 Overload(F...) -> Overload<F...>;
 
-// Result<T>: the one way a fallible function reports an operating error.
-// Programmer errors are not Results: PROCTOR_ASSERT is for them.  Nothing here throws.
-
-// What the caller should do, not where it went wrong; `detail` says where.
+// The caller's next step, not where it went wrong; `detail` says where.
 enum class Errc {
   kInvalid,      // the input is wrong; retrying the same input cannot help
   kNotFound,     // what was named is not there
@@ -51,6 +49,8 @@ inline Error in_context(std::string_view what, Error e) {
   return e;
 }
 
+// Result<T>: the one way a fallible function reports an operating error; it does not throw.
+// Programmer errors are not Results: PROCTOR_ASSERT is for them.
 template <class T>
 class [[nodiscard]] Result {
  public:

@@ -1,4 +1,5 @@
 #pragma once
+// Programs of this host: where they lie, and how they run as children with bounds.
 #include <sys/types.h>
 #include <chrono>
 #include <functional>
@@ -11,7 +12,7 @@
 #include "common/base/result.h"
 
 namespace proctor {
-// What this host has beside Proctor: where a program lies that we start by its name, and which
+// The host beside Proctor: where a program lies that we start by its name, and which
 // locales and time zones commands find.  Thread-safe (no state).
 
 // The program of this name on our PATH, or in a folder of system programs; empty: none.
@@ -25,6 +26,7 @@ bool knows_time_zone(const std::string& name);
 
 // Child processes with bounds: time, output, and the whole process group on the way out.
 // For shells and adapters (git, redis-server, bwrap); blocking, so never on a loop thread.
+
 struct CommandSpec {
   std::vector<std::string> argv;  // argv[0] is looked up on PATH
   fs::path cwd;                   // empty: ours
@@ -54,7 +56,8 @@ struct CommandOutcome {
 // A non-zero exit is an outcome, not an error.
 Result<CommandOutcome> run_command(const CommandSpec& spec);
 
-// As above, and kUnavailable with `describe()` unless it exits with 0; the value is its stdout.
+// As run_command(), and kUnavailable with `describe()` unless it exits with 0; the value is its
+// stdout.
 Result<std::string> run_for_output(const CommandSpec& spec);
 
 // A child that goes on by itself: redis-server, local workers.

@@ -24,9 +24,9 @@ inline std::chrono::nanoseconds thread_cpu_time() {
   return std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec);
 }
 
-// A wait that somebody can end.  Any thread.
+// Waits that somebody can end.  Any thread.
 
-// Until then, or until `stop` is asked for.
+// Until `then`, or until `stop` is asked for.
 inline void pause_until(std::chrono::steady_clock::time_point then, const std::stop_token& stop) {
   std::mutex nobody_elses;
   std::condition_variable_any never;

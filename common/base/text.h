@@ -1,5 +1,5 @@
 #pragma once
-// Text shown to people.
+// Text shown to people, and path globs.
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -19,7 +19,7 @@ std::string printable(std::string_view bytes, std::size_t bytes_max = 200);
 
 bool is_utf8(std::string_view bytes);
 
-// Small phrases of messages for people.
+// Small phrases of messages.
 
 // "1 run", "2 runs".
 inline std::string counted(std::uint64_t n, std::string_view one) {

@@ -1,5 +1,5 @@
 #pragma once
-// What a manifest, a registration and a worker's Sync call this build.
+// The version of this build in a manifest, a registration and a worker's Sync.
 #include <string_view>
 
 namespace proctor {

@@ -1,7 +1,7 @@
 #pragma once
 // The plan of analysis: which comparisons a campaign is for and how they are computed, registered
-// before the first run and never changed after (docs/analysis.md).  What is not in it is
-// exploratory.  Pure; thread-safe.
+// before the first run and never changed after (docs/analysis.md).  Comparisons that are not
+// in it are exploratory.  Pure; thread-safe.
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -26,9 +26,9 @@ inline constexpr std::uint32_t kLeastPlanDraws = 1'000, kDefaultDraws = 2'000,
                                kMostPlanDraws = 20'000;
 
 struct AnalysisPlan {
-  // What one number per method estimates: every task counts equally, or every run.
+  // The estimand of one number per method: every task counts equally, or every run.
   enum class Estimand : std::uint8_t { kTaskMean, kRunMean };
-  // Of a single rate over tasks (common/stats/clustered.h).
+  // The interval of a single rate over tasks (common/stats/clustered.h).
   enum class RateInterval : std::uint8_t { kKornGraubard, kT, kWilson };
   // How the comparisons are adjusted for being several: each by its own p (Holm), or by the largest
   // of all under sign flips and resampled tasks that they have in common.
@@ -48,8 +48,8 @@ struct AnalysisPlan {
   std::vector<std::uint32_t> pass_k{1, 2, 4};
   Multiplicity multiplicity = Multiplicity::kHolm;
   std::uint32_t draws = kDefaultDraws;  // replicates wherever tasks are resampled
-  // What the tasks stand for: the share of each level of one key of strata, together exactly 1;
-  // empty: every task stands for itself.
+  // The share of each level of one key of strata, together exactly 1, that the tasks represent;
+  // empty: every task represents itself.
   std::string weights_key;
   std::map<std::string, Millionths> weights;
   // Without a value it was not written, and a report takes tasks (common/plan/registration.h,

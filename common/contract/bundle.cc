@@ -108,6 +108,8 @@ Result<OpenedBundle> open_frame(std::string_view bytes, std::string_view kind,
   return out;
 }
 
+// Contracts and methods as bundles.
+
 namespace {
 // The form that came may say more than we read, or the same in other words.
 Status same_form(std::string_view came, const std::string& ours) {

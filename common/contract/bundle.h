@@ -1,4 +1,6 @@
 #pragma once
+// Bundles: contracts, methods and settings as they travel to workers, addressed by content.
+// Pure; any thread.
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -11,8 +13,22 @@
 #include "common/contract/file_source.h"
 
 namespace proctor {
-// The outside of a bundle: header, digest, canonical form, base, files, in the format below.
-// Internal to bundle.cc.
+// A worker asks for a digest it does not have, opens what comes, and keeps it.  Contracts and
+// methods come with their files, settings are those that every run of a campaign shares.
+//
+// A bundle is
+//
+//   <SHA-256 of all that follows, 64 hex digits> LF
+//   proctor-bundle 1 KIND FORM-BYTES BASE-BYTES LF      KIND: contract, method or settings
+//   the canonical form (contract_digest.h), the base folder, the bytes of each file in order
+//
+// Opening treats it as hostile: bounded, every byte accounted for, read by the same parser and
+// rules as the operator's files, and the canonical form of what was read must be the one that came,
+// and have the digest that was asked for.  Fails with kCorrupt (bytes that do not match their
+// digests, or the digest asked for), kInvalid (a form that breaks the rules), kExhausted (too
+// large).
+
+// The outside of a bundle: header, digest, canonical form, base, files.  Internal to bundle.cc.
 std::string frame_bundle(std::string_view kind, std::string_view form, std::string_view base,
                          const std::vector<ReferencedFile>& files);
 
@@ -28,23 +44,7 @@ Result<OpenedBundle> open_frame(std::string_view bytes, std::string_view kind,
 // The first diagnostic as an error.
 Error as_error(const Diagnostics& diagnostics);
 
-// What travels to workers, addressed by content: contracts and methods with their files, and the
-// settings that every run of a campaign shares.  A worker asks for a digest it does not have, opens
-// what comes, and keeps it.
-//
-// A bundle is
-//
-//   <SHA-256 of all that follows, 64 hex digits> LF
-//   proctor-bundle 1 KIND FORM-BYTES BASE-BYTES LF      KIND: contract, method or settings
-//   the canonical form (contract_digest.h), the base folder, the bytes of each file in order
-//
-// Opening treats it as hostile: bounded, every byte accounted for, read by the same parser and
-// rules as the operator's files, and the canonical form of what was read must be the one that came,
-// and have the digest that was asked for.  Fails with kCorrupt (bytes that do not match their
-// digests, or the digest asked for), kInvalid (a form that breaks the rules), kExhausted (too
-// large).  Pure; any thread.
-
-// What a worker must know about a campaign beside contract and method.
+// Settings of a campaign that a worker needs beside contract and method.
 struct Settings {
   std::string campaign;
   Caps caps;  // the campaign's

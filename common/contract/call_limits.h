@@ -1,5 +1,5 @@
 #pragma once
-// Limits of calls to models: rates, circuit breakers, and holds of a provider.
+// Limits of calls to models: rates, circuit breakers, and holds of a provider.  Data only.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -14,8 +14,9 @@
 
 namespace proctor {
 // Rates: how many calls the whole campaign, and each provider, may be asked for in any minute
-// (R106).  A run's own rate is a cap (caps.h).  Data only; the workers and the coordinator number
-// the buckets alike, because both read the registered settings.
+// (R106).  A run's own rate is a cap (caps.h).  The workers and the coordinator number the buckets
+// alike, because both read the registered settings.
+
 struct RateBucket {
   std::string name;         // "calls_per_minute" or "providers.NAME", as in campaign.yaml
   std::uint64_t limit = 0;  // calls in any 60 seconds, on all workers together
@@ -47,6 +48,7 @@ inline constexpr Millis kRateLease{30'000};
 
 // Which circuit breakers watch a run, with their parameters as they were registered
 // (docs/breakers.md).  A value; any thread.
+
 struct BreakerParameter {
   std::string_view name;
   std::uint64_t otherwise;  // where it is not said; 0 only where 0 means "no such limit"
@@ -81,7 +83,7 @@ struct Breakers {
 };
 
 // That a provider of models has no room for a while, as workers and coordinator tell each other.
-// Pure.
+
 inline constexpr std::uint32_t kHoldMsMax = 60'000;
 inline constexpr std::size_t kHoldsMax = 16;  // by a worker, and in a campaign
 

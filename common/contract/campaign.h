@@ -18,7 +18,7 @@
 #include "common/contract/stages.h"
 
 namespace proctor {
-// Of a method that asks a model once and writes what it answers (docs/single-shot.md).
+// The call of a method that asks a model once and writes what it answers (docs/single-shot.md).
 struct ModelCall {
   std::string model;     // as the worker's models file has it; empty: answers are in the contract
   std::string provider;  // as the price table names it; may be empty
@@ -28,8 +28,8 @@ struct ModelCall {
   friend bool operator==(const ModelCall&, const ModelCall&) = default;
 };
 
-// What an agent has beside what each contract gives every agent.  It is the method's, shown to the
-// agent's own phase (and its own setup) alone, and part of no contract.
+// Things that an agent has beside those that each contract gives every agent.  They are the
+// method's, shown to the agent's own phase (and its own setup) alone, and part of no contract.
 struct MethodEnvironment {
   std::string image;  // its command runs in it; empty: in what the contract says
   std::map<std::string, std::string> variables;  // of command and setup
@@ -54,10 +54,10 @@ struct GatewayModel {
   friend bool operator==(const GatewayModel&, const GatewayModel&) = default;
 };
 
-// Of a command whose program speaks to models through the worker's gateway (docs/gateway.md), or of
-// a kToolLoop, whose worker does.
+// The gateway of a command whose program speaks to models through the worker's gateway
+// (docs/gateway.md), or of a kToolLoop, whose worker does.
 struct MethodGateway {
-  // What its program speaks: chat completions and their kin, responses, or messages.
+  // The API that its program speaks: chat completions and their kin, responses, or messages.
   enum class As { kOpenai, kOpenaiResponses, kAnthropic };
   As as = As::kOpenai;
   // Never empty.  The first is the one that a program's variables name; the others are by name.
@@ -98,7 +98,7 @@ struct Method {
   std::vector<std::string> keep{};
   std::optional<MethodGateway> gateway{};  // kCommand, without a container; always of a kToolLoop
   std::uint64_t turns = 80;                // kToolLoop: requests of its model, at most
-  // That its runs may ask: of its gateway or its call; empty: none.
+  // Models that its runs may ask: of its gateway or its call; empty: none.
   std::vector<GatewayModel> models() const;
 };
 
@@ -114,7 +114,7 @@ struct Stage {
 struct SharedEnvelope {
   std::string name;
   MicroUsd cap;
-  // As it stands among the campaign's envelopes: "shared:lab-november".
+  // Its name among the campaign's envelopes: "shared:lab-november".
   std::string scope() const { return "shared:" + name; }
 };
 
@@ -130,18 +130,18 @@ struct Envelopes {
   std::map<std::string, std::map<std::string, MicroUsd>> strata;  // by key, then level
 };
 
-// What is kept of one run for Method::keep: files, and bytes of each and of all together.
+// Evidence kept of one run for Method::keep: files, and bytes of each and of all together.
 inline constexpr std::size_t kKeptFiles = 64;
 inline constexpr std::uint64_t kKeptFileBytes = std::uint64_t{16} << 20;
 inline constexpr std::uint64_t kKeptBytes = std::uint64_t{32} << 20;
 
-// What is kept of one run of what its agent said to models and they to it.
+// Bytes kept of one run of what its agent said to models and they to it.
 inline constexpr std::uint64_t kGatewayBytes = std::uint64_t{32} << 20;
 
-// What one reservation holds: global, stage and task, then method and strata where they have one.
+// Envelopes of one reservation: global, stage and task, then method and strata where they have one.
 inline constexpr std::size_t kEnvelopesOfRunMax = 8;
 
-// What is told while money is spent; the same for every envelope and method (R190).
+// Messages while money is spent; the same for every envelope and method (R190).
 struct BudgetWatch {
   std::vector<std::uint32_t> alerts{50, 80, 95};  // percent of an envelope's cap, ascending
   struct Dominance {
@@ -159,8 +159,8 @@ constexpr std::string_view to_string(BudgetWatch::Dominance::Action action) {
   return action == Action::kOff ? "off" : action == Action::kNote ? "note" : "stop";
 }
 
-// What is tried again when it was not the agent's fault, how soon, and when a worker or a person is
-// asked (docs/retries.md).  How often after an infrastructure failure: infrastructure_retries.
+// New tries for what was not the agent's fault: how many, how soon, and when a worker or a person
+// is asked (docs/retries.md).  How often after an infrastructure failure: infrastructure_retries.
 struct Retries {
   std::uint32_t overload = 5;                // new attempts of a run because a provider had no room
   std::chrono::milliseconds backoff{1'000};  // first wait after an infrastructure failure; doubles
@@ -190,7 +190,7 @@ struct Campaign {
   Caps caps;                              // defaults of every run
   std::map<std::string, Caps> task_caps;  // by contract id
   Rates rates;                            // of all runs together
-  // Of every run at least: a contract may ask for more, never for less.
+  // For every run at least: a contract may ask for more, never for less.
   Isolation isolation = Isolation::kKernel;
   std::vector<std::string> strata;  // keys reported by; each contract must have them
   std::uint32_t workers = 2;        // of `proctor run`
@@ -206,19 +206,19 @@ struct Campaign {
   Origin origin;                          // of campaign.yaml, for diagnostics
 
   CapRules cap_rules() const;
-  // Of each of its tasks under each method.
+  // Replicates of each of its tasks under each method.
   std::uint32_t replicates_of(const Stage& stage) const {
     return stage.draw.replicates.value_or(replicates);
   }
   // How many tasks the stage has, and how many runs all stages together.
   std::uint64_t tasks_of(const Stage& stage) const;
   std::uint64_t run_count() const;
-  // What a run of this task may spend at most, in the stage that allows most: what is reserved for
+  // The most that a run of this task may spend, in the stage that allows most: what is reserved for
   // it before it starts.
   MicroUsd run_cap(const Contract& contract) const;
   // The envelope of a task, the global one where it has none of its own.
   MicroUsd task_envelope(const std::string& contract_id) const;
-  // What a run of this contract has: the stronger of its own and the campaign's.
+  // The isolation of a run of this contract: the stronger of its own and the campaign's.
   Isolation isolation_of(const Contract& contract) const {
     return stronger(isolation, contract.policy.isolation);
   }
@@ -236,7 +236,7 @@ std::map<std::vector<std::string>, std::vector<const Contract*>> tasks_by_stratu
 // The repository of each contract as a number from 1 on: the same source, the same number.
 std::vector<std::uint32_t> repositories_of(const Campaign& campaign);
 
-// What a run of this contract can use at most of what is priced: setup in the agent's and in the
+// The most of what is priced that a run of this contract can use: setup in the agent's and in the
 // fresh workspace, the agent until `wall`, every check until its time limit, and the bytes it
 // keeps.
 Usage worst_case(const Contract& contract, const Method& method, std::chrono::milliseconds wall);

@@ -276,7 +276,7 @@ void read_budget(const Fields& campaign, Campaign& out) {
   read_dominance(f, out);
 }
 
-// What a stage in campaign.yaml has beside its name and its money.
+// The members of a stage in campaign.yaml beside its name and its money.
 
 // `earlier`: names of the stages before this one, which alone can be closed before it;
 // the first stage has none, and so no entry criteria.

@@ -2,8 +2,8 @@
 // From a campaign's folder to a Campaign: campaign.yaml, the contracts it lists (every
 // contracts/*.yaml unless it says otherwise), pilot_cost_model.csv and, if it is there,
 // pilot_cost_model_inputs.json.  Everything that can be known without leaving the folder is
-// checked, and every error is reported.  What lies outside (repositories, images, whether a patch
-// applies) is asked through OutsideProbe.
+// checked, and every error is reported.  Facts from outside (repositories, images, whether a patch
+// applies) come through OutsideProbe.
 #include <filesystem>
 
 #include "common/base/result.h"
@@ -21,7 +21,7 @@ Result<Campaign> load_campaign(const std::filesystem::path& folder, Diagnostics&
 // campaign.yaml alone: the contracts are named, not read.
 struct CampaignText {
   struct Pattern {
-    std::string path;  // relative to the campaign; "*" and "?" may stand in its last component
+    std::string path;  // relative to the campaign; "*" and "?" may be in its last component
     Mark at;
   };
   Campaign campaign;
@@ -29,9 +29,9 @@ struct CampaignText {
 };
 CampaignText parse_campaign(const Document& document, const FileSource& files, Diagnostics& out);
 
-// What binds the parts of a campaign together: ids are unique, strata are there, caps nest and
-// suffice for one run of each task.  Pure.  Contracts without a digest had errors of their own and
-// are looked at only for their ids.
+// Checks that bind the parts of a campaign together: ids are unique, strata are there, caps nest
+// and suffice for one run of each task.  Pure.  Contracts without a digest had errors of their own
+// and are looked at only for their ids.
 void check_campaign(const Campaign& campaign, Diagnostics& out);
 
 // Facts outside the campaign's folder.  Implemented by whoever has git and an engine.
@@ -42,7 +42,7 @@ class OutsideProbe {
   virtual Status commit_exists(const std::string& source, const std::filesystem::path& base,
                                const std::string& commit) const = 0;
   virtual Status image_resolves(const std::string& image) const = 0;
-  // Of an image that is built: by a Docker Engine, whatever a store of images has.
+  // The base of an image that is built: by a Docker Engine, whatever a store of images has.
   virtual Status base_resolves(const std::string& image) const { return image_resolves(image); }
   // kInvalid, with the reason: a worker could not apply it to the commit, or it would change
   // nothing.

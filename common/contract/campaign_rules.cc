@@ -16,7 +16,7 @@
 #include "common/contract/fields.h"
 
 namespace proctor {
-// What was complained of before the parts of a campaign are held against each other, so that one
+// Complaints from before the parts of a campaign are held against each other, so that one
 // mistake is told once: a value that could not be read has a default by then, and a name that could
 // not is unknown, and neither is what its author wrote.  Pure.
 class Told {
@@ -230,7 +230,7 @@ void check_cross_envelopes(const Campaign& campaign, const Told& told, Diagnosti
   CrossRules(campaign, told, out).check();
 }
 
-// What binds the parts of a campaign together, and what lies outside its folder.
+// Rules that bind the parts of a campaign together, and facts from outside its folder.
 
 namespace {
 bool is_whole(const Contract& c) {

@@ -1,4 +1,5 @@
 #pragma once
+// A contract as data (R012-R041), and what its parts say: containers, services, network, builds.
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -58,18 +59,19 @@ struct Service {
 // Does it run code of the workspace, and so what the agent left?
 bool runs_workspace(const Service& service);
 
-// What is kept of each stream of its output, and of its readiness command's, for each check.
+// Bytes kept of each stream of its output, and of its readiness command's, for each check.
 inline constexpr std::size_t kServiceOutputBytes = std::size_t{1} << 20;
 inline constexpr std::size_t kReadyOutputBytes = std::size_t{64} << 10;
 
 struct Check;
+
 // Which services run beside a check, as indices into `services`: those it names, all where it names
 // none by silence, and what they depend on; each behind what it depends on, else as they are
 // written.  Requires: names are known and no dependency is a circle (the parser sees to it).
 std::vector<std::size_t> services_of(const std::vector<Service>& services, const Check& check);
 
-// What of the network a phase may reach (R049, R074, R098): nothing, everything, or the places of
-// an allow-list, through a filtering proxy.  Pure; any thread.
+// The part of the network that a phase may reach (R049, R074, R098): nothing, everything, or the
+// places of an allow-list, through a filtering proxy.  Pure; any thread.
 
 // One entry of an allow-list: "packages.example:443", "*.example.org:80", "10.1.2.3:3128",
 // "[fd00::1]:80".
@@ -90,15 +92,16 @@ struct NetworkAccess {
   friend bool operator==(const NetworkAccess&, const NetworkAccess&) = default;
 };
 
-// What both together may reach.
+// The places that both together may reach.
 NetworkAccess joined(const NetworkAccess& a, const NetworkAccess& b);
 
 // "none", "all" or the entries, for people.
 std::string describe(const NetworkAccess& access);
 
 // An image that a contract does not name but says how to make: a Dockerfile and the files it
-// copies.  What it is made of has a digest, which stands for it wherever an image's name does, as
+// copies.  The digest of its parts is its name wherever an image's name may be, as
 // `proctor-build@sha256:DIGEST`: workers find by it what they have built already.
+
 struct ReferencedFile;
 
 inline constexpr const char* kBuiltImage = "proctor-build";
@@ -115,7 +118,7 @@ struct ImageBuild {
   std::vector<std::string> bases{};  // images of its FROM lines, by digest
   Digest inputs{};                   // of all of the above but the timeout
   std::string reference() const { return std::string(kBuiltImage) + "@sha256:" + inputs.hex(); }
-  // What COPY calls a file: its path beside the Dockerfile.
+  // The name of a file to COPY: its path beside the Dockerfile.
   // Requires: it is one of `files`.
   std::string name_of(const std::string& file) const;
 };
@@ -192,8 +195,8 @@ struct Check {
   std::optional<std::vector<std::string>> services{};
 };
 
-// Whose kernel serves the system calls of agent, setup, checks and services: the host's, or one in
-// user space between them and the host's (gVisor), for hosts that must not share theirs.
+// The kernel that serves the system calls of agent, setup, checks and services: the host's, or one
+// in user space between them and the host's (gVisor), for hosts that must not share theirs.
 enum class Isolation { kKernel, kUserspace };
 constexpr Isolation stronger(Isolation a, Isolation b) {
   return a == Isolation::kUserspace ? a : b;

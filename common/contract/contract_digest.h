@@ -1,4 +1,5 @@
 #pragma once
+// Canonical forms and digests: the identity of contracts and methods.  Pure; any thread.
 #include <array>
 #include <string>
 
@@ -9,7 +10,8 @@
 #include "common/contract/fields.h"
 
 namespace proctor {
-// What the canonical forms of contracts, methods and settings share.  Internal to this room.
+// Shared by the canonical forms of contracts, methods and settings.  Internal to this room.
+
 inline constexpr std::array<Word<Method::Kind>, 5> kMethodWords{
     {{"noop", Method::Kind::kNoop},
      {"reference", Method::Kind::kReference},
@@ -30,7 +32,8 @@ std::string canonical_text(const Json& value);
 //    "sha256":"...","size":312}],"format":1}
 //
 // "contract" has the shape of the YAML file, so that the same parser reads it back from a bundle.
-// Pure; any thread.  Requires: the value came from a parser or satisfies its rules.
+// Requires: the value came from a parser or satisfies its rules.
+
 std::string canonical_form(const Contract& contract);
 Digest digest_of(const Contract& contract);
 

@@ -202,6 +202,8 @@ void check_services(const Fields& contract, const Contract& c) {
   Rules(contract, c).check();
 }
 
+// A whole contract.
+
 namespace {
 constexpr TextRule kAnyText{kPathBytes, "a text"};
 

@@ -1,4 +1,6 @@
 #pragma once
+// The sections of a contract, and the words that files write for its enumerations.
+// Internal to this room.
 #include <vector>
 
 #include "common/base/json.h"
@@ -10,7 +12,6 @@
 namespace proctor {
 // `network` of a contract, read and written back.  The one-word forms are older than allow-lists:
 // what they could say must keep its canonical form, and with it every contract's digest.
-// Internal to this room.
 
 // `true`, `false` (also when it is absent) or `{allow: [...]}`.
 NetworkAccess read_network(const Fields& fields, std::string_view key);
@@ -20,8 +21,8 @@ void read_network_of_phases(const Fields& fields, std::string_view key, Policy& 
 Json network_json(const NetworkAccess& access);
 Json network_json(const Policy& policy);
 
-// The parts of a contract, read one by one.  Internal to contract_parser.cc; errors go to the
-// Problems behind the node.
+// The parts of a contract, read one by one.  Errors go to the Problems behind the node.
+
 Repository read_repository(const Node& node, Problems& problems);
 Environment read_environment(const Node& node, FileCollector& files, Problems& problems);
 MethodEnvironment read_method_environment(const Node& node, const std::string& path,

@@ -1,7 +1,7 @@
 #pragma once
 // pilot_cost_model_inputs.json (R109, R156): what a run is expected to use, before anything ran.
 // From it and the price table comes the projection (coordinator/aggregate/projection.h).  It is
-// somebody's forecast: nothing is enforced by it, and it is never added to what was observed.
+// a person's forecast: it enforces nothing, and it is never added to what was observed.
 //
 //   {"lost_attempts_per_run": 0.02,
 //    "usage": [{"task": "json-lib", "method": "my-agent",
@@ -9,7 +9,7 @@
 //
 // An entry holds for all tasks or methods that it does not name; the most particular one holds
 // whole (task and method, task, method, neither).  Quantities are decimals, exact to a millionth of
-// a unit.  Pure; any thread.  Reading is of hostile bytes: every error is told with line, field,
+// a unit.  Pure; any thread.  Reading is of hostile bytes: every error has line, field,
 // what was found and what was expected.
 #include <array>
 #include <cstdint>
@@ -52,11 +52,11 @@ struct CostInputs {
   // By (task, method), "" for all; the value is an index into `usage`.
   std::map<std::pair<std::string, std::string>, std::size_t> by_name;
 
-  // The entry of a run.  Nothing: no entry holds for it.
+  // The entry of a run.  Null: no entry holds for it.
   const std::vector<ExpectedAction>* find(const std::string& task, const std::string& method) const;
 };
 
-// What the file may refer to.  Names are checked only where they are all known.
+// Things to which the file may refer.  Names are checked only where they are all known.
 struct CostInputsContext {
   const CostModel& prices;
   std::uint32_t infrastructure_retries = 0;

@@ -12,7 +12,7 @@
 #include "common/base/result.h"
 
 namespace proctor {
-// What is metered about one attempt.  Cumulative totals, integers only.
+// The metered quantities of one attempt.  Cumulative totals, integers only.
 struct Usage {
   std::uint64_t setup_ms = 0;  // sandbox time by phase
   std::uint64_t agent_ms = 0;
@@ -40,17 +40,17 @@ struct Usage {
   std::uint64_t reported_calls = 0;  // model calls, tool calls, installs, cycles, others
   std::uint64_t defaulted = 0;       // charges at a default row of the price table
   std::uint64_t overruns = 0;        // charges that were cut to what had been reserved
-  // Of the input tokens those that a provider had in its cache, and those that it put there; of the
-  // output tokens those of reasoning.
+  // Among the input tokens those that a provider had in its cache, and those that it put there;
+  // among the output tokens those of reasoning.
   std::uint64_t cached_input = 0;
   std::uint64_t cache_written = 0;
   std::uint64_t reasoning_tokens = 0;
-  // Calls of models that were charged at all that was reserved, for nobody said what they used, and
+  // Calls of models that were charged at all that was reserved, for their use was not said, and
   // their part of priced_micros.
   std::uint64_t ceiling_calls = 0;
   std::uint64_t ceiling_micros = 0;
-  // Of calls at the gateway: refused ones, the time that the others waited for room, those whose
-  // limit of output was lowered, and those that a recording answered, without money.
+  // Counts of calls at the gateway: refused ones, the time that the others waited for room, those
+  // whose limit of output was lowered, and those that a recording answered, without money.
   std::uint64_t refused_calls = 0;
   std::uint64_t waited_ms = 0;
   std::uint64_t clamped_calls = 0;
@@ -156,8 +156,8 @@ struct CostModel {
   bool abstract() const { return version != "file"; }
 };
 
-// Multiplies in 128 bits and rounds every category up once (R113, MONEY 1-7).  What
-// was priced call by call is added as it is.
+// Multiplies in 128 bits and rounds every category up once (R113, MONEY 1-7).  Money that was
+// priced call by call is added as it is.
 Cost price(const CostModel& model, const Usage& usage);
 // The most that `more` adds to what an attempt has cost already: price() without the flat price.
 // price(a + b) <= price(a) + further_price(b), because rounding up once is never more than twice.
@@ -171,7 +171,7 @@ struct ActionName {
   std::string tier{}, region{};  // of an llm_request: as its rows name them; empty: standard, any
   friend bool operator==(const ActionName&, const ActionName&) = default;
 };
-// What tokens of one model cost, in 1e-12 USD: plain input, input that its provider had in its
+// The prices of tokens of one model, in 1e-12 USD: plain input, input that its provider had in its
 // cache, or put there for minutes or for hours, output, and the reasoning in it.
 struct TokenPrices {
   std::uint64_t input = 0, cache_read = 0, cache_write = 0, cache_write_long = 0;
@@ -184,8 +184,8 @@ struct Tariff {
   std::uint64_t output_token = 0;
   std::uint64_t unit = 0;  // of ActionName::unit
   bool defaulted = false;  // by a default row
-  // Of tokens beside plain ones.  Without a row: reading costs what input does, reasoning what
-  // output does, writing twice the input.
+  // Prices of tokens beside plain ones.  Without a row: reading costs what input does, reasoning
+  // what output does, writing twice the input.
   std::optional<std::uint64_t> cache_read{}, cache_write{}, cache_write_long{}, reasoning{};
   // The prices of whole calls with more input than this, ascending.
   std::vector<std::pair<std::uint64_t, TokenPrices>> above{};
@@ -199,8 +199,9 @@ struct Quantities {
   std::uint64_t cache_read = 0, cache_write = 0, cache_write_long = 0;
   std::uint64_t reasoning = 0;
 };
-// What a call may make its provider put into a cache.
+// How long its provider may be made to keep input of a call in a cache.
 enum class CacheUse { kNone, kMinutes, kHours };
+
 // The rows that fit an action best.  A model: rows that name provider and model, the model, the
 // provider, then the default row; the rows that name neither hold only in a table that names no
 // model at all.  Another action: its row, then the default row.  A unit without a row of its own
@@ -212,10 +213,10 @@ MicroUsd price(const Tariff& tariff, const Quantities& amount);
 // The most that a call of at most so much can come to, whatever part of it is cached, written as
 // `cache` says, or reasoning, and however little of it is used.
 MicroUsd worst_price(const Tariff& tariff, const Quantities& most, CacheUse cache);
-// What tokens cost in a call of so much input.
+// The prices of tokens in a call of so much input.
 TokenPrices prices_at(const Tariff& tariff, std::uint64_t input_tokens);
 
-// What amounts of a campaign are counted in.  The only place that decides it: without a price table
+// The unit of a campaign's amounts.  The only place that decides it: without a price table
 // of its own a campaign is priced in abstract units, which are no dollars (R113, R109).
 inline std::string money_word(bool abstract) {
   return abstract ? "units" : "USD";
@@ -224,21 +225,23 @@ inline std::string money_word(const CostModel& prices) {
   return money_word(prices.abstract());
 }
 
-// What a call of a model is charged, held against what was reserved for it: both go by the same
+// The charge of a call of a model, and what was reserved for it: both go by the same
 // prices of the same parts, so that no bill within the reserved tokens passes worst_price().
 
-// As price(), of a call that asked its provider to write `cache` into its cache.  What a provider
-// writes unasked costs what the table's row says, and without one what input does: a provider that
-// bills it otherwise has no price here.  Nobody pays for hours who asked for minutes.
+// As price(), of a call that asked its provider to write `cache` into its cache.  Tokens that a
+// provider writes unasked cost what the table's row says, and without one what input does: a
+// provider that bills it otherwise has no price here.  A call that asked for minutes does not pay
+// for hours.
 // charged_price(t, q, cache) <= worst_price(t, most, cache) where no part of q is above that of
 // `most`.
 MicroUsd charged_price(const Tariff& tariff, const Quantities& amount, CacheUse cache);
 // So many tokens were written without being asked for, and no row prices that.
 bool wrote_unpriced(const Tariff& tariff, std::uint64_t written, CacheUse cache);
 
-// What a reviewer's time costs: the human part of R158 (R174).  Priced by the row
+// The cost of a reviewer's time: the human part of R158 (R174).  Priced by the row
 // human,minute of the price table and by no other; a default row does not price people.
 // Pure; any thread.
+
 inline constexpr const char* kHumanAction = "human";
 inline constexpr const char* kHumanUnit = "minute";
 // The most that one review may be: a million minutes.
@@ -246,7 +249,8 @@ inline constexpr std::uint64_t kReviewMilliMinutesMax = 1'000'000'000;
 
 // In 1e-12 USD for a minute.  kNotFound names the row that is missing.
 Result<std::uint64_t> human_minute_price(const CostModel& prices);
-// Of thousandths of a minute, in 128 bits, rounded up once.  Requires: at most the maximum above.
+// The cost of thousandths of a minute, in 128 bits, rounded up once.  Requires: at most
+// kReviewMilliMinutesMax.
 MicroUsd review_cost(std::uint64_t pico_per_minute, std::uint64_t milli_minutes);
 // "12", "7.5": a positive decimal with at most three digits after the point.
 Result<std::uint64_t> parse_minutes(std::string_view text);

@@ -30,9 +30,9 @@ enum Column : std::size_t {
   kAbove
 };
 
-// What Proctor counts by itself: of these actions another unit would be priced at nothing.  Those
-// without a member are looked up elsewhere (cost_model.cc, cost_model.h), and `token` stands for
-// both kinds of tokens.
+// Actions that Proctor counts by itself: another unit of theirs would be priced at nothing.  Those
+// without a member are looked up elsewhere (cost_model.cc), and `token` is for both kinds of
+// tokens.
 struct Price {
   std::string_view action;
   std::string_view unit;

@@ -29,13 +29,14 @@ CostModel parse_cost_model(std::string_view csv, const std::string& file, Diagno
 // From rows that are known to be good, for a model that arrived in a bundle.
 void apply_rows(CostModel& model);
 
-// What holds when the file is absent: abstract units, of the size of a small cloud machine and a
+// The prices where the file is absent: abstract units, of the size of a small cloud machine and a
 // mid-priced model, constant within a study and named by its version (R113).
 CostModel fallback_cost_model();
 
 inline constexpr std::string_view kFileVersion = "file";
 inline constexpr std::string_view kFallbackVersion = "fallback-1";
-// Of unit_price: a million dollars per unit, in 1e-12 USD.  Keeps products within 128 bits.
+// The largest unit_price: a million dollars per unit, in 1e-12 USD.  Keeps products within 128
+// bits.
 inline constexpr std::uint64_t kPicoUsdMax = 1'000'000'000'000'000'000;
 inline constexpr unsigned kPriceDigits = 12;
 // Exact; kInvalid with what is expected.

@@ -1,7 +1,7 @@
 #pragma once
-// What a Dockerfile of a contract may say, and how it is given to an engine: nothing in it may be
-// fetched but by its own commands, which have the network that the contract gives them; so bases
-// are named by digest, and no other image and no URL is named at all.
+// The rules for a Dockerfile of a contract, and how it is given to an engine: only its own commands
+// may fetch anything, and they have the network that the contract gives them; so bases are named by
+// digest, and no other image and no URL is named at all.
 // Pure; any thread.  Source: the Dockerfile reference of Docker Engine 20.10.
 #include <cstddef>
 #include <map>
@@ -34,10 +34,11 @@ std::string dockerfile_for(std::string_view text, const std::map<std::string, st
 // `environment.image` as a mapping: an image that is made from a Dockerfile.  Internal to this
 // room.
 
-// Nothing after a diagnostic.  Its Dockerfile and files are among `files` afterwards.
+// nullopt after a diagnostic.  Its Dockerfile and files are among `files` afterwards.
 std::optional<ImageBuild> read_image_build(const Node& node, const std::string& path,
                                            FileCollector& files, Problems& problems);
 
-// What the agent's image must not hold.  Requires: the rest of the contract is read.
+// Checks that the agent's image holds nothing that it must not.  Requires: the rest of the contract
+// is read.
 void check_image_build(const Fields& contract, const Contract& c);
 }  // namespace proctor

@@ -1,4 +1,5 @@
 #pragma once
+// A text that a person wrote as one tree, and what is wrong with it.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -8,7 +9,7 @@
 #include "common/base/limits.h"
 
 namespace proctor {
-// What is wrong with a file a person wrote, said so that the person can repair it: where, which
+// Faults of a file a person wrote, said so that the person can repair them: where, which
 // field, what was found, what was expected, and the word that was probably meant.
 // Diagnostics collects all of them, so that one `proctor check` shows every error at once.
 // Pure values; not thread-safe.
@@ -56,6 +57,7 @@ class Diagnostics {
 // document, mapping keys are plain texts and appear once, no anchors, aliases or tags (an alias can
 // make a small file a huge tree), bounded size, depth and node count.  YAML is 1.2 as yaml-cpp
 // reads it; JSON is RFC 8259.  Pure; any thread.
+
 struct Entry;
 
 struct Node {

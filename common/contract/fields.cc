@@ -127,6 +127,8 @@ std::string format_decimal(std::uint64_t scaled, unsigned digits) {
   return std::to_string(scaled) + (fraction.empty() ? "" : "." + fraction);
 }
 
+// A mapping read field by field.
+
 namespace {
 bool is_plain(const Node& node) {
   return node.kind == Node::Kind::kScalar && !node.quoted;

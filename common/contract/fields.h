@@ -1,4 +1,5 @@
 #pragma once
+// Configuration files read field by field, and the quantities that they hold.
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -68,7 +69,7 @@ class Problems {
 
 enum class Need { kRequired, kOptional };
 
-// What a text may be.  `expected` completes "found X, expected ...".
+// A rule for a text.  `expected` completes "found X, expected ...".
 struct TextRule {
   std::size_t bytes_max;
   std::string_view expected;

@@ -20,8 +20,8 @@ class FileSource {
 };
 
 // Reads from a folder.  Symbolic links are refused in every component below the folder, so that
-// nothing outside it can become part of a contract.  Of the mode only "executable by its owner" is
-// kept (0644 or 0755), as git does: a umask must not make a new version.
+// nothing outside it can become part of a contract.  The mode is kept only as "executable by its
+// owner" (0644 or 0755), as git does: a umask must not make a new version.
 class FolderFiles : public FileSource {
  public:
   static Result<std::unique_ptr<FolderFiles>> open(const std::filesystem::path& folder);

@@ -114,6 +114,8 @@ void spread_breakers(const Fields& campaign, Campaign& out) {
   }
 }
 
+// The section `gateway` of a method, and what a tool_loop has in its place.
+
 namespace {
 constexpr std::size_t kAliasesMost = 50, kModelsMost = 20;
 constexpr std::uint64_t kCallTokensMost = 10'000'000, kLoopTurnsMost = 10'000, kLoopOutput = 8'192;
@@ -275,6 +277,8 @@ void put_tool_loop(const Method& method, Json& out) {
   out["max_turns"] = method.turns;
   if (gateway.breakers.any()) out["breakers"] = breakers_json(gateway.breakers);
 }
+
+// One entry of `methods`.
 
 namespace {
 void read_overload_exit(const Fields& f, Method& out) {

@@ -25,7 +25,7 @@
 #include "common/base/ids.h"
 
 namespace proctor {
-// What an endpoint speaks, as the gateway forwards it.
+// The APIs that an endpoint speaks, as the gateway forwards it.
 enum class ModelApi { kChat, kCompletions, kResponses, kEmbeddings, kMessages, kCountTokens };
 std::string_view to_string(ModelApi api);
 
@@ -68,7 +68,7 @@ using ModelsFile = std::map<std::string, ModelAccess>;
 Result<ModelsFile> parse_models(std::string_view text, std::string_view file = "models.json");
 Result<ModelsFile> load_models(const fs::path& file);
 
-// The provider's key of a model, read now: from its variable, or from its file, which nobody else
+// The provider's key of a model, read now: from its variable, or from its file, which no other user
 // may read.  Empty where the models file names neither.
 // Errors: kUnavailable, with the variable or the file and what to do.
 Result<Secret> model_key(const ModelAccess& access);

@@ -66,8 +66,8 @@ inline constexpr TextRule kWorkGlobRule{
     kPathBytes, "a glob below the workspace such as \"src/**\", not in .git", is_work_glob};
 inline constexpr TextRule kTestIdRule{1000, "a test id on one line", is_one_line};
 
-// Reads the files a document refers to, each once, and keeps them ordered by path.
 class FileSource;
+// Reads the files a document refers to, each once, and keeps them ordered by path.
 class FileCollector {
  public:
   FileCollector(const FileSource& source, Problems& problems)
@@ -85,9 +85,9 @@ class FileCollector {
   std::size_t bytes_ = 0;
 };
 
-// What the first line of a script asks for, in words for a shell: "'/usr/bin/env' 'python3'", as
-// Linux reads it; "sh" where it asks for sh or for nothing.  Nothing: no interpreter can be called
-// so.
+// The interpreter that the first line of a script asks for, in words for a shell:
+// "'/usr/bin/env' 'python3'", as Linux reads it; "sh" where it asks for sh or for nothing.
+// nullopt: no interpreter can be called so.
 std::optional<std::string> interpreter_of(std::string_view script);
 
 // The `command` or `script` of a mapping, exactly one of them; a script becomes the command that

@@ -1,5 +1,5 @@
 #pragma once
-// Stages of a campaign: which runs each draws, and when its gate opens.
+// Stages of a campaign: which runs each draws, and when its gate opens.  Pure data.
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -10,7 +10,8 @@
 
 namespace proctor {
 // Which runs a stage of a campaign has: which tasks, how many replicates of its own, and how they
-// follow one another (docs/plan.md, "Stages of their own").  Pure data.
+// follow one another (docs/plan.md, "Stages of their own").
+
 inline constexpr std::uint32_t kPlannedSeed = 20260307;  // R071, R165
 
 enum class StageOrder : std::uint8_t {
@@ -37,9 +38,10 @@ std::string_view to_string(StageOrder order);
 // "1 of each stratum, 2 replicates, by rounds", for people.
 std::string describe(const StageDraw& draw);
 
-// What opens a stage of a campaign: criteria of the stages before it, and how many people have to
-// agree (docs/pilots.md, "Gates").  A fixed list and no expressions: each criterion has its own
-// facts and its own sentence.  Pure data.
+// The gate of a stage: criteria of the stages before it, and how many people have to agree
+// (docs/pilots.md, "Gates").  A fixed list and no expressions: each criterion has its own facts and
+// its own sentence.
+
 enum class StagePredicate : std::uint8_t {
   kClosed,               // an earlier stage has ended and what its `exit` asks for holds
   kCompleteOrStopped,    // every run of the stage has ended, is parked, cancelled or removed

@@ -51,6 +51,8 @@ Result<std::string> build_context(const std::vector<ContextFile>& files) {
   return out;
 }
 
+// ImageArchive.
+
 namespace {
 constexpr std::size_t kEntriesMax = 10'000;
 constexpr std::int64_t kBytesMax = std::int64_t{64} << 30;
@@ -137,6 +139,8 @@ Result<std::string> ImageArchive::text(const std::string& name) const {
   PROCTOR_TRY(const fs::path at, file(name));
   return read_file(at, kTextMax);
 }
+
+// Layers as a root file system.
 
 namespace {
 constexpr std::uint64_t kLayerBytesMax = std::uint64_t{64} << 30;

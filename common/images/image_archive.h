@@ -1,4 +1,5 @@
 #pragma once
+// Archives of images: those of a build are made here, those of others are unpacked.
 #include <cstdint>
 #include <map>
 #include <string>

@@ -200,6 +200,8 @@ Result<std::vector<ListedImage>> list_images(const ImageArchive& archive) {
   return out;
 }
 
+// ImageStore.
+
 namespace {
 constexpr const char* kUnfinished = "unfinished-";
 constexpr const char* kRecord = "image.json";

@@ -1,4 +1,5 @@
 #pragma once
+// The images of an archive, and the store of images that are unpacked on this host.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,12 +17,13 @@ namespace proctor {
 // Only reads.  Fails with kInvalid: bytes that do not hold together, an image of another
 // architecture than this host's (the text says which).
 // Source: OCI image-spec 1.0 (config.md, manifest.md, image-index.md); Docker image spec 1.2.
+
 struct ImageLayer {
   std::string file;  // in the archive
   Digest contents;   // of the uncompressed tar
 };
 
-// What a container of the image runs when nobody says otherwise.
+// The program of a container of the image, where nothing else is asked for.
 struct ImageConfig {
   std::vector<std::string> env;  // "NAME=value"
   std::vector<std::string> entrypoint, command;
@@ -46,8 +48,23 @@ std::string plain_image_name(std::string name);
 // the digest of a reference that has one, else its plain name.  At most 100 bytes, all printable:
 // of what is longer, or odd, the SHA-256 stands for it.
 std::string image_feature(const std::string& reference);
-// What images for this host call its architecture: "amd64".
+// The architecture of this host as images name it: "amd64".
 std::string host_architecture();
+
+// An image as its folder of the store describes it.
+struct StoredImage {
+  std::string id;                  // "sha256:..."
+  std::string manifest;            // "sha256:..." of its OCI manifest, when it came with one
+  std::vector<std::string> names;  // "base:latest", sorted
+  std::uint64_t bytes = 0;         // of all files, as unpacked
+  // nullopt: imported before this was kept; import it again to run its own program.
+  std::optional<ImageConfig> config{};
+};
+
+// Where workers and `proctor images` look where no folder is named: this variable, else a folder
+// of the user's state ($XDG_STATE_HOME).
+inline constexpr const char* kImageStoreVariable = "PROCTOR_IMAGES";
+fs::path default_image_store();
 
 // ImageStore: images unpacked once per host, one folder each, named by the image's id:
 //   <store>/<64 hex>/image.json   what it is called, how large it is
@@ -56,20 +73,6 @@ std::string host_architecture();
 // removes.  Importing is one process at a time (a lock that dies with its holder); finding and
 // listing need no lock.  The folder is closed to other users: images hold set-user-id programs.
 // Thread-safe.  Fails with kNotFound (no such image), kInvalid (the archive), errno_error's.
-struct StoredImage {
-  std::string id;                  // "sha256:..."
-  std::string manifest;            // "sha256:..." of its OCI manifest, when it came with one
-  std::vector<std::string> names;  // "base:latest", sorted
-  std::uint64_t bytes = 0;         // of all files, as unpacked
-  // Nothing: imported before this was kept; import it again to run its own program.
-  std::optional<ImageConfig> config{};
-};
-
-// Where workers and `proctor images` look when nobody says otherwise: this variable, else a folder
-// of the user's state ($XDG_STATE_HOME).
-inline constexpr const char* kImageStoreVariable = "PROCTOR_IMAGES";
-fs::path default_image_store();
-
 class ImageStore {
  public:
   // Makes the folder when it is not there.

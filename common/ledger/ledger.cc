@@ -267,8 +267,8 @@ void Ledger::check_after(const std::vector<ScopeId>& touched) const {
   }
 }
 
-// So many looks without a sign, some five seconds, and a member counts as killed: nobody waits for
-// it to write anything down.
+// So many looks without a sign, some five seconds, and a member counts as killed: the
+// others do not wait for it to write anything down.
 constexpr int kLooksWithoutSign = 20;
 
 std::string_view to_string(SharedMember::State state) {

@@ -65,7 +65,7 @@ struct SettleOp {
 struct VoidOp {
   AskId id;
 };
-// The journal holds how this reservation ended: drop the stored answer, nobody will ask again.
+// The journal holds how this reservation ended: drop the stored answer, it is not asked for again.
 struct ForgetOp {
   AskId id;
 };
@@ -88,7 +88,7 @@ struct SettleAnswer {
   bool replayed = false;
   friend bool operator==(const SettleAnswer&, const SettleAnswer&) = default;
 };
-// Of one LedgerOp, in the order of the variant; Unit answers VoidOp and ForgetOp.
+// The answer to one LedgerOp, in the order of the variant; Unit answers VoidOp and ForgetOp.
 using LedgerAnswer = std::variant<ReserveAnswer, SettleAnswer, Unit, Error>;
 
 class Ledger {
@@ -109,14 +109,14 @@ class Ledger {
   Result<SettleAnswer> settle(const SettleOp& op);
   Status cancel(const VoidOp& op);
 
-  // Forgets the stored answers of one finished reservation, once nobody can repeat it.  Unknown
+  // Forgets the stored answers of one finished reservation, once it cannot be repeated.  Unknown
   // ids are fine.  Requires: it is not pending (that would lose the money it holds).
   void forget(const AskId& id);
   // A declared deviation.  Requires: an amount, not below the cap that holds.
   void raise(ScopeId scope, MicroUsd cap);
   // Spent beside all reservations, durable elsewhere already.  kCorrupt: it does not fit.
   Status book(ScopeId scope, MicroUsd amount);
-  // What other campaigns have taken of it: counts for every reserve() from now on.
+  // The part that other campaigns have taken of it: counts for every reserve() from now on.
   void set_elsewhere(ScopeId scope, Elsewhere elsewhere);
   // An answer that the keeper gave before and says again (its `replayed`), of an id that is new
   // here: what others held then is not known any more, so it stands if this campaign's own part
@@ -163,8 +163,9 @@ class Ledger {
 // they never pass it together, whatever is killed or lost (docs/ledger.md, "Shared envelopes").
 //
 // Each campaign, a member, answers for its own part: its journal has it.  Redis adds the parts up
-// and admits, in the step that also reserves.  What only Redis knows may be lost, so every journal
-// also knows the other members, and how much each may hold at most: its ceiling.  The rules:
+// and admits, in the step that also reserves.  All that only Redis knows may be lost, so every
+// journal also knows the other members, and how much each may hold at most: its ceiling.  The
+// rules:
 //   1. a member reserves up to the ceiling that the journals of all other members know, its limit;
 //      a new one has none until they do
 //   2. a Redis that lost the envelope gets it back from a member with a limit, who names all that
@@ -172,8 +173,7 @@ class Ledger {
 //   3. who was never a member waits for one, or for a person's word that there is none
 // So two members with limits always know each other, and no part is ever forgotten.
 //
-// SharedBook is what one member's journal knows.  Farewell is how a member ends.  Both are pure;
-// one thread at a time.
+// SharedBook is what one member's journal knows.  Farewell is how a member ends.
 
 // In Redis kHeard is "a", kUnheard "w", kLeft "l" (shared.lua).
 struct SharedMember {
@@ -187,7 +187,7 @@ struct SharedMember {
   std::uint64_t since = 0;   // the change of the members that others must know before it may more
   std::uint64_t noted = 0;   // up to which change its own journal knows the members
   std::int64_t seen_ms = 0;  // Unix time at which Redis heard of it
-  // What of the envelope it takes.
+  // Its part of the envelope.
   MicroUsd held() const { return state == State::kUnheard ? ceiling : spent + reserved; }
 };
 std::string_view to_string(SharedMember::State state);  // "here", "unheard", "left"
@@ -198,20 +198,20 @@ struct SharedView {
   std::uint64_t change = 0;
   std::vector<SharedMember> members;  // by id
   const SharedMember* find(std::string_view id) const;
-  // What everybody but `id` takes of it, and whether some of that may come back.
+  // The part that all but `id` take of it, and whether some of that may come back.
   Elsewhere elsewhere_of(std::string_view id) const;
 };
 
-// What a journal says of a shared envelope, one note each: another member, or how much of the
-// envelope is this campaign's own to use (none: it is no member).  The last one of each counts.
+// How much of a shared envelope is this campaign's own to use; none: it is no member.
 struct SharedLimit {
   MicroUsd limit;
 };
+// A journal's note about a shared envelope: another member, or the limit.  The last of each counts.
 using SharedFact = std::variant<SharedMember, SharedLimit>;
 
 class SharedBook {
  public:
-  // Of a journal that says nothing yet.
+  // The book of a journal that says nothing yet.
   explicit SharedBook(std::string self) : self_(std::move(self)) {}
 
   // It is in the journal.  The only way in which a book changes, in this life and in the next one.
@@ -225,7 +225,7 @@ class SharedBook {
   std::vector<SharedMember> news(const SharedView& view) const;
   // May the limit become the ceiling that Redis has?  All others know it, and it knows them.
   bool may_enter(const SharedView& view) const;
-  // What the journal has to be told, and by that the book; nothing: it knows all that it must.
+  // The facts that journal and book still lack; empty: they know all that they must.
   std::vector<SharedFact> to_note(const SharedView& view) const;
 
  private:
@@ -234,7 +234,7 @@ class SharedBook {
   std::map<std::string, SharedMember> known_;  // others, by id
 };
 
-// How a member leaves.  What only Redis knows may be lost: were it lost right after the leave,
+// How a member leaves.  All that only Redis knows may be lost: were it lost right after the leave,
 // those who stay would bring the envelope back with the leaver at its ceiling, and it does not come
 // again to say less.  So it stays, a little, until the journals of all who are here know that it
 // left, and says it again to a Redis that has forgotten.
@@ -246,7 +246,8 @@ class Farewell {
   Step next(const SharedView& view);
 
  private:
-  // Of one that does not know yet: when Redis heard of it last, and for how many looks not since.
+  // Sign of life of one that does not know yet: when Redis heard of it last, and for how many looks
+  // not since.
   struct Sign {
     std::int64_t seen_ms = 0;
     int looks = 0;

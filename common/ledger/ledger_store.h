@@ -14,21 +14,21 @@
 namespace proctor {
 inline constexpr std::size_t kLedgerBatch = 1024;  // operations of one call
 
-// What an earlier life left in a store.
+// Things that an earlier life left in a store.
 struct LedgerHeld {
   Epoch epoch;              // it was filled under
   std::vector<AskId> asks;  // whose answers it keeps
   MicroUsd spent;           // of the outermost envelope
 };
 
-// This campaign's part of an envelope that it shares (ledger.h): where it stands in its own
-// table, and what its journal knows.
-// What its cap of that envelope must be beside the others'.
+// The cap of a shared envelope that a campaign may have beside the others'.
 enum class SharedCap {
   kEqual,     // at a start
   kNotLower,  // ... of a campaign in whose journal an operator has raised it
   kAny,       // when the envelope is filled again: caps may have been raised meanwhile
 };
+// This campaign's part of an envelope that it shares (ledger.h): where it is in its own
+// table, and what its journal knows.
 struct SharedPart {
   ScopeId scope;
   MicroUsd limit;
@@ -45,8 +45,8 @@ class LedgerStore {
   // For the log, once connected.
   virtual std::string describe() const = 0;
 
-  // What is there before begin_epoch() replaces it, as far as it can be read; nothing: it is empty,
-  // or keeps nothing from one life to the next.
+  // The contents before begin_epoch() replaces them, as far as they can be read; nullopt: it is
+  // empty, or keeps nothing from one life to the next.
   virtual Result<std::optional<LedgerHeld>> held() { return std::optional<LedgerHeld>(); }
 
   // Takes the campaign under this epoch: envelopes, what was spent by scope, and the pending
@@ -63,16 +63,17 @@ class LedgerStore {
   virtual Result<std::vector<LedgerAnswer>> apply(Epoch epoch,
                                                   const std::vector<LedgerOp>& batch) = 0;
 
-  // ---- of a campaign that shares an envelope; elsewhere kInvalid
-  // What every begin_epoch() after this tells of its part.  begin_epoch() then answers kNotFound
+  // Five calls for a campaign that shares an envelope; kInvalid for others.
+
+  // The part that every begin_epoch() after this reports.  begin_epoch() then answers kNotFound
   // too: Redis does not have the envelope, and this campaign may not bring it back; and kInvalid:
   // the others have another cap.
   virtual void share(SharedPart) {}
-  // What others took of it, as the last apply() counted.
+  // The part that others took of it, as the last apply() counted.
   virtual Elsewhere elsewhere() const { return {}; }
   // Says that it is here, up to which change its journal knows the members, and its limit.
   virtual Result<SharedView> tend(Epoch, std::uint64_t noted, MicroUsd limit);
-  // Nothing of its part is open, nor will be before the next begin_epoch().
+  // Says that its part is settled, and stays so before the next begin_epoch().
   virtual Status leave(Epoch);
   // The envelope as it is; without members and cap: Redis does not have it.
   virtual Result<SharedView> shared();
@@ -99,10 +100,9 @@ inline Result<SharedView> LedgerStore::shared() {
 }
 
 // The ledger without a Redis (`budget.ledger: journal`): the pure rules in the coordinator's own
-// memory, filled from the journal at each start.  It asks nobody, so it is never away; nobody else
-// can see or share it.  The lock on the journal keeps a second coordinator out; epochs are fenced
-// as in Redis all the same.
-// One thread at a time.  Source: MONEY 1-7.
+// memory, filled from the journal at each start.  It needs no other program, so it is never away;
+// no other program can see or share it.  The lock on the journal keeps a second coordinator out;
+// epochs are fenced as in Redis all the same.  Source: MONEY 1-7.
 class JournalLedger final : public LedgerStore {
  public:
   Status connect() override { return ok_status(); }

@@ -1,5 +1,5 @@
 #pragma once
-// A redis-server of our own: unix socket only, nothing on disk, gone when we are.  What it holds is
+// A redis-server of our own: unix socket only, nothing on disk, gone when we are.  Its contents are
 // rebuilt from the journal, so persistence would only add a second truth.
 //
 // Owns the process, its socket's folder and a log beside it.  Not thread-safe.  The kernel ends the
@@ -32,8 +32,8 @@ class PrivateRedis {
   pid_t pid() const { return child_.pid(); }
   bool running() { return child_.running(); }
   // Starts it again, empty and at the same address, when it has ended: at most once a second, and
-  // without waiting for it to answer.  Call it now and then.  Whoever uses it finds another run_id
-  // and rebuilds what it held.
+  // without waiting for it to answer.  Call it now and then.  Its users find another run_id
+  // and rebuild what it held.
   void tend();
   // Removes the socket folders that killed owners left for this state.  Only for who has the
   // campaign's lock: another's fresh one would go too.

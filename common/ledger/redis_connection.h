@@ -19,7 +19,8 @@ struct redisContext;
 struct redisReply;
 
 namespace proctor {
-// What an ACL user of a campaign's Redis needs, as words of ACL SETUSER (docs/ledger.md).
+// The rights that an ACL user of a campaign's Redis needs, as words of ACL SETUSER
+// (docs/ledger.md).
 inline constexpr std::string_view kRedisGrants =
     "~proctor:* +info +select +eval +evalsha +script|load +hgetall +hmget +hset +hdel +unlink";
 
@@ -49,7 +50,7 @@ struct RedisReplyFree {
 };
 using RedisReply = std::unique_ptr<redisReply, RedisReplyFree>;
 
-// What INFO says about the server.
+// Facts about the server by INFO.
 struct RedisFacts {
   std::uint32_t major_version = 0;
   std::string version;

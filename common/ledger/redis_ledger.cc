@@ -230,6 +230,8 @@ Result<SharedView> read_shared(const std::vector<std::pair<std::string, std::str
   return out;
 }
 
+// RedisLedger's part that speaks to Redis: connection, scripts and reads of what it holds.
+
 namespace {
 constexpr std::size_t kRebuildChunk = 4096;  // pairs of one call: a few milliseconds of Redis
 
@@ -364,6 +366,8 @@ Result<RedisLedger::Stored> RedisLedger::read_all() {
   return out;
 }
 
+// RedisLedger's part that compares Redis with the journal, and what it says of itself.
+
 namespace {
 bool is_raise(const std::string& held, const ScopeBalance& now) {
   const std::string rest = " " + micros(now.spent) + " " + micros(now.reserved);
@@ -434,6 +438,8 @@ std::string RedisLedger::describe() const {
          options_.campaign + "}:*, persistence " + f.persistence +
          " (not needed: the journal is the record)";
 }
+
+// RedisLedger's part that takes a campaign under an epoch and applies its operations.
 
 namespace {
 // "17.2.0", as to_string(AskId) writes it.

@@ -1,4 +1,5 @@
 #pragma once
+// The ledger in Redis, and what its scripts read and answer.
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -19,9 +20,9 @@ extern const std::string_view kLedgerScript;
 extern const std::string_view kRebuildScript;
 extern const std::string_view kSharedScript;
 
-// What the ledger's scripts read and answer (ledger.lua, rebuild.lua): a batch as MessagePack, rows
-// and envelopes as text, one line an answer.  Pure; any thread.  Bytes from Redis are hostile until
-// parsed: kCorrupt with what was found.
+// The input and the answers of the ledger's scripts (ledger.lua, rebuild.lua): a batch as
+// MessagePack, rows and envelopes as text, one line an answer.  Pure; any thread.  Bytes from Redis
+// are hostile until parsed: kCorrupt with what was found.
 //
 // Source: MONEY 1-7; msgpack.org (str, array, float 64).
 
@@ -37,7 +38,7 @@ std::string packed(const std::vector<LedgerOp>& batch);
 // Decimal, 0 to kLedgerMax, nothing around it; false: anything else.
 bool read_number(std::string_view text, std::int64_t* out);
 
-// One line of ledger.lua's answer to `op`.  What the ledger refuses is an Error inside the answer.
+// One line of ledger.lua's answer to `op`.  A refusal of the ledger is an Error inside the answer.
 Result<LedgerAnswer> read_answer(const LedgerOp& op, std::string_view line);
 
 // "cap spent reserved" of an envelope.
@@ -51,6 +52,16 @@ Result<SharedView> read_shared(const std::vector<std::pair<std::string, std::str
 
 // kCorrupt: Redis answered what our scripts never do.
 Error bad_reply(std::string_view what);
+
+// So many differences between Redis and the journal are named, the others counted.
+inline constexpr std::size_t kDifferencesMost = 20;
+
+// With it another client of the same life works under the coordinator's epoch.
+struct LedgerLease {
+  Epoch epoch;
+  std::string token;
+  std::string server;  // run_id of the Redis that was filled
+};
 
 // The ledger in Redis: the answers of ledger.h through one atomic script per batch (ledger.lua).
 // Owns one connection, opened at the first call and again after a loss.  Blocking, one thread at a
@@ -67,15 +78,6 @@ Error bad_reply(std::string_view what);
 // all.
 //
 // Source: DISTRIBUTED B3, B6, B7; docs/architecture.md, MONEY 1-7.
-inline constexpr std::size_t kDifferencesMost = 20;
-
-// What another client of the same life needs to work under the coordinator's epoch.
-struct LedgerLease {
-  Epoch epoch;
-  std::string token;
-  std::string server;  // run_id of the Redis that was filled
-};
-
 class RedisLedger final : public LedgerStore {
  public:
   struct Options {
@@ -91,7 +93,7 @@ class RedisLedger final : public LedgerStore {
   // Connects if it is not; says early what is wrong with the server.
   Status connect() override;
 
-  // Of bytes that no ledger of ours writes nothing is told; begin_epoch() does.
+  // It does not report bytes that no ledger of ours writes; begin_epoch() does.
   Result<std::optional<LedgerHeld>> held() override;
 
   // Takes the campaign under this epoch and rebuilds its envelopes: `spent` by scope and the
@@ -108,7 +110,7 @@ class RedisLedger final : public LedgerStore {
   LedgerLease lease() const { return {epoch_, token_, home_}; }
   void join(LedgerLease lease);
 
-  // Of the server, once connected: for the log.  "redis 7.0.15, user default, persistence none,
+  // The server, once connected: for the log.  "redis 7.0.15, user default, persistence none,
   // ..."
   std::string describe() const override;
 

@@ -270,6 +270,8 @@ std::string quarantine_text(const std::vector<ScreenTask>& tasks) {
   return out;
 }
 
+// reports/flakiness.json.
+
 namespace {
 constexpr const char* kFormat = "proctor-flakiness-1";
 constexpr std::array kVerdicts{ScreenVerdict::kStable, ScreenVerdict::kUndecided,

@@ -1,8 +1,8 @@
 #pragma once
-// How often the checks of a state that nobody changes come out otherwise: the reference and the
+// How often the checks of a state that does not change come out otherwise: the reference and the
 // snapshot itself, each judged so many times alone on the machine and so many times under load.
-// Verdicts with the rate that is still not excluded, for a clean screen of 20 repeats allows 13.9
-// %. Pure.
+// Verdicts have the rate that is still not excluded: a clean screen of 20 repeats allows 13.9 %.
+// Pure.
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -32,7 +32,7 @@ inline constexpr const char* kStateSnapshot = "snapshot";
 inline constexpr const char* kArmAlone = "serial";
 inline constexpr const char* kArmLoad = "load";
 
-// What one repeat came to, by name: "" is the run, "c" check c, "c\nt" test t of check c.
+// Outcomes of one repeat, by name: "" is the run, "c" check c, "c\nt" test t of check c.
 using Outcomes = std::map<std::string, std::string>;
 
 // The repeats of one state in one arm, as they are counted.  Not thread-safe.
@@ -45,7 +45,7 @@ class ScreenTally {
   std::uint64_t repeats() const { return repeats_; }
   std::uint64_t lost() const { return lost_; }
   const std::string& why_lost() const { return why_lost_; }
-  // What most repeats came to, of equal ones the first that was seen.  Requires: 0 < repeats().
+  // The outcome of most repeats, of equal ones the first that was seen.  Requires: 0 < repeats().
   const Outcomes& usual() const;
   std::uint64_t discrepant() const;
   // Tests whose outcome was not always the usual one; checks no test of which was; else "outcome".
@@ -89,7 +89,7 @@ struct ScreenTask {
   std::vector<std::string> moved;     // states that usually come out otherwise under load
   std::vector<std::string> unstable;  // at most kUnstableMax
   std::string lack;                   // why there is no more to judge by; empty: nothing lacks
-  // What follows of them (decide).
+  // Conclusions from them (decide).
   bool load_sensitive = false;
   ScreenVerdict verdict = ScreenVerdict::kUnjudged;
   std::string why;  // empty where it is stable
@@ -102,7 +102,7 @@ ScreenTask judge_screen(const Contract& contract, const std::vector<ScreenState>
                         const ScreenSettings& settings);
 // The same facts by other settings.
 void decide(ScreenTask& task, const ScreenSettings& settings);
-// Of a contract that nothing was run of: its host lacks something.
+// The entry of a contract that was not run: its host lacks something.
 ScreenTask not_screened_here(const Contract& contract, const std::string& why);
 
 // The smallest number of clean repeats that excludes this flake rate.  Requires: 0 < bound < 1/2.
@@ -121,7 +121,8 @@ FlakyShare flaky_share(const std::vector<ScreenTask>& tasks);
 std::string quarantine_text(const std::vector<ScreenTask>& tasks);
 
 // reports/flakiness.json: what the screen counted of each contract, so that a task whose contract
-// is still the same is not run again.  Numbers with a fraction are text.  Pure.
+// is still the same is not run again.  Numbers with a fraction are text.
+
 inline constexpr std::size_t kScreenBytes = std::size_t{64} << 20;
 
 struct ScreenResults {
@@ -135,7 +136,7 @@ std::string to_json_text(const ScreenResults& results);
 // kInvalid: not such a file.
 Result<ScreenResults> parse_screen(std::string_view text);
 
-// Of `earlier`, what was counted of a contract, judged by `settings`; nothing: it has to be run.
+// The counts of `earlier` for a contract, judged by `settings`; nullopt: it has to be run.
 // Tolerances and bound may be others than they were; how often each state was judged may not.
 std::optional<ScreenTask> still_holds(const ScreenResults& earlier, const Contract& contract,
                                       const ScreenSettings& settings);

@@ -266,6 +266,8 @@ SelfcheckTask cannot_run_here(const Contract& contract, const std::string& why) 
   return out;
 }
 
+// reports/selfcheck.json.
+
 namespace {
 constexpr const char* kFormat = "proctor-selfcheck-1";
 

@@ -1,5 +1,5 @@
 #pragma once
-// What the variants of a contract came to, and what that says of it.  The reference must pass every
+// The outcomes of a contract's variants, and what they say of it.  The reference must pass every
 // time, no change and a change of nothing must fail in the same way, tests without the repair must
 // fail and the repair without its tests pass, no end with 0 may pass, and most mistakes in the
 // repair must be seen.  Pure.
@@ -81,11 +81,12 @@ bool is_good(const SelfcheckTask& task);
 // settings.repeats: unjudged.
 SelfcheckTask judge_selfcheck(const Contract& contract, const std::vector<VariantRuns>& runs,
                               const SelfcheckSettings& settings);
-// Of a contract that nothing was run of: its host lacks something.
+// The entry of a contract that was not run: its host lacks something.
 SelfcheckTask cannot_run_here(const Contract& contract, const std::string& why);
 
 // reports/selfcheck.json: what was found of each contract, and with which settings, so that a task
-// whose contract is still the same is not run again.  Numbers with a fraction are text.  Pure.
+// whose contract is still the same is not run again.  Numbers with a fraction are text.
+
 inline constexpr std::size_t kSelfcheckBytes = std::size_t{64} << 20;
 
 struct SelfcheckResults {
@@ -99,8 +100,8 @@ std::string to_json_text(const SelfcheckResults& results);
 // kInvalid: not such a file.
 Result<SelfcheckResults> parse_selfcheck(std::string_view text);
 
-// Of `earlier`, what still holds of a contract; nothing: it has to be run.  What could not run may
-// run now, though nothing in the contract changed.
+// The entry of `earlier` that still holds of a contract; null: it has to be run.  One that could
+// not run may run now, though nothing in the contract changed.
 const SelfcheckTask* still_holds(const SelfcheckResults& earlier, const Contract& contract,
                                  const SelfcheckSettings& settings);
 }  // namespace proctor

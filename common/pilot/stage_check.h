@@ -1,5 +1,5 @@
 #pragma once
-// What the stages of a campaign came to, held against the criteria of the next one (docs/pilots.md,
+// The results of a campaign's stages, held against the criteria of the next one (docs/pilots.md,
 // "Gates").  Pure: the same facts give the same check, the same bytes and the same digest, which is
 // what people approve.
 #include <cstdint>
@@ -15,7 +15,7 @@
 #include "common/contract/stages.h"
 
 namespace proctor {
-// Of one stage, from the journal alone.
+// Facts of one stage, from the journal alone.
 struct StageFacts {
   struct Method {
     std::string name;
@@ -69,6 +69,6 @@ StageCheck check_entry(const std::string& campaign, const std::string& stage,
                        const StagesBefore& before, const std::set<std::string>& waived = {});
 // `exit` of a stage by itself.
 std::vector<StageAnswer> check_exit(const StageFacts& stage);
-// Of a note: kCorrupt where it is no check.  Only what is needed to know whether it holds is read.
+// For a note: kCorrupt where it is no check.  Only what is needed to know whether it holds is read.
 Result<bool> check_holds(const Json& check);
 }  // namespace proctor

@@ -213,6 +213,8 @@ std::uint64_t new_line(const PatchFile& file, std::size_t hunk, std::size_t line
   return at;
 }
 
+// Mutants: small mistakes in what a reference patch adds.
+
 namespace {
 bool is_word(char c) {
   return is_digit(c) || ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || c == '_';
@@ -451,6 +453,8 @@ std::vector<Mutant> mutants_of(const PatchText& patch, std::uint32_t seed, std::
   }
   return out;
 }
+
+// Variants of a contract.
 
 namespace {
 const std::vector<std::string>& test_names() {

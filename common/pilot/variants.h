@@ -1,4 +1,5 @@
 #pragma once
+// Variants of a contract for its self-check: parts of its reference patch, and mistakes in it.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -8,10 +9,11 @@
 #include "common/contract/contract.h"
 
 namespace proctor {
-// A unified diff as files and hunks, and back again: what the self-check of a contract takes apart.
+// A unified diff as files and hunks, and back again: the self-check of a contract takes it apart.
 // Git's form (renames, modes, binary parts) and the plain one.  Headers stay as they came; line
 // numbers of hunks are computed anew, so that what is left of a diff still applies.  Pure; hostile
 // bytes at worst make a diff that does not apply.
+
 struct PatchHunk {
   std::uint64_t old_start = 0;
   std::string section;  // what stands behind the second @@
@@ -57,8 +59,9 @@ struct AlteredLine {
 };
 std::vector<AlteredLine> altered_lines(std::string_view line);
 
-// What a contract is tried with before anybody works on it: its reference, nothing at all, parts of
-// the reference, and mistakes in it (mutants_of).  Pure.
+// Trials of a contract before an agent works on it: its reference, nothing at all, parts of the
+// reference, and mistakes in it (mutants_of).  Pure.
+
 struct SelfcheckSettings {
   std::uint32_t repeats = 3;    // of each variant
   std::uint32_t mutants = 20;   // at most

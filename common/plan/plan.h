@@ -1,4 +1,5 @@
 #pragma once
+// The randomization plan of a campaign, and NumPy's random numbers by which it is drawn.
 #include <cstdint>
 #include <optional>
 #include <random>
@@ -56,6 +57,7 @@ class NumpyRandom {
 // in time, and strata are spread evenly.  At the end one 32-bit draw per run gives its seed.
 //
 // Owns its tables and rows; immutable after drawing or reading.  Pure: no I/O, no clock.
+
 struct Campaign;
 
 struct PlanTask {
@@ -106,7 +108,7 @@ class Plan {
   const PlanShape& shape() const { return shape_; }
   std::span<const PlanRow> rows() const { return rows_; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(rows_.size()); }
-  // Of the stage of that index: its tasks, as indices into shape().tasks, ascending.
+  // The tasks of the stage of that index, as indices into shape().tasks, ascending.
   std::span<const std::uint32_t> tasks_of(std::size_t stage) const { return stage_tasks_[stage]; }
 
   // Requires: run < size().

@@ -446,7 +446,7 @@ bool is_removed(const Registration& registration, std::string_view task) {
          registration.removals.end();
 }
 
-// What a campaign would register otherwise than it did.
+// Differences between what a campaign registered and what it would register now.
 
 namespace {
 std::string shown(const Digest& d) {

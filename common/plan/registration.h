@@ -1,9 +1,9 @@
 #pragma once
 // registration.json: what was promised before the first run (R163, R164, R173, R177; docs/plan.md).
 // The frozen part holds digests and settings and never changes; its digest is the campaign's
-// identity. Removals stand beside it: they change what is run, not what was promised. Pure; reading
-// is of hostile bytes: kInvalid names the field, kCorrupt a frozen part that does not have the
-// digest beside it.
+// identity.  Removals are beside it: they change what is run, not what was promised.
+// Pure; reading is of hostile bytes: kInvalid names the field, kCorrupt a frozen part that does not
+// have the digest beside it.
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -51,13 +51,13 @@ struct Registration {
   // Default caps of a run that are set: "micro_usd", "tokens", "tool_calls",
   // "failed_acceptance_cycles", "wall_ms".
   std::map<std::string, std::int64_t> caps;
-  // What else bounds runs: other caps "campaign:CAP", "stage:NAME:CAP", "task:ID:CAP" (the keys of
+  // Other bounds of runs: further caps "campaign:CAP", "stage:NAME:CAP", "task:ID:CAP" (the keys of
   // files, in their units), "infrastructure_retries", "isolation" (0: the kernel's, 1: user space).
-  // Nothing: registered by a version that had no such member, so nobody knows.
+  // nullopt: registered by a version that had no such member, so they are unknown.
   std::optional<std::map<std::string, std::int64_t>> limits;
   Digest cost_model;
   std::string cost_model_version;
-  // Of pilot_cost_model_inputs.json; a campaign without a projection has no such member.
+  // The digest of pilot_cost_model_inputs.json; a campaign without a projection has no such member.
   std::optional<Digest> cost_inputs;
   std::map<std::string, std::string> analysis;
   // By stage, those that have rules (stages.h): what opens and what closes them, in words.
@@ -67,7 +67,7 @@ struct Registration {
   // A record: what selfcheck and screen had said against tasks when they were registered all the
   // same, "flaky: ...", "unsound: ..." by task.
   std::map<std::string, std::string> distrusted;
-  // Nothing: none was registered, and reports follow the defaults.
+  // nullopt: none was registered, and reports follow the defaults.
   std::optional<AnalysisPlan> analysis_plan;
   // Not frozen.
   std::vector<Removal> removals;
@@ -76,14 +76,14 @@ struct Registration {
 
 // The settings that reports of this version are computed with.
 std::map<std::string, std::string> analysis_settings();
-// What of them follows from a plan of analysis; nothing: from the defaults.
+// Those of them that follow from a plan of analysis; nullopt: from the defaults.
 std::map<std::string, std::string> plan_settings(const std::optional<AnalysisPlan>& registered);
 // The plan that reports follow: the one that was written, else the defaults; its unit where none
-// was written is the repository if tasks share one.  Of a registration from before there was a
+// was written is the repository if tasks share one.  For a registration from before there was a
 // choice it is nothing: tasks.
 AnalysisPlan registered_plan(const Campaign& campaign);
 AnalysisPlan registered_plan(const Registration& registration);
-// Alert levels and dominance rule, as they stand in `analysis`.
+// Alert levels and dominance rule, as `analysis` has them.
 std::map<std::string, std::string> watch_settings(const BudgetWatch& watch);
 // The rates of the whole campaign, those that are set.
 std::map<std::string, std::string> rate_settings(const Rates& rates);
@@ -101,7 +101,7 @@ std::string campaign_id(const Registration& registration);
 std::string to_json(const Registration& registration);
 Result<Registration> parse_registration(std::string_view json);
 
-// What `now` would register otherwise, one sentence each: "contract json-lib: registered
+// The points that `now` would register otherwise, one sentence each: "contract json-lib: registered
 // 12ab34cd56ef, now 98fe76dc54ba".  Empty: the campaign may run.  Inputs of a projection that were
 // not registered are none: nothing was promised about them.
 std::vector<std::string> differences(const Registration& registered, const Registration& now);

@@ -1,5 +1,6 @@
 #pragma once
-// Outcomes of checks and runs, exactly as R057-R061 define them.  Pure.
+// Outcomes of checks and runs, exactly as R057-R061 define them, and more about a run in words of
+// its rationale: whoever has only that (a scheduler, a journal of any age) knows it.  Pure.
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -27,7 +28,7 @@ enum class Termination {
   kModelOverloaded,   // a provider of models had no room: makes a new attempt, later
 };
 
-// Of an attempt that failed before anybody's work was judged, whose failure it looks like.
+// Whose failure it looks like, of an attempt that failed before anybody's work was judged.
 enum class Fault : std::uint8_t {
   kHost,   // nobody else's: a disk, an engine, a lost connection
   kTask,   // a setup step of the contract failed on the untouched snapshot
@@ -41,13 +42,12 @@ std::optional<CheckOutcome> check_outcome_from(std::string_view text);
 std::optional<RunOutcome> run_outcome_from(std::string_view text);
 std::optional<Termination> termination_from(std::string_view text);
 
-// What acceptance left behind: one entry per check of the suite, nothing where no complete event
+// By what acceptance left behind: one entry per check of the suite, nothing where no complete event
 // was recorded.  Missing evidence is invalid, never a failure (Invariant 1, R055, R059).
 RunOutcome decide(bool identity_consistent, std::span<const std::optional<CheckOutcome>> checks);
 
 // A run whose model could not be had, for no fault of its agent's: the operator's key, the address
-// or the provider itself.  Its rationale and its cause begin with these words, so that whoever has
-// only them (a scheduler, a journal of any age) knows.  Pure.
+// or the provider itself.  Its rationale and its cause begin with these words.
 struct ModelLack {
   std::string why{};           // empty: it was had
   bool busy = false;           // a provider had no room: an overload
@@ -62,8 +62,7 @@ struct ModelLack {
 std::string no_model(std::string_view why);
 bool is_no_model(std::string_view rationale);
 
-// How an agent's program ended, as the rationale of its run says it, so that whoever has only the
-// rationale (a journal, of any age) knows the exit code.  Pure.
+// How an agent's program ended, with its exit code, as the rationale of its run says it.
 
 // `how`: "exit 3", "ended by signal 11".
 std::string ended_by_itself(std::string_view how);  // of a program that was at work
@@ -77,10 +76,9 @@ std::optional<int> agent_exit(std::string_view rationale);
 std::string not_judged(std::string_view why);
 bool is_not_judged(RunOutcome outcome, std::string_view rationale);
 
-// How the candidate patch fitted (R137, R150), and the words for it in the rationale of a run, so
-// that whoever has only the rationale (a journal, of any age) knows it.  Pure.
+// How the candidate patch fitted (R137, R150).
 struct PatchEnd {
-  // The rung of the ladder it fits by: exact, whitespace, three_way.  Of a method that hands in a
+  // The rung of the ladder it fits by: exact, whitespace, three_way.  For a method that hands in a
   // patch of somebody's, the lower of the two that it took.  Empty: nothing was applied.
   std::string rung{};
   std::string refused{};                 // why it fits by none; the untouched tree was judged
@@ -89,7 +87,7 @@ struct PatchEnd {
   friend bool operator==(const PatchEnd&, const PatchEnd&) = default;
 };
 
-// Of two rungs (or "") the one that is further down.
+// The one of two rungs (or "") that is further down.
 std::string_view worse_rung(std::string_view a, std::string_view b);
 
 // "", or "; patch: three_way, conflict_markers (a.py:3)": nothing of a patch that fits as it is.
@@ -97,17 +95,16 @@ std::string patch_words(const PatchEnd& end);
 // The part before the bracket, out of a rationale; "" where there is none.
 std::string patch_word_in(std::string_view rationale);
 
-// How many constraints of its contract a run broke (R008), and the words for it in its rationale,
-// so that whoever has only the rationale (a journal, of any age) knows it.  Pure.
+// How many constraints of its contract a run broke (R008).
 struct ViolationEnd {
   std::uint64_t count = 0;
   std::string first;  // "protected: tests/a.py", for people
   friend bool operator==(const ViolationEnd&, const ViolationEnd&) = default;
 };
 
-// "", or "; violations: 3 (protected: tests/a.py)".  `first` is cut to kFirstViolationBytes.
 inline constexpr std::size_t kFirstViolationBytes = 200;
+// "", or "; violations: 3 (protected: tests/a.py)".  `first` is cut to kFirstViolationBytes.
 std::string violation_words(std::uint64_t count, std::string_view first);
-// Out of a rationale.  Text of an agent that looks like these words can only count against it.
+// Read out of a rationale.  Text of an agent that looks like these words can only count against it.
 ViolationEnd violations_in(std::string_view rationale);
 }  // namespace proctor

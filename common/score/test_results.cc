@@ -80,6 +80,8 @@ std::vector<std::string> TestResults::nearest(std::string_view id, std::size_t c
   return out;
 }
 
+// JUnit XML.
+
 namespace {
 // A node of pugixml is 64 bytes and an attribute 40: together at most 230 MB.
 constexpr std::size_t kTagsMax = 1'000'000;
@@ -292,6 +294,8 @@ Result<TestResults> parse_junit(std::string_view bytes) {
   if (collector.for_each(root)) root.traverse(collector);
   return collector.take();
 }
+
+// TAP.
 
 namespace {
 constexpr std::size_t kLineBytes = std::size_t{64} << 10;

@@ -1,5 +1,6 @@
 #pragma once
-// What a test harness says of its tests: ids and states, whatever format it wrote.  Pure data.
+// The tests of a check as its harness reports them: ids and states, whatever format it wrote.
+// Pure; any thread.
 #include <cstddef>
 #include <map>
 #include <string>
@@ -42,8 +43,8 @@ inline constexpr std::size_t kResultTests = 500'000;
 inline constexpr std::size_t kTestIdBytes = 4096;
 
 // JUnit XML as pytest (xunit1, xunit2), Maven Surefire, GoogleTest, CTest and others write it.
-// Pure; any thread.  Hostile input: at most kResultFileBytes of UTF-8, a million tags, depth 64,
-// kResultTests tests, no document type and so no entities but the five of XML.
+// Hostile input: at most kResultFileBytes of UTF-8, a million tags, depth 64, kResultTests tests,
+// no document type and so no entities but the five of XML.
 //
 // The id of a <testcase>, in order:
 //   file="tests/test_a.py" classname="tests.test_a.TestX" name="test_y"
@@ -59,7 +60,7 @@ inline constexpr std::size_t kTestIdBytes = 4096;
 Result<TestResults> parse_junit(std::string_view bytes);
 
 // TAP, version 13 (testanything.org); version 14 where it does not differ (its subtests, being
-// indented, are read as diagnostics of the test that follows them).  Pure; any thread.
+// indented, are read as diagnostics of the test that follows them).
 //   TAP version 13      optional, first
 //   1..4                the plan, once, before or after all tests; "1..0 # SKIP why" is no test
 //   ok 1 - parses # SKIP no network

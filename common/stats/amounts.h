@@ -1,5 +1,6 @@
 #pragma once
 // Amounts of time and money: quantiles, time until success, forecasts of what is to come.
+// Pure; thread-safe.
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -9,9 +10,8 @@
 
 namespace proctor {
 // Quantiles of durations and amounts, and their intervals where several runs share a task.
-// Pure; thread-safe.
 
-// Type 7 (the default of NumPy and R): linear between order statistics.  Nothing of nothing.
+// Type 7 (the default of NumPy and R): linear between order statistics.  nullopt without values.
 // Requires everywhere: 0 <= q <= 1.
 std::optional<double> quantile(std::vector<std::uint64_t> values, double q);
 std::optional<double> real_quantile(std::vector<double> values, double q);
@@ -20,7 +20,7 @@ inline std::optional<double> median(std::vector<std::uint64_t> values) {
 }
 
 // Type 7 over all runs, with Woodruff's interval (1952): the share of runs up to the quantile, with
-// its error over tasks, turned back into values.  Of one task: order statistics, as for
+// its error over tasks, turned back into values.  With one task: order statistics, as for
 // independent runs.  `standard_error` is that of the share.  kNothing: no run.  A share of exactly
 // 0 or 1 has no error: kNoVariance.
 struct QuantileEstimate {
@@ -32,8 +32,9 @@ QuantileEstimate quantile_over_tasks(std::span<const std::vector<double>> tasks,
                                      double alpha = 0.05);
 
 // Time, or money, until success, by Aalen and Johansen (1978): a run that ended in failure will
-// never succeed, so it competes and is not censored. Censored are only runs that were cut for
-// reasons which have nothing to do with their outcome. Pure; thread-safe.
+// never succeed, so it competes and is not censored.  Censored are only runs that were cut for
+// reasons which have nothing to do with their outcome.
+
 enum class Ending : std::uint8_t { kCensored, kSuccess, kFailure };
 
 struct Lifetime {
@@ -56,7 +57,7 @@ std::vector<CurvePoint> cumulative_incidence(std::span<const Lifetime> runs, dou
 // The value of a curve at t: its last point up to t; nothing before its first.
 const CurvePoint* at(std::span<const CurvePoint> curve, double t);
 
-// What runs that are left will still cost, in money or in time.  Pure; thread-safe.
+// The cost of the runs that are left, in money or in time.
 
 // Below this many ended runs of a task and method a forecast takes the method's runs together.
 inline constexpr std::uint64_t kForecastRuns = 3;

@@ -154,6 +154,8 @@ Agreement agreement(std::span<const std::uint64_t> counts, std::size_t categorie
   return out;
 }
 
+// Errors of checks, and rates without them.
+
 namespace {
 double share(Count c) {
   PROCTOR_ASSERT(0 < c.of && c.seen <= c.of);

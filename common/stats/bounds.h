@@ -1,7 +1,6 @@
 #pragma once
-// What the data allow when some outcomes are not known: from all of them failures to all successes
-// (Manski 2003), and the interval that covers the true rate wherever it lies between (Imbens &
-// Manski 2004).  Pure; thread-safe.
+// Rates that are not seen as they are: outcomes that are unknown, raters that disagree, checks that
+// err.  Pure; thread-safe.
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -11,6 +10,10 @@
 #include "common/stats/interval.h"
 
 namespace proctor {
+// The rates that the data allow when some outcomes are not known: from all of them failures to all
+// successes (Manski 2003), and the interval that covers the true rate wherever it lies between
+// (Imbens & Manski 2004).
+
 // One task: its runs, those that succeeded, and those whose outcome is not known.
 struct PartlyKnown {
   std::uint64_t runs = 0, successes = 0, unknown = 0;
@@ -18,18 +21,19 @@ struct PartlyKnown {
 
 struct Bounds {
   Interval identified;  // the rate if every unknown outcome were a failure, and a success
-  // Covers the rate with 1 - alpha.  Nothing with one task only.
+  // Covers the rate with 1 - alpha.  nullopt with one task only.
   std::optional<Interval> interval;
   double critical = 0;  // how many standard errors the interval adds
 };
-// Over tasks with runs.  Nothing without one.  Requires: successes + unknown <= runs.
+// Over tasks with runs.  nullopt without one.  Requires: successes + unknown <= runs.
 std::optional<Bounds> bounds_of_rate(std::span<const PartlyKnown> tasks, double alpha = 0.05,
                                      Weighing weighing = Weighing::kTasks);
 
 struct PartlyKnownPair {
   PartlyKnown a, b;
 };
-// Of a - b over tasks that both tried; `groups` as in paired.h.  Requires: runs > 0 on both sides.
+// Bounds of a - b over tasks that both tried; `groups` as in paired.h.  Requires: runs > 0 on both
+// sides.
 std::optional<Bounds> bounds_of_difference(std::span<const PartlyKnownPair> tasks,
                                            double alpha = 0.05,
                                            Weighing weighing = Weighing::kTasks,
@@ -38,8 +42,7 @@ std::optional<Bounds> bounds_of_difference(std::span<const PartlyKnownPair> task
 Bounds wider(const Bounds& x, const Bounds& y);
 
 // How far two raters agree beyond chance: Cohen's kappa with its large-sample error (Fleiss, Cohen
-// & Everitt 1969), and Gwet's AC1, which holds up where nearly all cases are of one kind. Pure;
-// thread-safe.
+// & Everitt 1969), and Gwet's AC1, which holds up where nearly all cases are of one kind.
 struct Agreement {
   Estimate kappa;             // kNotDefined: both raters used one category only; kNothing: no case
   std::optional<double> ac1;  // nothing without a case
@@ -52,7 +55,6 @@ Agreement agreement(std::span<const std::uint64_t> counts, std::size_t categorie
 
 // How far checks that err distort a success rate, and the rate without them: from what is known of
 // the checks (Rogan & Gladen 1978, Lang & Reiczigel 2014), or from reviewed runs of the campaign.
-// Pure; thread-safe.
 
 // So many of `of`.
 struct Count {
@@ -67,7 +69,7 @@ struct GraderError {
 };
 GraderError grader_error(Count errors, double alpha = 0.05);
 
-// What is known of the checks from elsewhere.  Requires: both with `of` > 0.
+// Knowledge about the checks from elsewhere.  Requires: both with `of` > 0.
 struct KnownGrader {
   Count sensitivity;  // correct patches that were accepted
   Count specificity;  // defects that were rejected

@@ -36,9 +36,9 @@ struct RatioRate {
   double ratio = 0;
   double cr0 = 0;
   std::optional<double> cr1, cr2, cr3;  // nothing below two tasks with runs
-  // Of CR2, under working independence, in closed form for an intercept.
+  // The degrees of CR2, under working independence, in closed form for an intercept.
   std::optional<double> df;
-  // Ratio and CR2 with Student's t at df, not clamped.  Nothing where cr2 is 0 or missing.
+  // Ratio and CR2 with Student's t at df, not clamped.  nullopt where cr2 is 0 or missing.
   std::optional<Interval> interval;
 };
 std::optional<RatioRate> ratio_rate(std::span<const Cluster> tasks, double alpha = 0.05);
@@ -51,17 +51,17 @@ struct NearEnds {
   Interval wilson;         // at effective_n; over the tasks where that is missing
   Interval korn_graubard;  // exact, at effective_n less what its estimate costs; as wilson likewise
 };
-// Of any rate with a standard error (0: none can be had) of so many degrees of freedom, over so
-// many tasks and runs.
+// The spread of any rate with a standard error (0: none can be had) of so many degrees of freedom,
+// over so many tasks and runs.
 struct RateSpread {
   double rate = 0, error = 0, df = 0, tasks = 0, runs = 0;
 };
 NearEnds ends_of(const RateSpread& spread, double alpha);
-// Nothing below one task with runs.
+// nullopt below one task with runs.
 std::optional<NearEnds> near_ends(std::span<const Cluster> tasks, double alpha = 0.05);
 
 // A mean over tasks where tasks come in groups that are alike, such as those of one repository: the
-// groups are the units (Bell & McCaffrey 2002).  Pure; thread-safe.
+// groups are the units (Bell & McCaffrey 2002).
 struct GroupedMean {
   std::uint64_t groups = 0;
   // Every value counts equally; the error is CR2 over groups, Student's t at its own degrees.
@@ -74,14 +74,14 @@ GroupedMean grouped_mean(std::span<const double> values, std::span<const std::ui
                          double alpha = 0.05);
 
 // Intervals of all successes over all runs that hold near 0 and 1, as near_ends() has them of a
-// mean of task means.  Pure; thread-safe.
+// mean of task means.
 
 // By the ratio's CR2 error and its degrees of freedom.  Over the tasks where these do not differ,
 // or no spread can be had.  Nothing: no task has a run.
 std::optional<NearEnds> ratio_ends(std::span<const Cluster> tasks, double alpha = 0.05);
 
 // One estimate over strata with registered weights (Cochran 1977): the weights say what the
-// campaign speaks for, and are never renormalised in silence.  Pure; thread-safe.
+// campaign speaks for, and are never renormalised in silence.
 
 // The tasks' values (rates, or differences of two methods) of one stratum.
 struct Stratum {
@@ -107,7 +107,7 @@ struct Kish {
 };
 Kish kish(std::span<const double> task_weights);
 
-// Where the variance is: between tasks or between runs of one task.  Pure; thread-safe.
+// Where the variance is: between tasks or between runs of one task.
 
 // Intraclass correlation of runs of one task by analysis of variance, and what it does to the error
 // of a rate.  kTooFew: no task has two runs; kOneTask; kNoVariance: all runs came out alike.

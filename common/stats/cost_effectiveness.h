@@ -10,7 +10,7 @@
 #include "common/stats/paired.h"
 
 namespace proctor {
-// What one success costs: total cost over total successes, all attempts paid.  Pure; thread-safe.
+// The cost of one success: total cost over total successes, all attempts paid.
 
 // One task: its cost and its successes, both over all its runs.
 struct CostOfTask {
@@ -29,7 +29,7 @@ struct CostPerSuccess {
 };
 CostPerSuccess cost_per_success(std::span<const CostOfTask> tasks, double alpha = 0.05);
 
-// What one more success costs when method a replaces b.  Pure; thread-safe.
+// The cost of one more success when method a replaces b.
 
 // One task under both methods, over equally many runs.
 struct CostPair {
@@ -44,7 +44,7 @@ struct IncrementalCost {
 };
 IncrementalCost incremental_cost(std::span<const CostPair> tasks, double alpha = 0.05);
 
-// Which methods no other one beats in cost and success together.  Pure; thread-safe.
+// Which methods no other one beats in cost and success together.
 
 // A quotient that is compared exactly, so that ties are ties.  Requires: 0 < whole.
 struct Quotient {

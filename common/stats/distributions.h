@@ -33,6 +33,6 @@ double chi_squared_upper_tail(double x, double df);
 // P(X = x) of n trials with success rate p.  Requires: 0 <= x <= n.
 double binomial_chance(double x, double n, double p);
 
-// The x with P(X <= x) = p of chi-squared.  Requires: 0 < p < 1, df > 0.
+// The x with P(X <= x) = p of chi-squared.
 double chi_squared_quantile(double p, double df);
 }  // namespace proctor

@@ -123,9 +123,11 @@ Heterogeneity heterogeneity(std::span<const std::vector<double>> strata, std::ui
   return out;
 }
 
+// Trends in time, and association with groups.
+
 namespace {
-// Of a symmetric matrix that is not negative: its pivots are eliminated largest first, and what is
-// 0 but for rounding is left out, with its row.
+// The form of a symmetric matrix that is not negative: its pivots are eliminated largest first, and
+// what is 0 but for rounding is left out, with its row.
 struct Quadratic {
   double value = 0;  // v' M^- v
   std::size_t rank = 0;

@@ -20,7 +20,7 @@ struct Heterogeneity {
   std::optional<double> i_squared;    // share of the variance that is between strata; >= 0
   std::optional<double> tau_squared;  // that variance; >= 0
   std::optional<Significance> welch;  // F; `df` is that of the denominator
-  // Of the sum of squares between strata.  Nothing where all tasks have the same value.
+  // By the sum of squares between strata.  nullopt where all tasks have the same value.
   std::optional<Significance> permutation;
 };
 // `strata`: the tasks' values (rates, or differences of two methods) of each.
@@ -30,7 +30,7 @@ Heterogeneity heterogeneity(std::span<const std::vector<double>> strata,
 // Did success drift while a campaign ran, or depend on which worker had a run?  The order of a plan
 // is drawn at random, so within one task and method the runs' outcomes are exchangeable, and both
 // are tests of independence in many small strata (Mantel 1963; Mantel & Haenszel 1959; Landis and
-// others 1978).  Pure; thread-safe.
+// others 1978).
 
 // One run: the stratum it is compared within (its task and method), whether it succeeded, and when
 // it began or who had it.
@@ -56,7 +56,7 @@ struct GroupedOutcome {
   std::uint32_t group = 0;  // below `groups`
 };
 
-// What one group had, and what it would have had at the rates of its strata.
+// The runs and successes of one group, and the successes expected at the rates of its strata.
 struct GroupTally {
   std::uint64_t runs = 0, successes = 0;
   double expected = 0;
@@ -67,7 +67,7 @@ struct Association {
   std::optional<Significance> test;  // chi-squared, of no association
   std::uint64_t strata = 0;          // that tell something
 };
-// Requires: groups <= kMostGroups.
 inline constexpr std::size_t kMostGroups = 256;
+// Requires: groups <= kMostGroups.
 Association stratified_association(std::span<const GroupedOutcome> runs, std::size_t groups);
 }  // namespace proctor

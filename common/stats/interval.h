@@ -1,5 +1,6 @@
 #pragma once
-// What an estimator returns: a number with what is known about it, or the reason why there is none.
+// The result of an estimator, a number with what is known about it or the reason why there is none;
+// and the intervals of one rate of independent trials.
 // Pure; thread-safe.  No function of this room returns NaN or infinity.
 #include <cstddef>
 #include <cstdint>
@@ -51,7 +52,8 @@ struct Significance {
 };
 
 // Means and variances over tasks, summed in the order given, so that the same data give the same
-// bytes.  Pure; thread-safe.
+// bytes.
+
 inline double square(double x) {
   return x * x;
 }
@@ -73,9 +75,9 @@ inline double variance_of(std::span<const double> values) {
   return covariance_of(values, values);
 }
 
-// Intervals of a rate x/n of independent trials (Wilson 1927; Clopper & Pearson 1934). They
+// Intervals of a rate x/n of independent trials (Wilson 1927; Clopper & Pearson 1934).  They
 // say how well the rate is known if every trial were a fresh draw; runs of one task are not, which
-// is what clustered.h is for.  Pure; thread-safe; nothing where nothing is defined.
+// is what clustered.h is for.  nullopt where nothing is defined.
 
 // x/n, or nothing when n is 0: 0 of 0 is not a rate of 0.
 std::optional<double> rate(std::uint64_t x, std::uint64_t n);
@@ -92,7 +94,7 @@ Interval clopper_pearson_at(double x, double n, double alpha = 0.05);
 // The one-sided upper bound at 1 - alpha: what a screen without a finding still allows.
 std::optional<double> clopper_pearson_upper(std::uint64_t x, std::uint64_t n, double alpha = 0.05);
 
-// What repeats of one check say about how often it flickers.  Pure; thread-safe.
+// How often a check flickers, by its repeats.
 
 // The upper limit of the flake rate where `agreeing` of `repeats` came out as most did.  Which
 // outcome is the usual one was chosen by looking, so both ends count; 1/2 where not even that is

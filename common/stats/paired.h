@@ -38,7 +38,7 @@ Difference paired_difference(std::span<const PairedTask> tasks, double alpha = 0
                              std::span<const std::uint32_t> groups = {});
 
 // Two one-sided t-tests at +-margin: the p of "the difference lies within", and the 1 - 2 alpha
-// interval whose lying inside is the same decision (Schuirmann 1987).  Nothing without a variance.
+// interval whose lying inside is the same decision (Schuirmann 1987).  nullopt without a variance.
 struct Equivalence {
   double p_equivalent = 1;
   double p_non_inferior = 1;  // of "a is not worse than b by the margin"
@@ -57,7 +57,7 @@ double mcnemar_exact(const PairCounts& n);
 
 // The sign-flip permutation test of paired differences, exact for campaigns of usual size.  Under
 // "no difference" the sign of each task's difference is free, so the distribution of their sum is a
-// convolution of two-point steps on a lattice.  Pure; thread-safe.
+// convolution of two-point steps on a lattice.
 
 // Tasks times the sum of |differences|: beyond it the normal approximation answers, labelled so.
 inline constexpr std::uint64_t kSignFlipSteps = std::uint64_t{1} << 27;
@@ -71,7 +71,7 @@ Significance sign_flip(std::span<const std::int64_t> differences);
 class SignFlips {
  public:
   void add(std::span<const std::int64_t> differences);
-  // What sign_flip says of these differences and the others together.
+  // As sign_flip() of these differences and the others together.
   Significance with(std::span<const std::int64_t> others) const;
 
  private:

@@ -58,6 +58,8 @@ double power_of_t(const Design& d, std::uint64_t tasks) {
   return power_by_variance_t(difference_of(d), variance_of_task_difference(d), tasks, d.alpha);
 }
 
+// The model of settled tasks, and campaigns drawn from it.
+
 namespace {
 double spread(double p) {
   return p * (1 - p);
@@ -159,6 +161,8 @@ SimulatedPower simulate_power(const Design& d, std::uint64_t tasks, std::uint64_
   }
   return out;
 }
+
+// Exact power of the t test over tasks, and of McNemar's test.
 
 namespace {
 // Chances of (sum, sum of squares) of whole differences in [-k, k].  A square is odd where its root
@@ -295,6 +299,8 @@ McNemarPower mcnemar_power(const Discordance& d, std::uint64_t tasks, double alp
   }
   return out;
 }
+
+// Exact power of the sign-flip test.
 
 namespace {
 // Sums of rounded chances are not trusted to the last digit, as a report does not.

@@ -1,7 +1,7 @@
 #pragma once
 // How many tasks show a difference, and how probably so many tasks show it, before money is spent.
-// Never of the observed effect: that says nothing which the p-value did not say (Hoenig & Heisey
-// 2001).  Pure; thread-safe.
+// The observed effect is never put in: its power says nothing which the p-value did not say (Hoenig
+// & Heisey 2001).  Pure; thread-safe.
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -9,7 +9,7 @@
 #include <vector>
 
 namespace proctor {
-// What is assumed of a paired comparison of two success rates.
+// Assumptions about a paired comparison of two success rates.
 struct Design {
   double p_a = 0.5, p_b = 0.4;  // success rates
   double icc = 0.5;             // how alike runs of one task are, within a method
@@ -18,11 +18,11 @@ struct Design {
   double alpha = 0.05;          // two-sided
 };
 
-// Of one task's difference.  Requires: rates in [0, 1], 0 <= icc <= 1, |correlation| <= 1, runs
-// >= 1.
+// The variance of one task's difference.  Requires: rates in [0, 1], 0 <= icc <= 1, |correlation|
+// <= 1, runs >= 1.
 double variance_of_task_difference(const Design& design);
 
-// Of a known variance of one task's difference, whatever it came from.
+// By a known variance of one task's difference, whatever it came from.
 double power_by_variance(double difference, double variance, std::uint64_t tasks, double alpha);
 double power_by_variance_t(double difference, double variance, std::uint64_t tasks, double alpha);
 // Not rounded.  Requires: the difference is not 0.
@@ -33,24 +33,23 @@ double power_of_t(const Design& design, std::uint64_t tasks);  // requires: 2 <=
 
 // Two methods on tasks of which a share is settled: each method solves such a task always or never.
 // On the others both succeed by chance, run by run.  The model has exactly the rates, the
-// likeness of runs and the correlation of a Design, and no distribution has to be guessed.  Pure;
-// thread-safe.
+// likeness of runs and the correlation of a Design, and no distribution has to be guessed.
 
-// Of the settled tasks: those that both methods solve, one of them alone, neither.
+// Shares of the settled tasks: those that both methods solve, one of them alone, neither.
 struct SettledShares {
   double both = 0, only_a = 0, only_b = 0, neither = 0;
 };
-// Nothing: no two methods with these rates can be that alike (or that unlike).
+// nullopt: no two methods with these rates can be that alike (or that unlike).
 std::optional<SettledShares> settled_shares(const Design& design);
 // The highest correlation that two success rates admit.  Requires: both in (0, 1).
 double most_correlation(double p_a, double p_b);
 
+inline constexpr std::uint32_t kMostExactRuns = 400;
 // The chances of b more or fewer successes of method a than of method b on one task, from -runs at
 // [0] to runs at [2 * runs].  Requires: settled_shares(design); whole runs, at most kMostExactRuns.
-inline constexpr std::uint32_t kMostExactRuns = 400;
 std::vector<double> difference_chances(const Design& design);
 
-// What one run of a task under each method shows: a alone succeeds, b alone.
+// Chances of one run of a task under each method: a alone succeeds, b alone.
 struct Discordance {
   double only_a = 0, only_b = 0;
   double sum() const { return only_a + only_b; }
@@ -72,17 +71,18 @@ SimulatedPower simulate_power(const Design& design, std::uint64_t tasks, std::ui
 // `critical`; all alike and not 0 is beyond every t.
 bool t_rejects(double sum, double squares, double tasks, double critical);
 
-// Power without an approximation: every data set that a campaign can have, with its chance.  Pure;
-// thread-safe.
+// Power without an approximation: every data set that a campaign can have, with its chance.
+
 struct ExactPower {
   double power = 0;
   double total = 1;  // of all chances: how much rounding cost
 };
 
-// Of the paired t test over tasks, by the joint law of the sum of their differences and of its
-// squares.  Nothing: more than kMostExactCells sums would have to be told apart.
+// Sums that exact_power_t() would have to tell apart.
 inline constexpr std::uint64_t kMostExactCells = std::uint64_t{1} << 24U;
 std::uint64_t exact_cells(std::uint64_t tasks, std::uint32_t runs);
+// The power of the paired t test over tasks, by the joint law of the sum of their differences and
+// of its squares.  nullopt: more than kMostExactCells sums would have to be told apart.
 // `chances`: of difference_chances().  Requires: 2 <= tasks.
 std::optional<ExactPower> exact_power_t(std::span<const double> chances, std::uint64_t tasks,
                                         double alpha);
@@ -97,7 +97,7 @@ struct McNemarPower {
 McNemarPower mcnemar_power(const Discordance& d, std::uint64_t tasks, double alpha);
 
 // Power of the test that a report's verdict follows: signs of the tasks' differences flipped.
-// Exact: every data set that a campaign can have, with its chance.  Pure; thread-safe.
+// Exact: every data set that a campaign can have, with its chance.
 
 // The smallest p that so many tasks can come to, both sides counted: all differ, and all one way.
 double least_flip_p(std::uint64_t tasks);
@@ -108,7 +108,7 @@ std::uint64_t fewest_flip_tasks(double level);
 inline constexpr std::uint64_t kMostFlipSums = 2'000'000;
 bool flip_power_is_short(std::uint64_t tasks, std::uint32_t runs);
 
-// The chance of a p of at most `level`.  `chances`: of difference_chances().  Nothing: it would
+// The chance of a p of at most `level`.  `chances`: of difference_chances().  nullopt: it would
 // take too long.  Requires: 1 <= tasks.
 std::optional<double> exact_power_flips(std::span<const double> chances, std::uint64_t tasks,
                                         double level);

@@ -1,4 +1,6 @@
 #pragma once
+// Plans by their power: with a pilot's variance, with looks on the way, for a budget.
+// Pure; thread-safe.
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -9,8 +11,8 @@
 #include "common/stats/sequential.h"
 
 namespace proctor {
-// What an earlier stage says about the variance of a later one, without a look at the difference:
-// exchanging the two methods changes nothing here.  Pure; thread-safe.
+// The variance of a later stage as an earlier one shows it, without a look at the difference:
+// exchanging the two methods changes nothing here.
 struct PilotVariance {
   std::uint64_t tasks = 0;            // with a run of both methods
   std::uint32_t runs = 0;             // of each method on each task
@@ -20,18 +22,19 @@ struct PilotVariance {
   // The same upper limit had there been `other` runs per task and method.
   double upper_at(std::uint32_t other) const;
 };
-// Nothing: below two such tasks, unequal numbers of runs, or one run a task.
+// nullopt: below two such tasks, unequal numbers of runs, or one run a task.
 std::optional<PilotVariance> pilot_variance(std::span<const PairedTask> tasks,
                                             double confidence = 0.8);
 
-// What a campaign's plan can show: the smallest difference, with looks on the way, for a budget.
-// Every variance here moves with the difference: two rates that lie apart vary otherwise than two
-// alike.  Pure; thread-safe.
+// The smallest difference that a campaign's plan can show, with looks on the way, for a budget.
+// Every variance from here on moves with the difference: two rates that lie apart vary otherwise
+// than two alike.
+
 inline constexpr std::uint64_t kMostTasksAsked = 1'000'000;
 
 enum class PowerLaw : std::uint8_t { kNormal, kStudent };
 // The smallest d that p_b + d against p_b shows with this power; p_a of the design is not read.
-// Nothing: not even 1 - p_b does.  Requires: 2 <= tasks.
+// nullopt: not even 1 - p_b does.  Requires: 2 <= tasks.
 std::optional<double> smallest_difference(const Design& design, std::uint64_t tasks, double power,
                                           PowerLaw law);
 
@@ -66,7 +69,7 @@ struct BudgetPoint {
 std::optional<BudgetPoint> plan_at(const Design& design, const RunCosts& costs, std::uint64_t tasks,
                                    std::uint32_t runs, double power);
 // The best of 1 .. 20 runs a task for this budget; fewer runs where two are alike.  Requires: costs
-// of 0 or more, at least one above it.  Nothing: two tasks cannot be paid, or show nothing.
+// of 0 or more, at least one above it.  nullopt: two tasks cannot be paid, or show nothing.
 std::optional<BudgetPoint> best_for_budget(const Design& design, const RunCosts& costs,
                                            std::int64_t budget, std::uint64_t tasks_max,
                                            double power);

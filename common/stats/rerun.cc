@@ -71,6 +71,8 @@ Reliability reliability(std::span<const Cluster> tasks) {
   return out;
 }
 
+// The noise of a rerun, and gaps of equal methods.
+
 namespace {
 constexpr double kLevel = 0.05;
 // Sums of chances that are this near the level are at it.

@@ -1,4 +1,6 @@
 #pragma once
+// Tasks that are run again: chances over k tries, and the noise of a repetition.
+// Pure; thread-safe.
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -9,9 +11,9 @@
 
 namespace proctor {
 // How likely a task is solved when it is tried k times, out of n runs of each task: at least once
-// (pass@k, Chen et al. 2021) and every time (pass^k).  Tasks are the units.  Pure; thread-safe.
+// (pass@k, Chen et al. 2021) and every time (pass^k).  Tasks are the units.
 
-// 1 - C(n-c, k)/C(n, k), and C(c, k)/C(n, k).  Nothing where n < k.  Requires: c <= n, 1 <= k.
+// 1 - C(n-c, k)/C(n, k), and C(c, k)/C(n, k).  nullopt where n < k.  Requires: c <= n, 1 <= k.
 std::optional<double> pass_at_k(const Cluster& task, std::uint64_t k);
 std::optional<double> pass_all_k(const Cluster& task, std::uint64_t k);
 
@@ -23,16 +25,15 @@ struct PassEstimate {
 };
 PassEstimate pass_k(std::span<const Cluster> tasks, std::uint64_t k, double alpha = 0.05);
 
-// Shares of tasks that were solved always, sometimes and never: what stands behind the curve over
-// k.
+// Shares of tasks that were solved always, sometimes and never: the facts behind the curve over k.
 struct Reliability {
   std::uint64_t tasks = 0;  // with runs
   std::uint64_t always = 0, sometimes = 0, never = 0;
 };
 Reliability reliability(std::span<const Cluster> tasks);
 
-// What chance alone does where nothing changes: a method that runs again on the same tasks, and two
-// methods that are equal at each task.  What is below that is no finding.  Pure; thread-safe.
+// The effect of chance alone where nothing changes: a method that runs again on the same tasks, and
+// two methods that are equal at each task.  A gap below that is no finding.
 
 // The floor of noise: how far a method's own rate moves when all its runs are made once more.
 struct RerunNoise {
@@ -53,7 +54,7 @@ struct EqualGap {
   double p = 1;        // that chance alone differs at least as much as was seen
   bool exact = false;  // by convolution
 };
-// Nothing without a task.  Requires: runs > 0 on both sides.
+// nullopt without a task.  Requires: runs > 0 on both sides.
 std::optional<EqualGap> gap_of_equals(std::span<const PairedTask> tasks,
                                       Weighing weighing = Weighing::kTasks);
 }  // namespace proctor

@@ -1,4 +1,6 @@
 #pragma once
+// Resampled tasks: random words, weighted sums, and the replicates that they make.
+// Pure; thread-safe.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -11,14 +13,13 @@ namespace proctor {
 // name: an auditor repeats every draw with
 //   np.random.Philox(key=[seed, stream], counter=[0, replicate, 0, 0]).random_raw(count)
 // A replicate depends on its number alone, so neither threads nor their order change a byte.
-// Pure; thread-safe.
 
 using PhiloxBlock = std::array<std::uint64_t, 4>;
 
 // The block of one key and one counter.
 PhiloxBlock philox(const PhiloxBlock& counter, const std::array<std::uint64_t, 2>& key);
 
-// What a campaign draws for, apart from its plan: each has a stream of its own.
+// Purposes for which a campaign draws, apart from its plan: each has a stream of its own.
 enum class Stream : std::uint64_t { kBootstrap = 1, kPermutation = 2, kExamples = 3 };
 
 // The words of one replicate, in order.
@@ -35,7 +36,7 @@ class PhiloxWords {
   PhiloxBlock words_{};
 };
 
-// Sum of weight x value over tasks: the inner loop of resampling.  Pure; thread-safe.
+// Sum of weight x value over tasks: the inner loop of resampling.
 
 // Requires: |values| < 2^15; weights as one of the laws below draws them, or of 0 and 1.
 using WeightedSum = std::int64_t(const std::int16_t* weights, const std::int16_t* values,
@@ -48,7 +49,7 @@ WeightedSum* best_weighted_sum();
 // Resampling tasks with all their runs: how often each task is drawn in a replicate, and the sums
 // of whole-number columns under those weights.  The same weights serve all methods, rows and
 // statistics of a replicate, which makes differences, ranks and frontiers joint.  Everything is in
-// integers: any machine and any number of threads gives the same bytes.  Pure; thread-safe.
+// integers: any machine and any number of threads gives the same bytes.
 
 // The seed of every plan.
 inline constexpr std::uint64_t kResampleSeed = 20260307;

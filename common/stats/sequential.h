@@ -27,7 +27,7 @@ std::vector<LookChance> look_chances(std::span<const double> fractions,
 
 // How much of the level may be spent until each fraction of the information (Lan & DeMets 1983).
 enum class Spending : std::uint8_t { kObrienFleming, kPocock };
-// Of one side: `alpha` is the level of that side.
+// On one side: `alpha` is the level of that side.
 double spent(Spending rule, double fraction, double alpha);
 // Two-sided symmetric bounds that spend alpha / 2 on each side.  A look that adds no information
 // gets no bound.  Requires: fractions ascending in (0, 1], at most kMostLooks.
@@ -35,9 +35,9 @@ std::vector<std::optional<double>> lan_demets_bounds(std::span<const double> fra
                                                      Spending rule = Spending::kObrienFleming,
                                                      double alpha = 0.05);
 
-// What is known once a look has stopped a comparison.  The plain estimate is too far from 0, for it
-// was stopped because it was far: these are adjusted by the stagewise order (Armitage 1957;
-// Fairbanks & Madsen 1982).  Pure; thread-safe.
+// The estimate once a look has stopped a comparison.  The plain one is too far from 0, for it was
+// stopped because it was far: these are adjusted by the stagewise order (Armitage 1957; Fairbanks &
+// Madsen 1982).
 struct StoppedEstimate {
   double p = 1;         // two-sided
   double estimate = 0;  // median unbiased

@@ -1,4 +1,6 @@
 #pragma once
+// Several comparisons at once: adjusted p-values, ranks, intervals that hold together.
+// Pure; thread-safe.
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -10,16 +12,16 @@
 
 namespace proctor {
 // p-values of a family, adjusted for its size by Holm (1979).  In the order of the input; tests
-// without a p are not given: they are counted beside the family.  Pure; thread-safe.
+// without a p are not given: they are counted beside the family.
 std::vector<double> adjust_holm(std::span<const double> p);
 
-// Ranks that the data allow, never a strict order.  Pure; thread-safe.
+// Ranks that the data allow, never a strict order.
 struct RankSet {
   std::size_t best = 1, worst = 1;
   friend bool operator==(const RankSet&, const RankSet&) = default;
 };
 // `differences`: simultaneous intervals of method i minus method j at [i * methods + j]; an entry
-// that is missing separates nobody, the diagonal is not looked at.  A method's best rank is one
+// that is missing separates no two, the diagonal is not looked at.  A method's best rank is one
 // more than the number of methods that are better, its worst the number of methods less those
 // worse.
 std::vector<RankSet> rank_sets(std::span<const std::optional<Interval>> differences,
@@ -27,14 +29,14 @@ std::vector<RankSet> rank_sets(std::span<const std::optional<Interval>> differen
 
 // A family of contrasts at one level: intervals that hold together, by the largest studentized
 // deviation of joint replicates, and p-values that are adjusted by sign flips common to all
-// contrasts (Westfall & Young 1993).  Pure; thread-safe.
+// contrasts (Westfall & Young 1993).
 
 // Below this many tasks a report prefers Holm's adjustment.
 inline constexpr std::size_t kMaxTTasks = 50;
 
 struct MaxT {
   double critical = 0;  // in standard errors; 0: no contrast has one
-  // Of each contrast; nothing where its standard error is 0: it is not in the family.
+  // The interval of each contrast; nullopt where its standard error is 0: it is not in the family.
   std::vector<std::optional<Interval>> intervals;
 };
 // `replicates`: of contrast j in replicate b at [b * estimates.size() + j], all contrasts under the

@@ -145,8 +145,8 @@ Result<ArchiveInfo> pack_archive(const fs::path& dir, const fs::path& out_file) 
   return ArchiveInfo{sink.hash.finish(), sink.bytes};
 }
 
-// Unpacking what another machine packed.  Nothing in the archive is trusted: not its names, kinds,
-// sizes or number of entries.
+// Unpacking what another machine packed.  The archive is not trusted: neither its names and kinds
+// nor its sizes and number of entries.
 
 namespace {
 constexpr mode_t kFolder = 0700;  // evidence is its owner's to show

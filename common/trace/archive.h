@@ -1,8 +1,8 @@
 #pragma once
 // A run directory as one file: tar (GNU) in zstd, the same bytes for the same folder.  Names are
 // sorted, owner and time are zero, modes are 0644 and 0755; regular files and folders, nothing
-// else. Adapter (file system, libarchive); functions are thread-safe for different files. What
-// arrives over the wire is hostile: see unpack_archive.
+// else.  Archives that arrive over the wire are hostile: see unpack_archive.
+// Adapter (file system, libarchive); functions are thread-safe for different files.
 #include <cstdint>
 
 #include "common/base/digest.h"

@@ -3,9 +3,10 @@
 // The same fold runs in the worker while the agent works and in `proctor verify` afterwards, which
 // must find the same trips behind the same events (docs/breakers.md).  Pure; not thread-safe.
 //
-// What it hears: workspace.state, model.request, model.response, model.refused, tool.call,
-// tool.result, dependency.install, stage.changed.  Times are the `at_ms` of payloads.  What is not
-// known trips nothing: before the first workspace.state no breaker asks whether the state changed.
+// It hears: workspace.state, model.request, model.response, model.refused, tool.call,
+// tool.result, dependency.install, stage.changed.  Times are the `at_ms` of payloads.  A fact that
+// is not known trips nothing: before the first workspace.state no breaker asks whether the state
+// changed.
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -41,7 +42,7 @@ class BreakerFold {
   explicit BreakerFold(Breakers breakers) : breakers_(std::move(breakers)) {}
 
   static bool hears(std::string_view type);
-  // What trips at this event.  Nothing any more once something has stopped the run.
+  // The breakers that trip at this event.  After one has stopped the run it is empty.
   std::vector<BreakerTrip> on(std::string_view type, const Json& payload);
 
   // How long the next answer waits: to a request of this key, or to any call.  Asked before the

@@ -142,6 +142,8 @@ Result<TraceEvent> EventChain::accept(std::string_view line) {
   return event;
 }
 
+// RunRecorder: a run directory as it is written.
+
 namespace {
 constexpr std::size_t kBufferBytes = std::size_t{64} << 10;
 

@@ -1,6 +1,7 @@
 #pragma once
-// One event of a run's trace and the hash chain that ties it to all before it (R052, R083, R084;
-// STATISTICS E11).  Pure but for each_event(): bytes in, bytes out.
+// One event of a run's trace, the hash chain that ties it to all before it (R052, R083, R084;
+// STATISTICS E11), and the recorder of a run directory.  Pure but for each_event() and RunRecorder:
+// bytes in, bytes out.
 //
 //   body = canonical JSON (RFC 8785) of {actor, payload, prev, seq, t, type}
 //   hash = SHA-256(body);  prev = hash of the event before, 64 zeros for the first
@@ -23,12 +24,12 @@
 #include "common/trace/run_report.h"
 
 namespace proctor {
-// Who acted (R083).
+// The one that acted (R083).
 enum class Actor { kAgent, kHarness, kMonitor, kOperator };
 std::string_view to_string(Actor a);
 std::optional<Actor> actor_from(std::string_view text);
 
-// Of one run.  An attempt that needs more is stopped by its recorder, not by a full disk.
+// Bounds of one run.  An attempt that needs more is stopped by its recorder, not by a full disk.
 inline constexpr std::uint64_t kEventsMax = 1'000'000;
 inline constexpr std::size_t kEventLogBytes = limits::kEventLogBytes;
 inline constexpr std::size_t kEventTypeBytes = 64;
@@ -69,6 +70,9 @@ class EventChain {
 // read_file(); kCorrupt, "events.jsonl:LINE: WHY", a chain that is broken.
 Status each_event(const fs::path& run_dir, const std::function<void(const TraceEvent&)>& take);
 
+// Microseconds of a clock that does not go back; where it starts does not matter.
+using MicrosClock = std::function<std::uint64_t()>;
+
 // RunRecorder: writes one run directory (R119) as a run goes on; docs/run-directory.md.
 //   manifest.json   written before the agent starts (R043-R047, R066)
 //   events.jsonl    hash chain over canonical JSON (R052, R083, R084), one event a line
@@ -77,18 +81,14 @@ Status each_event(const fs::path& run_dir, const std::function<void(const TraceE
 //   report.json     last
 // Events are buffered; they are in the file after write_manifest, flush and finish.  A failed write
 // loses nothing: the rest of the buffer is tried again with the next call.
-// What is written outlives the process, not the machine: an attempt under way ends with its
+// Written bytes outlive the process, not the machine: an attempt under way ends with its
 // machine anyway, and what is kept of it is the archive, which its packer syncs.
 // Adapter (file system, clock).  Not thread-safe: one attempt, one thread.
-
-// Microseconds of a clock that does not go back; where it starts does not matter.
-using MicrosClock = std::function<std::uint64_t()>;
-
 class RunRecorder {
  public:
   // The folder must not exist or be empty.  Without a clock: the machine's monotonic one.
   static Result<RunRecorder> create(const fs::path& dir, MicrosClock clock = {});
-  // What reopen() needs and the files do not say.
+  // Facts that reopen() needs and the files do not say.
   struct Mark {
     std::uint64_t events = 0;
     std::uint64_t origin = 0;  // of the clock
@@ -114,7 +114,7 @@ class RunRecorder {
   // made strictly increasing.  The payload must be canonical-JSON-able (no floats).  The seq.
   // kExhausted beyond kEventsMax or kEventLogBytes; the chain is then still whole.
   Result<std::uint64_t> event(std::string_view type, Actor actor, const Json& payload);
-  // Of all that was recorded, in the file or not: event() takes no more than these bounds.
+  // Length of all that was recorded, in the file or not: event() takes no more than these bounds.
   struct Length {
     std::uint64_t events = 0;
     std::size_t bytes = 0;
@@ -128,7 +128,7 @@ class RunRecorder {
   Result<fs::path> check_dir(std::string_view check_id);
   // Fills manifest, patch, events, head and files of `report` and the digests of each check that
   // it left empty, writes result.json of each check that has none, then report.json.
-  // The digest of report.json.  Nothing can be recorded afterwards.
+  // The digest of report.json.  It is the end of the recording.
   Result<Digest> finish(RunReport report);
 
  private:

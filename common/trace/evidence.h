@@ -1,4 +1,5 @@
 #pragma once
+// The files of a run directory, and the line that says that one of them is cut.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 namespace proctor {
 // The last line of a program's output of which not all is kept: whoever reads the file knows that
 // it is cut, and by how much, without the events.  Pure; any thread.
+
 inline constexpr std::size_t kCutLineBytes = 160;  // at most
 
 // With the line's end before it and behind it.
@@ -24,6 +26,7 @@ std::optional<std::string> cut_line_of(std::string_view tail);
 // The files of a run directory: walking them, hashing them, naming the folder of a check.
 // Adapter (file system); functions are thread-safe for different folders.  Links, devices and
 // sockets in a run directory are errors: evidence is bytes.
+
 inline constexpr std::string_view kManifestFile = "manifest.json";
 inline constexpr std::string_view kEventsFile = "events.jsonl";
 inline constexpr std::string_view kPatchFile = "patch.diff";

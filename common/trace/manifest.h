@@ -28,14 +28,14 @@ struct ManifestEntrypoint {  // an acceptance check
   std::string id, command;
 };
 
-// What a run found of its setup before it began, on a host that keeps it.
+// The state of a run's setup before it began, on a host that keeps it.
 struct ManifestSetupCache {
   std::string use;    // "hit": it was there; "miss": it was not; "off": it is not kept
   std::string key;    // of tree, environment and setup: empty when off
   std::string layer;  // digest of what was there: empty unless a hit
 };
 
-// What the method's agent has beside all that: its own environment, and what is kept of it.
+// Things that the method's agent has beside all that: its own environment, and what is kept of it.
 struct ManifestMethod {
   std::string image, sandbox;  // empty: those of the environment
   std::map<std::string, std::string> variables;
@@ -63,7 +63,7 @@ struct ManifestInputs {
   // E: environment (R045, R046)
   std::string sandbox;  // bubblewrap, docker, null
   std::string image;    // digest of the image; empty: none, the host's file system is shown
-  // Of one that was built here: the digest of what it was made of, which the contract names.
+  // For one that was built here: the digest of what it was made of, which the contract names.
   std::string image_inputs{};
   std::map<std::string, std::string>
       enforcement;  // limit -> how it is enforced ("memory": "cgroup")

@@ -238,6 +238,8 @@ Result<std::string> answer_body(const TracedCall& call, const SegmentReader& rea
   return reader.read(stored.empty() ? text_in(call.response, "digest") : stored);
 }
 
+// Recordings of calls (cassettes).
+
 namespace {
 Digest digest_of(const CassetteCall& call) {
   const std::string request = call.request();

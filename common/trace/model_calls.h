@@ -1,4 +1,5 @@
 #pragma once
+// Calls of models in a run directory: the texts, the events about them, and recordings.
 #include <cstdint>
 #include <map>
 #include <string>
@@ -12,14 +13,15 @@
 #include "common/base/result.h"
 
 namespace proctor {
-// What was said to models and by them, in a run directory: pieces of texts, each once, named by
-// their SHA-256.  A conversation is sent again with every call of an agent; its pieces are not kept
-// again.
+// The texts that models were sent and answered, in a run directory: pieces of texts, each once,
+// named by their SHA-256.  A conversation is sent again with every call of an agent; its pieces are
+// not kept again.
 //   agent/model/segments   the pieces, one behind the other
 //   agent/model/index      a line for each, in the same order: DIGEST OFFSET LENGTH
 // A piece is written before its line, so that a writer that is killed leaves at most bytes that no
 // line names, and at most one line that has no end; both are cut off when writing goes on.
 // Adapter; the writer by one thread at a time.
+
 inline constexpr const char* kSaidDir = "agent/model";
 inline constexpr const char* kSegmentsFile = "agent/model/segments";
 inline constexpr const char* kSegmentIndexFile = "agent/model/index";
@@ -35,7 +37,7 @@ Result<SegmentIndex> parse_segment_index(std::string_view text);
 
 class SegmentWriter {
  public:
-  // Goes on where an earlier life stopped.  Nothing is made before the first piece.
+  // Goes on where an earlier life stopped.  The files are made with the first piece.
   static Result<SegmentWriter> open(fs::path run_dir, std::uint64_t bytes_max);
   // False: there is no room for it, or it cannot be written.
   bool put(const std::string& digest, std::string_view bytes);
@@ -67,8 +69,9 @@ class SegmentReader {
 };
 
 // The calls of models that a run's trace tells of, with what was kept of their texts, and the
-// circuit breakers that tripped by them.  Adapter
-// (reads files); any thread.  What a run directory says is its worker's word.
+// circuit breakers that tripped by them.  Adapter (reads files); any thread.  A run directory is
+// its worker's word.
+
 struct TracedCall {
   std::uint32_t life = 0;  // of its worker, from 1: each begins its numbers anew
   std::uint64_t number = 0;
@@ -81,8 +84,8 @@ struct TracedTrip {
   std::uint64_t seq = 0;  // of the intervention
   std::string code, action, why;
 };
-// What was refused before it was a call, counted where a gateway closed: no event tells of each,
-// for an agent could fill the trace with them.
+// Requests that were refused before they were calls, counted where a gateway closed: no event tells
+// of each, for an agent could fill the trace with them.
 struct UnlistedRefusals {
   std::uint64_t all = 0, wrong_tokens = 0, unknown_routes = 0;
 };
@@ -94,13 +97,13 @@ struct TracedModels {
 };
 // kCorrupt with the line; kNotFound: no trace.
 Result<TracedModels> read_models(const fs::path& run_dir);
-// ... of which only the calls.
+// The calls of read_models() alone.
 Result<std::vector<TracedCall>> read_model_calls(const fs::path& run_dir);
 // kNotFound: it was not kept.
 Result<std::string> request_body(const TracedCall& call, const SegmentReader& reader);
 Result<std::string> answer_body(const TracedCall& call, const SegmentReader& reader);
 
-// What a payload says, of any kind: 0 and "" where it says nothing of the kind.
+// A member of any payload: 0 and "" where it has none of that kind.
 std::uint64_t count_in(const Json& payload, const char* member);
 std::string text_in(const Json& payload, const char* member);
 // The pieces of the body that a request's event names.  kNotFound: none were kept.
@@ -115,6 +118,7 @@ Result<std::vector<std::string>> pieces_in(const Json& request, const SegmentRea
 //    "request":[0,2],"answer":[1],"digest":"SHA-256 of request and answer"}
 //
 // Pure but for load; any thread.  Errors: kInvalid with the line; kExhausted: too large.
+
 struct CassetteCall {
   std::string run;                  // whose it was
   std::string route;                // to_string(ModelApi)

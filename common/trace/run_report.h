@@ -1,4 +1,5 @@
 #pragma once
+// The report of one attempt, and the times that it may have.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -20,7 +21,7 @@ namespace proctor {
 // Clocks of workers and coordinators differ, and are put right now and then.
 inline constexpr std::int64_t kClockSlackMs = 24LL * 3'600'000;
 
-// Why these are not the times of an attempt; empty: they may be.  What is 0 is not known.  Where
+// Why these are not the times of an attempt; empty: they may be.  A time of 0 is not known.  Where
 // its result came before it was granted, the coordinator's clock was set back in between, and
 // either time may be of before or after that.
 inline std::string wrong_times(std::int64_t started_ms, std::int64_t finished_ms,
@@ -40,6 +41,7 @@ inline std::string wrong_times(std::int64_t started_ms, std::int64_t finished_ms
 // Data and its one spelling: canonical JSON (RFC 8785) and a final '\n', so that the digest of a
 // report is what `sha256sum report.json` prints.  Pure; every field is described in
 // docs/run-directory.md and schemas/report.schema.json.
+
 class JsonFields;
 
 struct CheckReport {
@@ -56,20 +58,20 @@ struct CheckReport {
   std::string ended{};   // exited, signalled, timed_out, memory, disk, cpu, cancelled, not_run
   std::uint64_t passed = 0, failed = 0, skipped = 0;  // tests in the result file
   std::vector<std::string> failing{};                 // required or failing ids, bounded
-  // Of acceptance/<id>/stdout, stderr and results, nothing where there is no such file.
+  // Digests of acceptance/<id>/stdout, stderr and results; nullopt where there is no such file.
   // RunRecorder::finish fills what is left empty.
   std::optional<Digest> stdout_digest{}, stderr_digest{}, result_digest{};
   friend bool operator==(const CheckReport&, const CheckReport&) = default;
 };
 
-// What a setup that failed with the candidate's patch is called among the checks, the first of
-// them.
+// The name among the checks, the first of them, of a setup that failed with the candidate's patch.
 inline constexpr std::string_view kSetupCheck = "setup";
-// What services that did not get ready are called among the checks, of the check they were to
-// serve: where the candidate's code was among them.
+// The name among the checks of services that did not get ready for the check they were to serve:
+// where the candidate's code was among them.
 std::string services_check(std::string_view check);
-// What decide() goes by.  Checks that a failed setup or failed services kept from running have no
-// outcome of their own: theirs decides.  Else one that never ran is evidence that is missing.
+// The outcomes by which decide() goes.  Checks that a failed setup or failed services kept from
+// running have no outcome of their own: theirs decides.  Else one that never ran is evidence that
+// is missing.
 std::vector<std::optional<CheckOutcome>> deciding_outcomes(const std::vector<CheckReport>& checks);
 
 // One of patch, build, functional, safety (R131-R140).
@@ -133,7 +135,7 @@ Result<RunReport> parse_report(std::string_view bytes);
 
 Json to_json(const CheckReport& check);
 Json to_json(const Usage& usage);
-// What that wrote, as field `key` of `parent`; 2^53 - 1 at most of each.
+// The usage that to_json() wrote, as field `key` of `parent`; 2^53 - 1 at most of each.
 Result<Usage> usage_from(JsonFields& parent, const char* key);
 Json to_json(const Cost& cost);
 }  // namespace proctor

@@ -1,4 +1,5 @@
 #pragma once
+// Verification of a run directory: its files and digests, its model calls, its circuit breakers.
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -39,7 +40,7 @@ class BreakerAudit {
   bool stopped_ = false;
 };
 
-// What a run's trace says of its calls of models, held against what was kept of them: every piece
+// The calls of models in a run's trace, held against what was kept of them: every piece
 // has its digest, every body is what its pieces make, every answer has its request, and the sums
 // that the gateway told at its end are those of its calls.  Adapter (reads files); one thread.
 class ModelCallAudit {
@@ -71,10 +72,11 @@ class ModelCallAudit {
 // Recomputes everything that a run directory claims about itself (`proctor verify RUN`; R047, R058,
 // R084, Invariant 1).  Adapter (reads files); any thread.
 //
-// What binds what: the journal holds the digest of report.json; report.json holds digest and length
+// How it is bound: the journal holds the digest of report.json; report.json holds digest and length
 // of every other file, the digests of manifest, patch and of each check's streams once more where
 // they belong, and length and head of the event chain.  So one changed, added, cut or removed byte
 // shows, if the caller knows the report's digest; without it the report vouches for itself.
+
 struct VerifyProblem {
   std::string file;        // relative to the run directory
   std::uint64_t line = 0;  // from 1; 0: the file as a whole

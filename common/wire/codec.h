@@ -1,4 +1,5 @@
 #pragma once
+// Messages as bytes, and the bounds of their fields.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -14,13 +15,15 @@
 namespace proctor::wire {
 // The bounds of single fields of wire messages (schemas/wire.md); those of whole frames and lists
 // are in base/limits.h.  The codec refuses what is outside, so that no code behind it needs to ask.
+
 inline constexpr std::size_t kRunNameBytes = 3 * limits::kNameBytes;  // contract/method/replicate
 inline constexpr std::size_t kFeaturesMax = 256;  // images that a host's store holds among them
 inline constexpr std::size_t kFeaturesMaxUntil5 = 32;
 inline constexpr std::uint32_t kDemandMax = limits::kSlotsMax;
 inline constexpr std::uint32_t kNextSyncMsMax = 3'600'000;
-// Of each counter in a Usage.  A million times it at a million dollars per million units still
-// fits the 128 bits in which price() multiplies, and the sum of its categories fits 63.
+// The largest value of each counter in a Usage.  A million times it at a million dollars per
+// million units still fits the 128 bits in which price() multiplies, and the sum of its categories
+// fits 63.
 inline constexpr std::uint64_t kUsageMax = kUsageCountMax;
 inline constexpr std::int64_t kWallMsMax = 253'402'300'799'999;  // the last one of the year 9999
 // A Bundle's payload in one frame, and any other message that carries no payload.
@@ -32,7 +35,7 @@ inline constexpr std::size_t kPlainFrameBytes = std::size_t{2} << 20;
 static_assert(limits::kBatchItems * (kRunNameBytes + 128) < kPlainFrameBytes);
 static_assert(limits::kChunkBytes + kPayloadOverhead <= kPlainFrameBytes);
 
-// Numbers that stand on the wire.  Never renumbered, never reused; a retired kind keeps its number
+// Numbers on the wire.  They are never renumbered or reused; a retired kind keeps its number
 // and gets `Retired` in its name.  Private to the codec.
 enum class Kind : std::uint32_t {
   kSync = 1,
@@ -85,7 +88,7 @@ inline constexpr Kind kKindOf<Cancel> = Kind::kCancel;
 template <>
 inline constexpr Kind kKindOf<Refuse> = Kind::kRefuse;
 
-// Enumerations travel as their value: whoever reorders one is told here.
+// Enumerations travel as their value: reordering one fails here.
 static_assert(static_cast<int>(Stage::kAssigned) == 0);
 static_assert(static_cast<int>(Stage::kPreparing) == 1);
 static_assert(static_cast<int>(Stage::kAgent) == 2);
@@ -112,14 +115,14 @@ static_assert(static_cast<int>(Fault::kTask) == 1);
 static_assert(static_cast<int>(Fault::kAgent) == 2);
 
 // Messages as bytes: MessagePack `[version, kind, body]`, body an array in the order written in
-// schemas/wire.md.  Kinds and fields are never renumbered or reused.
+// schemas/wire.md.  Fields are never renumbered or reused either.
 //
-// encode() is for our own messages: one outside its bounds (above, and messages.h) is a
+// encode() is for our own messages: one outside its bounds (here and in messages.h) is a
 // programmer's error and asserts.  Only text for people (rationale, reason) may be too long or not
 // UTF-8: it is clipped and escaped.  decode() is for bytes of a stranger: it never asserts, never
 // throws, allocates in proportion to what arrived, and accepts exactly what encode() could have
 // written apart from the width of integers.  Fails with kInvalid and message and field:
-// "Assign.runs[3].ask: ...". Pure; any thread.
+// "Assign.runs[3].ask: ...".  Pure; any thread.
 
 // For a peer of an older version that is served (messages.h) what is newer is left out.
 std::string encode(const Message& message, std::uint32_t version = kVersion);
@@ -129,7 +132,7 @@ Result<Message> decode(std::string_view bytes);
 // the first field of Refuse are the same in every version, so both sides can refuse a stranger and
 // read why they were refused:
 //   if (const auto v = peek_version(bytes); v != 0 && !is_served(v))
-//   send(encode(wrong_version(v)));
+//     send(encode(wrong_version(v)));
 std::uint32_t peek_version(std::string_view bytes);
 // Its number in Kind, or 0: to decide whether it is worth decoding.
 std::uint64_t peek_kind(std::string_view bytes);

@@ -102,6 +102,8 @@ Status check_connect_endpoint(const std::string& endpoint, bool has_curve, bool 
   return check(endpoint, has_curve, insecure_loopback, Side::kConnect);
 }
 
+// Keys and allow-lists as files.
+
 namespace {
 constexpr std::size_t kKeyFileBytes = 4096;
 constexpr std::size_t kAllowListBytes = std::size_t{1} << 20;
@@ -289,6 +291,8 @@ Result<AllowList> load_allow_list(const fs::path& path) {
       }));
   return list;
 }
+
+// ZapHandler.
 
 namespace {
 constexpr const char* kZapEndpoint = "inproc://zeromq.zap.01";

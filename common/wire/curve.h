@@ -1,4 +1,5 @@
 #pragma once
+// CURVE: which endpoints need it, its keys as files, and who may connect.
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -28,7 +29,7 @@ Status check_listen_endpoint(const std::string& endpoint, bool has_curve, bool i
 // too).
 Status check_connect_endpoint(const std::string& endpoint, bool has_curve, bool insecure_loopback);
 
-// CURVE keys (libzmq's CurveZMQ, Curve25519) as files, and the list of keys that may connect.
+// Keys (libzmq's CurveZMQ, Curve25519) as files, and the list of keys that may connect.
 //
 // Secret file, mode 0600:      Public file, and a line of an allow-list:
 //   # anything                   # anything
@@ -39,6 +40,7 @@ Status check_connect_endpoint(const std::string& endpoint, bool has_curve, bool 
 //
 // Fails with kInvalid and "path:line: what" on bad files, kNotFound when absent.  Pure but for the
 // files and libsodium's random source; any thread.
+
 inline constexpr std::size_t kZ85KeyChars = 40;  // of 32 bytes
 
 struct KeyPair {
@@ -63,11 +65,11 @@ bool is_z85_key(std::string_view text);
 // 32 raw bytes, as ZAP delivers them.
 std::string z85_of(std::string_view raw_key);
 
-// Who may connect: one name per key and one key per name.  A value; read-only after loading.
+// The list of keys that may connect: one name per key and one key per name.  A value; read-only
+// after loading.
 class AllowList {
  public:
-  // kInvalid: not a key, not a name (ids.h).  kConflict: this key or this name is there
-  // already.
+  // kInvalid: not a key, not a name (ids.h).  kConflict: this key or this name is there already.
   Status add(std::string_view public_z85, std::string_view name);
   std::optional<std::string> name_of(std::string_view public_z85) const;
   bool has_name(std::string_view name) const { return keys_.contains(name); }
@@ -84,6 +86,14 @@ Result<AllowList> load_allow_list(const fs::path& path);
 }  // namespace proctor::wire
 
 namespace zmq {
+class context_t;
+class socket_t;
+}  // namespace zmq
+
+namespace proctor::wire {
+inline constexpr const char* kZapDomain = "proctor";
+inline constexpr const char* kKeyProperty = "X-Proctor-Key";
+
 // ZapHandler: who may connect to the CURVE servers of one ZeroMQ context (ZAP, RFC 27).  It answers
 // on inproc://zeromq.zap.01 from its own thread: CURVE with a key of the allow-list becomes that
 // line's name ("User-Id" of every message of the peer); anything else is refused, counted and
@@ -95,14 +105,6 @@ namespace zmq {
 // Must live as long as any CURVE server socket of the context: without a handler libzmq would
 // accept every key (ZMQ_ZAP_ENFORCE_DOMAIN is a draft).  ZmqPort holds a share for that reason.
 // Fails with kConflict when the context has a handler already.  Thread-safe.
-class context_t;
-class socket_t;
-}  // namespace zmq
-
-namespace proctor::wire {
-inline constexpr const char* kZapDomain = "proctor";
-inline constexpr const char* kKeyProperty = "X-Proctor-Key";
-
 class ZapHandler {
  public:
   // Called on the handler's thread, must not throw; the reason is safe to print.

@@ -1,5 +1,5 @@
 #pragma once
-// What coordinator and workers say to each other (schemas/wire.md).  Data only; bytes: codec.h.
+// Messages between coordinator and workers (schemas/wire.md).  Data only; bytes: codec.h.
 // Level-triggered: a worker's Sync states the whole truth and heals every lost message.
 // A list holds at most limits::kBatchItems items (`running`: kSlotsMax): who has more sends several
 // messages, or in a Sync the first ones and the rest next time.  The other bounds: codec.h.
@@ -21,8 +21,8 @@ namespace proctor::wire {
 inline constexpr std::uint32_t kVersion = 11;
 inline constexpr std::uint32_t kOldestVersion =
     1;  // that is read: spools and meter books keep messages
-// That a coordinator serves.  Before it workers knew nothing of shares of rates and of standing
-// still, so that a campaign's limits would not hold.
+// The oldest that a coordinator serves.  Before it workers knew nothing of shares of rates and of
+// standing still, so that a campaign's limits would not hold.
 inline constexpr std::uint32_t kOldestServed = 4;
 
 enum class Stage : std::uint8_t {  // of a running attempt
@@ -35,13 +35,14 @@ enum class Stage : std::uint8_t {  // of a running attempt
   kUploading
 };
 
-// ---- worker to coordinator
+// From worker to coordinator.
+
 struct RunningAttempt {
   AttemptId attempt;
   Stage stage = Stage::kAssigned;
   bool sandbox_started = false;  // blame for a lost worker needs it
   Usage usage;
-  // Since 3.  What its agent has reached: acceptance cycles of its own that passed (R190).
+  // Since 3.  Its agent's milestones: acceptance cycles of its own that passed (R190).
   std::uint64_t milestones = 0;
 };
 struct Sync {
@@ -53,13 +54,13 @@ struct Sync {
   std::vector<std::string> features;  // "sandbox:bubblewrap", "workspace:overlay", ...
   std::vector<RunningAttempt> running;
   std::vector<AttemptId> unacked;  // results in the spool
-  // Since 4.  Of its share of the campaign's rates (contract/call_limits.h); 0 and nothing: it asks
-  // none.
+  // Since 4.  About its share of the campaign's rates (contract/call_limits.h); 0 and nothing: it
+  // asks none.
   std::uint64_t ticket = 0;            // of this Sync: grows within one boot
   std::uint64_t obeyed = 0;            // the ticket of the last reply whose shares it took over
   std::vector<std::uint64_t> calls{};  // granted in its last minute, by bucket
-  // Since 5.  What all of the above is of; empty: it has been told of none.  Attempts' numbers
-  // repeat between campaigns.
+  // Since 5.  The campaign of all the above; empty: it knows of none yet.  Attempts' numbers repeat
+  // between campaigns.
   std::string campaign{};
   // Since 6.  Assigned to it, not started, and never will be: they cost nothing.
   std::vector<AttemptId> declined{};
@@ -109,7 +110,8 @@ struct Leave {  // an orderly goodbye: nothing is running here any more
   std::vector<AttemptId> spooled{};
 };
 
-// ---- coordinator to worker
+// From coordinator to worker.
+
 struct SyncReply {
   Epoch epoch;
   std::string campaign;  // its id: a worker keeps spools of several apart
@@ -127,10 +129,10 @@ struct SyncReply {
   // Since 4.  The desired state of everything that runs there: it stands still, and its clocks too.
   bool suspended = false;
   // Since 9.  Runs that wait and that this worker could take beside those that it was assigned;
-  // nothing: an older coordinator does not say.  A worker of several campaigns gives out its slots
+  // nullopt: an older coordinator does not say.  A worker of several campaigns gives out its slots
   // by it.
   std::optional<std::uint32_t> demand{};
-  // Since 11.  Likewise, as other workers said it.
+  // Since 11.  As in a Sync, from other workers.
   std::vector<ProviderHold> holds{};
 };
 struct Assignment {
@@ -184,11 +186,9 @@ inline bool has_books_of(const Sync& sync, BootId life) {
   return std::ranges::find(sync.features, books_feature(life)) != sync.features.end();
 }
 
-// What a result becomes once nobody can check it: its evidence was lost, damaged, refused, or never
-// came.  Pure; any thread.
-
-// No outcome may stand on it, it names no evidence, and a new attempt may be made.  Usage, times
-// and identity stay.
+// Makes of a result what is left once it cannot be checked: its evidence was lost, damaged,
+// refused, or never came.  It decides no outcome and names no evidence, and a new attempt may be
+// made.  Usage, times and identity stay.  Pure; any thread.
 inline void lose_evidence(ResultMessage& result, std::string why) {
   result.outcome = RunOutcome::kInvalid;
   result.termination = Termination::kInfrastructure;

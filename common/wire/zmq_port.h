@@ -8,7 +8,7 @@
 // every connection gets a new id, and a second worker cannot take over the id of a first.
 //
 // A disconnected DEALER reconnects by itself (100 to 500 ms), a refused one after
-// Options::refused_retry (libzmq alone would give up for good).  A ROUTER is told that *somebody*
+// Options::refused_retry (libzmq alone would give up for good).  A ROUTER hears that *some* peer
 // went (Link::kDown; libzmq 4.3.4 keeps ROUTER_NOTIFY to draft builds) and finds out who by
 // probe().
 //

@@ -1,5 +1,6 @@
 #pragma once
-// The commands of `proctor cvdp`, and what of two of them `run` uses.  Private to the program.
+// The commands of `proctor cvdp`, what `run` uses of two of them, and the files that they write.
+// Private to the program.
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -28,7 +29,8 @@ void add_cvdp_sweep(Command cvdp, int& exit_code);
 void add_cvdp_transform(Command cvdp, int& exit_code);
 void add_cvdp_yaml(Command cvdp, int& exit_code);
 
-// Upstream's folders and files of each problem.
+// `prepare`: upstream's folders and files of each problem.
+
 struct PrepareOptions {
   std::string file;
   std::string prefix = "work";
@@ -46,21 +48,22 @@ struct PreparedCount {
 // Writes below `root` without following a symbolic link that is there: a folder of an earlier run
 // may hold what an agent left.
 Status write_below(const fs::path& root, const std::string& relative, std::string_view bytes);
-// Refusals and warnings are told on standard error.
+// Refusals and warnings go to standard error.
 Result<PreparedCount> prepare_problems(const PrepareOptions& options);
 
-// A dataset of one shape as one of the other.
+// `transform`: a dataset of one shape as one of the other.
+
 struct TransformOptions {
   std::string to;  // agentic or copilot
   std::string file;
   std::string out;  // a file, a folder that is there, or empty: standard output
   bool report_losses = false;
 };
-// The exit code; lines that are no record are told and left out.
+// The exit code; lines that are no record are reported and left out.
 Result<int> run_transform(const TransformOptions& options);
 
 // A file written piece by piece that appears under its name only when it is whole; without a name
-// it is standard output.  Private to the program.  Not thread-safe.
+// it is standard output.  Not thread-safe.
 class OutputFile {
  public:
   static Result<OutputFile> open(const fs::path& target) {

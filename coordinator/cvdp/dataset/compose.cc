@@ -250,7 +250,7 @@ Result<ComposeFile> normalise_compose(std::string_view text, const ComposeSettin
   return out;
 }
 
-// What a compose file asks to be run, for the subset that harnesses use.
+// The services that a compose file asks for, in the subset that harnesses use.
 
 namespace {
 // Known keys; the last few say nothing about what runs.

@@ -1,4 +1,5 @@
 #pragma once
+// The Docker files of a harness: its Dockerfile and its docker-compose.yml.  Pure; any thread.
 #include <chrono>
 #include <optional>
 #include <string>
@@ -10,18 +11,18 @@
 
 namespace proctor::cvdp {
 // As much of a Dockerfile as decides whether it has to be built at all, and of what.
-// Pure; any thread.  Source: the Dockerfile reference of Docker Engine 20.10.
+// Source: the Dockerfile reference of Docker Engine 20.10.
 struct Dockerfile {
   std::vector<std::string> bases;  // images of FROM lines, earlier stages left out, each once
   bool only_from = false;          // it is its one base by another name
 };
-// Nothing: no FROM, or a base that a build argument names.
+// nullopt: no FROM, or a base that a build argument names.
 std::optional<Dockerfile> read_dockerfile(std::string_view text);
 
 // docker-compose.yml of a harness: upstream's changes to it, what makes it unsafe to run, and what
-// it asks to be run.  Pure; any thread.  Source: CVDP 4.2-4.5, 5.1; the Compose specification.
+// it asks to be run.  Source: CVDP 4.2-4.5, 5.1; the Compose specification.
 
-// What stands for the four placeholders; an empty one is not replaced.
+// The names that replace the four placeholders; one that is empty replaces nothing.
 struct ImageNames {
   std::string verif_eda = "cvdp-cadence-verif:latest";
   std::string license_network = "licnetwork";
@@ -87,7 +88,7 @@ struct ServicePlan {
   };
   Health health;
 };
-// What the error of a key begins with that only compose knows.
+// The error of a key that only compose knows begins with this.
 inline constexpr std::string_view kNeedsCompose =
     "is not in the subset that runs without docker compose";
 // Variables ("$X", "${X:-default}") are replaced as compose does where none is set.

@@ -1,7 +1,7 @@
 #pragma once
-// A dataset file (JSON lines) record by record, in memory of one line.
+// A dataset file (JSON lines) record by record, in memory of one line, and its records as YAML.
 // The caller reads the file and feeds pieces of any size; lines end as in Python's text mode
-// (\n, \r\n or \r).  A line that is wrong is told and left out; it never stops the next.
+// (\n, \r\n or \r).  A line that is wrong is reported and left out; it never stops the next.
 // Pure; not thread-safe.  Source: CVDP 1.1, 1.2.
 #include <cstdint>
 #include <functional>

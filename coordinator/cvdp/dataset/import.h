@@ -1,4 +1,5 @@
 #pragma once
+// Problems for campaigns: a model's prompt, a contract, a judge's question.  Pure; any thread.
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -12,14 +13,14 @@
 #include "coordinator/cvdp/dataset/record.h"
 
 namespace proctor::cvdp {
-// What a model is asked: the parts, their order and the answer's form are upstream's; the sentences
-// are Proctor's own.  Pure; any thread.  Source: CVDP 8.2, 8.3, 8.5.
+// The prompt of a model: the parts, their order and the answer's form are upstream's; the sentences
+// are Proctor's own.  Source: CVDP 8.2, 8.3, 8.5.
 
 // The two forms a JSON answer may have.
 inline constexpr std::string_view kCodeSchema = "{ \"code\": [{ \"<name>\" : \"<code>\"}] }";
 inline constexpr std::string_view kResponseSchema = "{ \"response\": \"<response>\" }";
 
-// What reports say whose sentences these are; another number with every other sentence.
+// The name under which reports have these sentences; another number with every other sentence.
 inline constexpr const char* kPromptsName = "Proctor 1";
 
 struct Prompt {
@@ -40,12 +41,12 @@ JudgePrompt judge_prompt(std::string_view problem, std::string_view reference,
 
 // A problem as a contract of a campaign: the context is a commit, the harness the acceptance
 // checks, the reference solution a patch.  Says what is to be written; `proctor cvdp import` writes
-// it. Pure; any thread.  Source: CVDP 5.1, 12; docs/file-formats.md.
+// it.  Source: CVDP 5.1, 12; docs/file-formats.md.
 
 // "cvdp_copilot_H.264_0001" as a contract is named: lower case.
 std::string contract_id(const Record& record);
 
-// What an agent sees beside the context.
+// Things that an agent sees beside the context.
 struct CommitExtras {
   std::string tree;  // of a heavy record: its payload, an object of the same repository
   bool golden = false, harness = false;
@@ -55,7 +56,7 @@ struct CommitExtras {
 Result<std::string> commit_stream(const Record& record, std::uint64_t mark,
                                   const CommitExtras& extras = {});
 
-// What an image that a harness builds is made of.
+// The parts of an image that a harness builds.
 struct BuildContext {
   std::vector<std::pair<std::string, std::string>> files;  // path, bytes; with the Dockerfile
   std::string dockerfile;                                  // its path among them
@@ -78,7 +79,7 @@ struct ImportSettings {
   // The image and the network of licensed tools are named: compose can run what needs them.
   bool licensed = false;
   std::string repo_url, commit_hash;  // of heavy records, instead of their own
-  // What a single-shot method is asked of a problem, or hands in (single_shot.h).  With it answers
+  // The task of a single-shot method for a problem (common/answers/single_shot.h).  With it answers
   // in words have a contract too; an error leaves the problem out.  Called more than once.
   std::function<Result<SingleShotTask>(const Record& record)> single_shot{};
   std::chrono::seconds harness_limit{600}, agent_limit{600};  // upstream's

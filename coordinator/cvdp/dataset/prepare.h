@@ -1,4 +1,6 @@
 #pragma once
+// The files of a problem before anything runs, and the references of heavy records.
+// Pure; any thread.
 #include <functional>
 #include <optional>
 #include <string>
@@ -9,13 +11,14 @@
 
 namespace proctor::cvdp {
 // Heavy records: their context is a commit of a repository, not files.  How such a reference is
-// read, and their reference patches as git takes them.  Pure; any thread.
+// read, and their reference patches as git takes them.
 // Source: CVDP 1.7, 6.6, 7.1, 7.4.
+
 struct HeavySource {
   std::string repository;  // as the record, or the flag, has it
   std::string commit;
 };
-// Nothing: its context is files.  kInvalid: it is heavy by its id and names no commit.  Empty
+// nullopt: its context is files.  kInvalid: it is heavy by its id and names no commit.  Empty
 // overrides count as none.
 Result<std::optional<HeavySource>> heavy_source(const Record& record, const std::string& repo_url,
                                                 const std::string& commit_hash);
@@ -38,7 +41,7 @@ Result<std::string> heavy_reference(const Record& record);
 // Where a heavy problem's harness lies in the workspace: its payload may have a src of its own.
 inline constexpr const char* kHarnessFolder = ".cvdp-harness";
 
-// What an agent is given with include-golden: CVDP 6.2.
+// The patch that an agent gets with include-golden: CVDP 6.2.
 inline constexpr const char* kGoldenPatchFile = "golden_ref_solution.patch";
 std::string golden_patch_text(const Record& record);
 
@@ -47,7 +50,8 @@ std::string golden_patch_text(const Record& record);
 //   solution), harness, docker-compose.yml, prompt.json.
 // Says what is to be written; writing is the caller's (`proctor cvdp prepare`).  Paths that lead
 // out of the folder and compose files that ask for the host are refused, which upstream does not
-// do. Pure; any thread.  Source: CVDP 1.8, 4.
+// do.  Source: CVDP 1.8, 4.
+
 enum class PrepareMode {
   kGolden,   // with the reference solution
   kNoPatch,  // without it

@@ -1,8 +1,8 @@
 #pragma once
 // One problem of a CVDP dataset: its id, its shape, and what is wrong with it.
-// A record is kept as the JSON it was (json.h), because the transformation and the reports need
-// every member in its place; here are the rules about it.  Pure; any thread.
-// Source: CVDP 1.2-1.7.
+// A record is kept as the JSON it was (common/answers/json.h), because the transformation and the
+// reports need every member in its place; here are the rules about it.  Pure; any thread.  Source:
+// CVDP 1.2-1.7.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -64,8 +64,8 @@ const Object* context_files(const Record& record);
 // Its solution: whole files (copilot) or diffs (agentic).
 const Object* solution_files(const Record& record);
 const std::string* prompt_of(const Record& record);
-// What a comprehension answer is compared with: subjective_reference, else output.response, else
-// "".
+// The text that a comprehension answer is compared with: subjective_reference, else
+// output.response, else "".
 std::string_view reference_of(const Record& record);
 
 // Reads the id, shape and categories of `value` and judges everything else; findings carry `line`.

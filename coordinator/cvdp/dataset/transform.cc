@@ -136,6 +136,8 @@ Result<Applied> apply_patch(std::string_view text, std::string_view patch) {
   return out;
 }
 
+// agent_changes.patch of what an agent changed.
+
 namespace {
 constexpr std::array<std::string_view, 4> kFolders = {"docs/", "rundir/", "rtl/", "verif/"};
 
@@ -223,6 +225,8 @@ Result<std::string> agent_changes(std::span<const AgentChange> changes) {
   if (!out.empty()) out.pop_back();  // lines joined, the last one empty
   return out;
 }
+
+// A record of one shape as a record of the other.
 
 namespace {
 constexpr std::string_view kSubjective = "docs/subjective.txt";

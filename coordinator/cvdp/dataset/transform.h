@@ -1,4 +1,6 @@
 #pragma once
+// Diffs, an agent's changes and the two shapes of records, as upstream's tools make them.
+// Pure; any thread.
 #include <optional>
 #include <span>
 #include <string>
@@ -11,8 +13,8 @@
 namespace proctor::cvdp {
 // Diffs as the upstream tool makes and applies them, its mistakes included: it applies without
 // comparing the context, takes a removed line that begins with "--" for a header, and says nothing
-// of most of what it does not do.  Verdicts depend on these bytes.  Whoever wants a patch that is
-// verified uses git.  Pure; any thread.  Source: CVDP 3.1-3.4.
+// of most of what it does not do.  Verdicts depend on these bytes.  A patch that is
+// to be verified needs git.  Source: CVDP 3.1-3.4.
 
 // From `before` (empty: a new file) to `after`.  kExhausted: too long to compare.
 Result<std::string> create_patch(std::string_view before, std::string_view after,
@@ -27,9 +29,10 @@ struct Applied {
 // to apply.
 Result<Applied> apply_patch(std::string_view text, std::string_view patch);
 
-// What an agent changed, as upstream's agent_changes.patch tells it: the four folders one after the
-// other, whole new and deleted files, difflib's diffs of the others, no mode bits and no mark of a
-// missing newline.  Not a patch that git would always take.  Pure; any thread.  Source: CVDP 6.3.
+// The changes of an agent, as upstream's agent_changes.patch tells them: the four folders one after
+// the other, whole new and deleted files, difflib's diffs of the others, no mode bits and no mark
+// of a missing newline.  It is a patch that git would not always take.  Source: CVDP 6.3.
+
 struct AgentChange {
   std::string path;                          // "rtl/a.sv"
   std::optional<std::string> before, after;  // bytes; nothing: no such file
@@ -42,9 +45,9 @@ Result<std::string> agent_changes(std::span<const AgentChange> changes);
 std::string text_of_bytes(std::string_view bytes);
 
 // A record of one shape as a record of the other, as upstream's --force-agentic and --force-copilot
-// make it: the same bytes in the file.  Pure; any thread.  Source: CVDP 3.1, 3.2, 3.4.
+// make it: the same bytes in the file.  Source: CVDP 3.1, 3.2, 3.4.
 
-// What the other shape cannot hold.
+// A part that the other shape cannot hold.
 struct Loss {
   std::string field;
   std::string text;
@@ -57,11 +60,11 @@ struct Transformed {
 };
 
 // `value` must be a mapping; every member may be of any kind, wrong ones are taken as absent and
-// told in `warnings`.  A record that has the shape already comes back as it is.
+// named in `warnings`.  A record that has the shape already comes back as it is.
 // kExhausted: a diff that takes too long.
 Result<Transformed> transform(Value value, Shape to);
 
-// What a round trip through the other shape would not bring back, found by making it.
+// The parts that a round trip through the other shape would not bring back, found by making it.
 Result<std::vector<Loss>> losses_of(const Value& value, Shape to);
 
 // The file's name upstream writes: stem.agentic_transformed.jsonl.

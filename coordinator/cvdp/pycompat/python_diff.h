@@ -27,7 +27,8 @@ Result<std::vector<MatchingBlock>> matching_blocks(std::span<const std::string_v
                                                    std::uint64_t steps_max = 2'000'000'000);
 
 // difflib.unified_diff(old, new, "a/" + path, "b/" + path, lineterm="") joined by "\n": three lines
-// of context, no final newline, nothing at all when the lines are equal.  Errors as above.
+// of context, no final newline, nothing at all when the lines are equal.  Errors as
+// matching_blocks().
 Result<std::string> unified_diff(std::span<const std::string_view> old_lines,
                                  std::span<const std::string_view> new_lines,
                                  std::string_view path);

@@ -1,4 +1,5 @@
 #pragma once
+// Values, numbers and texts as Python has them.  Pure; any thread; never fails.
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,7 +13,7 @@ namespace proctor::cvdp {
 
 using namespace answers;  // lint: allow using, it is no other room's namespace that takes them
 
-// Numbers of the reports as Python formats and rounds them.  Pure; any thread; never fails.
+// Numbers of the reports as Python formats and rounds them.
 
 // A Python number that is an int until a float is added to it.
 struct Count {
@@ -46,7 +47,7 @@ std::string six_digits(double value);  // "%g"
 double rounded_to(double value, int digits);
 
 // Text operations as Python's str has them: lines, words and lower case (Unicode 14).
-// Pure; any thread; never fails.  Source: CVDP 3.1, 3.4, 8.5.
+// Source: CVDP 3.1, 3.4, 8.5.
 
 // str.splitlines(): ends at \n, \r, \r\n, \v, \f, FS, GS, RS, NEL, LS and PS; no last empty line.
 std::vector<std::string_view> split_lines(std::string_view text);

@@ -12,8 +12,7 @@
 #include "coordinator/cvdp/report/report.h"
 
 namespace proctor::cvdp {
-// What several samples of one dataset say of each problem; upstream's estimates, mistakes included.
-// Private to the room: composite.cc reads, composite.cc draws, composite.cc estimates anew.
+// Several samples of one dataset by problem; upstream's estimates, mistakes included.
 // Source: CVDP 9.5, 9.6.
 struct SampledProblem {
   std::string id;
@@ -188,6 +187,8 @@ Result<Value> make_composite(const std::vector<Value>& reports, const CompositeM
   out.append("samples", std::move(samples));
   return Value(std::move(out));
 }
+
+// Estimates of pass@k beside upstream's.
 
 namespace {
 // A rate as the cluster that has it: the estimator takes whole numbers.

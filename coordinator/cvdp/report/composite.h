@@ -1,7 +1,7 @@
 #pragma once
 // How likely a problem is solved when it is tried k times, out of n samples of each problem.
 // Upstream reports the plug-in estimate 1 - (1 - c/n)^k, which is too low for k above 1; beside it
-// stand the unbiased ones.  Problems are the units: the interval is Student's over their own
+// are the unbiased ones.  Problems are the units: the interval is Student's over their own
 // estimates (common/stats/clustered.h).  Pure; any thread.
 // Source: CVDP 9.6; Chen et al. 2021 (pass@k); pass^k is its counterpart "all k succeed".
 #include <cstdint>
@@ -14,7 +14,8 @@
 #include "coordinator/cvdp/pycompat/python_text.h"
 
 namespace proctor::cvdp {
-// Of one problem: its samples as runs.  The unbiased ones are in common/stats/rerun.h.
+// The plug-in estimate of one problem, its samples as runs.  The unbiased ones are in
+// common/stats/rerun.h.
 double plug_in_pass_at_k(const Cluster& problem, std::uint64_t k);
 
 struct PassEstimates {

@@ -1,4 +1,6 @@
 #pragma once
+// Reports of CVDP: report.json, report.txt and the composite of samples, with their tables.
+// Pure; any thread.
 #include <array>
 #include <string>
 #include <string_view>
@@ -10,9 +12,9 @@
 
 namespace proctor::cvdp {
 // Tables between lines of "+--+" as Python's tabulate draws them in its "grid" format: a column
-// whose cells all are numbers stands right, aligned at the decimal point and with six digits; any
-// other stands left, its cells trimmed.  A cell may have several lines.  Pure; any thread; never
-// fails. Source: CVDP 9.3, 9.7 (tabulate 0.8.9).
+// whose cells all are numbers is on the right, aligned at the decimal point and with six digits;
+// any other is on the left, its cells trimmed.  A cell may have several lines.  Drawing never
+// fails.  Source: CVDP 9.3, 9.7 (tabulate 0.8.9).
 struct Grid {
   std::vector<std::string> header;  // empty: none
   std::vector<std::vector<std::string>> rows;
@@ -23,9 +25,9 @@ std::string render_grid(const Grid& grid);
 // The reports every CVDP user knows: report.json out of raw_result.json, report.txt out of
 // report.json, and both of several samples; the same bytes as upstream's.  Records that upstream
 // cannot report (no difficulty, no number in the category) are left out and named.
-// Pure: the time is the caller's.  Any thread.  Source: CVDP 9.1-9.7.
+// The time is the caller's.  Source: CVDP 9.1-9.7.
 
-// What raw_result.json does not say; the members of "metadata" in their order.
+// Facts that raw_result.json does not hold; the members of "metadata" in their order.
 struct ReportMetadata {
   std::string dataset_path;
   std::string timestamp;  // "2026-11-21 20:21:30", local time
@@ -66,8 +68,9 @@ Result<Value> make_composite(const std::vector<Value>& reports, const CompositeM
 Result<std::string> render_composite(const Value& composite, std::int64_t k = 0);
 bool is_composite(const Value& report);
 
-// What report.cc and composite.cc share: reading report.json and laying out its tables.
+// Shared by report.cc and composite.cc: reading report.json and laying out its tables.
 // Private to the room.
+
 struct DifficultyName {
   const char* key;
   const char* title;

@@ -1,4 +1,6 @@
 #pragma once
+// Results of problems: whether one is sound, raw_result.json, and answers in words.
+// Pure; any thread.
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -10,22 +12,22 @@
 
 namespace proctor::cvdp {
 // Does a problem tell a right answer from none?  Its reference must pass every time and the
-// untouched context never.  Pure; any thread.  Source: CVDP 9.8 (sanity_check).
+// untouched context never.  Source: CVDP 9.8 (sanity_check).
 
-// Of one problem in one mode.
+// The verdicts of one problem in one mode.
 struct Verdicts {
   std::size_t passed = 0, verdicts = 0;
   std::string why;  // of a run without one
 };
-// What is wrong with it, "flaky: ..." where the same thing passed and failed; empty: nothing.
+// The fault of the problem, "flaky: ..." where the same thing passed and failed; empty: nothing.
 std::string unsound(const Verdicts& golden, const Verdicts& untouched, std::size_t samples);
 
 // raw_result.json: what a problem's services ended as, in upstream's words, so that its tools and
-// people's scripts read it.  Pure; any thread.  Source: CVDP 5.4, 5.5, 9.1, 8.5.
+// people's scripts read it.  Source: CVDP 5.4, 5.5, 9.1, 8.5.
 //
-// A result is the service's exit code, as upstream has it; 0 passes.  What upstream cannot tell
-// apart has a code and a message here: over time 1, out of memory 137, over its disk quota -9, no
-// verdict 1.
+// A result is the service's exit code, as upstream has it; 0 passes.  Ends that upstream cannot
+// tell apart have a code and a message here: over time 1, out of memory 137, over its disk quota
+// -9, no verdict 1.
 
 // How the container of one service ended.
 struct ServiceEnd {
@@ -56,7 +58,7 @@ Value item_json(std::string_view category, std::string_view difficulty,
 bool passes(const std::vector<TestResult>& tests);
 
 // A problem whose answer is text, as upstream's golden and no-patch runs score it without a judge:
-// BLEU and ROUGE of `answer` against the reference.  Nothing as the answer: one failed test.
+// BLEU and ROUGE of `answer` against the reference.  nullopt as the answer: one failed test.
 struct ScoredAnswer {
   std::vector<TestResult> tests;  // without logs
   std::vector<std::string> logs;  // what is in them, one each
@@ -67,6 +69,6 @@ ScoredAnswer score_answer(const Record& record, const std::optional<std::string>
 // The same by a model's word.  An error: it gave no score, and why.
 ScoredAnswer judged_answer(const Record& record, const std::string& answer,
                            const Result<Judgement>& judgement);
-// What a judge is told the problem was: upstream's order of members.
+// The problem as a judge gets it: upstream's order of members.
 std::string_view problem_of(const Record& record);
 }  // namespace proctor::cvdp

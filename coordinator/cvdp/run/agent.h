@@ -1,4 +1,5 @@
 #pragma once
+// The agent of `proctor cvdp run`, and what it changed.  Private to the program.
 #include <string>
 #include <vector>
 
@@ -9,21 +10,21 @@
 #include "coordinator/cvdp/dataset/transform.h"
 
 namespace proctor::cli {
-// What an agent changed, read back from the campaign's repository and the patch that is evidence;
-// nothing of the agent's is followed, run or unpacked.  Private to the program.
+// The changes of an agent, read back from the campaign's repository and the patch that is evidence;
+// nothing of the agent's is followed, run or unpacked.
 
-// Of plain files; links are left out.  `branch`: the problem's, as import made it.  kInvalid: the
-// patch is not one of that commit.
+// Changes of plain files; links are left out.  `branch`: the problem's, as import made it.
+// kInvalid: the patch is not one of that commit.
 Result<std::vector<cvdp::AgentChange>> changes_of(const fs::path& repository,
                                                   const std::string& branch,
                                                   const std::string& patch);
 
 // The agent of `proctor cvdp run`: an image, as upstream starts it, given what of the worker it
 // needs; or a method as campaign.yaml has them, in a file of its own.
-// Private to the program.
+
 class Command;
 
-// Of an image.
+// Things that the agent of an image gets.
 struct AgentGiven {
   std::vector<std::string> secrets;  // names of variables of the worker
   bool network = false;

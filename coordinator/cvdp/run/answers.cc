@@ -19,7 +19,7 @@ namespace proctor::cli {
 // Answers that are there already: completions of a model that ran elsewhere (upstream's
 // local_import), a prompt_response.jsonl, or what the runs of another prefix handed in.
 // Read whole; each bounded, so that one that is too large leaves out its problem and no other.
-// Private to the program.  Source: CVDP 1.8, 2.1 (--answers), 8.6.
+// Source: CVDP 1.8, 2.1 (--answers), 8.6.
 class StoredAnswers {
  public:
   // {"id", "completion"} a line; of an id that comes again the next one is the next sample's.
@@ -226,6 +226,8 @@ Result<std::vector<cvdp::GivenAnswer>> StoredAnswers::of(const cvdp::Record& rec
   return out;
 }
 
+// The options of models, and the modes that they ask for.
+
 namespace {
 constexpr const char* kOpenAi = "https://api.openai.com/v1";
 constexpr const char* kUpstreamsKey = "OPENAI_USER_KEY";
@@ -419,6 +421,8 @@ Result<int> export_prompts(const CvdpPlan& plan, const std::string& file) {
   std::printf("%zu prompts in %s\n", written, file.c_str());
   return summary.errors == 0 ? kOk : kBadInput;
 }
+
+// Answers in words as runs of a judging campaign.
 
 namespace {
 constexpr std::size_t kTextBytes = std::size_t{64} << 20;

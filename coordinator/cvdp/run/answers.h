@@ -1,4 +1,7 @@
 #pragma once
+// `proctor cvdp run --model ...`: single-shot models, prompts for elsewhere, answers from
+// elsewhere, and a model as judge.  Private to the program.  Source: CVDP 2.1, 8.1, 8.6;
+// docs/cvdp.md.
 #include <map>
 #include <string>
 #include <vector>
@@ -8,9 +11,6 @@
 #include "coordinator/cvdp/run/run_work.h"
 
 namespace proctor::cli {
-// `proctor cvdp run --model ...`: single-shot models, prompts for elsewhere, answers from
-// elsewhere, and a model as judge.  Private to the program.  Source: CVDP 2.1, 8.1, 8.6;
-// docs/cvdp.md.
 struct ModelFlags {
   std::string model;           // a name, local_export or local_import
   std::string responses_file;  // of the last two
@@ -25,7 +25,7 @@ struct ModelFlags {
 };
 
 void add_model_flags(Command command, ModelFlags& flags);
-// Nothing: no model is named.  Its file of answers is read here.
+// nullopt: no model is named.  Its file of answers is read here.
 Result<std::optional<CvdpMode>> model_mode(const ModelFlags& flags, const CvdpPlan& plan);
 // Which of them do not go together.  kInvalid.
 Status check_models(const ModelFlags& flags);
@@ -36,12 +36,13 @@ Status take_models(const ModelFlags& flags, const std::vector<GatewayModel>& age
 
 inline constexpr const char* kLocalExport = "local_export";
 inline constexpr const char* kLocalImport = "local_import";
-// {"id", "prompt", "system", "user"} a line.  The problems that no model is asked about are told.
+// {"id", "prompt", "system", "user"} a line.  It names the problems that no model is asked about.
 Result<int> export_prompts(const CvdpPlan& plan, const std::string& file);
 
 // Answers in words, judged by a model: each judgement is a run of a campaign of its own beside the
 // first, PREFIX/judging, so that it is metered, kept as evidence and gone on with like any other.
-// Private to the program.  Source: CVDP 8.5.
+// Source: CVDP 8.5.
+
 struct JudgeOptions {
   fs::path folder;     // PREFIX/judging
   std::string method;  // as campaign.yaml has it, in JSON

@@ -135,7 +135,7 @@ Result<std::map<std::uint64_t, std::string>> ContextRepository::add(std::string 
 
 // The repositories of heavy records: the payload of a commit becomes a tree of the campaign's own
 // repository, from where workers fetch it like any other context.  Each commit is fetched once,
-// alone where its server gives it.  Private to the program.  Source: CVDP 7.
+// alone where its server gives it.  Source: CVDP 7.
 class HeavyRepos {
  public:
   // `base`: CVDP_HEAVY_REPOS_PATH.  Unless `keep_http`, GitHub is asked over ssh, as upstream does.
@@ -214,6 +214,8 @@ Result<std::string> HeavyRepos::payload(const cvdp::HeavySource& source) {
   trees_[key] = id;
   return id;
 }
+
+// The import of a dataset.
 
 namespace {
 constexpr const char* kHead =
@@ -371,6 +373,8 @@ Result<Imported> import_problems(const ImportOptions& options) {
       }));
   return work.finish(summary);
 }
+
+// The parts of a prefix, in PREFIX/cvdp.json.
 
 namespace {
 constexpr const char* kMarker = "cvdp.json";

@@ -1,4 +1,6 @@
 #pragma once
+// A dataset as campaigns: images, repository, import, and the parts of a prefix.
+// Private to the program.
 #include <cstdint>
 #include <map>
 #include <string>
@@ -31,7 +33,7 @@ class HostImages {
 };
 
 // The bare repository of a campaign that CVDP's commands make: commits by git's fast-import, no
-// work tree.  Private to the program.
+// work tree.
 class ContextRepository {
  public:
   explicit ContextRepository(fs::path repository) : repository_(std::move(repository)) {}
@@ -44,13 +46,13 @@ class ContextRepository {
 };
 
 // A dataset as a campaign: contracts, contexts and a campaign.yaml in a folder.
-// Private to the program.
+
 struct ImportOptions {
   std::string file;
   std::string campaign;
   Selection selection;
   cvdp::ImportSettings settings;
-  // Of a campaign.yaml that is not there yet.
+  // For a campaign.yaml that is not there yet.
   std::string methods = "[noop, reference]";
   std::uint32_t replicates = 1;
   bool include_golden = false, include_harness = false;  // an agent sees them too
@@ -72,11 +74,13 @@ Status take_prices(const fs::path& table, const fs::path& campaign);
 // kConflict: the campaign is frozen.
 Result<Imported> import_problems(const ImportOptions& options);
 
-// What a prefix has been asked so far.  It grows: another --id, the rest of a dataset and further
-// samples are parts of their own, each a campaign, because the tasks of a frozen one cannot change.
+// The questions that a prefix was asked so far.  They grow: another --id, the rest of a dataset and
+// further samples are parts of their own, each a campaign, because the tasks of a frozen one cannot
+// change.
 //   PREFIX/cvdp.json     the question that all parts share, and the parts
 //   PREFIX/campaign      the first part; PREFIX/campaign-2, ... the others
-// Private to the program.  Source: CVDP 2.1 (-i), 9.1, 9.4.
+// Source: CVDP 2.1 (-i), 9.1, 9.4.
+
 struct CvdpPart {
   std::string campaign = "campaign";  // below the prefix
   std::uint32_t from = 1, to = 1;     // its samples: run 1 of a problem is sample `from`
@@ -103,8 +107,8 @@ struct CvdpDemand {
   std::vector<bool> touched;      // of the parts there are: does this demand speak of it?
   std::uint64_t broken = 0;       // records of the file that are none, and are in no count
 };
-// What `parts` lack until each problem of `file` that the selection holds has samples 1 to
-// `samples`.  Nothing that a part has is asked for again.
+// The demand that `parts` leave open until each problem of `file` that the selection holds has
+// samples 1 to `samples`.  It does not ask again for what a part has.
 Result<CvdpDemand> demand_of(const std::string& file, const std::vector<CvdpPart>& parts,
                              const Selection& selection, std::uint32_t samples);
 }  // namespace proctor::cli

@@ -1,5 +1,6 @@
 #pragma once
-// A dataset read piece by piece, what is wrong with it told, and which of its problems are meant:
+// A dataset read piece by piece, what is wrong with it reported, and which of its problems are
+// meant:
 // --filter category=cid003,difficulty=easy and --id.  Private to the program.
 #include <functional>
 #include <map>

@@ -1,4 +1,5 @@
 #pragma once
+// Evidence of a CVDP campaign as upstream's results and reports.  Private to the program.
 #include <cstdint>
 #include <map>
 #include <string>
@@ -17,12 +18,11 @@
 #include "coordinator/cvdp/run/campaign.h"
 
 namespace proctor::cli {
-// Where the evidence of a run that counts lies.  Private to the program.
-
-// Below it: the files a single-shot method wrote (common/answers/single_shot.h).
+// In the evidence of a run: the file that a single-shot method wrote
+// (common/answers/single_shot.h).
 inline constexpr const char* kAnswerFile = "agent/answer.json";
 
-// The attempt whose report the journal names.
+// The evidence of a run that counts: of the attempt whose report the journal names.
 inline Result<fs::path> evidence_of(const FrozenCampaign& frozen, const RunRecord& run) {
   for (std::uint32_t n = run.attempts; 0 < n; --n) {
     const fs::path folder = frozen.folder.attempt(run.name, AttemptNo(n));
@@ -33,7 +33,6 @@ inline Result<fs::path> evidence_of(const FrozenCampaign& frozen, const RunRecor
 }
 
 // Upstream's reports as files of a folder; each one written is named on standard output.
-// Private to the program.
 
 // "2026-01-31 12:00:00", as reports have it.
 std::string local_time();
@@ -46,9 +45,10 @@ Status write_composite(const std::vector<cvdp::Value>& reports,
 // composite_report.txt, pass_at_k.txt and .json.  `k` 0: the file's own.
 Status write_composite_texts(const cvdp::Value& composite, const fs::path& folder, std::int64_t k);
 
-// What the runs of a campaign of CVDP problems left as evidence, as upstream's results: one
+// The evidence that runs of a campaign of CVDP problems left, as upstream's results: one
 // raw_result.json a sample, and reports/<number>[_<service>].txt with what each service said.
-// Only reports that the journal vouches for count.  Private to the program.
+// Only reports that the journal vouches for count.
+
 struct SampleRequest {
   std::string method;           // of the campaign
   std::uint32_t replicate = 1;  // which run of it
@@ -56,10 +56,10 @@ struct SampleRequest {
   bool golden = false;          // the reference answers stand for the candidate's
   fs::path folder;              // upstream's prefix
   bool agent = false;           // what it said and changed is shown too
-  // Of problems that were run outside the campaign; null: there are none.
+  // Results of problems that were run outside the campaign; null: there are none.
   const std::map<std::string, std::vector<cvdp::TestResult>>* harness = nullptr;
   bool single_shot = false;  // what it answered is
-  // What a judge said, by judge_name(); empty: nobody was asked.
+  // The words of a judge, by judge_name(); null: no judge was asked.
   const std::map<std::string, Result<cvdp::Judgement>>* judgements = nullptr;
 };
 struct SampleResults {
@@ -74,7 +74,7 @@ struct SampleResults {
   Status write(const fs::path& folder, bool with_responses, int indent) const;
 };
 
-// Of the log of one service of a problem that has so many, without its extension.
+// Name of the log of one service of a problem that has so many, without its extension.
 std::string service_log_name(std::uint64_t issue, const std::string& service, std::size_t services);
 
 class ResultGatherer {

@@ -19,11 +19,11 @@ struct CvdpFlags {
   std::string verif_eda, license_network;
   ModelFlags model;
   bool force_agentic = false, force_copilot = false;
-  // What was given of the options that cannot be had, with the reason.
+  // The given options that cannot be had, with the reason.
   std::vector<std::string> refused;
 };
 
-// What `run` and `selfcheck` share.
+// Options that `run` and `selfcheck` share.
 void add_cvdp_common_flags(Command command, CvdpFlags& flags);
 // The rest of upstream's.
 void add_cvdp_upstream_flags(Command command, CvdpFlags& flags);

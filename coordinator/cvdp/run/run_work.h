@@ -1,4 +1,5 @@
 #pragma once
+// `proctor cvdp run` as a whole, and its log.  Private to the program.
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -15,7 +16,7 @@ namespace proctor::cli {
 // PREFIX/run.log: what `proctor cvdp run` says, on standard output and standard error, appended
 // line by line while it says it.  Workers have logs of their own, and what is printed below the
 // C library (by programs that are started) is not in it, as upstream.
-// Private to the program.  Opened and closed while no other thread prints.  Source: CVDP 2.3, 9.4.
+// Opened and closed while no other thread prints.  Source: CVDP 2.3, 9.4.
 class RunLog {
  public:
   // From now on, until it is destroyed.
@@ -42,12 +43,11 @@ class RunLog {
 
 // A dataset run in one go: imported, frozen, run, and reported in upstream's layout.
 //   PREFIX/campaign/    the campaign with its runs, journal and evidence; campaign-2, ... of what
-//                       was asked for later (cvdp_parts.h)
+//                       was asked for later (CvdpPart)
 //   PREFIX/cvdp.json    what was asked for: another question needs another prefix
 //   PREFIX/...          upstream's files, or in sample_1, sample_2, ... and the composite report
 // Running it again goes on where it stopped, with another --id or a larger -n the prefix grows; the
 // reports are made anew from the evidence of all of it.
-// Private to the program.
 
 // One way to work on every problem.
 struct CvdpMode {
@@ -55,11 +55,11 @@ struct CvdpMode {
   std::string method;  // of the campaign: "reference"
   std::string folder;  // below the prefix; empty: the prefix itself
   bool golden = false;
-  // Of an agent: its image, as it was named, or its method; that one's name is `method` then.
+  // For an agent: its image, as it was named, or its method; that one's name is `method` then.
   std::string agent{};
   AgentGiven given{};                  // of an image
   std::optional<Method> own_method{};  // instead of one
-  // Of a single-shot method.
+  // For a single-shot method.
   struct SingleShot {
     std::string method;    // as campaign.yaml has it, in JSON
     std::string question;  // what decides its results
@@ -70,8 +70,8 @@ struct CvdpMode {
   };
   std::optional<SingleShot> single_shot{};
 };
-// Who runs harnesses: OCI for images of the store and the Engine API for others; one of these
-// alone; `docker compose`.  kAuto leaves to compose what is beyond the subset of the others.
+// The engine that runs harnesses: OCI for images of the store and the Engine API for others; one of
+// these alone; `docker compose`.  kAuto leaves to compose what is beyond the subset of the others.
 enum class CvdpEngine { kAuto, kApi, kOci, kCompose };
 
 struct CvdpPlan {

@@ -549,7 +549,7 @@ std::vector<Command> Scheduler::on(const Event& event, Time now) {
   return std::exchange(out_, {});
 }
 
-// ---------------------------------------------------------------- what a step gathered
+// The writes, commands and answers that a step gathered.
 
 void Scheduler::write(JournalWrite w, std::optional<After> after) {
   writes_.push_back(std::move(w));
@@ -663,7 +663,7 @@ void Scheduler::perform(const After& after) {
   }
 }
 
-// ---------------------------------------------------------------- choosing what runs
+// The choice of the runs that begin.
 
 void Scheduler::dispatch() {
   if (mode_ != Mode::kRun || paused_) return;
@@ -693,7 +693,7 @@ void Scheduler::dispatch() {
   keep_for_suspects();
 }
 
-// ---------------------------------------------------------------- small parts
+// Small parts.
 
 Scheduler::Attempt* Scheduler::live(const AttemptId& id) {
   const auto it = live_.find(id.run);

@@ -299,7 +299,7 @@ void Coordinator::ask_to_stop() {
   }
 }
 
-// ---------------------------------------------------------------- commands
+// Commands of the core.
 
 void Coordinator::feed(const Event& e) {
   if (outcome_ && outcome_->end == End::kFailed) return;

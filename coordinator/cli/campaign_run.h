@@ -30,10 +30,10 @@ struct RunOptions {
 
 // kInvalid: a method asks a model of which local workers know nothing.
 Status check_models(const RunOptions& options, const Campaign& campaign);
+enum class Missing { kAny, kSet, kInstalled };
 // Things that runs need of this host and local workers would not have, a sentence each: those that
 // one sets before a run (secrets, keys of models), and those that are installed (toolchains,
 // locales, time zones).
-enum class Missing { kAny, kSet, kInstalled };
 std::vector<std::string> missing_here(const RunOptions& options, const Campaign& campaign,
                                       Missing which = Missing::kAny);
 // kInvalid: there is such a thing, and nobody else can join.

@@ -59,6 +59,7 @@ int run_program(int argc, char** argv, std::initializer_list<Register> commands)
 // `proctor cvdp` is a program of its own, proctor-cvdp, beside this one: its line in the help, and
 // what becomes that program where the command line, or the line that a shell completes, is for it.
 // Nothing: it is not.  An exit code: that program is not there.
+
 inline constexpr const char* kCvdpSays =
     "datasets of the CVDP benchmark: check, transform, run, ...";
 void add_cvdp_program(Command app, int& exit_code);

@@ -52,9 +52,9 @@ std::string copy_command(const std::string& folder);
 // models where a method asks one, which no journal remembers.
 std::string resume_command(const std::string& folder, const Campaign& campaign);
 
+enum class Broken { kTask, kMethod };
 // For a run whose task or method is parked because it is broken: whoever is at fault, the ways out.
 // `go_on` is the command that goes on then.
-enum class Broken { kTask, kMethod };
 std::string mends_for(const std::string& folder, const std::string& run, Broken what,
                       const std::string& go_on);
 }  // namespace proctor::cli

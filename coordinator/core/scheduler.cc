@@ -7,6 +7,7 @@
 namespace proctor {
 // The scheduler's part that chooses workers: any with room, or for a run that may be killing its
 // workers one that has nothing else (failures.h).
+
 std::uint64_t Scheduler::needs_of(RunId run) const {
   return plan_.needs_of(run) | (poison_.is_suspect(run) ? capability::kAlone : 0) |
          (waits_for_another(run) ? capability::kElsewhere : 0);

@@ -675,6 +675,7 @@ void Scheduler::end_quarantines() {
 
 // The scheduler's part that tells a broken task or method from a broken host (failures.h): whose
 // failure it counts as, where it is tried next, and when its runs are parked.
+
 FaultSubject Scheduler::task_subject(RunId run) const {
   return {FaultSubject::Kind::kTask, plan_.runs[run.raw()].task};
 }

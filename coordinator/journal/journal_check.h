@@ -1,10 +1,10 @@
 #pragma once
-// Is a journal whole?  SQLite notices a damaged page when it comes by, which may be never or at the
-// next write; it never notices a damaged frame of its log.  So all of it is looked at: the log
-// (sqlite.h), the pages (PRAGMA integrity_check), the rows (journal_rows.h), and what rows say of
-// each other, and their seals (seals.h).  A last transaction that is missing as if the machine had
-// lost power in it can be seen by no check.  Reads only; for a journal nobody writes to.  Any
-// thread.  And the salvage of one that is damaged.
+// Is a journal whole, and what can be saved of a damaged one?  SQLite notices a damaged page when
+// it comes by, which may be never or at the next write; it never notices a damaged frame of its
+// log.  So all of it is looked at: the log (sqlite.h), the pages (PRAGMA integrity_check), the rows
+// (journal_rows.h), and what rows say of each other, and their seals (seals.h).  A last transaction
+// that is missing as if the machine had lost power in it can be seen by no check.  Reads only; for
+// a journal nobody writes to.  Any thread.
 #include <cstdint>
 #include <string>
 #include <vector>

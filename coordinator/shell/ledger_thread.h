@@ -68,13 +68,13 @@ struct LedgerStart {
 // Owns the store and a thread.  Operations are applied in the order given; what waits goes out as
 // one call.  While Redis is away the batch is kept and repeated (every operation is idempotent by
 // its id); a Redis that came back empty is rebuilt from what it had answered before.
-// Nothing new is admitted meanwhile, because the scheduler waits for answers.
+// Meanwhile it admits nothing new, because the scheduler waits for answers.
 //
 // It keeps the rules themselves (ledger.h) beside the store: what a rebuild restores is theirs, and
 // each answer of the store is held against theirs.  One that differs is told (`differs`), and what
 // starts nothing counts.
 //
-// Of a campaign that shares an envelope it also tells the others that it is here, several times a
+// For a campaign that shares an envelope it also tells the others that it is here, several times a
 // second, and sees to it that this journal knows them (ledger.h).
 class LedgerThread {
  public:

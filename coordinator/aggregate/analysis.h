@@ -1,4 +1,7 @@
 #pragma once
+// The answer to what a campaign was for: each method's rate over tasks, and the comparisons of its
+// plan of analysis, each paired over tasks (docs/analysis.md; R176).  Pure: the same runs give the
+// same bytes.
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -14,7 +17,7 @@
 #include "coordinator/aggregate/report.h"
 
 namespace proctor {
-// Runs as cells of tasks x methods: what every comparison starts from.  Pure.
+// Runs as cells of tasks x methods: every comparison starts from these.
 
 // One task under one method: its ended runs; and those that never came to an end, for they were
 // cancelled or are parked, which are in no rate and in no bound.
@@ -41,10 +44,6 @@ struct TaskCells {
 };
 // `key`: which key of strata their levels are wanted of.
 TaskCells task_cells(std::span<const RunRecord> runs, std::optional<std::size_t> key = {});
-
-// The answer to what a campaign was for: each method's rate over tasks, and the comparisons of its
-// plan of analysis, each paired over tasks (docs/analysis.md; R176).  Pure: the same runs
-// give the same bytes.
 
 // An estimate of task means that speaks for the plan's shares of strata.
 struct Weighted {
@@ -223,8 +222,8 @@ std::string render_contrasts_csv(const Analysis& analysis);
 namespace proctor::aggregate {
 // Estimates with the plan's weights of strata.  Private to the room.
 
-// Of one method, or of its differences to another over the tasks that both have; nothing: the plan
-// has no weights, or the levels of the tasks are not known.
+// For one method, or for its differences to another over the tasks that both have; nothing: the
+// plan has no weights, or the levels of the tasks are not known.
 std::optional<Weighted> weighted_rate(const TaskCells& cells, std::size_t method,
                                       const AnalysisPlan& plan);
 std::optional<Weighted> weighted_difference(const TaskCells& cells, std::size_t a, std::size_t b,

@@ -7,7 +7,7 @@
 #include "coordinator/aggregate/format.h"
 
 namespace proctor {
-// What the comparisons rest on, on a terminal: chance alone, repositories, outcomes nobody knows.
+// The footing of the comparisons on a terminal: chance alone, repositories, outcomes nobody knows.
 
 namespace {
 using namespace aggregate;

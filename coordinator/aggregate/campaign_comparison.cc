@@ -443,7 +443,7 @@ CampaignComparison compare_campaigns(const ComparedCampaign& older, const Compar
   return out;
 }
 
-// What `proctor compare` prints: for people, and as JSON.
+// The output of `proctor compare`: for people, and as JSON.
 
 namespace {
 using namespace aggregate;

@@ -1,4 +1,6 @@
 #pragma once
+// Several campaigns at once: pooled (`proctor merge`) or one against another (`proctor compare`)
+// (R127; docs/analysis.md).  Pure.
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -11,7 +13,8 @@
 
 namespace proctor {
 // Campaigns of one configuration class as one table: more replicates of the same tasks under the
-// same methods and limits (R127; the command is `proctor merge`, docs/analysis.md).  Pure.
+// same methods and limits (`proctor merge`).
+
 struct MergedCampaign {
   const Registration& registration;
   const ReportInput& runs;
@@ -28,8 +31,9 @@ std::vector<std::string> why_not_pooled(const std::vector<MergedCampaign>& campa
 ReportInput pooled(const std::vector<MergedCampaign>& campaigns);
 
 // Two campaigns side by side: what keeps them from being compared, and how each method of the newer
-// one differs from the same method of the older, paired over the tasks that both have (R127; the
-// command is `proctor compare`, docs/analysis.md).  Pure.
+// one differs from the same method of the older, paired over the tasks that both have
+// (`proctor compare`).
+
 struct ComparedCampaign {
   const Registration& registration;
   const CampaignReport& report;

@@ -1,4 +1,6 @@
 #pragma once
+// The part of a written report beyond the tables that `status` shows too: drift, prices, and the
+// sets of runs behind its numbers.  Takes longer than counting.  Pure.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,9 +13,10 @@
 #include "coordinator/aggregate/run_sets.h"
 
 namespace proctor {
-// Did success drift while the campaign ran, or depend on which worker had a run?  Within each task
-// and method, over scorable runs; exploratory.  Pure.
 struct CampaignReport;
+
+// Did success drift while the campaign ran, or depend on which worker had a run?  Within each task
+// and method, over scorable runs; exploratory.
 
 struct MethodTrend {
   std::string method;  // empty: all methods together
@@ -38,7 +41,7 @@ void append_drift(std::string& out, const Drift& drift);
 
 // Which of two methods is the dearer one, by how much, and what one more solved task costs: paired
 // over the tasks that both have (REPORT S23).  Beside the comparisons of the plan, of which none is
-// of prices, so each is exploratory and adjusted for nothing.  Pure.
+// of prices, so each is exploratory and adjusted for nothing.
 
 // Amounts are dollars (or the unit of the price table).
 struct PriceContrast {
@@ -67,9 +70,6 @@ PriceContrast price_contrast(const std::string& a, const std::string& b,
 std::string words(const PriceContrast& contrast, const std::string& unit);
 void append_price_contrasts(std::string& out, const std::vector<PriceContrast>& contrasts,
                             const CampaignReport& report);
-
-// What a written report has beyond the tables that `status` shows too: the sets behind its numbers,
-// and what each method costs.  Takes longer than counting.  Pure.
 
 // One method over all tasks.  Amounts are dollars (or the unit of the price table).
 struct MethodPrice {

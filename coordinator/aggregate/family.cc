@@ -1,4 +1,3 @@
-// Several comparisons at one level.
 #include "coordinator/aggregate/family.h"
 
 #include <algorithm>

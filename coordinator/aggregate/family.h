@@ -1,4 +1,6 @@
 #pragma once
+// The comparisons of a plan as one family: p values that are adjusted together, intervals that hold
+// together, and outcomes that would turn a verdict.  Private to the room.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -10,9 +12,8 @@
 #include "coordinator/aggregate/analysis.h"
 
 namespace proctor::aggregate {
-// Shares of tasks as whole numbers of one unit.  Private to the room.
-
-// Exact while the numbers of runs have a small common multiple, and to 2^-30 beyond.
+// Shares of tasks as whole numbers of one unit: exact while the numbers of runs have a small common
+// multiple, and to 2^-30 beyond.
 class Lattice {
  public:
   void add(std::uint64_t runs) {
@@ -31,9 +32,6 @@ class Lattice {
   static constexpr std::int64_t kFine = std::int64_t{1} << 30U;
   std::uint64_t unit_ = 1;
 };
-
-// The comparisons of a plan as one family: p values that are adjusted together and intervals that
-// hold together, as the plan says.  Private to the room.
 
 // The two columns of a contrast, tasks in the same order; they outlive what is made of them.
 struct Sides {
@@ -94,10 +92,9 @@ MaxT joint_intervals(std::span<const Sides> sides, std::span<const Estimate> est
 Adjustment adjustment_for(std::span<const Contrast> contrasts, std::size_t tasks,
                           const AnalysisPlan& plan);
 
-// How many outcomes that nobody knows would turn a verdict.  Private to the room.
-
-// Of contrast `at` of the family; what is known of the others stays as it is.  Requires: columns of
-// equal length; `verdict` is what they show at the family's adjustment.
+// How many outcomes that nobody knows would turn the verdict of contrast `at` of the family; what
+// is known of the others stays as it is.  Requires: columns of equal length; `verdict` is what they
+// show at the family's adjustment.
 Tipping tipping_of(const Sides& sides, const AnalysisPlan& plan, const Family& family,
                    std::size_t at, ContrastVerdict verdict);
 }  // namespace proctor::aggregate

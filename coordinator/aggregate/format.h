@@ -1,4 +1,5 @@
 #pragma once
+// How the renderers of reports write: pictures, numbers, names and tables.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -17,7 +18,7 @@ std::string svg_head(int width, int height);
 std::string text(int x, int y, std::string_view style, std::string_view content);
 std::string line(int x1, int y1, int x2, int y2, std::string_view style);
 
-// How the renderers write numbers and names: of this room, and of coordinator/page.
+// Numbers and names, as the renderers of this room and of coordinator/page write them.
 
 // Words in lines of at most 100 columns, the first after `first`, the others after as many spaces;
 // four more after a `first` of spaces alone, so that no agent's words look like an entry.
@@ -56,9 +57,8 @@ std::size_t display_width(std::string_view text);
 // a * b / c, rounded down, in 128 bits; at most 2^63 - 1.  Requires: none is negative, 0 < c.
 std::int64_t scaled(std::int64_t a, std::int64_t b, std::int64_t c);
 
-// Tables of the reports on a terminal.  Private to the room.
-
-// Cells by column: the first are names and stand left, numbers stand right.
+// A table of the reports on a terminal, private to the room.  Cells by column: the first are names
+// and stand left, numbers stand right.
 class Table {
  public:
   enum class Rule { kNone, kUnderHeader };

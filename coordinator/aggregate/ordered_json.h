@@ -31,12 +31,11 @@ inline Ordered money_or_null(const std::optional<MicroUsd>& amount) {
   return amount ? money_json(*amount) : Ordered(nullptr);
 }
 
-// The same as an object of the exports.  Private to the room.
+// Its members as in kModelCounts, and the money.
 Ordered model_use_json(const ModelUse& use);
 }  // namespace proctor::aggregate
 
 namespace proctor {
-// The comparisons of a report for programs.  Private to the room.
 struct Analysis;
 struct Contrast;
 struct Drift;
@@ -46,6 +45,8 @@ enum class JsonForm : std::uint8_t;
 }  // namespace proctor
 
 namespace proctor::aggregate {
+// The comparisons and details of a report for programs.
+
 Ordered analysis_json(const Analysis& analysis);
 Ordered contrast_json(const Contrast& contrast);
 Ordered estimate_json(const Estimate& estimate);

@@ -233,7 +233,7 @@ std::string twelve_digits(double value) {
   return out == "-0" ? "0" : out;
 }
 
-// What `proctor power` holds its own numbers against: sweeps that theory says must rise or fall,
+// Checks of `proctor power` on its own numbers: sweeps that theory says must rise or fall,
 // and identities that must hold.
 
 namespace {

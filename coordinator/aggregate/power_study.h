@@ -94,7 +94,7 @@ struct PowerStudy {
 // of them shows the difference.  Requires: rates in (0, 1), shares that exist (settled_shares).
 Result<PowerStudy> study_power(const PowerInput& input);
 
-// Twelve digits, never with an exponent: as every file here writes numbers.
+// Twelve digits, never with an exponent: as every file of a study writes numbers.
 std::string twelve_digits(double value);
 
 std::string render_power_text(const PowerStudy& study);

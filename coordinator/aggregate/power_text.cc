@@ -190,7 +190,7 @@ std::string render_power_curve_json(const PowerStudy& s) {
   return dumped(out) + "\n";
 }
 
-// What `proctor power` says on a terminal.
+// The words of `proctor power` on a terminal.
 
 namespace {
 using aggregate::Table;

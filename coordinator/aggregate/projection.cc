@@ -13,7 +13,7 @@
 #include "coordinator/aggregate/report.h"
 
 namespace proctor {
-// What was projected beside what was observed, on a terminal and as a table.
+// A projection beside what was observed, on a terminal and as a table.
 
 namespace {
 using namespace aggregate;

@@ -1,4 +1,6 @@
 #pragma once
+// The expected cost of a campaign, alone and beside what was observed (R109).  Pure: no I/O, no
+// clock.
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -10,8 +12,9 @@
 #include "coordinator/aggregate/money.h"
 
 namespace proctor {
-// Projection beside what was observed, for the report (R109): two columns that are never added.
-// Made by comparison().  Plain data.
+// Projection beside what was observed, for the report: two columns that are never added.  Made by
+// comparison().
+
 struct ComparisonRow {
   std::string by;     // "total", "category", "envelope"
   std::string name;   // "all", "model", "task:json-lib"
@@ -32,11 +35,10 @@ struct Comparison {
 
 // What a campaign is expected to cost, what it can cost at most, and how many runs its money admits
 // at once, for every envelope, before anything ran (R109, R156, R161, R162).  From the plan, the
-// envelopes, the price table and pilot_cost_model_inputs.json.  A projection is never added to what
-// was observed: comparison() sets the two side by side.
-// Pure: no I/O, no clock.  Amounts are exact in 128 bits, in 1e-18 USD, and every amount that is
-// shown was rounded up once, from its exact sum; so the parts may show a few millionths more than
-// their total.
+// envelopes, the price table and pilot_cost_model_inputs.json.  Amounts are exact in 128 bits, in
+// 1e-18 USD, and every amount that is shown was rounded up once, from its exact sum; so the parts
+// may show a few millionths more than their total.
+
 struct ProjectionInput {
   struct Scope {
     std::string name;  // "global", "stage:NAME", "task:ID", ...

@@ -286,8 +286,8 @@ std::optional<MicroUsd> cost_per_success(MicroUsd total, std::uint64_t successes
 // among them.  As a table and as the JSON list of the same.
 std::string render_progress_text(const CampaignReport& report);
 std::string render_progress_json(const CampaignReport& report);
-// For a terminal: aligned tables, and below them what every word means, if that is asked for.
 enum class Words : std::uint8_t { kLeftOut, kShown };
+// For a terminal: aligned tables, and below them what every word means, if that is asked for.
 std::string render_text(const CampaignReport& report, Words words = Words::kShown);
 // Its two halves: the tables, which take long to make of a large campaign, and what stands below.
 std::string render_tables(const CampaignReport& report);
@@ -306,11 +306,11 @@ bool is_control(const CampaignReport& report, std::string_view method);
 std::string pooled_stages(const CampaignReport& report);
 // Is every task in this one level of the stratum, so that its rows repeat those of all?
 bool is_only_level(const CampaignReport& report, std::string_view key);
-// Every row with the sets of runs behind its counts, then every run: schema 2.  Above so many runs
-// it names runs.csv instead, by its digest; `runs_csv`: what that has, from who made it already.
-// Schema 1, of before: every row has a list of its runs, and all runs are there.
 inline constexpr std::size_t kJsonRuns = 5'000;
 enum class JsonForm : std::uint8_t { kFirst = 1, kSecond = 2 };
+// Every row with the sets of runs behind its counts, then every run: schema 2.  Above kJsonRuns it
+// names runs.csv instead, by its digest; `runs_csv`: what that has, from who made it already.
+// Schema 1, of before: every row has a list of its runs, and all runs are there.
 std::string render_json(const CampaignReport& report, JsonForm form = JsonForm::kSecond,
                         std::string_view runs_csv = {});
 // One record per row of the tables; money as exact decimals of dollars.

@@ -13,7 +13,7 @@
 #include "coordinator/aggregate/format.h"
 
 namespace proctor::aggregate {
-// What a filter can ask of a run.
+// A property of a run that a filter can ask for.
 struct FilterField {
   std::size_t word = 0;              // position in filter_words()
   std::optional<std::size_t> key{};  // a stratum instead: position of its key

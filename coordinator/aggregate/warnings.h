@@ -11,8 +11,7 @@ namespace proctor {
 // what they cost, and may not be what a provider would say today.
 std::vector<std::string> recording_warnings(std::span<const RunRecord> runs);
 
-// What a reader of a report has to know before its numbers: why runs came to no verdict, and which
-// tasks cannot tell a solution from none.  Pure.
+// Why runs came to no verdict, and which tasks cannot tell a solution from none.
 
 // Runs that ended invalid or as acceptance errors, of one method and for one cause.
 struct EndCause {

@@ -57,7 +57,7 @@ Status check_own_folders(const StateFolder& folder) {
   return ok_status();
 }
 
-// What `proctor check` asks the world: real git and a real Docker Engine behind the contract
+// Questions of `proctor check` to the world: real git and a real Docker Engine behind the contract
 // room's OutsideProbe.
 
 // On a terminal it says after a second how many of the `patches` it has looked at.  Why an image

@@ -1,4 +1,5 @@
 #pragma once
+// A campaign folder as the commands need it: loaded, validated, with its plan and registration.
 #include <functional>
 #include <string>
 #include <utility>
@@ -20,7 +21,6 @@ std::vector<std::pair<fs::path, std::string>> not_own_folders(const StateFolder&
 // kInvalid, of the first of them: nothing of this campaign may begin.
 Status check_own_folders(const StateFolder& folder);
 
-// A campaign folder as the commands need it: loaded, validated, with its plan and registration.
 enum class Outside { kSkip, kCheck };  // repositories, commits, images, reference patches
 
 // There is none in that folder; perhaps in one beside it whose name is nearly the same.

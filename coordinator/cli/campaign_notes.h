@@ -17,7 +17,7 @@ std::string size_text(const Campaign& campaign);
 // which has all of it and asks for nothing.
 std::string stages_text(const Campaign& campaign);
 
-// What a campaign's plan of analysis comes to, as far as its methods and its number of tasks say:
+// The outcome of a campaign's plan of analysis, as far as its methods and its number of tasks say:
 // for who can still change it.  Pure; thread-safe.
 
 // The pairs a - b that the report will compare.
@@ -30,14 +30,14 @@ std::uint64_t units_of(const Campaign& campaign);
 // to print, each with its end.  Nothing of a campaign of one method.
 std::string analysis_text(const Campaign& campaign);
 
-// What can be seen of methods' programs before money is spent on them: a script that its
+// Mistakes in methods' programs that can be seen before money is spent on them: a script that its
 // interpreter cannot be for, a file that its command names and its method does not bring.  Each
-// would be a failure of the agent in every run.  Reads what the campaign holds and nothing else.
-
-// One sentence each; none of them is an error: a shell may be meant, and a folder be mounted there.
+// would be a failure of the agent in every run.  One sentence each; none of them is an error: a
+// shell may be meant, and a folder be mounted there.  Reads what the campaign holds and nothing
+// else.
 std::vector<std::string> method_notes(const Campaign& campaign);
 
-// What `proctor selfcheck` and `proctor screen` found against the tasks of a campaign, for whoever
+// Findings of `proctor selfcheck` and `proctor screen` against the tasks of a campaign, for whoever
 // is about to spend money on them.
 
 // By task, of those whose contract and image are still what was judged: "flaky: 2 of 60 ...",

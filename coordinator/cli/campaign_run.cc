@@ -124,8 +124,8 @@ void tell_end(const FrozenCampaign& frozen, const CampaignReport& report,
         " NEW)");
 }
 
-// What runs need of a host, where only workers of this one can join: they are our children, and
-// have our environment and our folders.
+// Things of a host that runs need, where only workers of this one can join: they are our children,
+// and have our environment and our folders.
 
 namespace {
 // What is wrong with it here, behind "NAME needs the ..."; empty: it is here.

@@ -30,10 +30,10 @@ struct RunOptions {
 
 // kInvalid: a method asks a model of which local workers know nothing.
 Status check_models(const RunOptions& options, const Campaign& campaign);
+enum class Missing { kAny, kSet, kInstalled };
 // Things that runs need of this host and local workers would not have, a sentence each: those that
 // one sets before a run (secrets, keys of models), and those that are installed (toolchains,
-// locales, time zones) (campaign_run.cc).
-enum class Missing { kAny, kSet, kInstalled };
+// locales, time zones).
 std::vector<std::string> missing_here(const RunOptions& options, const Campaign& campaign,
                                       Missing which = Missing::kAny);
 // kInvalid: there is such a thing, and nobody else can join.
@@ -42,7 +42,7 @@ Status check_host_things(const RunOptions& options, const Campaign& campaign);
 // git, redis-server where the campaign has one of its own, bubblewrap where only local workers can
 // run what needs it.
 std::vector<std::string> missing_programs(const RunOptions& options, const Campaign& campaign);
-// kUnavailable: the above, if there are any.
+// kUnavailable: such programs are missing.
 Status check_programs(const RunOptions& options, const Campaign& campaign);
 // Are all sandboxes of this host one kernel user, without root or because PROCTOR_ONE_USER wants
 // it, and does PROCTOR_SHARE_USER not insist on several runs at a time even so?

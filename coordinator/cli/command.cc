@@ -124,7 +124,7 @@ void add_cvdp_program(Command app, int&) {
   app.add_subcommand("cvdp", kCvdpSays);
 }
 
-// What main functions share: a command line of some commands, and what is said where one fails.
+// Shared by main functions: a command line of some commands, and what is said where one fails.
 
 namespace {
 // SQLite's words of a damaged journal tell nobody what to type.

@@ -1,5 +1,6 @@
 #pragma once
-// A `proctor` command: one file each, registered in main.cc.
+// The `proctor` commands, which main.cc registers, and what all of them share: exit codes, errors,
+// output.
 #include <functional>
 #include <initializer_list>
 #include <optional>
@@ -69,7 +70,6 @@ int complain(const Error& error);
 int code_of(const Result<int>& done);
 int code_of(const Status& done);
 
-// Commands of staged pilots (docs/pilots.md).
 class Command;
 
 // Exit code of run, resume and wait where nothing goes on before a person has decided.
@@ -80,6 +80,8 @@ inline constexpr int kWaitsForPerson = 5;
 // asks this.
 std::string told_with_folder(std::string text, const std::string& folder);
 
+// Commands of staged pilots (docs/pilots.md).
+
 void add_pilot(Command app, int& exit_code);
 void add_power(Command app, int& exit_code);
 void add_screen(Command app, int& exit_code);
@@ -89,23 +91,20 @@ void add_wait(Command app, int& exit_code);
 // A subcommand of `proctor journal`.
 void add_journal_export(Command journal, int& exit_code);
 
-// An option that is a share of something, as in 0.05.
-
-// Digits and at most one point, from `least` to `most`: what is typed is kept as it is, and has to
-// mean a number to whoever reads it later.  CLI11's ranges let "nan" through, which is below
-// nothing.
+// The check of an option that is a share of something, as in 0.05: digits and at most one point,
+// from `least` to `most`.  It is kept as it was typed, and has to mean a number to whoever reads it
+// later.  CLI11's ranges let "nan" through, which is below nothing.
 std::function<std::string(const std::string&)> share(double least, double most);
 
-// What a command writes where a person said so (--out PATH).
-
-// Replaces a regular file as a whole, also one that links lead to.  Into what is no regular file, a
-// device or a pipe that somebody reads, it is written; that one stays what it is.
+// Writes where a person said so (--out PATH).  Replaces a regular file as a whole, also one that
+// links lead to.  Into what is no regular file, a device or a pipe that somebody reads, it is
+// written; that one stays what it is.
 Status write_output(const fs::path& path, std::string_view bytes);
 
 // Safe to print on a terminal; of `kept` every byte stays as it is.
 std::string printable_lines(std::string_view text, std::string_view kept = "\n");
 
 // For the end of main(): `code`, or kInfrastructure after a line on standard error, where standard
-// output did not take all that was printed.  Who reads no further (EPIPE) has what he wanted.
+// output did not take all that was printed.  A reader who stops (EPIPE) has what he wanted.
 int with_output_written(int code);
 }  // namespace proctor::cli

@@ -16,9 +16,9 @@ Json calls_json(const std::vector<TracedCall>& calls);
 Json trips_json(const std::vector<TracedTrip>& trips);
 std::string cassette_list(const std::vector<CassetteCall>& calls);
 
-// What the evidence of one attempt says to people: which checks did not pass and what they wrote
-// last, and whether its patch was judged again.  Reads the run directory alone; what is not there
-// is left out.
+// The evidence of one attempt for people: which checks did not pass and what they wrote last, and
+// whether its patch was judged again.  Reads the run directory alone; what is not there is left
+// out.
 
 // The last lines of a file, equal ones once, each behind `indent`; empty: nothing is in it.
 std::string last_lines_of(const fs::path& file, const std::string& indent);

@@ -1,4 +1,6 @@
 #pragma once
+// A Docker Engine as the commands use it: questions at its unix socket, and its images through the
+// `docker` program.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -15,9 +17,9 @@ std::string docker_socket();
 Status engine_has_image(const std::string& image);
 Status engine_has_network(const std::string& network);
 
-// The images of a Docker Engine, through the `docker` program at the engine's socket
-// ($PROCTOR_DOCKER_SOCKET, else the usual place).  Blocking.
+// The images of a Docker Engine, through the `docker` program at docker_socket().  Blocking.
 // Fails with kUnavailable (no program, no engine, with what it said), kNotFound (no such image).
+
 struct EngineImage {
   std::string id;  // "sha256:..."
   std::vector<std::string> names;

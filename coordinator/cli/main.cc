@@ -1,4 +1,4 @@
-// proctor: what an operator types.  Every command has its own file.
+// The program `proctor`: its commands.
 #include "coordinator/cli/command.h"
 
 int main(int argc, char** argv) {

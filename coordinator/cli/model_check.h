@@ -28,7 +28,8 @@ std::vector<std::string> price_notes(const Campaign& campaign);
 // runs is told as who checks.
 std::vector<std::string> no_call_notes(const Campaign& campaign, const std::string& models);
 
-// Sentences that are no errors: the above, caps that hold only what an agent tells, models that
-// local workers have to be told of.  `models`: the models file, empty: none was named.
+// Sentences that are no errors: price_notes(), no_call_notes(), caps that hold only what an agent
+// tells, models that local workers have to be told of.  `models`: the models file, empty: none was
+// named.
 std::vector<std::string> model_notes(const Campaign& campaign, const std::string& models);
 }  // namespace proctor::cli

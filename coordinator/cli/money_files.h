@@ -1,6 +1,6 @@
 #pragma once
-// From a campaign's journal to its money (coordinator/aggregate/money.h).  Reads beside a running
-// coordinator; never takes its lock.
+// From a campaign's journal to its money (coordinator/aggregate/money.h), and to the commands that
+// let parked runs go on.  Reads beside a running coordinator; never takes its lock.
 #include <string>
 #include <vector>
 
@@ -38,10 +38,10 @@ std::vector<std::string> deviations_of(const FrozenCampaign& frozen,
 // kCorrupt: a note is none.
 Result<std::vector<std::string>> approvals_of(const std::vector<Note>& standing);
 
-// What to type so that runs go on that are parked.
+// Words to type so that parked runs go on.
 
-// Of those among `runs` that wait for money: a line for each envelope that is short, with the raise
-// that lets all start that are parked there.  Empty: none of them does.
+// For those among `runs` that wait for money: a line for each envelope that is short, with the
+// raise that lets all start that are parked there.  Empty: none of them does.
 Result<std::string> raises_for(const std::string& folder, const FrozenCampaign& frozen,
                                const std::vector<RunId>& runs);
 
@@ -52,9 +52,9 @@ std::string copy_command(const std::string& folder);
 // models where a method asks one, which no journal remembers.
 std::string resume_command(const std::string& folder, const Campaign& campaign);
 
-// Of a run whose task or method is parked because it is broken: whoever is at fault, the ways out.
-// `go_on` is the command that goes on then.
 enum class Broken { kTask, kMethod };
+// For a run whose task or method is parked because it is broken: whoever is at fault, the ways out.
+// `go_on` is the command that goes on then.
 std::string mends_for(const std::string& folder, const std::string& run, Broken what,
                       const std::string& go_on);
 }  // namespace proctor::cli

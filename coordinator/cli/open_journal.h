@@ -1,4 +1,5 @@
 #pragma once
+// A campaign's journal as commands open it, what is around it, and the campaign by it.
 #include <map>
 #include <optional>
 #include <string>
@@ -47,13 +48,15 @@ Result<StatusSnapshot> last_status(const StateFolder& folder);
 std::string begun_by_status(const StateFolder& folder);
 
 // A campaign's journal as commands read it that need what has run.  Blocking; thread-safe.
+
+// kNotFound, with what to type.
 Error not_begun(const std::filesystem::path& campaign);
 
 // Nothing: no coordinator has written anything into it yet.  kCorrupt, with what to type: it is
 // not there, or empty, beside results, or beside a coordinator's last word that there were some.
 Result<std::optional<JournalReader>> begun_journal(const StateFolder& folder);
 
-// kNotFound, as not_begun(): there is no journal, or nothing in it.  Else as begun_journal().
+// As not_begun(): there is no journal, or nothing in it.  Else as begun_journal().
 Result<JournalReader> open_journal(const StateFolder& folder);
 
 // Where a campaign stands as its journal leaves it, for commands that explain, count or decide

@@ -1,4 +1,6 @@
 #pragma once
+// Acts of an operator and why a run is where it is: from the coordinator that runs, else by the
+// journal.
 #include <string>
 
 #include "coordinator/cli/campaign_files.h"
@@ -6,8 +8,8 @@
 #include "coordinator/shell/state_folder.h"
 
 namespace proctor::cli {
-// What is decided and explained while no coordinator runs: by the same scheduler, made again from
-// the journal.
+// Decisions and explanations while no coordinator runs: by the same scheduler, made again from the
+// journal.
 
 // Decides an act and writes it into the journal, under its lock, so that the next life stands by
 // it.  kConflict: a coordinator has just begun.  kUnavailable: an act that needs a running one.
@@ -19,6 +21,7 @@ Result<Json> explain_offline(const FrozenCampaign& frozen, RunId run);
 
 // Acts of an operator: asked of the coordinator that runs, else written into the journal for the
 // next one.
+
 struct Acted {
   ControlAnswer answer;
   bool live = false;  // a coordinator did it

@@ -21,7 +21,7 @@
 #include "coordinator/cli/report_files.h"
 
 namespace proctor::cli {
-// What `proctor power` was asked, as typed and as checked numbers.
+// The question to `proctor power`, as typed and as checked numbers.
 
 // Empty: not given.
 struct PowerArgs {

@@ -1,4 +1,5 @@
 #pragma once
+// From a campaign's files and journal to its projection and its report.
 #include <map>
 #include <string>
 
@@ -10,11 +11,9 @@
 #include "coordinator/shell/campaign_view.h"
 
 namespace proctor::cli {
-// From a campaign's files to its projection (coordinator/aggregate/projection.h).  Pure: nothing is
-// read or written here.
-
-// Envelopes as registered: raises are deviations, and a projection is older than they are.
-// `registration`: none while the campaign is not frozen.
+// The input of a campaign's projection.  Envelopes as registered: raises are deviations, and a
+// projection is older than they are.  `registration`: none while the campaign is not frozen.
+// Pure: reads and writes nothing.
 ProjectionInput projection_input(const Campaign& campaign, const Plan& plan,
                                  const Registration* registration);
 

@@ -14,7 +14,7 @@
 #include "coordinator/shell/status.h"
 
 namespace proctor::cli {
-// What shows that a coordinator starts, before it has the journal: it shares a lock of the
+// The mark of a coordinator that starts, before it has the journal: it shares a lock of the
 // campaign's registration from its first moment to its last.  The kernel takes the mark away,
 // whatever ends the process.
 
@@ -24,9 +24,9 @@ std::optional<UniqueFd> mark_start(const StateFolder& folder);
 
 bool is_starting(const StateFolder& folder);
 
-// Where a campaign stands, for who looks from outside.  Of one that a coordinator runs, that one
-// says so once a second in its status file.  Of one that nobody runs the journal says it: the file
-// is older than whatever was done without a coordinator (a raise, a requeue, a cancel).
+// Where a campaign is, for who looks from outside.  A coordinator that runs it says so once a
+// second in its status file.  While none runs the journal says it: the file is older than whatever
+// was done without a coordinator (a raise, a requeue, a cancel).
 
 // A journal at one moment, and the campaign by it; the view has begun.
 struct HeldCampaign {

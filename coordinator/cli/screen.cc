@@ -188,7 +188,7 @@ void lose_arm(const std::string& arm, std::uint32_t repeats, const std::string& 
     for (std::uint32_t i = 0; i < repeats; ++i) tally_of(state, arm).lose(why);
 }
 
-// What `proctor screen` says to people: a line for each task, what to do about those that are not
+// Words of `proctor screen` for people: a line for each task, what to do about those that are not
 // stable, and what a stable one may still do.  Pure.
 
 // `campaign` as it was typed, `options` as they are typed for some settings, a blank before each;

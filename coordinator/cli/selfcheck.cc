@@ -17,7 +17,7 @@
 #include "coordinator/cli/try.h"
 
 namespace proctor::cli {
-// What `proctor selfcheck` says to people: a line for each task, what to do about those that are
+// Words of `proctor selfcheck` for people: a line for each task, what to do about those that are
 // not good, and a summary.  Pure.
 
 // `campaign` as it was typed; `evidence`: where the runs are.

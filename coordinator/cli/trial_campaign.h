@@ -48,8 +48,9 @@ Result<FrozenCampaign> freeze_trials(Campaign derived, const std::vector<TaskVar
 std::vector<VariantRuns> runs_of(const FrozenCampaign& frozen, const CampaignReport& report,
                                  const TaskVariants& task);
 
-// What `proctor try` makes and others read again: a campaign of one run, in a folder of its own
+// The campaign of one run that `proctor try` makes and others read again, in a folder of its own
 // below the campaign's, .proctor/try/TASK/METHOD.
+
 StateFolder try_folder(const fs::path& campaign, const std::string& task,
                        const std::string& method);
 

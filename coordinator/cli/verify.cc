@@ -200,9 +200,9 @@ Status EvidenceAudit::finish(JournalReader& journal) {
   return ok_status();
 }
 
-// Of `verify`: every stage that was opened was opened by a check that held and as many people as
-// were registered, and nothing of one that was not opened was begun.  From the journal's notes, and
-// not by the scheduler's own code.  Blocking.
+// `verify`, of gates: every stage that was opened was opened by a check that held and as many
+// people as were registered, and nothing of one that was not opened was begun.  From the journal's
+// notes, and not by the scheduler's own code.  Blocking.
 Status verify_gates(
     JournalReader& journal, const FrozenCampaign& frozen, const RestoredState& state,
     const std::function<void(const std::string& where, const std::string& what)>& tell);

@@ -1,4 +1,6 @@
 #pragma once
+// `proctor verify`, the parts about who else could have been there: folders and objects, removed
+// tasks, files of the registration, seals and heads.
 #include <functional>
 #include <optional>
 #include <string>
@@ -10,9 +12,8 @@
 #include "coordinator/shell/state_folder.h"
 
 namespace proctor::cli {
-// `proctor verify`, the part about who else could have been there: what of a campaign other users
-// of the host may enter or read, and what lies in the journal beside its rows.  Reads; reports
-// problems through `problem(where, what)`.
+// The parts of a campaign that other users of the host may enter or read, and what lies in the
+// journal beside its rows.  Reads; reports problems through `problem(where, what)`.
 
 using FolderProblem = std::function<void(const std::string& where, const std::string& what)>;
 
@@ -22,10 +23,10 @@ void verify_modes(const StateFolder& folder, const FolderProblem& problem);
 // Tables, views, triggers and indexes that nobody of ours made, or that are not as we make them.
 Status verify_journal_objects(JournalReader& journal, const FolderProblem& problem);
 
-// verify, of tasks that were taken out after the freeze: the registration says so once more than
-// the journal, whose rows are sealed, and neither may say it alone.
+// Tasks that were taken out after the freeze: the registration says so once more than the journal,
+// whose rows are sealed, and neither may say it alone.
 
-// Of the journal's note; its detail is removal_note().
+// The kind of the journal's note; its detail is removal_note().
 inline constexpr const char* kNoteTaskRemoved = "task_removed";
 std::string removal_note(const std::string& task, const std::string& reason,
                          const std::string& by = {});
@@ -35,17 +36,16 @@ Status verify_removals(
     JournalReader& journal, const Registration& registration,
     const std::function<void(const std::string& where, const std::string& what)>& tell);
 
-// `proctor verify`, the part about what was kept of the registration: a file that was changed,
-// added or taken away there would be believed by whoever looks what was registered.
-
+// The files that were kept of the registration: one that was changed, added or taken away there
+// would be believed by whoever looks what was registered.
 // `campaign`: as it is registered.  `sealed`: the digest of the list of what was kept, as the
 // journal has it; nothing: an earlier version made no list, and perhaps kept nothing, which is no
 // problem.
 void verify_kept(const Campaign& campaign, const Registration& registration,
                  const std::optional<std::string>& sealed, const FolderProblem& problem);
 
-// `proctor verify`, the part about who vouches for the journal: the seal that its host keyed, and
-// heads that were kept elsewhere.  Both print a line; what does not fit is a problem.
+// The vouchers of the journal: the seal that its host keyed, and heads that were kept elsewhere.
+// Both print a line; what does not fit is a problem.
 
 using SealProblem = std::function<void(const std::string& where, const std::string& what)>;
 

@@ -1,4 +1,5 @@
 #pragma once
+// `proctor verify`, the parts about money: a shared envelope, the journal's balances, and Redis.
 #include <functional>
 #include <map>
 #include <optional>
@@ -16,8 +17,8 @@
 #include "coordinator/journal/journal_reader.h"
 
 namespace proctor::cli {
-// `proctor verify`, the part about a member's own part of an envelope that campaigns share: what
-// Redis holds as its part, from which all others admit, against its own journal.  Pure.
+// A member's own part of an envelope that campaigns share: what Redis holds as its part, from which
+// all others admit, against its own journal.  Pure.
 
 // What of the envelope a campaign takes: spent by what is settled, reserved by what is under way.
 struct OwnPart {
@@ -36,9 +37,9 @@ std::string compare_part(const std::string& self, const std::string& envelope,
                          const RedisLedger::Fields& fields, const std::optional<OwnPart>& exact,
                          const RestoredState& after, const SharedProblem& problem);
 
-// `proctor verify`, the part about money: every balance again from the journal's rows, each row
-// against the contract of its state, each settlement against the price table and the run's report.
-// Pure: reports problems through `problem(where, what)`, in the order of the journal.
+// Every balance again from the journal's rows, each row against the contract of its state, each
+// settlement against the price table and the run's report.  Pure: reports problems through
+// `problem(where, what)`, in the order of the journal.
 class MoneyAudit {
  public:
   using Problem = std::function<void(const std::string& where, const std::string& what)>;
@@ -85,7 +86,7 @@ class MoneyAudit {
   std::vector<MicroUsd> least_ask_;  // by scope, of the runs that need room in it
 };
 
-// `proctor verify`, the part about Redis: what it holds of the campaign against the journal.
+// The campaign in Redis against the journal.
 //
 // Both move while a campaign runs, so the journal is read before and after Redis, which is read at
 // one instant.  What Redis holds reserved must be its own pending reservations, exactly; what it

@@ -1,4 +1,6 @@
 #pragma once
+// Events that happen to a campaign (past tense), commands that answer them, facts that the journal
+// keeps as notes, and explanations of where a run is.  Pure data; any thread.
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -17,7 +19,7 @@
 
 namespace proctor {
 // Why a run is where it is, for people and programs.  Made by Scheduler::why(), from the predicates
-// that decide.  Pure data.
+// that decide.
 struct Explanation {
   // One word for programs.  Over: ended, removed, cancelled.  Waits for people or for nothing:
   // parked, decision, gate.  At work: running, cancelling, between.  Waits: backoff, draining,
@@ -31,9 +33,8 @@ struct Explanation {
 // {"code": ..., "facts": {...}, "text": ...}, one line.
 std::string to_json(const Explanation& why);
 
-// What happens to a campaign (events, past tense) and what is to be done about it (commands).
+// Events.
 
-// ---- events
 struct WorkerSynced {
   wire::Sync sync;
 };
@@ -99,7 +100,8 @@ using Event = std::variant<WorkerSynced, WorkerLeft, WorkerDisconnected, Progres
                            EvidenceHeard, ResultReceived, Persisted, Reserved, Settled, Voided,
                            ElsewhereHeld, TimerFired, DrainAsked, CancelAsked, OperatorAsked>;
 
-// ---- commands
+// Commands.
+
 // Write, in this order, and answer Persisted{seq} once it is durable.
 struct Persist {
   std::uint64_t seq = 0;
@@ -153,7 +155,7 @@ struct Answer {
   OperatorAnswer answer;
 };
 // The caps that hold from now on, and what reviews took beside the attempts, in the journal
-// already. Before the ledger is asked anything more.
+// already.  Before the ledger is asked anything more.
 struct RaiseCaps {
   std::vector<ScopeSpec> scopes;     // all of them, by id; empty: as they are
   std::vector<MicroUsd> reviewed{};  // by id; empty: nothing
@@ -170,9 +172,9 @@ using Command =
 
 // Facts that the journal keeps as notes and that the scheduler's next life reads again: one struct
 // per kind, one reader for all of them.  What each changes is in scheduler_facts.cc, and nowhere
-// else.  Pure data; any thread.
+// else.
 
-// What the scheduler itself decided of a worker; an operator's word is an OperatorFact.
+// A decision of the scheduler itself about a worker; an operator's word is an OperatorFact.
 struct WorkerJudged {
   enum class Verdict : std::uint8_t {
     kQuarantined,  // it failed too often in a row: it gets nothing for a while

@@ -1,6 +1,6 @@
 #pragma once
 // Failures that are not the agent's: retry rules, runs that kill workers, broken tasks and methods
-// (docs/retries.md).
+// (docs/retries.md).  The books are pure, owned by the scheduler and rebuilt from notes.
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -16,9 +16,10 @@
 #include "coordinator/core/records.h"
 
 namespace proctor {
+struct Retries;
+
 // How long a run waits before it is tried again.  Pure, total, thread-safe.
 // Source: docs/retries.md, DISTRIBUTED R15; settings: Retries in contract/campaign.h.
-struct Retries;
 
 // Why an attempt is made once more.  Each has its own limit and its own waits.
 enum class RetryClass : std::uint8_t { kInfrastructure, kOverload };
@@ -32,13 +33,7 @@ Millis doubled(Millis first, Millis most, std::uint32_t nth);
 Millis backoff(const Retries& rules, RetryClass of, std::uint32_t nth, std::uint32_t seed,
                const AttemptId& failed);
 
-// PoisonBook: which runs may be killing their workers (DISTRIBUTED R13, docs/retries.md).
-// A run is blamed for the loss of its worker if its sandbox had started there and nothing else
-// explains the loss.  Twice blamed it is a suspect: its next attempt has a worker for itself.  If
-// that one dies too, the run is convicted: three workers at most.  Whatever shows that a worker did
-// not die of it withdraws the blame.  Pure; owned by the scheduler; rebuilt from notes.
-
-// What a loss means for its run, where it is not just another infrastructure failure.
+// A loss as its run bears it, where it is not just another infrastructure failure.
 struct LossJudged {
   enum class Verdict : std::uint8_t {
     kBlamed,     // its worker died while it ran
@@ -55,6 +50,11 @@ struct LossJudged {
 Note note_of(const LossJudged& fact);
 Result<LossJudged> loss_of(const Note& note);  // kCorrupt names the field
 
+// PoisonBook: which runs may be killing their workers (DISTRIBUTED R13, docs/retries.md).
+// A run is blamed for the loss of its worker if its sandbox had started there and nothing else
+// explains the loss.  Twice blamed it is a suspect: its next attempt has a worker for itself.  If
+// that one dies too, the run is convicted: three workers at most.  Whatever shows that a worker did
+// not die of it withdraws the blame.
 class PoisonBook {
  public:
   static constexpr std::size_t kSuspectAfter = 2;
@@ -90,17 +90,6 @@ class PoisonBook {
 // "its worker died 3 times under it (w0, w1, w0), the last time with nothing else there"
 std::string describe_poison(const std::vector<PoisonBook::Blame>& blames);
 
-// FaultBook: what is at fault when attempts fail before anybody's work begins (docs/retries.md).  A
-// setup step that fails on the untouched snapshot is held against its task first, a program that
-// cannot start against its method; never at once against the worker, which others still need.
-//   - After as many equal failures in a row as were registered the task or method is due to be
-//     parked.  The scheduler parks it once no other worker could do better.
-//   - A program that could not start is known by its exit code alone, which an agent may choose: an
-//     agent of the method that was at work in any run tells that it could.
-//   - Where the same thing then works on another worker, the row is over; if one worker alone was
-//     in it, it is told how often: that counts as failures of that host.
-// Pure; owned by the scheduler; rebuilt from notes.
-
 // A task or a method of the plan.
 struct FaultSubject {
   enum class Kind : std::uint8_t { kTask, kMethod };
@@ -128,6 +117,15 @@ struct FaultFact {
 Note note_of(const FaultFact& fact);
 Result<FaultFact> fault_of(const Note& note);  // kCorrupt names the field
 
+// FaultBook: what is at fault when attempts fail before anybody's work begins (docs/retries.md).  A
+// setup step that fails on the untouched snapshot is held against its task first, a program that
+// cannot start against its method; never at once against the worker, which others still need.
+//   - After as many equal failures in a row as were registered the task or method is due to be
+//     parked.  The scheduler parks it once no other worker could do better.
+//   - A program that could not start is known by its exit code alone, which an agent may choose: an
+//     agent of the method that was at work in any run tells that it could.
+//   - Where the same thing then works on another worker, the row is over; if one worker alone was
+//     in it, it is told how often: that counts as failures of that host.
 class FaultBook {
  public:
   static constexpr std::size_t kRowMax = 64;  // older failures of a row are forgotten

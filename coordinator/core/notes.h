@@ -1,5 +1,6 @@
 #pragma once
-// Notes of the journal: operators' acts, raises, gates and shared envelopes as JSON, both ways.
+// Notes of the journal: operators' acts, raises, gates and shared envelopes as JSON with sorted
+// keys, both ways.  Pure.
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,8 +11,7 @@
 #include "coordinator/core/records.h"
 
 namespace proctor {
-// How an operator's act stands in the notes (kind kNoteOperator): JSON with sorted keys, the runs
-// it changed as ranges.  Pure.
+// An operator's act in the notes (kind kNoteOperator), the runs it changed as ranges.
 struct OperatorFact {
   OperatorAct act;  // `runs`: those that it changed
   // Of kRequeue and kApprove: failures of these attempts and of earlier ones count no longer.
@@ -31,7 +31,7 @@ Result<OperatorFact> operator_fact_of(const Note& note);
 std::string ranges_of(const std::vector<RunId>& runs);
 Result<std::vector<RunId>> runs_of(std::string_view ranges);
 
-// How a raised envelope stands in the notes: JSON with sorted keys.  Pure.
+// A raised envelope in the notes.
 
 // Requires: reason and name are UTF-8.
 Note note_of(const BudgetRaised& raise);
@@ -40,8 +40,8 @@ Result<BudgetRaised> raise_of(std::string_view detail, WallTime at);
 // What it changes.  kCorrupt: it does not follow from the cap before it; nothing has changed then.
 Status raise_cap(std::vector<ScopeSpec>& scopes, const BudgetRaised& raise);
 
-// What the journal keeps of a stage's gate beside the acts of people (OperatorFact): how the
-// stages before it were judged, and that it was opened.  JSON with sorted keys.  Pure.
+// A stage's gate in the notes beside the acts of people (OperatorFact): how the stages before it
+// were judged, and that it was opened.
 
 // The stages before it are over, and this is what they came to.
 struct StageChecked {
@@ -64,10 +64,9 @@ struct StageOpened {
 Note note_of(const StageOpened& fact);
 Result<StageOpened> stage_opened_of(const Note& note);
 
-// How what a journal knows of a shared envelope stands in the notes (kind kNoteShared): JSON with
-// sorted keys.  One note says of another member how much it may hold at most, or that it has left
-// and what it spent; or of this campaign itself how much of the envelope is its own to use.  The
-// last one of each counts.  Pure.
+// A journal's knowledge of a shared envelope in the notes (kind kNoteShared).  One note says of
+// another member how much it may hold at most, or that it has left and what it spent; or of this
+// campaign itself how much of the envelope is its own to use.  The last one of each counts.
 Note note_of(const SharedFact& fact, WallTime at);
 // kCorrupt names the field.
 Result<SharedFact> shared_fact_of(const Note& note);

@@ -1,4 +1,6 @@
 #pragma once
+// Operators' acts, the facts that the coordinator writes down, and what is read back from the
+// journal.  Pure data; any thread.
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -15,12 +17,13 @@
 #include "common/score/outcome.h"
 
 namespace proctor {
-// What an operator may ask of a running campaign, as plain data.  The command line says it over the
-// control socket, the shell turns names into ids, the scheduler decides, and the journal keeps it
-// as a note (kNoteOperator) so that the next life of the coordinator stands by it.
+// An operator's act on a running campaign.  The command line says it over the control socket, the
+// shell turns names into ids, the scheduler decides, and the journal keeps it as a note
+// (kNoteOperator) so that the next life of the coordinator stands by it.
 //
 // Every act but a review, which is booked as often as it is asked for, is idempotent: asked again
-// it changes nothing and says so.  Pure data; any thread.
+// it changes nothing and says so.
+
 enum class OperatorActKind : std::uint8_t {
   kPause,       // start nothing; `now`: what runs is suspended too
   kUnpause,     // and what was suspended goes on
@@ -71,14 +74,15 @@ struct OperatorAnswer {
   bool short_of_money = false;  // of kRefused: an envelope is short
 };
 
-// What the coordinator writes down, as plain data: one struct per fact, past tense.  The journal is
-// the ledger of record and the state itself (docs/architecture.md): it keeps the current row of
-// every attempt and run plus notes of what is rare, and a campaign resumes from that alone.
+// The facts that the coordinator writes down: one struct per fact, past tense.  The journal is the
+// ledger of record and the state itself (docs/architecture.md): it keeps the current row of every
+// attempt and run plus notes of what is rare, and a campaign resumes from that alone.
 //
 // Every write is idempotent: the same fact twice leaves the same rows.  A fact that contradicts
 // what is stored (an unknown attempt, a second outcome of a run) stops the journal with kCorrupt.
 
-// ---- facts about the campaign
+// Facts about the campaign.
+
 struct MetaSet {  // "campaign", "registration", "plan": see kMeta... below
   std::string key;
   std::string value;
@@ -145,21 +149,21 @@ inline constexpr const char* kNoteEscalated = "escalated";  // a person decides 
 inline constexpr const char* kNoteLoss =
     "loss";  // what a lost attempt means for its run (failures.h)
 inline constexpr const char* kNotePoison = "poison";  // a run was convicted
-// Of a task or method whose attempts fail before any work begins (failures.h).
+// A task or method whose attempts fail before any work begins (failures.h).
 inline constexpr const char* kNoteFault = "fault";
-// Of the gate before a stage (notes.h).
+// The gate before a stage (notes.h).
 inline constexpr const char* kNoteStageChecked = "stage_checked";
 inline constexpr const char* kNoteStageOpened = "stage_opened";
-// What the scheduler reads again in its next life, in order.
+// The notes that the scheduler reads again in its next life, in order.
 inline constexpr std::array<const char*, 9> kSchedulerNotes{
     kNoteOperator,        kNoteLoss,  kNoteWorkerQuarantined, kNoteWorkerReleased,
     kNoteWorkerRecovered, kNoteFault, kNoteEscalated,         kNoteStageChecked,
     kNoteStageOpened};
-// Of an envelope shared with other campaigns: what this journal knows of its members
-// (notes.h).
+// This journal's knowledge of the members of an envelope shared with other campaigns (notes.h).
 inline constexpr const char* kNoteShared = "shared_envelope";
 
-// ---- facts about one attempt, in the order in which they usually happen
+// Facts about one attempt, in the order in which they usually happen.
+
 struct AttemptIntent {  // a denied attempt may ask again under a higher seq
   AttemptId attempt;
   std::uint32_t seq = 0;
@@ -223,7 +227,8 @@ struct AttemptCancelled {
   WallTime at;
 };
 
-// ---- facts about one run
+// Facts about one run.
+
 struct RunParked {
   RunId run;
   ScopeId scope;
@@ -274,7 +279,8 @@ inline constexpr const char* kMetaCampaign = "campaign";          // its id
 inline constexpr const char* kMetaRegistration = "registration";  // digest, hex
 inline constexpr const char* kMetaPlan = "plan";                  // digest of plan.csv, hex
 
-// ---- what is read back
+// Read back from the journal.
+
 enum class AttemptState {
   kReserving,  // intent: the answer of the ledger is not known
   kDenied,

@@ -1,4 +1,6 @@
 #pragma once
+// The workers of a campaign: what each offers, its slots and when it was last heard of, and the
+// attempts that are out with them.  Pure.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -18,8 +20,8 @@
 #include "coordinator/core/failures.h"
 
 namespace proctor::capability {
-// What a worker does not offer because it saw that this kind of sandbox does not isolate on its
-// host (`unfit:KIND` among its features), or because its disk is full.  Pure.
+// Bits for what a worker does not offer because it saw that this kind of sandbox does not isolate
+// on its host (`unfit:KIND` among its features), or because its disk is full.
 
 // In the bits of what a worker has, where nothing needs it.
 inline constexpr std::uint64_t kUnfitBubblewrap = 0x10;
@@ -36,6 +38,7 @@ namespace proctor {
 // How often workers are asked to Sync, and how long one may be silent before it is a suspect: by
 // how many there are, so that their Syncs are no more than the loop takes and none is suspected for
 // keeping to its interval.
+
 inline Millis sync_interval_of(std::size_t workers) {
   constexpr std::size_t kShare = 5, kLeast = 200, kMost = 1'000;  // Syncs in a second
   constexpr Millis kLongest{30'000};
@@ -48,9 +51,7 @@ inline Millis suspect_after_of(std::size_t workers, Millis least) {
   return std::max(least, 3 * sync_interval_of(workers));
 }
 
-// Roster: the workers a campaign has, their free slots and when each was last heard of.  Pure.
-
-// What a worker can run, as a bit set; a run needs some of them.
+// The abilities of a worker as a bit set; a run needs some of them.
 namespace capability {
 inline constexpr std::uint64_t kBubblewrap = 1;
 inline constexpr std::uint64_t kDocker = 2;
@@ -71,22 +72,24 @@ inline constexpr std::uint64_t kOfRelease = kToolLoop | kAgentTools;
 inline constexpr std::uint64_t kThings = 0xffff'ffff'0000'0000;
 std::uint64_t thing_bit(std::size_t index);
 inline constexpr std::uint64_t kAll = ~std::uint64_t{0};
-// Of no worker and no task: a suspected run needs the whole worker, and an empty one offers it.
+// A bit of no worker and no task: a suspected run needs the whole worker, and an empty one offers
+// it.
 inline constexpr std::uint64_t kAlone = 0x8000'0000;
-// `images`: the campaign's, as features name them ("image:base:latest").
-// Likewise: a run that failed before its agent began waits for a worker that has not failed at it.
+// Another such: a run that failed before its agent began waits for a worker that has not failed at
+// it.
 inline constexpr std::uint64_t kElsewhere = 0x4000'0000;
-// `things`: likewise, "secret:API_KEY".
+// `images`: the campaign's, as features name them ("image:base:latest"); `things`: likewise,
+// "secret:API_KEY".
 std::uint64_t from_features(const std::vector<std::string>& features,
                             const std::vector<std::string>& images = {},
                             const std::vector<std::string>& things = {});
-// Of a run: "bubblewrap and secret API_KEY"; of a worker: "bubblewrap and stored images, but not
+// For a run: "bubblewrap and secret API_KEY"; for a worker: "bubblewrap and stored images, but not
 // secret API_KEY".
 std::string describe(std::uint64_t needs, const std::vector<std::string>& things = {});
 std::string describe_offer(std::uint64_t has, const std::vector<std::string>& things = {});
 }  // namespace capability
 
-// A worker's place in the roster.  Of another worker once this one was forgotten.
+// A worker's place in the roster; another worker's once this one was forgotten.
 using WorkerIndex = std::uint32_t;
 inline constexpr std::size_t kRosterMax = 16'384;  // names at a time
 
@@ -129,6 +132,7 @@ struct WorkerState {
 // "ready", "suspect", "gone", "drained", "quarantined: REASON", "kept for a suspected run"
 std::string standing(const WorkerState& worker);
 
+// Roster: the workers a campaign has, their free slots and when each was last heard of.
 class Roster {
  public:
   // Whatever changes from here on changes then.
@@ -181,7 +185,7 @@ class Roster {
 
 // LiveAttempt: one attempt that is out, from its intent until it is paid for, as the scheduler
 // holds it.  What facts say of it and what only this life of the coordinator knows stand apart,
-// because the next life has the first from the journal and finds out the second anew.  Pure data.
+// because the next life has the first from the journal and finds out the second anew.
 struct LiveAttempt {
   enum class State : std::uint8_t {
     kIntent,     // its intent is being made durable
@@ -194,7 +198,8 @@ struct LiveAttempt {
     kClosing,    // settled or voided; that is being made durable
   };
 
-  // ---- what facts say of it: changed by scheduler_facts.cc, in every life alike
+  // Said of it by facts: changed by scheduler_facts.cc, in every life alike.
+
   AttemptId id;
   MicroUsd ask;
   WallTime granted_at{0};
@@ -203,7 +208,8 @@ struct LiveAttempt {
   std::optional<WorkerIndex> owner;  // whom the grant names: nobody else may speak of it
   bool alone = false;                // has a worker for itself
 
-  // ---- what this life knows besides
+  // Known to this life besides.
+
   State state = State::kIntent;
   bool cancel_sent = false;
   bool doubted = false;  // its usage went backwards: told

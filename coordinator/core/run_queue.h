@@ -1,8 +1,6 @@
 #pragma once
-// RunQueue: which run is next.  Plan order, except that a run which cannot be afforded while money
-// is still out waits for it, and lets later runs pass only where they do not need the same
-// envelope. Pure; owned by the scheduler.  Memory: nine bytes per run of the plan, plus the waiting
-// ones.
+// The order of runs: the plan as the scheduler sees it, the queue, and the gates before stages.
+// Pure; owned by the scheduler.
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -105,6 +103,9 @@ struct PlanView {
   }
 };
 
+// RunQueue: which run is next.  Plan order, except that a run which cannot be afforded while money
+// is still out waits for it, and lets later runs pass only where they do not need the same
+// envelope.  Memory: nine bytes per run of the plan, plus the waiting ones.
 class RunQueue {
  public:
   explicit RunQueue(const PlanView& plan);
@@ -161,14 +162,13 @@ class RunQueue {
   std::size_t held_back_ = 0;
 };
 
-// GateBook: which stages of a campaign are open.  A gate stands before a stage that has rules, or
-// whose predecessor has an exit to be held against (common/contract/stages.h); it holds back
-// every run from the first of that stage on, so gates open one after the other.  Which checks were
-// made and who approved which of them is here; what a check says is common/pilot/stage_check.h.
-// Pure; owned by the scheduler.
 inline constexpr const char* kStageClosed =
     "their stage was closed (proctor pilot close): no run of it begins any more";
 
+// GateBook: which stages of a campaign are open.  A gate stands before a stage that has rules, or
+// whose predecessor has an exit to be held against (common/contract/stages.h); it holds back every
+// run from the first of that stage on, so gates open one after the other.  Which checks were made
+// and who approved which of them is here; what a check says is common/pilot/stage_check.h.
 class GateBook {
  public:
   struct Gate {

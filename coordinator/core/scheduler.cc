@@ -7,6 +7,7 @@
 namespace proctor {
 // The scheduler's part that chooses workers: any with room, or for a run that may be killing its
 // workers one that has nothing else (failures.h).
+
 std::uint64_t Scheduler::needs_of(RunId run) const {
   return plan_.needs_of(run) | (poison_.is_suspect(run) ? capability::kAlone : 0) |
          (waits_for_another(run) ? capability::kElsewhere : 0);
@@ -549,7 +550,7 @@ std::vector<Command> Scheduler::on(const Event& event, Time now) {
   return std::exchange(out_, {});
 }
 
-// ---------------------------------------------------------------- what a step gathered
+// The writes, commands and answers that a step gathered.
 
 void Scheduler::write(JournalWrite w, std::optional<After> after) {
   writes_.push_back(std::move(w));
@@ -663,7 +664,7 @@ void Scheduler::perform(const After& after) {
   }
 }
 
-// ---------------------------------------------------------------- choosing what runs
+// The choice of the runs that begin.
 
 void Scheduler::dispatch() {
   if (mode_ != Mode::kRun || paused_) return;
@@ -693,7 +694,7 @@ void Scheduler::dispatch() {
   keep_for_suspects();
 }
 
-// ---------------------------------------------------------------- small parts
+// Small parts.
 
 Scheduler::Attempt* Scheduler::live(const AttemptId& id) {
   const auto it = live_.find(id.run);

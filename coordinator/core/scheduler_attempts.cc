@@ -1,3 +1,4 @@
+// The scheduler's parts that deal with attempts: their money, their course, results, failures.
 #include <algorithm>
 #include <utility>
 
@@ -108,7 +109,7 @@ void Scheduler::settled(Attempt& a, const SettleAnswer& answer) {
                          " above what was reserved for it"});
 }
 
-// ---------------------------------------------------------------- what is told
+// Alerts about money, and what workers say of it.
 
 // Written with the settlement that reached the level: both are durable, or neither is.
 void Scheduler::tell_spent(ScopeId scope) {
@@ -202,7 +203,7 @@ void Scheduler::begin_attempt(RunId run) {
   seat(a, *worker);
 }
 
-// ---------------------------------------------------------------- what the ledger said
+// Answers of the ledger.
 
 void Scheduler::handle(const Reserved& e) {
   for (const Reserved::Answer& got : e.answers) {
@@ -623,7 +624,7 @@ void Scheduler::in_line(RunId run) {
   queue_or_shut(run);
 }
 
-// ---------------------------------------------------------------- workers that fail
+// Workers that fail.
 
 void Scheduler::judge_worker(WorkerIndex w, const wire::ResultMessage& r) {
   if (r.termination == Termination::kOperatorCancel || r.overload) return;  // says nothing of it
@@ -674,6 +675,7 @@ void Scheduler::end_quarantines() {
 
 // The scheduler's part that tells a broken task or method from a broken host (failures.h): whose
 // failure it counts as, where it is tried next, and when its runs are parked.
+
 FaultSubject Scheduler::task_subject(RunId run) const {
   return {FaultSubject::Kind::kTask, plan_.runs[run.raw()].task};
 }

@@ -12,11 +12,12 @@
 #include "coordinator/core/scheduler.h"
 
 namespace proctor {
-// What facts change: those that stand as notes (events.h) and those that rows stand for. The
-// only code that does: a life of the scheduler applies each fact as it decides it, and the next
-// life applies the same facts from the journal, by the same functions (docs/decisions/115). Nothing
-// here decides, writes or asks for an effect; what only the living do (waits, cancels, answers) is
-// where they decide.
+// The scheduler's part that changes its state by facts: those that notes keep (events.h) and those
+// that rows keep.  The only code that does: a life of the scheduler applies each fact as it decides
+// it, and the next life applies the same facts from the journal, by the same functions
+// (docs/decisions/115).  It decides nothing, writes nothing and asks for no effect; what only the
+// living do (waits, cancels, answers) is where they decide.
+
 void Scheduler::apply(const WorkerJudged& fact) {
   using Quarantine = WorkerState::Quarantine;
   roster_.edit(roster_.index_of(fact.worker), [&](WorkerState& s) {
@@ -137,7 +138,7 @@ void Scheduler::apply(const OperatorFact& fact) {
   }
 }
 
-// ---------------------------------------------------------------- of attempts and outcomes
+// Facts of attempts and outcomes.
 
 // Of one that is paid for there is nothing else to know: a million of them make no entries.
 void Scheduler::count_made(const AttemptId& id) {
@@ -269,7 +270,7 @@ void Scheduler::count_failure(const AttemptId& failed, RetryClass of) {
   if (n < UINT16_MAX) ++n;
 }
 
-// ---------------------------------------------------------------- of money
+// Facts of money.
 
 void Scheduler::spend(RunId run, MicroUsd amount) {
   plan_.each_scope(run, [&](ScopeId s) {
@@ -311,7 +312,7 @@ void Scheduler::apply(const RunDominates& fact) {
   dominant_.push_back(fact);
 }
 
-// ---------------------------------------------------------------- of one run
+// Facts of one run.
 
 // Out of wherever it waits; an attempt of it that is out is not touched.
 void Scheduler::leave_line(RunId run) {

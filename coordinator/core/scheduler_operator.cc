@@ -80,7 +80,7 @@ void Scheduler::obey(std::uint32_t raise) {
     if (roster_.at(w).present) out_.push_back(ReplySync{roster_.at(w).id, desired(w)});
 }
 
-// ---------------------------------------------------------------- the campaign
+// Acts on the campaign.
 
 OperatorAnswer Scheduler::pause(const OperatorFact& fact) {
   if (paused_ && (suspended_ || !fact.act.now))
@@ -108,7 +108,7 @@ OperatorAnswer Scheduler::drain(const OperatorFact& fact) {
   return {Verdict::kDone, "what runs is finished, nothing is started, then the coordinator ends"};
 }
 
-// ---------------------------------------------------------------- runs
+// Acts on runs.
 
 OperatorAnswer Scheduler::cancel(OperatorFact& fact) {
   std::size_t stopped = 0;
@@ -257,7 +257,7 @@ AttemptNo Scheduler::last_judged(RunId run) const {
   return AttemptNo(out || denied_.contains(run) ? made - 1 : made);
 }
 
-// ---------------------------------------------------------------- workers
+// Acts on workers.
 
 OperatorAnswer Scheduler::put_in_quarantine(const OperatorFact& fact) {
   const OperatorAct& act = fact.act;
@@ -297,7 +297,7 @@ OperatorAnswer Scheduler::kick(OperatorFact& fact) {
                               " attempts there are lost and made again elsewhere"};
 }
 
-// ---------------------------------------------------------------- money
+// Acts on money.
 
 OperatorAnswer Scheduler::raise(const OperatorAct& act) {
   if (plan_.scopes.size() <= act.scope.raw()) return {Verdict::kRefused, "no such envelope"};

@@ -17,8 +17,8 @@ inline constexpr std::size_t kJunitCasesMax = 100'000;
 // type "unsatisfied": a gate must not let it through.
 std::string render_junit(const CampaignReport& report, JunitCases cases = JunitCases::kRuns);
 
-// GitHub's Markdown, at most kMarkdownBytes.  Requires: the report has its analysis.
 inline constexpr std::size_t kMarkdownBytes = 60'000;
+// GitHub's Markdown, at most kMarkdownBytes.  Requires: the report has its analysis.
 std::string render_markdown(const CampaignReport& report);
 
 // The method that a badge without a name is of: the first that the plan compares, else the first.

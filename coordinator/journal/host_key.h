@@ -1,8 +1,11 @@
 #pragma once
+// Files of this host outside every campaign, by which a journal that was rewritten, or a campaign
+// that begins anew, is known.  Adapter (file system); any thread.
+//
 // The secret of this host that journals are sealed with, and the list of the campaigns that were:
 // $XDG_STATE_HOME/proctor/seal.key (without the variable ~/.local/state/proctor/seal.key) and
-// `sealed.campaigns` beside it.  Both lie outside every campaign: who may write there and not here
-// cannot rewrite a journal unseen.  Adapter (file system); any thread.
+// `sealed.campaigns` beside it.  A user who may write to a campaign and not to these cannot rewrite
+// its journal unseen.
 #include <string_view>
 
 #include "common/base/digest.h"
@@ -36,9 +39,7 @@ class HostKey {
 };
 
 // Which campaigns have ever begun on this host: $XDG_STATE_HOME/proctor/begun.campaigns, beside the
-// secret that journals are sealed with (HostKey) and outside every campaign.  A registration
-// whose journal was taken away and that begins anew is known by it.  Adapter (file system); any
-// thread.
+// secret.  A registration whose journal was taken away and that begins anew is known by it.
 
 // In the journal of a campaign that began when this host knew it had begun before.
 inline constexpr const char* kMetaRunAgain = "run_again";

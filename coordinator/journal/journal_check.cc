@@ -269,7 +269,7 @@ void tell_unsealed(Database& damaged, Database& fresh, Salvage& out) {
       out.notes.push_back("not as it was sealed: " + difference);
 }
 
-// ---------------------------------------------------------------- what does not stand alone
+// Rows that do not stand alone.
 
 Status remove_run(Database& db, std::int64_t run) {
   const std::string where = " WHERE run = " + std::to_string(run);

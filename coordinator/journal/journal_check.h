@@ -1,10 +1,10 @@
 #pragma once
-// Is a journal whole?  SQLite notices a damaged page when it comes by, which may be never or at the
-// next write; it never notices a damaged frame of its log.  So all of it is looked at: the log
-// (sqlite.h), the pages (PRAGMA integrity_check), the rows (journal_rows.h), and what rows say
-// of each other, and their seals (seals.h).  What no check can see: a last transaction that is
-// missing as if the machine had lost power in it.  Reads only; for a journal nobody writes to.  Any
-// thread.
+// Is a journal whole, and what can be saved of a damaged one?  SQLite notices a damaged page when
+// it comes by, which may be never or at the next write; it never notices a damaged frame of its
+// log.  So all of it is looked at: the log (sqlite.h), the pages (PRAGMA integrity_check), the rows
+// (journal_rows.h), and what rows say of each other, and their seals (seals.h).  A last transaction
+// that is missing as if the machine had lost power in it can be seen by no check.  Reads only; for
+// a journal nobody writes to.  Any thread.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -35,10 +35,7 @@ namespace journal {
 Status check_pages(sqlite::Database& db);
 }  // namespace journal
 
-// Copies what can still be read of a damaged journal into a new one.  A page that is damaged hides
-// the rows it holds and nothing else: tables are read from both ends up to the damage, and inside
-// by key. Then whatever does not stand alone is taken out again, so that the new journal loads. The
-// damaged file is only read.  One thread at a time.
+// The result of salvage_journal().
 struct Salvage {
   std::vector<std::string> notes;  // what was damaged, copied and taken out; for people
   std::vector<RunId> unreadable;   // runs whose attempts may be on a damaged page
@@ -49,6 +46,10 @@ struct Salvage {
   std::vector<RunReviewed> reviews_lost;
 };
 
+// Copies what can still be read of a damaged journal into a new one.  A page that is damaged hides
+// the rows it holds and nothing else: tables are read from both ends up to the damage, and inside
+// by key.  Then whatever does not stand alone is taken out again, so that the new journal loads.
+// The damaged file is only read.  One thread at a time.
 // `fresh` was made by Journal and is empty.  `runs`: how many the plan has.
 Result<Salvage> salvage_journal(const fs::path& damaged, sqlite::Database& fresh,
                                 std::uint32_t runs);

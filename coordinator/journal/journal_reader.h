@@ -1,4 +1,6 @@
 #pragma once
+// Reading a journal: its head, its facts in the order of time, and JournalReader, which reads while
+// a coordinator writes.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -49,7 +51,7 @@ Result<std::optional<WallTime>> last_fact(sqlite::Database& db);
 Result<JournalHead> head_until(sqlite::Database& db, WallTime until);
 }  // namespace journal
 
-// A journal told in the order of time, and as lines for other programs.  Reads rows one by one:
+// A journal in the order of time, and as lines for other programs.  Reads rows one by one:
 // memory does not grow with the campaign.  One thread; errors as those of JournalReader.
 
 // One thing that happened.
@@ -103,8 +105,7 @@ class JournalReader {
                    const std::function<void(const StoryFact&)>& visit);
   Status each_row_of_all(const std::function<void(std::string_view table, const Json& row)>& visit);
 
-  // Are all rows as the coordinator wrote them (seals.h)?  A sentence for each part that is
-  // not.
+  // Are all rows as the coordinator wrote them (seals.h)?  A sentence for each part that is not.
   Result<std::vector<std::string>> check_seals();
   // What is in the file beside its own tables, views and indexes, or not as they are made: a
   // sentence each.

@@ -1,4 +1,5 @@
 #pragma once
+// Rows of the journal as records, and the words stored in them.
 #include <functional>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 namespace proctor::journal {
 // The words stored in the journal.  They are part of the file's format: changing how another room
 // names an outcome must not change what an old journal means, so they stand here once more.
+
 std::string_view name_of(AttemptState state);
 std::string_view name_of(RunOutcome outcome);
 std::string_view name_of(Termination termination);

@@ -1,4 +1,5 @@
 #pragma once
+// The journal's file for who writes it: its tables, and JournalStore.
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -16,6 +17,7 @@
 
 namespace proctor::journal {
 // The tables of the journal and the checks that a file is one.  docs/journal.md describes them.
+
 inline constexpr std::int64_t kApplicationId = 0x50726374;  // "Prct", shown by file(1)
 inline constexpr std::int64_t kSchemaVersion = 5;
 

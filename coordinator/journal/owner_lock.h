@@ -24,10 +24,10 @@ Result<UniqueFd> take_owner_lock(const fs::path& file, const std::string& owner,
 // The line of whoever has had the lock for all of `patience`, if anyone.
 std::optional<std::string> lock_owner(const fs::path& file, std::chrono::milliseconds patience);
 
-// That a campaign lives, outside of its folder: a copy of that has a lock of its own, and what
-// knows that the same journal is gone on with twice must lie elsewhere.  One file for each campaign
-// that is running on this host, in $XDG_STATE_HOME/proctor/living, locked by its coordinator and
-// named after the journal's first life, which every copy has.  Adapter (file system); any thread.
+// The mark that a campaign lives, outside of its folder: a copy of that has a lock of its own, and
+// what knows that the same journal is gone on with twice must lie elsewhere.  One file for each
+// campaign that is running on this host, in $XDG_STATE_HOME/proctor/living, locked by its
+// coordinator and named after the journal's first life, which every copy has.
 class LivingMark {
  public:
   // Null: no life of the journal has begun yet, so that nobody can have a copy; or there is no

@@ -34,8 +34,8 @@ std::string reviews_head(std::uint32_t count, const Digest& last);
 }  // namespace proctor
 
 namespace proctor::journal {
-// Seals: what shows that a row of the journal was changed, added or taken away by somebody else
-// than the coordinator.  Rows are sealed in blocks (16 runs of `attempts`, say): a block's seal is
+// Seals of rows show that one of the journal was changed, added or taken away by somebody else than
+// the coordinator.  Rows are sealed in blocks (16 runs of `attempts`, say): a block's seal is
 // the number of its rows and the sum, in four lanes modulo 2^64, of the SHA-256 of each.  A sum
 // does not depend on the order of the writes and follows a change of one row with one subtraction
 // and one addition (Bellare and Micciancio 1997, AdHash), so nothing is read back while the

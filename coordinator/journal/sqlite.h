@@ -14,13 +14,14 @@ struct sqlite3;
 struct sqlite3_stmt;
 
 namespace proctor {
-// What SQLite does not tell about a journal's files: how much of the write-ahead log it takes.  It
-// reads the log up to the first frame whose checksum is wrong and forgets the rest without a word.
-// That is right after a crash, when the rest was never synced.  It is a loss when transactions that
-// were durable stand behind it, and those can be told: a commit is only begun when the one before
-// is on disk, so two commits behind a broken frame mean that one of them was; and the log's index,
-// where it survived, is only moved on after the sync.  The index also tells of a log that is gone.
-// Source: "WAL-mode File Format", sqlite.org/fileformat2.html section 4.  Reads files, thread-safe.
+// The part of a journal's files that SQLite says nothing of: how much of the write-ahead log it
+// takes.  It reads the log up to the first frame whose checksum is wrong and forgets the rest
+// without a word.  That is right after a crash, when the rest was never synced.  It is a loss when
+// transactions that were durable stand behind it, and those can be told: a commit is only begun
+// when the one before is on disk, so two commits behind a broken frame mean that one of them was;
+// and the log's index, where it survived, is only moved on after the sync.  The index also tells of
+// a log that is gone.  Reads files, thread-safe.
+// Source: "WAL-mode File Format", sqlite.org/fileformat2.html section 4.
 struct WalFacts {
   bool there = false;
   bool header_broken = false;  // nothing of it can be read
@@ -50,6 +51,7 @@ namespace proctor::sqlite {
 // The few lines of SQLite this room needs: a connection, a prepared statement, errors as Results.
 // Owns its handles.  One thread at a time.  Stored bytes are from outside: column readers convert,
 // the rows' readers judge.
+
 struct CloseDatabase {
   void operator()(sqlite3* db) const noexcept;
 };

@@ -36,6 +36,6 @@ struct PageInput {
 };
 std::string render_html(const PageInput& input);
 
-// A leaderboard as one file that needs nothing beside it and runs nothing.  Pure.
+// A leaderboard as one file of the same kind.
 std::string render_leaderboard_html(const Leaderboard& board);
 }  // namespace proctor

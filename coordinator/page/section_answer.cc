@@ -131,7 +131,7 @@ Markup answer(Context& c) {
   return out;
 }
 
-// What was asked, and what became of the runs.
+// The question, and what became of the runs.
 
 namespace {
 constexpr std::size_t kDeviations = 100, kReasonBytes = 2'000;

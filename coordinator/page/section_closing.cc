@@ -1,5 +1,5 @@
-// What has to be known before the numbers are used: gates, graders, rules, where it comes from,
-// what is not claimed.
+// Things to know before the numbers are used: gates, graders, rules, where it comes from, what is
+// not claimed.
 #include <algorithm>
 #include <map>
 

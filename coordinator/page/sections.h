@@ -1,4 +1,5 @@
 #pragma once
+// The sections and figures of one page, and what they share.  Private to the room.
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -13,8 +14,7 @@
 #include "coordinator/page/page.h"
 
 namespace proctor::page {
-// The things that the sections of one page share: the report, numbers for tables and figures, links
-// to sets. Private to the room.
+// Shared by the sections of one page: the report, numbers for tables and figures, links to sets.
 class Context {
  public:
   explicit Context(const PageInput& input);
@@ -62,7 +62,8 @@ inline constexpr std::array<Literal, 4> kOutcomeStyles{"success", "failure", "er
 inline constexpr std::array<Literal, 4> kOutcomeLetters{"S", "F", "E", "V"};
 inline constexpr std::array<Literal, 4> kOutcomeInks{"cell", "cell", "cell", "cell-invalid"};
 
-// ---- numbers as they are shown
+// Numbers as they are shown.
+
 // The number for programs beside what people read.
 Markup data(double value, std::string_view shown);
 Markup none();                                    // "-"
@@ -87,7 +88,7 @@ Markup seconds_of(const std::optional<double>& ms);
 Markup per_success(const CostPerSuccess& cost);
 
 // The sections of a page in their order, one function each: what stands below its heading.
-// Private to the room.
+
 Markup answer(Context& c);           // in the head: who, by how much, how sure, at what price
 Markup asked(Context& c);            // 1
 Markup runs_flow(Context& c);        // 2
@@ -105,7 +106,8 @@ Markup reproducibility(Context& c);  // 13
 Markup limits_section(Context& c);   // 14
 Markup appendix(Context& c);         // 15
 
-// ---- figures; empty where there is nothing to show
+// Figures; empty where there is nothing to show.
+
 enum class ForestRows : std::uint8_t { kAllTasks, kWithStrata };
 Markup forest_figure(Context& c, ForestRows which);
 Markup contrast_figure(Context& c);

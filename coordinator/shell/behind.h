@@ -1,4 +1,5 @@
 #pragma once
+// A journal that knows less than what is around it, and the list by which kept files are known.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,27 +17,27 @@ namespace proctor {
 // SHA-256 of each: beside their folder, in the form of sha256sum(1).  The journal holds the list's
 // own digest from the first life that finds one, so that no file of it can be changed or taken away
 // unseen.  Blocking; thread-safe.
+
 inline constexpr const char* kMetaKept = "kept";  // digest of the list, hex
 
 inline fs::path kept_list(const StateFolder& folder) {
   return folder.state() / "registered.sha256";
 }
 
-// What the journal says of it.  Nothing: it is of a campaign of which an earlier version kept no
-// list.
+// The journal's word on it.  Nothing: it is of a campaign of which an earlier version kept no list.
 std::optional<std::string> kept_digest(const std::vector<MetaSet>& said);
 
-// What the journal is to say of it and does not yet: what it has said once it says for ever.
-// Nothing: that, or there is no list.
+// The fact that the journal is to hold of it and does not yet: what it has said once it says for
+// ever.  Nothing: it holds one, or there is no list.
 Result<std::optional<MetaSet>> kept_fact(const StateFolder& folder,
                                          const std::vector<MetaSet>& said);
 
 // A journal that was put back, or lost its end without a trace, is whole in itself and knows less
 // than what is around it: run directories of attempts that it never granted, a Redis that was
-// filled under a later epoch or holds asks and charges that the journal has never heard of. Whoever
-// goes on with it gives the same money twice.  Reads only, any thread.
+// filled under a later epoch or holds asks and charges that the journal has never heard of.  To go
+// on with it gives the same money twice.  Reads only, any thread.
 //
-// What a worker says is no evidence: a peer's word may alert, never stop (coordinator_messages.cc).
+// A worker's word is no evidence: it may alert, never stop (coordinator_messages.cc).
 
 // A recovery (`proctor journal recover`) begins so many epochs beyond the last one that it could
 // read: what was held under one before that is accounted for.

@@ -1,4 +1,6 @@
 #pragma once
+// A campaign as its journal left it: its scheduler made again, and its status by that.  Pure but
+// for the allocation.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -13,7 +15,7 @@
 
 namespace proctor {
 // A scheduler as the journal left it: for the coordinator that goes on, and for commands that
-// decide or explain while none runs.  Pure but for the allocation.
+// decide or explain while none runs.
 
 // The scheduler alone, for who reads.  `removed`: runs of tasks taken out after the freeze (R173).
 // kCorrupt: the journal does not fit the plan.
@@ -34,7 +36,7 @@ Result<RestoredCore> restore_core(const Campaign& campaign, const Plan& plan,
 
 // CampaignView: where a campaign stands as its journal's facts leave it.  The scheduler in it is
 // made by the code that a life of the coordinator begins with, so that who reads it derives nothing
-// from notes and rows by himself.  Pure but for the allocation; `verify` asks no view, on purpose.
+// from notes and rows by himself.  `verify` asks no view, on purpose.
 struct CampaignView {
   RestoredState state;
   std::unique_ptr<Scheduler> core;  // not started, so nothing is decided anew, before begin()
@@ -56,9 +58,9 @@ Result<CampaignView> view_campaign(const Campaign& campaign, const Plan& plan,
                                    const std::vector<RunId>& removed,
                                    const SchedulerSettings& settings, RestoredState state);
 
-// What a status says of a campaign by its scheduler alone: counts, money, what was told, what is
-// broken.  Of one that a coordinator runs, and of one that nobody does: of that the journal's facts
-// say all of it (CampaignView), and its last coordinator's own word only what is in no journal.
+// The status of a campaign by its scheduler alone: counts, money, what was told, what is broken.
+// For one that a coordinator runs, and for one that none does: of that the journal's facts say all
+// of it (CampaignView), and its last coordinator's own word only what is in no journal.
 
 using RunNames = std::function<std::string(RunId)>;
 

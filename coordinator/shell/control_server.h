@@ -1,4 +1,6 @@
 #pragma once
+// Both ends of the control socket.
+//
 // ControlServer: the socket at which a running coordinator listens to its operator, beside the
 // journal.  Lines in, lines out; what they mean is the handler's.  Each client has one question
 // open at a time: the next line is not read before the answer is written.
@@ -82,13 +84,14 @@ class ControlServer {
 // kUnavailable: nobody answers there.
 Result<int> connect_control(const fs::path& socket);
 
-// The operator's end of that socket: one question and its answer.
+// The operator's end of the socket: one question and its answer.
 //
 // An act that nobody takes up in time is withdrawn, and then it is never done: the coordinator says
 // that it takes it up before it does (ControlRequest::taken), and the kernel decides whether that
 // word or our hanging up came first.  So a coordinator that hangs, or is stopped, does nothing
-// later of which its operator was told that it was not done. Any thread; blocks as long as the
+// later of which its operator was told that it was not done.  Any thread; blocks as long as the
 // patience says.
+
 struct ControlPatience {
   std::chrono::milliseconds notice{2'000};     // of silence, until `waits` is called, once
   std::chrono::milliseconds taken{10'000};     // until an act is taken up, a question answered

@@ -299,7 +299,7 @@ void Coordinator::ask_to_stop() {
   }
 }
 
-// ---------------------------------------------------------------- commands
+// Commands of the core.
 
 void Coordinator::feed(const Event& e) {
   if (outcome_ && outcome_->end == End::kFailed) return;
@@ -499,7 +499,7 @@ void Coordinator::send(const WorkerId& worker, const wire::Message& message) {
                " was not sent; its next Sync heals that");
 }
 
-// What an operator asks at the control socket: words to an event, the core's answer to words.
+// Questions of an operator at the control socket: words to an event, the core's answer to words.
 
 namespace {
 using Verdict = ControlAnswer::Verdict;
@@ -611,7 +611,7 @@ void Coordinator::leave_shared() {
   if (noted.ok()) ledger_->leave();
 }
 
-// What the coordinator tells of itself, once a second.
+// The coordinator's word on itself, once a second.
 
 namespace {
 constexpr std::chrono::seconds kStatusEvery(1);

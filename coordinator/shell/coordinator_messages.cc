@@ -1,4 +1,4 @@
-// What workers say, from bytes to events.  Everything here is hostile until decoded and bound to a
+// Words of workers, from bytes to events.  Everything here is hostile until decoded and bound to a
 // worker that has said its name.
 #include <fmt/format.h>
 

@@ -351,7 +351,7 @@ LedgerAnswer LedgerThread::judged(const LedgerOp& op, const LedgerAnswer& told) 
                        true};
 }
 
-// ---------------------------------------------------------------- a shared envelope
+// An envelope that campaigns share.
 
 bool LedgerThread::tend() {
   tend_at_ = Clock::now() + kTend;

@@ -1,4 +1,5 @@
 #pragma once
+// Threads beside the coordinator's loop: for blocking work, and for the campaign's money.
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -36,8 +37,8 @@ class TaskThread {
   std::thread thread_;  // last: it uses all of the above
 };
 
-// Several of them, for work that mostly waits for a disk.  Tasks of one key run in their order, one
-// after the other; between keys there is no order.
+// Several such threads, for work that mostly waits for a disk.  Tasks of one key run in their
+// order, one after the other; between keys there is no order.
 class TaskLanes {
  public:
   TaskLanes(const std::string& name, std::size_t lanes);
@@ -48,18 +49,7 @@ class TaskLanes {
   std::vector<std::unique_ptr<TaskThread>> lanes_;
 };
 
-// LedgerThread: the campaign's money in Redis or in memory (ledger_store.h), asked off the loop.
-// Owns the store and a thread.  Operations are applied in the order given; what waits goes out as
-// one call.  While Redis is away the batch is kept and repeated (every operation is idempotent by
-// its id); a Redis that came back empty is rebuilt from what it had answered before.
-// Nothing new is admitted meanwhile, because the scheduler waits for answers.
-//
-// It keeps the rules themselves (ledger.h) beside the store: what a rebuild restores is theirs, and
-// each answer of the store is held against theirs.  One that differs is told (`differs`), and what
-// starts nothing counts.
-//
-// Of a campaign that shares an envelope it also tells the others that it is here, several times a
-// second, and sees to it that this journal knows them (ledger.h).
+// The ledger as a life of the coordinator begins with it.
 struct LedgerStart {
   Epoch epoch;
   std::vector<ScopeSpec> scopes;
@@ -74,6 +64,18 @@ struct LedgerStart {
   std::optional<Shared> shared{};
 };
 
+// LedgerThread: the campaign's money in Redis or in memory (ledger_store.h), asked off the loop.
+// Owns the store and a thread.  Operations are applied in the order given; what waits goes out as
+// one call.  While Redis is away the batch is kept and repeated (every operation is idempotent by
+// its id); a Redis that came back empty is rebuilt from what it had answered before.
+// Meanwhile it admits nothing new, because the scheduler waits for answers.
+//
+// It keeps the rules themselves (ledger.h) beside the store: what a rebuild restores is theirs, and
+// each answer of the store is held against theirs.  One that differs is told (`differs`), and what
+// starts nothing counts.
+//
+// For a campaign that shares an envelope it also tells the others that it is here, several times a
+// second, and sees to it that this journal knows them (ledger.h).
 class LedgerThread {
  public:
   struct Answered {

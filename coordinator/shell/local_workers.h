@@ -1,4 +1,5 @@
 #pragma once
+// Workers that a campaign starts on this host.
 #include <chrono>
 #include <optional>
 #include <string>
@@ -27,11 +28,6 @@ class PlacedFolder {
   UniqueFd fd_;
 };
 
-// LocalWorkers: proctor-worker processes on this machine, for `proctor run`.
-// They do not die with the coordinator: killed, it is resumed, and they go on and hand over what
-// they did; a new one of that name is started when the old one has ended.
-// One that nobody comes back for gives up by itself; one that ends before its time is started
-// again, or its runs would wait for the end of their lease.
 struct LocalWorkersSpec {
   StateFolder folder;
   std::string endpoint;
@@ -41,6 +37,11 @@ struct LocalWorkersSpec {
   std::chrono::milliseconds backoff{1'000};  // before the first is started again; it doubles
 };
 
+// LocalWorkers: proctor-worker processes on this machine, for `proctor run`.
+// They do not die with the coordinator: killed, it is resumed, and they go on and hand over what
+// they did; a new one of that name is started when the old one has ended.
+// One that nobody comes back for gives up by itself; one that ends before its time is started
+// again, or its runs would wait for the end of their lease.
 class LocalWorkers {
  public:
   // kNotFound: the worker program is not beside this one nor on PATH.

@@ -14,12 +14,12 @@
 #include "common/base/ids.h"
 
 namespace proctor {
-// How many files this process may have open, which bounds how many workers may be connected.
+// Open files of this process, which bound how many workers may be connected.
 
 // The soft limit becomes the hard one: shells often leave it at 1,024, and each worker takes one.
 void raise_open_files();
 
-// What the process may open at all.
+// As many as it may open at all.
 std::size_t open_files_limit();
 // Connections that fit beside what is open now and what the coordinator opens in passing: archives
 // that are unpacked, clients of the control socket, a new connection to Redis.
@@ -60,8 +60,8 @@ class DurableSteps {
   std::deque<Step> asked_;
 };
 
-// What protects the coordinator's loop from peers that talk too much.  Pure: somebody else says
-// when a second is over.  One thread.
+// Protection of the loop from peers that talk too much.  Pure: somebody else says when a second is
+// over.  One thread.
 
 // Decides before a message is decoded.  What a worker repeats anyway may be dropped when it comes
 // too often: the next Sync states everything again.  Results, pieces of archives and goodbyes are
@@ -111,12 +111,6 @@ class Throttle {
 }  // namespace proctor
 
 namespace boost::asio {
-// LoopLag: how late an Asio loop is.  Every 20 ms it asks to be called and looks how much later it
-// was: that long any message, timer or signal would have waited too.
-//
-// A loop that stood still for a second missed fifty calls.  Each counts with its own lateness, or
-// the worst second would weigh as little as one good moment (G. Tene's "coordinated omission").
-// All on the loop's thread; the loop outlives it.
 class io_context;
 }  // namespace boost::asio
 
@@ -127,7 +121,7 @@ struct LagFigures {
   friend bool operator==(const LagFigures&, const LagFigures&) = default;
 };
 
-// The numbers alone.
+// The numbers of LoopLag alone.
 class LagBook {
  public:
   static constexpr std::chrono::microseconds kEvery{20'000};
@@ -143,6 +137,12 @@ class LagBook {
   std::chrono::microseconds stalled_{0};
 };
 
+// LoopLag: how late an Asio loop is.  Every 20 ms it asks to be called and looks how much later it
+// was: that long any message, timer or signal would have waited too.
+//
+// A loop that stood still for a second missed fifty calls.  Each counts with its own lateness, or
+// the worst second would weigh as little as one good moment (G. Tene's "coordinated omission").
+// All on the loop's thread; the loop outlives it.
 class LoopLag {
  public:
   explicit LoopLag(boost::asio::io_context& io);

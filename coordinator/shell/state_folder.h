@@ -48,6 +48,6 @@ struct StateFolder {
     return run(run_name) / ("attempt-" + std::to_string(no.raw()));
   }
   fs::path reports() const { return campaign / "reports"; }
-  fs::path reports_lock() const { return state() / "reports.lock"; }  // report.h
+  fs::path reports_lock() const { return state() / "reports.lock"; }  // cli/report.h
 };
 }  // namespace proctor

@@ -14,11 +14,6 @@
 #include "common/contract/stages.h"
 
 namespace proctor {
-// The section `analysis` of campaign.yaml.
-
-// Requires: the methods of `out` are read.
-void read_analysis(const Fields& campaign, Campaign& out);
-
 namespace {
 constexpr std::uint64_t kOne = 1'000'000;
 constexpr std::size_t kContrastsMax = 64;
@@ -140,6 +135,7 @@ void read_weights(const Fields& f, Campaign& campaign, AnalysisPlan& plan) {
 }
 }  // namespace
 
+// The section `analysis` of campaign.yaml.
 void read_analysis(const Fields& campaign, Campaign& out) {
   const Node* node = campaign.find("analysis");
   if (node == nullptr) return;
@@ -175,10 +171,6 @@ void read_analysis(const Fields& campaign, Campaign& out) {
   if (f.find("unit") != nullptr) plan.unit = f.choice("unit", AnalysisPlan::Unit::kTask, kUnits);
   out.analysis = std::move(plan);
 }
-
-// The mapping `budget` of campaign.yaml: envelopes, alert levels and the dominance rule.  Reports
-// what is wrong with each value; what binds them to the rest is checked later (campaign_rules.cc).
-void read_budget(const Fields& campaign, Campaign& out);
 
 namespace {
 using Amounts = std::map<std::string, MicroUsd>;
@@ -251,6 +243,8 @@ void read_shared(const Fields& budget, Campaign& out) {
 }
 }  // namespace
 
+// The mapping `budget` of campaign.yaml: envelopes, alert levels and the dominance rule.  Reports
+// what is wrong with each value; what binds them to the rest is checked later (campaign_rules.cc).
 void read_budget(const Fields& campaign, Campaign& out) {
   out.envelopes.global = kLedgerMax;  // an absent one is one error, not one per envelope
   const Node* node = campaign.find("budget");
@@ -275,15 +269,6 @@ void read_budget(const Fields& campaign, Campaign& out) {
   read_alerts(f, out);
   read_dominance(f, out);
 }
-
-// The members of a stage in campaign.yaml beside its name and its money.
-
-// `earlier`: names of the stages before this one, which alone can be closed before it;
-// the first stage has none, and so no entry criteria.
-StageRules read_stage_rules(const Fields& stage, const std::set<std::string>& earlier);
-
-// `tasks`, `replicates` and `order`.
-StageDraw read_stage_draw(const Fields& stage);
 
 inline constexpr std::uint64_t kReplicatesMax = 1'000'000;  // of a campaign, and of a stage
 
@@ -403,6 +388,7 @@ class Reader {
 };
 }  // namespace
 
+// The members of a stage in campaign.yaml beside its name and its money.
 StageRules read_stage_rules(const Fields& stage, const std::set<std::string>& earlier) {
   Reader read(stage, earlier);
   StageRules out;
@@ -412,6 +398,7 @@ StageRules read_stage_rules(const Fields& stage, const std::set<std::string>& ea
   return out;
 }
 
+// `tasks`, `replicates` and `order`.
 StageDraw read_stage_draw(const Fields& stage) {
   StageDraw out;
   out.order = stage.choice("order", out.order, kStageOrders);

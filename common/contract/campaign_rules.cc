@@ -67,11 +67,6 @@ Told::Told(const Campaign& campaign, const Diagnostics& before) {
   });
 }
 
-// Rules of the envelopes that lie across the tree (budget.methods, budget.strata): they name what
-// the campaign has, fit into the global one, hold one run at least, and no run needs room in more
-// envelopes than one reservation holds.  Pure.
-void check_cross_envelopes(const Campaign& campaign, const Told& told, Diagnostics& out);
-
 namespace {
 class CrossRules {
  public:
@@ -226,6 +221,9 @@ class CrossRules {
 };
 }  // namespace
 
+// Rules of the envelopes that lie across the tree (budget.methods, budget.strata): they name what
+// the campaign has, fit into the global one, hold one run at least, and no run needs room in more
+// envelopes than one reservation holds.  Pure.
 void check_cross_envelopes(const Campaign& campaign, const Told& told, Diagnostics& out) {
   CrossRules(campaign, told, out).check();
 }

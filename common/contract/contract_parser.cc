@@ -12,13 +12,6 @@
 #include "common/contract/rules.h"
 
 namespace proctor {
-// The `services` of a contract, read, and what must hold between them and the rest of it.
-// Errors go to the Problems behind the node.
-std::vector<Service> read_services(const Fields& contract, FileCollector& files);
-// Names that nobody has, circles, sandboxes that cannot share a network, networks that cannot be
-// shared.  Requires: all of `c` but its files and digest has been read.
-void check_services(const Fields& contract, const Contract& c);
-
 namespace {
 using std::chrono::milliseconds;
 
@@ -183,6 +176,8 @@ class Rules {
 };
 }  // namespace
 
+// The `services` of a contract, read, and what must hold between them and the rest of it.
+// Errors go to the Problems behind the node.
 std::vector<Service> read_services(const Fields& contract, FileCollector& files) {
   std::vector<Service> out;
   std::set<std::string> names;
@@ -198,6 +193,8 @@ std::vector<Service> read_services(const Fields& contract, FileCollector& files)
   return out;
 }
 
+// Names that nobody has, circles, sandboxes that cannot share a network, networks that cannot be
+// shared.  Requires: all of `c` but its files and digest has been read.
 void check_services(const Fields& contract, const Contract& c) {
   Rules(contract, c).check();
 }

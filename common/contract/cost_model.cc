@@ -8,14 +8,6 @@
 #include "common/contract/fields.h"
 
 namespace proctor {
-// The rows of one model in the price table as one tariff: its plain prices, then those of the tier
-// and the region that are asked for, and of calls with much input.
-
-// The rows of exactly this provider and model; nullopt where there is none, or none of the tier of
-// `action`.
-std::optional<Tariff> model_tariff(const CostModel& table, std::string_view provider,
-                                   std::string_view model, const ActionName& action);
-
 namespace {
 __extension__ typedef unsigned __int128 Wide;
 
@@ -103,6 +95,8 @@ Tariff refined(const Tariff& less, const Units& more) {
 }
 }  // namespace
 
+// The rows of one model in the price table as one tariff: its plain prices, then those of the tier
+// and the region that are asked for, and of calls with much input.
 std::optional<Tariff> model_tariff(const CostModel& table, std::string_view provider,
                                    std::string_view model, const ActionName& action) {
   const Rows rows(table, provider, model);

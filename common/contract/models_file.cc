@@ -11,12 +11,6 @@
 #include "common/contract/document.h"
 
 namespace proctor {
-// One member of a model in the models file.  Pure; any thread.
-
-// kInvalid, beginning with "models.NAME".
-Status read_model_member(const std::string& model, const std::string& key, const Json& value,
-                         ModelAccess& out);
-
 namespace {
 struct ApiWord {
   std::string_view word;
@@ -163,6 +157,7 @@ std::string_view to_string(CassetteMatch match) {
   return "";
 }
 
+// One member of a model in the models file.  Pure; any thread.
 Status read_model_member(const std::string& model, const std::string& key, const Json& value,
                          ModelAccess& out) {
   const Member m(model, key, value);

@@ -57,15 +57,6 @@ Status check_own_folders(const StateFolder& folder) {
   return ok_status();
 }
 
-// Questions of `proctor check` to the world: real git and a real Docker Engine behind the contract
-// room's OutsideProbe.
-
-// On a terminal it says after a second how many of the `patches` it has looked at.  Why an image
-// could not be asked for is added to `unasked` each time: no engine is there, which is
-// no fault of the campaign's.
-std::unique_ptr<OutsideProbe> make_outside_probe(std::vector<std::string>& unasked,
-                                                 std::size_t patches);
-
 namespace {
 constexpr std::chrono::milliseconds kGitTimeout(120'000);
 
@@ -354,6 +345,8 @@ class RealProbe : public OutsideProbe {
 };
 }  // namespace
 
+// Questions of `proctor check` to the world: real git and a real Docker Engine behind the contract
+// room's OutsideProbe.
 std::unique_ptr<OutsideProbe> make_outside_probe(std::vector<std::string>& unasked,
                                                  std::size_t patches) {
   return std::make_unique<RealProbe>(unasked, patches);

@@ -47,13 +47,6 @@
 #include "coordinator/shell/loop_guards.h"
 
 namespace proctor::cli {
-// The last screen of `run` and `resume`: tasks by methods, what was asked, what to distrust, and
-// what to type.  Everything else is in the report.
-
-// Results to standard output, the rest to standard error.  `folder`: as the user named it.
-void tell_end(const FrozenCampaign& frozen, const CampaignReport& report,
-              const std::string& folder);
-
 namespace {
 constexpr std::size_t kLineBytes = 600;  // a few lines of a screen
 
@@ -82,6 +75,8 @@ void tell(const std::vector<std::string>& sentences, const char* kind, const cha
 }
 }  // namespace
 
+// The last screen of `run` and `resume`: tasks by methods, what was asked, what to distrust, and
+// what to type.  Everything else is in the report.
 void tell_end(const FrozenCampaign& frozen, const CampaignReport& report,
               const std::string& folder) {
   std::fputs(render_end(report).c_str(), stdout);

@@ -26,18 +26,10 @@
 #include "coordinator/shell/status.h"
 
 namespace proctor::cli {
-// The calls of models of one run, for `proctor explain`.
-
-// A table for each attempt that left evidence here.
-Result<std::string> explain_calls(const FrozenCampaign& frozen, RunId run);
 // All by the attempt's number; `unlisted` is what was refused and is none of the calls.
 struct ExplainedCalls {
   Json calls = Json::object(), breakers = Json::object(), unlisted = Json::object();
 };
-Result<ExplainedCalls> explain_calls_json(const FrozenCampaign& frozen, RunId run);
-// What was said in the call of that number, of the last attempt that has one.
-Result<std::string> explain_call(const FrozenCampaign& frozen, RunId run, std::uint64_t number);
-
 namespace {
 struct Evidence {
   AttemptNo attempt;
@@ -65,6 +57,7 @@ std::string shown(const Result<std::string>& text) {
 }
 }  // namespace
 
+// The calls of models of one run, for `proctor explain`.
 Result<std::string> explain_calls(const FrozenCampaign& frozen, RunId run) {
   PROCTOR_TRY(const std::vector<Evidence> evidence, evidence_of(frozen, run));
   std::string out;
@@ -94,6 +87,7 @@ Result<ExplainedCalls> explain_calls_json(const FrozenCampaign& frozen, RunId ru
   return out;
 }
 
+// What was said in the call of that number, of the last attempt that has one.
 Result<std::string> explain_call(const FrozenCampaign& frozen, RunId run, std::uint64_t number) {
   PROCTOR_TRY(const std::vector<Evidence> evidence, evidence_of(frozen, run));
   for (auto e = evidence.rbegin(); e != evidence.rend(); ++e) {

@@ -89,11 +89,6 @@ struct Rebuilt {
   MicroUsd charged_for_lost;
 };
 
-// `state`: what was salvaged.  Reads runs/, verifies each directory that it takes, and the folders
-// of this host's workers.
-Rebuilt rebuild_attempts(const FrozenCampaign& frozen, const PlanView& view,
-                         const RestoredState& state, const Salvage& salvage);
-
 namespace {
 // Rows that one damaged page of attempts can hold: so many runs behind the last known one may have
 // begun.
@@ -349,20 +344,12 @@ class Rebuilder {
 };
 }  // namespace
 
+// `state`: what was salvaged.  Reads runs/, verifies each directory that it takes, and the folders
+// of this host's workers.
 Rebuilt rebuild_attempts(const FrozenCampaign& frozen, const PlanView& view,
                          const RestoredState& state, const Salvage& salvage) {
   return Rebuilder(frozen, view, state, salvage).run();
 }
-
-// proctor journal recover: a new journal from what the damaged one and runs/ still say.
-
-// Of a journal with nothing in it beside which nothing says otherwise: what that means, and what to
-// type.
-std::string nothing_granted(const std::string& folder);
-
-// The exit code; says on standard output what could be saved and what could not.
-// `behind`: the journal's end is missing, whatever it looks like.
-Result<int> recover_journal(const std::string& folder, bool behind);
 
 namespace {
 constexpr std::array<const char*, 3> kParts = {"-wal", "-shm", "-journal"};
@@ -515,6 +502,7 @@ Result<Around> around_whole(const FrozenCampaign& frozen) {
 }
 }  // namespace
 
+// proctor journal recover: a new journal from what the damaged one and runs/ still say.
 std::string nothing_granted(const std::string& folder) {
   return "Nothing was ever written into the journal, and nothing around it says otherwise: no "
          "attempt was granted, so nothing was\nspent and there is nothing to recover.\nBegin "
@@ -522,6 +510,8 @@ std::string nothing_granted(const std::string& folder) {
          folder;
 }
 
+// The exit code; says on standard output what could be saved and what could not.
+// `behind`: the journal's end is missing, whatever it looks like.
 Result<int> recover_journal(const std::string& folder, bool behind) {
   PROCTOR_TRY(const FrozenCampaign frozen, load_registered(folder));
   const fs::path journal = frozen.folder.journal();

@@ -37,12 +37,6 @@ struct PowerDefaults {
   std::optional<double> effect, alpha;
 };
 
-// Fails with kInvalid and a sentence that names the option, what was found and what was expected.
-// `campaign`, `comparisons` and `pilot` are the caller's to fill.
-Result<PowerInput> power_input(const PowerArgs& args, const PowerDefaults& defaults);
-// Of --simulate; 0: not asked.
-Result<std::uint64_t> campaigns_to_simulate(const PowerArgs& args);
-
 namespace {
 constexpr std::uint64_t kMostRuns = 1'000, kMostSimulated = 1'000'000;
 constexpr std::size_t kMostBudgets = 64, kMostLooksAsked = 20;
@@ -245,6 +239,8 @@ Status read_repositories(const PowerArgs& args, std::optional<std::uint64_t> of,
 }
 }  // namespace
 
+// Fails with kInvalid and a sentence that names the option, what was found and what was expected.
+// `campaign`, `comparisons` and `pilot` are the caller's to fill.
 Result<PowerInput> power_input(const PowerArgs& args, const PowerDefaults& defaults) {
   constexpr double kLeast = 1e-6, kMost = 1 - 1e-6;
   PowerInput out;
@@ -283,6 +279,7 @@ Result<PowerInput> power_input(const PowerArgs& args, const PowerDefaults& defau
   return out;
 }
 
+// Of --simulate; 0: not asked.
 Result<std::uint64_t> campaigns_to_simulate(const PowerArgs& args) {
   if (args.simulate.empty()) return std::uint64_t{0};
   return count("--simulate", args.simulate, 1, kMostSimulated);

@@ -35,12 +35,6 @@ struct WrittenForms {
   std::vector<fs::path> files;  // below `into`
 };
 
-// Writes below `into`, which is made where it is not there.
-Result<WrittenForms> write_inspect_logs(const FrozenCampaign& frozen, const CampaignReport& report,
-                                        const fs::path& into);
-Result<WrittenForms> write_every_eval(const FrozenCampaign& frozen, const CampaignReport& report,
-                                      const fs::path& into);
-
 namespace {
 // A larger patch is told to be one, not copied.
 constexpr std::size_t kPatchInExport = std::size_t{4} << 20;
@@ -99,6 +93,7 @@ ExportFacts facts_of(const FrozenCampaign& frozen) {
 }
 }  // namespace
 
+// Writes below `into`, which is made where it is not there.
 Result<WrittenForms> write_inspect_logs(const FrozenCampaign& frozen, const CampaignReport& report,
                                         const fs::path& into) {
   const ExportFacts facts = facts_of(frozen);

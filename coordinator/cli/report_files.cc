@@ -99,9 +99,6 @@ ProjectionInput projection_input(const Campaign& campaign, const Plan& plan,
   return out;
 }
 
-// From what is registered of a campaign to the facts on its page (coordinator/page/page.h).
-PageFacts page_facts(const FrozenCampaign& frozen);
-
 namespace {
 std::string kind_words(const Method& method) {
   switch (method.kind) {
@@ -200,6 +197,7 @@ std::vector<PageFacts::Fact> origins_of(const FrozenCampaign& frozen) {
 }
 }  // namespace
 
+// From what is registered of a campaign to the facts on its page (coordinator/page/page.h).
 PageFacts page_facts(const FrozenCampaign& frozen) {
   PageFacts out;
   for (const Method& m : frozen.campaign.methods) out.methods.push_back({m.name, kind_words(m)});

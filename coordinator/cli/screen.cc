@@ -46,27 +46,6 @@ BusyCores::BusyCores() {
     });
 }
 
-// The runs of `proctor screen`: the contracts as they are, with no methods but noop (the snapshot)
-// and reference, in two campaigns of their own below .proctor/screen, alone and under load.
-
-// `arm`: kArmAlone or kArmLoad.
-StateFolder screen_folder(const fs::path& campaign, const std::string& arm);
-// `usd`: what all of it may cost; nothing: no limit.  The same arm of the same contracts is the
-// same campaign.
-Result<FrozenCampaign> screen_frozen(const Campaign& campaign,
-                                     const std::vector<const Contract*>& tasks,
-                                     std::uint32_t repeats, std::optional<MicroUsd> usd,
-                                     StateFolder folder);
-
-// The states that a contract is screened in, with nothing counted yet.
-std::vector<ScreenState> states_of(const Contract& contract);
-// Counts what one arm came to: runs, their checks, and those tests that may decide them.
-void count_arm(const FrozenCampaign& frozen, const CampaignReport& report, const Contract& contract,
-               const std::string& arm, std::vector<ScreenState>& states);
-// An arm that was not run.
-void lose_arm(const std::string& arm, std::uint32_t repeats, const std::string& why,
-              std::vector<ScreenState>& states);
-
 namespace {
 std::vector<Variant> variants_to_screen(const Contract& contract) {
   std::vector<Variant> out{{kVariantNoop, ""}};
@@ -153,10 +132,14 @@ void count_run(const FrozenCampaign& frozen, const RunRecord& run, const Contrac
 }
 }  // namespace
 
+// The runs of `proctor screen`: the contracts as they are, with no methods but noop (the snapshot)
+// and reference, in two campaigns of their own below .proctor/screen, alone and under load.
 StateFolder screen_folder(const fs::path& campaign, const std::string& arm) {
   return StateFolder::trials(campaign, ".proctor/screen/" + arm);
 }
 
+// `usd`: what all of it may cost; nothing: no limit.  The same arm of the same contracts is the
+// same campaign.
 Result<FrozenCampaign> screen_frozen(const Campaign& campaign,
                                      const std::vector<const Contract*>& tasks,
                                      std::uint32_t repeats, std::optional<MicroUsd> usd,
@@ -165,6 +148,7 @@ Result<FrozenCampaign> screen_frozen(const Campaign& campaign,
   return freeze_trials(selfcheck_campaign(campaign, all, repeats, usd), all, std::move(folder));
 }
 
+// The states that a contract is screened in, with nothing counted yet.
 std::vector<ScreenState> states_of(const Contract& contract) {
   std::vector<ScreenState> out;
   if (!contract.reference_patch.empty()) out.push_back({kStateReference, {}, {}});
@@ -172,6 +156,7 @@ std::vector<ScreenState> states_of(const Contract& contract) {
   return out;
 }
 
+// Counts what one arm came to: runs, their checks, and those tests that may decide them.
 void count_arm(const FrozenCampaign& frozen, const CampaignReport& report, const Contract& contract,
                const std::string& arm, std::vector<ScreenState>& states) {
   for (const RunRecord& run : report.runs) {
@@ -182,6 +167,7 @@ void count_arm(const FrozenCampaign& frozen, const CampaignReport& report, const
   }
 }
 
+// An arm that was not run.
 void lose_arm(const std::string& arm, std::uint32_t repeats, const std::string& why,
               std::vector<ScreenState>& states) {
   for (ScreenState& state : states)
@@ -194,13 +180,6 @@ void lose_arm(const std::string& arm, std::uint32_t repeats, const std::string& 
 // `campaign` as it was typed, `options` as they are typed for some settings, a blank before each;
 // `runs`: how many the campaign has of each task.
 using ScreenOptions = std::function<std::string(const ScreenSettings&)>;
-std::string screen_text(const std::vector<ScreenTask>& tasks, const ScreenSettings& settings,
-                        const std::string& campaign, const ScreenOptions& options,
-                        std::uint64_t runs);
-
-// That so few repeats can make no task stable; empty: they can.
-std::string too_few_repeats(const ScreenSettings& settings);
-
 namespace {
 std::string percent(double share) {
   return fmt::format("{:.1f} %", share * 100);
@@ -330,6 +309,7 @@ std::string screen_text(const std::vector<ScreenTask>& tasks, const ScreenSettin
   return out + summary(tasks) + still_possible(tasks, runs);
 }
 
+// That so few repeats can make no task stable; empty: they can.
 std::string too_few_repeats(const ScreenSettings& settings) {
   const std::uint64_t wanted = clean_repeats_for(std::strtod(settings.bound.c_str(), nullptr));
   if (wanted <= std::min(settings.repeats, settings.load_repeats)) return "";

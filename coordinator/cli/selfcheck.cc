@@ -17,13 +17,6 @@
 #include "coordinator/cli/try.h"
 
 namespace proctor::cli {
-// Words of `proctor selfcheck` for people: a line for each task, what to do about those that are
-// not good, and a summary.  Pure.
-
-// `campaign` as it was typed; `evidence`: where the runs are.
-std::string selfcheck_text(const std::vector<SelfcheckTask>& tasks, const std::string& campaign,
-                           const fs::path& evidence);
-
 namespace {
 struct Words {
   std::string kind, why;
@@ -118,6 +111,8 @@ std::string advice(const SelfcheckTask& task, const std::string& campaign,
 constexpr std::array kKinds{"sound", "weak", "unsound", "flaky", "unjudged"};
 }  // namespace
 
+// Words of `proctor selfcheck` for people: a line for each task, what to do about those that are
+// not good, and a summary.  Pure.
 std::string selfcheck_text(const std::vector<SelfcheckTask>& tasks, const std::string& campaign,
                            const fs::path& evidence) {
   std::size_t width = 4;

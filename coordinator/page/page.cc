@@ -95,9 +95,6 @@ figure,tr,.answer li,.banner{break-inside:avoid}h2,h3,caption{break-after:avoid}
 td a[href^="#set-"]::after{content:" (" attr(href) ")";font-size:.8em;color:var(--quiet)}}
 )css";
 
-// "sha256-...=": of the sheet.
-std::string sheet_digest();
-
 namespace {
 std::string base64(const Digest& digest) {
   constexpr std::string_view kLetters =
@@ -115,6 +112,7 @@ std::string base64(const Digest& digest) {
 }
 }  // namespace
 
+// "sha256-...=": of the sheet.
 std::string sheet_digest() {
   return "sha256-" + base64(sha256(kSheet));
 }

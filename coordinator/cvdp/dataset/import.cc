@@ -106,15 +106,6 @@ JudgePrompt judge_prompt(std::string_view problem, std::string_view reference,
   return out;
 }
 
-// Texts of a contract that is made of a problem: a service's command as a shell script for the
-// contract's own sandbox, and a file's change as git would write it.  Pure.
-
-// Paths of the container become those of the workspace, from which the script is started.
-std::string script_of(const ServicePlan& plan, const EnvPairs& environment);
-
-// A whole file against another, every line replaced.  `before`: null where there was none.
-std::string git_diff(const std::string& path, const std::string* before, const std::string& after);
-
 namespace {
 std::string in_single_quotes(std::string_view text) {
   std::string out = "'";
@@ -161,6 +152,8 @@ std::string translated(std::string_view text) {
 }
 }  // namespace
 
+// Texts of a contract that is made of a problem: a service's command as a shell script for the
+// contract's own sandbox, and a file's change as git would write it.  Pure.
 std::string script_of(const ServicePlan& plan, const EnvPairs& environment) {
   std::string out = "#!/bin/sh\n# Service " + printable(plan.name) +
                     " of the problem's docker-compose.yml, by `proctor cvdp import`.\n"
@@ -176,6 +169,7 @@ std::string script_of(const ServicePlan& plan, const EnvPairs& environment) {
   return out + "\n";
 }
 
+// A whole file against another, every line replaced.  `before`: null where there was none.
 std::string git_diff(const std::string& path, const std::string* before, const std::string& after) {
   std::string out = "diff --git a/" + path + " b/" + path + "\n";
   if (before == nullptr) out += "new file mode 100644\n";

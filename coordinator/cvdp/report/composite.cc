@@ -35,9 +35,6 @@ struct Composite {
   std::vector<SampledProblem> problems;  // in the order of the samples' logs
 };
 
-// Points into `composite`.  kInvalid: no composite report.
-Result<Composite> read_composite(const Value& composite, std::int64_t k);
-
 namespace {
 // "p.test3" and "p.3" are tests of p.
 std::string problem_of(const std::string& test_id) {
@@ -133,6 +130,7 @@ bool is_composite(const Value& report) {
   return flag != nullptr && flag->truthy();
 }
 
+// Points into `composite`.  kInvalid: no composite report.
 Result<Composite> read_composite(const Value& composite, std::int64_t k) {
   const Value* samples =
       composite.object() == nullptr ? nullptr : composite.object()->find("samples");

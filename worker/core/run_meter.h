@@ -45,8 +45,8 @@ struct MeterPlan {
   std::function<std::optional<CallWait>(const ActionName&, Instant)> gate{};
 };
 
-// What an agent may do at a price.  The known types have a cap of their own; any other is a row of
-// the price table and needs a unit.
+// Actions that an agent may do at a price.  The known types have a cap of their own; any other is a
+// row of the price table and needs a unit.
 inline constexpr std::string_view kLlmRequest = "llm_request";
 inline constexpr std::string_view kToolCall = "tool_call";
 inline constexpr std::string_view kDependencyInstall = "dependency_install";
@@ -91,7 +91,7 @@ struct MeterCharge {
   // reservation is paid from what is free; 0: nothing is.
   std::uint64_t widest_input = 0;
 };
-// What a gateway saw of calls, beside money.
+// Calls as a gateway saw them, beside money.
 struct CallCounts {
   std::uint64_t refused = 0, waited_ms = 0, clamped = 0, failed = 0, busy = 0;
 };
@@ -119,7 +119,7 @@ struct MeterCharged {
 struct MeterReleased {};
 using MeterAnswer = std::variant<MeterGranted, MeterDenied, MeterCharged, MeterReleased>;
 
-// Of a stop that is no cap: a circuit breaker's (docs/breakers.md).
+// The caps of stops that are none: a circuit breaker's (docs/breakers.md),
 inline constexpr std::string_view kBreakerCap = "breaker";
 // ... a gateway's, whose provider billed a call above its worst case,
 inline constexpr std::string_view kOverrunCap = "overrun";
@@ -149,7 +149,8 @@ class RunMeter {
   // long.
   void go_on(const Usage& so_far, std::optional<Millis> program);
 
-  // ---- what the worker measures itself
+  // The worker's own measurements.
+
   // Sandbox time of one command and what else it used.  Of the agent's program: program_ended().
   void executed(MeterPhase phase, const Execution& e);
   // Before the agent's program starts: its tool call, and its time as a hold.  The time it may
@@ -162,7 +163,8 @@ class RunMeter {
   void agent_gone();
   void stored(std::uint64_t bytes);
 
-  // ---- what agents and gateways ask
+  // Requests of agents and gateways.
+
   Result<MeterAnswer> reserve(const MeterReserve& request, Instant now);
   // Once for each id, and so are its charge or release, after which the id is forgotten and does
   // not count among kIdsMax.  A call that does not fit at its least beside what is spent is a cap
@@ -175,7 +177,7 @@ class RunMeter {
   // The program was stopped at its time: was that a cap of the run's (wall, usd)?
   std::optional<MeterStop> time_is_up(bool wall_is_policy);
   const std::optional<MeterStop>& stop() const { return stop_; }
-  // Nothing but the stop order, for a cap that somebody else watches.  The first one holds.
+  // The stop order alone, for a cap that somebody else watches.  The first one holds.
   void order_stop(std::string cap, std::string reason);
 
   const Usage& usage() const { return usage_; }  // cumulative, never goes backwards

@@ -1,4 +1,10 @@
 #pragma once
+// Control groups of our sandboxes: limits on memory, processes and CPU, and what was used.  Groups
+// are `proctor/<owner>/<name>`, below the group this process is in when that one is limited (what
+// limits us limits them too), else below the root.  Version 1 (also hybrid) and version 2.  Owned
+// by the engines whose runtime is a process of ours.  CgroupHost is thread-safe after detect(); a
+// Cgroup belongs to one thread.  Fails with kUnavailable (a group cannot be made).
+// Source: Documentation/admin-guide/cgroup-v1/{memory,pids}.rst, cgroup-v2.rst.
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -17,15 +23,6 @@
 #include "worker/sandbox/cgroup_files.h"
 
 namespace proctor {
-// CgroupPool: empty control groups that wait for their next command.  A memory group that is
-// removed lives on in the kernel as long as page cache of it does, seen by nobody and paid for by
-// all who walk over the groups of the host; so groups are used again, and what one holds beyond a
-// little is given back by a thread of the pool's, for that takes longer than many a command. Owned
-// by CgroupHost; thread-safe.  Never fails: a group that cannot be used again (its counters do not
-// begin anew, or a runtime made it) is emptied by that thread and removed. Source:
-// Documentation/admin-guide/cgroup-v1/memory.rst (force_empty), cgroup-v2.rst (memory.reclaim,
-// memory.peak).
-
 // The folders of one group, one for each hierarchy, and what its counters said when it began.
 struct CgroupSet {
   std::map<std::string, fs::path> dirs;  // by controller; version 2: one, under "unified"
@@ -52,6 +49,13 @@ struct CgroupSet {
   void remove();
 };
 
+// CgroupPool: empty control groups that wait for their next command.  A memory group that is
+// removed lives on in the kernel as long as page cache of it does, seen by nobody and paid for by
+// all who walk over the groups of the host; so groups are used again, and what one holds beyond a
+// little is given back by a thread of the pool's, for that takes longer than many a command.  Owned
+// by CgroupHost; thread-safe.  Never fails: a group that cannot be used again (its counters do not
+// begin anew, or a runtime made it) is emptied by that thread and removed.
+// Source: cgroup-v1/memory.rst (force_empty), cgroup-v2.rst (memory.reclaim, memory.peak).
 class CgroupPool {
  public:
   CgroupPool() = default;
@@ -75,14 +79,7 @@ class CgroupPool {
   std::jthread thread_;  // while there are some of these; last: it uses the others
 };
 
-// Control groups of our sandboxes: limits on memory, processes and CPU, and what was used.
-// Groups are `proctor/<owner>/<name>`, below the group this process is in when that one is limited
-// (what limits us limits them too), else below the root.  Version 1 (also hybrid) and version 2.
-// Owned by the engines whose runtime is a process of ours.  CgroupHost is thread-safe after
-// detect(); a Cgroup belongs to one thread.  Fails with kUnavailable (a group cannot be made).
-// Source: Documentation/admin-guide/cgroup-v1/{memory,pids}.rst, cgroup-v2.rst.
-
-// As /proc shows them to this process.
+// Control groups as /proc shows them to this process.
 CgroupLayout cgroups_here();
 
 struct CgroupLimits {

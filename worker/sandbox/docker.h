@@ -19,6 +19,6 @@
 namespace proctor {
 Result<std::unique_ptr<SandboxEngine>> open_docker_engine(const SandboxOptions& options);
 
-// What dead processes of ours kept on this host for theirs; no engine is asked.
+// Removes what dead processes of ours kept on this host for theirs; no engine is asked.
 void remove_stale_docker_folders();
 }  // namespace proctor

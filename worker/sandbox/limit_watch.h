@@ -1,4 +1,5 @@
 #pragma once
+// A command under watch: its bounded output, and the limits that no kernel keeps for us.
 #include <sys/types.h>
 #include <atomic>
 #include <chrono>
@@ -41,12 +42,6 @@ class BoundedFile {
   std::string head_;
 };
 
-// SocketUse: memory in a sandbox's sockets that the kernel charges to no control group, of any
-// version: what waits in queues of netlink, and datagrams that were begun and not sent (MSG_MORE).
-// A monitor asks while the command runs.  Blocking, but for no longer than kSocketsMost sockets
-// take.  One object, one thread; never fails: where nothing is to be seen, nothing is too much.
-// Source: proc(5); net/netlink/af_netlink.c and net/ipv4/udp.c of Linux on their files there.
-
 // What sockets may hold of a limit on memory.  As much again is what control groups of version 1
 // let TCP and UDP have, whose pages they count beside all others.
 inline constexpr std::uint64_t socket_share(std::uint64_t memory_bytes) {
@@ -58,6 +53,11 @@ inline constexpr std::uint64_t socket_share(std::uint64_t memory_bytes) {
 // not see them all.
 inline constexpr std::size_t kSocketsMost = 4'096;
 
+// SocketUse: memory in a sandbox's sockets that the kernel charges to no control group, of any
+// version: what waits in queues of netlink, and datagrams that were begun and not sent (MSG_MORE).
+// A monitor asks while the command runs.  Blocking, but for no longer than kSocketsMost sockets
+// take.  One object, one thread; never fails: where nothing is to be seen, nothing is too much.
+// Source: proc(5); net/netlink/af_netlink.c and net/ipv4/udp.c of Linux on their files there.
 class SocketUse {
  public:
   // kAll: also what TCP holds and UDP has received, where the kernel charges that to nobody.
@@ -97,13 +97,13 @@ std::optional<std::uint64_t> memory_of(const std::vector<pid_t>& processes);
 // Of the text of /proc/PID/smaps_rollup, swapped out pages included; 0: not in it.
 std::uint64_t proportional_bytes(std::string_view smaps_rollup);
 
-// How much of the disk a sandbox holds: what lies in its writable folders, and what its processes
-// keep open after they have removed its name.  Where no kernel limit does it, a monitor asks this
-// while the command runs (folder_tree.h says how folders are counted).
-// Not counted: files without a name that are only mapped, or on their way through a socket; each is
-// bounded by the limit on one file.  One object, one thread; the functions are thread-safe.
+// Is the limit on the disk passed? Asked again and again: by what lies in a sandbox's writable
+// folders, and what its processes keep open after they have removed its name.  Where no kernel
+// limit does it, a monitor asks this while the command runs (folder_tree.h says how folders are
+// counted).
+// Left out: files without a name that are only mapped, or on their way through a socket; each is
+// bounded by the limit on one file.  One object, one thread.
 
-// Is the limit passed?  Asked again and again.
 class DiskLook {
  public:
   // In the folders alone, or among all open descriptors too.

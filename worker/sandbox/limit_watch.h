@@ -86,24 +86,23 @@ std::uint64_t received_line_bytes(std::string_view line);
 // Sockets of a protocol ("UDP": of UDPLITE too) by the text of /proc/net/sockstat, or sockstat6.
 std::uint64_t sockets_of(std::string_view protocol, std::string_view sockstat);
 
-// How much memory some processes hold together, where no control group counts it.  What several of
-// them share counts once (proportional set size); of a process that may not be looked at so
-// closely, what it has to itself.  Files of a tmpfs that nobody maps are not in it, and
-// nobody limits those (`memory_files`).  Blocking.  Thread-safe.  Source: proc(5), smaps_rollup and
-// statm.
+// How much memory some processes hold together, where no control group counts it.  Memory that
+// several of them share counts once (proportional set size); of a process that may not be looked at
+// so closely, what it has to itself.  Files of a tmpfs that nobody maps are not in it, and nobody
+// limits those (`memory_files`).  Blocking.  Thread-safe.
+// Source: proc(5), smaps_rollup and statm.
 
 // None: the host had no descriptor or memory to look with.
 std::optional<std::uint64_t> memory_of(const std::vector<pid_t>& processes);
 // Of the text of /proc/PID/smaps_rollup, swapped out pages included; 0: not in it.
 std::uint64_t proportional_bytes(std::string_view smaps_rollup);
 
-// Is the limit on the disk passed? Asked again and again: by what lies in a sandbox's writable
+// Is the limit on the disk passed?  Asked again and again: by what lies in a sandbox's writable
 // folders, and what its processes keep open after they have removed its name.  Where no kernel
 // limit does it, a monitor asks this while the command runs (folder_tree.h says how folders are
 // counted).
 // Left out: files without a name that are only mapped, or on their way through a socket; each is
 // bounded by the limit on one file.  One object, one thread.
-
 class DiskLook {
  public:
   // In the folders alone, or among all open descriptors too.

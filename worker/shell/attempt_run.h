@@ -36,7 +36,7 @@
 #include "worker/workspace/workspace.h"
 
 namespace proctor {
-// What one attempt is made of.  Shared with its neighbours and never changed.
+// All that one attempt is made of.  Shared with its neighbours and never changed.
 struct AttemptInput {
   std::string campaign;  // its id
   Epoch epoch;           // it was assigned under
@@ -51,9 +51,10 @@ struct AttemptInput {
   std::optional<std::vector<std::string>> secrets{};
 };
 
-// What the worker does itself with what others left is counted from here on: less than this is a
+// The worker's own work with what others left is counted from here on: less than this is a
 // process's start.
 inline constexpr Millis kCountedWork{100};
+
 // Errors of our own disk are the host's, whatever their code says about the path: a full one would
 // pass for a patch that is too large, and decide the run.
 Error as_host_error(Error e);

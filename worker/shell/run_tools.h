@@ -64,7 +64,7 @@ class RunTools {
   void wait(Millis time) const;
   void wait_until_goes_on() const;
 
-  // What commands used, together.  The rest: between two calls alone.
+  // The use of all commands together.  The rest: between two calls alone.
   const ExecOutcome& spent() const { return spent_; }
   bool disk_full() const { return disk_full_; }
   // Why the host could not do a call; nothing of the agent's.
@@ -94,6 +94,9 @@ class RunTools {
   std::optional<Error> broken_;
 };
 
+// Where an agent in a sandbox finds the tools of its run.
+inline constexpr const char* kToolsAt = "/proctor/tools";
+
 // The tools of a run as an agent in a sandbox finds them: a folder, shown read-only at kToolsAt,
 // with the socket on which they are served by MCP, the program that any MCP client starts as a
 // "stdio" server (`forward --stdio`), and a file that says so in the words of many clients.
@@ -101,8 +104,6 @@ class RunTools {
 // Its calls are done on the threads of its server, one at a time; everything here is for the slot's
 // thread.  The hooks' owners outlive close().
 // Errors: kUnavailable, the socket cannot be had, or the workspace not opened.
-inline constexpr const char* kToolsAt = "/proctor/tools";
-
 class OfferedTools {
  public:
   // In `dir`, which is empty or as an earlier life left it.  `run`: whoever ends it ends the call

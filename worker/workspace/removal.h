@@ -1,4 +1,6 @@
 #pragma once
+// Removal of what a stranger may have left, and the frame of processes that work on such things
+// apart.
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -9,7 +11,7 @@
 
 namespace proctor::apart {
 // A part of this program that runs as a process of its own, with limits, on what a stranger left
-// (extract.h, and the removal below): what both sides of such a process need.  Blocking.
+// (extract.h, and removal): what both sides of such a process need.  Blocking.
 
 // Exit codes; beyond its CPU time SIGXCPU ends it.
 inline constexpr int kDone = 0, kNoUse = 2, kNoMemory = 3;
@@ -26,8 +28,8 @@ Use so_far();
 }  // namespace proctor::apart
 
 namespace proctor {
-// Removal of what a stranger may have left: here as far as it is little, and the rest by a process
-// of its own with limits, so that nobody's tree takes the worker's time.  Blocking; any thread.
+// Removal is done here as far as it is little, and the rest by a process of its own with limits, so
+// that nobody's tree takes the worker's time.  Blocking; any thread.
 
 // Who removes what is much: `path remove` calls remove_as_asked().
 struct Remover {

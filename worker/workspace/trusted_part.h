@@ -1,4 +1,6 @@
 #pragma once
+// Files that decide what trusted programs do, put back before a check: repositories that git would
+// obey, a home.
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +13,7 @@
 namespace proctor {
 // Repositories that somebody has put into folders of a snapshot: git, called there, would obey
 // their settings.  Blocking; thread-safe.  Fails with errno_error.
+
 inline constexpr std::string_view kDotGit = ".git";
 // Is it such a folder, or below one, the top one's too?
 bool is_of_git(std::string_view path);
@@ -41,16 +44,15 @@ Result<std::vector<std::vector<std::string>>> linked_git(const std::vector<std::
                                                          const std::vector<SeenAt>& places);
 
 // A folder or file that is no part of the snapshot's tree but decides what trusted programs do:
-// git's own folder, and a home.  Before a check it is as it was when none but
-// trusted commands had run, whatever the candidate's left there.  Links are removed and never
-// followed.  Blocking; one thread.  Fails with kExhausted beyond the limits of changes.h, else like
-// the file system.
+// git's own folder, and a home.  Before a check it is as it was when none but trusted commands had
+// run, whatever the candidate's left there.  Links are removed and never followed.  Blocking; one
+// thread.  Fails with kExhausted beyond the limits of changes.h, else like the file system.
 struct TrustedPart {
   std::string path;  // below the folder that candidates write to
   fs::path before;   // a folder that has the path as it was at first; empty: nothing was there
 };
 
-// What differs from `before` in `dir`, in the words of MadeUnder::paths; sorted.
+// The differences of `dir` from `before`, in the words of MadeUnder::paths; sorted.
 Result<std::vector<std::string>> list_part(const fs::path& dir, const TrustedPart& part);
 
 // Makes it what `before` has and what `made` made of that.  Says what was put back or removed,

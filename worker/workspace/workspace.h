@@ -34,7 +34,7 @@ struct Snapshot {
   fs::path mirror_objects{};
 };
 
-// What a patch took that was made by a process of its own.
+// The cost of a patch that was made by a process of its own.
 struct ExtractCost {
   std::chrono::milliseconds cpu{0};
   std::uint64_t memory_peak = 0;
@@ -56,16 +56,18 @@ struct Patch {
   std::optional<ExtractCost> apart{};
 };
 
-// What the setup of the untouched snapshot made or changed of protected paths, and of git's own.
+// Paths, protected ones and git's own, that the setup of the untouched snapshot made or changed.
 struct MadeUnder {
   std::vector<std::string> paths;  // sorted; new folders end in '/'
   fs::path at{};                   // a folder that holds them; what is not there was removed
 };
+
 // A file that is the contract's own.
 struct PlacedFile {
   std::string_view bytes;  // must outlive its use
   std::uint32_t mode = 0644;
 };
+
 // A copy of dir(), or of one path of it, to which programs of the candidate's have written.
 struct TreeCopy {
   fs::path dir;        // its paths are those of the workspace
@@ -86,7 +88,7 @@ struct LeftWorkspace {
   std::string volume;  // empty: it has none, for the agent's container sees copies
 };
 
-// What becomes of links and files where put_file needs a folder.
+// The fate of links and files where put_file needs a folder.
 enum class Way { kRefused, kCleared };
 
 class Workspace {
@@ -132,10 +134,10 @@ class Workspace {
   // A named Docker volume of the same tree (local driver, labelled), made on first call and
   // removed with the workspace.  Host-side calls below stay valid between containers.
   virtual Result<std::string> docker_volume() = 0;
-  // Everything that differs from the snapshot, .git apart, and new files that git ignores but for
-  // those that globs of `kept` cover.  Never executes anything the agent
-  // planted (hooks, filters, config).  kExhausted beyond `bytes_max` and
-  // the limits of changes.h, kInvalid where a file cannot be read: both by what lies there.
+  // Everything that differs from the snapshot, apart from .git and from new files that git ignores
+  // but for those that globs of `kept` cover.  Never executes anything the agent planted (hooks,
+  // filters, config).  kExhausted beyond `bytes_max` and the limits of changes.h, kInvalid where a
+  // file cannot be read: both by what lies there.
   virtual Result<Patch> extract_patch(std::size_t bytes_max,
                                       const std::vector<std::string>& kept = {}) = 0;
   // Applies a diff made by extract_patch or `git diff --binary`, by the first rung of the ladder
@@ -166,19 +168,19 @@ class Workspace {
   // leave their index, so nobody is blamed for it.
   virtual Result<std::vector<std::string>> restore_git(const MadeUnder& made,
                                                        const std::vector<SeenAt>& places = {}) = 0;
-  // What setup made under the globs and of git's own; `keep`: a folder, not there yet, that takes
-  // copies of it; empty: nobody needs them.
+  // Paths that setup made under the globs and of git's own; `keep`: a folder, not there yet, that
+  // takes copies of them; empty: nobody needs them.
   virtual Result<MadeUnder> made_under(const std::vector<std::string>& globs,
                                        const fs::path& keep) = 0;
   // Is what lies below it still whole (tree_state.h)?  kUnavailable: somebody deleted it, and what
   // a program in it said is nobody's word.  A copy needs none of it.
   virtual Status whole(TreeMark::Look look) const = 0;
-  // What differs from the snapshot under the globs; sorted.
+  // The paths under the globs that differ from the snapshot; sorted.
   virtual Result<std::vector<std::string>> changed_under(const std::vector<std::string>& globs) = 0;
 };
 
-// Who is to be shown a workspace, beside this process and what it starts; kOwnUser: nobody, and it
-// may belong to a user of its own.
+// The audience of a workspace, beside this process and what it starts; kOwnUser: nobody, and it may
+// belong to a user of its own.
 enum class ShownTo { kNobody, kDockerEngine, kOwnUser };
 
 class WorkspaceStore {
@@ -195,11 +197,11 @@ class WorkspaceStore {
                                                     const SetupLayer* setup = nullptr,
                                                     const DiskBound& bound = {},
                                                     ShownTo shown = ShownTo::kNobody) = 0;
-  // What setups made, of all workers of the root.
+  // Layers that setups made, of all workers of the root.
   virtual const SetupLayers& layers() const = 0;
   // After something was made: what was used longest ago may have to go.
   virtual void make_room() const = 0;
-  // Of those that create() makes, but for the few trees that its overlays cannot show.
+  // The kind of those that create() makes, but for the few trees that its overlays cannot show.
   virtual WorkspaceKind kind(ShownTo shown = ShownTo::kNobody) const = 0;
   virtual bool bounds_disks() const = 0;
   // Can its workspaces have users of their own?
@@ -226,8 +228,8 @@ struct WorkspaceStoreOptions {
   std::string owner;                    // worker name, in labels
   std::optional<WorkspaceKind> kind{};  // none: the first of kWorkspaceKinds that works
   std::string docker_socket;            // empty: docker_volume() is kUnavailable
-  // What mirrors, trees and layers may take; the least recently used go when a new one is made.
-  // 0: all.
+  // The room that mirrors, trees and layers may take; the least recently used go when a new one is
+  // made.  0: all.
   std::uint64_t cache_max = 0;
   // Every workspace on a file system of its own that ends where its bound does.  kUnavailable where
   // this host cannot.

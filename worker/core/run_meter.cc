@@ -107,7 +107,7 @@ void RunMeter::go_on(const Usage& so_far, std::optional<Millis> program) {
   check();
 }
 
-// ---------------------------------------------------------------- what the worker measures
+// RunMeter: the worker's own measurements.
 
 void RunMeter::executed(MeterPhase phase, const Execution& e) {
   std::uint64_t& counter = phase == MeterPhase::kSetup   ? usage_.setup_ms
@@ -194,7 +194,7 @@ void RunMeter::order_stop(std::string cap, std::string reason) {
   if (!stop_) stop_ = MeterStop{std::move(cap), std::move(reason)};
 }
 
-// ---------------------------------------------------------------- what agents ask
+// RunMeter: requests of agents and gateways, and how they are settled.
 
 RunMeter::Counts RunMeter::counts_of(const ActionName& action, const Amount& amount) {
   Counts out{};

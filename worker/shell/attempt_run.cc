@@ -18,7 +18,7 @@
 #include "worker/shell/sandbox_dress.h"
 
 namespace proctor {
-// AttemptRun: what is done again because the host was in want, and not the run at fault.
+// AttemptRun: steps that are done again because the host was in want, and not the run at fault.
 
 // Another worker may have what this one has none of.
 constexpr std::chrono::minutes kWantMost{10};

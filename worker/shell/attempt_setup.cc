@@ -24,8 +24,8 @@
 #include "worker/workspace/snapshot.h"
 
 namespace proctor {
-// What a layer remembers of the steps that made it, so that whoever uses it is charged as its maker
-// was.  Thread-safe.
+// A layer's record of the steps that made it, so that whoever uses it is charged as its maker was.
+// Thread-safe.
 
 // Behind the number of a step: the files of its streams.
 inline constexpr const char* kSetupOut = ".stdout";

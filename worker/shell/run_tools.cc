@@ -316,7 +316,8 @@ class Conversation {
     return out;
   }
 
-  // ---- the model
+  // The way to the model.
+
   Result<std::string> ask(const std::string& body) {
     const ModelApi api =
         gateway_.as == MethodGateway::As::kAnthropic ? ModelApi::kMessages : ModelApi::kChat;
@@ -359,7 +360,8 @@ class Conversation {
     return why;
   }
 
-  // ---- its end
+  // The end of the conversation.
+
   Result<AgentReport> report(const ToolLoopEnd& end) {
     using End = ExecOutcome::End;
     ExecOutcome outcome = work_->spent();

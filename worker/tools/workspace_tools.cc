@@ -17,6 +17,7 @@
 namespace proctor {
 // A folder's entries, and all files below a folder, without following a link and within bounds.
 // Blocking; any thread.
+
 struct WalkedEntry {
   enum class Kind { kFile, kFolder, kLink, kOther };
   std::string name;
@@ -27,7 +28,7 @@ struct FolderEntries {
   std::vector<WalkedEntry> entries;  // by name, without .git
   bool more = false;                 // than are looked at
 };
-// Of the folder that is open.
+// The entries of the folder that is open.
 Result<FolderEntries> entries_of(int dir);
 
 // The folder at a path as tool_path() has it.

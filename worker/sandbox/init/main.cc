@@ -20,10 +20,10 @@
 // trap, and glibc asks for 0.6 ms of them.
 
 namespace proctor {
-// What a sandbox's first process is given on a descriptor: the filter of system calls for itself
+// Things that a sandbox's first process gets on a descriptor: the filter of system calls for itself
 // and all that come after it, limits likewise, and the environment of the program that it runs.
-// What stands in the arguments of a runtime every user of the host sees in the process list, and
-// what stands in its configuration lies in a file.
+// Every user of the host sees the arguments of a runtime in the process list, and its configuration
+// lies in a file.
 // Source: PR_SET_SECCOMP in prctl(2); seccomp(2).
 
 // Each begins with its length in bytes, in the processor's own order.  Longer than this no kernel
@@ -162,7 +162,7 @@ inline bool keep_within(char* const* places, int count) {
   return done;
 }
 
-// What a sandbox's first process does under a kernel in user space (gVisor) before all else.
+// The first steps of a sandbox's first process under a kernel in user space (gVisor).
 // Source: runsc 20221219.
 
 // runsc passes on the first three descriptors only: the status comes as the standard input, and

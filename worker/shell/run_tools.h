@@ -131,6 +131,16 @@ class OfferedTools {
   std::unique_ptr<ToolServer> server_;
 };
 
+// All of it outlives work().
+struct ToolAgentTools {
+  fs::path gateway;  // the folder of the session's socket
+  Secret token;
+  const ModelAccess* access;
+  RunToolPlace place;
+  ToolSessionRules rules;
+  RunToolHooks hooks;
+};
+
 // The agent of a method of kind tool_loop: a model that works by the worker's tools and has nothing
 // else.  Its calls go through the run's gateway, as those of every program; its tools are done
 // here, and their commands run in the sandbox, one at a time, with nothing left running between
@@ -142,16 +152,5 @@ class OfferedTools {
 // sums; agent/stdout has a line for each turn.
 // Fails with kInvalid where a provider refuses the very first request for what it is, with anything
 // else where the host failed.
-
-// All of it outlives work().
-struct ToolAgentTools {
-  fs::path gateway;  // the folder of the session's socket
-  Secret token;
-  const ModelAccess* access;
-  RunToolPlace place;
-  ToolSessionRules rules;
-  RunToolHooks hooks;
-};
-
 std::unique_ptr<Agent> make_tool_agent(ToolAgentTools tools);
 }  // namespace proctor

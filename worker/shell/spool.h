@@ -98,7 +98,7 @@ class Outbox {
   // A Sync with this ticket goes out; tickets grow, 0 is none.
   void on_sync(std::uint64_t ticket) { said_ = ticket; }
   // The coordinator lacks it, says the answer to the Sync of this ticket (0: it does not say
-  // which). A transfer that moved lately is left alone, and so is a result that was sent behind
+  // which).  A transfer that moved lately is left alone, and so is a result that was sent behind
   // that Sync: one connection keeps the order, so the answer was written before the result could be
   // read.
   void on_resend(AttemptId attempt, std::uint64_t ticket, Instant now);

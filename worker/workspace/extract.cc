@@ -28,8 +28,8 @@ namespace proctor {
 // of them change nothing, so an agent can neither hide nor smuggle by them), or if it is one of a
 // few products that every tool chain leaves: __pycache__/, *.pyc, .pytest_cache/, .mypy_cache/,
 // .ruff_cache/, node_modules/, .DS_Store.  The contract's word goes before all of it: what its
-// globs cover is wanted, ignored or not. Owns a libgit2 repository over the read-only tree; nothing
-// of the workspace is read. One thread at a time.  Fails with libgit2's error.
+// globs cover is wanted, ignored or not.  Owns a libgit2 repository over the read-only tree; the
+// workspace is never read.  One thread at a time.  Fails with libgit2's error.
 class IgnoreRules {
  public:
   // `kept`: the contract's globs (policy.ignored).

@@ -21,7 +21,7 @@ bool is_of_git(std::string_view path);
 // Paths named ".git" in `dir` (the upper layer of an overlay, or a whole tree) whose folder is one
 // of `tree`, the snapshot's checkout; not the one at the top.  And "HEAD" there, where such a
 // folder is a bare repository by files that the snapshot does not have: without it it is none.
-// Sorted. In an upper layer a path may also say that one was removed.  `links`: takes the folders
+// Sorted.  In an upper layer a path may also say that one was removed.  `links`: takes the folders
 // of the snapshot that are links in `dir`; null: nobody asks.
 Result<std::vector<std::string>> nested_git(const fs::path& dir, const fs::path& tree,
                                             std::vector<std::string>* links = nullptr);

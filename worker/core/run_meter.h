@@ -10,8 +10,8 @@
 //   every operation has one effect, by its id: the same id with the same contents gets the stored
 //   answer, with other contents an error; what is denied stays denied under that id.
 // `headroom` is the worst case of what follows the agent (fresh setup, checks, storage): no agent
-// can spend it.  What costs more than there is left is cut to it and counted as an overrun; the
-// quantities stay true.
+// can spend it.  A charge above what is left is cut to it and counted as an overrun; the quantities
+// stay true.
 //
 // A cap is reached when a call does not fit beside what is spent, held money aside: whatever comes
 // back, it would not fit.  From then on nothing is granted, and stop() says why the agent must go.
@@ -106,7 +106,7 @@ struct MeterGranted {
 };
 struct MeterDenied {
   std::string cap;  // to_string(Cap)
-  // Micro-dollars, milliseconds or counts; 0 for the rate.  What is held counts unless it is final.
+  // Micro-dollars, milliseconds or counts; 0 for the rate.  Held amounts count unless it is final.
   std::uint64_t short_by = 0;
   std::uint64_t retry_after_ms = 0;  // calls_per_minute only
   bool final = false;                // the cap is reached: nothing will be granted any more
@@ -144,14 +144,14 @@ class RunMeter {
   explicit RunMeter(MeterPlan plan);
 
   // Before anything else: what an earlier life of the worker counted, with everything it had
-  // granted at its worst case.  What was open then is charged by that: an id of that life that is
+  // granted at its worst case.  Amounts open then are charged by that: an id of that life that is
   // charged or released now costs nothing more.  `program`: the agent's runs, and may take that
   // long.
   void go_on(const Usage& so_far, std::optional<Millis> program);
 
   // The worker's own measurements.
 
-  // Sandbox time of one command and what else it used.  Of the agent's program: program_ended().
+  // Sandbox time of one command and what else it used.  For the agent's program: program_ended().
   void executed(MeterPhase phase, const Execution& e);
   // Before the agent's program starts: its tool call, and its time as a hold.  The time it may
   // take: the cap on wall, and no more than the money allows.  nullopt: not even a start, see

@@ -112,7 +112,7 @@ std::string usual_spelling(std::string_view key);
 const NotPassed* barred_member(std::string_view usual);
 
 enum class Runs { kClient, kProvider, kUnknown };
-// Who runs a tool of this type; empty: it has none.
+// Says who runs a tool of this type; empty: it has none.
 Runs runs_tool(ModelApi api, std::string_view type);
 
 // A tool that the request offers.
@@ -158,7 +158,7 @@ struct BodyPeek : BodyCounts {
   std::string model;
   JsonSpan model_at;
   bool stream = false;
-  // Of the output: what is asked for, the member that says it, and where its value lies.
+  // The output: what is asked for, the member that says it, and where its value lies.
   std::optional<std::uint64_t> limit;
   std::string limit_key;
   JsonSpan limit_at;

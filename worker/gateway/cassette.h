@@ -93,7 +93,7 @@ std::optional<RequestDifference> first_difference(std::string_view ours, std::st
 // differs from the recorded call that begins most like it.  Thread-safe.
 class CassettePlayer {
  public:
-  // Of several recorded runs: the calls of `run`, if it is among them, else all in their order.
+  // From several recorded runs: the calls of `run`, if it is among them, else all in their order.
   CassettePlayer(std::vector<CassetteCall> calls, const std::string& run, CassetteMatch match);
 
   struct Hit {

@@ -41,7 +41,7 @@ bool has_left(int fd);
 // The bounds of a ProviderStreak.
 struct StreakRule {
   std::uint64_t failures = 10;  // in a row
-  // Of waiting, at first and at most: it doubles with each try that fails.
+  // The time of waiting, at first and at most: it doubles with each try that fails.
   std::chrono::milliseconds first{10'000}, most{300'000};
   std::chrono::milliseconds look_again{250};  // while one of them tries
 };

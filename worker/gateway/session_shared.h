@@ -42,7 +42,7 @@ class SessionBreakers {
   };
   Told tell(std::string_view type, GatewayHooks::By by, Json payload);
 
-  // What the workspace looks like now, if it is time to look or a request of this key was answered
+  // The workspace as it looks now, if it is time to look or a request of this key was answered
   // before: nothing where it looks as before.
   std::optional<Json> look(const std::string& key);
   std::chrono::seconds wait(const std::string& key) const;

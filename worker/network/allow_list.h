@@ -9,7 +9,7 @@
 #include "common/contract/contract.h"
 
 namespace proctor {
-// What a client asks to be connected to.
+// The place that a client asks to be connected to.
 struct ProxyTarget {
   NetHost host;
   std::uint16_t port = 0;

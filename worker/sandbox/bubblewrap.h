@@ -24,12 +24,12 @@ struct HostView {
   fs::path etc;                                            // our /etc
   fs::path init;                                           // our first process, shown at /init
   fs::path empty;                                          // a folder, shown over others
-  // What is shown as /dev, terminals of its own in it (kernel_files.h); empty: bwrap makes one of
-  // the host's files.  Then `terminals` is shown as /dev/pts, unless it is empty too.
+  // The folder that is shown as /dev, terminals of its own in it (kernel_files.h); empty: bwrap
+  // makes one of the host's files.  Then `terminals` is shown as /dev/pts, unless it is empty too.
   fs::path dev, terminals;
   bool close_devices = false;  // of the host's files, those that are devices are shut to all
   std::vector<std::string> proc_masked_files, proc_masked_dirs;  // of kMaskedProc
-  // Of those that the host lets its root alone open: who is a user of his own is not that one.
+  // The same for what the host lets its root alone open: who is a user of his own is not that one.
   std::vector<std::string> proc_closed_files, proc_closed_dirs;
   std::vector<std::string> etc_shown;  // folders of the host's /etc that are shown in ours
   std::string resolver;                // what is shown as /etc/resolv.conf; empty: there is none

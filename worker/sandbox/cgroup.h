@@ -34,7 +34,7 @@ struct CgroupSet {
   UniqueFd peak;  // version 2: a reset of memory.peak is seen by the descriptor that wrote it
   std::chrono::microseconds cpu_before{0};
 
-  // What it holds now, in bytes.
+  // The memory that it holds now, in bytes.
   Result<std::uint64_t> memory_held() const;
   // More than whoever comes next should begin with.
   bool holds_much() const;
@@ -105,7 +105,7 @@ class Cgroup {
   Result<std::uint64_t> memory_peak() const;
   Result<std::uint64_t> oom_kills() const;
   Result<std::optional<std::chrono::milliseconds>> cpu_time() const;
-  // Who is inside now, by the host's numbers; none: nobody counts them here.
+  // The processes inside now, by the host's numbers; none: nobody counts them here.
   Result<std::optional<std::vector<pid_t>>> processes() const;
   // Stops everything inside, unseen by it.  On version 1 `inside` says who that is, and is asked
   // until nobody new turns up; whoever else has come in by a number that was theirs stands still
@@ -139,7 +139,7 @@ class CgroupHost {
   bool has(std::string_view controller) const { return parents_.contains(controller); }
   // "cgroup1", "cgroup2" or "" for "memory", "pids", "cpu".
   std::string version(std::string_view controller) const;
-  // Who keeps its limit: the version, or `otherwise`.
+  // The keeper of its limit: the version, or `otherwise`.
   std::string keeper(std::string_view controller, const char* otherwise) const {
     return has(controller) ? version(controller) : otherwise;
   }
@@ -149,7 +149,7 @@ class CgroupHost {
   Result<Cgroup> make(std::string_view name, const CgroupLimits& limits) const;
   // The group that an OCI runtime makes for itself when it is given runtime_path(name): it enters
   // and limits it in every hierarchy; we read, freeze, empty and remove it.
-  // What only we limit (sockets on version 1, by its memory) is limited before.
+  // Sockets on version 1, which only we limit (by its memory), are limited before.
   Cgroup runtime_group(std::string_view name, std::uint64_t memory_bytes) const;
   std::string runtime_path(std::string_view name) const;
   // Kills and removes every group below the owner's, those that wait to be used again too, and

@@ -13,9 +13,9 @@
 #include "worker/sandbox/sandbox.h"
 
 namespace proctor {
-// Locks of flock(2) on files that all sandboxes of a host are shown.  Whoever may read a file may
-// lock it, and a lock is the inode's: a neighbour's `flock -n /usr/bin/python3` fails for it
-// (docs/sandbox.md, what the kernel counts by user).  Thread-safe.
+// Locks of flock(2) on files that all sandboxes of a host are shown.  A process that may read a
+// file may lock it, and a lock is the inode's: a neighbour's `flock -n /usr/bin/python3` fails for
+// it (docs/sandbox.md, what the kernel counts by user).  Thread-safe.
 
 struct HeldLock {
   dev_t device = 0;

@@ -12,9 +12,9 @@
 #include "worker/sandbox/bubblewrap.h"
 
 namespace proctor {
-// LeanRoom: one such namespace, for one sandbox at a time.  What of the host is shown there has
-// inodes of this room's own (an overlay, with nothing above it), so that who locks or watches it
-// meets nobody of another room; so have the devices.  Blocking; a thread for a moment.
+// LeanRoom: one such namespace, for one sandbox at a time.  Parts of the host that are shown there
+// have inodes of this room's own (an overlay, with nothing above it), so that who locks or watches
+// it meets nobody of another room; so have the devices.  Blocking; a thread for a moment.
 // Source: mount_namespaces(7), overlayfs.rst: inodes are each overlay's; fcntl_locking(2).
 struct LeanRoom {
   // `scratch` is an empty folder that outlives it, and can be that of others too.
@@ -65,7 +65,7 @@ class LeanHost {
   // lives any more: locks and watches end with who has them.
   enum class Then { kAnothers, kNobodys };
 
-  // What of the host one sandbox is shown.
+  // The parts of the host that one sandbox is shown.
   struct Shown {
     struct Place {
       std::string from, at;  // on the host, and inside

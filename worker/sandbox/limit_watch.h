@@ -42,8 +42,8 @@ class BoundedFile {
   std::string head_;
 };
 
-// What sockets may hold of a limit on memory.  As much again is what control groups of version 1
-// let TCP and UDP have, whose pages they count beside all others.
+// The part of a limit on memory that sockets may hold.  As much again is what control groups of
+// version 1 let TCP and UDP have, whose pages they count beside all others.
 inline constexpr std::uint64_t socket_share(std::uint64_t memory_bytes) {
   constexpr std::uint64_t kPart = 8, kLeast = std::uint64_t{8} << 20;
   return memory_bytes / kPart < kLeast ? kLeast : memory_bytes / kPart;
@@ -94,7 +94,7 @@ std::uint64_t sockets_of(std::string_view protocol, std::string_view sockstat);
 
 // None: the host had no descriptor or memory to look with.
 std::optional<std::uint64_t> memory_of(const std::vector<pid_t>& processes);
-// Of the text of /proc/PID/smaps_rollup, swapped out pages included; 0: not in it.
+// By the text of /proc/PID/smaps_rollup, swapped out pages included; 0: not in it.
 std::uint64_t proportional_bytes(std::string_view smaps_rollup);
 
 // Is the limit on the disk passed?  Asked again and again: by what lies in a sandbox's writable
@@ -139,7 +139,7 @@ class LimitWatch {
     std::function<std::optional<std::chrono::milliseconds>()> cpu_time;
     // Its processes, by the host's numbers.
     std::function<std::vector<pid_t>()> inside;
-    // Of all of them together, none where it cannot be known now; absent where the kernel keeps
+    // For all of them together, none where it cannot be known now; absent where the kernel keeps
     // this limit.
     std::function<std::optional<std::uint64_t>()> memory{};
     SocketUse::Counts sockets = SocketUse::Counts::kUncharged;
@@ -155,13 +155,13 @@ class LimitWatch {
     return 0 < spec.cpu.count() || (memory == Memory::kWatched && 0 < spec.memory_bytes) ||
            sockets_watched(spec) || disk_watched(spec);
   }
-  // What was found so far; waits for nothing.  Ask as often as you like: the first time begins a
-  // first pause, after which the looking begins, for most commands end before there is anything to
-  // be seen.
+  // The limit that was found passed so far; waits for nothing.  Ask as often as you like: the first
+  // time begins a first pause, after which the looking begins, for most commands end before there
+  // is anything to be seen.
   std::optional<Passed> look(std::chrono::steady_clock::time_point now);
   // Readable when something was found; -1: nobody looks yet.
   int wakes() const { return found_fd_.get(); }
-  // What stands still passes nothing, and costs nothing.
+  // A command that stands still passes nothing, and costs nothing.
   void pause(bool on);
 
  private:

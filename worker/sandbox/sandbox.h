@@ -128,8 +128,8 @@ struct SandboxSpec {
   std::string workspace_volume;  // named volume shown there (Docker)
   // Either of them is shown, and nothing below it can be changed.
   bool workspace_read_only = false;
-  // Who runs there, where the engine has_own_users(): what root owns of all that is mounted is his.
-  // Null: whoever runs this kind's commands.
+  // The user who runs there, where the engine has_own_users(): what root owns of all that is
+  // mounted is his.  Null: whoever runs this kind's commands.
   std::shared_ptr<const OwnUser> user{};
   std::string image;  // Docker, OCI: by digest
   std::vector<SandboxMount> mounts;
@@ -231,7 +231,8 @@ struct SandboxOptions {
   fs::path images{};  // the store of unpacked images that OCI sandboxes run
   // False: bubblewrap as on a host that offers no control groups, where monitors do their work.
   bool cgroups = true;
-  // What starts OCI containers: "runc", "runsc" (a kernel in user space), or empty: runc.
+  // The program that starts OCI containers: "runc", "runsc" (a kernel in user space), or empty:
+  // runc.
   std::string oci_runtime{};
   // Whether sandboxes may have users of their own, where the host can (decision 092).
   bool own_users = true;

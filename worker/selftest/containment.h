@@ -46,8 +46,8 @@ struct ContainmentCase {
   // A limit by its name in SandboxEngine::enforcement(): who keeps it is asked of the engine, and
   // "none" there means that nobody keeps this promise.  Null: it is kept by the sandbox's making.
   const char* limit = nullptr;
-  // Of those that end by themselves or at another limit: so long that they do on a host under load,
-  // also where every instruction is emulated.
+  // For those that end by themselves or at another limit: so long that they do on a host under
+  // load, also where every instruction is emulated.
   std::chrono::milliseconds timeout{120'000};
   std::uint64_t memory_mib = 256;
   std::uint32_t processes = 64;

@@ -66,7 +66,7 @@ class ServiceGroup {
   ServiceGroup& operator=(const ServiceGroup&) = delete;
   ~ServiceGroup() { stop(); }
 
-  // Starts them in this order, each when the one before is ready.  Nothing: all are.  Fails with
+  // Starts them in this order, each when the one before is ready.  Nullopt: all are.  Fails with
   // what the sandboxes and the network fail with.  Once.
   Result<std::optional<Failure>> start(std::vector<ServicePlan> plans,
                                        const std::stop_token& cancel);
@@ -90,7 +90,7 @@ class ServiceGroup {
   Result<Wait> await_begin(Running& service, const std::stop_token& cancel);
   Result<Wait> await_port(Running& service, const std::stop_token& cancel);
   Result<Wait> await_command(Running& service, const std::stop_token& cancel);
-  // Of services that were ready by a port, one that has ended since: whose port was it?
+  // One of the services that were ready by a port has ended since: whose port was it?
   Result<std::optional<Failure>> not_itself(const std::vector<bool>& workspace) const;
   Result<std::string> why_not(const Running& service, Wait wait) const;
 

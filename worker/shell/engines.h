@@ -81,8 +81,8 @@ class Engines {
   // restarting, and a run must not be spent on it.  After `engine_wait` another worker may try.
   Result<SandboxEngine*> wait_for(const EngineWish& wish, std::stop_token cancel);
   // Removes what earlier lives of this worker left, in every kind; but for commands of these names,
-  // which somebody will adopt.  What a Docker Engine that is away holds of it goes when that is
-  // back, before anything new begins there.
+  // which somebody will adopt.  A Docker Engine that is away keeps its part until it is back, and
+  // loses it then, before anything new begins there.
   void clean_up(const std::set<std::string>& keep = {});
   // "sandbox:bubblewrap", ... of the kinds that answer here now.  May take a second.
   // "sandbox:docker" runs every image, "sandbox:oci" those that follow, each as "image:NAME" and by

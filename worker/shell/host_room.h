@@ -27,9 +27,9 @@ Pause until_stopped(std::stop_token stop);
 
 struct Patience {
   Pause pause;
-  // Of kExhausted; none: for as long as it takes.
+  // The longest wait for kExhausted; none: for as long as it takes.
   std::optional<std::chrono::milliseconds> want_most{};
-  // Of kUnavailable, which may be our want as well, and may be anything.
+  // The longest wait for kUnavailable, which may be our want as well, and may be anything.
   std::chrono::milliseconds other_most = std::chrono::seconds(30);
 };
 

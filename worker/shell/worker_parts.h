@@ -22,7 +22,7 @@
 namespace proctor {
 // BundleCache: contracts, methods and settings by digest, on disk under ROOT/<campaign>/<digest>,
 // the last few also in memory.  By campaign, because a contract's bundle also names the folder it
-// came from, which its digest does not cover.  Nothing is stored that does not open under its
+// came from, which its digest does not cover.  A bundle is stored only if it opens under its
 // digest, and what no longer does is removed, so that it is asked for again.  Blocking;
 // thread-safe.
 class BundleCache {

@@ -73,7 +73,7 @@ class ToolSession {
   // `files` outlives this.
   ToolSession(ToolSessionRules rules, const WorkspaceTools& files, ToolHooks hooks);
 
-  // Of a tool that exists.
+  // A call of a tool that exists.
   McpResult call(const McpCall& ask);
   // The agent has said that it is done.
   bool submitted() const { return submitted_; }

@@ -71,7 +71,7 @@ class OverlayMount {
   Status whole(TreeMark::Look look) const { return below_->check(look); }
   // Is it exactly as it was mounted?  The same tree, nothing in the upper layer, and the layer's
   // own folder with the same times, owner, mode and extended attributes: any change to it moves its
-  // ctime, which nobody can set back.  Of an adopted one nobody knows.
+  // ctime, which nobody can set back.  For an adopted one nobody knows.
   bool untouched() const;
   // Unmounts it for good: the upper layer is the caller's to move away.  kUnavailable while
   // something uses it; it is then as it was.

@@ -31,7 +31,7 @@ namespace proctor {
 // Removal is done here as far as it is little, and the rest by a process of its own with limits, so
 // that nobody's tree takes the worker's time.  Blocking; any thread.
 
-// Who removes what is much: `path remove` calls remove_as_asked().
+// The program that removes what is much: `path remove` calls remove_as_asked().
 struct Remover {
   fs::path path{};  // empty: all is removed in this process
   // A million files, as many as a sandbox may leave, take a tenth of it.
@@ -50,7 +50,7 @@ struct RemovalCost {
   void add(const RemovalCost& other);
 };
 
-// What `work`, on this thread, took in all; it adds what processes of its own took.
+// The cost of `work`, on this thread, in all; it adds what processes of its own took.
 RemovalCost cost_of(const std::function<void(RemovalCost&)>& work);
 
 // As remove_tree(), and adds to `cost` what a process of its own took.  kExhausted beyond its

@@ -31,8 +31,8 @@ inline constexpr const char* kGitHead = "HEAD";
 bool looks_bare(const std::vector<std::string>& names);
 
 // Folders of a snapshot that a candidate has replaced by links: git, called there, looks for its
-// repository where the link leads and above, and would obey it.  Nothing may run in these folders
-// meanwhile.  Blocking; thread-safe.  Fails like the file system.
+// repository where the link leads and above, and would obey it.  Requires: nothing runs in these
+// folders meanwhile.  Blocking; thread-safe.  Fails like the file system.
 
 // For each of `places`, of which the first is the workspace: what is named ".git" in a folder to
 // which a link leads or above it, and "HEAD" of what is a bare repository there; sorted.  `links`:

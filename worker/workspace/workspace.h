@@ -30,7 +30,8 @@ struct Snapshot {
   std::string commit;                             // observed
   std::string tree;                               // tree id recomputed from the object store (R047)
   std::map<std::string, std::string> submodules;  // path -> commit, nested ones too (R043)
-  // Of the mirror it was made from, which knows other commits: for merges on the host alone.
+  // Objects of the mirror it was made from, which knows other commits: for merges on the host
+  // alone.
   fs::path mirror_objects{};
 };
 
@@ -94,7 +95,7 @@ enum class Way { kRefused, kCleared };
 class Workspace {
  public:
   virtual ~Workspace() = default;  // as close()
-  // Unmounts and removes everything, and says what that took.  Nothing else is called any more.
+  // Unmounts and removes everything, and says what that took.  It is the last call.
   virtual RemovalCost close() { return {}; }
   // How a later life finds it; none: a copy, which only this life can read.
   virtual std::optional<LeftWorkspace> left_to_others() const { return std::nullopt; }
@@ -109,8 +110,8 @@ class Workspace {
   struct Written {
     fs::path dir;
     std::uint64_t bytes_before = 0, files_before = 0;
-    // What setup made lies in a layer of its own, which `dir` may hide parts of; empty: it does
-    // not.
+    // The files that setup made lie in a layer of its own, which `dir` may hide parts of; empty: it
+    // does not.
     fs::path below{};
     std::uint64_t bytes_below = 0, files_below = 0;
   };
@@ -122,11 +123,11 @@ class Workspace {
   };
   virtual std::optional<Bounded> bounded() const { return std::nullopt; }
   // Have its commands reached the end of that disk?  Then a little room is made for what is still
-  // to be done by us.  Nothing may run in it.
+  // to be done by us.  Requires: nothing runs in it.
   virtual bool used_up() { return false; }
-  // For a layer: everything that was written, in a folder that the caller moves away.  Nothing may
-  // use the workspace, which is good for nothing but its end afterwards.  After an error it is as
-  // it was, but for its volume, which the next docker_volume() makes again.
+  // For a layer: everything that was written, in a folder that the caller moves away.  Requires:
+  // nothing uses the workspace, which is good for nothing but its end afterwards.  After an error
+  // it is as it was, but for its volume, which the next docker_volume() makes again.
   virtual Result<fs::path> surrender() = 0;
   // Lays what setup made below all that was changed, as if setup had run before it.  False: they
   // touch the same paths, or this kind cannot; it is then as it was.  Before docker_volume() only.
@@ -164,8 +165,8 @@ class Workspace {
   // Before a check: the workspace's .git as the snapshot and `made` left it, and no other in
   // folders of the snapshot that `made` does not name, for git would obey what a candidate wrote
   // there.  Nor, where a folder of the snapshot has become a link, where that leads among `places`,
-  // of which the first is this workspace.  What was put back or removed, sorted: honest commands
-  // leave their index, so nobody is blamed for it.
+  // of which the first is this workspace.  The paths that were put back or removed, sorted: honest
+  // commands leave their index, so nobody is blamed for it.
   virtual Result<std::vector<std::string>> restore_git(const MadeUnder& made,
                                                        const std::vector<SeenAt>& places = {}) = 0;
   // Paths that setup made under the globs and of git's own; `keep`: a folder, not there yet, that

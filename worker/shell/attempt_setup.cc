@@ -367,7 +367,7 @@ std::string image_in(const SandboxEngine& engine, const Environment& environment
 }
 }  // namespace
 
-// What its agent's sandbox is asked for with.
+// The environment with which its agent's sandbox is asked for.
 Environment AttemptRun::agent_environment() const {
   Environment out = contract().environment;
   const std::string& image = input_.method->environment.image;
@@ -619,7 +619,7 @@ std::uint64_t ms(std::chrono::milliseconds d) {
   return static_cast<std::uint64_t>(d.count());
 }
 
-// Nothing where the two older fields say it all.
+// Empty where the two older fields say it all.
 std::map<std::string, std::vector<std::string>> allowed_places(
     const Contract& c, const std::vector<SetupStep>& method_setup, const NetworkAccess& agent) {
   std::map<std::string, std::vector<std::string>> out = {

@@ -125,7 +125,7 @@ void RunTools::settle(const MeteredCall& end) {
   if (!settled.ok()) fail(settled.error());
 }
 
-// What is held is known by `as`, another name for each try.
+// The reservation is known by `as`, another name for each try.
 std::optional<ToolRefusal> RunTools::reserve(std::string& as, const std::string& id,
                                              std::string_view action, Millis most) {
   wait_until_goes_on();

@@ -189,7 +189,7 @@ std::string entry_line(const WalkedEntry& entry, const std::string& path) {
   return "";
 }
 
-// What a search has found so far.
+// The hits that a search has found so far.
 struct Found {
   std::string text;
   std::uint64_t hits = 0, files = 0, skipped = 0;

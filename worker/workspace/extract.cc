@@ -143,7 +143,7 @@ bool has_conflict_marker(std::string_view text) {
   return false;
 }
 
-// Whoever edits a file that shows markers has left none.
+// An edit of a file that shows markers has left none.
 Result<bool> had_markers(git_repository* repository, const git_diff_delta& delta) {
   if (delta.status == GIT_DELTA_ADDED || git_oid_is_zero(&delta.old_file.id) != 0) return false;
   GitBlob blob;

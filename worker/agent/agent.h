@@ -1,4 +1,5 @@
 #pragma once
+// Agents: one interface for every kind of method, and the briefing that each is given.
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -18,8 +19,8 @@
 #include "worker/workspace/workspace.h"
 
 namespace proctor {
-// What the agent is told, as one text (R067, R068): the issue, then, apart from it, the obligations
-// of acceptance, then the limits.  Pure.  Names checks but never their commands, test ids, files or
+// The briefing, one text (R067, R068): the issue, then, apart from it, the obligations of
+// acceptance, then the limits.  Pure.  It names checks but never their commands, test ids, files or
 // the reference patch: those belong to the acceptance workspace.
 
 // `network`: all that this agent may reach, by the contract and by its method.
@@ -29,14 +30,14 @@ std::string briefing_text(const Contract& contract, const NetworkAccess& network
                           std::chrono::milliseconds wall, const Caps& caps = {},
                           std::string_view model_at = {});
 
-// Agents: what works on the workspace between briefing and extraction.  One interface for every
-// method kind, so that images, models and tool loops slot in beside noop, reference and command.
-// An agent changes the workspace and reports what it ran; it never sees checks, acceptance files
-// or the reference patch (R067), except `reference`, which is that patch.
+// An agent works on the workspace between briefing and extraction.  One interface for every method
+// kind, so that images, models and tool loops slot in beside noop, reference and command.  An agent
+// changes the workspace and reports what it ran; it never sees checks, acceptance files or the
+// reference patch (R067), except `reference`, which is that patch.
 // Blocking; one call per attempt, on its slot thread.
-// Fails with kInvalid when the input can never work (there is no reference patch) and with
-// anything else when the host failed; what the agent's own program does is a report, not an error,
-// and so is a patch of somebody's that does not apply.
+// Fails with kInvalid when the input can never work (there is no reference patch) and with anything
+// else when the host failed; what the agent's own program does is a report, not an error, and so is
+// a patch of somebody's that does not apply.
 
 // One externally visible action of an agent (R088).
 struct ToolUse {
@@ -79,9 +80,9 @@ struct AgentJob {
 
 struct AgentReport {
   std::optional<ExecOutcome> program;  // how its program ended; noop and reference have none
-  // What it ran in: kept until a killed worker would no longer have to look into it.
+  // The sandbox it ran in: kept until a killed worker would no longer have to look into it.
   std::unique_ptr<Sandbox> sandbox{};
-  // Of a patch that it handed in: as Workspace::apply() has it, or why it does not apply.
+  // For a patch that it handed in: as Workspace::apply() has it, or why it does not apply.
   std::optional<AppliedPatch> applied{};
   std::string misfit{};
   ModelLack no_model{};  // of one whose worker asks for it
@@ -97,7 +98,7 @@ class Agent {
   virtual Result<AgentReport> work(const AgentJob& job, std::stop_token cancel) = 0;
 };
 
-// Of every kind but kSingleShot and kToolLoop, whose agents are worker/model's and worker/shell's.
+// For every kind but kSingleShot and kToolLoop, whose agents are worker/model's and worker/shell's.
 std::unique_ptr<Agent> make_agent(Method::Kind kind);
 
 // Where the files of a method are.

@@ -5,7 +5,7 @@
 // is delayed, the worker stops before the coordinator counts on it (coordinator/core/rate_lease.h).
 // Without a word, or with one that ran out, nothing is granted.
 // To a run that was refused in the last minute those that have had more leave something: half of an
-// equal part and twice what it has had, up to an equal part.  Who is alone may have all of it.
+// equal part and twice what it has had, up to an equal part.  A run that is alone may have all.
 // Pure; not thread-safe (RateGate).
 #include <cstdint>
 #include <deque>

@@ -18,7 +18,7 @@ inline std::string with_words(std::string what, const std::string& words) {
   return words.empty() ? what : std::move(what) + "; " + words;
 }
 
-// Without what differs between two times that it fails in the same way.
+// The cause, without what differs between two times that it fails in the same way.
 inline std::string cause_of(const std::string& what, const ProgramEnd& e) {
   return what + ": " +
          (e.end == ExecEnd::kTimedOut ? std::string("stopped at its time limit") : e.describe());
@@ -279,7 +279,7 @@ void RunLifecycle::handle(const PatchExtracted& e) {
   go(OpeningWorkspace{Room::kAcceptance}, OpenWorkspace{Room::kAcceptance});
 }
 
-// Nothing of the agent was at work: that is no failure of its, and no success of an empty patch.
+// The agent was never at work: that is no failure of its, and no success of an empty patch.
 void RunLifecycle::agent_unavailable(const AgentEnded& e) {
   const std::string what = could_not_start(e.exec.describe());
   verdict_.fault = Fault::kAgent;

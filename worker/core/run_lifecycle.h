@@ -1,8 +1,8 @@
 #pragma once
 // RunLifecycle: what happens next in one attempt, and what it all amounted to (R055-R061,
-// R065-R069, R080-R082).  A pure state machine: facts in, commands
-// out; no clock, no file, no process, no thread.  The shell (RunExecutor) performs one command at a
-// time and answers with one event; only RunCancelAsked and BudgetReached may come at any moment.
+// R065-R069, R080-R082).  A pure state machine: facts in, commands out; no clock, no file, no
+// process, no thread.  The shell (RunExecutor) performs one command at a time and answers with one
+// event; only RunCancelAsked and BudgetReached may come at any moment.
 //
 //   snapshot -> manifest -> workspace -> setup... -> method's setup... -> briefing -> agent ->
 //   extract
@@ -27,7 +27,7 @@
 #include "common/trace/run_report.h"
 
 namespace proctor {
-// ---- what the decisions depend on
+// All that the decisions depend on.
 struct LifecyclePlan {
   std::string commit;  // expected identity (R043, R047)
   std::string tree;    // expected; empty: the commit's own
@@ -62,7 +62,8 @@ struct ProgramEnd {
   std::string describe() const;
 };
 
-// ---- events: what has happened.  `evidence` is the seq of the trace event that shows it, 0: none.
+// Events: what has happened.  `evidence` is the seq of the trace event that shows it, 0: none.
+
 struct SnapshotReady {
   std::string commit, tree;  // observed
 };
@@ -82,7 +83,7 @@ struct ImageFailed {
 struct SetupEnded {
   ProgramEnd exec;
   std::uint64_t evidence = 0;
-  // Of one that failed: the end of what it said, and what its network refused; for people.
+  // For one that failed: the end of what it said, and what its network refused; for people.
   std::string words{};
 };
 struct AgentEnded {
@@ -93,7 +94,7 @@ struct AgentEnded {
   // It asked its meter or its network for something: whatever it ended as, it had started.
   bool asked = false;
   std::string words{};  // as SetupEnded's
-  // Of a method that hands in a patch of somebody's: the rung it fits by, or why it fits by none.
+  // For a method that hands in a patch of somebody's: the rung it fits by, or why it fits by none.
   // The workspace is then as it was.
   std::string rung{}, misfit{};
   ModelLack no_model{};  // of the one that its method has it ask
@@ -135,7 +136,8 @@ using LifecycleEvent = std::variant<SnapshotReady, ImageFailed, StepDone, StepFa
                                     AgentEnded, PatchExtracted, PatchApplied, PatchRefused,
                                     ProtectedRestored, CheckEnded, RunCancelAsked, BudgetReached>;
 
-// ---- commands: what to do.  Answered by the event named behind it, or by StepFailed.
+// Commands: what to do.  Each is answered by the event named behind it, or by StepFailed.
+
 struct TakeSnapshot {};   // SnapshotReady, ImageFailed
 struct WriteManifest {    // StepDone
   std::string against{};  // not empty: why the run ends behind it, which needs an event (R081)
@@ -161,7 +163,9 @@ struct PlaceAcceptanceFiles {};  // StepDone
 struct RunCheck {                // CheckEnded
   std::size_t index = 0;
 };
-// Not answered: things to record before the command that follows them.
+
+// Things to record before the command that follows them; these have no answer.
+
 struct RecordStage {
   std::string from, to;
 };
@@ -197,9 +201,9 @@ struct Verdict {
   std::uint64_t evidence = 0;
   std::vector<CheckReport> checks;
   std::vector<std::string> violations;  // "protected: tests/a.py", sorted within each kind
-  // What the agent left cannot be judged, so the untouched tree was: never a success.
+  // The agent left what cannot be judged, so the untouched tree was: never a success.
   std::string unreadable{};
-  // Not empty in `application.refused`: likewise, for the patch that was handed in fits nothing.
+  // With `application.refused` likewise: the patch that was handed in fits nothing.
   PatchEnd application{};
 };
 
@@ -282,7 +286,7 @@ class RunLifecycle {
   void end_invalid(Termination t, std::string rationale, bool infrastructure,
                    std::uint64_t evidence);
   void violation(std::string text);
-  // What the agent left is no patch that can be applied; it goes on with the untouched tree.
+  // The agent left no patch that can be applied; it goes on with the untouched tree.
   void tree_unreadable(const std::string& why);
   void conclude();
   void package();
@@ -306,9 +310,8 @@ class RunLifecycle {
   std::vector<LifecycleCommand> out_;
 };
 
-// What a lifecycle was told, as JSON, so that a later life of the worker can bring another
-// RunLifecycle to the same place.  Pure.  Events that only ever end an attempt, or come after its
-// patch, have no form here.
+// Events as JSON, so that a later life of the worker can bring another RunLifecycle to the same
+// place.  Pure.  Those that only ever end an attempt, or come after its patch, have no form here.
 std::optional<Json> event_json(const LifecycleEvent& event);
 // kInvalid names the field.
 Result<LifecycleEvent> event_from(const Json& json);

@@ -22,7 +22,7 @@ std::uint64_t ms_of(Millis d) {
 std::size_t at(Cap cap) {
   return static_cast<std::size_t>(cap);
 }
-// What an entry can change.
+// The counters that an entry can change.
 constexpr std::array<std::uint64_t Usage::*, 22> kUseCounters{
     &Usage::model_calls,      &Usage::priced_calls,        &Usage::input_tokens,
     &Usage::priced_input,     &Usage::output_tokens,       &Usage::priced_output,
@@ -32,7 +32,8 @@ constexpr std::array<std::uint64_t Usage::*, 22> kUseCounters{
     &Usage::defaulted,        &Usage::cached_input,        &Usage::cache_written,
     &Usage::reasoning_tokens, &Usage::ceiling_calls,       &Usage::ceiling_micros,
     &Usage::replayed_calls};
-// Of one counter: kUsageCountMax is far beyond any run, and the wire refuses more.
+
+// Adds to one counter: kUsageCountMax is far beyond any run, and the wire refuses more.
 void add(std::uint64_t& counter, std::uint64_t n) {
   counter = std::min(kUsageCountMax, counter + std::min(n, kUsageCountMax));
 }
@@ -107,7 +108,7 @@ void RunMeter::go_on(const Usage& so_far, std::optional<Millis> program) {
   check();
 }
 
-// ---------------------------------------------------------------- what the worker measures
+// RunMeter: the worker's own measurements.
 
 void RunMeter::executed(MeterPhase phase, const Execution& e) {
   std::uint64_t& counter = phase == MeterPhase::kSetup   ? usage_.setup_ms
@@ -194,7 +195,7 @@ void RunMeter::order_stop(std::string cap, std::string reason) {
   if (!stop_) stop_ = MeterStop{std::move(cap), std::move(reason)};
 }
 
-// ---------------------------------------------------------------- what agents ask
+// RunMeter: requests of agents and gateways, and how they are settled.
 
 RunMeter::Counts RunMeter::counts_of(const ActionName& action, const Amount& amount) {
   Counts out{};

@@ -10,8 +10,8 @@
 //   every operation has one effect, by its id: the same id with the same contents gets the stored
 //   answer, with other contents an error; what is denied stays denied under that id.
 // `headroom` is the worst case of what follows the agent (fresh setup, checks, storage): no agent
-// can spend it.  What costs more than there is left is cut to it and counted as an overrun; the
-// quantities stay true.
+// can spend it.  A charge above what is left is cut to it and counted as an overrun; the quantities
+// stay true.
 //
 // A cap is reached when a call does not fit beside what is spent, held money aside: whatever comes
 // back, it would not fit.  From then on nothing is granted, and stop() says why the agent must go.
@@ -45,8 +45,8 @@ struct MeterPlan {
   std::function<std::optional<CallWait>(const ActionName&, Instant)> gate{};
 };
 
-// What an agent may do at a price.  The known types have a cap of their own; any other is a row of
-// the price table and needs a unit.
+// Actions that an agent may do at a price.  The known types have a cap of their own; any other is a
+// row of the price table and needs a unit.
 inline constexpr std::string_view kLlmRequest = "llm_request";
 inline constexpr std::string_view kToolCall = "tool_call";
 inline constexpr std::string_view kDependencyInstall = "dependency_install";
@@ -91,7 +91,7 @@ struct MeterCharge {
   // reservation is paid from what is free; 0: nothing is.
   std::uint64_t widest_input = 0;
 };
-// What a gateway saw of calls, beside money.
+// Calls as a gateway saw them, beside money.
 struct CallCounts {
   std::uint64_t refused = 0, waited_ms = 0, clamped = 0, failed = 0, busy = 0;
 };
@@ -106,7 +106,7 @@ struct MeterGranted {
 };
 struct MeterDenied {
   std::string cap;  // to_string(Cap)
-  // Micro-dollars, milliseconds or counts; 0 for the rate.  What is held counts unless it is final.
+  // Micro-dollars, milliseconds or counts; 0 for the rate.  Held amounts count unless it is final.
   std::uint64_t short_by = 0;
   std::uint64_t retry_after_ms = 0;  // calls_per_minute only
   bool final = false;                // the cap is reached: nothing will be granted any more
@@ -119,7 +119,7 @@ struct MeterCharged {
 struct MeterReleased {};
 using MeterAnswer = std::variant<MeterGranted, MeterDenied, MeterCharged, MeterReleased>;
 
-// Of a stop that is no cap: a circuit breaker's (docs/breakers.md).
+// The caps of stops that are none: a circuit breaker's (docs/breakers.md),
 inline constexpr std::string_view kBreakerCap = "breaker";
 // ... a gateway's, whose provider billed a call above its worst case,
 inline constexpr std::string_view kOverrunCap = "overrun";
@@ -144,13 +144,14 @@ class RunMeter {
   explicit RunMeter(MeterPlan plan);
 
   // Before anything else: what an earlier life of the worker counted, with everything it had
-  // granted at its worst case.  What was open then is charged by that: an id of that life that is
+  // granted at its worst case.  Amounts open then are charged by that: an id of that life that is
   // charged or released now costs nothing more.  `program`: the agent's runs, and may take that
   // long.
   void go_on(const Usage& so_far, std::optional<Millis> program);
 
-  // ---- what the worker measures itself
-  // Sandbox time of one command and what else it used.  Of the agent's program: program_ended().
+  // The worker's own measurements.
+
+  // Sandbox time of one command and what else it used.  For the agent's program: program_ended().
   void executed(MeterPhase phase, const Execution& e);
   // Before the agent's program starts: its tool call, and its time as a hold.  The time it may
   // take: the cap on wall, and no more than the money allows.  nullopt: not even a start, see
@@ -162,7 +163,8 @@ class RunMeter {
   void agent_gone();
   void stored(std::uint64_t bytes);
 
-  // ---- what agents and gateways ask
+  // Requests of agents and gateways.
+
   Result<MeterAnswer> reserve(const MeterReserve& request, Instant now);
   // Once for each id, and so are its charge or release, after which the id is forgotten and does
   // not count among kIdsMax.  A call that does not fit at its least beside what is spent is a cap
@@ -175,7 +177,7 @@ class RunMeter {
   // The program was stopped at its time: was that a cap of the run's (wall, usd)?
   std::optional<MeterStop> time_is_up(bool wall_is_policy);
   const std::optional<MeterStop>& stop() const { return stop_; }
-  // Nothing but the stop order, for a cap that somebody else watches.  The first one holds.
+  // The stop order alone, for a cap that somebody else watches.  The first one holds.
   void order_stop(std::string cap, std::string reason);
 
   const Usage& usage() const { return usage_; }  // cumulative, never goes backwards

@@ -127,8 +127,8 @@ Runs runs_tool(ModelApi api, std::string_view type) {
   return local ? Runs::kClient : Runs::kUnknown;
 }
 
-// The part of a peek that reads what a request is made of: messages, items, parts of content and
-// tools, each by the rule of its type (body_peek.h).  One thread.
+// BodyParts, the part of a peek that reads what a request is made of: messages, items, parts of
+// content and tools, each by the rule of its type.  One thread.
 
 // kInvalid: of a member that is not what its API has there.
 Error wrong_member(std::string_view member, std::string_view expected);
@@ -187,7 +187,6 @@ bool is_thought(std::string_view name) {
 }
 }  // namespace
 
-// ---- what the request is made of: each part of a type that is known (body_peek.h)
 Status BodyParts::read(const JsonMember& m) {
   if (m.key == "input" && api_ == ModelApi::kEmbeddings) return inputs(m);
   const bool typed = m.key == "input" && api_ == ModelApi::kResponses;
@@ -291,8 +290,9 @@ Status BodyParts::content(const JsonMember* m, const std::string& where, std::si
 Status BodyParts::part(JsonSpan e, const std::string& where, std::size_t depth) {
   return shape(e, where, Level::kPart, depth);
 }
-// Of the Responses API.  A message may go without its type; anything else without one is taken
-// for a reference to stored content of any size.
+
+// An item of the Responses API.  A message may go without its type; anything else without one is
+// taken for a reference to stored content of any size.
 Status BodyParts::item(JsonSpan e, const std::string& where) {
   if (text_.kind(e) == '{') {
     PROCTOR_TRY(const Members members, text_.members(e));

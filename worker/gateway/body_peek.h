@@ -1,4 +1,6 @@
 #pragma once
+// A request's body, read for its cost and its reach; which types and members of it are not passed
+// on.  Pure; any thread.
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -10,11 +12,11 @@
 #include "worker/gateway/json_spans.h"
 
 namespace proctor {
-// What a request is made of, by type: items, parts of content, tools and members.  An unknown type
+// The types that a request is made of: items, parts of content, tools and members.  An unknown type
 // passes if it stands for itself: then its bytes bound its cost.  Refused is what is billed apart,
 // runs elsewhere or refers to what a provider keeps; the tables below are all of it
 // (docs/gateway.md, "What is not passed on").
-// Pure; any thread.
+
 enum class Inside {
   kNothing,    // text, and whatever else is written out
   kParts,      // a text, or a list of parts
@@ -28,8 +30,8 @@ struct ShapeRule {
   std::string_view needs;  // the member without which it is nothing but a name; empty: none
   Inside inside = Inside::kNothing;
 };
-// A type that is known; nullptr: it is not.
 enum class Level { kItem, kPart };
+// A type that is known; nullptr: it is not.
 const ShapeRule* shape_rule(ModelApi api, Level level, std::string_view type);
 
 // Names that are not passed on.
@@ -106,17 +108,14 @@ bool is_outside(std::string_view key);
 // `key` in small letters, and in ASCII where another letter is one of it in another case (the
 // Kelvin sign, the long s).
 std::string usual_spelling(std::string_view key);
-// Of a key in its usual spelling; nullptr: none of kBarred.
+// `usual`: a key in its usual spelling; nullptr: none of kBarred.
 const NotPassed* barred_member(std::string_view usual);
 
 enum class Runs { kClient, kProvider, kUnknown };
-// Who runs a tool of this type; empty: it has none.
+// Says who runs a tool of this type; empty: it has none.
 Runs runs_tool(ModelApi api, std::string_view type);
 
-// What a request's body says of its cost and its reach.  All else is passed on unread, byte for
-// byte.  Pure; any thread.
-// Fails with kInvalid: no JSON object, or a member that decides about money and is not what it
-// should be; the text names it.
+// A tool that the request offers.
 struct PeekedTool {
   std::string type;  // empty: it says none
   JsonSpan span;
@@ -128,7 +127,7 @@ struct PeekedTools {
   std::vector<PeekedTool> tools;
 };
 
-// What came of a tool that the agent ran.
+// The result of a tool that the agent ran.
 struct PeekedResult {
   std::string id;  // of the call
   JsonSpan content;
@@ -159,7 +158,7 @@ struct BodyPeek : BodyCounts {
   std::string model;
   JsonSpan model_at;
   bool stream = false;
-  // Of the output: what is asked for, the member that says it, and where its value lies.
+  // The output: what is asked for, the member that says it, and where its value lies.
   std::optional<std::uint64_t> limit;
   std::string limit_key;
   JsonSpan limit_at;
@@ -191,5 +190,8 @@ struct BodyPeek : BodyCounts {
 // Pieces that make up the body, cut so that those of a conversation are those of its next turn too.
 std::vector<JsonSpan> pieces_of(std::size_t body, const std::vector<BodyCut>& cuts);
 
+// All else in the body is passed on unread, byte for byte.
+// Fails with kInvalid: no JSON object, or a member that decides about money and is not what it
+// should be; the text names it.
 Result<BodyPeek> peek_body(ModelApi api, std::string_view body);
 }  // namespace proctor

@@ -1,4 +1,6 @@
 #pragma once
+// One call of a model: its life, what it is charged however it ends, and what the trace says of it.
+// Pure; any thread.
 #include <chrono>
 #include <optional>
 #include <string>
@@ -16,8 +18,8 @@
 #include "worker/gateway/refusal.h"
 
 namespace proctor {
-// The life of one call, and what it is charged however it ends: each exit has one settlement, and
-// there is one for every exit (docs/gateway.md, "What a call costs").  Pure; one thread.
+// Each exit of a call has one settlement, and there is one for every exit (docs/gateway.md, "What a
+// call costs").
 struct Settlement {
   enum class How { kReleased, kUsage, kCeiling, kPartial };
   How how = How::kReleased;
@@ -26,6 +28,7 @@ struct Settlement {
 };
 std::string_view to_string(Settlement::How how);
 
+// The life of one call.  One thread.
 class CallMachine {
  public:
   enum class State { kReserved, kSending, kSent, kRelaying, kDraining, kSettled };
@@ -60,13 +63,14 @@ class CallMachine {
 
 // Answers that no provider bills.
 bool is_unbilled(int status);
-// Of those, the ones after which the same request may be granted later.
+// The ones among those after which the same request may be granted later.
 bool is_busy(int status);
 
-// What the trace says of one call.  Pure; any thread.  Internal to this room.
+// Pieces of a request that its event lists one by one.
 inline constexpr std::size_t kPiecesListed = 64;
-// Of the calls or results of tools that one event lists, as they are written: an agent chooses how
-// many there are and how long their names, and with 64 of a usual length none is left out.
+// Bytes, as they are written, of the calls or results of tools that one event lists: an agent
+// chooses how many there are and how long their names, and with 64 of a usual length none is left
+// out.
 inline constexpr std::size_t kToldBytes = std::size_t{12} << 10;
 
 // A tool's call or result: by digest, for its text is in the body.
@@ -75,6 +79,7 @@ struct ToolTold {
   std::uint64_t bytes = 0;
 };
 
+// All that the trace says of one call.
 struct CallRecord {
   std::uint64_t number = 0;
   ModelApi api = ModelApi::kChat;
@@ -124,8 +129,8 @@ struct CallRecord {
 // Did its provider not answer it: not at all, not to the end, or by an error of its own?
 bool is_unanswered(const CallRecord& record);
 
-// What its settlement comes to, under the name of its reservation; of a recorded answer nothing,
-// unless the operator would have what its provider took (`charges`).
+// Its settlement as a charge, under the name of its reservation; a recorded answer comes to
+// nothing, unless the operator would have what its provider took (`charges`).
 MeterCharge charge_of(const CallRecord& record, const std::string& id, const Settlement& settled,
                       bool charges);
 

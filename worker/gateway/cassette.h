@@ -1,5 +1,6 @@
 #pragma once
 // Cassettes of recorded calls: rules of canonical form, the match, the player (docs/cassettes.md).
+// Pure but for the player; any thread.
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -15,7 +16,7 @@
 
 namespace proctor {
 // Placeholders for the parts of a request's texts that change from run to run and from day to day:
-// a recording of yesterday answers today's run.  Pure; any thread.
+// a recording of yesterday answers today's run.
 struct CassetteRule {
   std::string_view name;
   std::string_view pattern;  // RE2, without capturing groups; matches no empty text
@@ -65,7 +66,7 @@ inline constexpr std::array<CassetteRule, 19> kCassetteRules{{
 
 std::string by_cassette_rules(std::string_view text);
 
-// When two requests ask the same: as they are, or by what they mean.  Pure; any thread.
+// When two requests ask the same: as they are, or by what they mean.
 enum class RequestForm {
   kPlain,
   // Texts by kCassetteRules, and a list of one part of text as its text, which is how clients
@@ -92,7 +93,7 @@ std::optional<RequestDifference> first_difference(std::string_view ours, std::st
 // differs from the recorded call that begins most like it.  Thread-safe.
 class CassettePlayer {
  public:
-  // Of several recorded runs: the calls of `run`, if it is among them, else all in their order.
+  // From several recorded runs: the calls of `run`, if it is among them, else all in their order.
   CassettePlayer(std::vector<CassetteCall> calls, const std::string& run, CassetteMatch match);
 
   struct Hit {

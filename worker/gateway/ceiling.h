@@ -1,5 +1,6 @@
 #pragma once
-// What a call can come to at most, in tokens, before anybody is asked.  Pure; any thread.
+// The most that a call can come to, in tokens, before anybody is asked.  Pure.  DeltaRule and
+// DeltaTrust belong to one thread each; all else is for any.
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -30,7 +31,7 @@ struct TokenCeiling {
 TokenCeiling ceiling_of(ModelApi api, const BodyPeek& peek, std::uint64_t body_bytes,
                         const GatewayModel& model, const ModelAccess& access);
 
-// What such a call asks of the run's meter, under this id.
+// The request of such a call to the run's meter, under this id.
 MeterFit fit_of(std::string id, const GatewayModel& model, const BodyPeek& peek,
                 const TokenCeiling& ceiling);
 
@@ -40,7 +41,6 @@ std::optional<Splice> limit_edit(ModelApi api, const BodyPeek& peek, const Model
 
 // How many tokens of input a call can have at most, by what earlier calls of its run had: a client
 // sends its whole conversation with every call, and its provider has counted most of it before.
-// Pure; one thread.
 
 // A message, an input, a tool, ...: what it is and what it may cost.
 struct ItemMark {

@@ -118,7 +118,8 @@ class Call {
     return false;
   }
 
-  // ---- judging
+  // The judgement of the request.
+
   // A run that is refused at its first request has not had its model, whatever it does then.
   bool bar(const Refusal& no, bool first) {
     if (first) shared_.barred(no.text);
@@ -178,7 +179,8 @@ class Call {
       r_.ceiling.input = std::min(r_.ceiling.input, *r_.delta);
   }
 
-  // ---- money
+  // The money for the call.
+
   MeterFit wish(std::uint32_t tries) const {
     return fit_of(shared_.options.ids + std::to_string(in_.number) + "." + std::to_string(tries),
                   *model_, peek_, r_.ceiling);

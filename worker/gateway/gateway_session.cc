@@ -85,7 +85,7 @@ Json opened_json(const GatewayOptions& options) {
 }
 }  // namespace
 
-// ---------------------------------------------------------------- what connections share
+// GatewaySession::Shared: the state of all connections.
 
 void GatewaySums::settled(const Settlement& s, std::uint64_t charged, bool overrun) {
   using How = Settlement::How;
@@ -261,7 +261,7 @@ void GatewaySession::Shared::wait_for_calls(std::chrono::milliseconds most) {
   changed_.wait_for(lock, most, [this] { return under_way_ == 0; });
 }
 
-// ---------------------------------------------------------------- the session
+// GatewaySession: its socket, its threads, its end.
 
 struct GatewaySession::Impl {
   struct Client {

@@ -49,7 +49,7 @@ struct GatewayBounds {
   std::chrono::milliseconds drain{30'000};    // of calls under way when the agent has ended
 };
 
-// What a workspace looks like, while its agent works in it.
+// A workspace as it looks while its agent works in it.
 struct WorkspaceLook {
   std::string digest;  // of names, sizes, modes and times
   std::uint64_t files = 0, bytes = 0;
@@ -84,7 +84,7 @@ struct GatewayOptions {
   Secret token;
   std::string ids;  // begins every id at the meter, another in every life of the worker
   GatewayBounds bounds{};
-  // Of everything that is told or kept, beside the run's token; may be null.
+  // For everything that is told or kept, beside the run's token; may be null.
   std::shared_ptr<const Redactor> redactor{};
   // Answer instead of a provider: by the `cassette` of a model.
   std::map<std::string, std::shared_ptr<CassettePlayer>> players{};

@@ -1,4 +1,6 @@
 #pragma once
+// HTTP at the gateway's door: which of its places a request asks for, and the heads and bodies of
+// requests and answers.  Pure; any thread.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -10,7 +12,7 @@
 #include "common/contract/models_file.h"
 
 namespace proctor {
-// Which of the gateway's places a request asks for.  Pure; any thread.
+// Which of the gateway's places a request asks for.
 struct Route {
   enum class Place {
     kCall,    // of a model, by `api`
@@ -34,8 +36,9 @@ Route route_of(std::string_view method, std::string_view target);
 std::string_view path_of(ModelApi api);  // behind an endpoint's URL
 
 // The head of one request to the gateway, and what follows it, strict: what two programs could read
-// as different requests is refused, not repaired.  Pure; any thread.
+// as different requests is refused, not repaired.
 // Source: RFC 9110, RFC 9112 (sections 3, 5, 6 and 7).
+
 inline constexpr std::size_t kGatewayHeadBytes = std::size_t{32} << 10;
 inline constexpr std::size_t kGatewayFieldsMax = 100;
 
@@ -73,7 +76,7 @@ struct AnswerHead {
   HttpFraming body;
   bool last = false;
 };
-// Of a provider; to a request that was no HEAD.  kInvalid: what is no answer.
+// The head of a provider's answer to a request that was no HEAD.  kInvalid: it is no answer.
 Result<AnswerHead> read_answer_head(std::string_view head);
 
 // Takes chunks apart.

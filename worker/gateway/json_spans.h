@@ -27,7 +27,7 @@ struct JsonMember {
 class JsonText {
  public:
   static constexpr std::size_t kDepthMax = 256, kMembersMax = 10'000, kElementsMax = 100'000;
-  // Of every member at any depth: its key, and where its value begins.
+  // For every member at any depth: its key, and where its value begins.
   using OnKey = std::function<void(std::string_view key, std::size_t value_at)>;
   // UTF-8, one value and nothing behind it.  `text` outlives this.
   static Result<JsonText> read(std::string_view text, const OnKey& on_key = nullptr);
@@ -55,7 +55,7 @@ class JsonText {
 
 const JsonMember* find_member(const std::vector<JsonMember>& members, std::string_view key);
 
-// Edits of a text that leave every other byte as it was.  Pure; any thread.
+// An edit of a text that leaves every other byte as it was.
 struct Splice {
   JsonSpan instead;  // of size 0: before this place
   std::string bytes;

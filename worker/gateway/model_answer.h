@@ -1,5 +1,6 @@
 #pragma once
-// A model's answer read for money and evidence: events of a stream, usage, calls of tools.
+// A model's answer read for money and evidence: events of a stream, usage, calls of tools.  Pure;
+// any thread.  All that a provider says is hostile.
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -12,7 +13,7 @@
 #include "worker/core/run_meter.h"
 
 namespace proctor {
-// Events of a stream (text/event-stream), as they come, in pieces of any size.  Pure; any thread.
+// Events of a stream (text/event-stream), as they come, in pieces of any size.
 // Source: WHATWG HTML 9.2.
 struct SseEvent {
   std::string name;   // empty: none was said
@@ -25,7 +26,7 @@ class SseScan {
   static constexpr std::size_t kEventBytes = std::size_t{16} << 20;
   // The events that are whole now.  kExhausted: one that is larger than kEventBytes.
   Result<std::vector<SseEvent>> feed(std::string_view bytes);
-  // Nothing of an event has come that is not whole: a line of ours may stand here.
+  // True between two events: a line of ours may stand here.
   bool between() const { return event_.bytes.empty(); }
   std::string rest() const { return event_.bytes; }
 
@@ -38,15 +39,15 @@ class SseScan {
   bool has_data_ = false;
 };
 
-// What a provider says a call has used, brought to one form: counts that contain each other as
+// The use of a call as its provider says it, brought to one form: counts that contain each other as
 // Amount wants them.  OpenAI's prompt_tokens contain what was cached or written, Anthropic's
-// input_tokens do not.  Pure; any thread.  What a provider says is hostile.
+// input_tokens do not.
 
 // `usage`: the object that the API gives.  nullopt: a count is missing, negative, no integer or
 // above 1e9.
 std::optional<Amount> read_usage(ModelApi api, std::string_view usage, bool long_cache);
 
-// What the body of a whole answer says.
+// Facts of an answer; read_answer() takes them from the body of a whole one.
 struct AnswerFacts {
   std::optional<Amount> usage;
   std::string raw_usage;  // to 4 KiB
@@ -57,17 +58,17 @@ struct AnswerFacts {
 };
 AnswerFacts read_answer(ModelApi api, std::string_view body, bool long_cache);
 
-// Follows a stream.
+// Takes the same from a stream.
 class StreamFacts {
  public:
   StreamFacts(ModelApi api, bool long_cache) : api_(api), long_cache_(long_cache) {}
   void on(const SseEvent& event);
   bool ended() const { return ended_; }    // its last event has come
   bool failed() const { return failed_; }  // ... and said that it broke
-  // Of a chat stream: nothing but the usage that we asked for is in it.
+  // For an event of a chat stream: is nothing in it but the usage that we asked for?
   static bool is_bare_usage(const SseEvent& event);
   const AnswerFacts& facts() const { return facts_; }
-  // What is known of a stream that broke off: the input, where the API says it first.
+  // The part that is known of a stream that broke off: the input, where the API says it first.
   std::optional<Amount> begun() const { return begun_; }
 
  private:
@@ -83,7 +84,8 @@ class StreamFacts {
 };
 
 // The calls of tools that a model asks its agent for: which, and the digest of what it says to
-// each.  Pure; any thread.  What a provider says is hostile: what cannot be read is left out.
+// each.  Calls that cannot be read are left out.
+
 inline constexpr std::size_t kToolCallsMax = 64;  // of one answer
 
 struct ToolCall {
@@ -93,7 +95,7 @@ struct ToolCall {
 
 std::vector<ToolCall> tool_calls_in(ModelApi api, std::string_view body);
 
-// Follows a stream.
+// The same from a stream.
 class StreamToolCalls {
  public:
   explicit StreamToolCalls(ModelApi api) : api_(api) {}

@@ -1,6 +1,6 @@
 #pragma once
-// What of a request goes on to the provider: all of it, it with edits, or nothing.  A provider that
-// fetches a page or runs a program for an agent is a hole in the agent's sandbox.
+// How much of a request goes on to its provider: all of it, it with edits, or nothing.  A provider
+// that fetches a page or runs a program for an agent is a hole in the agent's sandbox.
 // Pure; any thread.
 #include <optional>
 #include <string>

@@ -1,4 +1,6 @@
 #pragma once
+// Providers: connections to them, whether they are worth asking and have room, and reading what
+// they answer.
 #include <chrono>
 #include <cstdint>
 #include <list>
@@ -20,7 +22,7 @@
 #include "worker/gateway/http_gate.h"
 
 namespace proctor {
-// Waiting for sockets with a word that ends it.  Blocking; any thread.  Internal to this room.
+// Waiting for sockets with a word that ends it.  Blocking; any thread.
 
 using SteadyClock = std::chrono::steady_clock;
 std::uint64_t micros_since(SteadyClock::time_point since);
@@ -30,24 +32,26 @@ enum class Waited { kReady, kTime, kStopped };
 Waited wait_for_fd(int fd, short events, int stop, SteadyClock::time_point until);
 
 enum class Wrote { kAll, kGone, kStopped };
-// Of a peer that takes nothing for `idle` the rest is not written: it is as good as gone.
+// The rest is not written to a peer that takes nothing for `idle`: it is as good as gone.
 Wrote write_all(int fd, std::string_view bytes, int stop, std::chrono::milliseconds idle);
 
 // Has the peer of a stream socket left?
 bool has_left(int fd);
 
-// Whether a provider is worth asking: after so many calls in a row that it failed, calls wait, then
-// one of them tries, and its end decides for all.  Of the provider, not of a run: it ends none and
-// stands in no campaign (docs/breakers.md).  A run can make a provider fail by what it asks, so a
-// row of one run's calls holds back that run alone, and who tried last tries after the others.
-// Pure; one thread.
+// The bounds of a ProviderStreak.
 struct StreakRule {
   std::uint64_t failures = 10;  // in a row
-  // Of waiting, at first and at most: it doubles with each try that fails.
+  // The time of waiting, at first and at most: it doubles with each try that fails.
   std::chrono::milliseconds first{10'000}, most{300'000};
   std::chrono::milliseconds look_again{250};  // while one of them tries
 };
 
+// Whether a provider is worth asking: after so many calls in a row that it failed, calls wait, then
+// one of them tries, and its end decides for all.  It is about the provider, not a run: it ends
+// none and stands in no campaign (docs/breakers.md).  A run can make a provider fail by what it
+// asks, so a row of one run's calls holds back that run alone, and who tried last tries after the
+// others.
+// Pure; one thread.
 class ProviderStreak {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -118,8 +122,10 @@ class ProviderHolds {
 // Connections to providers: plain to this machine, TLS to everywhere else, kept for the next call.
 // Where they lead is the models file's word alone; no redirect and no name of an agent's is
 // followed.  Blocking, with deadlines and a descriptor that ends everything; a connection is used
-// by one thread at a time, the pool by any. Fails with kUnavailable; nothing of a request is out
+// by one thread at a time, the pool by any.  Fails with kUnavailable; nothing of a request is out
 // then.
+
+// Where a provider's URL leads.
 struct ProviderPlace {
   bool tls = false;
   NetHost host;
@@ -161,7 +167,7 @@ class ProviderPool {
   // Requires: its last answer was read whole.
   void give_back(const ModelAccess& access, std::unique_ptr<ProviderConnection> connection);
 
-  // Of ProviderPass alone: what the calls of all runs know together of whether a provider answers.
+  // For ProviderPass alone: what the calls of all runs know together of whether a provider answers.
   ProviderStreak::May may_call(const ModelAccess& access, ProviderStreak::Run run);
   void call_ended(const ModelAccess& access, ProviderStreak::Run run, ProviderStreak::End end,
                   bool probe);
@@ -193,12 +199,11 @@ class ProviderPool {
   std::map<std::string, std::shared_ptr<Tls>> tls_by_file_;  // by file of authorities
 };
 
-// Reading a provider's answer off its connection: bounded, by deadlines, whatever it sends.
-// Blocking; one thread.  Internal to this room.
-
 // A whole answer has no more, whoever reads it.
 inline constexpr std::size_t kAnswerBytes = std::size_t{64} << 20;
 
+// Reads a provider's answer off its connection: bounded, by deadlines, whatever it sends.
+// Blocking; one thread.
 class ProviderAnswer {
  public:
   ProviderAnswer(ProviderConnection& connection, int stop) : connection_(connection), stop_(stop) {}

@@ -192,12 +192,12 @@ bool StreamRelay::end(const Say& say) const {
   return true;
 }
 
-// What is kept of a call's texts: pieces of its request, its answer, and which tools were asked for
-// and came back.  Thread-safe as the session is.
+// The parts of a call's texts that are kept: pieces of its request, its answer, and which tools
+// were asked for and came back.  Thread-safe as the session is.
 void keep_request(GatewaySession::Shared& shared, const std::string& body, const BodyPeek& peek,
                   CallRecord& record);
 void keep_answer(GatewaySession::Shared& shared, const std::string& body, CallRecord& record);
-// What a provider says of the operator's own key is nobody's to read.
+// A provider's words about the operator's own key are nobody's to read.
 void strike_out(std::string& text, const std::string& secret);
 std::vector<ToolTold> told_of(const std::vector<ToolCall>& calls);
 

@@ -1,6 +1,7 @@
 #pragma once
-// What is struck out of everything that a session tells or keeps, before it leaves the worker.  The
-// run's own token always is; the rules of a campaign go on from there.  Pure; any thread.
+// Redactors: texts are struck out of everything that a session tells or keeps, before it leaves the
+// worker.  The run's own token always is; the rules of a campaign go on from there.  Pure; any
+// thread.
 #include <cstddef>
 #include <map>
 #include <string>
@@ -32,10 +33,9 @@ class LiteralRedactor final : public Redactor {
 // Every text in it, also names of members.
 Json redacted(const Json& value, const Redactor& by);
 
-// What a run was given as secrets, as rules of what is struck out (Redactor).  Pure; any thread.
-
-// Secrets by their names, as they stand and as they stand within JSON.  One of less than
-// kSecretLeast bytes is none that could be struck out: the rest would not be readable any more.
+// The secrets of a run as rules: by their names, as they stand and as they stand within JSON.  One
+// of less than kSecretLeast bytes is none that could be struck out: the rest would not be readable
+// any more.
 inline constexpr std::size_t kSecretLeast = 8;
 LiteralRedactor::Rules rules_for_secrets(const std::map<std::string, std::string>& secrets);
 }  // namespace proctor

@@ -61,7 +61,7 @@ namespace {
 constexpr int kOk = 200, kMultiple = 300, kBad = 400, kServer = 500;
 constexpr int kDenied = 401, kUnpaid = 402, kForbidden = 403, kAbsent = 404, kSlow = 408;
 
-// Of all that an endpoint refuses: what a request of the agent's has no part in.
+// Refusals of an endpoint in which a request of the agent's has no part.
 bool is_the_operators(int status) {
   return status == kUnpaid || status == kAbsent || status == kSlow;
 }

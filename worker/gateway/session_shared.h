@@ -1,4 +1,6 @@
 #pragma once
+// The state that the connections of one session share, its circuit breakers and its watch over the
+// model among it.  Internal to this room.
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -22,8 +24,7 @@
 
 namespace proctor {
 // The circuit breakers of a session: hears every event that is told of it, in the order of the
-// trace, tells what trips, and knows how long an answer waits.  Thread-safe.  Internal to this
-// room.
+// trace, tells what trips, and knows how long an answer waits.  Thread-safe.
 class SessionBreakers {
  public:
   // `hooks` outlive this.
@@ -41,7 +42,7 @@ class SessionBreakers {
   };
   Told tell(std::string_view type, GatewayHooks::By by, Json payload);
 
-  // What the workspace looks like now, if it is time to look or a request of this key was answered
+  // The workspace as it looks now, if it is time to look or a request of this key was answered
   // before: nothing where it looks as before.
   std::optional<Json> look(const std::string& key);
   std::chrono::seconds wait(const std::string& key) const;
@@ -106,8 +107,6 @@ class ModelWatch {
   std::uint64_t lost_micros_ = 0, lost_tokens_ = 0, lost_calls_ = 0;
 };
 
-// What the connections of one session share.  Thread-safe.  Internal to this room.
-
 // Sums over all calls, for the trace.
 struct GatewaySums {
   std::uint64_t calls = 0, refused = 0, released = 0, by_usage = 0, at_ceiling = 0, partial = 0;
@@ -118,6 +117,7 @@ struct GatewaySums {
   void settled(const Settlement& s, std::uint64_t charged, bool overrun);  // one call
 };
 
+// One for all connections of a session.  Thread-safe.
 struct GatewaySession::Shared {
   Shared(GatewayOptions o, GatewayHooks h, ProviderPool& p)
       : options(std::move(o)),
@@ -142,8 +142,8 @@ struct GatewaySession::Shared {
   // How long an answer to one more refused call waits: nobody is helped by asking a thousand times.
   std::chrono::milliseconds refused_again();
 
-  // What may be kept or told of a text: without the run's token, and what the campaign's rules
-  // strike out.
+  // A text as it may be kept or told: without the run's token, and what the campaign's rules strike
+  // out.
   std::string redacted(std::string_view text) const;
   // Also ends the run where a breaker says so by it.
   SessionBreakers::Told tell(std::string_view type, GatewayHooks::By by, const Json& payload);

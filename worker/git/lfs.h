@@ -1,11 +1,11 @@
 #pragma once
 // Git LFS: files whose blob is a pointer to content that is kept elsewhere.  The pointers of a
 // tree, their content (fetched by the `git-lfs` program into the mirror, each verified), and the
-// tree with the content in place of the pointers, as an agent expects to find it. A pointer counts
-// as one only where a .gitattributes of the tree says filter=lfs. Fails with kUnavailable (git-lfs
+// tree with the content in place of the pointers, as an agent expects to find it.  A pointer counts
+// as one only where a .gitattributes of the tree says filter=lfs.  Fails with kUnavailable (git-lfs
 // is not installed, the server does not have the content; the first files are named), kCorrupt
-// (content of another hash), kExhausted, else like ObjectDb. Source: the Git LFS specification,
-// version 1.
+// (content of another hash), kExhausted, else like ObjectDb.
+// Source: the Git LFS specification, version 1.
 #include <cstdint>
 #include <map>
 #include <optional>

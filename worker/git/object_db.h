@@ -87,6 +87,7 @@ Error libgit2_error(std::string_view what, int code);
 // A commit's whole tree as a flat list, submodules grafted in when asked.  Reads objects only.
 // Fails like ObjectDb, and with kExhausted beyond the limits below (a tree can be a bomb: ten
 // levels of ten names for one same subtree are 10^10 files).
+
 inline constexpr std::size_t kTreeFilesMax = 2'000'000;
 inline constexpr std::size_t kTreeDepthMax = 100;
 inline constexpr std::size_t kTreePathBytes = 4000;  // PATH_MAX less what is before it

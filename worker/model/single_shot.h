@@ -9,8 +9,8 @@
 // key struck out), answer.json (the files), stdout (the answer), stderr (what went wrong).
 //
 // Fails with kInvalid where no further try can help (a provider that refuses), with kUnavailable
-// where one may.  A provider without room ends it with exit code
-// kModelBusyExit, the overload of docs/retries.md.  Source: CVDP 8.3, 8.4; docs/single-shot.md.
+// where one may.  A provider without room ends it with exit code kModelBusyExit, the overload of
+// docs/retries.md.  Source: CVDP 8.3, 8.4; docs/single-shot.md.
 #include <functional>
 #include <string>
 

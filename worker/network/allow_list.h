@@ -1,6 +1,6 @@
 #pragma once
-// The decision about one request: which entry of an allow-list, if any, lets it pass.  Pure; any
-// thread once made.
+// The decision about one request: which entry of an allow-list, if any, lets it pass, and to which
+// addresses its name may lead.  Pure; any thread once made.
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,7 +9,7 @@
 #include "common/contract/contract.h"
 
 namespace proctor {
-// What a client asks to be connected to.
+// The place that a client asks to be connected to.
 struct ProxyTarget {
   NetHost host;
   std::uint16_t port = 0;
@@ -28,11 +28,12 @@ class AllowList {
   std::vector<AllowedPlace> places_;
 };
 
-// Which addresses a run may be led to by a name.  Pure; any thread.
+// Which addresses a run may be led to by a name.
 // A name on an allow-list is a promise about a host, not about whatever address its owner puts
 // behind it: without these rules a wildcard would lead to the host's own services, and any name to
 // the credentials of a cloud's metadata service.
 // Source: IANA special-purpose address registries (RFC 6890), cloud vendors' metadata addresses.
+
 enum class AddressKind {
   kPublic,
   kPrivate,    // of somebody's own network: RFC 1918, shared, unique local, benchmark

@@ -33,7 +33,7 @@ struct ProxyContext {
   std::atomic<std::uint64_t>& bytes;  // relayed so far by all of them
 };
 
-// `client` is non-blocking.  Nothing: the client left without a word.
+// `client` is non-blocking.  Nullopt: the client left without a word.
 std::optional<ProxyRecord> serve_proxy_client(const ProxyContext& context, UniqueFd client);
 
 // An answer of ours and no more: "HTTP/1.1 403 Forbidden" with `why` as its text.
@@ -286,7 +286,7 @@ std::optional<ProxyRecord> serve_proxy_client(const ProxyContext& context, Uniqu
 namespace {
 constexpr std::size_t kBuffer = std::size_t{64} << 10;
 
-// What has been read on one side and not yet written on the other.
+// Bytes that have been read on one side and not yet written on the other.
 struct Stream {
   int from, to;
   std::string waiting{};

@@ -1,4 +1,5 @@
 #pragma once
+// The proxy that is a sandbox's only way out, and its record of each request.
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -12,7 +13,7 @@
 #include "worker/network/resolver.h"
 
 namespace proctor {
-// What one request to the proxy came to: evidence, so nothing of it is a URL's path, a header or a
+// How one request to the proxy ended: evidence, so nothing of it is a URL's path, a header or a
 // credential.
 struct ProxyRecord {
   enum class Verdict {
@@ -33,15 +34,7 @@ struct ProxyRecord {
 };
 std::string_view to_string(ProxyRecord::Verdict verdict);
 
-// FilterProxy: the only way out of one sandbox.  An HTTP proxy on a Unix socket in a folder of its
-// own, which asks an AllowList about every request, resolves the name itself, judges the addresses
-// and connects to one of those it has judged.  Its clients are foreign code: head, time, idleness,
-// connections, requests and bytes are bounded, and nothing a client does ends more than its own
-// connection.
-// One thread that accepts and one for each connection, from start() to the destructor, which cuts
-// all of them off and joins them.  `on_record` is called on those threads, one at a time, once for
-// every request, when it has ended.
-// Fails with kUnavailable (no socket), kInvalid (an entry).
+// The bounds of one FilterProxy.
 struct ProxyBounds {
   std::size_t connections = 64;  // at a time; others wait
   std::uint64_t requests = 100'000;
@@ -51,6 +44,15 @@ struct ProxyBounds {
   std::chrono::milliseconds idle{180'000};        // neither direction moves
 };
 
+// FilterProxy: the only way out of one sandbox.  An HTTP proxy on a Unix socket in a folder of its
+// own, which asks an AllowList about every request, resolves the name itself, judges the addresses
+// and connects to one of those it has judged.  Its clients are foreign code: head, time, idleness,
+// connections, requests and bytes are bounded, and nothing a client does ends more than its own
+// connection.
+// One thread that accepts and one for each connection, from start() to the destructor, which cuts
+// all of them off and joins them.  `on_record` is called on those threads, one at a time, once for
+// every request, when it has ended.
+// Fails with kUnavailable (no socket), kInvalid (an entry).
 class FilterProxy {
  public:
   struct Options {

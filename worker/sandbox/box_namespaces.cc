@@ -48,7 +48,7 @@ constexpr std::size_t kMapMost = std::size_t{64} << 10;
 
 using Range = UserCounts::Range;
 
-// What of users, or of groups, this process's namespace has.
+// The users, or groups, that this process's namespace has.
 Result<std::vector<Range>> ranges_of(const char* file) {
   PROCTOR_TRY(const std::string text, read_file(file, kMapMost));
   std::istringstream words(text);
@@ -136,7 +136,7 @@ int make_as_user(std::string_view users, std::string_view groups,
   return 0;
 }
 
-// What one sandbox may have of what this user may have.
+// One sandbox's part of what this user may have.
 std::vector<UserCounts::Share> shares_of_one() {
   // Where the host's kernel says what any user may have, and where a namespace says its own.
   constexpr std::array<std::pair<const char*, const char*>, 3> kCounts = {
@@ -260,7 +260,7 @@ Result<std::shared_ptr<const UserCounts>> UserCountsPool::take(
 namespace {
 enum Answer : int { kNobody = 10, kSomebody = 11 };
 
-// What follows runs between fork and _exit: async-signal-safe calls only.
+// All that follows runs between fork and _exit: async-signal-safe calls only.
 
 bool bring_up_loopback() {
   const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);

@@ -14,6 +14,9 @@
 #include "worker/sandbox/sandbox.h"
 
 namespace proctor {
+// Without root: of what this user may have, one sandbox's part.
+inline constexpr std::uint64_t kUserShare = 8;
+
 // UserCounts: a user namespace in which one sandbox at a time runs, so that what the kernel counts
 // by user (instances and watches of inotify, groups of fanotify, pending signals and timers, bytes
 // in message queues, locked shared memory) it counts for that sandbox.  Every user and group has
@@ -24,17 +27,13 @@ namespace proctor {
 // with the user who made the one below.  Root makes each of these as a user whom nobody else is;
 // who is not root has one number only, and gives each an eighth of what that number may have.
 // Source: user_namespaces(7), namespaces(7) on /proc/sys/user; kernel/ucount.c of Linux 5.14.
-
-// Without root: of what this user may have, one sandbox's part.
-inline constexpr std::uint64_t kUserShare = 8;
-
 class UserCounts {
  public:
   // Users, or groups, that it has.
   struct Range {
     std::uint64_t first = 0, outside = 0, count = 0;
   };
-  // Of one count, for a namespace that writes it to this file.
+  // The share of one count, for a namespace that writes it to this file.
   struct Share {
     const char* file;
     std::string most;
@@ -101,8 +100,8 @@ class BoxNetwork final : public SharedNetwork {
   // The calling process is in it from now on.  Async-signal-safe; for a child between fork and
   // exec.
   bool enter() const;
-  // What comes after: who is in this network's own user namespace enters none beside it, only one
-  // below.  Likewise.
+  // The same for UserCounts, after enter(): who is in this network's own user namespace enters none
+  // beside it, only one below.  Async-signal-safe.
   bool enter_counts(const UserCounts& counts) const;
 
  private:

@@ -1,4 +1,6 @@
 #pragma once
+// Sandboxes whose runtime is a process of ours (bubblewrap, OCI): that process from start to last
+// breath, and what these sandboxes have in common.
 #include <sys/resource.h>
 #include <chrono>
 #include <cstdint>
@@ -64,8 +66,8 @@ struct BoxLaunch {
   std::function<void()> begun{};
   // Runs in the child before the runtime does: async-signal-safe calls only; false: do not start.
   std::function<bool()> enter{};
-  // What enter() leaves it at has a /dev/null of its own, which then is its standard input: the
-  // host's is one inode for all.  Not with status_as_input.
+  // The place that enter() leaves it at has a /dev/null of its own, which then is its standard
+  // input: the host's is one inode for all.  Not with status_as_input.
   bool own_null = false;
   // Ends all that runs inside, asked after the status says that something does.  Without it init is
   // killed, whom the status names.
@@ -89,12 +91,6 @@ struct BoxEnd {
 Result<BoxEnd> run_box(const BoxLaunch& launch, BoundedFile& out, BoundedFile& err,
                        std::stop_token cancel);
 
-// What every sandbox has in common whose runtime is a process of ours (bubblewrap, OCI): bounded
-// output files, a control group for each command, limits, suspension, and how the end of the
-// process becomes an outcome.  One object, one thread.
-// Fails with kUnavailable (the runtime did not start the command), kInvalid (nothing in the image
-// can), and what the box's maker fails with.
-
 // One command about to run.  Removes, at its end, what was made for it.
 struct Box {
   Box() = default;
@@ -107,14 +103,20 @@ struct Box {
   BoxLaunch launch;
   // The runtime is dear itself: what the command used is the group's count, not the process's.
   bool cpu_by_group = false;
-  // Of what its groups hold: the runtime's own, which is not the command's.
+  // The runtime's own part of what its groups hold, which is not the command's.
   std::uint64_t runtime_memory = 0;
-  // No control group keeps the limit on memory: what all processes hold together is looked at.
+  // True where no control group keeps the limit on memory: what all processes hold together is
+  // looked at.
   bool watch_memory = false;
-  // Nor what its sockets hold.
+  // True where none keeps what its sockets hold, either.
   bool watch_sockets = false;
 };
 
+// The common part of all sandboxes whose runtime is a process of ours: bounded output files, a
+// control group for each command, limits, suspension, and how the end of the process becomes an
+// outcome.  One object, one thread.
+// Fails with kUnavailable (the runtime did not start the command), kInvalid (nothing in the image
+// can), and what the box's maker fails with.
 class BoxedSandbox : public Sandbox {
  public:
   explicit BoxedSandbox(SandboxSpec spec) : spec_(std::move(spec)) {}

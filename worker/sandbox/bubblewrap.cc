@@ -18,9 +18,9 @@
 
 namespace proctor {
 namespace {
-// Those bwrap finds are the host's files.  What bwrap makes read-only is no device any more
-// (nodev): only where our user may own those files is that better than a file that he could close
-// to all.
+// Those bwrap finds are the host's files.  A device that bwrap makes read-only is no device any
+// more (nodev): only where our user may own those files is that better than a file that he could
+// close to all.
 void add_devices(const HostView& host, std::vector<std::string>& a) {
   if (!host.dev.empty()) {
     a.insert(a.end(), {"--dev-bind", host.dev.string(), "/dev"});
@@ -118,7 +118,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr const char* kEtcPrefix = "proctor-etc-";
-// Of hundreds of entries each.
+// They have hundreds of entries each.
 constexpr std::array<const char*, 2> kEtcShown = {"/etc/ssl/certs", "/etc/alternatives"};
 // bwrap, its init inside, and the shell are processes too, but not the command's.
 constexpr std::uint32_t kOwnProcesses = 2;

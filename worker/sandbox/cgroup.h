@@ -1,4 +1,10 @@
 #pragma once
+// Control groups of our sandboxes: limits on memory, processes and CPU, and what was used.  Groups
+// are `proctor/<owner>/<name>`, below the group this process is in when that one is limited (what
+// limits us limits them too), else below the root.  Version 1 (also hybrid) and version 2.  Owned
+// by the engines whose runtime is a process of ours.  CgroupHost is thread-safe after detect(); a
+// Cgroup belongs to one thread.  Fails with kUnavailable (a group cannot be made).
+// Source: Documentation/admin-guide/cgroup-v1/{memory,pids}.rst, cgroup-v2.rst.
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -17,15 +23,6 @@
 #include "worker/sandbox/cgroup_files.h"
 
 namespace proctor {
-// CgroupPool: empty control groups that wait for their next command.  A memory group that is
-// removed lives on in the kernel as long as page cache of it does, seen by nobody and paid for by
-// all who walk over the groups of the host; so groups are used again, and what one holds beyond a
-// little is given back by a thread of the pool's, for that takes longer than many a command. Owned
-// by CgroupHost; thread-safe.  Never fails: a group that cannot be used again (its counters do not
-// begin anew, or a runtime made it) is emptied by that thread and removed. Source:
-// Documentation/admin-guide/cgroup-v1/memory.rst (force_empty), cgroup-v2.rst (memory.reclaim,
-// memory.peak).
-
 // The folders of one group, one for each hierarchy, and what its counters said when it began.
 struct CgroupSet {
   std::map<std::string, fs::path> dirs;  // by controller; version 2: one, under "unified"
@@ -37,7 +34,7 @@ struct CgroupSet {
   UniqueFd peak;  // version 2: a reset of memory.peak is seen by the descriptor that wrote it
   std::chrono::microseconds cpu_before{0};
 
-  // What it holds now, in bytes.
+  // The memory that it holds now, in bytes.
   Result<std::uint64_t> memory_held() const;
   // More than whoever comes next should begin with.
   bool holds_much() const;
@@ -52,6 +49,13 @@ struct CgroupSet {
   void remove();
 };
 
+// CgroupPool: empty control groups that wait for their next command.  A memory group that is
+// removed lives on in the kernel as long as page cache of it does, seen by nobody and paid for by
+// all who walk over the groups of the host; so groups are used again, and what one holds beyond a
+// little is given back by a thread of the pool's, for that takes longer than many a command.  Owned
+// by CgroupHost; thread-safe.  Never fails: a group that cannot be used again (its counters do not
+// begin anew, or a runtime made it) is emptied by that thread and removed.
+// Source: cgroup-v1/memory.rst (force_empty), cgroup-v2.rst (memory.reclaim, memory.peak).
 class CgroupPool {
  public:
   CgroupPool() = default;
@@ -75,14 +79,7 @@ class CgroupPool {
   std::jthread thread_;  // while there are some of these; last: it uses the others
 };
 
-// Control groups of our sandboxes: limits on memory, processes and CPU, and what was used.
-// Groups are `proctor/<owner>/<name>`, below the group this process is in when that one is limited
-// (what limits us limits them too), else below the root.  Version 1 (also hybrid) and version 2.
-// Owned by the engines whose runtime is a process of ours.  CgroupHost is thread-safe after
-// detect(); a Cgroup belongs to one thread.  Fails with kUnavailable (a group cannot be made).
-// Source: Documentation/admin-guide/cgroup-v1/{memory,pids}.rst, cgroup-v2.rst.
-
-// As /proc shows them to this process.
+// Control groups as /proc shows them to this process.
 CgroupLayout cgroups_here();
 
 struct CgroupLimits {
@@ -108,7 +105,7 @@ class Cgroup {
   Result<std::uint64_t> memory_peak() const;
   Result<std::uint64_t> oom_kills() const;
   Result<std::optional<std::chrono::milliseconds>> cpu_time() const;
-  // Who is inside now, by the host's numbers; none: nobody counts them here.
+  // The processes inside now, by the host's numbers; none: nobody counts them here.
   Result<std::optional<std::vector<pid_t>>> processes() const;
   // Stops everything inside, unseen by it.  On version 1 `inside` says who that is, and is asked
   // until nobody new turns up; whoever else has come in by a number that was theirs stands still
@@ -142,7 +139,7 @@ class CgroupHost {
   bool has(std::string_view controller) const { return parents_.contains(controller); }
   // "cgroup1", "cgroup2" or "" for "memory", "pids", "cpu".
   std::string version(std::string_view controller) const;
-  // Who keeps its limit: the version, or `otherwise`.
+  // The keeper of its limit: the version, or `otherwise`.
   std::string keeper(std::string_view controller, const char* otherwise) const {
     return has(controller) ? version(controller) : otherwise;
   }
@@ -152,7 +149,7 @@ class CgroupHost {
   Result<Cgroup> make(std::string_view name, const CgroupLimits& limits) const;
   // The group that an OCI runtime makes for itself when it is given runtime_path(name): it enters
   // and limits it in every hierarchy; we read, freeze, empty and remove it.
-  // What only we limit (sockets on version 1, by its memory) is limited before.
+  // Sockets on version 1, which only we limit (by its memory), are limited before.
   Cgroup runtime_group(std::string_view name, std::uint64_t memory_bytes) const;
   std::string runtime_path(std::string_view name) const;
   // Kills and removes every group below the owner's, those that wait to be used again too, and

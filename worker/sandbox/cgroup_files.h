@@ -1,4 +1,5 @@
 #pragma once
+// Control groups as files: where they are mounted, and what lies in the folder of one.
 #include <sys/types.h>
 #include <cstdint>
 #include <map>
@@ -14,6 +15,7 @@ namespace proctor {
 // /proc/self/mountinfo and /proc/self/cgroup.  Pure: text in, layout out; the texts come from the
 // kernel but are parsed as strangers' (a line that does not parse is left out, never guessed).
 // Source: cgroups(7), proc(5), Documentation/admin-guide/cgroup-v2.rst.
+
 struct CgroupPlace {
   std::string mount;  // "/sys/fs/cgroup/memory"
   std::string own;    // our group below it: "" (the root) or "/a/b"
@@ -34,16 +36,18 @@ CgroupLayout parse_cgroup_layout(std::string_view mountinfo, std::string_view se
 // One path component out of any text: [A-Za-z0-9_-] kept, "." kept except in front, the rest "_".
 std::string cgroup_component(std::string_view text);
 
-// The files of one control group's folder: read, written, emptied of processes, removed.  Shared by
-// cgroup.cc and cgroup.cc; every call is about a path and keeps nothing, so any thread may.
-// What is not there is empty, what cannot be written is false: the callers decide what that means.
-// What is there and cannot be read, for this host's want of descriptors or memory, is
-// kUnavailable: taken for empty it would be a count of nothing, and a command's death by its limit
-// its own.
+// The files of one control group's folder: read, written, emptied of processes, removed.  Every
+// call is about a path and keeps nothing, so any thread may.
+// A file that is not there is empty, one that cannot be written is false: the callers decide what
+// that means.  One that is there and cannot be read, for this host's want of descriptors or memory,
+// is kUnavailable: taken for empty it would be a count of nothing, and a command's death by its
+// limit its own.
+
 bool write_control(const fs::path& file, std::string_view text);
 // To the end: these files have no size.
 Result<std::string> read_control(const fs::path& file);
-// For what is asked once, of the host, when a worker starts: also what cannot be read is empty.
+// For what is asked once, of the host, when a worker starts: also a file that cannot be read is
+// empty.
 std::string control_text(const fs::path& file);
 std::uint64_t control_number(std::string_view text);
 Result<std::uint64_t> read_control_number(const fs::path& file);

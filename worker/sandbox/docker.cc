@@ -42,8 +42,8 @@ std::string_view holder_program();
 
 // DockerNetwork: the shared network of containers: that of one which does nothing else than to keep
 // it (holder/main.cc) and to look for open ports when it is asked.  It is labelled as sandboxes
-// are, and removed at the end; one that an absent engine keeps is owed. Fails with kUnavailable
-// (the engine), kInvalid (no such image), kNotFound.
+// are, and removed at the end; one that an absent engine keeps is owed.
+// Fails with kUnavailable (the engine), kInvalid (no such image), kNotFound.
 class DockerNetwork final : public SharedNetwork {
  public:
   struct Plan {
@@ -128,9 +128,9 @@ Result<bool> DockerNetwork::accepts(std::uint16_t port) {
   return answer == '1';
 }
 
-// What somebody else's container uses, read on this host by the number of its first process: for
-// limits that the engine does not keep.  Nothing is known where that process is not to be seen
-// (an engine on another machine, or one that lives in a pid namespace of its own).
+// The use of somebody else's container, read on this host by the number of its first process: for
+// limits that the engine does not keep.  Where that process is not to be seen (an engine on another
+// machine, or one that lives in a pid namespace of its own), it is not known.
 
 // CPU time of its control group; of the processes that live where groups do not count it.
 std::optional<std::chrono::milliseconds> container_cpu_time(pid_t init);

@@ -9,8 +9,8 @@
 //
 // Everything made carries the labels proctor.owner and proctor.attempt; nothing without them is
 // ever touched.  Thread-safe; each sandbox has its own connection.
-// Fails with kUnavailable (engine gone, hung, too old), kNotFound (no such image,
-// volume or mount here), kInvalid (the spec).
+// Fails with kUnavailable (engine gone, hung, too old), kNotFound (no such image, volume or mount
+// here), kInvalid (the spec).
 // Source: Docker Engine API v1.41.
 #include <memory>
 
@@ -19,6 +19,6 @@
 namespace proctor {
 Result<std::unique_ptr<SandboxEngine>> open_docker_engine(const SandboxOptions& options);
 
-// What dead processes of ours kept on this host for theirs; no engine is asked.
+// Removes what dead processes of ours kept on this host for theirs; no engine is asked.
 void remove_stale_docker_folders();
 }  // namespace proctor

@@ -42,7 +42,7 @@ class DockerApi {
   Result<std::string> create(const std::string& config);
   // A second connection with the container's stdout and stderr on it.
   Result<DockerConnection> attach(const std::string& id);
-  // What an ended container's log holds.
+  // Reads what an ended container's log holds.
   Status read_log(const std::string& id, const DockerFrames::Sink& sink);
   // The engine's runtime puts a process of its own into a container first, under the container's
   // limits; on a loaded host that one can die of them (its threads count as processes).  Nothing of

@@ -14,7 +14,7 @@
 #include "common/base/text.h"
 
 namespace proctor {
-// The pure half of docker_http.h: replies and frames out of bytes.
+// Replies and frames out of bytes.  Pure.
 
 namespace {
 constexpr std::size_t kHeadMax = std::size_t{64} << 10;

@@ -90,12 +90,12 @@ class DockerConnection {
                std::string_view type = "application/json");
   Result<bool> progress();
   HttpReply finish() { return parser_.take(); }
-  // What has come of the reply so far.
+  // The part of the reply that has come so far.
   const HttpReply& so_far() const { return parser_.reply(); }
   // Turns the connection into a raw stream; the reply's status is 101 or 200, else an error reply.
   Result<HttpReply> upgrade(std::string_view target, Clock::time_point deadline);
   // Raw bytes after upgrade(): appends at most `max` to `out`; false at the end of the stream.
-  // Nothing appended and true: nothing there now.
+  // True with an empty append: there is nothing now.
   Result<bool> read_raw(std::string& out, std::size_t max);
 
   int fd() const { return fd_.get(); }

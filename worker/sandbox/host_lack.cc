@@ -150,7 +150,7 @@ std::string listed(const std::string& text, const std::string& before) {
   return out;
 }
 
-// Whoever has these rights is refused nothing.
+// A process with these rights is refused nothing.
 bool drop_rights() {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   const __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {};

@@ -1,6 +1,6 @@
 #pragma once
-// A connection to a Unix socket that a mount shows, for the small programs that run inside
-// sandboxes: without a library of ours, in the image of a stranger.
+// Connections that the small programs inside sandboxes make, to a Unix socket that a mount shows
+// and to ports of the loopback: without a library of ours, in the image of a stranger.
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -25,9 +25,7 @@ inline int connect_to_socket(const char* path) {
   return -1;
 }
 
-// Does somebody accept connections at a port of this network's loopback?  Of IPv4 and IPv6; waits a
-// second at most for each.  Async-signal-safe, and without a library of ours: the holder of a
-// network asks it in the image of a stranger.
+// Does somebody accept connections at this address? Waits a second at most.  Async-signal-safe.
 inline bool loopback_connects(int family, const sockaddr* to, socklen_t size) {
   constexpr int kConnectMs = 1'000;
   const int fd = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -44,6 +42,8 @@ inline bool loopback_connects(int family, const sockaddr* to, socklen_t size) {
   return done;
 }
 
+// Does somebody accept connections at a port of this network's loopback? Of IPv4 and IPv6; waits a
+// second at most for each.  Async-signal-safe: the holder of a network asks it.
 inline bool somebody_accepts(std::uint16_t port) {
   sockaddr_in v4{};
   v4.sin_family = AF_INET;

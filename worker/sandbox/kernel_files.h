@@ -22,7 +22,7 @@ inline constexpr std::array<Device, 6> kDevices = {{{"null", 1, 3},
                                                     {"urandom", 1, 9},
                                                     {"tty", 5, 0}}};
 
-// Of all its sandboxes a host has kernel.pty.max less kernel.pty.reserve, 3,072 where nobody has
+// A host has, for all its sandboxes, kernel.pty.max less kernel.pty.reserve, 3,072 where nobody has
 // said otherwise: enough for 48 of them.
 inline constexpr const char* kTerminalsMost = "max=64";
 inline constexpr const char* kTerminalOptions = "newinstance,ptmxmode=0666,mode=0620,max=64";
@@ -35,23 +35,24 @@ bool make_devices(const char* dir, unsigned owner = 0);
 // would reach whoever has the same.  Nobody can change its file through it, which is the host's.
 Result<UniqueFd> nothing_to_read();
 
-// What of /proc no sandbox may write, or even read: the kernel's own, which belongs to the host's
-// root, and a sandbox's user may be that one (by a user namespace's map, or as such in a
-// container). /proc/sys/kernel/core_pattern alone would be a command of root's on the host. Source:
-// the OCI runtime-spec's and the Docker Engine's defaults; proc(5).
+// The parts of /proc that no sandbox may write, or even read: the kernel's own, which belongs to
+// the host's root, and a sandbox's user may be that one (by a user namespace's map, or as such in a
+// container).  /proc/sys/kernel/core_pattern alone would be a command of root's on the host.
+// Source: the OCI runtime-spec's and the Docker Engine's defaults; proc(5).
+
 inline constexpr std::array<const char*, 8> kReadOnlyProc = {
     "/proc/irq", "/proc/sys",    "/proc/sysrq-trigger", "/proc/mtrr",
     "/proc/tty", "/proc/driver", "/proc/pressure",      "/proc/dynamic_debug"};
-// Not the locks either: offsets of a lock are a neighbour's words to whoever can read them.
+// The locks are masked too: offsets of a lock are a neighbour's words to whoever can read them.
 inline constexpr std::array<const char*, 15> kMaskedProc = {
     "/proc/asound",     "/proc/acpi",          "/proc/interrupts", "/proc/kcore",
     "/proc/keys",       "/proc/latency_stats", "/proc/timer_list", "/proc/timer_stats",
     "/proc/scsi",       "/proc/sched_debug",   "/proc/bus",        "/proc/fs",
     "/proc/tty/driver", "/proc/cmdline",       "/proc/locks"};
-// What only the host's root may read there: a sandbox's user may be that one.  Where he is not, for
-// he is a user of his own, bubblewrap masks nothing that is closed to all others.  Not /proc/kmsg,
-// which asks for a capability (CAP_SYSLOG) that no sandbox has: a mask costs each run a tenth of a
-// millisecond.
+// Files there that only the host's root may read: a sandbox's user may be that one.  Where he is
+// not, for he is a user of his own, bubblewrap masks nothing that is closed to all others.
+// /proc/kmsg is left out: it asks for a capability (CAP_SYSLOG) that no sandbox has, and a mask
+// costs each run a tenth of a millisecond.
 inline constexpr std::array<const char*, 6> kRootsProc = {"/proc/kpagecgroup", "/proc/kpagecount",
                                                           "/proc/kpageflags",  "/proc/pagetypeinfo",
                                                           "/proc/slabinfo",    "/proc/vmallocinfo"};

@@ -1,4 +1,7 @@
 #pragma once
+// Mount namespaces that hold what bwrap needs of this host and nothing else: one room of them
+// (LeanRoom) for each sandbox, and the keeper of the rooms (LeanHost).
+// Fails with kUnavailable: no root, or a kernel without open_tree (5.2).
 #include <chrono>
 #include <memory>
 #include <mutex>
@@ -9,11 +12,9 @@
 #include "worker/sandbox/bubblewrap.h"
 
 namespace proctor {
-// LeanRoom: a mount namespace that holds what bwrap needs of this host and nothing else, for one
-// sandbox at a time.  What of the host is shown there has inodes of this room's own (an overlay,
-// with nothing above it), so that who locks or watches it meets nobody of another room; so have the
-// devices.  Blocking; a thread for a moment.  Fails with kUnavailable: no root, or a kernel without
-// open_tree (5.2).
+// LeanRoom: one such namespace, for one sandbox at a time.  Parts of the host that are shown there
+// have inodes of this room's own (an overlay, with nothing above it), so that who locks or watches
+// it meets nobody of another room; so have the devices.  Blocking; a thread for a moment.
 // Source: mount_namespaces(7), overlayfs.rst: inodes are each overlay's; fcntl_locking(2).
 struct LeanRoom {
   // `scratch` is an empty folder that outlives it, and can be that of others too.
@@ -43,12 +44,12 @@ std::vector<std::string> mount_points(std::string_view mountinfo);
 // Those of this thread's own namespace, as they are now.
 Result<std::vector<std::string>> mount_points_here();
 
-// Mount namespaces that hold what bwrap needs of this host and nothing else.  bwrap copies the
-// table of mounts it is started in and reads it once for each of some thirty mounts it makes:
-// beside the workspaces of other runs and the layers of an engine's containers, that was most of
-// its time. What one sandbox alone is shown is attached by the process that becomes bwrap, in a
-// copy of such a room.  No two sandboxes have the same room at one time (LeanRoom).
-// Thread-safe after make().  Fails with kUnavailable: no root, or a kernel without open_tree (5.2).
+// LeanHost: bwrap copies the table of mounts it is started in and reads it once for each of some
+// thirty mounts it makes: beside the workspaces of other runs and the layers of an engine's
+// containers, that was most of its time.  Mounts for one sandbox alone are attached by the process
+// that becomes bwrap, in a copy of such a room.  Two sandboxes never have the same room at one
+// time.
+// Thread-safe after make().
 // Source: mount_namespaces(7), open_tree(2), move_mount(2), bwrap(1).
 class LeanHost {
  public:
@@ -64,7 +65,7 @@ class LeanHost {
   // lives any more: locks and watches end with who has them.
   enum class Then { kAnothers, kNobodys };
 
-  // What of the host one sandbox is shown.
+  // The parts of the host that one sandbox is shown.
   struct Shown {
     struct Place {
       std::string from, at;  // on the host, and inside

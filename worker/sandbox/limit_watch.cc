@@ -56,7 +56,7 @@ Status BoundedFile::status() const {
 namespace {
 // A datagram is never longer; its pages may be twice that.
 constexpr std::uint64_t kDatagramMost = std::uint64_t{128} << 10;
-// What the kernel lets a socket have at most, as most hosts are set.
+// The most that the kernel lets a socket have, as most hosts are set.
 constexpr std::uint64_t kQueuesMost = std::uint64_t{8} << 20;
 
 // The word number `at` of a line; empty: there are fewer.

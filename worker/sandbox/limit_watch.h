@@ -1,4 +1,5 @@
 #pragma once
+// A command under watch: its bounded output, and the limits that no kernel keeps for us.
 #include <sys/types.h>
 #include <atomic>
 #include <chrono>
@@ -41,14 +42,8 @@ class BoundedFile {
   std::string head_;
 };
 
-// SocketUse: memory in a sandbox's sockets that the kernel charges to no control group, of any
-// version: what waits in queues of netlink, and datagrams that were begun and not sent (MSG_MORE).
-// A monitor asks while the command runs.  Blocking, but for no longer than kSocketsMost sockets
-// take.  One object, one thread; never fails: where nothing is to be seen, nothing is too much.
-// Source: proc(5); net/netlink/af_netlink.c and net/ipv4/udp.c of Linux on their files there.
-
-// What sockets may hold of a limit on memory.  As much again is what control groups of version 1
-// let TCP and UDP have, whose pages they count beside all others.
+// The part of a limit on memory that sockets may hold.  As much again is what control groups of
+// version 1 let TCP and UDP have, whose pages they count beside all others.
 inline constexpr std::uint64_t socket_share(std::uint64_t memory_bytes) {
   constexpr std::uint64_t kPart = 8, kLeast = std::uint64_t{8} << 20;
   return memory_bytes / kPart < kLeast ? kLeast : memory_bytes / kPart;
@@ -58,6 +53,11 @@ inline constexpr std::uint64_t socket_share(std::uint64_t memory_bytes) {
 // not see them all.
 inline constexpr std::size_t kSocketsMost = 4'096;
 
+// SocketUse: memory in a sandbox's sockets that the kernel charges to no control group, of any
+// version: what waits in queues of netlink, and datagrams that were begun and not sent (MSG_MORE).
+// A monitor asks while the command runs.  Blocking, but for no longer than kSocketsMost sockets
+// take.  One object, one thread; never fails: where nothing is to be seen, nothing is too much.
+// Source: proc(5); net/netlink/af_netlink.c and net/ipv4/udp.c of Linux on their files there.
 class SocketUse {
  public:
   // kAll: also what TCP holds and UDP has received, where the kernel charges that to nobody.
@@ -86,24 +86,23 @@ std::uint64_t received_line_bytes(std::string_view line);
 // Sockets of a protocol ("UDP": of UDPLITE too) by the text of /proc/net/sockstat, or sockstat6.
 std::uint64_t sockets_of(std::string_view protocol, std::string_view sockstat);
 
-// How much memory some processes hold together, where no control group counts it.  What several of
-// them share counts once (proportional set size); of a process that may not be looked at so
-// closely, what it has to itself.  Files of a tmpfs that nobody maps are not in it, and
-// nobody limits those (`memory_files`).  Blocking.  Thread-safe.  Source: proc(5), smaps_rollup and
-// statm.
+// How much memory some processes hold together, where no control group counts it.  Memory that
+// several of them share counts once (proportional set size); of a process that may not be looked at
+// so closely, what it has to itself.  Files of a tmpfs that nobody maps are not in it, and nobody
+// limits those (`memory_files`).  Blocking.  Thread-safe.
+// Source: proc(5), smaps_rollup and statm.
 
 // None: the host had no descriptor or memory to look with.
 std::optional<std::uint64_t> memory_of(const std::vector<pid_t>& processes);
-// Of the text of /proc/PID/smaps_rollup, swapped out pages included; 0: not in it.
+// By the text of /proc/PID/smaps_rollup, swapped out pages included; 0: not in it.
 std::uint64_t proportional_bytes(std::string_view smaps_rollup);
 
-// How much of the disk a sandbox holds: what lies in its writable folders, and what its processes
-// keep open after they have removed its name.  Where no kernel limit does it, a monitor asks this
-// while the command runs (folder_tree.h says how folders are counted).
-// Not counted: files without a name that are only mapped, or on their way through a socket; each is
-// bounded by the limit on one file.  One object, one thread; the functions are thread-safe.
-
-// Is the limit passed?  Asked again and again.
+// Is the limit on the disk passed?  Asked again and again: by what lies in a sandbox's writable
+// folders, and what its processes keep open after they have removed its name.  Where no kernel
+// limit does it, a monitor asks this while the command runs (folder_tree.h says how folders are
+// counted).
+// Left out: files without a name that are only mapped, or on their way through a socket; each is
+// bounded by the limit on one file.  One object, one thread.
 class DiskLook {
  public:
   // In the folders alone, or among all open descriptors too.
@@ -140,7 +139,7 @@ class LimitWatch {
     std::function<std::optional<std::chrono::milliseconds>()> cpu_time;
     // Its processes, by the host's numbers.
     std::function<std::vector<pid_t>()> inside;
-    // Of all of them together, none where it cannot be known now; absent where the kernel keeps
+    // For all of them together, none where it cannot be known now; absent where the kernel keeps
     // this limit.
     std::function<std::optional<std::uint64_t>()> memory{};
     SocketUse::Counts sockets = SocketUse::Counts::kUncharged;
@@ -156,13 +155,13 @@ class LimitWatch {
     return 0 < spec.cpu.count() || (memory == Memory::kWatched && 0 < spec.memory_bytes) ||
            sockets_watched(spec) || disk_watched(spec);
   }
-  // What was found so far; waits for nothing.  Ask as often as you like: the first time begins a
-  // first pause, after which the looking begins, for most commands end before there is anything to
-  // be seen.
+  // The limit that was found passed so far; waits for nothing.  Ask as often as you like: the first
+  // time begins a first pause, after which the looking begins, for most commands end before there
+  // is anything to be seen.
   std::optional<Passed> look(std::chrono::steady_clock::time_point now);
   // Readable when something was found; -1: nobody looks yet.
   int wakes() const { return found_fd_.get(); }
-  // What stands still passes nothing, and costs nothing.
+  // A command that stands still passes nothing, and costs nothing.
   void pause(bool on);
 
  private:

@@ -244,12 +244,13 @@ struct RunscPlaces {
   fs::path runtime, bundle, state;
   std::string name;
 };
-// What starts the container.  It is in its control groups, mounts and network already, and finds
-// the pipe for the status as its standard input: this version passes no other descriptor on.
+// The arguments of runsc, which starts the container.  It is in its control groups, mounts and
+// network already, and finds the pipe for the status as its standard input: this version passes no
+// other descriptor on.
 std::vector<std::string> runsc_argv(const SandboxSpec& spec, const RunscPlaces& places);
 
-// What the sentry, the gofer and runsc hold in the groups beside the command (they were seen to
-// need 19 MiB for an empty one).
+// The memory that the sentry, the gofer and runsc hold in the groups beside the command (they were
+// seen to need 19 MiB for an empty one).
 inline constexpr std::uint64_t kSentryMemory = std::uint64_t{32} << 20;
 
 // Of the host's kernel: what the command may have, and beside it what serves it.
@@ -569,7 +570,7 @@ class OciEngine final : public SandboxEngine {
   std::shared_ptr<Shared> shared_;
 };
 
-// What the Docker Engine writes into a container.
+// The files that the Docker Engine writes into a container.
 Status fill_etc(const fs::path& etc) {
   PROCTOR_CHECK_OK(make_dirs(etc));
   const std::pair<const char*, std::string> files[] = {

@@ -1,13 +1,12 @@
 #pragma once
 // The OCI engine: every run() is one container by the low-level runtime that the Docker Engine uses
 // too (runc; runtime_files.h), without an engine, over an image that was unpacked into this host's
-// store (`proctor images import`).  What a command sees is what it sees under Docker
-// (spec_rules.h).
+// store (`proctor images import`).  A command sees what it sees under Docker (spec_rules.h).
 //
 // The image's root is the read-only lower layer of an overlay that exists only in the runtime's own
-// mount namespace: nothing of it can be left on the host.  What can be left (control groups and the
-// runtime's state, in a folder that names our process) is removed by clean_up().  The container
-// itself ends with the worker: its init sees that nobody reads its status any more.
+// mount namespace: nothing of it can be left on the host.  Things that can be left (control groups
+// and the runtime's state, in a folder that names our process) are removed by clean_up().  The
+// container itself ends with the worker: its init sees that nobody reads its status any more.
 //
 // Needs root.  Thread-safe.  Fails with kUnavailable (no runtime, not root, no image store),
 // kNotFound (no such image or mount here), kInvalid (the spec).
@@ -28,7 +27,7 @@ void remove_left_oci_folders();
 bool oci_offers(const SandboxOptions& options, const std::string& image);
 // Can they be started, and does it hold any?  The id of one.
 std::optional<std::string> oci_any_image(const SandboxOptions& options);
-// What the store holds, as features name it: each image by its id, its manifest and its names.
+// The images of the store, as features name them: each image by its id, its manifest and its names.
 // Sorted; the first kOciImagesMost.
 inline constexpr std::size_t kOciImagesMost = 240;
 std::vector<std::string> oci_images(const SandboxOptions& options);

@@ -10,7 +10,7 @@
 #include "worker/sandbox/sandbox.h"
 
 namespace proctor {
-// What of this host the container is made of.
+// The parts of this host that the container is made of.
 struct OciHost {
   fs::path rootfs;           // the root, private to this container
   fs::path init;             // a static program, shown at kContainerInitAt
@@ -32,15 +32,16 @@ struct OciHost {
   // By runsc: the kernel inside is one in user space, and the host's limits are not its business.
   bool userspace = false;
 };
-// Of a spec with a program: what it leaves to the image, filled in as the Docker Engine does.
+
+// For a spec with a program: what it leaves to the image, filled in as the Docker Engine does.
 // kInvalid: the image has no program of its own.
 Result<SandboxSpec> with_image_program(SandboxSpec spec, const ImageConfig& image);
 
 // Requires: check_image_spec passed, and with_image_program where there is a program.
 std::string oci_config(const SandboxSpec& spec, const OciHost& host, const std::string& command);
 
-// What is no part of the file: init reads it (init/main.cc).  The filter of system calls is loaded
-// there because a runtime needs 5 ms to make one of a list as long as ours.
+// Bytes that are no part of the file: init reads them (init/main.cc).  The filter of system calls
+// is loaded there because a runtime needs 5 ms to make one of a list as long as ours.
 std::string for_first_process(std::string_view bytes);
 // The limits that it is to set for itself, if it is.
 std::string oci_limits(const SandboxSpec& spec, const OciHost& host);

@@ -120,7 +120,7 @@ void Suspension::suspend(pid_t root) {
   if (!frozen_) stop_tree(root);
 }
 
-// Whoever stands forks no more, but a signal stops nobody at once: the child of a fork that was
+// A stopped process forks no more, but a signal stops nobody at once: the child of a fork that was
 // under way when it came shows later.  So two looks in a row have to find all of them standing.
 void Suspension::stop_tree(pid_t root) {
   const auto give_up = std::chrono::steady_clock::now() + kPatience;
@@ -163,7 +163,7 @@ bool bears(pid_t pid, const std::string& label) {
          (st.st_uid == ::geteuid() || (::geteuid() == 0 && is_own_user(st.st_uid)));
 }
 
-// Who bears the label and does not end with his parent.
+// Processes that bear the label and do not end with their parent.
 std::vector<pid_t> orphans_of(const std::string& label) {
   std::map<pid_t, pid_t> parents;
   for (const TreeMember& member : tree_below(kNobody))

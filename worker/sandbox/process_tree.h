@@ -15,13 +15,10 @@ namespace proctor {
 // the list was made, so each is held first (a pidfd), and killed only where the list, made once
 // more, still names it: while it is held and alive, nobody else has its number.
 // Thread-safe (no state).  Source: pidfd_open(2), pidfd_send_signal(2).
-
 // Calls `listed` once, and once more for every few it names.
 void kill_listed(const std::function<std::vector<pid_t>()>& listed);
 
-// Suspension: everything below one process stands still, and goes on.  By the kernel's freezer
-// where the host has one (nobody inside notices), else by SIGSTOP to each process of the tree.
-// One thread.  Source: cgroup-v1/freezer-subsystem.rst, cgroup-v2.rst (cgroup.freeze), signal(7).
+// One process of a tree.
 struct TreeMember {
   pid_t pid = 0, parent = 0;
   char state = '?';  // as in /proc/PID/stat
@@ -34,6 +31,9 @@ std::vector<TreeMember> tree_below(pid_t root);
 // The CPU time of all of them and of `root`, with that of the children they have waited for.
 std::chrono::milliseconds cpu_time_of_tree(pid_t root);
 
+// Suspension: everything below one process stands still, and goes on.  By the kernel's freezer
+// where the host has one (nobody inside notices), else by SIGSTOP to each process of the tree.
+// One thread.  Source: cgroup-v1/freezer-subsystem.rst, cgroup-v2.rst (cgroup.freeze), signal(7).
 class Suspension {
  public:
   explicit Suspension(Cgroup& group) : group_(group) {}

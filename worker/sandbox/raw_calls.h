@@ -2,7 +2,7 @@
 // System calls by number, for a child that lives in its parent's memory until it runs a program.
 // A sanitizer's own versions of these functions keep accounts there (descriptors, signal
 // handlers), and what the child does to its copies would be booked as the parent's.
-// Async-signal-safe. Source: vfork(2), clone(2), rt_sigaction(2).
+// Async-signal-safe.  Source: vfork(2), clone(2), rt_sigaction(2).
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>

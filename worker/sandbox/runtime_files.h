@@ -1,7 +1,6 @@
 #pragma once
-// What engines with a runtime of their own keep on the host while they live: a
-// folder of files that sandboxes are shown.
-// Thread-safe (no state).
+// Things of this host that engines with a runtime of their own give to sandboxes: a folder of
+// files, the first process, descriptors, and the runtime itself.  Thread-safe (no state).
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -21,7 +20,8 @@ std::string_view oci_init_program();
 
 // How many descriptors a process in a sandbox may have: so few that all processes of a few
 // sandboxes together leave their neighbours some of what the machine has (fs.file-max, proc(5)),
-// for the kernel counts open files by machine alone.  Thread-safe.
+// for the kernel counts open files by machine alone.
+
 inline constexpr std::uint64_t kLeastOpenFiles = 1'024;  // what programs expect to have
 inline constexpr std::uint64_t kMostOpenFiles =
     65'536;  // Go and Node raise their soft limit to the hard one
@@ -32,16 +32,17 @@ inline constexpr std::uint64_t kMostOpenFiles =
 std::uint64_t open_files_limit(std::uint64_t of_worker, std::uint64_t of_machine,
                                std::uint32_t processes);
 
-// Of this process and this machine, as both are now.
+// The limit by this process and this machine, as both are now.
 std::uint64_t open_files_here(std::uint32_t processes);
 
 // Which program starts containers from a bundle: runc, which the Docker Engine uses too, or runsc,
-// whose containers have a kernel of their own in user space (oci.cc). Blocking; any thread.
+// whose containers have a kernel of their own in user space (oci.cc).
 // Source: "runtime command line interface" of the OCI; runc(8), runsc flags(1).
+
 inline constexpr const char* kRunc = "runc";
 inline constexpr const char* kRunsc = "runsc";
 
-// `wanted`: "runc", "runsc", or empty: runc.  kInvalid: another name; kUnavailable: it is not
-// there, with what would help.
+// Blocking.  `wanted`: "runc", "runsc", or empty: runc.  kInvalid: another name; kUnavailable: it
+// is not there, with what would help.
 Result<fs::path> find_oci_runtime(const std::string& wanted);
 }  // namespace proctor

@@ -1,4 +1,9 @@
 #pragma once
+// Sandboxes behind one interface: bubblewrap, Docker (Engine API over its unix socket), OCI (the
+// runtime Docker itself uses, without an engine) and null (benchmarks only).  No network unless the
+// spec says so, host file system absent or read-only, exactly the environment given, limits on wall
+// time, memory, processes and output.  Blocking; call from slot threads.  An engine is thread-safe;
+// one Sandbox belongs to one thread.
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -76,11 +81,6 @@ class SharedNetwork {
   virtual std::string holder() const { return {}; }
 };
 
-// Sandboxes behind one interface: bubblewrap, Docker (Engine API over its unix socket), OCI (the
-// runtime Docker itself uses, without an engine) and null (benchmarks only).  No network unless the
-// spec says so, host file system absent or read-only, exactly the environment given, limits on wall
-// time, memory, processes and output. Blocking; call from slot threads.  An engine is thread-safe;
-// one Sandbox belongs to one thread.
 enum class SandboxKind { kBubblewrap, kDocker, kOci, kNull };
 std::string_view to_string(SandboxKind k);
 // Does it run images?  A contract that names one does not say which of these kinds it wants.
@@ -97,13 +97,14 @@ struct SandboxMount {
   bool shared = false;
 };
 
-// What a command may have on the host's disk in the end, in all these places together.  Looked at
-// while it runs, ten times a second at most: it can be passed by what is written between two looks.
+// The most that a command may have on the host's disk in the end, in all these places together.
+// Looked at while it runs, ten times a second at most: it can be passed by what is written between
+// two looks.
 struct DiskLimit {
   struct Place {
     fs::path dir;                                      // on the host, writable inside
     std::uint64_t bytes_before = 0, files_before = 0;  // there already and not to be counted
-    // What lies in a read-only layer below it counts too, but for what `dir` hides of it.
+    // Files in a read-only layer below it count too, but for what `dir` hides of it.
     fs::path below{};
     std::uint64_t bytes_below = 0, files_below = 0;
   };
@@ -112,7 +113,7 @@ struct DiskLimit {
   FolderMeasure measure = FolderMeasure::kBlocks;
 };
 
-// What runs is a program of the image, as a service of a compose file is, rather than a command for
+// A program of the image that runs, as a service of a compose file does, in place of a command for
 // its shell: no workspace, its own environment below SandboxSpec::env, its root writable until the
 // end.
 struct SandboxProgram {
@@ -127,8 +128,8 @@ struct SandboxSpec {
   std::string workspace_volume;  // named volume shown there (Docker)
   // Either of them is shown, and nothing below it can be changed.
   bool workspace_read_only = false;
-  // Who runs there, where the engine has_own_users(): what root owns of all that is mounted is his.
-  // Null: whoever runs this kind's commands.
+  // The user who runs there, where the engine has_own_users(): what root owns of all that is
+  // mounted is his.  Null: whoever runs this kind's commands.
   std::shared_ptr<const OwnUser> user{};
   std::string image;  // Docker, OCI: by digest
   std::vector<SandboxMount> mounts;
@@ -152,8 +153,9 @@ struct SandboxSpec {
 };
 inline constexpr const char* kWorkspaceAt = "/workspace";
 
-// What the kernel lets one process use of SandboxSpec::cpu: a little more, so that whoever watches
-// all of them finds the limit passed, and says so, before the kernel kills that one without a word.
+// The time that the kernel lets one process use of SandboxSpec::cpu: a little more, so that whoever
+// watches all of them finds the limit passed, and says so, before the kernel kills that one without
+// a word.
 inline std::uint64_t cpu_seconds_of_one(const SandboxSpec& spec) {
   return static_cast<std::uint64_t>(std::chrono::ceil<std::chrono::seconds>(spec.cpu).count()) + 1;
 }
@@ -170,6 +172,7 @@ struct ExecSpec {
   // Called once, on the thread of run(), when the command has begun.  Absent: nobody asks.
   std::function<void()> begun{};
 };
+
 // A command that an earlier life of this worker began and that may still run.
 struct LeftCommand {
   std::string name;  // what ExecSpec::outlives was told
@@ -228,7 +231,8 @@ struct SandboxOptions {
   fs::path images{};  // the store of unpacked images that OCI sandboxes run
   // False: bubblewrap as on a host that offers no control groups, where monitors do their work.
   bool cgroups = true;
-  // What starts OCI containers: "runc", "runsc" (a kernel in user space), or empty: runc.
+  // The program that starts OCI containers: "runc", "runsc" (a kernel in user space), or empty:
+  // runc.
   std::string oci_runtime{};
   // Whether sandboxes may have users of their own, where the host can (decision 092).
   bool own_users = true;
@@ -239,9 +243,8 @@ Result<std::unique_ptr<SandboxEngine>> open_sandbox_engine(SandboxKind kind,
 // Does an Engine answer at this socket?  (A ping, within a second.)
 bool docker_answers(const std::string& socket);
 
-// How an exit code as shells and container engines report it becomes an outcome.  Pure.
-
-// 128 + n after signal n, for the signals by which programs really die; kExited otherwise (git
-// exits with 129 when misused).  `exit_code` keeps the number as reported in either case.
+// An exit code, as shells and container engines report it, becomes an outcome: 128 + n after signal
+// n, for the signals by which programs really die; kExited otherwise (git exits with 129 when
+// misused).  `exit_code` keeps the number as reported in either case.  Pure.
 void set_exit(ExecOutcome& out, int code);
 }  // namespace proctor

@@ -21,9 +21,9 @@ namespace proctor {
 namespace {
 using Compare = ArgumentTest::Compare;
 
-// What compilers, interpreters, their just-in-time compilers, debuggers, databases, build tools and
-// simulators are made of, on processors of 64 and of 32 bits.  ptrace is among them: the pid
-// namespace confines it, and debuggers and leak checkers need it.
+// Calls that compilers, interpreters, their just-in-time compilers, debuggers, databases, build
+// tools and simulators are made of, on processors of 64 and of 32 bits.  ptrace is among them: the
+// pid namespace confines it, and debuggers and leak checkers need it.
 constexpr std::string_view kAllowed =
     "_llseek _newselect accept accept4 access alarm arch_prctl arm_fadvise64_64 "
     "arm_sync_file_range bind breakpoint brk cacheflush cachestat capget capset chdir chmod "
@@ -70,8 +70,9 @@ constexpr std::string_view kAllowed =
     "ugetrlimit umask uname unlink unlinkat utime utimensat utimensat_time64 utimes vfork "
     "vmsplice wait4 waitid waitpid write writev";
 
-// What rules a machine, or reaches beyond the sandbox's namespaces; kernels were attacked by some
-// of them without any capability.  A program is told so, in the words that a kernel has for it.
+// Calls that rule a machine, or reach beyond the sandbox's namespaces; kernels were attacked by
+// some of them without any capability.  A program is told so, in the words that a kernel has for
+// it.
 constexpr std::string_view kRefused =
     "acct add_key adjtimex bpf chroot clock_adjtime clock_adjtime64 clock_settime "
     "clock_settime64 delete_module fanotify_init finit_module fsconfig fsmount fsopen fspick "
@@ -118,14 +119,14 @@ constexpr std::uint64_t k32 = PER_LINUX32, kOldName = UNAME26, kFixed = ADDR_NO_
 constexpr std::uint64_t kPersonalities[] = {PER_LINUX, k32,          kOldName,   k32 | kOldName,
                                             kFixed,    k32 | kFixed, 0xffff'ffff};
 
-// Of all that stand in `names`, one space between two.
+// A rule for all that stand in `names`, one space between two.
 CallRule plain(std::string_view names, int error) {
   CallRule out{{}, error};
   while (!names.empty()) out.names.push_back(take_until(names, ' '));
   return out;
 }
 
-// What the rules before it leave of this call.
+// The rest that the rules before it leave of this call.
 CallRule rest_of(std::string_view call, int error) {
   return {{call}, error, {}, true};
 }
@@ -282,7 +283,7 @@ Code check(const ArgumentTest& test, std::size_t away) {
   PROCTOR_ASSERT(false);
 }
 
-// What becomes of one call: rules in turn, each of its tests or the next rule.
+// The fate of one call: rules in turn, each of its tests or the next rule.
 Code answer_by(const std::vector<const CallRule*>& rules) {
   Code out;
   const CallRule* rest = nullptr;

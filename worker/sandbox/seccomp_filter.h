@@ -1,4 +1,6 @@
 #pragma once
+// The system calls of sandboxed commands: the table of rules, and the filter and the profile made
+// from it.  Pure apart from libseccomp's names of calls; thread-safe.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -9,11 +11,11 @@
 
 namespace proctor {
 // Which system calls a sandboxed command gets: the one table from which the filter of bubblewrap
-// and of OCI containers and the profile of the Docker Engine are made.  A call
-// that it does not name is "not there" (ENOSYS): libraries then do without, as on an older kernel.
-// Pure; thread-safe.  Source: syscalls(2) of Linux 6.12; socket(2), clone(2), personality(2).
+// and of OCI containers and the profile of the Docker Engine are made.  A call that it does not
+// name is "not there" (ENOSYS): libraries then do without, as on an older kernel.
+// Source: syscalls(2) of Linux 6.12; socket(2), clone(2), personality(2).
 
-// Of one argument, all 64 bits of it.
+// A test of one argument, all 64 bits of it.
 struct ArgumentTest {
   enum class Compare { kEqual, kMasked };
   unsigned index;
@@ -35,15 +37,15 @@ struct CallRule {
 };
 const std::vector<CallRule>& call_rules();
 
-// What a call gets that no rule speaks of.
+// The answer to a call that no rule speaks of.
 extern const int kOtherCalls;
 
-// The rules of call_rules() as a kernel reads them (a BPF program, for bwrap's --seccomp and
-// for the first process of OCI containers) and as the Docker Engine and people do (its profile,
-// which is published as ops/seccomp.json). Pure apart from libseccomp's names of calls;
-// thread-safe.  Fails with kUnavailable: a processor whose calls libseccomp does not know.  Source:
-// seccomp(2), bpf's instructions in Documentation/networking/filter.rst, profiles/seccomp of the
-// Docker Engine 20.10.
+// The rules of call_rules() as a kernel reads them (a BPF program, for bwrap's --seccomp and for
+// the first process of OCI containers) and as the Docker Engine and people do (its profile, which
+// is published as ops/seccomp.json).  Fails with kUnavailable: a processor whose calls libseccomp
+// does not know.
+// Source: seccomp(2), bpf's instructions in Documentation/networking/filter.rst, profiles/seccomp
+// of the Docker Engine 20.10.
 
 // Whose calls are answered by the rules; those of other kinds of program are "not there".
 enum class Programs {
@@ -51,7 +53,8 @@ enum class Programs {
   kAlso32Bits,  // and of the kind of 32 bits that runs on it too: i386 on x86-64
 };
 
-// Of a machine by its AUDIT_ARCH number; negative: it has no such call.
+// The number of a call on a machine, which has this AUDIT_ARCH number; negative: it has no such
+// call.
 int call_number(std::uint32_t machine, std::string_view name);
 
 // The program as the bytes of `struct sock_filter[]`.

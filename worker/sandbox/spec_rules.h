@@ -7,8 +7,8 @@
 #include "worker/sandbox/sandbox.h"
 
 namespace proctor {
-// What a spec may ask for, the same in every kind of sandbox.  Looks at the host only for whether
-// mounted paths are there.  Fails, naming the mount or variable, with kInvalid (the spec),
+// Requests that a spec may make, the same in every kind of sandbox.  Looks at the host only for
+// whether mounted paths are there.  Fails, naming the mount or variable, with kInvalid (the spec),
 // kNotFound (this host has no such path).
 Status check_mounts(const std::vector<SandboxMount>& mounts);
 Status check_environment(const std::map<std::string, std::string>& env);
@@ -21,9 +21,10 @@ std::vector<SandboxMount> outer_first(std::vector<SandboxMount> mounts);
 // own, the workspace, and what is mounted for that.
 std::vector<std::string> write_words(const SandboxSpec& spec, std::vector<std::string> kinds_own);
 
-// What a command sees in the container of an image, whichever engine runs it: written once, so that
-// a contract's verdict does not depend on which one a host has.  Pure, but for looking whether
+// The view of a command in the container of an image, whichever engine runs it: written once, so
+// that a contract's verdict does not depend on which one a host has.  Pure, but for looking whether
 // mounts are there.  Fails with kInvalid, kNotFound (not on this host).
+
 inline constexpr const char* kContainerHostname = "sandbox";
 
 // Our init, where the Docker Engine shows its own.
@@ -48,14 +49,13 @@ Status check_image_spec(const std::string& kind, const SandboxSpec& spec);
 // The words of init before its program, for commands in a workspace.
 std::vector<std::string> init_words(const SandboxSpec& spec);
 
-// What /bin/sh is called with to run the command.
+// The arguments by which /bin/sh runs the command.
 std::vector<std::string> shell_arguments(const SandboxSpec& spec, const std::string& command);
 
 // Folders that a command may write to, and close: their own mode is as much its to change as what
 // lies in them.  A closed one keeps the next command from starting, or the worker from reading what
-// was left, and neither is the host's fault; so both begin by opening them again.
-// Blocking; thread-safe.
-// Fails with errno_error.
+// was left, and neither is the host's fault; so both begin by opening them again.  Blocking;
+// thread-safe.  Fails with errno_error.
 
 // Gives the owner of this folder all rights on it.  By descriptor: what is no folder, or a link, is
 // left as it is, and so is what belongs to somebody else.

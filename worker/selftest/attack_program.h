@@ -2,7 +2,7 @@
 #include <string_view>
 
 namespace proctor {
-// What the program that stands still (attack/main.cc) and whoever looks at it call the same.
+// Names that the program that stands still (attack/main.cc) and whoever looks at it have in common.
 inline constexpr const char* kStandName = "proctor-stand";  // in /proc/PID/comm: 15 bytes at most
 inline constexpr const char* kStandsLine = "STANDS";        // on its standard output
 

@@ -296,7 +296,7 @@ std::string Containment::judge(const ContainmentCase& what, const ExecSpec& exec
   return {};
 }
 
-// What a hostile agent tries, and what must come of it.
+// The attacks of a hostile agent, and what must come of each.
 
 using std::chrono::milliseconds;
 
@@ -317,7 +317,7 @@ const std::vector<ContainmentCase>& containment_cases() {
       one.limit = limit;
       return one;
     };
-    // ---- harmless on any host
+    // Harmless on any host.
     {
       ContainmentCase& one =
           add("isolation", "namespaces, rights, mounts and user are as promised, seen by the host",
@@ -330,7 +330,7 @@ const std::vector<ContainmentCase>& containment_cases() {
         .harmless = true;
     add("odd-names", "terminal escapes in names and output end nothing", "odd-names").harmless =
         true;
-    // ---- what would mount, kill, set and fill where nothing is in its way
+    // These would mount, kill, set and fill where nothing is in their way.
     add("host-files", "files, devices and sockets of the host are out of reach", "host-files");
     add("sandbox-init", "who reports the exit code cannot be traced, read or written",
         "sandbox-init");

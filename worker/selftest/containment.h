@@ -1,4 +1,7 @@
 #pragma once
+// The containment suite: attacks of a hostile agent, what each must not achieve, and the judge.
+// Written once: `proctor-worker selftest` runs it on any host, tests/hostile on every kind of
+// sandbox.  Blocking; one thread.  An attack's success is a result, never an Error.
 #include <chrono>
 #include <optional>
 #include <string>
@@ -11,8 +14,8 @@
 #include "worker/sandbox/sandbox.h"
 
 namespace proctor {
-// What of the host the attacks reach for: a file, sockets that listen with and without a path, a
-// port on the loopback.  Owns them; nobody answers there.  Fails with errno_error's codes.
+// Things of the host that the attacks reach for: a file, sockets that listen with and without a
+// path, a port on the loopback.  Owns them; nobody answers there.  Fails with errno_error's codes.
 class Bait {
  public:
   // In `dir`, which no sandbox shows.
@@ -27,9 +30,7 @@ class Bait {
   UniqueFd file_socket_, abstract_socket_, tcp_;
 };
 
-// The containment suite: attacks of a hostile agent, what each must not achieve, and the judge.
-// Written once: `proctor-worker selftest` runs it on any host, tests/hostile on every kind of
-// sandbox.  Blocking; one thread.  What an attack achieved is a result, never an Error.
+// One attack, and what must come of it.
 struct ContainmentCase {
   const char* name;
   const char* promise;  // "processes beyond the limit are not to be had"
@@ -45,8 +46,8 @@ struct ContainmentCase {
   // A limit by its name in SandboxEngine::enforcement(): who keeps it is asked of the engine, and
   // "none" there means that nobody keeps this promise.  Null: it is kept by the sandbox's making.
   const char* limit = nullptr;
-  // Of those that end by themselves or at another limit: so long that they do on a host under load,
-  // also where every instruction is emulated.
+  // For those that end by themselves or at another limit: so long that they do on a host under
+  // load, also where every instruction is emulated.
   std::chrono::milliseconds timeout{120'000};
   std::uint64_t memory_mib = 256;
   std::uint32_t processes = 64;

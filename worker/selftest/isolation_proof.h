@@ -1,4 +1,6 @@
 #pragma once
+// The proof that what runs in a kind of sandbox is held apart from the host, and the attack's image
+// for it.
 #include <string>
 #include <vector>
 
@@ -33,6 +35,7 @@ Result<std::string> import_attack_image(const fs::path& store, const fs::path& d
 // that does nothing stands still in it, and the host's own /proc says what it is.  Costs what an
 // empty command costs, harms nobody whatever the answer is, and comes before all that would.
 // Blocking; thread-safe (no state).  Fails with what the engine fails with: nothing stood still.
+
 struct IsolationProof {
   // kUnseen: it stands in a place whose processes this host does not see, so nothing is known.
   // kUnfit: one of the ordinary commands in docs/sandbox.md fails in it; asked of runsc alone.

@@ -1,4 +1,6 @@
 #pragma once
+// Isolation seen from outside: a process as this host's /proc has it, and which promises that
+// breaks.
 #include <sys/types.h>
 #include <map>
 #include <string>
@@ -10,9 +12,10 @@
 #include "worker/sandbox/sandbox.h"
 
 namespace proctor {
-// What this host's /proc says of one process: whether it is held apart from the host is seen there,
-// by somebody whom it cannot deceive.  kNotFound: it is gone; kUnavailable: it may not be looked
-// at. Source: proc(5), namespaces(7).
+// A process as this host's /proc has it: whether it is held apart from the host is seen there, by
+// somebody whom it cannot deceive.  kNotFound: it is gone; kUnavailable: it may not be looked at.
+// Source: proc(5), namespaces(7).
+
 struct MountView {
   std::string device;  // "254:0": which file system, whatever its name
   std::string root;    // the folder of that file system which is mounted
@@ -32,8 +35,9 @@ Result<ProcessView> look_at_process(pid_t pid);
 // Files of /proc have no size.  Empty: it is gone, or not to be read.
 std::string read_proc_file(const fs::path& path);
 
-// What each kind of sandbox promises about a process in it, and which of that the host sees broken.
+// Promises of each kind of sandbox about a process in it, and which of them the host sees broken.
 // Pure.  Source: docs/sandbox.md, "What is promised".
+
 struct IsolationRules {
   std::vector<std::string> namespaces;  // that are its own
   bool host_root = false;               // may it be root of the host, without any right of his?
@@ -56,7 +60,7 @@ std::vector<std::string> broken_promises(const ProcessView& inside, const Proces
                                          const IsolationRules& rules,
                                          const std::vector<HostPlace>& hidden);
 
-// Likewise of the process that is the kernel of a sandbox in user space.
+// The same of the process that is the kernel of a sandbox in user space.
 std::vector<std::string> broken_userspace(const ProcessView& kernel, const ProcessView& host,
                                           const SandboxSpec& spec);
 }  // namespace proctor

@@ -123,7 +123,7 @@ Result<SelftestReport> run_selftest(const SelftestOptions& options) {
   return report;
 }
 
-// What a selftest says: the text, the JSON, and the last line.
+// The report of a selftest: the text, the JSON, and the last line.
 
 namespace {
 using Verdict = ContainmentResult::Verdict;

@@ -1,4 +1,6 @@
 #pragma once
+// The services beside a check: from the start of the first to the end of the last, and who is to
+// blame for one that does not get ready.
 #include <chrono>
 #include <condition_variable>
 #include <list>
@@ -13,7 +15,7 @@
 #include "worker/sandbox/sandbox.h"
 
 namespace proctor {
-// What decides about services without starting any: the names they are reached by, how often a
+// Decisions about services, without starting any: the names they are reached by, how often a
 // readiness command is asked, who is to blame for one that does not get ready.  Pure.
 
 // /etc/hosts of all that share the network of these services: each of them is the loopback.
@@ -28,10 +30,7 @@ std::string until_it_succeeds(const std::string& command, std::chrono::milliseco
 enum class Blame { kHost, kCandidate };
 Blame blame_for(const std::vector<bool>& workspace, std::size_t failed);
 
-// ServiceGroup: the services beside one check, from the start of the first to the end of the last.
-// Each is an ordinary sandbox in the group's network, run by a thread of its own; the network, the
-// sandboxes' limits and files are the caller's.
-// Owns threads and sandboxes; one object, one thread, which also uses the network.
+// One service of a group.
 struct ServicePlan {
   std::string name;
   SandboxSpec spec;  // its network is the group's
@@ -41,6 +40,10 @@ struct ServicePlan {
   fs::path ready_stdout_file, ready_stderr_file;  // of a readiness command
 };
 
+// ServiceGroup: the services beside one check, from the start of the first to the end of the last.
+// Each is an ordinary sandbox in the group's network, run by a thread of its own; the network, the
+// sandboxes' limits and files are the caller's.
+// Owns threads and sandboxes; one object, one thread, which also uses the network.
 class ServiceGroup {
  public:
   using Millis = std::chrono::milliseconds;
@@ -63,7 +66,7 @@ class ServiceGroup {
   ServiceGroup& operator=(const ServiceGroup&) = delete;
   ~ServiceGroup() { stop(); }
 
-  // Starts them in this order, each when the one before is ready.  Nothing: all are.  Fails with
+  // Starts them in this order, each when the one before is ready.  Nullopt: all are.  Fails with
   // what the sandboxes and the network fail with.  Once.
   Result<std::optional<Failure>> start(std::vector<ServicePlan> plans,
                                        const std::stop_token& cancel);
@@ -87,7 +90,7 @@ class ServiceGroup {
   Result<Wait> await_begin(Running& service, const std::stop_token& cancel);
   Result<Wait> await_port(Running& service, const std::stop_token& cancel);
   Result<Wait> await_command(Running& service, const std::stop_token& cancel);
-  // Of services that were ready by a port, one that has ended since: whose port was it?
+  // One of the services that were ready by a port has ended since: whose port was it?
   Result<std::optional<Failure>> not_itself(const std::vector<bool>& workspace) const;
   Result<std::string> why_not(const Running& service, Wait wait) const;
 

@@ -28,7 +28,7 @@ namespace proctor {
 // AttemptRun: the agent's way to a model, through the gateway (docs/gateway.md).
 
 namespace {
-// What the agent was given as a secret it may say to its model, and nothing of it may be kept.
+// Secrets of the agent: it may say them to its model, and they may never be kept.
 std::shared_ptr<const Redactor> secrets_redactor(const SandboxSpec& spec, const Method& method,
                                                  const Contract& contract) {
   std::map<std::string, std::string> secrets;
@@ -331,7 +331,7 @@ AgentJob AttemptRun::agent_job(SandboxEngine& engine, SandboxSpec spec, fs::path
           std::move(left)};
 }
 
-// What it has written is taken back whatever it ended as.
+// Its files are taken back whatever it ended as.
 Result<AgentReport> AttemptRun::work_in_container(const AgentJob& job,
                                                   const ProgramContainer& container) {
   std::stop_source too_much;

@@ -37,7 +37,7 @@ fs::path real_place(const fs::path& root, const std::string& relative) {
   return at;
 }
 
-// What no patch can hold, and a copy would wait for or make: pipes, sockets, devices.
+// Removes what no patch can hold, and a copy would wait for or make: pipes, sockets, devices.
 Status drop_special_files(const fs::path& folder) {
   std::error_code ec;
   std::vector<fs::path> special;

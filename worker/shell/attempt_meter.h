@@ -1,4 +1,6 @@
 #pragma once
+// One attempt as the threads of a worker share it: its watch, its meter, and the rates of its
+// campaign.
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -99,7 +101,7 @@ class RateGate {
     std::uint64_t ticket = 0, obeyed = 0;
     std::vector<std::uint64_t> calls;
   };
-  // Of a Sync that goes out now.
+  // For a Sync that goes out now.
   Word ask(Instant now) {
     const std::lock_guard lock(mutex_);
     return {share_.ask(now), share_.obeyed(), share_.calls(now)};
@@ -120,18 +122,16 @@ class RateGate {
   RateShare share_;
 };
 
+// The time that is left to an agent between the word that it must go and the kill.
+inline constexpr Millis kStopGrace{5'000};
+
 // AttemptMeter: one attempt's RunMeter behind a lock, with what the run must learn of it: totals
 // for Progress, events for the trace, and the order to stop the agent.  Answers the metering
 // socket while the agent works.
 // Thread-safe; the hooks are called under no lock of its own, on the thread that caused them.
-
-// What is left to an agent between the word that it must go and the kill.
-inline constexpr Millis kStopGrace{5'000};
-
 class AttemptMeter final : public MeterServer::Meter {
  public:
-  // Of a client that talks much, only so many of its operations are events of their own; the
-  // totals count them all.
+  // A client that talks much has only so many events for its operations; the totals count them all.
   static constexpr std::size_t kEventsMax = 2'000;
 
   struct Hooks {

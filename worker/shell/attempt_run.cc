@@ -18,7 +18,7 @@
 #include "worker/shell/sandbox_dress.h"
 
 namespace proctor {
-// AttemptRun: what is done again because the host was in want, and not the run at fault.
+// AttemptRun: steps that are done again because the host was in want, and not the run at fault.
 
 // Another worker may have what this one has none of.
 constexpr std::chrono::minutes kWantMost{10};
@@ -634,7 +634,7 @@ Status AttemptRun::restore(const LeftAttempt& left) {
   return ok_status();
 }
 
-// What runs is ended, and its workspace goes with the attempt.
+// Its program is ended, and its workspace goes with the attempt.
 void AttemptRun::give_up(const LeftAttempt& left) {
   left_program_ = nullptr;
   meter_.agent_gone();
@@ -787,8 +787,8 @@ AttemptRun::Answer AttemptRun::perform(const Package&) {
   return std::nullopt;
 }
 
-// What the archive will hold but for report.json, before compression: report and result must name
-// the same usage, and a report cannot hold its own size.
+// The bytes that the archive will hold but for report.json, before compression: report and result
+// must name the same usage, and a report cannot hold its own size.
 std::uint64_t AttemptRun::recorded_bytes() const {
   std::uint64_t total = patch_.diff.size();
   const auto entries = list_tree(run_dir());

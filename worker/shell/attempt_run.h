@@ -36,7 +36,7 @@
 #include "worker/workspace/workspace.h"
 
 namespace proctor {
-// What one attempt is made of.  Shared with its neighbours and never changed.
+// All that one attempt is made of.  Shared with its neighbours and never changed.
 struct AttemptInput {
   std::string campaign;  // its id
   Epoch epoch;           // it was assigned under
@@ -51,9 +51,10 @@ struct AttemptInput {
   std::optional<std::vector<std::string>> secrets{};
 };
 
-// What the worker does itself with what others left is counted from here on: less than this is a
+// The worker's own work with what others left is counted from here on: less than this is a
 // process's start.
 inline constexpr Millis kCountedWork{100};
+
 // Errors of our own disk are the host's, whatever their code says about the path: a full one would
 // pass for a patch that is too large, and decide the run.
 Error as_host_error(Error e);
@@ -112,7 +113,7 @@ class AttemptRun {
   Patience patience() const;
   std::vector<LifecycleCommand> tell(const LifecycleEvent& event);
   void point_to_evidence(LifecycleEvent& event);
-  // What comes next for an attempt that an earlier life left.
+  // The next commands for an attempt that an earlier life left.
   std::vector<LifecycleCommand> go_on(const LeftAttempt& left);
   Status restore(const LeftAttempt& left);
   void give_up(const LeftAttempt& left);
@@ -139,8 +140,8 @@ class AttemptRun {
   std::optional<ManifestSetupCache> setup_cache() const;
   void look_for_layer();
   void find_or_make_layer();
-  // What is made once for all runs of this host: it, or the right to make it; or neither, and this
-  // run makes it for itself alone.
+  // A thing that is made once for all runs of this host: it, or the right to make it; or neither,
+  // and this run makes it for itself alone.
   struct LayerOrMaking {
     std::optional<SetupLayer> layer{};
     std::optional<SetupMaking> making{};
@@ -175,7 +176,7 @@ class AttemptRun {
   enum class FilesFor { kSetup, kChecks };
   Status show_contract_files(SandboxSpec& spec, FilesFor whom);
   Result<CheckEnded> check(std::size_t index);
-  // Puts the tests back as they were before setup and earlier checks ran.  What those left is on
+  // Puts the tests back as they were before setup and earlier checks ran.  Their changes are on
   // record and nobody's violation: honest products cannot be told from planted ones.
   Status protect_again(std::size_t index);
   // The home of the acceptance room, and what git obeys there: as the untouched snapshot and its
@@ -189,7 +190,7 @@ class AttemptRun {
     SandboxSpec ran_as{};
     std::string never_ran{};  // why its services did not get ready, the candidate's among them
   };
-  // Of a command that has not succeeded, when nothing of it runs any more: was it for want of what
+  // For a command that has not succeeded, when nothing of it runs any more: was it for want of what
   // this host has no more of?  Then lacked_ says who wanted it.
   Status had_all(SandboxEngine& engine, const SandboxSpec& ran_as);
   // The network that a check shares with its services, as its sandbox is given it.
@@ -204,7 +205,7 @@ class AttemptRun {
   // The check among its services, if it has any.
   Result<CheckEnd> run_served(const Check& check, const fs::path& results, const std::string& name,
                               const fs::path& evidence, const ExecSpec& exec);
-  // What runs a check and all of its services.
+  // The engine that runs a check and all of its services.
   Result<SandboxEngine*> served_engine(const Check& check,
                                        const std::vector<std::size_t>& services);
   Result<ServedBy> share_network(SandboxEngine& engine, const Check& check,
@@ -236,9 +237,9 @@ class AttemptRun {
                                      Room room, const std::string& label);
   std::optional<std::string> result_file(const Check& check, const fs::path& results,
                                          const fs::path& evidence);
-  // What its commands have put on the disk since it was opened.
+  // The bytes that its commands have put on the disk since it was opened.
   static std::uint64_t written_in(const SandboxSpec& spec);
-  // What commands may have closed: before the next begins, and before anything is read there.
+  // Opens what commands may have closed: before the next begins, and before anything is read there.
   Status open_again(const SandboxSpec& spec) const;
   std::map<std::string, PlacedFile> acceptance_by_place() const;
   Status place_acceptance_files();
@@ -247,7 +248,7 @@ class AttemptRun {
   // The folder that commands of a room have as their home.
   static std::string home_name(Room room) { return "home-" + std::string(to_string(room)); }
   fs::path home_of(Room room) const { return beside_workspace() / home_name(room); }
-  // Likewise of its home.
+  // The same of its home.
   fs::path kept_home() const { return dir_ / "made-home"; }
   Result<fs::path> fresh_dir(const std::string& name) { return open_dir(dir_, name); }
   // The same for what commands of the present room write: on its bounded disk, if it has one.
@@ -256,15 +257,15 @@ class AttemptRun {
   }
   static Result<fs::path> open_dir(const fs::path& in, const std::string& name);
   fs::path beside_workspace() const;
-  // What a bounded disk of this room must have room for.
   ShownTo shown_to() const;
+  // All that a bounded disk of this room must have room for.
   DiskBound disk_bound(Room room) const;
   void look_at_disk(ExecOutcome& outcome) const;
   std::string label(std::string_view phase) const;
-  // What this phase may reach, given to its sandbox for as long as the object lives.
+  // The places that this phase may reach, given to its sandbox for as long as the object lives.
   Result<std::unique_ptr<PhaseNetwork>> give_network(SandboxSpec& spec, const NetworkAccess& access,
                                                      const std::string& phase);
-  // What lives until the last word of the agent is read, which is after work() returns.
+  // Objects that live until the last word of the agent is read, which is after work() returns.
   struct Listeners {
     std::unique_ptr<MeterServer> meter;
     std::unique_ptr<GatewaySession> gateway;
@@ -301,7 +302,7 @@ class AttemptRun {
   std::chrono::milliseconds agent_wall() const { return *caps_.caps.wall; }
   // The seq of the event; 0 and a broken trace when it could not be written.
   std::uint64_t note(std::string_view type, Actor actor, const Json& payload);
-  // Likewise, of what the agent does while it works (run_events.h).
+  // The same, of what the agent does while it works (run_events.h).
   std::uint64_t note_of_agent(std::string_view type, Actor actor, const Json& payload);
   Status package();
   std::uint64_t recorded_bytes() const;
@@ -353,7 +354,8 @@ class AttemptRun {
   MadeUnder setup_makes_;   // of what is protected, on the untouched snapshot
   fs::path setup_home_;     // as setup left it there; or is not there
   CopiedFiles home_known_;  // of the acceptance room, what is as it is there
-  // Of paths of the workspace, for the containers of checks, and what each holds (TreeCopy::known).
+  // Copies of paths of the workspace, for the containers of checks, and what each holds
+  // (TreeCopy::known).
   std::map<std::string, CopiedFiles> container_copies_;
   bool network_used_ = false;
   std::optional<Digest> setup_key_;          // none: nothing of setup is kept

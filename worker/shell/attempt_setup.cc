@@ -24,8 +24,8 @@
 #include "worker/workspace/snapshot.h"
 
 namespace proctor {
-// What a layer remembers of the steps that made it, so that whoever uses it is charged as its maker
-// was.  Thread-safe.
+// A layer's record of the steps that made it, so that whoever uses it is charged as its maker was.
+// Thread-safe.
 
 // Behind the number of a step: the files of its streams.
 inline constexpr const char* kSetupOut = ".stdout";
@@ -367,7 +367,7 @@ std::string image_in(const SandboxEngine& engine, const Environment& environment
 }
 }  // namespace
 
-// What its agent's sandbox is asked for with.
+// The environment with which its agent's sandbox is asked for.
 Environment AttemptRun::agent_environment() const {
   Environment out = contract().environment;
   const std::string& image = input_.method->environment.image;
@@ -619,7 +619,7 @@ std::uint64_t ms(std::chrono::milliseconds d) {
   return static_cast<std::uint64_t>(d.count());
 }
 
-// Nothing where the two older fields say it all.
+// Empty where the two older fields say it all.
 std::map<std::string, std::vector<std::string>> allowed_places(
     const Contract& c, const std::vector<SetupStep>& method_setup, const NetworkAccess& agent) {
   std::map<std::string, std::vector<std::string>> out = {

@@ -35,7 +35,7 @@ class BuiltImages {
   // `image_store`: a folder, which need not be there.
   BuiltImages(const fs::path& image_store, std::string docker_socket);
 
-  // Requires: the contract has a build.  Whoever else builds the same is waited for.
+  // Requires: the contract has a build.  It waits for another who builds the same.
   // kUnavailable: the engine, or this host's disk; cancelled.
   Result<BuiltImage> have(const Contract& contract, std::stop_token cancel) const;
 

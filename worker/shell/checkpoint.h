@@ -5,7 +5,7 @@
 // begin again.
 //   RUNS/<campaign>-<run>.<attempt>/checkpoint: a digest, a newline, JSON
 // Not synced: a kill -9 loses nothing that was written, and a checkpoint of another kernel boot is
-// not believed.  What was spent is in the attempt's meter book.  Adapter; any thread.
+// not believed.  The attempt's meter book has what was spent.  Adapter; any thread.
 #include <optional>
 #include <set>
 #include <string>
@@ -30,7 +30,7 @@ struct Checkpoint {
   std::uint32_t lives = 0;
   std::vector<LifecycleEvent> told;
   RunRecorder::Mark trace;
-  // Of what is protected, that which setup changes on the untouched snapshot; sorted.
+  // The protected paths that setup changes on the untouched snapshot; sorted.
   std::vector<std::string> setup_makes{};
   struct Program {  // of the agent
     std::string container;

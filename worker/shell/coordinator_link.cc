@@ -333,7 +333,7 @@ void CoordinatorLink::sync() {
   want_missing();
 }
 
-// Whoever has not said who he is, is not heard: nothing overtakes the Sync that names it.
+// A worker that has not said who it is, is not heard: nothing overtakes the Sync that names it.
 void CoordinatorLink::deliver() {
   if (introduced_ && !moving_) outbox_.pump(mono_now());
 }

@@ -3,8 +3,9 @@
 // whole truth (what runs of its campaign, what is not acknowledged), and every reply is obeyed
 // whatever came before it; losing, repeating or reordering any message is healed by the next Sync.
 // The coordinator may be away for as long as it likes: what runs goes on, results wait on disk.
-// What it is told of slots is the worker's to say (SlotShare), for others may have the rest.
-// Nothing of one link reaches another: campaign, epoch, outbox, bundles and drain are each its own.
+// The number of slots that it hears is the worker's to say (SlotShare), for others may have the
+// rest.  One link never reaches into another: campaign, epoch, outbox, bundles and drain are each
+// its own.
 // Thread: the loop's.  Lives as long as the loop, because work that is under way comes back to it.
 #include <functional>
 #include <map>
@@ -21,7 +22,7 @@
 namespace proctor {
 class CoordinatorLink {
  public:
-  // What it asks of the worker that it is a part of.
+  // The requests that it makes of the worker that it is a part of.
   struct Worker {
     std::function<void()> changed;  // slots are to be given out anew, and perhaps all is done
     std::function<void(const AttemptKey&)> start;
@@ -50,7 +51,7 @@ class CoordinatorLink {
   void deliver();
   // An attempt of its campaign has its result.
   void take(AttemptId attempt, Spool::Entry entry);
-  // Of its campaign: never started here, and never will be; the next Sync says so, and it costs
+  // One of its campaign: never started here, and never will be; the next Sync says so, and it costs
   // nothing.
   void give_back(AttemptId attempt);
   void drain();
@@ -142,7 +143,8 @@ class CoordinatorLink {
     bool storing = false;
   };
   std::map<Digest, Wanted> wanted_;
-  // Of this campaign: given back, with the ticket of the first Sync that said so; 0: not said yet.
+  // Attempts of this campaign: given back, with the ticket of the first Sync that said so; 0: not
+  // said yet.
   std::map<AttemptId, std::uint64_t> declined_;
   bool draining_ = false;         // nothing new is begun for it
   std::uint64_t drain_said_ = 0;  // the ticket of the first Sync without slots; 0: not said yet

@@ -36,9 +36,9 @@ void remember_campaign(const fs::path& home, const ServedCampaign& served);
 std::string who_of(std::string_view server_key);
 // The id that its coordinator says, of a campaign as it is kept here.
 std::string_view id_of(std::string_view kept);
-// What a coordinator's word may not have as an id, because it is a name of ours.
+// Is it a name of ours, which a coordinator's word may not have as an id?
 bool is_kept_apart(std::string_view name);
-// Under which name a campaign is kept that `who` calls `id`.  Nothing: it has no room for one.
+// Under which name a campaign is kept that `who` calls `id`.  Nullopt: it has no room for one.
 std::optional<std::string> kept_name(const std::vector<ServedCampaign>& served,
                                      const std::string& id, const std::string& who);
 

@@ -1,4 +1,6 @@
 #pragma once
+// Engines: which sandbox an attempt runs in, and the engine of those that ask for a kernel in user
+// space.
 #include <chrono>
 #include <map>
 #include <memory>
@@ -44,23 +46,23 @@ class UserspaceEngine {
 // One empty command in this image: kUnavailable where the runtime may not do what it needs.
 Status probe_engine(SandboxEngine& engine, const std::string& image);
 
-// Engines: which sandbox an attempt runs in, opened when first asked for and kept.  Thread-safe.
-// A contract says whether it runs in an image; one without runs under bubblewrap, never the other
-// way round because of what this host lacks.  Which of the two kinds that run images does it is the
-// host's: they show a command the same, and the manifest says which it was.
-
 // The kind a contract asks for; kDocker stands for whatever runs images here.  Pure.
 SandboxKind wanted_kind(const Environment& environment);
 
-// What an attempt runs in.
+// The sandbox that an attempt asks for.
 struct EngineWish {
   const Environment& environment;
   Isolation isolation = Isolation::kKernel;
 };
 
-// Who runs images.  kAuto: OCI for those that this host's store holds, Docker for all others.
+// Which engine runs images.  kAuto: OCI for those that this host's store holds, Docker for all
+// others.
 enum class ImageRunner { kAuto, kOci, kDocker };
 
+// Engines: which sandbox an attempt runs in, opened when first asked for and kept.  Thread-safe.
+// A contract says whether it runs in an image; one without runs under bubblewrap, never the other
+// way round because of what this host lacks.  Which of the two kinds that run images does it is the
+// host's: they show a command the same, and the manifest says which it was.
 class Engines {
  public:
   enum class Null { kForbidden, kAllowed };
@@ -71,16 +73,16 @@ class Engines {
         engine_wait_(engine_wait),
         userspace_(options_) {}
 
-  // kUnavailable: this host cannot offer it (the text names the image and the engine).
+  // kUnavailable: this host cannot offer it (the text names the image and the engine), or was seen
+  // not to isolate what runs in that kind.
   // kInvalid: a null sandbox outside a benchmark, docker without an image.
-  // kUnavailable too: this host was seen not to isolate what runs in that kind.
   Result<SandboxEngine*> engine_for(const EngineWish& wish);
   // The same, but a Docker Engine that does not answer is waited for, and that is said: it may be
   // restarting, and a run must not be spent on it.  After `engine_wait` another worker may try.
   Result<SandboxEngine*> wait_for(const EngineWish& wish, std::stop_token cancel);
   // Removes what earlier lives of this worker left, in every kind; but for commands of these names,
-  // which somebody will adopt.  What a Docker Engine that is away holds of it goes when that is
-  // back, before anything new begins there.
+  // which somebody will adopt.  A Docker Engine that is away keeps its part until it is back, and
+  // loses it then, before anything new begins there.
   void clean_up(const std::set<std::string>& keep = {});
   // "sandbox:bubblewrap", ... of the kinds that answer here now.  May take a second.
   // "sandbox:docker" runs every image, "sandbox:oci" those that follow, each as "image:NAME" and by

@@ -16,9 +16,8 @@
 #include "worker/sandbox/sandbox.h"
 
 namespace proctor {
-// What this host has none left of for now (descriptors, memory, room on its disk) is no reason to
-// lose what a run has paid for: it is waited for, and the work is done again.  Blocking; any
-// thread.
+// A want of this host (of descriptors, memory, room on its disk) is no reason to lose what a run
+// has paid for: it is waited for, and the work is done again.  Blocking; any thread.
 
 // Waits that long; false: nobody waits any longer.
 using Pause = std::function<bool(std::chrono::milliseconds)>;
@@ -28,9 +27,9 @@ Pause until_stopped(std::stop_token stop);
 
 struct Patience {
   Pause pause;
-  // Of kExhausted; none: for as long as it takes.
+  // The longest wait for kExhausted; none: for as long as it takes.
   std::optional<std::chrono::milliseconds> want_most{};
-  // Of kUnavailable, which may be our want as well, and may be anything.
+  // The longest wait for kUnavailable, which may be our want as well, and may be anything.
   std::chrono::milliseconds other_most = std::chrono::seconds(30);
 };
 
@@ -58,14 +57,13 @@ Result<T> when_there_is_room(const std::string& what, const Patience& patience,
   }
 }
 
-// HostDisk: was the host's own disk full while a command of an attempt ran?  Then what the command
-// did or did not do says nothing about it: the host failed.  Unless the command itself filled it,
-// which must not be a way to another try.  look() on any thread; the rest on one.
-
 // Has the disk that a folder is on too little room to begin anything?  Then a sentence that says
 // so; empty: it has.  A worker that begins there all the same fails its attempts one after another.
 std::string too_full_to_begin(const fs::path& folder);
 
+// HostDisk: was the host's own disk full while a command of an attempt ran?  Then what the command
+// did or did not do says nothing about it: the host failed.  Unless the command itself filled it,
+// which must not be a way to another try.  look() on any thread; the rest on one.
 class HostDisk {
  public:
   explicit HostDisk(fs::path at) : at_(std::move(at)) {}
@@ -85,13 +83,9 @@ class HostDisk {
   std::atomic<bool> seen_full_{false};
 };
 
-// May this process open what its slots will?  Asked at start: half-way it would be dear.
-
-// Raises the soft limit to the hard one first.  kInvalid: not enough, and what to type.
+// May this process open what its slots will?  Asked at start: half-way it would be dear.  Raises
+// the soft limit to the hard one first.  kInvalid: not enough, and what to type.
 Status enough_descriptors(std::uint32_t slots);
-
-// DiskWatch: pulls a stop when a folder holds more than it may.  The sum of file sizes, looked at
-// once a second while it lives.  Source: CVDP 5.3.
 
 // Sizes of the regular files below a folder; links are not followed, what vanishes does not count.
 std::uint64_t folder_bytes(const fs::path& folder);
@@ -99,6 +93,8 @@ std::uint64_t folder_bytes(const fs::path& folder);
 // It ended as in every kind of sandbox whose own watch says so, whatever our stop made of it.
 void stopped_at_disk_limit(ExecOutcome& outcome);
 
+// DiskWatch: pulls a stop when a folder holds more than it may.  The sum of file sizes, looked at
+// once a second while it lives.  Source: CVDP 5.3.
 class DiskWatch {
  public:
   // `stop` outlives this.

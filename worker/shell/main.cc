@@ -321,7 +321,7 @@ Result<Keys> load_keys(const Options& o) {
   return keys;
 }
 
-// What no run is shown, whichever toolchains its campaign names.
+// Places that no run is shown, whichever toolchains its campaign names.
 std::vector<fs::path> own_places(const Options& o, const ModelsFile& models) {
   std::vector<fs::path> out = {o.root};
   for (const fs::path& file : {fs::path(o.key), o.connect_file, o.models})
@@ -421,7 +421,7 @@ void clean_up(const fs::path& home, const std::vector<LeftAttempt>& left, Engine
   clear_folder(home / "runs", runs);
 }
 
-// Who builds or uses one holds it, whatever life this is.
+// Builders and users of one hold it, whatever life this is.
 void sweep_images(const BuiltImages& images, const std::string& docker_socket) {
   if (!docker_answers(docker_socket)) return;
   if (const auto swept = images.sweep(kBuiltImagesKept); !swept.ok())

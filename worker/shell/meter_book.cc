@@ -71,7 +71,7 @@ struct Page {
   std::size_t place = 0;  // among those of its file
 };
 
-// What somebody grants, as against what passes.
+// Counters that somebody grants, as against what passes.
 constexpr std::array<std::uint64_t Usage::*, 9> kGranted{
     &Usage::model_calls,   &Usage::input_tokens,  &Usage::output_tokens,
     &Usage::priced_micros, &Usage::other_micros,  &Usage::tool_calls,
@@ -181,7 +181,7 @@ std::optional<MeterBook::Left> read_book(const fs::path& file, const std::string
   return left;
 }
 
-// What the command under way when the power went has taken at most.
+// The time that the command under way when the power went has taken, at most.
 Millis time_before(const MeterBook::Left& left, WallTime wall) {
   const Millis since_page(wall.raw() - left.before->wall.raw());
   if (!left.command) return std::clamp(since_page, Millis(0), kUnseen);

@@ -1,4 +1,6 @@
 #pragma once
+// Meter books: what attempts have used so far, on disk, and the lives of a worker whose books are
+// all there.
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -26,7 +28,7 @@ namespace proctor {
 // `meters`: the folder of the books.
 std::vector<BootId> lives_with_books(const fs::path& meters);
 Status begin_life(const fs::path& meters, BootId life);
-// Of an attempt of this life or an earlier one there is no book.
+// Called where an attempt of this life or an earlier one has no book.
 void books_are_not_whole(const fs::path& meters);
 
 // MeterBook: what one attempt has used so far, on disk, so that an attempt whose worker is killed
@@ -72,7 +74,8 @@ class MeterBook {
   void sync();   // what was written and is not on the disk yet
   void close();  // the result is safe elsewhere
 
-  // What a killed life left below `root`.  An attempt whose book cannot be believed is not there.
+  // The books that a killed life left below `root`.  An attempt whose book cannot be believed is
+  // not there.
   struct Left {
     std::string campaign;
     wire::ResultMessage so_far;
@@ -117,7 +120,7 @@ class MeterBook {
 // time goes by the wall clock, so that the host's being away counts, up to the limit.
 std::vector<MeterBook::Left> end_of_left_attempts(std::vector<MeterBook::Left> left,
                                                   bool docker_is_clean, Instant now, WallTime wall);
-// What the command under way has taken until then: at most its limit.
+// The time that the command under way has taken until then: at most its limit.
 Millis time_of(const MeterBook::Command& command, Instant now);
 void add_time(Usage& usage, MeterPhase phase, Millis time);
 }  // namespace proctor

@@ -36,7 +36,7 @@ Json check_payload(const CheckReport& check, std::int64_t started_ms, std::int64
 Json termination_payload(const RecordTermination& t);
 // true, false, or the list of places.
 Json network_payload(const NetworkAccess& access);
-// Of one list of an event.  Two fit into it; what comes again before each check, and the
+// Bounds of one list of an event.  Two fit into it; what comes again before each check, and the
 // candidate's code can make long, takes less: its names fill no event log.
 inline constexpr std::size_t kListedPaths = 1000, kListedBytes = std::size_t{512} << 10,
                              kListedAgain = std::size_t{16} << 10;
@@ -51,10 +51,10 @@ Json paths_payload(const std::vector<std::string>& paths, std::size_t most_bytes
 class AgentLog {
  public:
   struct Bounds {
-    // Of the whole log, when the agent must go.
+    // The size of the whole log at which the agent must go.
     std::size_t bytes = kEventLogBytes / 8 * 5;
     std::uint64_t events = kEventsMax / 10 * 8;
-    // What it had begun by then is told as far as this goes; beyond nothing of it is.
+    // Events of what it had begun by then are noted as far as this goes, and no further.
     std::size_t bytes_most = kEventLogBytes / 8 * 6;
     std::uint64_t events_most = kEventsMax / 10 * 9;
   };
@@ -76,7 +76,7 @@ class AgentLog {
   std::uint64_t full_ = 0;  // the event that said so; no log's first is
 };
 
-// What is told to people of a command that failed: the end of what it wrote to stderr, and what its
+// Words for people about a command that failed: the end of what it wrote to stderr, and what its
 // network refused.  Stands behind a rationale, never in a decision.
 
 // The last lines of `text` that are not empty, at most three, printable, joined by " | ".

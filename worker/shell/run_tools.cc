@@ -125,7 +125,7 @@ void RunTools::settle(const MeteredCall& end) {
   if (!settled.ok()) fail(settled.error());
 }
 
-// What is held is known by `as`, another name for each try.
+// The reservation is known by `as`, another name for each try.
 std::optional<ToolRefusal> RunTools::reserve(std::string& as, const std::string& id,
                                              std::string_view action, Millis most) {
   wait_until_goes_on();
@@ -316,7 +316,8 @@ class Conversation {
     return out;
   }
 
-  // ---- the model
+  // The way to the model.
+
   Result<std::string> ask(const std::string& body) {
     const ModelApi api =
         gateway_.as == MethodGateway::As::kAnthropic ? ModelApi::kMessages : ModelApi::kChat;
@@ -359,7 +360,8 @@ class Conversation {
     return why;
   }
 
-  // ---- its end
+  // The end of the conversation.
+
   Result<AgentReport> report(const ToolLoopEnd& end) {
     using End = ExecOutcome::End;
     ExecOutcome outcome = work_->spent();

@@ -64,7 +64,7 @@ class RunTools {
   void wait(Millis time) const;
   void wait_until_goes_on() const;
 
-  // What commands used, together.  The rest: between two calls alone.
+  // The use of all commands together.  The rest: between two calls alone.
   const ExecOutcome& spent() const { return spent_; }
   bool disk_full() const { return disk_full_; }
   // Why the host could not do a call; nothing of the agent's.
@@ -94,6 +94,9 @@ class RunTools {
   std::optional<Error> broken_;
 };
 
+// Where an agent in a sandbox finds the tools of its run.
+inline constexpr const char* kToolsAt = "/proctor/tools";
+
 // The tools of a run as an agent in a sandbox finds them: a folder, shown read-only at kToolsAt,
 // with the socket on which they are served by MCP, the program that any MCP client starts as a
 // "stdio" server (`forward --stdio`), and a file that says so in the words of many clients.
@@ -101,8 +104,6 @@ class RunTools {
 // Its calls are done on the threads of its server, one at a time; everything here is for the slot's
 // thread.  The hooks' owners outlive close().
 // Errors: kUnavailable, the socket cannot be had, or the workspace not opened.
-inline constexpr const char* kToolsAt = "/proctor/tools";
-
 class OfferedTools {
  public:
   // In `dir`, which is empty or as an earlier life left it.  `run`: whoever ends it ends the call
@@ -130,6 +131,16 @@ class OfferedTools {
   std::unique_ptr<ToolServer> server_;
 };
 
+// All of it outlives work().
+struct ToolAgentTools {
+  fs::path gateway;  // the folder of the session's socket
+  Secret token;
+  const ModelAccess* access;
+  RunToolPlace place;
+  ToolSessionRules rules;
+  RunToolHooks hooks;
+};
+
 // The agent of a method of kind tool_loop: a model that works by the worker's tools and has nothing
 // else.  Its calls go through the run's gateway, as those of every program; its tools are done
 // here, and their commands run in the sandbox, one at a time, with nothing left running between
@@ -141,16 +152,5 @@ class OfferedTools {
 // sums; agent/stdout has a line for each turn.
 // Fails with kInvalid where a provider refuses the very first request for what it is, with anything
 // else where the host failed.
-
-// All of it outlives work().
-struct ToolAgentTools {
-  fs::path gateway;  // the folder of the session's socket
-  Secret token;
-  const ModelAccess* access;
-  RunToolPlace place;
-  ToolSessionRules rules;
-  RunToolHooks hooks;
-};
-
 std::unique_ptr<Agent> make_tool_agent(ToolAgentTools tools);
 }  // namespace proctor

@@ -35,9 +35,9 @@ std::set<std::string> shown_to_setup(const Contract& contract);
 // a change of equal size and time pass.  Behind what the contract itself sets so.
 void have_git_look_closely(std::map<std::string, std::string>& env);
 
-// What the agent of this method has beside it (campaign.h): toolchains, first in PATH, and
-// variables; then, where its setup made something (a folder of the host), that read-only and its
-// `bin` before all others.  Its secrets and its image are the caller's.
+// The things that the agent of this method has beside it (campaign.h): toolchains, first in PATH,
+// and variables; then, where its setup made something (a folder of the host), that read-only and
+// its `bin` before all others.  Its secrets and its image are the caller's.
 void dress_for_method(SandboxSpec& spec, const MethodEnvironment& method, SandboxKind kind,
                       const std::filesystem::path& made);
 

@@ -11,14 +11,14 @@
 namespace proctor {
 // Not with secrets: what they let setup fetch is not for every run's eyes.
 bool setup_is_cacheable(const Contract& contract);
-// What a cacheable setup sees instead of its run's seed.
+// A cacheable setup sees this instead of its run's seed.
 inline constexpr std::uint32_t kSetupSeed = 0;
 
 struct SetupPlace {
   std::string content;    // id of the tree that is checked out, with submodules and large files
   std::string sandbox;    // the kind that runs it
   std::string workspace;  // the kind; layers of one are of no use to another
-  // What else the sandbox shows of this host, in words that change when it does.
+  // All else that the sandbox shows of this host, in words that change when it does.
   std::vector<std::string> host;
 };
 Digest setup_key(const Contract& contract, const SetupPlace& place);

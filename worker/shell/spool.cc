@@ -39,7 +39,7 @@ Status keep_aside(const fs::path& file) {
 }
 
 enum class Want { kFolders, kFiles };
-// What is in `dir`, sorted; nothing when it is not there.
+// The entries of `dir`, sorted; none when it is not there.
 std::vector<fs::path> entries(const fs::path& dir, Want want) {
   std::vector<fs::path> out;
   std::error_code error;

@@ -1,13 +1,13 @@
 #pragma once
-// Spool: results that the coordinator has not yet acknowledged, on disk (docs/protocol.md).
+// Spool and Outbox: the Spool keeps results that the coordinator has not yet acknowledged, on
+// disk, and the Outbox brings them to it (docs/protocol.md).
 //   ROOT/<campaign>/<run>.<attempt>.tar.zst  the run directory, when the result names one
 //   ROOT/<campaign>/<run>.<attempt>.result   "proctor-spool-1 DIGEST", an encoded
-//                                            wire::ResultMessage; with it the entry is
-//   ROOT/<campaign>/*.corrupt                set aside: bytes that are not what was put, for a
-//   person
+//                                            wire::ResultMessage; the entry is there with it
+//   ROOT/<campaign>/*.corrupt                set aside, for a person: not the bytes that were put
 // The result comes last (both synced), goes first, and is there until it is acknowledged, through
-// kill -9 and power loss.  Blocking; thread-safe (each call works on one entry's files; two calls
-// for one entry never overlap by the loop's own bookkeeping).
+// kill -9 and power loss.  The Spool is blocking and thread-safe (each call works on one entry's
+// files; two calls for one entry never overlap by the loop's own bookkeeping).
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -35,8 +35,8 @@ class Spool {
   // Putting an attempt that is there keeps the first: an attempt has one result.
   Result<Entry> put(const std::string& campaign, const wire::ResultMessage& result,
                     const fs::path& archive);
-  // Of one campaign, by attempt, its archives read through.  A result that does not read back is
-  // set aside; one whose archive does not is too, and comes as set_aside() makes it.
+  // The entries of one campaign, by attempt, archives read through.  A result that does not read
+  // back is set aside; one whose archive does not is too, and comes as set_aside() makes it.
   Result<std::vector<Entry>> load(const std::string& campaign);
   // Keeps the damaged entry as `*.corrupt` and puts in its place a result without evidence:
   // infrastructure, with the usage that was metered, and why.  Repeatable.
@@ -61,13 +61,13 @@ class Spool {
 // not beginning with a dot?
 bool is_plain_name(std::string_view text);
 
-// Outbox: brings spooled results to the coordinator and remembers which it has not acknowledged.
-// A result follows its archive: small archives travel as one chunk with the result right behind,
+// Outbox: brings spooled results to the coordinator and remembers which it has not acknowledged.  A
+// result follows its archive: small archives travel as one chunk with the result right behind,
 // larger ones chunk by chunk, each waiting for its ChunkAck.  Losing anything is healed by the next
 // Sync: the coordinator answers with resend or acked.  Disk reads happen elsewhere (Io::read).
 // An archive that is damaged here, or that the coordinator finds other than promised time and
-// again, is given up: Io::damaged puts a result without evidence in its place (replace()). Thread:
-// the loop's, all of it.
+// again, is given up: Io::damaged puts a result without evidence in its place (replace()).
+// Thread: the loop's, all of it.
 class Outbox {
  public:
   using Bytes = std::function<void(Result<std::string>)>;
@@ -98,11 +98,11 @@ class Outbox {
   // A Sync with this ticket goes out; tickets grow, 0 is none.
   void on_sync(std::uint64_t ticket) { said_ = ticket; }
   // The coordinator lacks it, says the answer to the Sync of this ticket (0: it does not say
-  // which). A transfer that moved lately is left alone, and so is a result that was sent behind
+  // which).  A transfer that moved lately is left alone, and so is a result that was sent behind
   // that Sync: one connection keeps the order, so the answer was written before the result could be
   // read.
   void on_resend(AttemptId attempt, std::uint64_t ticket, Instant now);
-  // What takes the place of a damaged entry; an error: none could be written, tried again when the
+  // The result in place of a damaged entry; an error: none could be written, tried again when the
   // coordinator asks.
   void replace(AttemptId attempt, Result<Spool::Entry> entry);
   // A connection came up: transfers that the old one cut start again.

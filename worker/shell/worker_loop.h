@@ -3,7 +3,7 @@
 // spool.  It serves all coordinators that it knows at once: one that ends, dies or refuses it is
 // nothing to the others.
 // Threads: run() on one thread, which owns the ports and all state; attempts on slot threads; disk
-// work on one more, looking at the host on another.  What they find out is posted back to the loop.
+// work on one more, looking at the host on another.  They post what they find out back to the loop.
 #include <memory>
 #include <optional>
 #include <string>
@@ -54,7 +54,7 @@ class WorkerLoop {
   WorkerParts parts_;
   const std::unique_ptr<Waits> waits_;
   const bool grows_;  // somebody may name more coordinators while it runs
-  // Of every name that there ever was: work that is under way comes back to its link.
+  // One for every name that there ever was: work that is under way comes back to its link.
   Links links_;
   std::vector<ServedCampaign> served_;  // as the home has it, or soon has
 

@@ -1,4 +1,5 @@
 #pragma once
+// The parts of a worker that its links (coordinator_link.h) share, the cache of bundles among them.
 #include <chrono>
 #include <functional>
 #include <map>
@@ -21,7 +22,7 @@
 namespace proctor {
 // BundleCache: contracts, methods and settings by digest, on disk under ROOT/<campaign>/<digest>,
 // the last few also in memory.  By campaign, because a contract's bundle also names the folder it
-// came from, which its digest does not cover.  Nothing is stored that does not open under its
+// came from, which its digest does not cover.  A bundle is stored only if it opens under its
 // digest, and what no longer does is removed, so that it is asked for again.  Blocking;
 // thread-safe.
 class BundleCache {
@@ -57,8 +58,6 @@ class BundleCache {
 }  // namespace proctor
 
 namespace boost::asio {
-// WorkerParts: what the links of one worker (coordinator_link.h) share: its loop, its threads, its
-// attempts, and how its slots are given out.  All of it is the loop's, but for what says otherwise.
 class thread_pool;
 }  // namespace boost::asio
 
@@ -66,7 +65,8 @@ namespace proctor {
 struct WorkerLoopOptions {
   WorkerId worker;
   std::uint32_t slots = 1;
-  // What this host offers now ("sandbox:docker", ...); asked every few seconds, beside the loop.
+  // The features that this host offers now ("sandbox:docker", ...); asked every few seconds, beside
+  // the loop.
   std::function<std::vector<std::string>()> features;
   std::vector<Stop> stops;  // coordinators
   // Asked like `features`; none: the stops are those for good.
@@ -79,7 +79,7 @@ struct WorkerLoopOptions {
   // How long one that is leaving waits for a coordinator to take its results; nothing: until it
   // has them.
   std::optional<std::chrono::seconds> leave_grace;
-  // What an earlier life left and this one goes on with.
+  // Attempts that an earlier life left and this one goes on with.
   std::vector<LeftAttempt> left{};
 };
 
@@ -93,6 +93,8 @@ struct LocalAttempt {  // between Assign and its spooled result
 };
 using AttemptKey = std::pair<std::string, AttemptId>;  // campaign first: ids repeat between them
 
+// WorkerParts: the worker's loop, its threads, its attempts, and how its slots are given out.  All
+// of it is the loop's, but for what says otherwise.
 struct WorkerParts {
   WorkerParts(WorkerLoopOptions o, RunExecutor& e, BundleCache& b, Spool& s);
   ~WorkerParts();

@@ -1,4 +1,5 @@
 #pragma once
+// The Model Context Protocol as a server of tools speaks it, on JSON-RPC 2.0.  Pure; any thread.
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,7 +10,7 @@
 namespace proctor {
 // One message of JSON-RPC 2.0 as MCP uses it: an object, no batches, parameters by name, an id that
 // is a text or a whole number.  Strict: what is none is refused with the protocol's own code, never
-// repaired.  Pure; any thread.
+// repaired.
 // Source: JSON-RPC 2.0 specification, sections 4 and 5.
 
 // A file of 1 MiB in which every byte is escaped is 6 MiB.
@@ -43,21 +44,22 @@ std::variant<RpcMessage, RpcRefusal> read_rpc(std::string_view text);
 std::string rpc_result(const Json& id, const Json& result);
 std::string rpc_error(const RpcRefusal& refusal);
 
-// The Model Context Protocol as a server of tools speaks it, in both of its eras at once: the older
-// one opens with `initialize` and names a version there, the newer one has no opening and names a
-// version in each request (`_meta`), which over HTTP must be equal to its headers.  Neither has a
-// session here, so that a message is answered by itself.  Pure; any thread.
+// Both eras of the protocol at once: the older one opens with `initialize` and names a version
+// there, the newer one has no opening and names a version in each request (`_meta`), which over
+// HTTP must be equal to its headers.  Neither has a session here, so that a message is answered by
+// itself.
 // Source: Model Context Protocol, revisions 2025-06-18, 2025-11-25 and 2026-07-28.
+
 inline constexpr std::string_view kMcpModern = "2026-07-28";
 
-// What an HTTP request said beside its body; nullopt: nothing.
+// The words of an HTTP request beside its body; nullopt: none.
 struct McpHeaders {
   std::optional<std::string> version;  // MCP-Protocol-Version
   std::optional<std::string> method;   // Mcp-Method
   std::optional<std::string> name;     // Mcp-Name
 };
 
-// Of a tool that exists; its arguments are judged by who runs it.
+// A call of a tool that exists; its arguments are judged by who runs it.
 struct McpCall {
   Json id;
   bool modern = false;
@@ -68,7 +70,8 @@ struct McpAnswer {
   int status = 200;  // over HTTP
   std::string body;  // empty: there is nothing to say (202)
 };
-// Nobody waits for that call any more.
+
+// A call that its sender waits for no more.
 struct McpCancelled {
   Json id;
 };
@@ -78,8 +81,8 @@ using McpStep = std::variant<McpAnswer, McpCall, McpCancelled>;
 McpStep mcp_step(std::string_view message, const McpHeaders* headers,
                  std::string_view instructions);
 
-// What a call came to, for the model that made it.  A refusal of ours is a result and no error of
-// the protocol: models read those, and clients do not repeat them.
+// The end of a call, for the model that made it.  A refusal of ours is a result and no error of the
+// protocol: models read those, and clients do not repeat them.
 struct McpResult {
   std::string text;
   bool failed = false;

@@ -1,6 +1,6 @@
 #pragma once
 // Texts as tools show and change them: lines with numbers, the head and tail of what is long, one
-// text for another.  Whatever comes out is UTF-8 and bounded.  Pure; any thread.
+// text for another, unified diffs.  Whatever comes out is UTF-8 and bounded.  Pure; any thread.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -48,9 +48,9 @@ Result<EditedText> edit_text(std::string_view old, const EditFile& edit);
 
 // A unified diff as models write it, read strictly and applied to texts: hunks by their exact
 // lines, at their place or, as their numbers are often wrong, at the nearest one behind the hunk
-// before.  No fuzz: what is between is never guessed.  Renames, copies, modes and binary hunks are
-// refused by name.  Pure; any thread.
-// Errors: kInvalid, in words for the model.
+// before.  Without fuzz: what is between is never guessed.  Renames, copies, modes and binary hunks
+// are refused by name.  Errors: kInvalid, in words for the model.
+
 struct DiffLine {
   char kind;         // ' ', '-' or '+'
   std::string text;  // with its end, if it has one

@@ -266,7 +266,7 @@ Status judge(const ToolParameter& p, const Json& value) {
   return ok_status();
 }
 
-// Of what was judged.
+// The fields of what was judged.
 class Fields {
  public:
   explicit Fields(const Json& json) : json_(json) {}

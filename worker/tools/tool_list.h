@@ -1,7 +1,7 @@
 #pragma once
 // The tools of a run: their names, what they take, and from which stage on they may be used.  The
 // list is the same in every stage and in the same order, for clients ask for it once and prompt
-// caches live on it.  Pure; any thread.
+// caches live on it.  Pure; any thread but for ToolStages.
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -58,7 +58,7 @@ const ToolKind* find_tool(std::string_view name);
 // As `tools/list` tells it.
 Json tool_list_json();
 
-// What is read and told at most.
+// The most that is read and told.
 namespace tool_bounds {
 inline constexpr std::uint64_t kEntries = 2'000, kLines = 2'000, kHits = 200, kPathBytes = 4'096,
                                kFileBytes = std::uint64_t{1} << 20, kCommandBytes = 64U << 10,
@@ -66,8 +66,7 @@ inline constexpr std::uint64_t kEntries = 2'000, kLines = 2'000, kHits = 200, kP
                                kStreamBytes = 32U << 10;
 }  // namespace tool_bounds
 
-// The stage that a run has reached, and which tools it may use there: read, then write, then test.
-// A circuit breaker may suspend writing; reading then earns it back.  Pure; one thread.
+// The rules of ToolStages.
 struct ToolStageRules {
   ToolStage last = ToolStage::kTest;  // as far as the run may go
   bool automatic = false;             // the first call that needs a stage goes on to it
@@ -83,13 +82,15 @@ struct StageChange {
 };
 Json stage_json(const StageChange& change);
 
+// The stage that a run has reached, and which tools it may use there: read, then write, then test.
+// A circuit breaker may suspend writing; reading then earns it back.  Pure; one thread.
 class ToolStages {
  public:
   using Millis = std::chrono::milliseconds;
   explicit ToolStages(ToolStageRules rules = {}) : rules_(rules) {}
 
   ToolStage stage() const { return stage_; }
-  // What a command sees of the workspace: it is mounted so, whatever the command promises.
+  // May a command write to the workspace?  It is mounted so, whatever the command promises.
   bool shell_writes() const { return stage_ == ToolStage::kTest; }
 
   struct Verdict {
@@ -114,10 +115,9 @@ class ToolStages {
   Millis until_{0};
 };
 
-// What a call of a tool asks for, read from what a model wrote: strict by the tool's own list of
-// parameters (ToolKind), and paths that stay in the workspace and out of every .git, as text;
-// links are the business of whoever opens them.  Pure; any thread.
-// Errors: kInvalid, in words for the model.
+// A call's arguments, read from what a model wrote: strict by the tool's own list of parameters
+// (ToolKind), and paths that stay in the workspace and out of every .git, as text; links are the
+// business of whoever opens them.  Errors: kInvalid, in words for the model.
 
 // Paths are relative to the workspace, "" its top.
 struct ListDir {

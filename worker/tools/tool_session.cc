@@ -52,7 +52,7 @@ std::string suites_of(const std::vector<ToolSuite>& suites) {
 }
 }  // namespace
 
-// What a tool came to, and whether a rule of the run kept it from being done.
+// The end of a tool, and whether a rule of the run kept it from being done.
 struct ToolSession::Done {
   ToolOutcome outcome;
   bool refused = false;
@@ -95,7 +95,7 @@ void ToolSession::change(const StageChange& stage) {
   if (is_told()) hear(hooks_.note("stage.changed", stage_json(stage)));
 }
 
-// What the answer says of it, if it does.
+// The words of the answer about it, if it has any.
 std::string ToolSession::hear(const ToolHeard& heard) {
   std::string out;
   if (heard.suspend) {

@@ -1,9 +1,9 @@
 #pragma once
 // The tools of one run: each call is reserved at its worst case, judged by the run's stage, done,
 // charged for its time and told to the trace, in this order, and every call that was reserved is
-// charged.  What does the rest is given as hooks, which are called on the caller's thread.
+// charged.  Hooks do the rest; they are called on the caller's thread.
 // One call at a time, so that the workspace stands still while a tool reads or writes it; who
-// serves several connections takes turns.
+// serves several connections takes turns, as ToolServer does.
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -27,7 +27,7 @@ struct ToolRefusal {
   std::uint64_t short_by = 0;
 };
 
-// What circuit breakers make of an event.
+// The word of circuit breakers on an event.
 struct ToolHeard {
   std::string why;  // empty: nothing
   bool suspend = false;
@@ -73,7 +73,7 @@ class ToolSession {
   // `files` outlives this.
   ToolSession(ToolSessionRules rules, const WorkspaceTools& files, ToolHooks hooks);
 
-  // Of a tool that exists.
+  // A call of a tool that exists.
   McpResult call(const McpCall& ask);
   // The agent has said that it is done.
   bool submitted() const { return submitted_; }
@@ -101,6 +101,9 @@ class ToolSession {
   std::optional<ToolRefusal> final_;
 };
 
+// Clients of one ToolServer at a time.
+inline constexpr std::size_t kToolClientsMax = 8;
+
 // ToolServer: the socket on which a run's agent speaks MCP, one message a line, as a client's
 // "stdio" server does behind a copying program.  In a folder of its own, which is of one run, so
 // that nobody needs a token.  Decides nothing.
@@ -109,8 +112,6 @@ class ToolSession {
 // nothing that one does ends the server or the run.  One thread that accepts and one for each
 // client; calls of tools take turns, everything else is answered at once.
 // Errors: kUnavailable, the socket cannot be had.
-inline constexpr std::size_t kToolClientsMax = 8;
-
 class ToolServer {
  public:
   // Makes `dir`/socket; `dir` exists and has none.  `session` outlives this, and is called on the

@@ -19,6 +19,7 @@
 namespace proctor {
 // A folder's entries, and all files below a folder, without following a link and within bounds.
 // Blocking; any thread.
+
 struct WalkedEntry {
   enum class Kind { kFile, kFolder, kLink, kOther };
   std::string name;
@@ -29,7 +30,7 @@ struct FolderEntries {
   std::vector<WalkedEntry> entries;  // by name, without .git
   bool more = false;                 // than are looked at
 };
-// Of the folder that is open.
+// The entries of the folder that is open.
 Result<FolderEntries> entries_of(int dir);
 
 // The folder at a path as tool_path() has it.
@@ -190,7 +191,7 @@ std::string entry_line(const WalkedEntry& entry, const std::string& path) {
   return "";
 }
 
-// What a search has found so far.
+// The hits that a search has found so far.
 struct Found {
   std::string text;
   std::uint64_t hits = 0, files = 0, skipped = 0;

@@ -1,4 +1,5 @@
 #pragma once
+// The tools that read and change files of a workspace, done by the worker itself.
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -15,12 +16,13 @@
 #include "worker/workspace/changes.h"
 
 namespace proctor {
-// What a tool came to: what its caller is told, and what the trace keeps of it.
+// One file that a tool changed.
 struct FileChange {
   std::string path;
   std::optional<Digest> before, after;  // nothing: there was, or is, no file
 };
 
+// The end of a tool: the words for its caller, and what the trace keeps of it.
 struct ToolOutcome {
   std::string text;
   bool failed = false;
@@ -35,12 +37,6 @@ inline ToolOutcome tool_failure(std::string text) {
   return out;
 }
 
-// The tools that read and change files of a workspace, done by the worker itself: folder by folder
-// below the root, no link followed, never .git, nothing but regular files read or written, and what
-// is protected or not writable by the policy refused at once.  For folders in which an agent has
-// written: memory and time of a call are bounded whatever lies there.
-// What an agent did wrong is an outcome with words for it.  Blocking; one thread.
-// Fails with errno_error: the workspace cannot be opened.
 struct WorkspaceRules {
   std::vector<std::string> writable;      // globs; empty: everything
   std::vector<std::string> guarded;       // globs of what is protected
@@ -48,6 +44,11 @@ struct WorkspaceRules {
   std::chrono::milliseconds search{10'000};
 };
 
+// They go folder by folder below the root, follow no link, leave every .git alone, read and write
+// nothing but regular files, and refuse at once what is protected or not writable by the policy.
+// For folders in which an agent has written: memory and time of a call are bounded whatever lies
+// there.  An agent's mistake is an outcome with words for it.  Blocking; one thread.
+// Fails with errno_error: the workspace cannot be opened.
 class WorkspaceTools {
  public:
   static Result<WorkspaceTools> open(const fs::path& dir, WorkspaceRules rules);

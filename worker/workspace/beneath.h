@@ -44,8 +44,8 @@ Status remove(int dir, const std::string& name);
 }  // namespace proctor::beneath
 
 namespace proctor {
-// What stands at a path below a folder in which strangers have written.  No component of the way
-// is followed if it is a link.  Blocking; thread-safe.  Fails with errno_error.
+// The thing at a path below such a folder.  No component of the way is followed if it is a link.
+// Fails with errno_error.
 struct Seen {
   std::optional<beneath::Parent> parent;  // none: nor is there a folder for it
   std::optional<struct stat> st;          // none: nothing is there

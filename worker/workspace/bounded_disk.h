@@ -9,7 +9,7 @@
 #include "common/base/result.h"
 
 namespace proctor {
-// What must have room, in blocks and in entries; no bytes: no bound.
+// The room that is needed, in blocks and in entries; no bytes: no bound.
 struct DiskBound {
   std::uint64_t bytes = 0, files = 0;
   friend auto operator<=>(const DiskBound&, const DiskBound&) = default;
@@ -34,11 +34,11 @@ class BoundedDisks {
 
 // Where mount() put it.
 fs::path bounded_folder(const fs::path& dir);
-// What commands may have there before entries run out, which a small one has fewer of than was
+// How many entries commands may have there before they run out: a small one has fewer than was
 // asked for; 0: that cannot be said.
 std::uint64_t entries_of(const fs::path& folder);
 // Has a command reached the end of it?  Then and from then on, there is some room for us again.
-// Nothing of a command may run there.
+// Requires: nothing of a command runs there.
 bool is_used_up(const fs::path& folder);
 // Lazily when something still uses it.  Not mounted is fine.
 Status unmount_bounded(const fs::path& dir);

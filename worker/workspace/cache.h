@@ -1,4 +1,6 @@
 #pragma once
+// The cache of mirrors, trees and setup layers: who uses what, and what goes where they take too
+// much.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -8,15 +10,16 @@
 #include "common/base/result.h"
 
 namespace proctor {
-// What to remove when mirrors, trees and setup layers together take more than they may: the least
-// recently used first, never what is in use.  Pure; any thread.
+// Something that may have to go.
 struct CachedItem {
   std::string name;
   std::uint64_t bytes = 0;
   std::int64_t used_ms = 0;  // wall clock, of its last use
   bool in_use = false;
 };
-// Names of those to remove, in that order, so that at most `bytes_max` are left if that can be.
+// Names of those to remove when all together take more than they may, in that order, so that at
+// most `bytes_max` are left if that can be: the least recently used first, never what is in use.
+// Pure; any thread.
 std::vector<std::string> to_evict(std::vector<CachedItem> items, std::uint64_t bytes_max);
 
 // The mirrors, trees and setup layers of one root, which all its workers share: who uses what, when
@@ -30,9 +33,9 @@ std::vector<std::string> to_evict(std::vector<CachedItem> items, std::uint64_t b
 // Says that this tree (the folder of a snapshot, above its checkout), or this layer, is in use as
 // long as the lock lives.  kUnavailable: it has been evicted; whoever needs it makes it again.
 Result<FileLock> use_tree(const fs::path& tree);
-// Likewise of all mirrors below `mirrors`.
+// The same of all mirrors below `mirrors`.
 Result<FileLock> use_mirrors(const fs::path& mirrors);
-// Of one of them, now.
+// One of them is used now.
 void touch_mirror(const fs::path& mirror);
 
 struct CacheReport {

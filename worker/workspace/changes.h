@@ -1,4 +1,5 @@
 #pragma once
+// Changes: what differs between a workspace and its snapshot, and which paths are protected.
 #include <functional>
 #include <map>
 #include <string>
@@ -12,7 +13,7 @@
 #include "worker/workspace/overlay.h"
 
 namespace proctor {
-// What `policy.protected` speaks for: the paths that its globs cover, and the byte code and
+// The paths that `policy.protected` speaks for: those that its globs cover, and the byte code and
 // libraries that Python would load in the place of a covered source.  Pure; no failures.
 class ProtectedPaths {
  public:
@@ -26,10 +27,11 @@ class ProtectedPaths {
   std::vector<std::string> globs_;
 };
 
-// What differs between a workspace and its snapshot, read from the upper layer of an overlay (cost:
-// what was changed) and the layer that its setup left, or from a whole copy.  Nothing of the
-// workspace's own .git is looked at, no symlink is followed and nothing is executed.  One thread;
-// blocking. Fails with kExhausted beyond the limits, else like the file system and ObjectDb.
+// Differences are read from the upper layer of an overlay (cost: what was changed) and the layer
+// that its setup left, or from a whole copy.  The workspace's own .git is not looked at, no symlink
+// is followed and nothing is executed.  One thread; blocking.  Fails with kExhausted beyond the
+// limits, else like the file system and ObjectDb.
+
 inline constexpr std::size_t kChangedFilesMax = 200'000;
 inline constexpr std::size_t kChangedDepthMax = 100;
 inline constexpr std::size_t kChangedNamesBytes = std::size_t{32} << 20;  // all paths together
@@ -45,10 +47,10 @@ struct Change {
 
 struct ChangeSet {
   std::map<std::string, Change> changed;  // by path; files and links only
-  // Not representable, so left as in the snapshot: devices, sockets, FIFOs, set-id files, nested
-  // repositories' .git, files inside an unexpanded submodule.  Paths, sorted.
+  // Left as in the snapshot, for they are not representable: devices, sockets, FIFOs, set-id files,
+  // nested repositories' .git, files inside an unexpanded submodule.  Paths, sorted.
   std::vector<std::string> refused;
-  // Of a strict look: folders that nobody but strangers have made, or that are too deep to be
+  // By a strict look: folders that nobody but strangers have made, or that are too deep to be
   // looked into, and folders of the snapshot that are closed to some.
   std::vector<std::string> planted, closed;
 };

@@ -12,8 +12,8 @@
 #include "common/base/result.h"
 
 namespace proctor {
-// What a file looked like when it was copied.  The ctime cannot be set by anybody, so a file that
-// still looks like this was not written to, whatever its mtime says.
+// A file as it looked when it was copied.  The ctime cannot be set by anybody, so a file that still
+// looks like this was not written to, whatever its mtime says.
 struct CopiedFile {
   ino_t inode = 0;
   off_t size = 0;

@@ -28,8 +28,8 @@ namespace proctor {
 // of them change nothing, so an agent can neither hide nor smuggle by them), or if it is one of a
 // few products that every tool chain leaves: __pycache__/, *.pyc, .pytest_cache/, .mypy_cache/,
 // .ruff_cache/, node_modules/, .DS_Store.  The contract's word goes before all of it: what its
-// globs cover is wanted, ignored or not. Owns a libgit2 repository over the read-only tree; nothing
-// of the workspace is read. One thread at a time.  Fails with libgit2's error.
+// globs cover is wanted, ignored or not.  Owns a libgit2 repository over the read-only tree; the
+// workspace is never read.  One thread at a time.  Fails with libgit2's error.
 class IgnoreRules {
  public:
   // `kept`: the contract's globs (policy.ignored).
@@ -143,7 +143,7 @@ bool has_conflict_marker(std::string_view text) {
   return false;
 }
 
-// Whoever edits a file that shows markers has left none.
+// An edit of a file that shows markers has left none.
 Result<bool> had_markers(git_repository* repository, const git_diff_delta& delta) {
   if (delta.status == GIT_DELTA_ADDED || git_oid_is_zero(&delta.old_file.id) != 0) return false;
   GitBlob blob;

@@ -1,4 +1,6 @@
 #pragma once
+// MountedWorkspace, the one implementation of Workspace, and the Docker volumes that show
+// workspaces.
 #include <functional>
 #include <map>
 #include <memory>
@@ -16,12 +18,11 @@
 #include "worker/workspace/workspace.h"
 
 namespace proctor {
+using DockerLabels = std::map<std::string, std::string>;
+
 // Named volumes of the Docker Engine, over its unix socket: three requests of Engine API 1.40 and
 // no more.  Blocking, 30 s at most each.  Thread-safe.
 // Fails with kUnavailable (no engine, no answer), kInvalid (the engine refuses, with its words).
-
-using DockerLabels = std::map<std::string, std::string>;
-
 class DockerVolumes {
  public:
   explicit DockerVolumes(std::string socket) : socket_(std::move(socket)) {}
@@ -35,8 +36,7 @@ class DockerVolumes {
   std::string socket_;
 };
 
-// The one implementation of Workspace: an overlay or a copy in a folder of its own.
-// Owns its overlay or its copy, and its Docker volume.  One thread at a time.
+// How a MountedWorkspace is made.
 struct WorkspaceSetup {
   fs::path dir;            // of a copy: its own folder, not there yet
   fs::path apply_scratch;  // of prepare_apply
@@ -54,6 +54,8 @@ struct WorkspaceSetup {
   WorkspaceKind copies = WorkspaceKind::kCopy;  // what copies are called here
 };
 
+// The one implementation of Workspace: an overlay or a copy in a folder of its own.
+// Owns its overlay or its copy, and its Docker volume.  One thread at a time.
 class MountedWorkspace final : public Workspace {
  public:
   // `overlays`: where its overlay comes from and goes back to; null: it is a copy.

@@ -116,8 +116,8 @@ constexpr std::array<const char*, 3> kOptions = {
 // Without root its marks are attributes that everybody may write; through the overlay nobody can.
 constexpr const char* kUserMarks = ",userxattr";
 
-// Whoever is shown the mount reads its options in /proc/self/mountinfo, and the words of the layers
-// are kept there as they were given: by descriptor they tell nothing of this host.
+// A process that is shown the mount reads its options in /proc/self/mountinfo, and the words of the
+// layers are kept there as they were given: by descriptor they tell nothing of this host.
 constexpr const char* kDescriptors = "/proc/self/fd/";
 struct Layer {
   const char* word;
@@ -220,7 +220,7 @@ Status unmount_strictly(const fs::path& merged) {
 }
 
 namespace {
-// What the upper layer does not say in the way that we read it; empty: it says all.
+// The part that the upper layer does not say in the way that we read it; empty: it says all.
 std::string unread(const fs::path& upper, WorkspaceKind kind) {
   struct stat st {};
   if (::lstat((upper / "gone").c_str(), &st) != 0 || !is_whiteout(st))

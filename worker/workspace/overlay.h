@@ -1,4 +1,6 @@
 #pragma once
+// Overlays: the kinds of workspaces, how they mark what they hide, their users, their mounts, and
+// which of them work here.
 #include <sys/stat.h>
 #include <array>
 #include <memory>
@@ -105,13 +107,13 @@ Status unmount(const fs::path& merged);
 // Now or not at all: kUnavailable while something uses it.
 Status unmount_strictly(const fs::path& merged);
 
-// What kinds of workspaces work below a folder.  Each is tried for real, in a folder that is
+// Which kinds of workspaces work below a folder.  Each is tried for real, in a folder that is
 // removed again.  Blocking.
 
 // kUnavailable and the like, with the reason: this one does not.
 Status probe_workspaces(const fs::path& root, WorkspaceKind kind);
 
-// Do overlays of the kernel below `root` belong to a user of their own, to whom they say all of the
-// above?
+// Can overlays of the kernel below `root` belong to a user of their own?  Tried as the kinds are,
+// by changes that this user makes.
 Status probe_own_users(const fs::path& root, const OwnViews& views);
 }  // namespace proctor

@@ -2,7 +2,7 @@
 // Overlays that nobody changed, kept mounted for the next workspace of the same tree: a run whose
 // method or checks leave a workspace as it was costs neither folders nor mounts.
 // OverlayMount owns <dir>/{upper,work,merged} and the mount; one thread at a time.  On a bounded
-// disk upper and work lie in <dir>/disk, and beside them what else its commands write. OverlayPool
+// disk upper and work lie in <dir>/disk, and beside them what else its commands write.  OverlayPool
 // is thread-safe; it owns what is at rest in it.  Blocking.
 #include <sys/stat.h>
 
@@ -34,7 +34,7 @@ struct OverlayLayers {
   friend auto operator<=>(const OverlayLayers&, const OverlayLayers&) = default;
 };
 
-// What mounts them.
+// The means of mounting them.
 struct OverlayMeans {
   WorkspaceKind kind = WorkspaceKind::kOverlay;
   const BoundedDisks* disks = nullptr;    // for layers with a bound
@@ -71,7 +71,7 @@ class OverlayMount {
   Status whole(TreeMark::Look look) const { return below_->check(look); }
   // Is it exactly as it was mounted?  The same tree, nothing in the upper layer, and the layer's
   // own folder with the same times, owner, mode and extended attributes: any change to it moves its
-  // ctime, which nobody can set back.  Of an adopted one nobody knows.
+  // ctime, which nobody can set back.  For an adopted one nobody knows.
   bool untouched() const;
   // Unmounts it for good: the upper layer is the caller's to move away.  kUnavailable while
   // something uses it; it is then as it was.

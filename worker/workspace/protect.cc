@@ -84,7 +84,7 @@ namespace {
 using beneath::Missing;
 using beneath::Parent;
 
-// Of a folder that goes as a whole this many files are named.
+// This many files are named of a folder that goes as a whole.
 constexpr std::size_t kNamedOfFolder = 1000;
 constexpr int kNamedDepth = 16;
 class Protector {

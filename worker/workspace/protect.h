@@ -1,4 +1,6 @@
 #pragma once
+// Files of a workspace put back: chosen ones as the snapshot has them, and protected ones before a
+// check.  One thread; blocking.  Fails like scan_changes and the file system.
 #include <map>
 #include <string>
 #include <vector>
@@ -8,9 +10,9 @@
 #include "worker/workspace/workspace.h"
 
 namespace proctor {
-// Puts the snapshot's own version of chosen files back into a workspace.  Symlinks that the agent
-// planted on the way are removed, never followed.  One thread; blocking.
-// Fails like scan_changes and the file system.
+// The snapshot's own version of chosen files, put back.  Symlinks that the agent planted on the way
+// are removed, never followed.
+
 struct RestoreInput {
   fs::path dir;    // the merged tree
   ScanInput scan;  // where to see what was changed; `wanted` and `contents` are set here
@@ -30,8 +32,8 @@ Status take_away(int root, const std::string& path);
 
 // Protected paths before a check, where the candidate's code has run: nothing is there but what the
 // snapshot, the setup of the untouched snapshot and the contract put there.  Links that were
-// planted are removed, never followed.  One thread; blocking. Fails like scan_changes and the file
-// system.
+// planted are removed, never followed.
+
 struct ProtectInput {
   fs::path dir;    // the merged tree
   ScanInput scan;  // `strict` is set here
@@ -43,7 +45,7 @@ struct ProtectInput {
 // The paths that were put back or removed, sorted.
 Result<std::vector<std::string>> protect_paths(ObjectDb& db, const ProtectInput& input);
 
-// What a setup made or changed under the globs, as MadeUnder::paths.
+// The paths that a setup made or changed under the globs, as MadeUnder::paths.
 Result<MadeUnder> list_made(ObjectDb& db, const RestoreInput& input);
 // Copies of those of `dir` that are there.
 Status keep_made(const fs::path& dir, const std::vector<std::string>& paths, const fs::path& keep);

@@ -1,4 +1,6 @@
 #pragma once
+// Removal of what a stranger may have left, and the frame of processes that work on such things
+// apart.
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -9,7 +11,7 @@
 
 namespace proctor::apart {
 // A part of this program that runs as a process of its own, with limits, on what a stranger left
-// (extract.h, and the removal below): what both sides of such a process need.  Blocking.
+// (extract.h, and removal): what both sides of such a process need.  Blocking.
 
 // Exit codes; beyond its CPU time SIGXCPU ends it.
 inline constexpr int kDone = 0, kNoUse = 2, kNoMemory = 3;
@@ -26,10 +28,10 @@ Use so_far();
 }  // namespace proctor::apart
 
 namespace proctor {
-// Removal of what a stranger may have left: here as far as it is little, and the rest by a process
-// of its own with limits, so that nobody's tree takes the worker's time.  Blocking; any thread.
+// Removal is done here as far as it is little, and the rest by a process of its own with limits, so
+// that nobody's tree takes the worker's time.  Blocking; any thread.
 
-// Who removes what is much: `path remove` calls remove_as_asked().
+// The program that removes what is much: `path remove` calls remove_as_asked().
 struct Remover {
   fs::path path{};  // empty: all is removed in this process
   // A million files, as many as a sandbox may leave, take a tenth of it.
@@ -48,7 +50,7 @@ struct RemovalCost {
   void add(const RemovalCost& other);
 };
 
-// What `work`, on this thread, took in all; it adds what processes of its own took.
+// The cost of `work`, on this thread, in all; it adds what processes of its own took.
 RemovalCost cost_of(const std::function<void(RemovalCost&)>& work);
 
 // As remove_tree(), and adds to `cost` what a process of its own took.  kExhausted beyond its

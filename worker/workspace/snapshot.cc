@@ -153,6 +153,7 @@ Result<ObjectId> hash_checkout(const fs::path& dir,
 // can leak the answer.  Author, dates and message are fixed: the same tree gives the same commit.
 // Built once per tree and shared by all its workspaces.  Blocking.
 // Fails like ObjectDb, GitProgram and the file system.
+
 struct OneCommitInput {
   const GitProgram& git;
   std::vector<fs::path> objects;  // where the tree's objects are; the first belongs to a mirror

@@ -1,4 +1,5 @@
 #pragma once
+// Snapshots: a commit's files, checked out once per host, and the store that keeps such trees.
 #include <map>
 #include <string>
 #include <vector>

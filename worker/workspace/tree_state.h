@@ -1,4 +1,5 @@
 #pragma once
+// Trees looked at again: is one still what it was, what does it look like, has it been written to?
 #include <cstdint>
 #include <ctime>
 #include <string>
@@ -7,9 +8,9 @@
 #include "common/base/result.h"
 
 namespace proctor {
-// Whether a tree that lies below workspaces is still what it was when one was made of it.  Whoever
-// deletes trees/ under a live run makes checks fail that would have passed, and nothing that they
-// leave shows it: so the tree is looked at after them.  Blocking; a value, any thread.
+// Whether a tree that lies below workspaces is still what it was when one was made of it.  Somebody
+// who deletes trees/ under a live run makes checks fail that would have passed, and nothing that
+// they leave shows it: so the tree is looked at after them.  Blocking; a value, any thread.
 // Fails with kUnavailable, for it is the host's doing; kCorrupt likewise where it cannot be looked
 // at.
 class TreeMark {
@@ -33,11 +34,11 @@ class TreeMark {
 // The file of a tree that is written last: its sentinel.
 inline constexpr const char* kTreeSentinel = "boot";
 
-// What a tree looks like from outside, as one digest: names, kinds, modes, sizes and times of
-// change of everything below a folder, without reading a file.  For "has anything been done since?"
-// while an agent is at work in it: what lies there is hostile, no link is followed and nothing but
-// folders is opened.  Blocking; any thread.  Errors: kExhausted, more than it looks at;
-// kUnavailable, a folder that cannot be read.
+// A tree as it looks from outside, in one digest: names, kinds, modes, sizes and times of change of
+// everything below a folder, without reading a file.  For "has anything been done since?" while an
+// agent is at work in it: what lies there is hostile, no link is followed and nothing but folders
+// is opened.  Blocking; any thread.  Errors: kExhausted, more than it looks at; kUnavailable, a
+// folder that cannot be read.
 struct TreeState {
   std::string digest;
   std::uint64_t files = 0, bytes = 0;

@@ -160,7 +160,7 @@ std::optional<Where> resolved(const std::string& path, const std::vector<SeenAt>
   return place_of(done, places);
 }
 
-// What git would take for a repository in this very folder.
+// Names that git would take for a repository in this very folder.
 Status look_in(const SeenAt& place, const std::string& path, const fs::path& tree,
                std::set<std::string>& out) {
   const std::string prefix = path.empty() ? "" : path + '/';

@@ -1,4 +1,6 @@
 #pragma once
+// Files that decide what trusted programs do, put back before a check: repositories that git would
+// obey, a home.
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +13,7 @@
 namespace proctor {
 // Repositories that somebody has put into folders of a snapshot: git, called there, would obey
 // their settings.  Blocking; thread-safe.  Fails with errno_error.
+
 inline constexpr std::string_view kDotGit = ".git";
 // Is it such a folder, or below one, the top one's too?
 bool is_of_git(std::string_view path);
@@ -18,7 +21,7 @@ bool is_of_git(std::string_view path);
 // Paths named ".git" in `dir` (the upper layer of an overlay, or a whole tree) whose folder is one
 // of `tree`, the snapshot's checkout; not the one at the top.  And "HEAD" there, where such a
 // folder is a bare repository by files that the snapshot does not have: without it it is none.
-// Sorted. In an upper layer a path may also say that one was removed.  `links`: takes the folders
+// Sorted.  In an upper layer a path may also say that one was removed.  `links`: takes the folders
 // of the snapshot that are links in `dir`; null: nobody asks.
 Result<std::vector<std::string>> nested_git(const fs::path& dir, const fs::path& tree,
                                             std::vector<std::string>* links = nullptr);
@@ -28,8 +31,8 @@ inline constexpr const char* kGitHead = "HEAD";
 bool looks_bare(const std::vector<std::string>& names);
 
 // Folders of a snapshot that a candidate has replaced by links: git, called there, looks for its
-// repository where the link leads and above, and would obey it.  Nothing may run in these folders
-// meanwhile.  Blocking; thread-safe.  Fails like the file system.
+// repository where the link leads and above, and would obey it.  Requires: nothing runs in these
+// folders meanwhile.  Blocking; thread-safe.  Fails like the file system.
 
 // For each of `places`, of which the first is the workspace: what is named ".git" in a folder to
 // which a link leads or above it, and "HEAD" of what is a bare repository there; sorted.  `links`:
@@ -41,16 +44,15 @@ Result<std::vector<std::vector<std::string>>> linked_git(const std::vector<std::
                                                          const std::vector<SeenAt>& places);
 
 // A folder or file that is no part of the snapshot's tree but decides what trusted programs do:
-// git's own folder, and a home.  Before a check it is as it was when none but
-// trusted commands had run, whatever the candidate's left there.  Links are removed and never
-// followed.  Blocking; one thread.  Fails with kExhausted beyond the limits of changes.h, else like
-// the file system.
+// git's own folder, and a home.  Before a check it is as it was when none but trusted commands had
+// run, whatever the candidate's left there.  Links are removed and never followed.  Blocking; one
+// thread.  Fails with kExhausted beyond the limits of changes.h, else like the file system.
 struct TrustedPart {
   std::string path;  // below the folder that candidates write to
   fs::path before;   // a folder that has the path as it was at first; empty: nothing was there
 };
 
-// What differs from `before` in `dir`, in the words of MadeUnder::paths; sorted.
+// The differences of `dir` from `before`, in the words of MadeUnder::paths; sorted.
 Result<std::vector<std::string>> list_part(const fs::path& dir, const TrustedPart& part);
 
 // Makes it what `before` has and what `made` made of that.  Says what was put back or removed,

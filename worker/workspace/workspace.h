@@ -30,11 +30,12 @@ struct Snapshot {
   std::string commit;                             // observed
   std::string tree;                               // tree id recomputed from the object store (R047)
   std::map<std::string, std::string> submodules;  // path -> commit, nested ones too (R043)
-  // Of the mirror it was made from, which knows other commits: for merges on the host alone.
+  // Objects of the mirror it was made from, which knows other commits: for merges on the host
+  // alone.
   fs::path mirror_objects{};
 };
 
-// What a patch took that was made by a process of its own.
+// The cost of a patch that was made by a process of its own.
 struct ExtractCost {
   std::chrono::milliseconds cpu{0};
   std::uint64_t memory_peak = 0;
@@ -56,16 +57,18 @@ struct Patch {
   std::optional<ExtractCost> apart{};
 };
 
-// What the setup of the untouched snapshot made or changed of protected paths, and of git's own.
+// Paths, protected ones and git's own, that the setup of the untouched snapshot made or changed.
 struct MadeUnder {
   std::vector<std::string> paths;  // sorted; new folders end in '/'
   fs::path at{};                   // a folder that holds them; what is not there was removed
 };
+
 // A file that is the contract's own.
 struct PlacedFile {
   std::string_view bytes;  // must outlive its use
   std::uint32_t mode = 0644;
 };
+
 // A copy of dir(), or of one path of it, to which programs of the candidate's have written.
 struct TreeCopy {
   fs::path dir;        // its paths are those of the workspace
@@ -86,13 +89,13 @@ struct LeftWorkspace {
   std::string volume;  // empty: it has none, for the agent's container sees copies
 };
 
-// What becomes of links and files where put_file needs a folder.
+// The fate of links and files where put_file needs a folder.
 enum class Way { kRefused, kCleared };
 
 class Workspace {
  public:
   virtual ~Workspace() = default;  // as close()
-  // Unmounts and removes everything, and says what that took.  Nothing else is called any more.
+  // Unmounts and removes everything, and says what that took.  It is the last call.
   virtual RemovalCost close() { return {}; }
   // How a later life finds it; none: a copy, which only this life can read.
   virtual std::optional<LeftWorkspace> left_to_others() const { return std::nullopt; }
@@ -107,8 +110,8 @@ class Workspace {
   struct Written {
     fs::path dir;
     std::uint64_t bytes_before = 0, files_before = 0;
-    // What setup made lies in a layer of its own, which `dir` may hide parts of; empty: it does
-    // not.
+    // The files that setup made lie in a layer of its own, which `dir` may hide parts of; empty: it
+    // does not.
     fs::path below{};
     std::uint64_t bytes_below = 0, files_below = 0;
   };
@@ -120,11 +123,11 @@ class Workspace {
   };
   virtual std::optional<Bounded> bounded() const { return std::nullopt; }
   // Have its commands reached the end of that disk?  Then a little room is made for what is still
-  // to be done by us.  Nothing may run in it.
+  // to be done by us.  Requires: nothing runs in it.
   virtual bool used_up() { return false; }
-  // For a layer: everything that was written, in a folder that the caller moves away.  Nothing may
-  // use the workspace, which is good for nothing but its end afterwards.  After an error it is as
-  // it was, but for its volume, which the next docker_volume() makes again.
+  // For a layer: everything that was written, in a folder that the caller moves away.  Requires:
+  // nothing uses the workspace, which is good for nothing but its end afterwards.  After an error
+  // it is as it was, but for its volume, which the next docker_volume() makes again.
   virtual Result<fs::path> surrender() = 0;
   // Lays what setup made below all that was changed, as if setup had run before it.  False: they
   // touch the same paths, or this kind cannot; it is then as it was.  Before docker_volume() only.
@@ -132,10 +135,10 @@ class Workspace {
   // A named Docker volume of the same tree (local driver, labelled), made on first call and
   // removed with the workspace.  Host-side calls below stay valid between containers.
   virtual Result<std::string> docker_volume() = 0;
-  // Everything that differs from the snapshot, .git apart, and new files that git ignores but for
-  // those that globs of `kept` cover.  Never executes anything the agent
-  // planted (hooks, filters, config).  kExhausted beyond `bytes_max` and
-  // the limits of changes.h, kInvalid where a file cannot be read: both by what lies there.
+  // Everything that differs from the snapshot, apart from .git and from new files that git ignores
+  // but for those that globs of `kept` cover.  Never executes anything the agent planted (hooks,
+  // filters, config).  kExhausted beyond `bytes_max` and the limits of changes.h, kInvalid where a
+  // file cannot be read: both by what lies there.
   virtual Result<Patch> extract_patch(std::size_t bytes_max,
                                       const std::vector<std::string>& kept = {}) = 0;
   // Applies a diff made by extract_patch or `git diff --binary`, by the first rung of the ladder
@@ -162,23 +165,23 @@ class Workspace {
   // Before a check: the workspace's .git as the snapshot and `made` left it, and no other in
   // folders of the snapshot that `made` does not name, for git would obey what a candidate wrote
   // there.  Nor, where a folder of the snapshot has become a link, where that leads among `places`,
-  // of which the first is this workspace.  What was put back or removed, sorted: honest commands
-  // leave their index, so nobody is blamed for it.
+  // of which the first is this workspace.  The paths that were put back or removed, sorted: honest
+  // commands leave their index, so nobody is blamed for it.
   virtual Result<std::vector<std::string>> restore_git(const MadeUnder& made,
                                                        const std::vector<SeenAt>& places = {}) = 0;
-  // What setup made under the globs and of git's own; `keep`: a folder, not there yet, that takes
-  // copies of it; empty: nobody needs them.
+  // Paths that setup made under the globs and of git's own; `keep`: a folder, not there yet, that
+  // takes copies of them; empty: nobody needs them.
   virtual Result<MadeUnder> made_under(const std::vector<std::string>& globs,
                                        const fs::path& keep) = 0;
   // Is what lies below it still whole (tree_state.h)?  kUnavailable: somebody deleted it, and what
   // a program in it said is nobody's word.  A copy needs none of it.
   virtual Status whole(TreeMark::Look look) const = 0;
-  // What differs from the snapshot under the globs; sorted.
+  // The paths under the globs that differ from the snapshot; sorted.
   virtual Result<std::vector<std::string>> changed_under(const std::vector<std::string>& globs) = 0;
 };
 
-// Who is to be shown a workspace, beside this process and what it starts; kOwnUser: nobody, and it
-// may belong to a user of its own.
+// The audience of a workspace, beside this process and what it starts; kOwnUser: nobody, and it may
+// belong to a user of its own.
 enum class ShownTo { kNobody, kDockerEngine, kOwnUser };
 
 class WorkspaceStore {
@@ -195,11 +198,11 @@ class WorkspaceStore {
                                                     const SetupLayer* setup = nullptr,
                                                     const DiskBound& bound = {},
                                                     ShownTo shown = ShownTo::kNobody) = 0;
-  // What setups made, of all workers of the root.
+  // Layers that setups made, of all workers of the root.
   virtual const SetupLayers& layers() const = 0;
   // After something was made: what was used longest ago may have to go.
   virtual void make_room() const = 0;
-  // Of those that create() makes, but for the few trees that its overlays cannot show.
+  // The kind of those that create() makes, but for the few trees that its overlays cannot show.
   virtual WorkspaceKind kind(ShownTo shown = ShownTo::kNobody) const = 0;
   virtual bool bounds_disks() const = 0;
   // Can its workspaces have users of their own?
@@ -226,8 +229,8 @@ struct WorkspaceStoreOptions {
   std::string owner;                    // worker name, in labels
   std::optional<WorkspaceKind> kind{};  // none: the first of kWorkspaceKinds that works
   std::string docker_socket;            // empty: docker_volume() is kUnavailable
-  // What mirrors, trees and layers may take; the least recently used go when a new one is made.
-  // 0: all.
+  // The room that mirrors, trees and layers may take; the least recently used go when a new one is
+  // made.  0: all.
   std::uint64_t cache_max = 0;
   // Every workspace on a file system of its own that ends where its bound does.  kUnavailable where
   // this host cannot.

@@ -1,4 +1,6 @@
 #pragma once
+// Lacks that only a program inside a sandbox sees: a full disk, and what the kernel counts for
+// others.  Without a library: init includes this, and is linked with C's headers alone.
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -14,8 +16,9 @@
 
 namespace proctor {
 // When a host's disk counts as full, and the word for it of a sandbox's first process: of a command
-// that outlives its worker nobody else can tell.  Without a library: init includes this.
+// that outlives its worker nobody else can tell.
 // Source: statvfs(3).
+
 inline constexpr uint64_t kFullBytes = uint64_t{1} << 20;
 inline constexpr uint64_t kFullFiles = 16;
 
@@ -29,14 +32,14 @@ inline bool is_full(const struct statvfs& st) {
 // one below.  Beyond all signals (128 to 192) and all that a campaign may give a meaning.
 inline constexpr int kInitSawFullDisk = 253;
 
-// What a sandbox cannot have of what the kernel counts for all that are one user to it, or for all
-// of the host: asked of a sandbox's first program as `init --lacks`, by whoever wonders whether a
-// command failed for want of it.
-// Without a library: init includes this, and is linked with C's headers alone.
+// Things that a sandbox cannot have of what the kernel counts for all that are one user to it, or
+// for all of the host: asked of a sandbox's first program as `init --lacks`, by whoever wonders
+// whether a command failed for want of it.
 // Source: unix(7) on ETOOMANYREFS, pipe(7) on pipe-user-pages-soft, pts(4), inotify(7),
 // mq_overview(7), sigqueue(3), epoll(7), io_setup(2).
 
-// Of the whole machine (fs.file-max): whoever has a capability for it is refused none.
+// Open files are counted for the whole machine (fs.file-max): whoever has a capability for it is
+// refused none.
 inline bool lacks_files() {
   return ::open("/dev/null", O_RDONLY | O_CLOEXEC) < 0 && errno == ENFILE;
 }

@@ -20,10 +20,10 @@
 // trap, and glibc asks for 0.6 ms of them.
 
 namespace proctor {
-// What a sandbox's first process is given on a descriptor: the filter of system calls for itself
+// Things that a sandbox's first process gets on a descriptor: the filter of system calls for itself
 // and all that come after it, limits likewise, and the environment of the program that it runs.
-// What stands in the arguments of a runtime every user of the host sees in the process list, and
-// what stands in its configuration lies in a file.
+// Every user of the host sees the arguments of a runtime in the process list, and its configuration
+// lies in a file.
 // Source: PR_SET_SECCOMP in prctl(2); seccomp(2).
 
 // Each begins with its length in bytes, in the processor's own order.  Longer than this no kernel
@@ -106,10 +106,10 @@ inline char** read_environment(int fd) {
 // Whatever else should fail, the command and all it starts write, make and remove nothing but
 // below the places named, send no signal to a process outside (the sandbox's first one is), and
 // reach no abstract socket that somebody outside has made: with a network of the host's those are
-// its services' own. Ports are left alone: what listens on the loopback inside is a test's.
+// its services' own.  Ports are left alone: what listens on the loopback inside is a test's.
 // Source: landlock(7); include/uapi/linux/landlock.h of Linux 6.12.
 inline constexpr long kCreateRuleset = 444, kAddRule = 445, kRestrictSelf = 446;
-// Which version has what. The first knows no way to let a file change its folder.
+// Which version has what.  The first knows no way to let a file change its folder.
 inline constexpr long kLandlockRefer = 2, kLandlockTruncate = 3, kLandlockScopes = 6;
 
 inline constexpr uint64_t kWriteFile = 1 << 1, kTruncate = 1 << 14;
@@ -140,7 +140,7 @@ inline bool let_write(int rules, const char* place, uint64_t access) {
   return done;
 }
 
-// No places: everything may be written that may be without this. False, and errno: the kernel has
+// No places: everything may be written that may be without this.  False, and errno: the kernel has
 // it and does not do it.
 inline bool keep_within(char* const* places, int count) {
   const long version = landlock_version();
@@ -162,7 +162,7 @@ inline bool keep_within(char* const* places, int count) {
   return done;
 }
 
-// What a sandbox's first process does under a kernel in user space (gVisor) before all else.
+// The first steps of a sandbox's first process under a kernel in user space (gVisor).
 // Source: runsc 20221219.
 
 // runsc passes on the first three descriptors only: the status comes as the standard input, and
@@ -191,20 +191,21 @@ namespace {
 // The first process of every sandbox:
 //   init [--userspace] [--in FOLDER] [--disk FOLDER] [--write PLACE]... -- PROGRAM ARGUMENT...
 // Runs the program, buries the orphans, and tells its end on descriptor 3 in the words of
-// boxed_sandbox.h. When that end of the pipe has no reader left (the worker was killed) it ends,
-// and the kernel ends all else inside. Where that descriptor is not open, its own exit code alone
-// tells: the runtime reports that one. Where descriptor 4 is open, a filter of system calls, limits
-// and the program's environment are read from there (read_given), and it has no other; with
-// --userspace they come from where the status goes. With --disk it looks four times a second
-// whether the file system of FOLDER is full, and says so in that code (lacks.h), for the
-// program may outlive whoever else would look. With --in the program runs in FOLDER, which a
-// runtime would have to enter before there is anybody whose failure it is that he cannot. Where the
-// kernel has Landlock the program has its scopes, and writes in those places alone (keep_within).
+// boxed_sandbox.h.  When that end of the pipe has no reader left (the worker was killed) it ends,
+// and the kernel ends all else inside.  Where that descriptor is not open, its own exit code alone
+// tells: the runtime reports that one.  Where descriptor 4 is open, a filter of system calls,
+// limits and the program's environment are read from there (read_given), and it has no other; with
+// --userspace they come from where the status goes.  With --disk it looks four times a second
+// whether the file system of FOLDER is full, and says so in that code (lacks.h), for the program
+// may outlive whoever else would look.  With --in the program runs in FOLDER, which a runtime would
+// have to enter before there is anybody whose failure it is that he cannot.  Where the kernel has
+// Landlock the program has its scopes, and writes in those places alone (keep_within).
 // `init --lacks` is no first process, but the program of one: it says what of the host's nobody can
 // have any more (lacks.h).
 //
-// Nothing inside may trace it or reach its descriptors through /proc, so the code under test cannot
-// write the exit code itself.  Static, in the image of a stranger: nothing but the kernel is there.
+// A program inside can neither trace it nor reach its descriptors through /proc, so the code under
+// test cannot write the exit code itself.  Static, in the image of a stranger: it has the kernel
+// and no more.
 // Source: pid_namespaces(7), PR_SET_DUMPABLE in prctl(2).
 constexpr int kStatusFd = 3, kGivenFd = 4;
 constexpr int kBadUse = 125, kCannotEnter = 126, kCannotRun = 127, kKilled = 128 + SIGKILL;

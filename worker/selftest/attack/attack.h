@@ -9,7 +9,7 @@
 #include <cstddef>
 
 namespace attack {
-// What it was called with: `attack NAME KEY=VALUE...`.
+// The words of its call: `attack NAME KEY=VALUE...`.
 struct Arguments {
   int count = 0;
   char** words = nullptr;

@@ -28,8 +28,8 @@
 #include "worker/selftest/attack/attack.h"
 
 namespace attack {
-// What the kernel counts by user, or for all: one sandbox takes all that it can have, another needs
-// one.  tests/hostile runs them beside each other.
+// Attacks on what the kernel counts by user, or for all: one sandbox takes all that it can have,
+// another needs one.  tests/hostile runs them beside each other.
 
 namespace {
 // One more of it, kept until this process ends; `number` counts them.

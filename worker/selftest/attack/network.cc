@@ -41,7 +41,7 @@ int socket_of(int family, int type) {
   return fd;
 }
 
-// What the kernel keeps for it, both ways.
+// The bytes that the kernel keeps for it, both ways.
 std::size_t held_by(int fd) {
   std::uint32_t info[SK_MEMINFO_VARS] = {};
   socklen_t size = sizeof info;

@@ -24,9 +24,10 @@
 #include "worker/selftest/attack/attack.h"
 
 namespace attack {
-// What sandboxes of one host are shown can be one inode for all of them: whoever may read it may
-// lock it and watch it, and his neighbour sees the one and causes the other.  One sandbox marks all
-// that it can open, another looks for the marks.  tests/hostile runs them beside each other.
+// Attacks through files that sandboxes of one host share: each can be one inode for all of them,
+// and who may read it may lock it and watch it, and his neighbour sees the one and causes the
+// other.  One sandbox marks all that it can open, another looks for the marks.  tests/hostile runs
+// them beside each other.
 
 namespace {
 constexpr off_t kByte = 4'711;  // any that others agree on

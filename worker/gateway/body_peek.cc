@@ -127,12 +127,6 @@ Runs runs_tool(ModelApi api, std::string_view type) {
   return local ? Runs::kClient : Runs::kUnknown;
 }
 
-// BodyParts, the part of a peek that reads what a request is made of: messages, items, parts of
-// content and tools, each by the rule of its type.  One thread.
-
-// kInvalid: of a member that is not what its API has there.
-Error wrong_member(std::string_view member, std::string_view expected);
-
 class BodyParts {
  public:
   // `text` and `out` outlive this.
@@ -176,6 +170,8 @@ class BodyParts {
   BodyPeek& out_;
 };
 
+// BodyParts, the part of a peek that reads what a request is made of: messages, items, parts of
+// content and tools, each by the rule of its type.  One thread.
 Error wrong_member(std::string_view member, std::string_view expected) {
   return Error{Errc::kInvalid, std::string(member) + ": expected " + std::string(expected)};
 }

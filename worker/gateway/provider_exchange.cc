@@ -30,8 +30,6 @@ struct ProviderRequest {
   const std::string& user_agent;
   std::size_t bytes;  // of the body
 };
-std::string provider_head(const ProviderRequest& request);
-
 std::string provider_head(const ProviderRequest& r) {
   std::string_view path = path_of(r.api);  // of Anthropic's it has the version, as a URL may
   if (path.starts_with("/v1/") && r.place.path.ends_with("/v1")) path.remove_prefix(3);
@@ -63,19 +61,12 @@ std::string provider_head(const ProviderRequest& r) {
 // Whether a provider still takes the operator's key, asked with nothing of an agent's: an empty
 // object at the address of the calls.  A key that is taken hears what is missing (400) and costs
 // nothing; one that is not hears so.  Blocking; any thread.
-
-// 401 and 403.
-bool is_key_refusal(int status);
-
-// The status of the answer; 0: there was none by then, and nobody knows.
-int ask_about_key(ProviderPool& pool, const ModelAccess& access, ModelApi api, int stop,
-                  SteadyClock::time_point until);
-
 bool is_key_refusal(int status) {
   constexpr int kDenied = 401, kForbidden = 403;
   return status == kDenied || status == kForbidden;
 }
 
+// The status of the answer; 0: there was none by then, and nobody knows.
 int ask_about_key(ProviderPool& pool, const ModelAccess& access, ModelApi api, int stop,
                   SteadyClock::time_point until) {
   constexpr std::string_view kNothing = "{}";
@@ -192,15 +183,6 @@ bool StreamRelay::end(const Say& say) const {
   return true;
 }
 
-// The parts of a call's texts that are kept: pieces of its request, its answer, and which tools
-// were asked for and came back.  Thread-safe as the session is.
-void keep_request(GatewaySession::Shared& shared, const std::string& body, const BodyPeek& peek,
-                  CallRecord& record);
-void keep_answer(GatewaySession::Shared& shared, const std::string& body, CallRecord& record);
-// A provider's words about the operator's own key are nobody's to read.
-void strike_out(std::string& text, const std::string& secret);
-std::vector<ToolTold> told_of(const std::vector<ToolCall>& calls);
-
 namespace {
 // The digest under which it lies; `ok` false: there was no room.
 std::string keep(GatewaySession::Shared& shared, std::string_view text, std::string& whole,
@@ -213,6 +195,8 @@ std::string keep(GatewaySession::Shared& shared, std::string_view text, std::str
 }
 }  // namespace
 
+// The parts of a call's texts that are kept: pieces of its request, its answer, and which tools
+// were asked for and came back.  Thread-safe as the session is.
 void keep_request(GatewaySession::Shared& shared, const std::string& body, const BodyPeek& peek,
                   CallRecord& r) {
   r.digest = sha256(body).hex();
@@ -246,6 +230,7 @@ void keep_answer(GatewaySession::Shared& shared, const std::string& body, CallRe
   r.answer_stored_digest = std::exchange(r.answer_digest, sha256(body).hex());
 }
 
+// A provider's words about the operator's own key are nobody's to read.
 void strike_out(std::string& text, const std::string& secret) {
   if (secret.empty()) return;
   for (std::size_t at = text.find(secret); at != std::string::npos; at = text.find(secret, at + 3))

@@ -33,9 +33,6 @@ struct ProxyContext {
   std::atomic<std::uint64_t>& bytes;  // relayed so far by all of them
 };
 
-// `client` is non-blocking.  Nullopt: the client left without a word.
-std::optional<ProxyRecord> serve_proxy_client(const ProxyContext& context, UniqueFd client);
-
 // An answer of ours and no more: "HTTP/1.1 403 Forbidden" with `why` as its text.
 void answer_proxy_client(int client, int status, const std::string& why, int stop);
 
@@ -279,6 +276,7 @@ void answer_proxy_client(int client, int status, const std::string& why, int sto
            stop);
 }
 
+// `client` is non-blocking.  Nullopt: the client left without a word.
 std::optional<ProxyRecord> serve_proxy_client(const ProxyContext& context, UniqueFd client) {
   return Connection(context, std::move(client)).serve();
 }

@@ -29,10 +29,6 @@
 
 namespace proctor {
 // One word for a file of the kernel's own, as those of /proc and /sys take it.
-
-// Writes `text` to `file` in one call.  Async-signal-safe, and for a child in our memory too.
-bool put_word(const char* file, const char* text, std::size_t size);
-
 bool put_word(const char* file, const char* text, std::size_t size) {
   const int fd = raw::open_to_write(file);
   if (fd < 0) return false;

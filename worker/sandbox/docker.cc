@@ -128,15 +128,6 @@ Result<bool> DockerNetwork::accepts(std::uint16_t port) {
   return answer == '1';
 }
 
-// The use of somebody else's container, read on this host by the number of its first process: for
-// limits that the engine does not keep.  Where that process is not to be seen (an engine on another
-// machine, or one that lives in a pid namespace of its own), it is not known.
-
-// CPU time of its control group; of the processes that live where groups do not count it.
-std::optional<std::chrono::milliseconds> container_cpu_time(pid_t init);
-// The first process and all below it.
-std::vector<pid_t> container_processes(pid_t init);
-
 namespace {
 constexpr std::size_t kProcFileMax = std::size_t{1} << 20;
 
@@ -151,6 +142,9 @@ std::optional<std::uint64_t> number_in(const fs::path& file, std::string_view ke
 }
 }  // namespace
 
+// The use of somebody else's container, read on this host by the number of its first process: for
+// limits that the engine does not keep.  Where that process is not to be seen (an engine on another
+// machine, or one that lives in a pid namespace of its own), it is not known.
 std::optional<std::chrono::milliseconds> container_cpu_time(pid_t init) {
   const auto mounts = read_file("/proc/self/mountinfo", kProcFileMax);
   const auto groups = read_file("/proc/" + std::to_string(init) + "/cgroup", kProcFileMax);
@@ -169,6 +163,7 @@ std::optional<std::chrono::milliseconds> container_cpu_time(pid_t init) {
   return cpu_time_of_tree(init);
 }
 
+// The first process and all below it.
 std::vector<pid_t> container_processes(pid_t init) {
   std::vector<pid_t> out{init};
   for (const TreeMember& member : tree_below(init)) out.push_back(member.pid);

@@ -244,22 +244,17 @@ struct RunscPlaces {
   fs::path runtime, bundle, state;
   std::string name;
 };
-// The arguments of runsc, which starts the container.  It is in its control groups, mounts and
-// network already, and finds the pipe for the status as its standard input: this version passes no
-// other descriptor on.
-std::vector<std::string> runsc_argv(const SandboxSpec& spec, const RunscPlaces& places);
-
 // The memory that the sentry, the gofer and runsc hold in the groups beside the command (they were
 // seen to need 19 MiB for an empty one).
 inline constexpr std::uint64_t kSentryMemory = std::uint64_t{32} << 20;
-
-// Of the host's kernel: what the command may have, and beside it what serves it.
-CgroupLimits runsc_limits(const SandboxSpec& spec);
 
 // Threads of theirs; and for each process inside one that runs its code and one that serves it.
 constexpr std::uint64_t kThreads = 512;
 constexpr std::uint64_t kThreadsPerProcess = 4;
 
+// The arguments of runsc, which starts the container.  It is in its control groups, mounts and
+// network already, and finds the pipe for the status as its standard input: this version passes no
+// other descriptor on.
 std::vector<std::string> runsc_argv(const SandboxSpec& spec, const RunscPlaces& places) {
   // A network of its own is one of the sentry's making, with lo alone.  Where others share it, or
   // it is the host's, the host's kernel has the sockets.
@@ -273,6 +268,7 @@ std::vector<std::string> runsc_argv(const SandboxSpec& spec, const RunscPlaces& 
           "--host-uds=open", "run", "--bundle=" + places.bundle.string(), places.name};
 }
 
+// Of the host's kernel: what the command may have, and beside it what serves it.
 CgroupLimits runsc_limits(const SandboxSpec& spec) {
   CgroupLimits out;
   if (0 < spec.memory_bytes) out.memory_bytes = spec.memory_bytes + kSentryMemory;

@@ -31,15 +31,6 @@ namespace proctor {
 inline constexpr const char* kSetupOut = ".stdout";
 inline constexpr const char* kSetupErr = ".stderr";
 
-Json record_of_step(const ExecOutcome& outcome);
-ExecOutcome step_as_recorded(const Json& step);
-// Fine where there is no such file.
-Status copy_output(const fs::path& from, const fs::path& to);
-// How long another run may take to make what these steps make.
-std::chrono::milliseconds patience(const std::vector<SetupStep>& setup);
-// The sandbox of a setup's place (setup_key.h).
-std::string sandbox_word(const SandboxEngine& engine);
-
 namespace {
 std::uint64_t count_of(const Json& step, const char* name) {
   const auto it = step.find(name);
@@ -69,6 +60,7 @@ ExecOutcome step_as_recorded(const Json& step) {
   return outcome;
 }
 
+// Fine where there is no such file.
 Status copy_output(const fs::path& from, const fs::path& to) {
   std::error_code ec;
   if (!fs::exists(from, ec)) return ok_status();
@@ -77,12 +69,14 @@ Status copy_output(const fs::path& from, const fs::path& to) {
   return ok_status();
 }
 
+// How long another run may take to make what these steps make.
 std::chrono::milliseconds patience(const std::vector<SetupStep>& setup) {
   std::chrono::milliseconds out = std::chrono::minutes(1);
   for (const SetupStep& step : setup) out += step.timeout;
   return out;
 }
 
+// The sandbox of a setup's place (setup_key.h).
 std::string sandbox_word(const SandboxEngine& engine) {
   std::string out(to_string(engine.kind()));
   if (const auto limits = engine.enforcement(); limits.contains("kernel"))

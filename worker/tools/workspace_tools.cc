@@ -33,15 +33,10 @@ struct FolderEntries {
 // The entries of the folder that is open.
 Result<FolderEntries> entries_of(int dir);
 
-// The folder at a path as tool_path() has it.
-Result<UniqueFd> open_folder(int root, const std::string& path);
-
 // Calls `on` for what lies below a folder, a folder before what is in it, in the order of names;
 // `path` from the root.  False from `on`: no more.  What cannot be opened is left out.  True: that
 // was all of it.
 using OnEntry = std::function<bool(int dir, const WalkedEntry& entry, const std::string& path)>;
-Result<bool> walk_tree(int root, const std::string& path, std::size_t depth, const OnEntry& on);
-
 namespace {
 constexpr std::size_t kEntriesMost = 50'000, kVisitedMost = 500'000;
 
@@ -113,6 +108,7 @@ Result<FolderEntries> entries_of(int dir) {
   return out;
 }
 
+// The folder at a path as tool_path() has it.
 Result<UniqueFd> open_folder(int root, const std::string& path) {
   if (path.empty()) {
     UniqueFd out(::openat(root, ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));

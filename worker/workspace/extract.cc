@@ -97,12 +97,6 @@ Result<bool> IgnoreRules::ignored(const std::string& path, bool folder) {
   return ignored != 0;
 }
 
-// From a set of changes to a diff that `git apply` takes: text and binary hunks, modes, symlinks,
-// exact renames.  Made between two trees in a private object database, so no attribute, driver or
-// configuration has a say.  One thread.
-// Fails with kExhausted beyond `bytes_max`, else with libgit2's error.
-Result<Patch> make_patch(ObjectDb& db, const ChangeSet& changes, std::size_t bytes_max);
-
 namespace {
 using GitTree = Owned<git_tree, git_tree_free>;
 using GitDiff = Owned<git_diff, git_diff_free>;
@@ -229,6 +223,10 @@ Result<GitDiff> diff_trees(git_repository* repository, const ObjectId& from, con
 }
 }  // namespace
 
+// From a set of changes to a diff that `git apply` takes: text and binary hunks, modes, symlinks,
+// exact renames.  Made between two trees in a private object database, so no attribute, driver or
+// configuration has a say.  One thread.
+// Fails with kExhausted beyond `bytes_max`, else with libgit2's error.
 Result<Patch> make_patch(ObjectDb& db, const ChangeSet& changes, std::size_t bytes_max) {
   Patch patch;
   patch.refused = changes.refused;

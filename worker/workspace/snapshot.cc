@@ -161,8 +161,6 @@ struct OneCommitInput {
   fs::path work;     // its checkout: the index takes its file times and sizes from here
   fs::path git_dir;  // to be made: ".../.git"
 };
-Status make_one_commit_repository(const OneCommitInput& input);
-
 namespace {
 using GitIndex = Owned<git_index, git_index_free>;
 

@@ -164,7 +164,6 @@ int selftest(int argc, char** argv) {
 // proctor-worker: reads its command line, opens what this host offers, serves until it may leave.
 
 namespace {
-
 struct Options {
   std::vector<std::string> connect;
   fs::path connect_file;

@@ -47,8 +47,8 @@ Status write_into(const fs::path& path, std::string_view bytes) {
   }
   return ok_status();
 }
+}  // namespace
 
-// Where links lead to, also when nothing is there yet.
 fs::path end_of_links(fs::path path) {
   constexpr int kLinksMax = 40;
   std::error_code ec;
@@ -59,7 +59,6 @@ fs::path end_of_links(fs::path path) {
   }
   return path;
 }
-}  // namespace
 
 Status write_output(const fs::path& path, std::string_view bytes) {
   std::error_code ec;
@@ -103,6 +102,7 @@ std::optional<int> run_cvdp_program(int argc, char** argv) {
   const bool completes = argc == 3 && words[1] == "__complete";
   const std::vector<std::string> line = completes ? words_of(words[2]) : words;
   // Options before a command have no values; a word that is being typed is no command yet.
+  if (line.size() < 2) return std::nullopt;
   const auto command = std::find_if(line.begin() + 1, line.end() - (completes ? 1 : 0),
                                     [](const std::string& word) { return !word.starts_with("-"); });
   if (command == line.end() || *command != "cvdp") return std::nullopt;
@@ -112,12 +112,20 @@ std::optional<int> run_cvdp_program(int argc, char** argv) {
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   std::error_code ec;
-  const fs::path beside = fs::read_symlink("/proc/self/exe", ec).parent_path() / "proctor-cvdp";
+  const fs::path self = fs::read_symlink("/proc/self/exe", ec);
+  if (ec)
+    return complain({Errc::kUnavailable, "/proc/self/exe: " + ec.message() +
+                                             "; `proctor cvdp` looks there for proctor-cvdp"});
+  const fs::path beside = self.parent_path() / "proctor-cvdp";
   ::execv(beside.c_str(), arguments.data());
-  const std::string why = errno_error(beside.string(), errno).detail;
-  return complain({Errc::kUnavailable,
-                   why + "\n`proctor cvdp` is a program of its own beside proctor.  To build it:  "
-                         "cmake --build build/release --target proctor-cvdp"});
+  const int reason = errno;
+  std::string why = errno_error(beside.string(), reason).detail;
+  if (reason == ENOENT)
+    why +=
+        "\n`proctor cvdp` is a program of its own beside proctor.  To build it, in the build "
+        "folder:  "
+        "cmake --build . --target proctor-cvdp";
+  return complain({Errc::kUnavailable, why});
 }
 
 void add_cvdp_program(Command app, int&) {

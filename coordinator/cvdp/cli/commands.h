@@ -63,15 +63,18 @@ struct TransformOptions {
 Result<int> run_transform(const TransformOptions& options);
 
 // A file written piece by piece that appears under its name only when it is whole; without a name
-// it is standard output.  Not thread-safe.
+// it is standard output.  Pipes and devices are written in place.  Not thread-safe.
 class OutputFile {
  public:
   static Result<OutputFile> open(const fs::path& target) {
     OutputFile out;
     if (target.empty()) return out;
-    out.target_ = target;
-    out.part_ = target.string() + ".part";
-    out.file_.reset(std::fopen(out.part_.c_str(), "wb"));
+    std::error_code ec;
+    const fs::file_type type = fs::status(target, ec).type();
+    const bool in_place = type != fs::file_type::regular && type != fs::file_type::not_found;
+    out.target_ = fs::is_symlink(target, ec) && !in_place ? end_of_links(target) : target;
+    if (!in_place) out.part_ = out.target_.string() + ".part";
+    out.file_.reset(std::fopen(in_place ? target.c_str() : out.part_.c_str(), "wb"));
     if (out.file_ == nullptr) return errno_error("write " + target.string(), errno);
     return out;
   }
@@ -83,7 +86,7 @@ class OutputFile {
     if (file_ == nullptr) return;
     file_.reset();
     std::error_code ec;
-    fs::remove(part_, ec);
+    if (!part_.empty()) fs::remove(part_, ec);
   }
   Status write(std::string_view bytes) {
     std::FILE* const to = file_ == nullptr ? stdout : file_.get();
@@ -97,6 +100,7 @@ class OutputFile {
       return std::fflush(stdout) == 0 ? ok_status()
                                       : Status(errno_error("write standard output", errno));
     if (std::fclose(file_.release()) != 0) return errno_error("write " + target_.string(), errno);
+    if (part_.empty()) return ok_status();
     PROCTOR_CHECK_OK(sync_path(part_));
     std::error_code ec;
     fs::rename(part_, target_, ec);
@@ -110,7 +114,7 @@ class OutputFile {
   };
   OutputFile() = default;
   fs::path target_;
-  fs::path part_;
+  fs::path part_;  // empty: the target is written in place
   std::unique_ptr<std::FILE, Close> file_;
 };
 }  // namespace proctor::cli

@@ -32,6 +32,25 @@ TEST_SUITE("cvdp") {
         2);
   }
 
+  TEST_CASE("an output that is a link or a device stays one") {
+    const TempDir dir = must(TempDir::create());
+    const fs::path file = dir.path() / "d.jsonl", kept = dir.path() / "kept";
+    const fs::path link = dir.path() / "link", full = dir.path() / "full";
+    must(write_file(file, std::string(kCopilotLine) + "\n"));
+    must(write_file(kept, "old"));
+    fs::create_symlink(kept, link);
+    fs::create_symlink("/dev/full", full);
+    const auto transform = [&](const fs::path& to) {
+      return run_proctor({"cvdp", "transform", "--to", "agentic", file, "-o", to}).exit_code;
+    };
+    CHECK(transform(link) == 0);
+    CHECK(fs::is_symlink(link));
+    CHECK(must(read_file(kept, 4096)).starts_with(R"({"id": "cvdp_copilot_a_1")"));
+    CHECK(transform(full) == 4);
+    CHECK(fs::is_symlink(full));
+    CHECK(fs::is_character_file(full));
+  }
+
   TEST_CASE("cvdp transform writes upstream's files under upstream's names") {
     if (!::proctor::cvdp::testing::have_shared_data(
             "cvdp transform writes upstream's files under upstream's names"))

@@ -115,8 +115,8 @@ std::vector<ProviderHold> RateLeases::pass_on(const std::vector<ProviderHold>& s
   std::vector<ProviderHold> out;
   for (const auto& [provider, until] : holds_) {
     const auto left = static_cast<std::uint32_t>((until - now).count());
-    const bool known = std::ranges::any_of(said, [&](const ProviderHold& hold) {
-      return hold.provider == provider && left <= hold.ms;
+    const bool known = std::ranges::any_of(said, [&, &name = provider](const ProviderHold& hold) {
+      return hold.provider == name && left <= hold.ms;
     });
     if (!known && 0 < left) out.push_back({provider, left});
   }

@@ -263,7 +263,7 @@ void RunLifecycle::handle(const AgentEnded& e) {
 
 void RunLifecycle::handle(const PatchExtracted& e) {
   PROCTOR_ASSERT(std::holds_alternative<Extracting>(state_));
-  auto patched = std::make_shared<const Patched>(*this, e);
+  auto patched = std::make_shared<const Patched>(Patched{*this, e});
   if (const auto start = std::exchange(doubtful_start_, std::nullopt)) {
     if (!e.changed && e.unreadable.empty()) return agent_unavailable(*start);
     out_.emplace_back(

@@ -1,10 +1,9 @@
 #include "worker/gateway/http_gate.h"
 
-#include <optional>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <optional>
 
 namespace proctor {
 namespace {

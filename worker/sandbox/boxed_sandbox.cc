@@ -488,8 +488,6 @@ Result<BoxEnd> run_box(const BoxLaunch& launch, BoundedFile& out, BoundedFile& e
   return running.finish();
 }
 
-using std::chrono::milliseconds;
-
 namespace {
 // By the group too: looking through all of /proc for them costs more than many a command.
 std::vector<pid_t> pids_inside(const Cgroup& group, pid_t root) {

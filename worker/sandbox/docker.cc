@@ -1,7 +1,5 @@
 #include "worker/sandbox/docker.h"
 
-#include <string>
-
 #include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
@@ -15,6 +13,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>

@@ -1,7 +1,5 @@
 #include "worker/sandbox/lean_host.h"
 
-#include <array>
-
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -9,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <optional>
 #include <thread>

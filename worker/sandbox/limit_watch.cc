@@ -1,7 +1,5 @@
 #include "worker/sandbox/limit_watch.h"
 
-#include <array>
-
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -11,6 +9,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cerrno>
 #include <cstring>

@@ -298,8 +298,6 @@ std::string Containment::judge(const ContainmentCase& what, const ExecSpec& exec
 
 // The attacks of a hostile agent, and what must come of each.
 
-using std::chrono::milliseconds;
-
 const std::vector<ContainmentCase>& containment_cases() {
   using End = ExecOutcome::End;
   static const std::vector<ContainmentCase> all = [] {

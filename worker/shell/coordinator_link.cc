@@ -340,8 +340,6 @@ void CoordinatorLink::deliver() {
 
 // CoordinatorLink: what its attempts need before they can start, and who sends it.
 
-namespace asio = boost::asio;
-
 // Starts every attempt whose bundles are here and asks for those that are not.
 void CoordinatorLink::start_ready() {
   std::vector<AttemptKey> ready;
@@ -433,8 +431,6 @@ void CoordinatorLink::decline(const Digest& digest, const std::string& detail) {
 
 // CoordinatorLink: how it is connected, what is given back without having begun, and an orderly
 // goodbye.
-
-namespace asio = boost::asio;
 
 constexpr Millis kUnreachable{5'000};  // without a connection
 constexpr Millis kUnanswered{10'000};  // on one, and never less than three Syncs

@@ -357,8 +357,6 @@ void WorkerLoop::finish(End end) {
 
 // WorkerLoop: from an attempt whose bundles are here to its spooled result.
 
-namespace asio = boost::asio;
-
 AttemptInput WorkerParts::input_of(const AttemptKey& key, const LocalAttempt& local) {
   AttemptInput input;
   input.campaign = key.first;

@@ -1,12 +1,11 @@
 #include "worker/tools/workspace_tools.h"
 
-#include <cstdint>
-
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <functional>
 #include <string_view>
 #include <utility>

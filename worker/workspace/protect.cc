@@ -81,7 +81,6 @@ Result<std::vector<std::string>> restore_paths(ObjectDb& db, const RestoreInput&
 }
 
 namespace {
-using beneath::Missing;
 using beneath::Parent;
 
 // This many files are named of a folder that goes as a whole.

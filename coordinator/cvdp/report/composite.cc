@@ -1,11 +1,10 @@
 #include "coordinator/cvdp/report/composite.h"
 
-#include <vector>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
+#include <vector>
 
 #include "common/base/parse.h"
 #include "common/stats/rerun.h"

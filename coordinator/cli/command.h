@@ -70,7 +70,8 @@ int complain(const Error& error);
 int code_of(const Result<int>& done);
 int code_of(const Status& done);
 
-class Command;
+// Hears of a problem that a check found: where it is, and what.
+using ProblemHandler = std::function<void(const std::string& where, const std::string& what)>;
 
 // Exit code of run, resume and wait where nothing goes on before a person has decided.
 inline constexpr int kWaitsForPerson = 5;

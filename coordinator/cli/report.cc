@@ -137,13 +137,6 @@ Result<WrittenForms> write_every_eval(const FrozenCampaign& frozen, const Campai
 
 namespace {
 constexpr const char* kDigestsFormat = "proctor-reports-1";
-using ReportProblem = std::function<void(const std::string& where, const std::string& what)>;
-
-Result<HostKey> key_for_reports(const std::string& named) {
-  if (!named.empty()) return HostKey::read(named);
-  PROCTOR_TRY(const fs::path own, host_key_file());
-  return HostKey::read(own);
-}
 
 // What the MAC is over: the canonical document without its own two fields.
 Result<std::string> body_of(Json json) {
@@ -226,7 +219,7 @@ Result<Digests> parse_digests(const std::string& bytes, const Result<HostKey>& k
 
 // `before`: what may lie there instead, because a writer was stopped between the two.
 void compare_files(const fs::path& dir, const FileDigests& files, const FileDigests* before,
-                   const std::string& what, const ReportProblem& problem) {
+                   const std::string& what, const ProblemHandler& problem) {
   for (const auto& [name, digest] : files) {
     const Result<EvidenceFile> found = hash_file(dir, name);
     const std::string where = "reports/" + printable(name, 100);
@@ -253,7 +246,7 @@ bool is_of(const std::string& path, const std::vector<std::string>& parts) {
 
 // What lies in the folders of other forms and is no export that was written.
 void compare_folder(const fs::path& dir, const std::string& folder, const FileDigests& exports,
-                    const std::vector<std::string>& exporting, const ReportProblem& problem) {
+                    const std::vector<std::string>& exporting, const ProblemHandler& problem) {
   std::error_code ec;
   std::set<std::string> foreign;
   for (fs::recursive_directory_iterator it(dir / folder, ec), end; !ec && it != end;
@@ -275,7 +268,7 @@ void compare_folder(const fs::path& dir, const std::string& folder, const FileDi
 
 // Exports, and what the commands found that look at tasks alone.
 void compare_exports(const fs::path& dir, const FileDigests& exports,
-                     const std::vector<std::string>& exporting, const ReportProblem& problem) {
+                     const std::vector<std::string>& exporting, const ProblemHandler& problem) {
   FileDigests whole;
   for (const auto& [path, digest] : exports)
     if (!is_of(path, exporting)) whole.emplace(path, digest);
@@ -296,7 +289,7 @@ void compare_exports(const fs::path& dir, const FileDigests& exports,
 // What lies there beside what was written: folders are those of other forms (kInspectFolder,
 // kEveryEvalFolder), and a temporary file is of a writer that was killed.
 void compare_names(const fs::path& dir, const FileDigests& files, const FileDigests* before,
-                   const ReportProblem& problem) {
+                   const ProblemHandler& problem) {
   std::error_code ec;
   std::set<std::string> foreign;
   for (fs::directory_iterator it(dir, ec), end; !ec && it != end; it.increment(ec)) {
@@ -318,7 +311,7 @@ void compare_names(const fs::path& dir, const FileDigests& files, const FileDige
 
 // The journal is the record: what it gives now must be what lies there.
 Status make_again(const FrozenCampaign& frozen, const FileDigests* listed,
-                  const ReportProblem& problem) {
+                  const ProblemHandler& problem) {
   PROCTOR_TRY(const RenderedReport made, render_report_files(frozen));
   FileDigests files;
   for (const auto& [name, bytes] : made.files)
@@ -358,7 +351,7 @@ void say_of_reports(const std::string& line) {
 }
 
 // Of a proctor that wrote no digests, or of somebody who took them away.
-Status verify_without(const FrozenCampaign& frozen, const ReportProblem& problem) {
+Status verify_without(const FrozenCampaign& frozen, const ProblemHandler& problem) {
   constexpr std::size_t kReportJsonBytes = std::size_t{1} << 30;
   const fs::path file = frozen.folder.reports() / "report.json";
   std::error_code ec;
@@ -406,8 +399,7 @@ Status write_digests(const StateFolder& folder, const Digests& said, Sign sign =
   if (said.before) json["before"] = hex_of(*said.before);
   if (!said.exporting.empty()) json["exporting"] = said.exporting;
   PROCTOR_TRY(const std::string body, body_of(json));
-  const Result<HostKey> key =
-      sign == Sign::kYes ? key_for_reports("") : Result<HostKey>(kNotDigests);
+  const Result<HostKey> key = sign == Sign::kYes ? host_key_of("") : Result<HostKey>(kNotDigests);
   json["key"] = key.ok() ? key->key().id() : "";
   json["mac"] = key.ok() ? key->key().mac(body).hex() : "";
   PROCTOR_TRY(const std::string text, canonical_json(json));
@@ -419,7 +411,7 @@ Status write_digests(const StateFolder& folder, const Digests& said, Sign sign =
 std::optional<Digests> last_written(const fs::path& dir) {
   const Result<std::string> bytes = read_file(dir / kReportDigests, limits::kConfigFileBytes);
   if (!bytes.ok()) return std::nullopt;
-  Result<Digests> last = parse_digests(*bytes, key_for_reports(""));
+  Result<Digests> last = parse_digests(*bytes, host_key_of(""));
   if (!last.ok() || last->vouched == Vouched::kForged) return std::nullopt;
   return std::move(last).value();
 }
@@ -441,7 +433,7 @@ FileDigests lies_there(const fs::path& dir, const std::optional<Digests>& last,
 // What this host vouches for of what lies beside the report; all of it, where it has no key.
 void take_over(const std::optional<Digests>& last, Digests& to) {
   to.exports.emplace();
-  const bool own = last && (last->vouched == Vouched::kByKey || !key_for_reports("").ok());
+  const bool own = last && (last->vouched == Vouched::kByKey || !host_key_of("").ok());
   if (!own || (!last->campaign.empty() && last->campaign != to.campaign)) return;
   to.exports = last->exports.value_or(FileDigests{});
   to.exporting = last->exporting;
@@ -477,7 +469,7 @@ Status as_listed(const StateFolder& folder, const std::string& name) {
   const Result<std::string> bytes =
       read_file(folder.reports() / kReportDigests, limits::kConfigFileBytes);
   if (!bytes.ok()) return ok_status();  // of a proctor that listed nothing
-  PROCTOR_TRY(const Digests digests, parse_digests(*bytes, key_for_reports("")));
+  PROCTOR_TRY(const Digests digests, parse_digests(*bytes, host_key_of("")));
   if (!digests.exports || is_of(name, digests.exporting)) return ok_status();
   const Result<EvidenceFile> found = hash_file(folder.reports(), name);
   if (found.ok() && digests.vouched != Vouched::kForged && digests.exports->contains(name) &&
@@ -512,14 +504,14 @@ Status write_with_digests(const FrozenCampaign& frozen, const RenderedReport& ma
 }
 
 Status verify_reports(const FrozenCampaign& frozen, const std::string& key_file,
-                      const ReportProblem& problem) {
+                      const ProblemHandler& problem) {
   const fs::path dir = frozen.folder.reports();
   // Who may only read the folder verifies it without the lock.
   const Result<FileLock> lock = FileLock::share(frozen.folder.reports_lock());
   const Result<std::string> bytes = read_file(dir / kReportDigests, limits::kConfigFileBytes);
   if (!bytes.ok() && bytes.error().code == Errc::kNotFound) return verify_without(frozen, problem);
   const std::string where = std::string("reports/") + kReportDigests;
-  const Result<HostKey> key = key_for_reports(key_file);
+  const Result<HostKey> key = host_key_of(key_file);
   const Result<Digests> digests =
       bytes.ok() ? parse_digests(*bytes, key) : Result<Digests>(bytes.error());
   if (!digests.ok()) {

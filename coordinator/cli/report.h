@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "coordinator/cli/command.h"
 #include "coordinator/cli/report_files.h"
 
 namespace proctor::cli {
@@ -35,7 +36,6 @@ Status as_listed(const StateFolder& folder, const std::string& name);
 // cannot say so, the files are made again from the journal, if that is still where it was then.
 // Waits while they are being written.  Prints one line.  `key_file`: what --seal-key named, or
 // empty.
-Status verify_reports(
-    const FrozenCampaign& frozen, const std::string& key_file,
-    const std::function<void(const std::string& where, const std::string& what)>& problem);
+Status verify_reports(const FrozenCampaign& frozen, const std::string& key_file,
+                      const ProblemHandler& problem);
 }  // namespace proctor::cli

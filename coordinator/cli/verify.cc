@@ -33,9 +33,8 @@ namespace proctor::cli {
 // does not know.  Reads files; reports problems through `problem(where, what)`.
 class EvidenceAudit {
  public:
-  using Problem = std::function<void(const std::string& where, const std::string& what)>;
   // `frozen` outlives the audit.
-  EvidenceAudit(const FrozenCampaign& frozen, PriceFunction price, Problem problem);
+  EvidenceAudit(const FrozenCampaign& frozen, PriceFunction price, ProblemHandler problem);
 
   // Attempts of the plan, in any order.  What its run directory says of itself, where it must have
   // one: no value for an attempt without a result, and for one that is invalid and left nothing.
@@ -57,7 +56,7 @@ class EvidenceAudit {
 
   const FrozenCampaign& frozen_;
   PriceFunction price_;
-  Problem problem_;
+  ProblemHandler problem_;
   std::set<std::string> known_;    // relative to runs/: run directories and archives
   std::set<std::string> folders_;  // on the way to them, and to those of any run of the plan
   std::uint64_t without_ = 0;
@@ -72,7 +71,8 @@ bool may_have_evidence(const RestoredAttempt& a) {
 }
 }  // namespace
 
-EvidenceAudit::EvidenceAudit(const FrozenCampaign& frozen, PriceFunction price, Problem problem)
+EvidenceAudit::EvidenceAudit(const FrozenCampaign& frozen, PriceFunction price,
+                             ProblemHandler problem)
     : frozen_(frozen), price_(std::move(price)), problem_(std::move(problem)) {
   for (std::uint32_t r = 0; r < frozen.plan.size(); ++r) {
     const std::string name = frozen.plan.run_name(RunId(r));
@@ -200,16 +200,7 @@ Status EvidenceAudit::finish(JournalReader& journal) {
   return ok_status();
 }
 
-// `verify`, of gates: every stage that was opened was opened by a check that held and as many
-// people as were registered, and nothing of one that was not opened was begun.  From the journal's
-// notes, and not by the scheduler's own code.  Blocking.
-Status verify_gates(
-    JournalReader& journal, const FrozenCampaign& frozen, const RestoredState& state,
-    const std::function<void(const std::string& where, const std::string& what)>& tell);
-
 namespace {
-using Tell = std::function<void(const std::string& where, const std::string& what)>;
-
 struct Seen {
   std::set<Digest> held;                             // by checks that were noted
   std::map<Digest, std::set<std::string>> approved;  // by whom
@@ -218,7 +209,7 @@ struct Seen {
 
 class GateAudit {
  public:
-  GateAudit(const Campaign& campaign, const Tell& tell) : tell_(tell) {
+  GateAudit(const Campaign& campaign, const ProblemHandler& tell) : tell_(tell) {
     for (std::size_t s = 0; s < campaign.stages.size(); ++s) {
       const StageRules& r = campaign.stages[s].rules;
       const bool exit_before = 0 < s && !campaign.stages[s - 1].rules.exit.empty();
@@ -275,14 +266,17 @@ class GateAudit {
     seen.opened = true;
   }
 
-  const Tell& tell_;
+  const ProblemHandler& tell_;
   std::vector<Gate> gates_;
   std::map<std::string, Seen> seen_;
 };
 }  // namespace
 
+// `verify`, of gates: every stage that was opened was opened by a check that held and as many
+// people as were registered, and nothing of one that was not opened was begun.  From the journal's
+// notes, and not by the scheduler's own code.  Blocking.
 Status verify_gates(JournalReader& journal, const FrozenCampaign& frozen,
-                    const RestoredState& state, const Tell& tell) {
+                    const RestoredState& state, const ProblemHandler& tell) {
   GateAudit audit(frozen.campaign, tell);
   if (!audit.shut()) return ok_status();
   constexpr std::size_t kAtOnce = 10'000;

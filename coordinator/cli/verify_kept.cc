@@ -26,7 +26,7 @@ namespace proctor::cli {
 namespace {
 constexpr mode_t kOthers = 077;
 
-void check_mode(const fs::path& path, const FolderProblem& problem) {
+void check_mode(const fs::path& path, const ProblemHandler& problem) {
   struct stat st {};
   if (::stat(path.c_str(), &st) != 0 || (st.st_mode & kOthers) == 0) return;
   problem(path.string(),
@@ -38,7 +38,7 @@ void check_mode(const fs::path& path, const FolderProblem& problem) {
 }
 
 // Whoever owns a folder changes what lies there, whatever its mode says.
-void check_owner(const fs::path& path, uid_t owner, const FolderProblem& problem) {
+void check_owner(const fs::path& path, uid_t owner, const ProblemHandler& problem) {
   struct stat st {};
   if (::stat(path.c_str(), &st) != 0 || st.st_uid == owner) return;
   problem(path.string(),
@@ -48,7 +48,7 @@ void check_owner(const fs::path& path, uid_t owner, const FolderProblem& problem
 }
 
 // Everybody could put other folders in the place of the campaign's own.
-void check_open(const fs::path& campaign, const FolderProblem& problem) {
+void check_open(const fs::path& campaign, const ProblemHandler& problem) {
   struct stat st {};
   if (::stat(campaign.c_str(), &st) != 0) return;
   if ((st.st_mode & S_IWOTH) != 0 && (st.st_mode & S_ISVTX) == 0)
@@ -60,7 +60,7 @@ void check_open(const fs::path& campaign, const FolderProblem& problem) {
 }
 }  // namespace
 
-void verify_modes(const StateFolder& folder, const FolderProblem& problem) {
+void verify_modes(const StateFolder& folder, const ProblemHandler& problem) {
   // What is looked at below a link would be whatever lies elsewhere, whoever keeps that.
   for (const auto& [path, what] : not_own_folders(folder)) problem(path.string(), what);
   for (const fs::path& path : {folder.runs(), folder.reports(), folder.state(), folder.journal()})
@@ -77,7 +77,7 @@ void verify_modes(const StateFolder& folder, const FolderProblem& problem) {
   }
 }
 
-Status verify_journal_objects(JournalReader& journal, const FolderProblem& problem) {
+Status verify_journal_objects(JournalReader& journal, const ProblemHandler& problem) {
   PROCTOR_TRY(const std::vector<std::string> foreign, journal.foreign_objects());
   for (const std::string& what : foreign) problem("journal", what);
   return ok_status();
@@ -102,9 +102,8 @@ std::string removal_note(const std::string& task, const std::string& reason,
   return task + ": " + reason + (by.empty() ? "" : " (by " + by + ")");
 }
 
-Status verify_removals(
-    JournalReader& journal, const Registration& registration,
-    const std::function<void(const std::string& where, const std::string& what)>& tell) {
+Status verify_removals(JournalReader& journal, const Registration& registration,
+                       const ProblemHandler& tell) {
   PROCTOR_TRY(const std::set<std::string> noted, removals_of(journal));
   std::set<std::string> registered;
   for (const Removal& r : registration.removals) {
@@ -139,7 +138,7 @@ std::map<std::string, std::string> by_name(std::string_view list) {
 
 class KeptAudit {
  public:
-  KeptAudit(const Campaign& campaign, const FolderProblem& problem)
+  KeptAudit(const Campaign& campaign, const ProblemHandler& problem)
       : state_{campaign.folder}, kept_(state_.registered()), problem_(problem) {}
 
   void add(const Campaign& campaign, const Registration& registration,
@@ -238,14 +237,14 @@ class KeptAudit {
 
   StateFolder state_;
   fs::path kept_;
-  const FolderProblem& problem_;
+  const ProblemHandler& problem_;
   std::set<std::string> missing_;
   std::set<fs::path> told_;
 };
 }  // namespace
 
 void verify_kept(const Campaign& campaign, const Registration& registration,
-                 const std::optional<std::string>& sealed, const FolderProblem& problem) {
+                 const std::optional<std::string>& sealed, const ProblemHandler& problem) {
   KeptAudit(campaign, problem).add(campaign, registration, sealed);
 }
 
@@ -259,20 +258,14 @@ constexpr const char* kTrustABackup =
     "whether that one fits";
 constexpr std::size_t kHeadsBytes = std::size_t{16} << 20;
 
-Result<HostKey> key_of(const std::string& named) {
-  if (!named.empty()) return HostKey::read(named);
-  PROCTOR_TRY(const fs::path own, host_key_file());
-  return HostKey::read(own);
-}
-
 void say(const std::string& line) {
   std::printf("seal: %s\n", line.c_str());
 }
 }  // namespace
 
 Status verify_keyed_seal(JournalReader& journal, const std::string& key_file,
-                         const SealProblem& problem) {
-  const Result<HostKey> key = key_of(key_file);
+                         const ProblemHandler& problem) {
+  const Result<HostKey> key = host_key_of(key_file);
   if (!key.ok() && !key_file.empty()) return in_context("--seal-key", key.error());
   if (!key.ok() && key.error().code == Errc::kInvalid) problem("seal", key.error().detail);
   if (!key.ok()) {
@@ -316,13 +309,13 @@ Status verify_keyed_seal(JournalReader& journal, const std::string& key_file,
 }
 
 Status verify_heads(JournalReader& journal, const std::string& head, const std::string& key_file,
-                    const SealProblem& problem) {
+                    const ProblemHandler& problem) {
   std::error_code ec;
   std::string text = head;
   if (fs::exists(head, ec)) {
     PROCTOR_TRY(text, read_file(head, kHeadsBytes));
   }
-  const Result<HostKey> key = key_of(key_file);
+  const Result<HostKey> key = host_key_of(key_file);
   std::size_t number = 0;
   for (std::string_view rest = text; !rest.empty();) {
     PROCTOR_TRY(const JournalHead kept, parse_head(take_until(rest, '\n')));
@@ -358,7 +351,7 @@ Result<JournalHead> present_head(const fs::path& file) {
   if (!last) return not_begun(file.parent_path().parent_path());
   // More of the same millisecond may be on its way to the disk.
   PROCTOR_TRY(JournalHead head, journal.head_until(WallTime(last->raw() - (moves ? 1 : 0))));
-  if (const Result<HostKey> key = key_of(""); key.ok()) sign(head, key->key());
+  if (const Result<HostKey> key = host_key_of(""); key.ok()) sign(head, key->key());
   return head;
 }
 }  // namespace proctor::cli

@@ -1,13 +1,13 @@
 #pragma once
 // `proctor verify`, the parts about who else could have been there: folders and objects, removed
 // tasks, files of the registration, seals and heads.
-#include <functional>
 #include <optional>
 #include <string>
 
 #include "common/base/result.h"
 #include "common/contract/campaign.h"
 #include "common/plan/registration.h"
+#include "coordinator/cli/command.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/shell/state_folder.h"
 
@@ -15,13 +15,11 @@ namespace proctor::cli {
 // The parts of a campaign that other users of the host may enter or read, and what lies in the
 // journal beside its rows.  Reads; reports problems through `problem(where, what)`.
 
-using FolderProblem = std::function<void(const std::string& where, const std::string& what)>;
-
 // Evidence, reports and state lie in folders of the campaign's own; they and the journal are their
 // owner's alone.
-void verify_modes(const StateFolder& folder, const FolderProblem& problem);
+void verify_modes(const StateFolder& folder, const ProblemHandler& problem);
 // Tables, views, triggers and indexes that nobody of ours made, or that are not as we make them.
-Status verify_journal_objects(JournalReader& journal, const FolderProblem& problem);
+Status verify_journal_objects(JournalReader& journal, const ProblemHandler& problem);
 
 // Tasks that were taken out after the freeze: the registration says so once more than the journal,
 // whose rows are sealed, and neither may say it alone.
@@ -32,9 +30,8 @@ std::string removal_note(const std::string& task, const std::string& reason,
                          const std::string& by = {});
 
 // Fails with what keeps the journal from being read.
-Status verify_removals(
-    JournalReader& journal, const Registration& registration,
-    const std::function<void(const std::string& where, const std::string& what)>& tell);
+Status verify_removals(JournalReader& journal, const Registration& registration,
+                       const ProblemHandler& tell);
 
 // The files that were kept of the registration: one that was changed, added or taken away there
 // would be believed by whoever looks what was registered.
@@ -42,20 +39,18 @@ Status verify_removals(
 // journal has it; nothing: an earlier version made no list, and perhaps kept nothing, which is no
 // problem.
 void verify_kept(const Campaign& campaign, const Registration& registration,
-                 const std::optional<std::string>& sealed, const FolderProblem& problem);
+                 const std::optional<std::string>& sealed, const ProblemHandler& problem);
 
 // The vouchers of the journal: the seal that its host keyed, and heads that were kept elsewhere.
 // Both print a line; what does not fit is a problem.
 
-using SealProblem = std::function<void(const std::string& where, const std::string& what)>;
-
 // `key_file`: what --seal-key named; empty: the host's own place.  kInvalid and kNotFound only of
 // a file that was named.
 Status verify_keyed_seal(JournalReader& journal, const std::string& key_file,
-                         const SealProblem& problem);
+                         const ProblemHandler& problem);
 // `head`: a line, or a file that holds one a line.  kInvalid: it is none.
 Status verify_heads(JournalReader& journal, const std::string& head, const std::string& key_file,
-                    const SealProblem& problem);
+                    const ProblemHandler& problem);
 // proctor journal head: of what is final now, signed with the host's key where there is one.
 Result<JournalHead> present_head(const fs::path& file);
 }  // namespace proctor::cli

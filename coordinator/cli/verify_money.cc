@@ -34,7 +34,7 @@ OwnPart own_part(const RestoredState& state) {
 
 std::string compare_part(const std::string& self, const std::string& envelope,
                          const RedisLedger::Fields& fields, const std::optional<OwnPart>& exact,
-                         const RestoredState& after, const SharedProblem& problem) {
+                         const RestoredState& after, const ProblemHandler& problem) {
   const std::string where = "redis: this campaign's part of " + envelope;
   // Nobody can reserve from an envelope that is not there, so nothing false is counted on.
   if (fields.empty()) return envelope + " is not there: its part is not compared";
@@ -96,7 +96,7 @@ std::string MoneyAudit::place_of(const std::string& what, RunId run) const {
 }
 
 MoneyAudit::MoneyAudit(const PlanView& view, const Plan& plan, const CostModel& prices,
-                       const RestoredState& state, Problem problem)
+                       const RestoredState& state, ProblemHandler problem)
     : view_(view),
       plan_(plan),
       prices_(prices),
@@ -457,7 +457,7 @@ std::optional<Row> row_of(const std::string& text) {
 class Comparison {
  public:
   Comparison(const PlanView& view, const RestoredState& before, const RedisLedger::Stored& redis,
-             const RestoredState& after, const MoneyProblem& problem)
+             const RestoredState& after, const ProblemHandler& problem)
       : view_(view),
         redis_(redis),
         before_(by_ask(before)),
@@ -573,7 +573,7 @@ class Comparison {
   const RedisLedger::Stored& redis_;
   const Attempts before_, after_;
   const std::vector<RunReviewed>& reviews_;
-  const MoneyProblem& problem_;
+  const ProblemHandler& problem_;
   std::vector<MicroUsd> spent_, reserved_;
   std::vector<std::pair<std::string, std::string>> found_in_rows_;
 };
@@ -619,7 +619,7 @@ void go_back_to(WallTime begun, PlanView& view, RestoredState& state) {
 
 // Compares, or says in one line why not.
 Result<std::string> compare_with(const FrozenCampaign& frozen, RedisLedger& ledger,
-                                 JournalReader& journal, const MoneyProblem& problem) {
+                                 JournalReader& journal, const ProblemHandler& problem) {
   const PlanView registered = make_plan_view(frozen.campaign, frozen.plan);
   constexpr int kReadings = 20;
   constexpr std::chrono::milliseconds kUntilTold(100);
@@ -629,7 +629,7 @@ Result<std::string> compare_with(const FrozenCampaign& frozen, RedisLedger& ledg
     PROCTOR_TRY(RestoredState after, journal.load());
     // With `line`, what there is to say of a shared envelope.
     const auto with_part = [&](std::string line, const std::optional<OwnPart>& exact,
-                               const MoneyProblem& tell) {
+                               const ProblemHandler& tell) {
       const auto& shared = frozen.campaign.envelopes.shared;
       if (!shared) return line;
       return line + "; " +
@@ -680,7 +680,7 @@ Result<std::string> compare_with(const FrozenCampaign& frozen, RedisLedger& ledg
 
 bool compare_redis(const PlanView& view, const RestoredState& before,
                    const RedisLedger::Stored& redis, const RestoredState& after,
-                   const MoneyProblem& problem, std::optional<OwnPart>& part) {
+                   const ProblemHandler& problem, std::optional<OwnPart>& part) {
   Comparison comparison(view, before, redis, after, problem);
   if (!comparison.run()) return false;
   part = comparison.part();
@@ -688,7 +688,7 @@ bool compare_redis(const PlanView& view, const RestoredState& before,
 }
 
 std::string verify_redis(const FrozenCampaign& frozen, JournalReader& journal,
-                         const MoneyProblem& problem) {
+                         const ProblemHandler& problem) {
   if (frozen.campaign.ledger == Campaign::LedgerKind::kJournal)
     return "none (budget.ledger: journal)";
   const std::optional<std::string> address = redis_address(frozen);

@@ -12,6 +12,7 @@
 #include "common/plan/plan.h"
 #include "common/trace/run_report.h"
 #include "coordinator/cli/campaign_files.h"
+#include "coordinator/cli/command.h"
 #include "coordinator/core/records.h"
 #include "coordinator/core/run_queue.h"
 #include "coordinator/journal/journal_reader.h"
@@ -27,25 +28,22 @@ struct OwnPart {
 };
 OwnPart own_part(const RestoredState& state);
 
-using SharedProblem = std::function<void(const std::string& where, const std::string& what)>;
-
 // The campaign `self`, the envelope "shared:NAME", and `fields`, the hash that Redis has of it.
 // `exact`: the part as of the instant at which Redis was read; none where the life that Redis knows
 // is not the journal's last, so that what is "here" may have moved since.  `after`: the journal,
 // read after Redis.  The value, for one line: what was compared, or why it was not.
 std::string compare_part(const std::string& self, const std::string& envelope,
                          const RedisLedger::Fields& fields, const std::optional<OwnPart>& exact,
-                         const RestoredState& after, const SharedProblem& problem);
+                         const RestoredState& after, const ProblemHandler& problem);
 
 // Every balance again from the journal's rows, each row against the contract of its state, each
 // settlement against the price table and the run's report.  Pure: reports problems through
 // `problem(where, what)`, in the order of the journal.
 class MoneyAudit {
  public:
-  using Problem = std::function<void(const std::string& where, const std::string& what)>;
   // `view` is the campaign's, raises applied; `plan` names its runs; all four outlive the audit.
   MoneyAudit(const PlanView& view, const Plan& plan, const CostModel& prices,
-             const RestoredState& state, Problem problem);
+             const RestoredState& state, ProblemHandler problem);
 
   // Attempts by run, then number.  `report`: of its run directory, if it has one.
   void add(const AttemptRecord& attempt, const std::optional<RunReport>& report);
@@ -75,7 +73,7 @@ class MoneyAudit {
   const Plan& plan_;
   const CostModel& prices_;
   const RestoredState& state_;
-  Problem problem_;
+  ProblemHandler problem_;
   std::vector<MicroUsd> spent_, reserved_;
   std::map<RunId, EndedRun> ended_;
   std::map<RunId, AttemptId> outcome_of_;  // attempts that ended their run
@@ -94,17 +92,15 @@ class MoneyAudit {
 // have yet; each reservation must be one that the journal had before or has after.  The campaign's
 // part of an envelope that it shares must be what Redis holds of that envelope for it.
 
-using MoneyProblem = std::function<void(const std::string& where, const std::string& what)>;
-
 // Pure.  False: between the two readings a run began and ended unseen, so that nobody can say
 // whether Redis had it: read again.  `view` with its raises.  `part`: of the envelope that it
 // shares, as of the instant at which Redis was read.
 bool compare_redis(const PlanView& view, const RestoredState& before,
                    const RedisLedger::Stored& redis, const RestoredState& after,
-                   const MoneyProblem& problem, std::optional<OwnPart>& part);
+                   const ProblemHandler& problem, std::optional<OwnPart>& part);
 
 // Finds the server and compares, or says why it did not; the value is that one line.  A server
 // that is not there is no problem: the journal is the record.
 std::string verify_redis(const FrozenCampaign& frozen, JournalReader& journal,
-                         const MoneyProblem& problem);
+                         const ProblemHandler& problem);
 }  // namespace proctor::cli

@@ -1,7 +1,5 @@
 #include "coordinator/journal/host_key.h"
 
-#include <string>
-
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/random.h>
@@ -83,6 +81,12 @@ Result<HostKey> HostKey::read_or_make(const fs::path& file) {
   if (key.ok() || key.error().code != Errc::kNotFound) return key;
   PROCTOR_CHECK_OK(make_key(file));
   return read(file);
+}
+
+Result<HostKey> host_key_of(const std::string& file) {
+  if (!file.empty()) return HostKey::read(file);
+  PROCTOR_TRY(const fs::path own, host_key_file());
+  return HostKey::read(own);
 }
 
 fs::path HostKey::list() const {

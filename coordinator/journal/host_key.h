@@ -6,6 +6,7 @@
 // $XDG_STATE_HOME/proctor/seal.key (without the variable ~/.local/state/proctor/seal.key) and
 // `sealed.campaigns` beside it.  A user who may write to a campaign and not to these cannot rewrite
 // its journal unseen.
+#include <string>
 #include <string_view>
 
 #include "common/base/digest.h"
@@ -37,6 +38,9 @@ class HostKey {
   fs::path file_;
   HmacKey key_;
 };
+
+// The key in `file`; empty: the host's own.  Fails as host_key_file() and HostKey::read().
+Result<HostKey> host_key_of(const std::string& file);
 
 // Which campaigns have ever begun on this host: $XDG_STATE_HOME/proctor/begun.campaigns, beside the
 // secret.  A registration whose journal was taken away and that begins anew is known by it.

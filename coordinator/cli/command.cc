@@ -47,8 +47,8 @@ Status write_into(const fs::path& path, std::string_view bytes) {
   }
   return ok_status();
 }
-}  // namespace
 
+// Where links lead to, also when nothing is there yet.
 fs::path end_of_links(fs::path path) {
   constexpr int kLinksMax = 40;
   std::error_code ec;
@@ -59,16 +59,22 @@ fs::path end_of_links(fs::path path) {
   }
   return path;
 }
+}  // namespace
 
-Status write_output(const fs::path& path, std::string_view bytes) {
+std::optional<fs::path> replaced_file(const fs::path& path) {
   std::error_code ec;
   // By its own name: what /dev/stdout leads to may have none.
   const fs::file_type type = fs::status(path, ec).type();
-  if (type == fs::file_type::directory)
+  if (type != fs::file_type::regular && type != fs::file_type::not_found) return std::nullopt;
+  return end_of_links(path);
+}
+
+Status write_output(const fs::path& path, std::string_view bytes) {
+  std::error_code ec;
+  if (fs::is_directory(path, ec))
     return Error{Errc::kInvalid, path.string() + ": is a folder; name a file in it"};
-  if (type != fs::file_type::regular && type != fs::file_type::not_found)
-    return write_into(path, bytes);
-  return write_file(end_of_links(path), bytes);
+  const std::optional<fs::path> file = replaced_file(path);
+  return file ? write_file(*file, bytes) : write_into(path, bytes);
 }
 
 std::string printable_lines(std::string_view text, std::string_view kept) {
@@ -97,12 +103,11 @@ int with_output_written(int code) {
 
 // proctor cvdp ...: another program, proctor-cvdp.
 std::optional<int> run_cvdp_program(int argc, char** argv) {
-  if (argc < 2) return std::nullopt;
   std::vector<std::string> words(argv, argv + argc);
   const bool completes = argc == 3 && words[1] == "__complete";
   const std::vector<std::string> line = completes ? words_of(words[2]) : words;
-  // Options before a command have no values; a word that is being typed is no command yet.
   if (line.size() < 2) return std::nullopt;
+  // Options before a command have no values; a word that is being typed is no command yet.
   const auto command = std::find_if(line.begin() + 1, line.end() - (completes ? 1 : 0),
                                     [](const std::string& word) { return !word.starts_with("-"); });
   if (command == line.end() || *command != "cvdp") return std::nullopt;

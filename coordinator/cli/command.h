@@ -101,8 +101,9 @@ std::function<std::string(const std::string&)> share(double least, double most);
 // links lead to.  Into what is no regular file, a device or a pipe that somebody reads, it is
 // written; that one stays what it is.
 Status write_output(const fs::path& path, std::string_view bytes);
-// The path that links lead to, also where it does not exist yet.
-fs::path end_of_links(fs::path path);
+// The file that an output of this name replaces as a whole: where links lead to, also when nothing
+// is there yet.  nullopt: no regular file is there, and the output is written into what is.
+std::optional<fs::path> replaced_file(const fs::path& path);
 
 // Safe to print on a terminal; of `kept` every byte stays as it is.
 std::string printable_lines(std::string_view text, std::string_view kept = "\n");

@@ -69,12 +69,10 @@ class OutputFile {
   static Result<OutputFile> open(const fs::path& target) {
     OutputFile out;
     if (target.empty()) return out;
-    std::error_code ec;
-    const fs::file_type type = fs::status(target, ec).type();
-    const bool in_place = type != fs::file_type::regular && type != fs::file_type::not_found;
-    out.target_ = fs::is_symlink(target, ec) && !in_place ? end_of_links(target) : target;
-    if (!in_place) out.part_ = out.target_.string() + ".part";
-    out.file_.reset(std::fopen(in_place ? target.c_str() : out.part_.c_str(), "wb"));
+    const std::optional<fs::path> file = replaced_file(target);
+    out.target_ = file.value_or(target);
+    if (file) out.part_ = file->string() + ".part";
+    out.file_.reset(std::fopen((file ? out.part_ : target).c_str(), "wb"));
     if (out.file_ == nullptr) return errno_error("write " + target.string(), errno);
     return out;
   }

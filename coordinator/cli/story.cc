@@ -1,11 +1,16 @@
-// proctor story CAMPAIGN [RUN]: what happened, in order, each with its cause.
+#include "coordinator/cli/story.h"
+
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <optional>
 #include <set>
 
 #include "common/base/json.h"
+#include "common/base/limits.h"
+#include "common/base/parse.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "common/contract/cost_model.h"
@@ -13,8 +18,8 @@
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/evidence_text.h"
 #include "coordinator/cli/open_journal.h"
-#include "coordinator/cli/story_text.h"
 #include "coordinator/cli/verify_kept.h"
+#include "coordinator/core/budget_watch.h"
 #include "coordinator/core/failures.h"
 #include "coordinator/core/notes.h"
 #include "coordinator/journal/journal_reader.h"
@@ -22,6 +27,201 @@
 #include "coordinator/shell/plan_view.h"
 
 namespace proctor::cli {
+namespace {
+// Kinds of facts and what stands in front of their detail; "" is the detail alone.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kPrefixes{
+    {{"intent", "chosen; "},
+     {"granted", "granted: "},
+     {"denied", "denied: "},
+     {"voided", "never started: "},
+     {"lost", "lost: "},
+     {"cancelled", "cancelled: "},
+     {"result", "result: "},
+     {"settled", "settled: "},
+     {"parked", "parked: "},
+     {"reviewed", "reviewed: "},
+     {"epoch", ""},
+     {"adopted", "found running after a restart, on "},
+     {"outlived", "its worker was killed and goes on with it: "},
+     {"worker_joined", "worker joined: "},
+     {"worker_left", ""},
+     {"worker_suspect", "not heard of for a while: worker "},
+     {"worker_back", "heard of again: worker "},
+     {"redis_away", "Redis is away: "},
+     {"task_removed", "task removed: "}}};
+
+std::string text_at(const Json& json, const char* key) {
+  if (!json.contains(key) || !json[key].is_string()) return "";
+  return json[key].get<std::string>();
+}
+
+// An object's members one after the other; anything else as it is.
+std::string members_of(const std::string& detail) {
+  const Result<Json> parsed = parse_json(detail);
+  if (!parsed.ok() || !parsed->is_object()) return detail;
+  std::string out;
+  for (const auto& [key, value] : parsed->items())
+    out += (out.empty() ? "" : ", ") + key + " " +
+           (value.is_string() ? value.get<std::string>() : value.dump(-1, Json::Utf8::kReplace));
+  return out;
+}
+
+std::string raised(const StoryFact& fact, const std::string& unit) {
+  const Result<BudgetRaised> raise = raise_of(fact.detail, fact.at);
+  if (!raise.ok()) return fact.detail;
+  return "envelope " + raise->name + " raised from " + format_usd(raise->from) + " to " +
+         format_usd(raise->to) + " " + unit + " by " +
+         (raise->by.empty() ? "nobody named" : raise->by) + ": " + raise->reason;
+}
+
+// An operator's act, whatever it holds: who, what, on what, why, what came of it.
+std::string operated(const StoryFact& fact) {
+  const Result<Json> parsed = parse_json(fact.detail);
+  if (!parsed.ok() || !parsed->is_object()) return "operator: " + fact.detail;
+  const Json& j = *parsed;
+  std::string out = "operator " + text_at(j, "by") + ": " + text_at(j, "act");
+  if (j.contains("now") && j["now"] == true) out += " --now";
+  for (const char* key : {"selected", "worker", "name", "stage", "criterion"})
+    if (const std::string word = text_at(j, key); !word.empty()) out += " " + word;
+  if (const std::string text = text_at(j, "text"); !text.empty()) out += " (" + text + ")";
+  if (const std::string reason = text_at(j, "reason"); !reason.empty()) out += ": " + reason;
+  return out;
+}
+
+// What the stages before one came to, and that it was opened.
+std::optional<std::string> of_gate(const Note& note) {
+  if (const auto checked = stage_checked_of(note); checked.ok())
+    return "before stage " + checked->stage +
+           (checked->holds ? ": what it asks for holds" : ": what it asks for does not hold") +
+           " (digest " + checked->digest.short_hex() + ")";
+  const auto opened = stage_opened_of(note);
+  if (!opened.ok()) return std::nullopt;
+  std::string by;
+  for (const std::string& name : opened->by) by += (by.empty() ? ", approved by " : ", ") + name;
+  return "stage " + opened->stage + " is open" + by + " (digest " + opened->digest.short_hex() +
+         ")";
+}
+
+std::string unprinted(const StoryFact& said, const std::string& unit) {
+  StoryFact fact = said;
+  fact.detail = in_unit(said, unit);
+  const Note note{fact.at, fact.fact, fact.run, fact.attempt, fact.detail};
+  if (fact.fact == kNoteOperator) return operated(fact);
+  if (fact.fact == kNoteBudgetRaised) return raised(fact, unit);
+  if (fact.fact == kNoteBudgetAlert)
+    if (const auto alert = alert_of(note); alert.ok()) return describe(*alert, unit);
+  if (fact.fact == kNoteDominance)
+    if (const auto dominance = dominance_of(note); dominance.ok())
+      return describe(*dominance, unit);
+  if (fact.fact == kNoteStageChecked || fact.fact == kNoteStageOpened)
+    if (const auto gate = of_gate(note)) return *gate;
+  if (fact.fact == "redis_back") return "Redis is back";
+  if (fact.fact == "drain" && fact.detail == "signal")
+    return "interrupted: what runs is finished, nothing starts";
+  if (fact.fact == "cancel" && fact.detail == "signal")
+    return "interrupted again: what runs is cancelled";
+  const auto known = std::ranges::find(kPrefixes, fact.fact,
+                                       &std::pair<std::string_view, std::string_view>::first);
+  if (known != kPrefixes.end()) return std::string(known->second) + fact.detail;
+  if (fact.detail.empty()) return fact.fact;
+  return fact.fact + ": " + (fact.detail.starts_with("{") ? members_of(fact.detail) : fact.detail);
+}
+
+// A number of `digits` digits at `text`'s front, which it leaves.
+std::optional<int> take_digits(std::string_view& text, std::size_t digits) {
+  const auto out = whole_number<unsigned>(text.substr(0, digits));
+  if (!out || text.size() < digits) return std::nullopt;
+  text.remove_prefix(digits);
+  return static_cast<int>(*out);
+}
+
+bool take(std::string_view& text, std::string_view any_of) {
+  if (text.empty() || any_of.find(text.front()) == std::string_view::npos) return false;
+  text.remove_prefix(1);
+  return true;
+}
+
+// "", "Z", "+01:00": minutes ahead of UTC.
+std::optional<int> take_offset(std::string_view text) {
+  if (text.empty() || text == "Z" || text == "z") return 0;
+  const bool west = text.front() == '-';
+  if (!take(text, "+-")) return std::nullopt;
+  const auto hours = take_digits(text, 2);
+  if (!hours || !take(text, ":")) return std::nullopt;
+  const auto minutes = take_digits(text, 2);
+  if (!minutes || !text.empty() || 23 < *hours || 59 < *minutes) return std::nullopt;
+  return (west ? -1 : 1) * (*hours * 60 + *minutes);
+}
+
+std::optional<WallTime> parse_moment(std::string_view text) {
+  using namespace std::chrono;
+  std::array<int, 6> part{};  // year ... second
+  constexpr std::array<std::string_view, 6> kBefore{"", "-", "-", "Tt ", ":", ":"};
+  for (std::size_t i = 0; i < part.size(); ++i) {
+    if (i == 3 && text.empty()) break;  // a day alone
+    if (0 < i && !take(text, kBefore[i])) return std::nullopt;
+    const auto number = take_digits(text, i == 0 ? 4 : 2);
+    if (!number) return std::nullopt;
+    part[i] = *number;
+  }
+  std::int64_t fraction = 0;
+  if (take(text, ".")) {
+    std::int64_t scale = 100;
+    const std::size_t digits = text.find_first_not_of("0123456789");
+    for (const char c : text.substr(0, digits)) {
+      fraction += (c - '0') * scale;
+      scale /= 10;
+    }
+    text.remove_prefix(std::min(digits, text.size()));
+  }
+  const auto offset = take_offset(text);
+  const year_month_day day{year{part[0]}, month{static_cast<unsigned>(part[1])},
+                           std::chrono::day{static_cast<unsigned>(part[2])}};
+  if (!offset || !day.ok() || 23 < part[3] || 59 < part[4] || 60 < part[5]) return std::nullopt;
+  const auto whole = sys_days(day).time_since_epoch() + hours(part[3]) +
+                     minutes(part[4] - *offset) + seconds(part[5]);
+  return WallTime(duration_cast<milliseconds>(whole).count() + fraction);
+}
+
+std::optional<std::int64_t> parse_ago(std::string_view text) {
+  constexpr std::array<std::pair<char, std::int64_t>, 4> kUnits{
+      {{'s', 1'000}, {'m', 60'000}, {'h', 3'600'000}, {'d', 86'400'000}}};
+  constexpr std::int64_t kMost = 1'000'000'000;
+  std::int64_t n = 0;
+  if (!take_number(text, n) || text.size() != 1 || n < 0 || kMost < n) return std::nullopt;
+  for (const auto& [unit, ms] : kUnits)
+    if (text.front() == unit) return n * ms;
+  return std::nullopt;
+}
+}  // namespace
+
+std::string in_unit(const StoryFact& fact, const std::string& unit) {
+  constexpr std::array<std::string_view, 6> kOfMoney{"intent",  "granted", "denied",
+                                                     "settled", "parked",  "reviewed"};
+  constexpr std::string_view kUsd = " USD";
+  std::string out = fact.detail;
+  if (std::ranges::find(kOfMoney, fact.fact) == kOfMoney.end()) return out;
+  if (fact.fact == "denied" && !out.starts_with("short by ")) return out;  // in other words
+  // The first amount: a person's words come behind it.
+  if (const std::size_t at = out.find(kUsd); at != std::string::npos)
+    out.replace(at + 1, kUsd.size() - 1, unit);
+  return out;
+}
+
+std::string sentence_of(const StoryFact& fact, const std::string& unit) {
+  return printable(unprinted(fact, unit), limits::kDetailBytes * 2);
+}
+
+Result<WallTime> parse_since(std::string_view text, WallTime now) {
+  if (const auto ago = parse_ago(text)) return WallTime(now.raw() - *ago);
+  if (const auto moment = parse_moment(text)) return *moment;
+  return Error{Errc::kInvalid, "--since: found \"" + printable(text, 60) +
+                                   "\", expected a time as 2026-11-22T10:58:42Z, or how long ago: "
+                                   "90s, 15m, 2h, 3d"};
+}
+
+// proctor story CAMPAIGN [RUN]: what happened, in order, each with its cause.
+
 namespace {
 // Which facts of a journal belong into one run's story: its own, and what was done to its task, its
 // method or an envelope of its, or to a list of runs of which it is one.

@@ -1,6 +1,5 @@
 #pragma once
-// Results of problems: whether one is sound, raw_result.json, and answers in words.
-// Pure; any thread.
+// Results of one item: how near a text is to its reference, and how an exit code becomes a result.
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -8,9 +7,28 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/result.h"
 #include "coordinator/cvdp/dataset/record.h"
 
 namespace proctor::cvdp {
+// How near an answer in words is to its reference: BLEU as NLTK's sentence_bleu computes it and
+// upstream's own "ROUGE", to the last bit.  Pure; any thread.
+// Source: CVDP 8.5; Papineni et al. 2002.
+
+// Words and pairs of words, weighted equally, one reference, brevity penalty, no smoothing.
+// 0 when no word is shared; with words but no pair shared about 1e-154, as NLTK has it.
+double bleu2(std::string_view candidate, std::string_view reference);
+
+// The part of the reference's word pairs that the candidate has too, each counted once above the
+// line and as often as it comes below it.  kInvalid: the reference has less than two words.
+Result<double> rouge2(std::string_view candidate, std::string_view reference);
+
+// Both must be above this, not at it.
+inline constexpr double kTextScoreBar = 0.40;
+
+// Results of problems: whether one is sound, raw_result.json, and answers in words.
+// Pure; any thread.
+
 // Does a problem tell a right answer from none?  Its reference must pass every time and the
 // untouched context never.  Source: CVDP 9.8 (sanity_check).
 

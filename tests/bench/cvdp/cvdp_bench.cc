@@ -11,7 +11,7 @@
 #include "coordinator/cvdp/dataset/dataset.h"
 #include "coordinator/cvdp/dataset/transform.h"
 #include "coordinator/cvdp/pycompat/python_text.h"
-#include "coordinator/cvdp/report/text_metrics.h"
+#include "coordinator/cvdp/report/results.h"
 
 using namespace proctor;
 using namespace proctor::cvdp;

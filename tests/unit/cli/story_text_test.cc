@@ -1,4 +1,4 @@
-#include "coordinator/cli/story_text.h"
+#include "coordinator/cli/story.h"
 
 #include <doctest/doctest.h>
 

@@ -6,7 +6,7 @@
 
 #include "coordinator/cvdp/dataset/import.h"
 #include "coordinator/cvdp/pycompat/python_text.h"
-#include "coordinator/cvdp/report/text_metrics.h"
+#include "coordinator/cvdp/report/results.h"
 #include "tests/unit/cvdp/shared_data.h"
 
 using namespace proctor;

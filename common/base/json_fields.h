@@ -1,0 +1,252 @@
+#pragma once
+// JSON of described structures (fields.h), both ways.  Pure; one thread at a time for each object.
+//
+//   const Json json = to_json(hold);
+//   PROCTOR_TRY(const ProviderHold hold, from_json<ProviderHold>(json));
+//
+// Numbers are integers within 2^53 - 1, enumerations are their words, digests hex, money
+// micro-dollars, an empty std::optional null.  Readers are strict: a member that is missing,
+// unknown, of another kind or out of its bounds is refused with its path ("checks[2].id").
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/digest.h"
+#include "common/base/fields.h"
+#include "common/base/json.h"
+#include "common/base/money.h"
+#include "common/base/result.h"
+#include "common/base/words.h"
+
+namespace proctor {
+namespace json_detail {
+template <class T>
+inline constexpr bool kIsStrong = false;
+template <class Tag, class Rep>
+inline constexpr bool kIsStrong<Strong<Tag, Rep>> = true;
+template <class T>
+inline constexpr bool kIsOptional = false;
+template <class T>
+inline constexpr bool kIsOptional<std::optional<T>> = true;
+
+template <class T>
+bool is_empty(const T& value) {
+  if constexpr (requires { value.is_null(); })
+    return value.is_null();
+  else if constexpr (requires { value.empty(); })
+    return value.empty();
+  else
+    return value == T{};
+}
+}  // namespace json_detail
+
+// Writes members into an object.
+class JsonWriter {
+ public:
+  // Texts are written as they are, or (`clean`) made UTF-8 and cut to their rule's bytes, at most
+  // `bytes_max`: for records that have to be written whatever is in them.
+  enum class Texts : std::uint8_t { kAsTheyAre, kClean };
+  explicit JsonWriter(Texts texts = Texts::kAsTheyAre, std::size_t bytes_max = SIZE_MAX)
+      : texts_(texts), bytes_max_(bytes_max) {}
+
+  template <class T>
+  void operator()(const char* name, const T& value, const Rule& rule = {}) {
+    if (!rule.optional || !json_detail::is_empty(value)) put(name, json_of(value, rule));
+  }
+  template <class F>
+  void section(const char* name, F describe) {
+    JsonWriter inner(texts_, bytes_max_);
+    describe(inner);
+    put(name, inner.take());
+  }
+  template <class T>
+  void follows(const char* name, const T& value) {
+    put(name, json_of(value, {}));
+  }
+  void require(bool, const char*, std::string_view) {}
+  static constexpr std::uint32_t version() { return UINT32_MAX; }
+
+  Json take() { return std::move(out_); }
+
+ private:
+  void put(const char* name, Json value);
+  Json text_json(const std::string& text, const Rule& rule) const;
+  static Json number_json(std::uint64_t value);
+  static Json number_json(std::int64_t value);
+
+  template <class T>
+  Json json_of(const T& value, const Rule& rule) const {
+    if constexpr (std::same_as<T, Json> || std::same_as<T, bool> || std::floating_point<T>) {
+      return value;
+    } else if constexpr (std::unsigned_integral<T>) {
+      return number_json(std::uint64_t{value});
+    } else if constexpr (std::signed_integral<T>) {
+      return number_json(std::int64_t{value});
+    } else if constexpr (json_detail::kIsStrong<T>) {
+      return json_of(value.raw(), rule);
+    } else if constexpr (std::same_as<T, MicroUsd>) {
+      return number_json(value.micros());
+    } else if constexpr (std::same_as<T, Digest>) {
+      return value.hex();
+    } else if constexpr (HasWords<T>) {
+      return word_of(value);
+    } else if constexpr (HasText<T>) {
+      return value.to_text();
+    } else if constexpr (std::convertible_to<const T&, std::string_view>) {
+      return text_json(std::string(value), rule);
+    } else if constexpr (json_detail::kIsOptional<T>) {
+      return value ? json_of(*value, rule) : Json();
+    } else if constexpr (Described<const T>) {
+      JsonWriter inner(texts_, bytes_max_);
+      fields(inner, value);
+      return inner.take();
+    } else if constexpr (requires { typename T::mapped_type; }) {
+      Json out = Json::object();
+      for (const auto& [name, one] : value) out[name] = json_of(one, rule);
+      return out;
+    } else {
+      Json out = Json::array();
+      for (const auto& one : value) {
+        if (texts_ == Texts::kClean && out.size() == rule.items) break;
+        out.push_back(json_of(one, rule));
+      }
+      return out;
+    }
+  }
+
+  Texts texts_;
+  std::size_t bytes_max_;
+  Json out_ = Json::object();
+};
+
+// Reads the members of one object.  The first problem stays; later reads leave their members as
+// they were.
+class JsonReader {
+ public:
+  // `json` outlives this; `path` names it in errors, "" for the root.
+  JsonReader(const Json& json, std::string_view path, std::string& problem);
+
+  template <class T>
+  void operator()(const char* name, T&& out, const Rule& rule = {}) {
+    if (const Json* value = find(name, rule.optional)) read(*value, {name}, out, rule);
+  }
+  template <class F>
+  void section(const char* name, F describe) {
+    const Json* value = find(name, false);
+    if (value == nullptr) return;
+    JsonReader inner(*value, {name}, *this);
+    describe(inner);
+    inner.finish();
+  }
+  template <class T>
+  void follows(const char* name, const T& value) {
+    T read{};
+    (*this)(name, read);
+    require(read == value, name, "does not follow from the other members");
+  }
+  void require(bool holds, const char* name, std::string_view why);
+  static constexpr std::uint32_t version() { return UINT32_MAX; }
+
+  bool ok() const { return problem_.empty(); }
+  bool has(const char* name) const;
+  // Refuses members that were not read.
+  void finish();
+
+ private:
+  struct Place {
+    std::string_view name;
+    std::size_t index = SIZE_MAX;
+  };
+  JsonReader(const Json& json, Place place, const JsonReader& parent);
+
+  const Json* find(const char* name, bool optional);
+  void refuse(Place place, std::string_view why);
+  std::string path_of(Place place) const;
+  bool is(const Json& json, bool right, Place place, std::string_view expected);
+
+  void read(const Json& json, Place place, bool& out, const Rule&);
+  void read(const Json& json, Place place, double& out, const Rule&);
+  void read(const Json& json, Place place, std::string& out, const Rule& rule);
+  void read(const Json& json, Place place, Digest& out, const Rule&);
+  void read(const Json& json, Place place, MicroUsd& out, const Rule& rule);
+  void read(const Json& json, Place, Json& out, const Rule&);
+  std::uint64_t natural(const Json& json, Place place, std::uint64_t most);
+  std::int64_t integer(const Json& json, Place place, std::uint64_t most);
+  std::string_view text(const Json& json, Place place);
+
+  template <class T>
+  void read(const Json& json, Place place, T& out, const Rule& rule) {
+    if constexpr (std::unsigned_integral<T>) {
+      const auto most = std::min<std::uint64_t>(rule.most, std::numeric_limits<T>::max());
+      out = static_cast<T>(natural(json, place, most));
+    } else if constexpr (std::signed_integral<T>) {
+      constexpr auto kLargest = static_cast<std::uint64_t>(std::numeric_limits<T>::max());
+      out = static_cast<T>(integer(json, place, std::min(rule.most, kLargest)));
+    } else if constexpr (json_detail::kIsStrong<T>) {
+      typename T::rep raw{};
+      read(json, place, raw, rule);
+      out = T(std::move(raw));
+    } else if constexpr (HasWords<T>) {
+      const std::string_view word = text(json, place);
+      if (const auto value = from_word<T>(word))
+        out = *value;
+      else
+        refuse(place, "expected " + words_listed<T>());
+    } else if constexpr (HasText<T>) {
+      const std::string_view word = text(json, place);
+      if (ok() && !out.from_text(word)) refuse(place, "not as it is written");
+    } else if constexpr (json_detail::kIsOptional<T>) {
+      out.reset();
+      if (!json.is_null()) read(json, place, out.emplace(), rule);
+    } else if constexpr (Described<T>) {
+      JsonReader inner(json, place, *this);
+      fields(inner, out);
+      inner.finish();
+    } else if constexpr (requires { typename T::mapped_type; }) {
+      JsonReader inner(json, place, *this);
+      for (const auto& [name, one] : json.items()) inner.read(one, {name}, out[name], rule);
+    } else {
+      if (!is(json, json.is_array(), place, "a list")) return;
+      if (rule.items < json.size()) return refuse(place, "has too many items");
+      out.clear();
+      out.reserve(json.size());
+      for (std::size_t i = 0; ok() && i < json.size(); ++i)
+        read(json[i], {place.name, i}, out.emplace_back(), rule);
+    }
+  }
+
+  const Json& json_;
+  const JsonReader* parent_ = nullptr;
+  Place place_;
+  std::string& problem_;  // "PATH: what is wrong"
+  std::vector<std::string_view> seen_{};
+};
+
+template <Described T>
+Json to_json(const T& value) {
+  JsonWriter v;
+  fields(v, value);
+  return v.take();
+}
+
+// kInvalid, or `code`, names the member.
+template <Described T>
+Result<T> from_json(const Json& json, std::string_view path = "", Errc code = Errc::kInvalid) {
+  T out{};
+  std::string problem;
+  JsonReader v(json, path, problem);
+  fields(v, out);
+  v.finish();
+  if (!problem.empty()) return Error{code, std::move(problem)};
+  return out;
+}
+}  // namespace proctor

@@ -22,6 +22,9 @@ RULES = {
     "one-user": (0, "headers that one file includes", "put it where it is used"),
     "units": (0, "units that include this by any way", "forward-declare it, include it in the .cc"),
     "to_string": (0, "times std::to_string(", "fmt::format"),
+    "named": (0, "lines that read or write one named member by hand", "describe the structure once (common/base/fields.h)"),
+    "switches": (0, "switches from an enumeration to text", "words() beside the enumeration (common/base/words.h)"),
+    "sentences": (0, "lines that parse a sentence which the product wrote", "carry the fact as a member; coordinator/journal/legacy_text reads old ones"),
     "comments": (0, "comments that begin with " + WORDS.replace("|", ", "), "subject, verb, object"),
     "uncalled": (0, "functions that no file of the product calls", "delete them and their tests, or a row here says who will call them"),
     "code": (0, "lines of code", "delete as much, or raise the budget here and say why in the body of the same commit"),
@@ -40,6 +43,18 @@ INCLUDE = re.compile(r"^[ \t]*#include [\"<]([^\">]+)[\">]", re.M)
 THIRD = {"json": re.compile(r"nlohmann/"),
          "asio": re.compile("boost/asio"), "CLI11": re.compile("CLI/")}
 
+NAME = r'"[a-z][a-z0-9_]*"'
+NAMED = re.compile("|".join((
+    rf"\[{NAME}\]", rf"\.(?:at|value|contains|find|emplace|get|has)\({NAME}", rf"(?:[{{,(]|^)\s*\{{{NAME},(?! [\w:]+::k[A-Z])",
+    rf"\b\w+(?:\.|->)(?:text|count|flag|duration|size|usd|choice|texts|table|each|optional\w*|boolean|integer|digest\w*|u64|u32|name|money|binary|"
+    rf"list|nested|enumerator|object|array|missing|refuse|wrong|path|number|real|counts|attempts|names|digests|wall_ms|micros|find|add|put)"
+    rf"\(\s*(?:\w+,\s*)?{NAME}",
+    rf"\b(?:read_\w+|take_\w+|field|member|get_\w+|text|count|number|flag)\(\w+(?:\.\w+)*, {NAME}")))
+SWITCH = re.compile(r"switch \([^)]*\) \{(.*?)\n\s*\}\n", re.S)
+TEXT_CASE = re.compile(r'case [\w:]+:\s*(?://[^\n]*)?\s*return "')
+SENTENCE = re.compile(r"\b(?:rationale|cause|reason|faults?|why|detail)(?:\(\))?\.(?:starts_with|find|substr|compare|ends_with)\(")
+LEGACY = "coordinator/journal/legacy_text.cc"  # reads what journals of older schemas say in words
+
 CLASS = re.compile(r"\b(?:class|struct|union)\s+((?:\w+::)*\w+)(?:<[^;{}]*>)?(?:\s+final)?\s*(?::[^;{]*)?\{")
 # clang-format indents all but namespaces' own declarations, so these begin in the first column.
 MEMBER = re.compile(r"^(?![#\s}])(?:<[^;{}]*?>|\([^\n;{}()]*\)|[^\n;{}()=<>])*?\b((?:\w+::)+)(?:~?\w+|operator\W{1,3}|operator [\w:]+)\s*\(", re.M)
@@ -48,7 +63,7 @@ CALL = re.compile(r"(?<![\w.])(?<!->)([A-Za-z_]\w*)(?=\s*(?:[(<,);}]|:(?!:)))")
 IN_CLASS = re.compile(r"\s*[^\s,(=][^(=]*(?:\boperator\W+)?\(")
 NO_FUNCTION = re.compile(r"\s*(?:using|typedef|class|struct|enum|static_assert|friend|extern\s+template|template\s*class)\b|.*\boperator\b|[^(]*=", re.S)
 # Found by argument, in templates of others.
-BY_ARGUMENT = ("to_json", "from_json", "swap", "begin", "end", "hash_value", "tag_invoke")
+BY_ARGUMENT = ("fields", "words", "to_json", "from_json", "swap", "begin", "end", "hash_value", "tag_invoke")
 
 
 def usual(rule, name):
@@ -167,6 +182,11 @@ def measure(sources):
     for third in THIRD:
         put("units", third, [path for path in product if path.endswith(".cc") and third in thirds[path]])
     put("to_string", "product", [path for path, (_, code) in product.items() for _ in range(code.count("std::to_string("))])
+    lines = [(path, line) for path, (text, _) in product.items() for line in text.splitlines() if not line.lstrip().startswith("//")]
+    put("named", "product", [path for path, line in lines if NAMED.search(line)])
+    put("switches", "product", [path for path, (text, _) in product.items() for match in SWITCH.finditer(text)
+                                if len(TEXT_CASE.findall(match.group(1))) > 1])
+    put("sentences", "product", [path for path, line in lines if path != LEGACY and SENTENCE.search(line)])
     put("comments", "all", [f"{path}:{line}" for path, (text, _) in sources.items() for line in begun(text)])
     lacking = collections.defaultdict(list)
     for path, name in uncalled(product):

@@ -276,18 +276,6 @@ Error refusal(const Patching& patch, const Error& exact) {
 }
 }  // namespace
 
-std::string_view to_string(ApplyRung rung) {
-  switch (rung) {
-    case ApplyRung::kExact:
-      return "exact";
-    case ApplyRung::kWhitespace:
-      return "whitespace";
-    case ApplyRung::kThreeWay:
-      return "three_way";
-  }
-  PROCTOR_ASSERT(false);
-}
-
 CommandSpec apply_git(const fs::path& git_dir, std::vector<std::string> args) {
   CommandSpec spec = guarded_git(std::move(args), "/dev/null",
                                  {{"safe.directory", "*"},

@@ -18,6 +18,7 @@
 #include "common/base/files.h"
 #include "common/base/namespaces.h"
 #include "common/base/result.h"
+#include "common/base/words.h"
 
 namespace proctor {
 // How a diff was made to fit: the strictest way that does.
@@ -26,7 +27,11 @@ enum class ApplyRung {
   kWhitespace,  // white space of its context ignored
   kThreeWay,    // merged over the contents that it names as what it was made from
 };
-std::string_view to_string(ApplyRung rung);
+constexpr auto words(ApplyRung) {
+  return std::to_array<Word<ApplyRung>>({{"exact", ApplyRung::kExact},
+                                         {"whitespace", ApplyRung::kWhitespace},
+                                         {"three_way", ApplyRung::kThreeWay}});
+}
 
 struct AppliedPatch {
   ApplyRung rung = ApplyRung::kExact;

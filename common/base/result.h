@@ -5,6 +5,8 @@
 #include <utility>
 #include <variant>
 
+#include "common/base/words.h"
+
 namespace proctor {
 [[noreturn]] void assert_failed(const char* expr, const char* file, int line, const char* function);
 }  // namespace proctor
@@ -36,7 +38,14 @@ enum class Errc {
   kCorrupt,      // stored or received bytes fail their own checks
 };
 
-std::string_view to_string(Errc code);
+constexpr auto words(Errc) {
+  return std::to_array<Word<Errc>>({{"invalid", Errc::kInvalid},
+                                    {"not_found", Errc::kNotFound},
+                                    {"conflict", Errc::kConflict},
+                                    {"exhausted", Errc::kExhausted},
+                                    {"unavailable", Errc::kUnavailable},
+                                    {"corrupt", Errc::kCorrupt}});
+}
 
 struct Error {
   Errc code;

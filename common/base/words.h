@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 namespace proctor {
@@ -21,11 +22,10 @@ template <class E>
 using Word = std::pair<std::string_view, E>;
 
 template <class E>
-concept HasWords = requires(E e) {
+concept HasWords = std::is_enum_v<E> && requires(E e) {
   words(e);
 };
 
-namespace words_detail {
 // Compilers print an enumerator by its name, and every other value as a cast.
 template <auto Value>
 consteval bool is_enumerator() {
@@ -33,32 +33,39 @@ consteval bool is_enumerator() {
   return kSelf[kSelf.rfind("Value = ") + 8] != '(';
 }
 
-template <class E>
-consteval auto checked_words() {
-  constexpr auto kTable = words(E{});
-  static_assert(!is_enumerator<static_cast<E>(kTable.size())>(), "an enumerator has no word");
-  constexpr bool kEach = [&] {
-    std::array<bool, kTable.size()> found{};
-    for (const auto& [word, value] : kTable) found[static_cast<std::size_t>(value)] = true;
-    for (const bool one : found)
-      if (!one) return false;
-    return true;
-  }();
-  static_assert(kEach, "each enumerator from 0 has one word");
-  return kTable;
+// The table as it is.  It does not compile where it lacks an enumerator: they are 0 to N - 1.
+// For a second table of one enumeration, beside words().
+template <class E, std::size_t N>
+consteval std::array<Word<E>, N> each_once(std::array<Word<E>, N> table) {
+  static_assert(!is_enumerator<static_cast<E>(N)>(), "an enumerator has no word");
+  std::array<bool, N> found{};
+  for (const auto& [word, value] : table) found.at(static_cast<std::size_t>(value)) = true;
+  for (const bool one : found)
+    if (!one) throw "an enumerator has no word";
+  return table;
 }
-}  // namespace words_detail
 
-// The table, in its own order.
+template <class E, std::size_t N>
+constexpr std::string_view word_in(const std::array<Word<E>, N>& table, E value) {
+  for (const auto& [word, one] : table)
+    if (one == value) return word;
+  return {};
+}
+
+// The table of words(), in its own order.
 template <HasWords E>
-inline constexpr auto kWordsOf = words_detail::checked_words<E>();
+inline constexpr auto kWordsOf = each_once(words(E{}));
 
 // Requires: `value` is an enumerator.
 template <HasWords E>
 constexpr std::string_view word_of(E value) {
-  for (const auto& [word, one] : kWordsOf<E>)
-    if (one == value) return word;
-  return {};
+  return word_in(kWordsOf<E>, value);
+}
+
+// The same, where other types have their to_string().
+template <HasWords E>
+constexpr std::string_view to_string(E value) {
+  return word_of(value);
 }
 
 template <HasWords E>

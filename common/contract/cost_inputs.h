@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "common/base/digest.h"
+#include "common/base/words.h"
 #include "common/contract/cost_model.h"
 #include "common/contract/document.h"
 
@@ -44,6 +45,12 @@ struct ExpectedAction {
   Price price = Price::kRow;
   CostCategory category = CostCategory::kExecution;
 };
+constexpr auto words(ExpectedAction::Price) {
+  return std::to_array<Word<ExpectedAction::Price>>(
+      {{"row", ExpectedAction::Price::kRow},
+       {"default_row", ExpectedAction::Price::kDefault},
+       {"free", ExpectedAction::Price::kNone}});
+}
 
 struct CostInputs {
   Digest digest;                 // of the file's bytes

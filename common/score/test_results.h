@@ -9,11 +9,16 @@
 
 #include "common/base/limits.h"
 #include "common/base/result.h"
+#include "common/base/words.h"
 
 namespace proctor {
 // Every test is in one of three states.  A failure to set a test up is a failure of the test; an
 // expected failure (TAP: TODO) is a skip, since it proves nothing.
 enum class TestStatus { kPass, kFail, kSkip };
+constexpr auto words(TestStatus) {
+  return std::to_array<Word<TestStatus>>(
+      {{"pass", TestStatus::kPass}, {"fail", TestStatus::kFail}, {"skip", TestStatus::kSkip}});
+}
 
 // One spelling for the forms in which pytest's tests are named: module and classes with dots, then
 // "::" and the test.  tests/test_a.py::TestX::test_y[a.b], tests.test_a::TestX::test_y[a.b] and

@@ -8,6 +8,7 @@
 #include <span>
 #include <string_view>
 
+#include "common/base/words.h"
 #include "common/stats/distributions.h"
 
 namespace proctor {
@@ -17,7 +18,7 @@ struct Interval {
   friend bool operator==(const Interval&, const Interval&) = default;
 };
 
-// Why an estimate, or a part of it, is missing.  Reports print words(), never 0 or NaN.
+// Why an estimate, or a part of it, is missing.  Reports print its words, never 0 or NaN.
 enum class Why : std::uint8_t {
   kOk,
   kNothing,     // no data at all
@@ -30,7 +31,18 @@ enum class Why : std::uint8_t {
   kNotPaired,   // the two sides share no cluster
   kNotDefined,  // the formula has no value for these data
 };
-std::string_view words(Why why);
+constexpr auto words(Why) {
+  return std::to_array<Word<Why>>({{"", Why::kOk},
+                                   {"no data", Why::kNothing},
+                                   {"one task only: no interval", Why::kOneTask},
+                                   {"one repository only: no interval", Why::kOneGroup},
+                                   {"all tasks agree: the error is not known", Why::kNoVariance},
+                                   {"no success to divide by", Why::kNoSuccess},
+                                   {"the data bound it on one side at most", Why::kUnbounded},
+                                   {"too few data", Why::kTooFew},
+                                   {"no task in common", Why::kNotPaired},
+                                   {"not defined for these data", Why::kNotDefined}});
+}
 
 // A point estimate.  `value` is missing only with a `why`; an interval may be missing beside a
 // value, and `why` then says what it lacks.  Bounds are as computed: rates are clamped where they

@@ -227,28 +227,10 @@ Estimate rate_over_runs(std::span<const Cluster> tasks, const AnalysisPlan& plan
   return out;
 }
 
-std::string_view words(ContrastVerdict verdict) {
-  switch (verdict) {
-    case ContrastVerdict::kNone:
-      return "nothing to compare";
-    case ContrastVerdict::kNotShown:
-      return "no difference shown";
-    case ContrastVerdict::kBetter:
-      return "better";
-    case ContrastVerdict::kWorse:
-      return "worse";
-    case ContrastVerdict::kEquivalent:
-      return "equivalent";
-    case ContrastVerdict::kNotInferior:
-      return "not inferior";
-  }
-  return "";
-}
-
 std::string verdict_words(const Contrast& c) {
   const bool too_few = c.too_few && c.verdict == ContrastVerdict::kNotShown;
   const char* units = c.units < c.tasks ? ": too few repositories" : ": too few tasks";
-  return std::string(words(c.verdict)) + (too_few ? units : "");
+  return std::string(word_of(c.verdict)) + (too_few ? units : "");
 }
 
 std::span<const Contrast> of_agents(const std::vector<Contrast>& contrasts) {
@@ -499,7 +481,7 @@ std::string weighted_note(const Weighted& w) {
   else if (w.of.estimate.why == Why::kOneTask)
     out = "no interval: one task of " + joined(w.single);
   else if (w.of.estimate.why != Why::kOk)
-    out = words(w.of.estimate.why);
+    out = word_of(w.of.estimate.why);
   if (0 < w.left_out) {
     out += out.empty() ? "" : "; ";
     out += fmt::format("{} of levels without a weight left out",

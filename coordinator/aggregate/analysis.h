@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/words.h"
 #include "common/contract/analysis_plan.h"
 #include "common/stats/bounds.h"
 #include "common/stats/clustered.h"
@@ -77,7 +78,14 @@ enum class ContrastVerdict : std::uint8_t {
   kEquivalent,   // within the minimum effect, either way
   kNotInferior,  // a is not worse by more than the plan's margin
 };
-std::string_view words(ContrastVerdict verdict);
+constexpr auto words(ContrastVerdict) {
+  return std::to_array<Word<ContrastVerdict>>({{"nothing to compare", ContrastVerdict::kNone},
+                                               {"no difference shown", ContrastVerdict::kNotShown},
+                                               {"better", ContrastVerdict::kBetter},
+                                               {"worse", ContrastVerdict::kWorse},
+                                               {"equivalent", ContrastVerdict::kEquivalent},
+                                               {"not inferior", ContrastVerdict::kNotInferior}});
+}
 struct Contrast;
 // The verdict for people: "no difference shown: too few tasks" where no outcome could show one.
 std::string verdict_words(const Contrast& contrast);

@@ -15,7 +15,7 @@ using namespace aggregate;
 std::string over_repositories(const ByRepository& by) {
   const Estimate& e = by.mean.estimate;
   if (by.mean.groups < 2) return "one repository";
-  if (!e.interval) return std::string(words(e.why));
+  if (!e.interval) return std::string(word_of(e.why));
   return points_between(*e.interval);
 }
 }  // namespace
@@ -26,7 +26,7 @@ std::string turned_words(const Contrast& c) {
   if (!t.tried) return "not tried: it would take minutes";
   if (!t.turned) return fmt::format("none of {}", t.unknown);
   return fmt::format("{} of {} for {}: {}", *t.turned, t.unknown, printable(t.for_a ? c.a : c.b),
-                     words(t.becomes));
+                     word_of(t.becomes));
 }
 
 void append_footing(std::string& out, const Analysis& analysis) {
@@ -59,7 +59,7 @@ void append_footing(std::string& out, const Analysis& analysis) {
 namespace {
 // "[+20.3, +98.3]", or why there is none.
 std::string points_interval(const std::optional<Interval>& interval, Why why) {
-  if (!interval) return std::string(words(why));
+  if (!interval) return std::string(word_of(why));
   return points_between(*interval);
 }
 
@@ -73,7 +73,7 @@ void rates(std::string& out, const Analysis& analysis) {
               1);
   for (const MethodRate& r : analysis.rates) {
     std::string rate = percent_with_interval(r.rate.value, r.rate.interval);
-    if (r.rate.value && !r.rate.interval) rate += " (" + std::string(words(r.rate.why)) + ")";
+    if (r.rate.value && !r.rate.interval) rate += " (" + std::string(word_of(r.rate.why)) + ")";
     const auto number = [](std::uint64_t n) { return std::to_string(n); };
     table.group(r.is_control ? "controls" : "");
     table.add({printable(r.method), std::move(rate), number(r.tasks), number(r.runs),
@@ -186,7 +186,7 @@ void append_footing_cells(std::vector<std::string>& record, const Contrast& c) {
   record.push_back(c.tipping ? std::to_string(c.tipping->unknown) : "");
   const bool is_turned = c.tipping && c.tipping->turned;
   record.push_back(is_turned ? std::to_string(*c.tipping->turned) : "");
-  record.emplace_back(is_turned ? words(c.tipping->becomes) : std::string_view());
+  record.emplace_back(is_turned ? word_of(c.tipping->becomes) : std::string_view());
 }
 }  // namespace
 
@@ -287,7 +287,7 @@ std::string render_contrasts_csv(const Analysis& analysis) {
     }
     std::vector<std::string> record = {c.a,
                                        c.b,
-                                       std::string(words(c.verdict)),
+                                       std::string(word_of(c.verdict)),
                                        std::to_string(c.tasks),
                                        std::to_string(c.dropped_a),
                                        std::to_string(c.dropped_b),
@@ -299,7 +299,7 @@ std::string render_contrasts_csv(const Analysis& analysis) {
           c.equivalence ? std::optional(c.equivalence->p_equivalent) : std::nullopt, c.not_inferior,
           least, most, std::optional(c.loss), c.loss_p})
       record.push_back(number_or_empty(value));
-    record.emplace_back(words(d.why));
+    record.emplace_back(word_of(d.why));
     append_footing_cells(record, c);
     record.push_back(number_or_empty(low(c.simultaneous)));
     record.push_back(number_or_empty(high(c.simultaneous)));

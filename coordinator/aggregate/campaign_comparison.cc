@@ -354,18 +354,6 @@ MethodComparison compare_method(const ComparedCampaign& older, const ComparedCam
 }
 }  // namespace
 
-std::string_view words(Decision decision) {
-  switch (decision) {
-    case Decision::kNotWorse:
-      return "not worse";
-    case Decision::kWorse:
-      return "worse";
-    case Decision::kUndecided:
-      return "undecided";
-  }
-  return "";
-}
-
 namespace {
 // All units differ alike, so no spread says how sure that is.  Of n units none did worse: at alpha
 // at most 1 - alpha^(1/n) of all would, each by all it has.  Worse is what a flip of signs
@@ -515,9 +503,9 @@ std::string render_comparison_text(const CampaignComparison& c) {
         m.old_name == m.new_name ? m.new_name : m.old_name + " -> " + m.new_name;
     table.group(m.is_control ? "controls" : "");
     table.add({printable(name),
-               m.is_control ? "control" : std::string(words(decision_of(m, c.margin, c.alpha))),
+               m.is_control ? "control" : std::string(word_of(decision_of(m, c.margin, c.alpha))),
                d.value ? points(*d.value) : "-",
-               d.interval ? points_between(*d.interval) : std::string(words(d.why)),
+               d.interval ? points_between(*d.interval) : std::string(word_of(d.why)),
                shown(m.contrast.flips ? std::optional(m.contrast.flips->p) : std::nullopt),
                std::to_string(m.contrast.tasks), std::to_string(m.contrast.a_better),
                std::to_string(m.contrast.b_better), shown(m.p_turned), times(m.cost_ratio),
@@ -537,7 +525,7 @@ std::string render_comparison_text(const CampaignComparison& c) {
   const auto controls = std::ranges::count(c.methods, true, &MethodComparison::is_control);
   const bool are_left_out = 0 < controls && static_cast<std::size_t>(controls) < c.methods.size();
   out +=
-      fmt::format("\nTogether: {}{}\n", words(decision_of(c)),
+      fmt::format("\nTogether: {}{}\n", word_of(decision_of(c)),
                   are_left_out ? " (noop and reference measure the tasks and decide nothing)" : "");
   return out + lost_words(c);
 }
@@ -547,7 +535,7 @@ std::string render_comparison_json(const CampaignComparison& c) {
   for (const MethodComparison& m : c.methods) {
     Ordered one = {{"older", m.old_name},
                    {"newer", m.new_name},
-                   {"decision", words(decision_of(m, c.margin, c.alpha))},
+                   {"decision", word_of(decision_of(m, c.margin, c.alpha))},
                    {"control", m.is_control},
                    {"contrast", contrast_json(m.contrast)},
                    {"p_turned", m.p_turned}};
@@ -561,7 +549,7 @@ std::string render_comparison_json(const CampaignComparison& c) {
                        {"one_campaign", c.one_campaign},
                        {"margin", c.margin},
                        {"alpha", c.alpha},
-                       {"decision", words(decision_of(c))},
+                       {"decision", word_of(decision_of(c))},
                        {"provisional", c.differences},
                        {"common", c.common},
                        {"changed", c.changed},

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/words.h"
 #include "common/plan/registration.h"
 #include "coordinator/aggregate/analysis.h"
 #include "coordinator/aggregate/report.h"
@@ -56,7 +57,11 @@ struct MethodComparison {
 };
 
 enum class Decision : std::uint8_t { kNotWorse, kWorse, kUndecided };
-std::string_view words(Decision decision);
+constexpr auto words(Decision) {
+  return std::to_array<Word<Decision>>({{"not worse", Decision::kNotWorse},
+                                        {"worse", Decision::kWorse},
+                                        {"undecided", Decision::kUndecided}});
+}
 
 struct CampaignComparison {
   std::string older, newer;              // ids

@@ -49,7 +49,7 @@ bool tells(const RunRecord& run) {
 
 std::string why_unknown(Why why) {
   return why == Why::kNoVariance ? "runs of each task and method came out alike"
-                                 : std::string(words(why));
+                                 : std::string(word_of(why));
 }
 }  // namespace
 
@@ -126,7 +126,7 @@ Ordered drift_json(const Drift& drift) {
                 : Ordered(nullptr);
   };
   const auto why_json = [](Why why) {
-    return why == Why::kOk ? Ordered(nullptr) : Ordered(words(why));
+    return why == Why::kOk ? Ordered(nullptr) : Ordered(word_of(why));
   };
   Ordered trends = Ordered::array(), workers = Ordered::array();
   for (const MethodTrend& t : drift.trends)

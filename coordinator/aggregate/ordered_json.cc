@@ -42,7 +42,7 @@ Ordered rate_json(const MethodRate& r, const AnalysisPlan& plan) {
            {{"tasks", r.rerun.tasks},
             {"standard_error", or_null(r.rerun.standard_error)},
             {"gap95", or_null(r.rerun.gap95)},
-            {"why", r.rerun.why == Why::kOk ? Ordered(nullptr) : Ordered(words(r.rerun.why))}}}};
+            {"why", r.rerun.why == Why::kOk ? Ordered(nullptr) : Ordered(word_of(r.rerun.why))}}}};
 }
 
 Ordered repositories_json(const ByRepository& by) {
@@ -66,7 +66,7 @@ Ordered adjustment_json(const Adjustment& a) {
 Ordered tipping_json(const Tipping& t) {
   Ordered out = {{"unknown", t.unknown}, {"turned_by", or_null(t.turned)}};
   out["in_favour_of"] = t.turned ? Ordered(t.for_a ? "a" : "b") : Ordered(nullptr);
-  out["becomes"] = t.turned ? Ordered(words(t.becomes)) : Ordered(nullptr);
+  out["becomes"] = t.turned ? Ordered(word_of(t.becomes)) : Ordered(nullptr);
   return out;
 }
 }  // namespace
@@ -76,13 +76,13 @@ Ordered estimate_json(const Estimate& e) {
           {"standard_error", or_null(e.standard_error)},
           {"df", or_null(e.df)},
           {"interval", interval_json(e.interval)},
-          {"why", e.why == Why::kOk ? Ordered(nullptr) : Ordered(words(e.why))}};
+          {"why", e.why == Why::kOk ? Ordered(nullptr) : Ordered(word_of(e.why))}};
 }
 
 Ordered contrast_json(const Contrast& c) {
   Ordered out = {{"a", c.a},
                  {"b", c.b},
-                 {"verdict", words(c.verdict)},
+                 {"verdict", word_of(c.verdict)},
                  {"tasks", c.tasks},
                  {"dropped_a", c.dropped_a},
                  {"dropped_b", c.dropped_b},

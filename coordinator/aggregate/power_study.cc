@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 
+#include "common/base/words.h"
 #include "coordinator/aggregate/ordered_json.h"
 
 namespace proctor {
@@ -241,16 +242,9 @@ using aggregate::dumped;
 using aggregate::Ordered;
 
 enum class Direction : std::uint8_t { kUp, kDown, kFlat };
-std::string_view word(Direction direction) {
-  switch (direction) {
-    case Direction::kUp:
-      return "up";
-    case Direction::kDown:
-      return "down";
-    case Direction::kFlat:
-      return "flat";
-  }
-  return "flat";
+constexpr auto words(Direction) {
+  return std::to_array<Word<Direction>>(
+      {{"up", Direction::kUp}, {"down", Direction::kDown}, {"flat", Direction::kFlat}});
 }
 
 constexpr double kRounding = 1e-9;
@@ -282,7 +276,7 @@ Ordered sweep_json(const Sweep& sweep, Ordered at) {
   at.erase(sweep.over);
   return {{"over", sweep.over},
           {"at", std::move(at)},
-          {"direction", word(sweep.direction)},
+          {"direction", word_of(sweep.direction)},
           {"values", std::move(values)},
           {"ok", ok}};
 }

@@ -345,18 +345,6 @@ std::string quantity(std::uint64_t micro_units) {
   return std::to_string(micro_units / 1'000'000) + (fraction.empty() ? "" : "." + fraction);
 }
 
-std::string_view price_from(ExpectedAction::Price price) {
-  switch (price) {
-    case ExpectedAction::Price::kRow:
-      return "row";
-    case ExpectedAction::Price::kDefault:
-      return "default_row";
-    case ExpectedAction::Price::kNone:
-      return "free";
-  }
-  return "row";
-}
-
 std::string percent_of(MicroUsd part, MicroUsd whole) {
   if (whole <= MicroUsd::zero()) return "all";
   const std::int64_t n = scaled(part.micros(), 1000, whole.micros());
@@ -578,7 +566,7 @@ std::string render_projection_csv(const ProjectionInput& in, const Projection& p
                       {"runs", std::to_string(l.runs)},
                       {"per_run", quantity(l.micro_units)},
                       {"unit_price_usd", l.unit_price},
-                      {"price_from", std::string(price_from(l.price))},
+                      {"price_from", std::string(word_of(l.price))},
                       {"expected_usd", format_usd_exact(l.expected)}});
   }
   return out;

@@ -450,24 +450,6 @@ std::vector<std::string_view> report_notes() {
   };
 }
 
-std::string_view to_string(RunRecord::State state) {
-  switch (state) {
-    case RunRecord::State::kPlanned:
-      return "planned";
-    case RunRecord::State::kRunning:
-      return "running";
-    case RunRecord::State::kParked:
-      return "parked";
-    case RunRecord::State::kEnded:
-      return "ended";
-    case RunRecord::State::kCancelled:
-      return "cancelled";
-    case RunRecord::State::kRemoved:
-      return "removed";
-  }
-  return "";
-}
-
 // The part of the report that says where the money went.
 
 namespace {

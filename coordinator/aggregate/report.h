@@ -16,6 +16,7 @@
 #include "common/base/digest.h"
 #include "common/base/ids.h"
 #include "common/base/money.h"
+#include "common/base/words.h"
 #include "common/contract/analysis_plan.h"
 #include "common/contract/cost_model.h"
 #include "common/score/outcome.h"
@@ -341,5 +342,12 @@ std::vector<Definition> report_definitions();
 // What has to stand beside the tables: how errors count, what is not claimed (R064, R157).
 std::vector<std::string_view> report_notes();
 
-std::string_view to_string(RunRecord::State state);
+constexpr auto words(RunRecord::State) {
+  return std::to_array<Word<RunRecord::State>>({{"planned", RunRecord::State::kPlanned},
+                                                {"running", RunRecord::State::kRunning},
+                                                {"parked", RunRecord::State::kParked},
+                                                {"ended", RunRecord::State::kEnded},
+                                                {"cancelled", RunRecord::State::kCancelled},
+                                                {"removed", RunRecord::State::kRemoved}});
+}
 }  // namespace proctor

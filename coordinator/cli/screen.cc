@@ -64,28 +64,16 @@ ScreenTally& tally_of(ScreenState& state, const std::string& arm) {
   return arm == kArmAlone ? state.alone : state.load;
 }
 
-std::string_view word(TestStatus status) {
-  switch (status) {
-    case TestStatus::kPass:
-      return "pass";
-    case TestStatus::kFail:
-      return "fail";
-    case TestStatus::kSkip:
-      return "skip";
-  }
-  return "";
-}
-
 // Tests that may fail decide nothing, so that they may also flicker.
 void add_tests(const Check& check, const TestResults& results, Outcomes& out) {
   const bool has_required = !check.fail_to_pass.empty() || !check.pass_to_pass.empty();
   const auto name = [&](const std::string& test) { return check.id + "\n" + test; };
   if (!has_required || !check.others_may_fail)
-    for (const auto& [id, status] : results.tests) out[name(id)] = word(status);
+    for (const auto& [id, status] : results.tests) out[name(id)] = word_of(status);
   for (const auto* ids : {&check.fail_to_pass, &check.pass_to_pass})
     for (const std::string& id : *ids) {
       const auto it = results.find(id);
-      out[name(id)] = it == results.tests.end() ? "absent" : word(it->second);
+      out[name(id)] = it == results.tests.end() ? "absent" : word_of(it->second);
     }
 }
 

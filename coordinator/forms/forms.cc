@@ -133,24 +133,20 @@ std::string skipped(std::string_view why) {
   return "<skipped" + attribute("message", why, kJunitLineBytes) + "/>";
 }
 
+constexpr auto kNotEnded = each_once(std::to_array<Word<RunRecord::State>>(
+    {{"parked: ", RunRecord::State::kParked},
+     {"running", RunRecord::State::kRunning},
+     {"not run yet", RunRecord::State::kPlanned},
+     {"cancelled by an operator", RunRecord::State::kCancelled},
+     {"removed: its task was taken out of the campaign", RunRecord::State::kRemoved},
+     {"", RunRecord::State::kEnded}}));
+
 std::string why_not_ended(const RunRecord& run) {
-  switch (run.state) {
-    case RunRecord::State::kParked:
-      return "parked: " + (run.parked_why.empty()
-                               ? run.parked_scope + " is short by " + format_usd(run.short_by)
-                               : run.parked_why);
-    case RunRecord::State::kRunning:
-      return "running";
-    case RunRecord::State::kPlanned:
-      return "not run yet";
-    case RunRecord::State::kCancelled:
-      return "cancelled by an operator";
-    case RunRecord::State::kRemoved:
-      return "removed: its task was taken out of the campaign";
-    case RunRecord::State::kEnded:
-      break;
-  }
-  return "";
+  std::string out(word_in(kNotEnded, run.state));
+  if (run.state == RunRecord::State::kParked)
+    out += run.parked_why.empty() ? run.parked_scope + " is short by " + format_usd(run.short_by)
+                                  : run.parked_why;
+  return out;
 }
 
 // What stands inside the case of this run; empty: it passed.  CaseCounts it.
@@ -336,7 +332,7 @@ std::string rate_cell(const MethodRate& r) {
 
 std::string interval_cell(const MethodRate& r) {
   if (!r.rate.value) return "-";
-  return r.rate.interval ? percent_interval(r.rate.interval) : std::string(words(r.rate.why));
+  return r.rate.interval ? percent_interval(r.rate.interval) : std::string(word_of(r.rate.why));
 }
 
 void append_head(std::string& out, const CampaignReport& report) {

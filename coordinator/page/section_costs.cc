@@ -42,7 +42,7 @@ Markup alike_table(Context& c) {
     const IntraclassCorrelation icc = intraclass_correlation(
         clusters_of(c, c.cells.method(r.method)), c.analysis.plan.alpha.real());
     const auto two = [](double v) { return text(fmt::format("{:.2f}", v)); };
-    table.row({name_of(r), icc.rho.value ? two(*icc.rho.value) : text(words(icc.rho.why)),
+    table.row({name_of(r), icc.rho.value ? two(*icc.rho.value) : text(word_of(icc.rho.why)),
                between(icc.rho.interval, Why::kOk, two),
                icc.design_effect ? two(*icc.design_effect) : none()});
   }
@@ -64,7 +64,7 @@ Markup rerun_table(Context& c) {
     table.row({name_of(r),
                !is_seen(r)              ? Markup("none seen")
                : r.rerun.standard_error ? points(r.rerun.standard_error)
-                                        : text(words(r.rerun.why)),
+                                        : text(word_of(r.rerun.why)),
                is_seen(r) ? points(r.rerun.gap95) : Markup("none seen"), number(r.rerun.tasks)});
   if (table.empty()) return Markup();
   Markup out = table.finish();
@@ -88,7 +88,7 @@ Markup drift_tables(Context& c) {
     trends.row({t.method.empty() ? Markup("all")
                                  : small_if(is_control(c.report, t.method), text(t.method)),
                 points(t.trend.slope),
-                t.trend.test ? p_value(t.trend.test->p) : text(words(t.trend.why)),
+                t.trend.test ? p_value(t.trend.test->p) : text(word_of(t.trend.why)),
                 number(t.trend.strata)});
   Markup out = trends.finish() +
                element("p", Markup("By worker: ") + text(worker_sentence(drift)) + Markup("."));

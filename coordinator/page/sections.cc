@@ -110,7 +110,7 @@ Markup points(const std::optional<double>& value) {
 }
 
 Markup points_interval(const std::optional<Interval>& interval, Why why) {
-  if (!interval) return why == Why::kOk ? none() : text(words(why));
+  if (!interval) return why == Why::kOk ? none() : text(word_of(why));
   const Interval shown = aggregate::shown_difference(*interval);
   return Markup("[") + data(interval->low, signed_points(shown.low)) + Markup(", ") +
          data(interval->high, signed_points(shown.high)) + Markup("]");
@@ -141,11 +141,11 @@ Markup seconds_of(const std::optional<double>& ms) {
 
 Markup per_success(const CostPerSuccess& cost) {
   const Estimate& e = cost.estimate;
-  if (!e.value) return text(words(e.why));
+  if (!e.value) return text(word_of(e.why));
   Markup out = usd(*e.value);
   if (e.interval) return out + Markup(" ") + between(e.interval, Why::kOk, usd);
   if (e.why == Why::kUnbounded && cost.low)
     return out + Markup(" [at least ") + usd(*cost.low) + Markup("]");
-  return out + Markup(" (") + text(words(e.why)) + Markup(")");
+  return out + Markup(" (") + text(word_of(e.why)) + Markup(")");
 }
 }  // namespace proctor::page

@@ -72,7 +72,7 @@ Markup rate(const std::optional<double>& value);  // "53.1 %"
 Markup rate_interval(const std::optional<Interval>& interval, Why why = Why::kOk);
 // "[LOW, HIGH]", each end as `shown` has it; or why there is none.
 Markup between(const std::optional<Interval>& interval, Why why, const auto& shown) {
-  if (!interval) return why == Why::kOk ? none() : text(words(why));
+  if (!interval) return why == Why::kOk ? none() : text(word_of(why));
   return Markup("[") + shown(interval->low) + Markup(", ") + shown(interval->high) + Markup("]");
 }
 Markup points(const std::optional<double>& value);  // "+17.5"

@@ -1,25 +1,17 @@
 #include "worker/agent/agent.h"
+#include "common/base/words.h"
 
 #include <algorithm>
 #include <utility>
 
 namespace proctor {
 namespace {
-std::string_view words(CheckKind kind) {
-  switch (kind) {
-    case CheckKind::kBuild:
-      return "the build";
-    case CheckKind::kStatic:
-      return "static analysis";
-    case CheckKind::kUnit:
-      return "unit tests";
-    case CheckKind::kIntegration:
-      return "integration tests";
-    case CheckKind::kScript:
-      return "a script";
-  }
-  PROCTOR_ASSERT(false);
-}
+constexpr auto kCheckNames =
+    each_once(std::to_array<Word<CheckKind>>({{"the build", CheckKind::kBuild},
+                                              {"static analysis", CheckKind::kStatic},
+                                              {"unit tests", CheckKind::kUnit},
+                                              {"integration tests", CheckKind::kIntegration},
+                                              {"a script", CheckKind::kScript}}));
 
 void list(std::string& out, std::string_view title, const std::vector<std::string>& globs) {
   if (globs.empty()) return;
@@ -40,7 +32,7 @@ std::string briefing_text(const Contract& contract, const NetworkAccess& network
       "\n# Acceptance\n\nYour change to /workspace is taken as a patch and judged in a fresh "
       "checkout by:\n";
   for (const Check& check : contract.checks) {
-    out += "- " + check.id + " (" + std::string(words(check.kind)) + ")\n";
+    out += "- " + check.id + " (" + std::string(word_in(kCheckNames, check.kind)) + ")\n";
   }
   list(out, "Put back before acceptance, whatever you do to them:", contract.policy.protected_);
   list(out, "You may change only:", contract.policy.writable);

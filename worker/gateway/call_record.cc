@@ -15,21 +15,6 @@ bool is_ok(int status) {
 }
 }  // namespace
 
-std::string_view to_string(Settlement::How how) {
-  using How = Settlement::How;
-  switch (how) {
-    case How::kReleased:
-      return "released";
-    case How::kUsage:
-      return "usage";
-    case How::kCeiling:
-      return "ceiling";
-    case How::kPartial:
-      return "partial";
-  }
-  return "";
-}
-
 bool is_unbilled(int status) {
   constexpr std::array<int, 11> kUnbilled{400, 401, 403, 404, 408, 409, 413, 422, 429, 503, 529};
   return std::ranges::find(kUnbilled, status) != kUnbilled.end();

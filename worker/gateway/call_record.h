@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/base/json.h"
+#include "common/base/words.h"
 #include "common/contract/models_file.h"
 #include "worker/core/run_meter.h"
 #include "worker/gateway/body_peek.h"
@@ -26,7 +27,12 @@ struct Settlement {
   Amount actual{};        // kUsage, kPartial
   std::string_view flag;  // why it is no usage: "unknown", "no_usage", "partial"; empty: it is
 };
-std::string_view to_string(Settlement::How how);
+constexpr auto words(Settlement::How) {
+  return std::to_array<Word<Settlement::How>>({{"released", Settlement::How::kReleased},
+                                               {"usage", Settlement::How::kUsage},
+                                               {"ceiling", Settlement::How::kCeiling},
+                                               {"partial", Settlement::How::kPartial}});
+}
 
 // The life of one call.  One thread.
 class CallMachine {

@@ -44,20 +44,6 @@ git_object_t to_git(ObjectType type) {
   PROCTOR_ASSERT(false);
 }
 
-std::string_view name_of(ObjectType type) {
-  switch (type) {
-    case ObjectType::kCommit:
-      return "commit";
-    case ObjectType::kTree:
-      return "tree";
-    case ObjectType::kBlob:
-      return "blob";
-    case ObjectType::kTag:
-      return "tag";
-  }
-  PROCTOR_ASSERT(false);
-}
-
 Error damaged(const ObjectId& id, std::string_view why) {
   return Error{Errc::kCorrupt, "git object " + id.hex() + ": " + std::string(why)};
 }
@@ -197,7 +183,7 @@ Result<std::string> ObjectDb::read(const ObjectId& id, ObjectType wanted) const 
   if (type != to_git(wanted)) {
     return Error{Errc::kInvalid, "git object " + id.hex() + " is a " +
                                      git_object_type2string(type) + " and not a " +
-                                     std::string(name_of(wanted))};
+                                     std::string(word_of(wanted))};
   }
   if (kObjectBytes < size)
     return Error{Errc::kExhausted, "git object " + id.hex() + ": over 2 GiB"};

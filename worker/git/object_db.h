@@ -16,6 +16,7 @@
 
 #include "common/base/files.h"
 #include "common/base/result.h"
+#include "common/base/words.h"
 
 struct git_odb;
 
@@ -31,6 +32,12 @@ struct ObjectId {
 };
 
 enum class ObjectType { kCommit, kTree, kBlob, kTag };
+constexpr auto words(ObjectType) {
+  return std::to_array<Word<ObjectType>>({{"commit", ObjectType::kCommit},
+                                          {"tree", ObjectType::kTree},
+                                          {"blob", ObjectType::kBlob},
+                                          {"tag", ObjectType::kTag}});
+}
 
 namespace git_mode {
 inline constexpr std::uint32_t kTree = 0040000, kBlob = 0100644, kExecutable = 0100755,

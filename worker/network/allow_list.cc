@@ -104,22 +104,6 @@ IpAddress embedded(const IpAddress& address, std::size_t at) {
 constexpr std::size_t kMappedBytes = 12;
 }  // namespace
 
-std::string_view to_string(AddressKind kind) {
-  switch (kind) {
-    case AddressKind::kPublic:
-      return "public";
-    case AddressKind::kPrivate:
-      return "private";
-    case AddressKind::kLoopback:
-      return "loopback";
-    case AddressKind::kLinkLocal:
-      return "link-local";
-    case AddressKind::kUnusable:
-      return "reserved";
-  }
-  PROCTOR_ASSERT(false);
-}
-
 AddressKind kind_of(const IpAddress& address) {
   if (address.is_v4()) return look_up(kV4, address, kMappedBytes);
   const auto inside = [&](const char* first, unsigned bits) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/base/net_host.h"
+#include "common/base/words.h"
 #include "common/contract/contract.h"
 
 namespace proctor {
@@ -41,7 +42,13 @@ enum class AddressKind {
   kLinkLocal,  // also the metadata addresses that clouds have elsewhere
   kUnusable,   // unspecified, multicast, documentation, reserved
 };
-std::string_view to_string(AddressKind kind);
+constexpr auto words(AddressKind) {
+  return std::to_array<Word<AddressKind>>({{"public", AddressKind::kPublic},
+                                           {"private", AddressKind::kPrivate},
+                                           {"loopback", AddressKind::kLoopback},
+                                           {"link-local", AddressKind::kLinkLocal},
+                                           {"reserved", AddressKind::kUnusable}});
+}
 // IPv4 inside IPv6 (NAT64, 6to4) is judged as what it leads to.
 AddressKind kind_of(const IpAddress& address);
 

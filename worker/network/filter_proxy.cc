@@ -253,20 +253,6 @@ class Connection {
 };
 }  // namespace
 
-std::string_view to_string(ProxyRecord::Verdict verdict) {
-  switch (verdict) {
-    case ProxyRecord::Verdict::kAllowed:
-      return "allowed";
-    case ProxyRecord::Verdict::kDenied:
-      return "denied";
-    case ProxyRecord::Verdict::kMalformed:
-      return "malformed";
-    case ProxyRecord::Verdict::kUnreachable:
-      return "unreachable";
-  }
-  return "?";
-}
-
 void answer_proxy_client(int client, int status, const std::string& why, int stop) {
   const std::string text = "proctor: " + why + "\n";
   send_all(client,

@@ -10,6 +10,7 @@
 
 #include "common/base/files.h"
 #include "common/base/result.h"
+#include "common/base/words.h"
 #include "worker/network/resolver.h"
 
 namespace proctor {
@@ -32,7 +33,13 @@ struct ProxyRecord {
   std::uint64_t received = 0;  // from it
   std::chrono::milliseconds wall{0};
 };
-std::string_view to_string(ProxyRecord::Verdict verdict);
+constexpr auto words(ProxyRecord::Verdict) {
+  return std::to_array<Word<ProxyRecord::Verdict>>(
+      {{"allowed", ProxyRecord::Verdict::kAllowed},
+       {"denied", ProxyRecord::Verdict::kDenied},
+       {"malformed", ProxyRecord::Verdict::kMalformed},
+       {"unreachable", ProxyRecord::Verdict::kUnreachable}});
+}
 
 // The bounds of one FilterProxy.
 struct ProxyBounds {

@@ -85,20 +85,6 @@ class NullEngine final : public SandboxEngine {
 };
 }  // namespace
 
-std::string_view to_string(SandboxKind k) {
-  switch (k) {
-    case SandboxKind::kBubblewrap:
-      return "bubblewrap";
-    case SandboxKind::kDocker:
-      return "docker";
-    case SandboxKind::kOci:
-      return "oci";
-    case SandboxKind::kNull:
-      return "null";
-  }
-  return "?";
-}
-
 Result<std::unique_ptr<Sandbox>> SandboxEngine::adopt(const SandboxSpec&, const LeftCommand&) {
   return Error{Errc::kInvalid, "sandbox " + std::string(to_string(kind())) +
                                    ": its commands end with their worker"};

@@ -23,6 +23,7 @@
 #include "common/base/folder_tree.h"
 #include "common/base/namespaces.h"
 #include "common/base/result.h"
+#include "common/base/words.h"
 
 namespace proctor {
 // Hold: whether what runs in sandboxes is to stand still, and the clock that stands still with it.
@@ -82,7 +83,12 @@ class SharedNetwork {
 };
 
 enum class SandboxKind { kBubblewrap, kDocker, kOci, kNull };
-std::string_view to_string(SandboxKind k);
+constexpr auto words(SandboxKind) {
+  return std::to_array<Word<SandboxKind>>({{"bubblewrap", SandboxKind::kBubblewrap},
+                                           {"docker", SandboxKind::kDocker},
+                                           {"oci", SandboxKind::kOci},
+                                           {"null", SandboxKind::kNull}});
+}
 // Does it run images?  A contract that names one does not say which of these kinds it wants.
 inline bool runs_images(SandboxKind k) {
   return k == SandboxKind::kDocker || k == SandboxKind::kOci;

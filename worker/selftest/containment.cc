@@ -15,6 +15,7 @@
 
 #include "common/base/parse.h"
 #include "common/base/text.h"
+#include "common/base/words.h"
 #include "worker/selftest/attack_program.h"
 #include "worker/selftest/isolation_proof.h"
 #include "worker/selftest/isolation_rules.h"
@@ -84,25 +85,14 @@ constexpr std::uint64_t kDiskBytes = std::uint64_t{32} << 20, kDiskFiles = 500,
 constexpr milliseconds kKillWithin{2'000}, kEngineNeeds{1'500};
 constexpr int kTimesNothing = 10;
 
-std::string_view text_of(ExecOutcome::End end) {
-  switch (end) {
-    case ExecOutcome::End::kExited:
-      return "it ended by itself";
-    case ExecOutcome::End::kSignalled:
-      return "it was killed by a signal";
-    case ExecOutcome::End::kTimedOut:
-      return "only its time limit ended it";
-    case ExecOutcome::End::kMemory:
-      return "it was stopped at its memory limit";
-    case ExecOutcome::End::kDisk:
-      return "it was stopped at its disk limit";
-    case ExecOutcome::End::kCpu:
-      return "it was stopped at its CPU limit";
-    case ExecOutcome::End::kCancelled:
-      return "it was cancelled";
-  }
-  return "?";
-}
+constexpr auto kEnds = each_once(std::to_array<Word<ExecOutcome::End>>(
+    {{"it ended by itself", ExecOutcome::End::kExited},
+     {"it was killed by a signal", ExecOutcome::End::kSignalled},
+     {"only its time limit ended it", ExecOutcome::End::kTimedOut},
+     {"it was stopped at its memory limit", ExecOutcome::End::kMemory},
+     {"it was stopped at its disk limit", ExecOutcome::End::kDisk},
+     {"it was stopped at its CPU limit", ExecOutcome::End::kCpu},
+     {"it was cancelled", ExecOutcome::End::kCancelled}}));
 
 // The first few lines that begin with `word`.
 std::string lines_in(std::string_view out, std::string_view word) {
@@ -275,10 +265,10 @@ std::string Containment::judge(const ContainmentCase& what, const ExecSpec& exec
   // Nobody has stopped what it had, and no time was left to see whether somebody would.
   if (const std::string beyond = lines_in(*said, "BEYOND: ");
       !beyond.empty() && out.end == ExecOutcome::End::kTimedOut)
-    return std::string(text_of(out.end)) + ", and it had " + beyond;
+    return std::string(word_in(kEnds, out.end)) + ", and it had " + beyond;
   if (std::ranges::find(what.ends, out.end) == what.ends.end()) {
-    return std::string(text_of(out.end)) + " (exit code " + std::to_string(out.exit_code) + ") " +
-           printable(*complained, 200);
+    return std::string(word_in(kEnds, out.end)) + " (exit code " + std::to_string(out.exit_code) +
+           ") " + printable(*complained, 200);
   }
   const bool flooded = kOutputMax <= said->size();
   if (kOutputMax < said->size() || kOutputMax < complained->size())

@@ -11,6 +11,7 @@
 #include "common/base/files.h"
 #include "common/base/owned.h"
 #include "common/base/result.h"
+#include "common/base/words.h"
 #include "worker/sandbox/sandbox.h"
 
 namespace proctor {
@@ -62,6 +63,14 @@ struct ContainmentResult {
   std::chrono::milliseconds took{0};
   std::optional<ExecOutcome> outcome{};
 };
+constexpr auto words(ContainmentResult::Verdict) {
+  return std::to_array<Word<ContainmentResult::Verdict>>(
+      {{"contained", ContainmentResult::Verdict::kContained},
+       {"ESCAPED", ContainmentResult::Verdict::kEscaped},
+       {"NOT ENFORCED", ContainmentResult::Verdict::kNotEnforced},
+       {"NOT TRIED", ContainmentResult::Verdict::kNotTried},
+       {"ERROR", ContainmentResult::Verdict::kError}});
+}
 
 class Containment {
  public:

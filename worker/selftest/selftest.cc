@@ -128,22 +128,6 @@ Result<SelftestReport> run_selftest(const SelftestOptions& options) {
 namespace {
 using Verdict = ContainmentResult::Verdict;
 
-std::string_view word_of(Verdict v) {
-  switch (v) {
-    case Verdict::kContained:
-      return "contained";
-    case Verdict::kEscaped:
-      return "ESCAPED";
-    case Verdict::kNotEnforced:
-      return "NOT ENFORCED";
-    case Verdict::kNotTried:
-      return "NOT TRIED";
-    case Verdict::kError:
-      return "ERROR";
-  }
-  return "?";
-}
-
 std::string padded(std::string text, std::size_t width) {
   text.resize(std::max(text.size() + 1, width), ' ');
   return text;

@@ -1,4 +1,5 @@
 #include "worker/services/service_group.h"
+#include "common/base/words.h"
 
 #include <algorithm>
 #include <system_error>
@@ -36,25 +37,20 @@ Clock::time_point now_of(const SandboxSpec& spec) {
   return spec.hold ? spec.hold->now() : Clock::now();
 }
 
+constexpr auto kEnds = each_once(std::to_array<Word<ExecOutcome::End>>(
+    {{"ended with exit code ", ExecOutcome::End::kExited},
+     {"was ended by signal ", ExecOutcome::End::kSignalled},
+     {"took too long", ExecOutcome::End::kTimedOut},
+     {"ran out of its memory", ExecOutcome::End::kMemory},
+     {"used more of the disk than the policy allows", ExecOutcome::End::kDisk},
+     {"used more CPU time than the policy allows", ExecOutcome::End::kCpu},
+     {"was ended", ExecOutcome::End::kCancelled}}));
+
 std::string described(const ExecOutcome& o) {
-  using End = ExecOutcome::End;
-  switch (o.end) {
-    case End::kExited:
-      return "ended with exit code " + std::to_string(o.exit_code);
-    case End::kSignalled:
-      return "was ended by signal " + std::to_string(o.signal);
-    case End::kTimedOut:
-      return "took too long";
-    case End::kMemory:
-      return "ran out of its memory";
-    case End::kDisk:
-      return "used more of the disk than the policy allows";
-    case End::kCpu:
-      return "used more CPU time than the policy allows";
-    case End::kCancelled:
-      return "was ended";
-  }
-  return "ended";
+  std::string out(word_in(kEnds, o.end));
+  if (o.end == ExecOutcome::End::kExited) out += std::to_string(o.exit_code);
+  if (o.end == ExecOutcome::End::kSignalled) out += std::to_string(o.signal);
+  return out;
 }
 
 // A program of an image has no shell around it; its readiness command needs one.

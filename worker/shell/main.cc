@@ -581,7 +581,7 @@ int run(int argc, char** argv) {
   declare(app, o);
   if (const auto ended = app.parse(argc, argv, kBadInput)) return *ended;
   if (o.no_overlay) o.workspaces = to_string(WorkspaceKind::kCopy);
-  o.kind = parse_workspace_kind(o.workspaces);
+  o.kind = from_word<WorkspaceKind>(o.workspaces);
   if (!o.kind && o.workspaces != "auto") {
     return fail({Errc::kInvalid,
                  "--workspaces " + o.workspaces + ": auto, overlay, user-overlay, reflink or copy"},

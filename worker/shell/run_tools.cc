@@ -236,24 +236,6 @@ constexpr std::uint32_t kFailuresMost = 4, kWaitsMost = 10;
 constexpr std::size_t kSaidBytes = std::size_t{1} << 20;
 constexpr int kOk = 200, kMultiple = 300, kTooMany = 429;
 
-std::string_view word_of(Why why) {
-  switch (why) {
-    case Why::kSubmitted:
-      return "submitted";
-    case Why::kSilent:
-      return "silent";
-    case Why::kTurns:
-      return "turns";
-    case Why::kTooLarge:
-      return "too_large";
-    case Why::kRefused:
-      return "refused";
-    case Why::kModel:
-      return "model";
-  }
-  return "";
-}
-
 std::string message_in(const OwnReply& reply) {
   if (reply.status == 0) return "the connection ended without an answer";
   std::string out = "status " + std::to_string(reply.status);

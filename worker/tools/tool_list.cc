@@ -112,24 +112,6 @@ Json schema_of(const ToolParameter& p) {
 }
 }  // namespace
 
-std::string_view to_string(ToolStage stage) {
-  switch (stage) {
-    case ToolStage::kRead:
-      return "read";
-    case ToolStage::kWrite:
-      return "write";
-    case ToolStage::kTest:
-      return "test";
-  }
-  return "";
-}
-
-std::optional<ToolStage> stage_named(std::string_view name) {
-  for (const ToolStage stage : {ToolStage::kRead, ToolStage::kWrite, ToolStage::kTest})
-    if (name == to_string(stage)) return stage;
-  return std::nullopt;
-}
-
 const ToolKind* find_tool(std::string_view name) {
   const auto at = std::find_if(kKinds.begin(), kKinds.end(),
                                [&](const ToolKind& kind) { return kind.name == name; });
@@ -260,7 +242,7 @@ Status judge(const ToolParameter& p, const Json& value) {
     case Kind::kFlag:
       return value.is_boolean() ? ok_status() : Status(wrong(p, "is neither true nor false"));
     case Kind::kStage:
-      if (value.is_string() && stage_named(value.string())) return ok_status();
+      if (value.is_string() && from_word<ToolStage>(value.string())) return ok_status();
       return wrong(p, "is none of read, write, test");
   }
   return ok_status();
@@ -307,7 +289,8 @@ ToolArguments typed(Tool tool, const Fields& f) {
       return out;
     }
     case Tool::kAdvanceStage:
-      return AdvanceStage{stage_named(f.text("to")).value_or(ToolStage::kRead), f.text("reason")};
+      return AdvanceStage{from_word<ToolStage>(f.text("to")).value_or(ToolStage::kRead),
+                          f.text("reason")};
     case Tool::kWriteFile:
       return WriteFile{f.path("path"), f.text("content")};
     case Tool::kEditFile:

@@ -12,12 +12,15 @@
 
 #include "common/base/json.h"
 #include "common/base/result.h"
+#include "common/base/words.h"
 
 namespace proctor {
 // Cumulative: who may write may read.
 enum class ToolStage { kRead, kWrite, kTest };
-std::string_view to_string(ToolStage stage);
-std::optional<ToolStage> stage_named(std::string_view name);
+constexpr auto words(ToolStage) {
+  return std::to_array<Word<ToolStage>>(
+      {{"read", ToolStage::kRead}, {"write", ToolStage::kWrite}, {"test", ToolStage::kTest}});
+}
 
 enum class Tool {
   kListDir,

@@ -12,6 +12,7 @@
 
 #include "common/base/json.h"
 #include "common/base/result.h"
+#include "common/base/words.h"
 #include "worker/tools/tool_session.h"
 
 namespace proctor {
@@ -65,6 +66,14 @@ struct ToolLoopEnd {
   Why why;
   std::string detail;
 };
+constexpr auto words(ToolLoopEnd::Why) {
+  return std::to_array<Word<ToolLoopEnd::Why>>({{"submitted", ToolLoopEnd::Why::kSubmitted},
+                                                {"silent", ToolLoopEnd::Why::kSilent},
+                                                {"turns", ToolLoopEnd::Why::kTurns},
+                                                {"too_large", ToolLoopEnd::Why::kTooLarge},
+                                                {"refused", ToolLoopEnd::Why::kRefused},
+                                                {"model", ToolLoopEnd::Why::kModel}});
+}
 // Until the work is handed in, the model has nothing more to ask, or something ends it.  `ask` is
 // the way to the model: a request's body, the body of its answer.
 using AskModel = std::function<Result<std::string>(const std::string& body)>;

@@ -388,7 +388,7 @@ Status answer_question(const std::string& asked) {
   what.setup = head.at("setup").get<std::string>();
   what.bytes_max = head.at("bytes_max").get<std::size_t>();
   what.kept = head.at("kept").get<std::vector<std::string>>();
-  const auto kind = parse_workspace_kind(head.at("kind").get<std::string>());
+  const auto kind = from_word<WorkspaceKind>(head.at("kind").get<std::string>());
   if (!kind) return Error{Errc::kInvalid, "extract: no such kind"};
   what.kind = *kind;
   PROCTOR_TRY(what.content, ObjectId::from_hex(head.at("content").get<std::string>()));

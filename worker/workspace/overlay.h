@@ -13,6 +13,7 @@
 #include "common/base/namespaces.h"
 #include "common/base/owned.h"
 #include "common/base/result.h"
+#include "common/base/words.h"
 
 namespace proctor {
 // How workspaces come by their files.  Overlays have an upper layer that holds what was changed and
@@ -29,8 +30,12 @@ enum class WorkspaceKind {
 inline constexpr std::array kWorkspaceKinds = {WorkspaceKind::kOverlay, WorkspaceKind::kUserOverlay,
                                                WorkspaceKind::kReflink, WorkspaceKind::kCopy};
 
-std::string_view to_string(WorkspaceKind k);
-std::optional<WorkspaceKind> parse_workspace_kind(std::string_view text);
+constexpr auto words(WorkspaceKind) {
+  return std::to_array<Word<WorkspaceKind>>({{"overlay", WorkspaceKind::kOverlay},
+                                             {"user-overlay", WorkspaceKind::kUserOverlay},
+                                             {"reflink", WorkspaceKind::kReflink},
+                                             {"copy", WorkspaceKind::kCopy}});
+}
 
 constexpr bool is_overlay(WorkspaceKind k) {
   return k == WorkspaceKind::kOverlay || k == WorkspaceKind::kUserOverlay;

@@ -81,20 +81,6 @@ Result<std::string> digest_of_file(const std::string& file) {
   return sum.finish().hex();
 }
 
-std::string word_of(CvdpEngine engine) {
-  switch (engine) {
-    case CvdpEngine::kAuto:
-      return "auto";
-    case CvdpEngine::kApi:
-      return "api";
-    case CvdpEngine::kOci:
-      return "oci";
-    case CvdpEngine::kCompose:
-      return "compose";
-  }
-  return "";
-}
-
 std::vector<std::string> worker_arguments(CvdpEngine engine) {
   if (engine == CvdpEngine::kApi) return {"--images", "docker"};
   if (engine == CvdpEngine::kOci) return {"--images", "oci"};

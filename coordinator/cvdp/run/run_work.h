@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/base/files.h"
+#include "common/base/words.h"
 #include "coordinator/cvdp/report/report.h"
 #include "coordinator/cvdp/run/agent.h"
 #include "coordinator/cvdp/run/campaign.h"
@@ -73,6 +74,12 @@ struct CvdpMode {
 // The engine that runs harnesses: OCI for images of the store and the Engine API for others; one of
 // these alone; `docker compose`.  kAuto leaves to compose what is beyond the subset of the others.
 enum class CvdpEngine { kAuto, kApi, kOci, kCompose };
+constexpr auto words(CvdpEngine) {
+  return std::to_array<Word<CvdpEngine>>({{"auto", CvdpEngine::kAuto},
+                                          {"api", CvdpEngine::kApi},
+                                          {"oci", CvdpEngine::kOci},
+                                          {"compose", CvdpEngine::kCompose}});
+}
 
 struct CvdpPlan {
   fs::path prefix;

@@ -12,7 +12,7 @@ TEST_SUITE("workspace kinds") {
     const std::vector<WorkspaceKind> here = kinds(temp.path());
     for (const WorkspaceKind kind : kWorkspaceKinds) {
       CAPTURE(to_string(kind));
-      CHECK(parse_workspace_kind(to_string(kind)) == kind);
+      CHECK(from_word<WorkspaceKind>(to_string(kind)) == kind);
       WorkspaceStoreOptions options{temp.path() / "store", "w1", kind, ""};
       const auto store = open_workspace_store(options);
       CHECK(store.ok() == (std::ranges::count(here, kind) == 1));
@@ -23,7 +23,7 @@ TEST_SUITE("workspace kinds") {
             store.error().detail.starts_with("workspaces: " + std::string(to_string(kind)) + ": "));
     }
     CHECK(open_store(temp.path() / "store")->kind() == here.front());
-    CHECK(parse_workspace_kind("auto") == std::nullopt);
+    CHECK(from_word<WorkspaceKind>("auto") == std::nullopt);
   }
 
   TEST_CASE("copies that share blocks take none of their own" * doctest::test_suite("full")) {

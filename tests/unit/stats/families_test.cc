@@ -133,6 +133,6 @@ TEST_SUITE("stats") {
 
   TEST_CASE("every reason has words") {
     for (int i = 1; i <= static_cast<int>(Why::kNotDefined); ++i)
-      CHECK_FALSE(words(static_cast<Why>(i)).empty());
+      CHECK_FALSE(word_of(static_cast<Why>(i)).empty());
   }
 }

@@ -61,6 +61,12 @@ constexpr std::string_view word_of(E value) {
   return {};
 }
 
+// The same, where other types have their to_string().
+template <HasWords E>
+constexpr std::string_view to_string(E value) {
+  return word_of(value);
+}
+
 template <HasWords E>
 constexpr std::optional<E> from_word(std::string_view word) {
   for (const auto& [known, value] : kWordsOf<E>)

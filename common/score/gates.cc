@@ -39,20 +39,6 @@ void weigh(GateVerdict& gate, GateOutcome outcome, const std::string& why) {
 }
 }  // namespace
 
-std::string_view to_string(GateOutcome o) {
-  switch (o) {
-    case GateOutcome::kPass:
-      return "pass";
-    case GateOutcome::kFail:
-      return "fail";
-    case GateOutcome::kError:
-      return "error";
-    case GateOutcome::kNotRun:
-      return "not_run";
-  }
-  PROCTOR_ASSERT(false);
-}
-
 std::string_view to_string(Gate g) {
   switch (g) {
     case Gate::kPatch:

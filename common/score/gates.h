@@ -13,7 +13,11 @@
 
 namespace proctor {
 enum class GateOutcome { kPass, kFail, kError, kNotRun };
-std::string_view to_string(GateOutcome o);
+constexpr auto words(GateOutcome) {
+  using enum GateOutcome;
+  return std::to_array<Word<GateOutcome>>(
+      {{"pass", kPass}, {"fail", kFail}, {"error", kError}, {"not_run", kNotRun}});
+}
 std::string_view to_string(Gate g);  // patch, build, functional, safety
 
 struct GateVerdict {

@@ -8,11 +8,25 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/words.h"
+
 namespace proctor {
 // pass: executed and met.  fail: executed and violated.  error: did not complete as specified
 // (timeout, crash of the harness, missing tool).
 enum class CheckOutcome { kPass, kFail, kError };
+constexpr auto words(CheckOutcome) {
+  using enum CheckOutcome;
+  return std::to_array<Word<CheckOutcome>>({{"pass", kPass}, {"fail", kFail}, {"error", kError}});
+}
+
 enum class RunOutcome { kSuccess, kFailure, kAcceptanceError, kInvalid };
+constexpr auto words(RunOutcome) {
+  using enum RunOutcome;
+  return std::to_array<Word<RunOutcome>>({{"success", kSuccess},
+                                          {"failure", kFailure},
+                                          {"acceptance_error", kAcceptanceError},
+                                          {"invalid", kInvalid}});
+}
 
 // Why a run ended (R080-R082); orthogonal to its outcome.
 enum class Termination {
@@ -27,6 +41,19 @@ enum class Termination {
   kBreaker,           // a registered circuit breaker tripped (docs/breakers.md); judged
   kModelOverloaded,   // a provider of models had no room: makes a new attempt, later
 };
+constexpr auto words(Termination) {
+  using enum Termination;
+  return std::to_array<Word<Termination>>({{"completed", kCompleted},
+                                           {"agent_timeout", kAgentTimeout},
+                                           {"budget_exceeded", kBudgetExceeded},
+                                           {"resource_limit", kResourceLimit},
+                                           {"policy_stop", kPolicyStop},
+                                           {"operator_cancel", kOperatorCancel},
+                                           {"infrastructure", kInfrastructure},
+                                           {"agent_unavailable", kAgentUnavailable},
+                                           {"breaker", kBreaker},
+                                           {"model_overloaded", kModelOverloaded}});
+}
 
 // Whose failure it looks like, of an attempt that failed before anybody's work was judged.
 enum class Fault : std::uint8_t {
@@ -34,13 +61,10 @@ enum class Fault : std::uint8_t {
   kTask,   // a setup step of the contract failed on the untouched snapshot
   kAgent,  // the method's program could not start
 };
-
-std::string_view to_string(CheckOutcome o);
-std::string_view to_string(RunOutcome o);
-std::string_view to_string(Termination t);
-std::optional<CheckOutcome> check_outcome_from(std::string_view text);
-std::optional<RunOutcome> run_outcome_from(std::string_view text);
-std::optional<Termination> termination_from(std::string_view text);
+constexpr auto words(Fault) {
+  using enum Fault;
+  return std::to_array<Word<Fault>>({{"host", kHost}, {"task", kTask}, {"agent", kAgent}});
+}
 
 // By what acceptance left behind: one entry per check of the suite, nothing where no complete event
 // was recorded.  Missing evidence is invalid, never a failure (Invariant 1, R055, R059).

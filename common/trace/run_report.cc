@@ -103,7 +103,7 @@ Result<CheckReport> read_check(const Json& json, const std::string& path) {
   c.kind = f.text("kind");
   c.gate = f.text("gate");
   if (const auto outcome = f.optional_text("outcome")) {
-    c.outcome = check_outcome_from(*outcome);
+    c.outcome = from_word<CheckOutcome>(*outcome);
     if (!c.outcome) f.refuse("outcome", "expected pass, fail, error or null");
   }
   const std::int64_t code = f.integer("exit_code");
@@ -146,14 +146,14 @@ Status read_identity(JsonFields& root, RunReport& r) {
 }
 
 Status read_ending(JsonFields& f, RunReport& r) {
-  if (const auto outcome = run_outcome_from(f.text("outcome")))
+  if (const auto outcome = from_word<RunOutcome>(f.text("outcome")))
     r.outcome = *outcome;
   else
     f.refuse("outcome", "unknown");
   if (f.text("status") != (r.outcome == RunOutcome::kInvalid ? "invalid" : "scorable"))
     f.refuse("status", "does not follow from the outcome");
   JsonFields t(f, "termination");
-  if (const auto code = termination_from(t.text("code")))
+  if (const auto code = from_word<Termination>(t.text("code")))
     r.termination = *code;
   else
     t.refuse("code", "unknown");

@@ -21,7 +21,6 @@
 #include "coordinator/cli/shared_envelope.h"
 #include "coordinator/cli/trial_campaign.h"
 #include "coordinator/journal/journal_reader.h"
-#include "coordinator/journal/journal_rows.h"
 #include "coordinator/shell/control_protocol.h"
 #include "coordinator/shell/status.h"
 
@@ -375,11 +374,10 @@ std::string fault_of(const Why& why) {
 
 Json attempt_json(const AttemptRecord& a) {
   const auto time = [](WallTime at) { return at.raw() == 0 ? Json() : Json(to_rfc3339(at)); };
-  Json out = {
-      {"attempt", a.core.attempt.no.raw()}, {"state", std::string(journal::name_of(a.core.state))},
-      {"worker", a.core.worker.raw()},      {"reserved_micro_usd", a.core.ask.micros()},
-      {"asked_at", time(a.intent_at)},      {"granted_at", time(a.granted_at)},
-      {"result_at", time(a.result_at)},     {"settled_at", time(a.settled_at)}};
+  Json out = {{"attempt", a.core.attempt.no.raw()}, {"state", std::string(word_of(a.core.state))},
+              {"worker", a.core.worker.raw()},      {"reserved_micro_usd", a.core.ask.micros()},
+              {"asked_at", time(a.intent_at)},      {"granted_at", time(a.granted_at)},
+              {"result_at", time(a.result_at)},     {"settled_at", time(a.settled_at)}};
   if (a.core.settled) out["charged_micro_usd"] = a.core.charged.micros();
   if (!a.reason.empty()) out["reason"] = as_text(a.reason);
   if (!a.core.has_result) return out;

@@ -12,6 +12,7 @@
 #include "common/base/digest.h"
 #include "common/base/ids.h"
 #include "common/base/money.h"
+#include "common/base/words.h"
 #include "common/contract/cost_model.h"
 #include "common/ledger/ledger.h"
 #include "common/score/outcome.h"
@@ -290,6 +291,16 @@ enum class AttemptState {
   kLost,
   kCancelled,
 };
+constexpr auto words(AttemptState) {
+  using enum AttemptState;
+  return std::to_array<Word<AttemptState>>({{"reserving", kReserving},
+                                            {"denied", kDenied},
+                                            {"granted", kGranted},
+                                            {"finished", kFinished},
+                                            {"voided", kVoided},
+                                            {"lost", kLost},
+                                            {"cancelled", kCancelled}});
+}
 
 // What the scheduler needs of one attempt.
 struct RestoredAttempt {

@@ -1,7 +1,6 @@
 #include "coordinator/journal/journal_rows.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <unordered_map>
 #include <utility>
@@ -13,69 +12,6 @@
 #include "coordinator/journal/seals.h"
 
 namespace proctor::journal {
-namespace {
-template <class E, std::size_t N>
-using Names = std::array<std::pair<E, std::string_view>, N>;
-
-constexpr Names<AttemptState, 7> kStates{{{AttemptState::kReserving, "reserving"},
-                                          {AttemptState::kDenied, "denied"},
-                                          {AttemptState::kGranted, "granted"},
-                                          {AttemptState::kFinished, "finished"},
-                                          {AttemptState::kVoided, "voided"},
-                                          {AttemptState::kLost, "lost"},
-                                          {AttemptState::kCancelled, "cancelled"}}};
-constexpr Names<RunOutcome, 4> kOutcomes{{{RunOutcome::kSuccess, "success"},
-                                          {RunOutcome::kFailure, "failure"},
-                                          {RunOutcome::kAcceptanceError, "acceptance_error"},
-                                          {RunOutcome::kInvalid, "invalid"}}};
-constexpr Names<Termination, 10> kTerminations{
-    {{Termination::kCompleted, "completed"},
-     {Termination::kAgentTimeout, "agent_timeout"},
-     {Termination::kBudgetExceeded, "budget_exceeded"},
-     {Termination::kResourceLimit, "resource_limit"},
-     {Termination::kPolicyStop, "policy_stop"},
-     {Termination::kOperatorCancel, "operator_cancel"},
-     {Termination::kInfrastructure, "infrastructure"},
-     {Termination::kAgentUnavailable, "agent_unavailable"},
-     {Termination::kBreaker, "breaker"},
-     {Termination::kModelOverloaded, "model_overloaded"}}};
-
-template <class E, std::size_t N>
-std::string_view name_in(const Names<E, N>& names, E value) {
-  for (const auto& [v, name] : names) {
-    if (v == value) return name;
-  }
-  PROCTOR_ASSERT(false);
-  return {};
-}
-template <class E, std::size_t N>
-std::optional<E> value_in(const Names<E, N>& names, std::string_view name) {
-  for (const auto& [v, n] : names) {
-    if (n == name) return v;
-  }
-  return std::nullopt;
-}
-}  // namespace
-
-std::string_view name_of(AttemptState state) {
-  return name_in(kStates, state);
-}
-std::string_view name_of(RunOutcome outcome) {
-  return name_in(kOutcomes, outcome);
-}
-std::string_view name_of(Termination termination) {
-  return name_in(kTerminations, termination);
-}
-std::optional<AttemptState> attempt_state(std::string_view name) {
-  return value_in(kStates, name);
-}
-std::optional<RunOutcome> run_outcome(std::string_view name) {
-  return value_in(kOutcomes, name);
-}
-std::optional<Termination> termination(std::string_view name) {
-  return value_in(kTerminations, name);
-}
-
 std::string metered_text(const Usage& usage) {
   std::string out;
   const std::size_t said = metered_said(usage);
@@ -173,8 +109,8 @@ class RowReader {
     return Digest(out);
   }
   template <class E>
-  E word(int column, std::optional<E> (*from)(std::string_view)) {
-    const auto value = from(row_.text(column));
+  E word(int column) {
+    const auto value = from_word<E>(row_.text(column));
     if (!value) wrong("the word \"" + printable(row_.text(column), 40) + "\"");
     return value.value_or(E{});
   }
@@ -198,7 +134,7 @@ RestoredAttempt core_of(RowReader& r, const sqlite::Statement& row, const Worker
                         WithUsage with_usage) {
   RestoredAttempt a;
   a.attempt = {RunId(r.u32(kRun)), AttemptNo(r.u32(kAttempt))};
-  a.state = r.word(kState, attempt_state);
+  a.state = r.word<AttemptState>(kState);
   a.seq = r.u32(kSeq);
   a.ask = r.money(kAsk);
   if (!row.is_null(kWorker)) {
@@ -220,8 +156,8 @@ RestoredAttempt core_of(RowReader& r, const sqlite::Statement& row, const Worker
     a.infrastructure = row.integer(kInfrastructure) != 0;
     a.overload = row.integer(kInfrastructure) == 2;
     a.sets_outcome = row.integer(kSetsOutcome) != 0;
-    a.outcome = r.word(kOutcome, run_outcome);
-    a.termination = r.word(kTermination, termination);
+    a.outcome = r.word<RunOutcome>(kOutcome);
+    a.termination = r.word<Termination>(kTermination);
   }
   a.settled = !row.is_null(kCharged);
   if (a.settled) {
@@ -289,7 +225,7 @@ Status load_runs(sqlite::Database& db, RestoredState& state) {
     RowReader r(row, "run " + std::to_string(row.integer(0)));
     const RunId run(r.u32(0));
     if (row.text(1) == "ended") {
-      state.ended.push_back({run, AttemptNo(r.u32(3)), r.word(2, run_outcome)});
+      state.ended.push_back({run, AttemptNo(r.u32(3)), r.word<RunOutcome>(2)});
     } else if (row.text(1) == "parked") {
       state.parked.push_back({run, ScopeId(r.u32(4)), r.money(5)});
     } else {

@@ -268,8 +268,6 @@ Result<std::int64_t> JournalStore::put(const RunReopened& f) {
 }
 
 namespace {
-using journal::name_of;
-
 fs::path lock_of(fs::path journal) {
   journal += ".lock";
   return journal;
@@ -560,8 +558,8 @@ Result<std::int64_t> JournalStore::put(const AttemptResult& f) {
   const Usage& u = f.usage;
   const std::string metered = journal::metered_text(u);
   Binder(result_)
-      .text(name_of(f.outcome))
-      .text(name_of(f.termination))
+      .text(word_of(f.outcome))
+      .text(word_of(f.termination))
       .text_or_null(f.rationale)
       .number(f.infrastructure ? (f.overload ? 2 : 1) : 0)
       .digest_or_null(f.report)
@@ -628,7 +626,7 @@ Result<std::int64_t> JournalStore::put(const RunUnparked& f) {
 Result<std::int64_t> JournalStore::end_run(RunId run, AttemptNo attempt, RunOutcome outcome,
                                            WallTime at) {
   Binder b(ended_);
-  b.number(run.raw()).text(name_of(outcome)).number(attempt.raw());
+  b.number(run.raw()).text(word_of(outcome)).number(attempt.raw());
   if (at.raw() == 0) {
     b.null();
   } else {

@@ -68,12 +68,6 @@ constexpr std::string_view to_string(E value) {
   return word_of(value);
 }
 
-// The same, where other types have their to_string().
-template <HasWords E>
-constexpr std::string_view to_string(E value) {
-  return word_of(value);
-}
-
 template <HasWords E>
 constexpr std::optional<E> from_word(std::string_view word) {
   for (const auto& [known, value] : kWordsOf<E>)

@@ -1,5 +1,5 @@
 #pragma once
-// How the renderers of reports write: pictures, numbers, names and tables.
+// How the renderers of reports write, in this room and in those above: numbers, names and tables.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -9,17 +9,6 @@
 #include "coordinator/aggregate/report.h"
 
 namespace proctor::aggregate {
-// The little of SVG that the pictures of this room and of coordinator/forms are made of.
-
-// Printable, cut, and safe inside an element or an attribute.
-std::string escaped(std::string_view text, std::size_t bytes_max);
-std::string svg_head(int width, int height);
-// `content` is escaped already.
-std::string text(int x, int y, std::string_view style, std::string_view content);
-std::string line(int x1, int y1, int x2, int y2, std::string_view style);
-
-// Numbers and names, as the renderers of this room and of coordinator/page write them.
-
 // Words in lines of at most 100 columns, the first after `first`, the others after as many spaces;
 // four more after a `first` of spaces alone, so that no agent's words look like an entry.
 void append_wrapped(std::string& out, const std::string& first, std::string_view words);

@@ -1,5 +1,6 @@
 #include "coordinator/aggregate/money.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <map>
@@ -7,6 +8,7 @@
 
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
+#include "coordinator/aggregate/canvas.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/ordered_json.h"
 
@@ -459,12 +461,12 @@ std::string render_money_json(const MoneyView& view, std::string_view by,
 
 // How the money went: a panel for each envelope that matters, time to the right, dollars upward,
 // what is spent (dark) and reserved on top of it (light) under the cap (a line; a raise is a step
-// in it).  Drawn from the journal's own times.  Plain SVG 1.1, no script, readable without colour.
+// in it).  Drawn from the journal's own times.
 
 namespace {
-constexpr int kLeft = 130;
 constexpr int kPlot = 640;  // pixels of the whole time
-constexpr int kWidth = kLeft + kPlot + 150;
+constexpr double kLeft = 130, kRight = kLeft + kPlot;
+constexpr int kWidth = 920;
 constexpr int kTop = 66;
 constexpr int kPanel = 120;
 constexpr int kGap = 64;
@@ -478,10 +480,10 @@ struct Step {
 
 struct Span {
   std::int64_t from = 0, to = 0;
-  int x(std::int64_t at) const {
+  double x(std::int64_t at) const {
     const std::int64_t length = std::max<std::int64_t>(to - from, 1);
     const std::int64_t clamped = std::clamp(at, from, to) - from;
-    return kLeft + static_cast<int>(scaled(clamped, kPlot, length));
+    return kLeft + static_cast<double>(scaled(clamped, kPlot, length));
   }
 };
 
@@ -544,7 +546,7 @@ std::string duration(std::int64_t ms) {
 
 class Panel {
  public:
-  Panel(const MoneyInput& input, std::uint32_t scope, const Span& span, int top)
+  Panel(const MoneyInput& input, std::uint32_t scope, const Span& span, double top)
       : input_(input), scope_(scope), span_(span), top_(top), steps_(steps_of(input, scope)) {
     cap_ = input.scopes[scope].cap;
     most_ = std::max(cap_, MicroUsd::from_micros(1));
@@ -560,82 +562,75 @@ class Panel {
     }
   }
 
-  void append_to(std::string& out) const {
-    const MicroUsd cap = input_.scopes[scope_].cap;
-    out += text(kLeft, top_ - 8, "group", escaped(input_.scopes[scope_].name, kLabelBytes));
-    axes(out);
-    areas(out);
-    cap_line(out);
-    out +=
-        text(kLeft + kPlot + 8, y(cap) + 4, "number", "cap " + format_usd(cap) + " " + input_.unit);
+  void draw(Canvas& canvas) const {
+    const MoneyInput::Scope& scope = input_.scopes[scope_];
+    canvas.words("group", {kLeft, top_ - 8}, text(scope.name, kLabelBytes));
+    axes(canvas);
+    areas(canvas);
+    cap_line(canvas);
+    canvas.words("number", {kRight + 8, y(scope.cap) + 4}, Markup("cap ") + amount(scope.cap));
   }
 
  private:
-  int y(MicroUsd amount) const {
-    return top_ + kPanel - static_cast<int>(scaled(amount.micros(), kPanel, most_.micros()));
+  double y(MicroUsd level) const {
+    return base_ - static_cast<double>(scaled(level.micros(), kPanel, most_.micros()));
   }
+  Markup amount(MicroUsd of) const { return text(format_usd(of) + " " + input_.unit); }
 
-  void axes(std::string& out) const {
-    constexpr int kLabelUp = 4;
+  void axes(Canvas& canvas) const {
     for (const MicroUsd level :
          {MicroUsd::zero(), MicroUsd::from_micros(most_.micros() / 2), most_}) {
-      out += line(kLeft, y(level), kLeft + kPlot, y(level), "grid");
-      out += "<text x=\"" + std::to_string(kLeft - 8) + "\" y=\"" +
-             std::to_string(y(level) + kLabelUp) + "\" class=\"quiet\" text-anchor=\"end\">" +
-             format_usd(level) + " " + input_.unit + "</text>\n";
+      canvas.line("grid", {kLeft, y(level)}, {kRight, y(level)});
+      canvas.words_end("quiet", {kLeft - 8, y(level) + 4}, amount(level));
     }
     const std::int64_t tick = tick_ms(span_.to - span_.from);
     for (std::int64_t at = 0; at <= span_.to - span_.from; at += tick) {
-      const int x = span_.x(span_.from + at);
-      out += line(x, top_ + kPanel, x, top_ + kPanel + 4, "axis");
-      out += text(x - 6, top_ + kPanel + 18, "quiet", duration(at));
+      const double x = span_.x(span_.from + at);
+      canvas.line("axis", {x, base_}, {x, base_ + 4});
+      canvas.words("quiet", {x - 6, base_ + 18}, text(duration(at)));
     }
-    out += line(kLeft, top_ + kPanel, kLeft + kPlot, top_ + kPanel, "axis");
-    out += line(kLeft, top_, kLeft, top_ + kPanel, "axis");
+    canvas.line("axis", {kLeft, base_}, {kRight, base_});
+    canvas.line("axis", {kLeft, top_}, {kLeft, base_});
   }
 
   // One step per pixel column: what was spent at its end, and the most that was out within it.
-  void areas(std::string& out) const {
-    std::string spent_path, out_path;
+  void areas(Canvas& canvas) const {
+    std::string spent_path = fmt::format("M{} {}", kLeft, base_), out_path = spent_path;
     MicroUsd spent, reserved, peak;
-    const auto put = [&](int x) {
-      spent_path += " H" + std::to_string(x) + " V" + std::to_string(y(spent));
-      out_path += " H" + std::to_string(x) + " V" + std::to_string(y(peak));
+    const auto put = [&](double x) {
+      spent_path += step(x, y(spent));
+      out_path += step(x, y(peak));
     };
     for (std::size_t i = 0; i < steps_.size(); ++i) {
       spent = spent + steps_[i].spent;
       reserved = reserved + steps_[i].reserved;
       peak = std::max(peak, spent + reserved);
-      const int x = span_.x(steps_[i].at);
+      const double x = span_.x(steps_[i].at);
       if (i + 1 < steps_.size() && span_.x(steps_[i + 1].at) == x) continue;
       put(x);
       if (peak == spent + reserved) continue;
       peak = spent + reserved;  // it was higher within the column: there only
-      out_path += " H" + std::to_string(x + 1) + " V" + std::to_string(y(peak));
+      out_path += step(x + 1, y(peak));
     }
-    put(kLeft + kPlot);
-    const std::string base = std::to_string(top_ + kPanel);
-    for (const auto& [path, style] :
-         {std::pair(&out_path, "held"), std::pair(&spent_path, "spent")})
-      out += "<path d=\"M" + std::to_string(kLeft) + " " + base + *path + " V" + base +
-             " Z\" class=\"" + style + "\"/>\n";
+    put(kRight);
+    const std::string end = fmt::format(" V{} Z", base_);
+    canvas.path("held", out_path + end);
+    canvas.path("spent", spent_path + end);
   }
 
-  void cap_line(std::string& out) const {
-    MicroUsd level = cap_;
-    std::string path = "M" + std::to_string(kLeft) + " " + std::to_string(y(level));
-    for (const MoneyInput::Raise& r : raises_) {
-      path += " H" + std::to_string(span_.x(r.at.raw())) + " V" + std::to_string(y(r.to));
-      level = r.to;
-    }
-    path += " H" + std::to_string(kLeft + kPlot);
-    out += "<path d=\"" + path + "\" class=\"cap\"/>\n";
+  void cap_line(Canvas& canvas) const {
+    std::string path = fmt::format("M{} {}", kLeft, y(cap_));
+    for (const MoneyInput::Raise& r : raises_) path += step(span_.x(r.at.raw()), y(r.to));
+    canvas.path("cap", path + fmt::format(" H{}", kRight));
   }
+
+  // Across to `x`, then up or down to `y`.
+  static std::string step(double x, double y) { return fmt::format(" H{} V{}", x, y); }
 
   const MoneyInput& input_;
   std::uint32_t scope_;
   Span span_;
-  int top_;
+  double top_, base_ = top_ + kPanel;
   std::vector<Step> steps_;
   MicroUsd cap_;  // before the first raise
   MicroUsd most_;
@@ -668,28 +663,25 @@ std::string render_burndown_svg(const MoneyInput& input) {
   const Span span = span_of(input);
   const std::vector<std::uint32_t> panels = chosen(input, view);
   const int height = kTop + static_cast<int>(panels.size()) * (kPanel + kGap) + 20;
-  std::string out = svg_head(kWidth, height);
-  out += "<title>Money of campaign " + escaped(input.campaign, 200) + "</title>\n";
-  out +=
-      "<style>text{font:13px sans-serif;fill:#1b1f24}.title{font-size:16px;font-weight:bold}"
-      ".group{font-weight:bold}.quiet{fill:#57606a;font-size:12px}.number{font-size:12px}"
-      ".spent{fill:#2f5d8c}.held{fill:#b9d0e8}.cap{stroke:#1b1f24;stroke-width:2;fill:none;"
-      "stroke-dasharray:6 3}.grid{stroke:#d0d7de}.axis{stroke:#57606a}</style>\n";
-  out += "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n";
-  out += text(16, 24, "title", "Money spent and reserved, under the caps");
+  Canvas canvas(kWidth, height, Canvas::For::kFile);
+  canvas.words("title", {16, 24}, "Money spent and reserved, under the caps");
   const std::string since =
       span.from == 0 ? "nothing was reserved yet" : "time since " + to_rfc3339(WallTime(span.from));
-  out += text(
-      16, 42, "quiet",
-      escaped(input.campaign, 120) + "; dark: spent, light: reserved, dashed line: cap; " + since);
-  int top = kTop + 14;
+  canvas.words("quiet", {16, 42},
+               text(input.campaign, 120) + "; dark: spent, light: reserved, dashed line: cap; " +
+                   text(since));
+  double top = kTop + 14;
   for (const std::uint32_t scope : panels) {
-    Panel(input, scope, span, top).append_to(out);
+    Panel(input, scope, span, top).draw(canvas);
     top += kPanel + kGap;
   }
   if (panels.size() < view.envelopes.size())
-    out += text(16, height - 10, "quiet",
-                "envelopes without a cap of their own, or less full than these, are not drawn");
-  return out + "</svg>\n";
+    canvas.words("quiet", {16, height - 10.0},
+                 "envelopes without a cap of their own, or less full than these, are not drawn");
+  return canvas.file(Markup("Money of campaign ") + text(input.campaign, 200),
+                     ".group{font-weight:bold}.quiet{fill:#57606a;font-size:12px}"
+                     ".number{font-size:12px}.spent{fill:#2f5d8c}.held{fill:#b9d0e8}"
+                     ".cap{stroke:#1b1f24;stroke-width:2;fill:none;stroke-dasharray:6 3}"
+                     ".grid{stroke:#d0d7de}.axis{stroke:#57606a}");
 }
 }  // namespace proctor

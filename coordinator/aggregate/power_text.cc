@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 #include <algorithm>
+#include <cmath>
 
 #include "common/base/money.h"
 #include "common/base/result.h"
 #include "common/base/text.h"
 #include "common/base/version.h"
 #include "common/stats/power.h"
+#include "coordinator/aggregate/canvas.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/ordered_json.h"
 #include "coordinator/aggregate/power_study.h"
@@ -362,13 +364,13 @@ std::string render_power_text(const PowerStudy& s) {
 
 // The smallest difference that each budget shows, best spent: money to the right, difference
 // upward, the numbers of tasks and runs at each point, the difference that matters as a dashed
-// line.  Plain SVG 1.1, no script, readable without colour.
+// line.
 
 namespace {
 using namespace aggregate;
 
-constexpr int kLeft = 90, kTop = 70, kWide = 560, kHigh = 300;
-constexpr int kWidth = kLeft + kWide + 90, kHeight = kTop + kHigh + 60;
+constexpr double kLeft = 90, kRight = 650, kTop = 70, kBase = 370;
+constexpr int kWidth = 740, kHeight = 430;
 
 class Plot {
  public:
@@ -381,40 +383,43 @@ class Plot {
     most_ *= 1.1;
   }
 
-  std::string axes() const {
-    std::string out;
+  void axes(Canvas& canvas) const {
     constexpr int kSteps = 5;
     for (int i = 0; i <= kSteps; ++i) {
       const double level = most_ * i / kSteps;
-      out += line(kLeft, y(level), kLeft + kWide, y(level), "grid");
-      out += text(kLeft - 50, y(level) + 4, "quiet", fmt::format("{:.3f}", level));
+      canvas.line("grid", {kLeft, y(level)}, {kRight, y(level)});
+      canvas.words("quiet", {kLeft - 50, y(level) + 4}, text(fmt::format("{:.3f}", level)));
     }
-    out += line(kLeft, kTop + kHigh, kLeft + kWide, kTop + kHigh, "axis");
-    out += line(kLeft, kTop, kLeft, kTop + kHigh, "axis");
-    out += line(kLeft, y(study_.input.effect), kLeft + kWide, y(study_.input.effect), "matters");
-    out += text(kLeft + kWide + 6, y(study_.input.effect) + 4, "number", "what matters");
-    return out;
+    canvas.line("axis", {kLeft, kBase}, {kRight, kBase});
+    canvas.line("axis", {kLeft, kTop}, {kLeft, kBase});
+    const double matters = y(study_.input.effect);
+    canvas.line("matters", {kLeft, matters}, {kRight, matters});
+    canvas.words("number", {kRight + 6, matters + 4}, "what matters");
   }
 
-  std::string curve() const {
+  void curve(Canvas& canvas) const {
     std::vector<BudgetPoint> points = study_.curve;
     std::ranges::sort(points, {}, &BudgetPoint::budget);
-    std::string path, marks;
+    std::string path;
+    for (const BudgetPoint& p : points)
+      path += fmt::format("{}{} {}", path.empty() ? "M" : " L", x(p), y(p.difference));
+    canvas.path("curve", path);
     for (const BudgetPoint& p : points) {
-      const int at_x = x(static_cast<double>(p.budget)), at_y = y(p.difference);
-      path += fmt::format("{}{} {}", path.empty() ? "M" : " L", at_x, at_y);
-      marks += fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"4\" class=\"mark\"/>\n", at_x, at_y);
-      marks += text(at_x - 20, at_y - 10, "number", fmt::format("{} x {}", p.tasks, p.runs));
-      marks +=
-          text(at_x - 16, kTop + kHigh + 18, "quiet", format_usd(MicroUsd::from_micros(p.budget)));
+      const Point at{x(p), y(p.difference)};
+      canvas.circle("mark", at, 4);
+      canvas.words("number", {at.x - 20, at.y - 10}, text(fmt::format("{} x {}", p.tasks, p.runs)));
+      canvas.words("quiet", {at.x - 16, kBase + 18},
+                   text(format_usd(MicroUsd::from_micros(p.budget))));
     }
-    return "<path d=\"" + path + "\" class=\"curve\"/>\n" + marks;
   }
 
  private:
-  int x(double budget) const { return kLeft + static_cast<int>(budget / dear_ * (kWide - 30)); }
-  int y(double difference) const {
-    return kTop + kHigh - static_cast<int>(difference / most_ * kHigh);
+  // Whole pixels.
+  double x(const BudgetPoint& p) const {
+    return kLeft + std::trunc(static_cast<double>(p.budget) / dear_ * (kRight - kLeft - 30));
+  }
+  double y(double difference) const {
+    return kBase - std::trunc(difference / most_ * (kBase - kTop));
   }
 
   const PowerStudy& study_;
@@ -426,22 +431,20 @@ std::string render_power_curve_svg(const PowerStudy& s) {
   PROCTOR_ASSERT(!s.curve.empty());
   const Design worst = assumed_worst(s);
   const Plot plot(s);
-  std::string out = svg_head(kWidth, kHeight);
-  out += "<title>Smallest difference that a budget shows</title>\n";
-  out +=
-      "<style>text{font:13px sans-serif;fill:#1b1f24}.title{font-size:16px;font-weight:bold}"
-      ".quiet{fill:#57606a;font-size:12px}.number{font-size:12px}.grid{stroke:#d0d7de}"
-      ".axis{stroke:#57606a}.curve{stroke:#2f5d8c;stroke-width:2;fill:none}.mark{fill:#2f5d8c}"
-      ".matters{stroke:#1b1f24;stroke-width:1.5;stroke-dasharray:6 3}</style>\n";
-  out += "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n";
-  out += text(16, 26, "title", "Smallest difference that a budget shows, best spent");
-  out += text(16, 46, "quiet",
-              fmt::format("projection, not a result; power {}, rate {}, rho {}, r {}; numbers are "
-                          "tasks x runs of each method",
-                          twelve_digits(s.input.power), twelve_digits(worst.p_b),
-                          twelve_digits(worst.icc), twelve_digits(worst.correlation)));
-  out += plot.axes();
-  out += plot.curve();
-  return out + "</svg>\n";
+  Canvas canvas(kWidth, kHeight, Canvas::For::kFile);
+  canvas.words("title", {16, 26}, "Smallest difference that a budget shows, best spent");
+  canvas.words(
+      "quiet", {16, 46},
+      text(fmt::format("projection, not a result; power {}, rate {}, rho {}, r {}; numbers "
+                       "are tasks x runs of each method",
+                       twelve_digits(s.input.power), twelve_digits(worst.p_b),
+                       twelve_digits(worst.icc), twelve_digits(worst.correlation))));
+  plot.axes(canvas);
+  plot.curve(canvas);
+  return canvas.file("Smallest difference that a budget shows",
+                     ".quiet{fill:#57606a;font-size:12px}.number{font-size:12px}"
+                     ".grid{stroke:#d0d7de}.axis{stroke:#57606a}"
+                     ".curve{stroke:#2f5d8c;stroke-width:2;fill:none}.mark{fill:#2f5d8c}"
+                     ".matters{stroke:#1b1f24;stroke-width:1.5;stroke-dasharray:6 3}");
 }
 }  // namespace proctor

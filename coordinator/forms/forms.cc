@@ -9,6 +9,7 @@
 #include "common/base/text.h"
 #include "coordinator/aggregate/details.h"
 #include "coordinator/aggregate/format.h"
+#include "coordinator/aggregate/markup.h"
 #include "coordinator/aggregate/warnings.h"
 
 namespace proctor {

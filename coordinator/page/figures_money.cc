@@ -62,11 +62,7 @@ Markup frontier_figure(Context& c) {
   };
   const Scale y(0, 1, kDown, kUp);
   Canvas canvas(kFigureWidth, 346);
-  for (int p = 0; p <= 100; p += 25) {
-    canvas.line("grid", {kLeft, y.at(p / kPercent)}, {kRight, y.at(p / kPercent)});
-    canvas.words_end("quiet", {kLeft - 8, y.at(p / kPercent) + 4},
-                     number(static_cast<std::uint64_t>(p)) + Markup(" %"));
-  }
+  rate_axis(canvas, y, kLeft, kRight);
   if (is_log) {
     for (int e = static_cast<int>(std::floor(std::log10(lowest))); e <= 12; ++e) {
       const double at = std::pow(10, e);
@@ -100,26 +96,20 @@ Markup frontier_figure(Context& c) {
       canvas.line("whisker", {at.x, y.clamped(s.of_success->low)},
                   {at.x, y.clamped(s.of_success->high)});
     canvas.marker("dot", c.shape(s.method), at);
-    Markup name = text(s.method, 30) + Markup(" ") +
-                  text(aggregate::percent(s.success) + " % at " + dollars(s.cost));
-    if (s.share) name << Markup(", front ") << text(aggregate::percent(*s.share) + " %");
+    Markup name =
+        text(s.method, 30) + " " + text(aggregate::percent(s.success) + " % at " + dollars(s.cost));
+    if (s.share) name << ", front " << text(aggregate::percent(*s.share) + " %");
     names.emplace_back(at.y, name);
     desc += (desc.empty() ? "" : "; ") + s.method + " " + aggregate::percent(s.success) + " % at " +
             dollars(s.cost);
   }
-  // The order at the right is the order of the marks from above.
-  std::ranges::stable_sort(names, {}, [](const auto& n) { return n.first; });
-  double last = 0;
-  for (const auto& [at, name] : names) {
-    last = std::max(at + 4, last + 16);
-    canvas.words("label", {kRight + 14, last}, name);
-  }
+  name_ends(canvas, std::move(names), kRight + 14, 16);
   return c.figure(canvas, "Success against cost", text(desc, 1'000),
                   Markup("Up and to the left is better. Lines of a mark: intervals of both over "
                          "tasks; dashed steps: methods that no other beats in both; \"front\": in "
                          "what share of ") +
                       number(c.report.details->draws) +
-                      Markup(" resampled campaigns a method is one of these."));
+                      " resampled campaigns a method is one of these.");
 }
 
 namespace {
@@ -255,8 +245,8 @@ Markup burndown_figure(Context& c) {
   }
   return c.figure(
       canvas, "Money over time",
-      Markup("Spent ") + money_of(view.envelopes[0].spent) + Markup(" of ") +
-          money_of(money.scopes[0].cap) + Markup(" ") + text(c.report.unit),
+      Markup("Spent ") + money_of(view.envelopes[0].spent) + " of " +
+          money_of(money.scopes[0].cap) + " " + text(c.report.unit),
       Markup("Dark: spent; light above it: reserved for runs under way; line: the cap as it holds "
              "now. The envelopes with most spending; all of them: proctor budget CAMPAIGN."));
 }
@@ -321,7 +311,7 @@ Markup histogram(Context& c, const std::vector<Sample>& samples, const Markup& t
       canvas.words_mid("quiet", {kTimeLeft + (b - first) * wide, kDown + 18},
                        text(shown(std::pow(10, static_cast<double>(b) / kBinsOfDecade))));
   canvas.words_mid("quiet", {(kTimeLeft + kTimeRight) / 2, kDown + 38}, unit);
-  canvas.words("quiet", {8, kUp - 16}, number(highest) + Markup(" runs"));
+  canvas.words("quiet", {8, kUp - 16}, number(highest) + " runs");
   const double median = real_quantile(values, 0.5).value(),
                high = real_quantile(values, 0.9).value();
   canvas.line("reference", {x(median), kUp - 4}, {x(median), kDown});
@@ -333,8 +323,8 @@ Markup histogram(Context& c, const std::vector<Sample>& samples, const Markup& t
   }
   return c.figure(
       canvas, title,
-      number(samples.size()) + Markup(" ended runs, median ") + text(shown(median)) +
-          Markup(", nine of ten up to ") + text(shown(high)),
+      number(samples.size()) + " ended runs, median " + text(shown(median)) +
+          ", nine of ten up to " + text(shown(high)),
       "Bars: how many ended runs of agents, ten parts to each power of ten, split by outcome as "
       "in the figure of outcomes (from below: S, F, E, V).");
 }
@@ -354,10 +344,9 @@ Markup histogram_figures(Context& c) {
       costs.push_back({static_cast<double>(run.cost.total().micros()) / 1e6, kind});
   }
   return histogram(c, times, "Time of runs", "seconds, from start to report", short_number) +
-         histogram(c, costs, "Cost of runs", text(c.report.unit) + Markup(" of a run"),
-                   [](double v) {
-                     return v < 0.1 ? fmt::format("{:.1g}", v) : fmt::format("{:.2f}", v);
-                   });
+         histogram(c, costs, "Cost of runs", text(c.report.unit) + " of a run", [](double v) {
+           return v < 0.1 ? fmt::format("{:.1g}", v) : fmt::format("{:.2f}", v);
+         });
 }
 
 Markup until_success_figure(Context& c) {
@@ -389,11 +378,7 @@ Markup until_success_figure(Context& c) {
   const std::vector<double> ticks = round_ticks(most, 5);
   const Scale x(0, ticks.back(), kTimeLeft, kEnd), y(0, 1, kDown, kUp);
   Canvas canvas(kFigureWidth, 266);
-  for (int p = 0; p <= 100; p += 25) {
-    canvas.line("grid", {kTimeLeft, y.at(p / 100.0)}, {kEnd, y.at(p / 100.0)});
-    canvas.words_end("quiet", {kTimeLeft - 8, y.at(p / 100.0) + 4},
-                     number(static_cast<std::uint64_t>(p)) + Markup(" %"));
-  }
+  rate_axis(canvas, y, kTimeLeft, kEnd);
   for (const double at : ticks)
     canvas.words_mid("quiet", {x.at(at), kDown + 18}, text(short_number(at)));
   canvas.words_mid("quiet", {(kTimeLeft + kEnd) / 2, kDown + 38}, "seconds since the run began");
@@ -412,12 +397,7 @@ Markup until_success_figure(Context& c) {
     canvas.marker("dot", c.shape(curve.method), line.back());
     names.emplace_back(line.back().y, text(curve.method, 30));
   }
-  std::ranges::stable_sort(names, {}, [](const auto& n) { return n.first; });
-  double last = 0;
-  for (const auto& [at, name] : names) {
-    last = std::max(at + 4, last + 15);
-    canvas.words("label", {kEnd + 14, last}, name);
-  }
+  name_ends(canvas, std::move(names), kEnd + 14, 15);
   return c.figure(canvas, "Share of scorable runs that have succeeded by a time",
                   "Every curve ends at the method's success rate over runs; see the table of "
                   "times",

@@ -32,17 +32,14 @@ Markup axis_points(int p) {
 
 void whisker(Canvas& canvas, Literal style, const Scale& x, const Interval& interval, double y,
              double half) {
-  const double low = x.clamped(interval.low), high = x.clamped(interval.high);
-  canvas.line(style, {low, y}, {high, y});
-  canvas.line(style, {low, y - half}, {low, y + half});
-  canvas.line(style, {high, y - half}, {high, y + half});
+  canvas.whisker(style, x.clamped(interval.low), x.clamped(interval.high), y, half);
 }
 
 void percent_axis(Canvas& canvas, const Scale& x, double top, double bottom) {
   for (int p = 0; p <= 100; p += 25) {
     canvas.line("grid", {x.at(p / kPercent), top}, {x.at(p / kPercent), bottom});
     canvas.words_mid("quiet", {x.at(p / kPercent), top - 8},
-                     number(static_cast<std::uint64_t>(p)) + Markup(" %"));
+                     number(static_cast<std::uint64_t>(p)) + " %");
   }
 }
 
@@ -77,6 +74,24 @@ std::optional<Interval> bounds_of(const Context& c, const ReportRow& row) {
   return r == nullptr ? std::nullopt : r->bounds;
 }
 }  // namespace
+
+void rate_axis(Canvas& canvas, const Scale& y, double left, double right) {
+  for (int p = 0; p <= 100; p += 25) {
+    canvas.line("grid", {left, y.at(p / kPercent)}, {right, y.at(p / kPercent)});
+    canvas.words_end("quiet", {left - 8, y.at(p / kPercent) + 4},
+                     number(static_cast<std::uint64_t>(p)) + " %");
+  }
+}
+
+void name_ends(Canvas& canvas, std::vector<std::pair<double, Markup>> names, double x,
+               double apart) {
+  std::ranges::stable_sort(names, {}, [](const auto& n) { return n.first; });
+  double last = 0;
+  for (const auto& [y, name] : names) {
+    last = std::max(y + 4, last + apart);
+    canvas.words("label", {x, last}, name);
+  }
+}
 
 Markup forest_figure(Context& c, ForestRows which) {
   const std::vector<std::size_t> rows = forest_rows(c, which);
@@ -119,10 +134,9 @@ Markup forest_figure(Context& c, ForestRows which) {
     canvas.marker("dot", c.shape(row.method), {x.clamped(*value), middle});
     canvas.words(
         "label", {kPlotTo + 16, base},
-        text(words_of(value, interval)) + Markup("  ") +
-            number(row.by_task ? row.by_task->tasks : 0) +
+        text(words_of(value, interval)) + "  " + number(row.by_task ? row.by_task->tasks : 0) +
             (row.by_task && row.by_task->tasks == 1 ? Markup(" task, ") : Markup(" tasks, ")) +
-            number(row.success) + Markup("/") + number(row.scorable()));
+            number(row.success) + "/" + number(row.scorable()));
     if (row.key.empty())
       desc += (desc.empty() ? "" : "; ") + row.method + " " + words_of(value, interval);
   }
@@ -166,12 +180,11 @@ Markup contrast_figure(Context& c) {
       Markup between;
       if (d.interval) {
         const Interval shown = aggregate::shown_difference(*d.interval);
-        between = Markup(" [") + text(signed_words(shown.low)) + Markup(", ") +
-                  text(signed_words(shown.high)) + Markup("]");
+        between = Markup(" [") + text(signed_words(shown.low)) + ", " +
+                  text(signed_words(shown.high)) + "]";
       }
-      canvas.words(
-          "label", {kPlotTo + 16, base},
-          text(signed_words(*d.value)) + between + Markup("  ") + text(verdict_words(contrast)));
+      canvas.words("label", {kPlotTo + 16, base},
+                   text(signed_words(*d.value)) + between + "  " + text(verdict_words(contrast)));
     } else {
       canvas.words("quiet", {kPlotFrom + 6, base}, "nothing to compare");
     }
@@ -231,20 +244,19 @@ Markup differences_histogram(Context& c, const Contrast& x,
   canvas.line("axis", {50, 200}, {kFigureWidth - 10.0, 200});
   for (int p = -100; p <= 100; p += 50)
     canvas.words_mid("quiet", {across.at(p / kPercent), 218}, axis_points(p));
-  canvas.words("quiet", {8, 34}, number(most) + Markup(" tasks"));
+  canvas.words("quiet", {8, 34}, number(most) + " tasks");
   return c.figure(canvas, title, desc,
                   Markup("Tasks by difference, in points: left of 0 ") + text(x.b) +
-                      Markup(" did better, right of it ") + text(x.a) + Markup("."));
+                      " did better, right of it " + text(x.a) + ".");
 }
 }  // namespace
 
 Markup differences_figure(Context& c, const Contrast& x) {
   const std::vector<TaskDifference> tasks = differences_of(c, x);
   if (tasks.size() < 2) return {};
-  const Markup title = Markup("Task by task: ") + text(x.a) + Markup(" less ") + text(x.b);
-  const Markup desc = text(x.a) + Markup(" better in ") + number(x.a_better) + Markup(", ") +
-                      text(x.b) + Markup(" better in ") + number(x.b_better) + Markup(" of ") +
-                      number(tasks.size()) + Markup(" tasks");
+  const Markup title = Markup("Task by task: ") + text(x.a) + " less " + text(x.b);
+  const Markup desc = text(x.a) + " better in " + number(x.a_better) + ", " + text(x.b) +
+                      " better in " + number(x.b_better) + " of " + number(tasks.size()) + " tasks";
   constexpr std::size_t kBars = 300;
   if (kBars < tasks.size()) return differences_histogram(c, x, tasks, title, desc);
   constexpr double kLeft = 60, kUp = 30, kDown = 210;
@@ -273,8 +285,8 @@ Markup differences_figure(Context& c, const Contrast& x) {
   canvas.line("axis", {kLeft, y.at(0)}, {kFigureWidth - 10.0, y.at(0)});
   return c.figure(canvas, title, desc,
                   Markup("A bar is a task, in points: upward ") + text(x.a) +
-                      Markup(" did better, downward ") + text(x.b) +
-                      Markup("; a dot: both alike. Every task stands in the appendix."));
+                      " did better, downward " + text(x.b) +
+                      "; a dot: both alike. Every task stands in the appendix.");
 }
 
 Markup pass_figure(Context& c) {
@@ -287,15 +299,10 @@ Markup pass_figure(Context& c) {
   constexpr double kLeft = 60, kRight = 700, kUp = 24, kDown = 230;
   Canvas canvas(kFigureWidth, 270);
   const Scale x(1, most, kLeft + 10, kRight), y(0, 1, kDown, kUp);
-  for (int p = 0; p <= 100; p += 25) {
-    canvas.line("grid", {kLeft, y.at(p / kPercent)}, {kRight + 10, y.at(p / kPercent)});
-    canvas.words_end("quiet", {kLeft - 8, y.at(p / kPercent) + 4},
-                     number(static_cast<std::uint64_t>(p)) + Markup(" %"));
-  }
+  rate_axis(canvas, y, kLeft, kRight + 10);
   for (const std::uint32_t k : c.analysis.plan.pass_k)
     if (k <= most) canvas.words_mid("quiet", {x.at(k), kDown + 20}, number(k));
   canvas.words_mid("quiet", {(kLeft + kRight) / 2, kDown + 38}, "tries (k)");
-  // Names stand at the ends of curves, pushed apart where they would lie on each other.
   std::vector<std::pair<double, Markup>> names;
   std::string desc;
   for (const MethodRate& r : c.analysis.rates) {
@@ -311,20 +318,14 @@ Markup pass_figure(Context& c) {
     canvas.polyline("steps", every);
     for (const Point& p : any) canvas.marker("dot", c.shape(r.method), p);
     for (const Point& p : every) canvas.marker("dot", c.shape(r.method), p);
-    names.emplace_back(any.back().y, text(r.method, kRateLabel) + Markup(", at least one"));
-    if (!every.empty())
-      names.emplace_back(every.back().y, text(r.method, kRateLabel) + Markup(", all"));
+    names.emplace_back(any.back().y, text(r.method, kRateLabel) + ", at least one");
+    if (!every.empty()) names.emplace_back(every.back().y, text(r.method, kRateLabel) + ", all");
     desc += (desc.empty() ? "" : "; ") + r.method;
   }
   if (names.empty()) return {};
-  std::ranges::stable_sort(names, {}, [](const auto& n) { return n.first; });
-  double last = -100;
-  for (const auto& [at, name] : names) {
-    last = std::max(at + 4, last + 15);
-    canvas.words("label", {kRight + 18, last}, name);
-  }
+  name_ends(canvas, std::move(names), kRight + 18, 15);
   return c.figure(canvas, "How likely a task is solved when it is tried k times",
-                  Markup("pass@k and pass^k of ") + text(desc, 1'000) + Markup("; see the table"),
+                  Markup("pass@k and pass^k of ") + text(desc, 1'000) + "; see the table",
                   "Solid: at least one of k tries succeeds (pass@k). Dashed: all k do (pass^k). "
                   "Far apart: runs of a task come out differently.");
 }
@@ -410,15 +411,15 @@ Markup mosaic_figure(Context& c) {
                        text(c.cells.tasks[order[column].second],
                             static_cast<std::size_t>(std::max(3.0, wide / 7.5 - 3))));
   const ReportRow& t = c.report.total;
-  return c.figure(
-      canvas, "Outcomes by task and method",
-      number(t.success) + Markup(" successes, ") + number(t.failure) + Markup(" failures, ") +
-          number(t.acceptance_error) + Markup(" acceptance errors, ") + number(t.invalid) +
-          Markup(" invalid runs; every task stands in the appendix"),
-      Markup("A column is ") + (columns < tasks ? Markup("several tasks") : Markup("a task")) +
-          Markup(", those solved most often first; each cell is split by how its runs "
-                 "ended, from above: S success, F failure, E acceptance error, V "
-                 "invalid; dashed and empty: no run has ended."));
+  return c.figure(canvas, "Outcomes by task and method",
+                  number(t.success) + " successes, " + number(t.failure) + " failures, " +
+                      number(t.acceptance_error) + " acceptance errors, " + number(t.invalid) +
+                      " invalid runs; every task stands in the appendix",
+                  Markup("A column is ") +
+                      (columns < tasks ? Markup("several tasks") : Markup("a task")) +
+                      ", those solved most often first; each cell is split by how its runs "
+                      "ended, from above: S success, F failure, E acceptance error, V "
+                      "invalid; dashed and empty: no run has ended.");
 }
 
 namespace {
@@ -513,15 +514,15 @@ Markup workers_figure(Context& c) {
                                 "figure of outcomes; runs of one worker at the same time lie "
                                 "below each other.")
                           : Markup("How busy each worker was, against its own busiest time.");
-  caption << Markup(" Time since ") << text(to_rfc3339(WallTime(from))) << Markup(".");
+  caption << " Time since " << text(to_rfc3339(WallTime(from))) << ".";
   if (shown < workers.size())
-    caption << Markup(" ") << number(workers.size() - shown)
+    caption << " " << number(workers.size() - shown)
             << Markup(
                    " more workers are not "
                    "shown.");
   return c.figure(canvas, "Workers over time",
-                  number(bars) + Markup(" runs on ") + number(workers.size()) +
-                      Markup(" workers in ") + text(span_words(to - from)),
+                  number(bars) + " runs on " + number(workers.size()) + " workers in " +
+                      text(span_words(to - from)),
                   caption);
 }
 }  // namespace proctor::page

@@ -6,7 +6,6 @@
 
 #include "common/base/digest.h"
 #include "coordinator/aggregate/format.h"
-#include "coordinator/page/markup.h"
 #include "coordinator/page/sections.h"
 
 namespace proctor::page {
@@ -161,20 +160,19 @@ Markup head_of(const Markup& title) {
 
 Markup headline(Context& c) {
   const ReportRow& t = c.report.total;
-  Markup line = number(t.ended()) + Markup(" of ") + number(t.planned) + Markup(" runs ended");
-  if (0 < t.parked) line << Markup(", ") << number(t.parked) << Markup(" parked");
-  if (0 < t.open) line << Markup(", ") << number(t.open) << Markup(" open");
-  if (0 < t.cancelled) line << Markup(", ") << number(t.cancelled) << Markup(" cancelled");
-  if (0 < t.removed) line << Markup(", ") << number(t.removed) << Markup(" removed");
-  line << Markup("; ") << number(c.cells.tasks.size()) << Markup(" tasks, ")
-       << number(c.methods.size()) << Markup(" methods; spent ") << money_of(t.cost.total())
-       << Markup(" ") << text(c.report.unit) << Markup(". ")
-       << (c.is_interim() ? Markup("Interim, of") : Markup("Of")) << Markup(" journal head ")
+  Markup line = number(t.ended()) + " of " + number(t.planned) + " runs ended";
+  if (0 < t.parked) line << ", " << number(t.parked) << " parked";
+  if (0 < t.open) line << ", " << number(t.open) << " open";
+  if (0 < t.cancelled) line << ", " << number(t.cancelled) << " cancelled";
+  if (0 < t.removed) line << ", " << number(t.removed) << " removed";
+  line << "; " << number(c.cells.tasks.size()) << " tasks, " << number(c.methods.size())
+       << " methods; spent " << money_of(t.cost.total()) << " " << text(c.report.unit) << ". "
+       << (c.is_interim() ? Markup("Interim, of") : Markup("Of")) << " journal head "
        << (c.report.journal_head.empty()
                ? Markup("none")
                : element("code", text(c.report.journal_head.substr(0, 12))));
   return element("h1", text(c.report.campaign)) + line_end() +
-         element("p", {{"class", "quiet"}}, line + Markup(".")) + line_end();
+         element("p", {{"class", "quiet"}}, line + ".") + line_end();
 }
 
 Markup contents() {
@@ -201,7 +199,7 @@ std::string render_html(const PageInput& input) {
   main << contents();
   for (std::size_t i = 0; i < kSections.size(); ++i) {
     const Markup heading = element("h2", {{"id", numbered("section-", i + 1)}},
-                                   number(i + 1) + Markup(". ") + kSections[i].heading);
+                                   number(i + 1) + ". " + kSections[i].heading);
     main << element("section", {{"aria-labelledby", numbered("section-", i + 1)}},
                     line_end() + heading + line_end() + kSections[i].make(c))
          << line_end();
@@ -221,7 +219,7 @@ constexpr std::size_t kTasksOnBoard = 2'000;
 
 Markup ranks_of(const std::optional<RankSet>& r) {
   if (!r) return "control";
-  return r->best == r->worst ? number(r->best) : number(r->best) + Markup("-") + number(r->worst);
+  return r->best == r->worst ? number(r->best) : number(r->best) + "-" + number(r->worst);
 }
 
 Markup amount(const std::optional<double>& dollars) {
@@ -229,8 +227,7 @@ Markup amount(const std::optional<double>& dollars) {
 }
 
 Markup board_rows(std::uint64_t id, const BoardTable& t) {
-  DataTable table(id, number(t.rows.size()) + Markup(" methods on ") + number(t.tasks.size()) +
-                          Markup(" tasks"));
+  DataTable table(id, number(t.rows.size()) + " methods on " + number(t.tasks.size()) + " tasks");
   table.words("method").words("campaign").numbers("rank").numbers("success").words("interval");
   table.words("bounds").numbers("tasks").numbers("runs").numbers("satisfied").numbers("errors");
   table.numbers("invalid").numbers("cost of a run").numbers("of a success").words("price table");
@@ -258,21 +255,21 @@ Markup sentences(const std::vector<std::string>& all) {
 }
 
 Markup board_table(std::uint64_t id, const BoardTable& t) {
-  Markup out = element(
-      "h2", {{"id", numbered("table-", id)}},
-      Markup("Table ") + number(id) + Markup(": tasks ") + text(t.tasks_digest.short_hex()));
+  Markup out =
+      element("h2", {{"id", numbered("table-", id)}},
+              Markup("Table ") + number(id) + ": tasks " + text(t.tasks_digest.short_hex()));
   out << line_end() << board_rows(id, t) << line_end();
   out << element("p", {{"class", "quiet"}},
                  Markup("Ranks are sets: ") + text(t.rank_rule) +
-                     Markup(". Rows of one set are not told apart by these data. Bounds: the rate "
-                            "if every error and invalid run had failed, or succeeded."));
+                     ". Rows of one set are not told apart by these data. Bounds: the rate "
+                     "if every error and invalid run had failed, or succeeded.");
   out << sentences(t.differences);
   Markup tasks;
   for (std::size_t i = 0; i < std::min(kTasksOnBoard, t.tasks.size()); ++i)
     tasks << (i == 0 ? Markup() : Markup(", ")) << text(t.tasks[i]);
   if (kTasksOnBoard < t.tasks.size())
-    tasks << Markup(" and ") << number(t.tasks.size() - kTasksOnBoard) << Markup(" more");
-  out << element("p", {{"class", "quiet"}}, Markup("Its tasks: ") + tasks + Markup("."));
+    tasks << " and " << number(t.tasks.size() - kTasksOnBoard) << " more";
+  out << element("p", {{"class", "quiet"}}, Markup("Its tasks: ") + tasks + ".");
   return element("section", {{"aria-labelledby", numbered("table-", id)}}, line_end() + out);
 }
 }  // namespace

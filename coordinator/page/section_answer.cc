@@ -21,18 +21,17 @@ Markup against(const Contrast& c, const AnalysisPlan& plan) {
   const Estimate& d = c.difference.estimate;
   Markup out = element("span", {{"class", "verdict"}}, text(verdict_words(c)));
   if (c.verdict == ContrastVerdict::kBetter || c.verdict == ContrastVerdict::kWorse)
-    out << Markup(" than ");
+    out << " than ";
   else if (c.verdict == ContrastVerdict::kNotInferior)
-    out << Markup(" to ");
+    out << " to ";
   else
-    out << Markup(" against ");
+    out << " against ";
   out << text(c.b);
   if (!d.value) return out;
-  out << Markup(": ") << points(d.value) << Markup(" points ")
-      << points_interval(d.interval, d.why);
-  if (c.adjusted) out << Markup(", p ") << p_value(c.adjusted);
+  out << ": " << points(d.value) << " points " << points_interval(d.interval, d.why);
+  if (c.adjusted) out << ", p " << p_value(c.adjusted);
   if (const std::string note = verdict_note(c, plan); !note.empty())
-    out << Markup("; ") << text(note, 1'000);
+    out << "; " << text(note, 1'000);
   return out;
 }
 
@@ -45,7 +44,7 @@ Markup card(Context& c, std::uint32_t position) {
   Markup out = element("span", {{"class", "name"}}, name);
   if (r == nullptr || !r->rate.value) {
     out << element("span", {{"class", "big"}}, "no rate");
-    out << paragraph(Markup("none of its ") + number(row.planned) + Markup(" runs is scorable"));
+    out << paragraph(Markup("none of its ") + number(row.planned) + " runs is scorable");
   } else {
     out << element("span", {{"class", "big"}},
                    c.linked(position, kClassScorable, rate(r->rate.value)));
@@ -53,7 +52,7 @@ Markup card(Context& c, std::uint32_t position) {
                       ? Markup("solved, the mean over its tasks; ")
                       : Markup("of its runs solved; ");
     if (r->rate.interval)
-      sure << text(aggregate::confidence(c.analysis.plan.alpha.real())) << Markup(" interval ");
+      sure << text(aggregate::confidence(c.analysis.plan.alpha.real())) << " interval ";
     sure << rate_interval(r->rate.interval, r->rate.why);
     out << paragraph(sure);
     out << element("p", {{"class", "quiet"}},
@@ -65,16 +64,16 @@ Markup card(Context& c, std::uint32_t position) {
   if (row.satisfied < row.success)
     out << element(
         "p", element("strong", c.count(position, kClassUnsatisfied, row.success - row.satisfied) +
-                                   Markup(" of ") + number(row.success) + Markup(" successes")) +
-                 Markup(" failed a gate beside their checks (section 10)"));
+                                   " of " + number(row.success) + " successes") +
+                 " failed a gate beside their checks (section 10)");
   if (row.ended() == 0) return element("li", out);
   Markup cost;
   if (price != nullptr && price->of_run.value)
-    cost << usd(*price->of_run.value) << Markup(" ") << text(c.report.unit) << Markup(" a run");
+    cost << usd(*price->of_run.value) << " " << text(c.report.unit) << " a run";
   if (price != nullptr && price->of_success.estimate.value)
     cost << (cost.empty() ? Markup() : Markup("; ")) << per_success(price->of_success)
-         << Markup(" a success");
-  if (row.unmetered()) cost << Markup(" (model use unmetered)");
+         << " a success";
+  if (row.unmetered()) cost << " (model use unmetered)";
   if (!cost.empty()) out << paragraph(cost);
   return element("li", out);
 }
@@ -88,24 +87,24 @@ Markup banners(const Context& c) {
   const ReportRow& total = c.report.total;
   if (total.planned == 0) return banner("This campaign has no runs: there is nothing to report.");
   if (c.is_interim())
-    out << banner(element("strong", "Interim. ") + number(c.analysis.open) + Markup(" of ") +
-                  number(total.planned) + Markup(" runs are ") +
+    out << banner(element("strong", "Interim. ") + number(c.analysis.open) + " of " +
+                  number(total.planned) + " runs are " +
                   text(awaited_words(c.analysis.open, c.analysis.for_money)) +
-                  Markup(": rates may still move, and no "
-                         "comparison is shown until they have ended or are cancelled."));
+                  ": rates may still move, and no "
+                  "comparison is shown until they have ended or are cancelled.");
   if (!c.facts.provisional.empty())
     out << banner(element("strong", "Provisional. ") + text(c.facts.provisional));
   for (const std::string& warning : c.report.warnings)
     out << banner(element("strong", "Warning. ") + text(warning, 2'000));
   if (0 < total.parked)
     out << banner(number(total.parked) +
-                  Markup(" runs are parked (section 2): what they would have shown is in no "
-                         "rate."));
+                  " runs are parked (section 2): what they would have shown is in no "
+                  "rate.");
   for (const Contrast& contrast : of_agents(c.analysis.contrasts))
     if (contrast.loss_p && *contrast.loss_p < c.analysis.plan.alpha.real())
-      out << banner(Markup("One of ") + text(contrast.a) + Markup(" and ") + text(contrast.b) +
-                    Markup(" lost more runs than the other (p ") + p_value(contrast.loss_p) +
-                    Markup("): read the bounds of their comparison in section 4."));
+      out << banner(Markup("One of ") + text(contrast.a) + " and " + text(contrast.b) +
+                    " lost more runs than the other (p " + p_value(contrast.loss_p) +
+                    "): read the bounds of their comparison in section 4.");
   return out;
 }
 }  // namespace
@@ -124,7 +123,7 @@ Markup answer(Context& c) {
   if (const std::string pooled = pooled_stages(c.report); !pooled.empty())
     out << element("p", {{"class", "quiet"}},
                    Markup("Stages ") + text(pooled) +
-                       Markup(" are pooled here and in the comparisons; section 6 has each."));
+                       " are pooled here and in the comparisons; section 6 has each.");
   if (!cards.empty()) out << element("ul", {{"class", "answer"}}, line_end() + cards);
   if (!controls.empty())
     out << element("ul", {{"class", "answer controls"}}, line_end() + controls);
@@ -160,7 +159,7 @@ Markup plan_table(Context& c) {
   table.row({"adjustment for several comparisons", text(words(c.analysis.adjustment))});
   if (plan.unit) table.row({"unit of comparisons", text(to_string(*plan.unit))});
   if (!plan.weights.empty())
-    table.row({"weights", text(plan.weights_key) + Markup(": ") + text(weights_words(plan))});
+    table.row({"weights", text(plan.weights_key) + ": " + text(weights_words(plan))});
   table.row({"replicates where tasks are resampled", number(plan.draws)});
   return table.finish();
 }
@@ -181,13 +180,12 @@ Markup changes(const Context& c) {
     if (++shown <= kDeviations) items << element("li", text(d, kReasonBytes)) << line_end();
   for (const PageFacts::Removal& r : c.facts.removals)
     if (++shown <= kDeviations)
-      items << element("li", Markup("task ") + text(r.task) + Markup(" was removed: ") +
-                                 text(r.reason, kReasonBytes))
+      items << element("li", Markup("task ") + text(r.task) +
+                                 " was removed: " + text(r.reason, kReasonBytes))
             << line_end();
   out << element("ul", items);
   if (kDeviations < shown)
-    out << element("p",
-                   Markup("and ") + number(shown - kDeviations) + Markup(" more in report.json"));
+    out << element("p", Markup("and ") + number(shown - kDeviations) + " more in report.json");
   return out;
 }
 
@@ -255,17 +253,16 @@ Markup parked(const Context& c) {
   std::size_t n = 0;
   for (const RunRecord& run : c.report.runs) {
     if (run.state != RunRecord::State::kParked || kShown < ++n) continue;
-    Markup why = run.parked_why.empty()
-                     ? text(run.parked_scope) + Markup(" was short by ") + money_of(run.short_by) +
-                           Markup(" ") + text(c.report.unit)
-                     : text(run.parked_why, kReasonBytes);
-    items << element("li", text(run.name) + Markup(": ") + why) << line_end();
+    Markup why = run.parked_why.empty() ? text(run.parked_scope) + " was short by " +
+                                              money_of(run.short_by) + " " + text(c.report.unit)
+                                        : text(run.parked_why, kReasonBytes);
+    items << element("li", text(run.name) + ": " + why) << line_end();
   }
   if (n == 0) return {};
   Markup out = element("h3", "Parked runs") + element("ul", items);
   if (kShown < n)
-    out << element("p", Markup("and ") + number(n - kShown) + Markup(" more: ") +
-                            element("code", "state=parked"));
+    out << element(
+        "p", Markup("and ") + number(n - kShown) + " more: " + element("code", "state=parked"));
   return out;
 }
 
@@ -278,8 +275,8 @@ Markup set_aside(const Context& c) {
       if (kShown < ++n) continue;
       items << element(
                    "li",
-                   text(run.name) + Markup(", attempt ") + number(s.attempt) + Markup(": ") +
-                       text(s.why, kReasonBytes) + Markup("; put in line again by ") + text(s.by) +
+                   text(run.name) + ", attempt " + number(s.attempt) + ": " +
+                       text(s.why, kReasonBytes) + "; put in line again by " + text(s.by) +
                        (s.reason.empty() ? Markup() : Markup(", ") + text(s.reason, kReasonBytes)))
             << line_end();
     }
@@ -288,8 +285,7 @@ Markup set_aside(const Context& c) {
       element("h3", "Invalid results that were set aside") +
       element("p", "They are kept as evidence and stand in no rate; their runs were run again.") +
       element("ul", items);
-  if (kShown < n)
-    out << element("p", Markup("and ") + number(n - kShown) + Markup(" more in runs.csv"));
+  if (kShown < n) out << element("p", Markup("and ") + number(n - kShown) + " more in runs.csv");
   return out;
 }
 }  // namespace
@@ -321,10 +317,9 @@ Markup runs_flow(Context& c) {
 // The answer in full: rates, comparisons, what is not known, strata, stability.
 Markup endpoint(Context& c) {
   if (c.methods.empty()) return element("p", "There is no method.");
-  DataTable table =
-      c.table(Markup("Success rate ") + text(over_words(c.analysis.plan)) + Markup(", ") +
-              text(aggregate::confidence(c.analysis.plan.alpha.real())) +
-              Markup(" intervals; the same over runs is in the appendix"));
+  DataTable table = c.table(Markup("Success rate ") + text(over_words(c.analysis.plan)) + ", " +
+                            text(aggregate::confidence(c.analysis.plan.alpha.real())) +
+                            " intervals; the same over runs is in the appendix");
   table.words("method").numbers("success rate").numbers("interval (%)").numbers("tasks");
   table.numbers("runs").numbers("solved always").numbers("sometimes").numbers("never");
   for (const std::uint32_t at : c.methods) {
@@ -395,7 +390,7 @@ Markup with_removed(Context& c) {
   DataTable table =
       c.table(Markup("The same comparisons with the tasks that were taken out after runs of them "
                      "had ended (") +
-              number(c.analysis.removed_tasks) + Markup(")"));
+              number(c.analysis.removed_tasks) + ")");
   table.words("comparison").words("verdict").numbers("difference").numbers("interval");
   table.numbers("adjusted p").numbers("tasks");
   for (const Contrast& x : c.analysis.with_removed) {
@@ -413,15 +408,15 @@ Markup comparisons(Context& c) {
     return element("p", Markup("Not shown while ") + text(counted(c.analysis.open, "run")) +
                             (c.analysis.open == 1 ? Markup(" is ") : Markup(" are ")) +
                             text(awaited_words(c.analysis.open, c.analysis.for_money)) +
-                            Markup(": no looks before the end are registered, and who "
-                                   "looks until it pleases finds a difference where there is "
-                                   "none."));
+                            ": no looks before the end are registered, and who "
+                            "looks until it pleases finds a difference where there is "
+                            "none.");
   if (c.analysis.contrasts.empty())
     return element("p", "There is one method only: nothing to compare it with.");
-  DataTable table = c.table((c.analysis.registered ? Markup("Registered comparisons")
-                                                   : Markup("Comparisons by the default plan")) +
-                            Markup(" (points; exact p of sign flips over ") +
-                            text(unit_words(c.analysis.plan)) + Markup(")"));
+  DataTable table =
+      c.table((c.analysis.registered ? Markup("Registered comparisons")
+                                     : Markup("Comparisons by the default plan")) +
+              " (points; exact p of sign flips over " + text(unit_words(c.analysis.plan)) + ")");
   const bool joint = c.analysis.adjustment.used == AnalysisPlan::Multiplicity::kMaxT;
   table.words("comparison").words("verdict").numbers("difference").numbers("interval");
   if (joint) table.numbers("holding together");
@@ -458,10 +453,10 @@ Markup comparisons(Context& c) {
 
 Markup unknowns(Context& c) {
   if (c.report.total.ended() == 0) return element("p", "No run has ended.");
-  DataTable table = c.table(
-      Markup("What is not known: rates over runs with Wilson's ") +
-      text(aggregate::confidence(c.report.alpha)) +
-      Markup(" intervals, and where the success rate over runs lies whatever became of these"));
+  DataTable table =
+      c.table(Markup("What is not known: rates over runs with Wilson's ") +
+              text(aggregate::confidence(c.report.alpha)) +
+              " intervals, and where the success rate over runs lies whatever became of these");
   table.words("method").numbers("acceptance errors").numbers("of scorable").numbers("interval (%)");
   table.numbers("invalid").numbers("of ended").numbers("interval (%)").numbers("bounds (%)");
   for (const std::uint32_t at : c.methods) {
@@ -481,14 +476,13 @@ Markup unknowns(Context& c) {
   for (const std::uint32_t at : c.methods) {
     const ReportRow& r = c.report.rows[at];
     if (r.without_agent() == 0) continue;
-    items << element("li",
-                     text(r.method) +
-                         Markup(": its program could not start, or had no model or no room at "
-                                "its provider, in ") +
-                         number(r.without_agent()) +
-                         Markup(" runs, which are invalid; had they failed, its rate over "
-                                "runs would be ") +
-                         rate(r.success_rate_started.rate))
+    items << element("li", text(r.method) +
+                               ": its program could not start, or had no model or no room at "
+                               "its provider, in " +
+                               number(r.without_agent()) +
+                               " runs, which are invalid; had they failed, its rate over "
+                               "runs would be " +
+                               rate(r.success_rate_started.rate))
           << line_end();
   }
   if (!items.empty()) out << element("ul", items);
@@ -517,22 +511,21 @@ Markup heterogeneity_of(const Context& c, std::size_t key) {
     for (auto& [name, values] : rates) groups.push_back(std::move(values));
     const Heterogeneity h = heterogeneity(groups);
     if (!h.permutation) continue;
-    out << (out.empty() ? Markup() : Markup("; ")) << text(r.method) << Markup(" p ")
+    out << (out.empty() ? Markup() : Markup("; ")) << text(r.method) << " p "
         << text(fmt::format("{:.4f}", h.permutation->p));
   }
   if (out.empty()) return out;
   return element("p", Markup("Do levels of ") + text(c.report.strata_keys[key]) +
-                          Markup(" differ? Exploratory, by permuting the tasks' labels: ") + out +
-                          Markup("."));
+                          " differ? Exploratory, by permuting the tasks' labels: " + out + ".");
 }
 
 // The plan's weights; empty: it has none.
 Markup weighted(Context& c) {
   if (c.analysis.rates.empty() || !c.analysis.rates.front().weighted) return {};
-  DataTable table = c.table(
-      (c.analysis.registered ? Markup("Weighted as registered, by ")
-                             : Markup("Weighted by a plan that was not registered, by ")) +
-      text(c.analysis.plan.weights_key) + Markup(": ") + text(weights_words(c.analysis.plan)));
+  DataTable table =
+      c.table((c.analysis.registered ? Markup("Weighted as registered, by ")
+                                     : Markup("Weighted by a plan that was not registered, by ")) +
+              text(c.analysis.plan.weights_key) + ": " + text(weights_words(c.analysis.plan)));
   table.words("method or comparison").numbers("weighted").numbers("interval").numbers("tasks");
   table.numbers("worth tasks").words("note");
   for (const MethodRate& r : c.analysis.rates) {
@@ -578,7 +571,7 @@ Markup strata(Context& c) {
     return element("p", "No strata are reported, or every task is in the same one.") + weighted(c);
   Markup out = forest_figure(c, ForestRows::kWithStrata) + table.finish() + weighted(c);
   if (kRows < shown)
-    out << element("p", Markup("and ") + number(shown - kRows) + Markup(" more in report.csv"));
+    out << element("p", Markup("and ") + number(shown - kRows) + " more in report.csv");
   for (std::size_t k = 0; k < c.report.strata_keys.size(); ++k)
     if (!c.report.only_levels[k]) out << heterogeneity_of(c, k);
   return out;

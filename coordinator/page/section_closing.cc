@@ -37,8 +37,7 @@ Markup gates(Context& c) {
       n.violating += run.violations == 0 ? 0 : 1;
       const bool unsatisfied = run.outcome == RunOutcome::kSuccess && !run.satisfied();
       if ((run.violations == 0 && !unsatisfied) || kNamed < ++named) continue;
-      items << element("li", text(run.name) + Markup(": ") + text(run.unmet(), 1'000))
-            << line_end();
+      items << element("li", text(run.name) + ": " + text(run.unmet(), 1'000)) << line_end();
     }
     table.row({name_of(r), c.count(at, kClassSuccess, r.success),
                c.count(at, kClassSatisfied, r.satisfied), c.count(at, kClassViolating, n.violating),
@@ -50,11 +49,11 @@ Markup gates(Context& c) {
     out << element("h3", "Constraints that were broken, gates that successes failed")
         << element("ul", items);
   if (kNamed < named)
-    out << element("p", Markup("and ") + number(named - kNamed) + Markup(" more: ") +
+    out << element("p", Markup("and ") + number(named - kNamed) + " more: " +
                             element("code", "violations>0 or outcome=success satisfied=no"));
   return out + element("p", Markup("The gates of one run (patch, build, functional, safety) stand "
                                    "in its report: ") +
-                                element("code", "proctor explain CAMPAIGN RUN") + Markup("."));
+                                element("code", "proctor explain CAMPAIGN RUN") + ".");
 }
 
 Markup graders(Context&) {
@@ -78,7 +77,7 @@ Markup reproducibility(Context& c) {
   return facts_table(c, "What was run, to the byte", facts) +
          element("p", Markup("The same journal gives this page again, byte for byte. All of the "
                              "evidence is recomputed by ") +
-                          element("code", "proctor verify CAMPAIGN") + Markup("."));
+                          element("code", "proctor verify CAMPAIGN") + ".");
 }
 
 Markup limits_section(Context&) {
@@ -140,7 +139,7 @@ Markup tasks_table(Context& c) {
     sum = sum + run.cost.total();
   }
   DataTable table = c.table(Markup("Every task: success of scorable runs by method, and cost (") +
-                            text(c.report.unit) + Markup("); filter: task=NAME method=NAME"));
+                            text(c.report.unit) + "); filter: task=NAME method=NAME");
   table.words("task");
   for (const std::string& m : c.cells.methods) table.numbers(text(m));
   table.numbers("cost");
@@ -151,8 +150,8 @@ Markup tasks_table(Context& c) {
     std::vector<Markup> cells{text(c.cells.tasks[i])};
     for (std::size_t m = 0; m < c.cells.methods.size(); ++m) {
       const TaskCell& cell = c.cells.at(i, m);
-      cells.push_back(
-          cell.scorable == 0 ? none() : number(cell.success) + Markup("/") + number(cell.scorable));
+      cells.push_back(cell.scorable == 0 ? none()
+                                         : number(cell.success) + "/" + number(cell.scorable));
     }
     cells.push_back(money_of(cost[c.cells.tasks[i]]));
     table.row(cells);
@@ -160,14 +159,14 @@ Markup tasks_table(Context& c) {
   Markup out = element("h3", "Tasks") + table.finish();
   if (shown < c.cells.tasks.size())
     out << element("p", Markup("and ") + number(c.cells.tasks.size() - shown) +
-                            Markup(" more tasks: runs.csv has all"));
+                            " more tasks: runs.csv has all");
   return out;
 }
 
 // Every run of a small campaign, so that a set can point at its own.
 Markup runs_table(Context& c) {
   DataTable table = c.table(Markup("Every run (cost in ") + text(c.report.unit) +
-                            Markup(", time in seconds; evidence lies in ../runs/RUN/attempt-K/)"));
+                            ", time in seconds; evidence lies in ../runs/RUN/attempt-K/)");
   table.words("run").words("state").words("outcome").words("satisfied").words("ended by");
   table.numbers("cost").numbers("time").numbers("attempts").words("report digest");
   for (std::size_t i = 0; i < c.report.runs.size(); ++i) {
@@ -228,7 +227,7 @@ Markup sets_table(Context& c) {
   const std::string example = "proctor list CAMPAIGN --where " + quoted(sets.front().where);
   return element("h3", "Sets") +
          element("p", Markup("Any of them is listed, and its digest checked, by its filter: ") +
-                          element("code", text(example, 1'000)) + Markup(".") +
+                          element("code", text(example, 1'000)) + "." +
                           (has_runs ? Markup(" A number in the last column is a run's place in the "
                                              "plan, and leads to it.")
                                     : Markup())) +
@@ -270,8 +269,7 @@ Markup appendix(Context& c) {
   if (c.report.runs.size() <= kRunsListed)
     out << runs_table(c);
   else
-    out << element(
-        "p", Markup("The ") + number(c.report.runs.size()) + Markup(" runs are in runs.csv."));
+    out << element("p", Markup("The ") + number(c.report.runs.size()) + " runs are in runs.csv.");
   return out + recompute();
 }
 }  // namespace proctor::page

@@ -90,8 +90,8 @@ Markup drift_tables(Context& c) {
                 points(t.trend.slope),
                 t.trend.test ? p_value(t.trend.test->p) : text(word_of(t.trend.why)),
                 number(t.trend.strata)});
-  Markup out = trends.finish() +
-               element("p", Markup("By worker: ") + text(worker_sentence(drift)) + Markup("."));
+  Markup out =
+      trends.finish() + element("p", Markup("By worker: ") + text(worker_sentence(drift)) + ".");
   constexpr std::size_t kWorkers = 50;
   DataTable workers = c.table(
       "Success by worker: expected is what it would have had at the rates of its runs' tasks and "
@@ -104,16 +104,15 @@ Markup drift_tables(Context& c) {
                  data(groups[i].expected, fmt::format("{:.1f}", groups[i].expected))});
   out << workers.finish();
   if (kWorkers < groups.size())
-    out << element(
-        "p", Markup("and ") + number(groups.size() - kWorkers) + Markup(" more in report.json"));
+    out << element("p", Markup("and ") + number(groups.size() - kWorkers) + " more in report.json");
   return out;
 }
 
 Markup price_contrasts(const Context& c) {
   Markup items;
   for (const PriceContrast& one : c.report.details->price_contrasts)
-    items << element("li", text(words(one, c.report.unit), 2'000) + Markup(" (") +
-                               number(one.tasks) + Markup(" tasks)"))
+    items << element("li",
+                     text(words(one, c.report.unit), 2'000) + " (" + number(one.tasks) + " tasks)")
           << line_end();
   if (items.empty()) return Markup();
   Markup out =
@@ -123,7 +122,7 @@ Markup price_contrasts(const Context& c) {
               "intervals hold each by itself.") +
       element("ul", items);
   if (const std::size_t left = c.report.details->price_contrasts_left_out; 0 < left)
-    out << element("p", Markup("and ") + number(left) + Markup(" pairs more"));
+    out << element("p", Markup("and ") + number(left) + " pairs more");
   return out;
 }
 }  // namespace
@@ -139,10 +138,9 @@ Markup stability(Context& c) {
 Markup money_section(Context& c) {
   const std::string& unit = c.report.unit;
   if (c.methods.empty()) return element("p", "Nothing was spent.");
-  DataTable prices =
-      c.table(Markup("What a run and a success cost (") + text(unit) +
-              Markup("; all attempts are paid for, intervals over tasks; "
-                     "the frontier is of agents, noop and reference stay out of it)"));
+  DataTable prices = c.table(Markup("What a run and a success cost (") + text(unit) +
+                             "; all attempts are paid for, intervals over tasks; "
+                             "the frontier is of agents, noop and reference stay out of it)");
   prices.words("method")
       .numbers("a run")
       .numbers("interval")
@@ -169,8 +167,8 @@ Markup money_section(Context& c) {
                 money_of(has_group ? group->most : std::nullopt), front, share});
   }
   DataTable parts = c.table(Markup("Where it went (") + text(unit) +
-                            Markup("): by what was paid for; reserved for attempts that are paid, "
-                                   "and wasted by infrastructure"));
+                            "): by what was paid for; reserved for attempts that are paid, "
+                            "and wasted by infrastructure");
   parts.words("group").numbers("runs").numbers("model").numbers("execution").numbers("human");
   parts.numbers("overhead").numbers("total").numbers("said by agents themselves");
   parts.numbers("reserved").numbers("wasted");
@@ -186,8 +184,7 @@ Markup money_section(Context& c) {
   }
   Markup out = frontier_figure(c) + prices.finish() + price_contrasts(c) + burndown_figure(c) +
                parts.finish();
-  if (kGroups < n)
-    out << element("p", Markup("and ") + number(n - kGroups) + Markup(" more in costs.csv"));
+  if (kGroups < n) out << element("p", Markup("and ") + number(n - kGroups) + " more in costs.csv");
   Markup alerts;
   constexpr std::size_t kAlerts = 40;
   for (std::size_t i = 0; i < std::min(kAlerts, c.report.alerts.size()); ++i)
@@ -197,7 +194,7 @@ Markup money_section(Context& c) {
     return out + element("p",
                          "There is no projection: the campaign has no inputs of one "
                          "(pilot_cost_model_inputs.json).");
-  DataTable projected = c.table(Markup("Projected beside actual (") + text(unit) + Markup(")"));
+  DataTable projected = c.table(Markup("Projected beside actual (") + text(unit) + ")");
   projected.words("part").numbers("projected").numbers("of paid runs").numbers("actual");
   projected.numbers("actual of projected");
   for (const ComparisonRow& r : c.report.projection->rows)

@@ -46,7 +46,7 @@ Markup Context::figure(const Canvas& canvas, const Markup& title, const Markup& 
                           {"tabindex", 0},
                           {"aria-labelledby", numbered("fig-", id, "-title")}},
                          canvas.finish(id, title, desc)) +
-                     element("figcaption", element("strong", title) + Markup(". ") + caption)) +
+                     element("figcaption", element("strong", title) + ". " + caption)) +
          line_end();
 }
 
@@ -86,7 +86,7 @@ Markup small_if(bool is_control, const Markup& name) {
 }
 
 Markup name_of(const Contrast& contrast) {
-  return small_if(contrast.is_control, text(contrast.a) + Markup(" less ") + text(contrast.b));
+  return small_if(contrast.is_control, text(contrast.a) + " less " + text(contrast.b));
 }
 
 Markup data(double value, std::string_view shown) {
@@ -112,8 +112,8 @@ Markup points(const std::optional<double>& value) {
 Markup points_interval(const std::optional<Interval>& interval, Why why) {
   if (!interval) return why == Why::kOk ? none() : text(word_of(why));
   const Interval shown = aggregate::shown_difference(*interval);
-  return Markup("[") + data(interval->low, signed_points(shown.low)) + Markup(", ") +
-         data(interval->high, signed_points(shown.high)) + Markup("]");
+  return Markup("[") + data(interval->low, signed_points(shown.low)) + ", " +
+         data(interval->high, signed_points(shown.high)) + "]";
 }
 
 Markup p_value(const std::optional<double>& p) {
@@ -143,9 +143,8 @@ Markup per_success(const CostPerSuccess& cost) {
   const Estimate& e = cost.estimate;
   if (!e.value) return text(word_of(e.why));
   Markup out = usd(*e.value);
-  if (e.interval) return out + Markup(" ") + between(e.interval, Why::kOk, usd);
-  if (e.why == Why::kUnbounded && cost.low)
-    return out + Markup(" [at least ") + usd(*cost.low) + Markup("]");
-  return out + Markup(" (") + text(word_of(e.why)) + Markup(")");
+  if (e.interval) return out + " " + between(e.interval, Why::kOk, usd);
+  if (e.why == Why::kUnbounded && cost.low) return out + " [at least " + usd(*cost.low) + "]";
+  return out + " (" + text(word_of(e.why)) + ")";
 }
 }  // namespace proctor::page

@@ -7,13 +7,19 @@
 #include <vector>
 
 #include "coordinator/aggregate/analysis.h"
+#include "coordinator/aggregate/canvas.h"
 #include "coordinator/aggregate/details.h"
+#include "coordinator/aggregate/markup.h"
 #include "coordinator/aggregate/run_sets.h"
-#include "coordinator/page/canvas.h"
-#include "coordinator/page/markup.h"
 #include "coordinator/page/page.h"
 
 namespace proctor::page {
+using aggregate::attribute_text, aggregate::Canvas, aggregate::DataTable, aggregate::element,
+    aggregate::empty_element, aggregate::full, aggregate::kFigureWidth, aggregate::kPercent,
+    aggregate::line_end, aggregate::Literal, aggregate::Markup, aggregate::number,
+    aggregate::numbered, aggregate::Point, aggregate::round_ticks, aggregate::Scale,
+    aggregate::style_sheet, aggregate::tenths, aggregate::text;
+
 // Shared by the sections of one page: the report, numbers for tables and figures, links to sets.
 class Context {
  public:
@@ -73,7 +79,7 @@ Markup rate_interval(const std::optional<Interval>& interval, Why why = Why::kOk
 // "[LOW, HIGH]", each end as `shown` has it; or why there is none.
 Markup between(const std::optional<Interval>& interval, Why why, const auto& shown) {
   if (!interval) return why == Why::kOk ? none() : text(word_of(why));
-  return Markup("[") + shown(interval->low) + Markup(", ") + shown(interval->high) + Markup("]");
+  return Markup("[") + shown(interval->low) + ", " + shown(interval->high) + "]";
 }
 Markup points(const std::optional<double>& value);  // "+17.5"
 Markup points_interval(const std::optional<Interval>& interval, Why why = Why::kOk);
@@ -105,6 +111,14 @@ Markup rules(Context& c);            // 12
 Markup reproducibility(Context& c);  // 13
 Markup limits_section(Context& c);   // 14
 Markup appendix(Context& c);         // 15
+
+// Parts of figures.
+
+// Lines across at 0 to 100 %, with their labels at the left.
+void rate_axis(Canvas& canvas, const Scale& y, double left, double right);
+// Names at the ends of curves, from above; where two would lie on each other, they are `apart`.
+void name_ends(Canvas& canvas, std::vector<std::pair<double, Markup>> names, double x,
+               double apart);
 
 // Figures; empty where there is nothing to show.
 

@@ -1,5 +1,5 @@
 #pragma once
-// What a page is made of.  Markup comes from the functions here and nowhere else: its tags, names
+// Markup of pages and pictures.  It comes from the functions here and nowhere else: its tags, names
 // and classes are texts of our own sources, and whatever a campaign, a method or an agent wrote
 // gets in through text(), escaped.  A std::string beside markup does not compile.  Pure.
 //
@@ -13,7 +13,12 @@
 #include <utility>
 #include <vector>
 
-namespace proctor::page {
+namespace proctor::aggregate {
+// What stands for < > & " ' in an element or in an attribute, whichever quotes that has.
+std::string escaped(std::string_view text);
+// Printable, cut after `bytes_max`, and escaped.
+std::string escaped(std::string_view outside, std::size_t bytes_max);
+
 // A text of our own sources: the compiler knows it, so nobody else can choose it.
 class Literal {
  public:
@@ -30,10 +35,10 @@ class Markup {
  public:
   Markup() = default;
   // Our own words, escaped too.
-  Markup(Literal words);  // NOLINT(google-explicit-constructor)
+  Markup(Literal words) : bytes_(aggregate::escaped(words.text())) {}  // NOLINT
   template <std::size_t N>
   Markup(const char (&words)[N])  // NOLINT
-      : Markup(Made{}, escaped_words({words, N - 1})) {}
+      : bytes_(escaped({words, N - 1})) {}
   const std::string& bytes() const { return bytes_; }
   bool empty() const { return bytes_.empty(); }
   Markup& operator<<(const Markup& more) {
@@ -48,7 +53,6 @@ class Markup {
  private:
   struct Made {};
   Markup(Made, std::string bytes) : bytes_(std::move(bytes)) {}
-  static std::string escaped_words(std::string_view words);
   friend class Maker;
   std::string bytes_;
 };
@@ -56,9 +60,9 @@ class Markup {
 // Value of an attribute: ours, a number, or somebody's text escaped by attribute_text().
 class Value {
  public:
-  Value(Literal ours);  // NOLINT(google-explicit-constructor)
+  Value(Literal ours) : escaped_(aggregate::escaped(ours.text())) {}  // NOLINT
   template <std::size_t N>
-  Value(const char (&ours)[N]) : Value(escape(std::string_view(ours, N - 1))) {}  // NOLINT
+  Value(const char (&ours)[N]) : escaped_(aggregate::escaped({ours, N - 1})) {}  // NOLINT
   template <std::integral Number>
   Value(Number number) : escaped_(std::to_string(number)) {}  // NOLINT(google-explicit-constructor)
   const std::string& escaped() const { return escaped_; }
@@ -66,7 +70,6 @@ class Value {
  private:
   struct Escaped {};
   Value(Escaped, std::string escaped) : escaped_(std::move(escaped)) {}
-  static Value escape(std::string_view ours);
   friend Value attribute_text(std::string_view outside);
   friend Value numbered(Literal prefix, std::uint64_t number, Literal suffix);
   friend Value tenths(double value);
@@ -82,7 +85,8 @@ Value numbered(Literal prefix, std::uint64_t number, Literal suffix = "");
 Value tenths(double value);
 // Twelve significant digits.
 Value full(double value);
-// Of SVG's `points`: digits, commas, points and blanks only, else an assertion ends the process.
+// Of SVG's `points` and `d`: digits, commas, points, blanks and H, L, M, V, Z only, else an
+// assertion ends the process.
 Value points_of(const std::string& path);
 
 struct Attribute {
@@ -99,6 +103,8 @@ Markup number(std::uint64_t n);
 Markup element(Literal tag, Attributes attributes, const Markup& content);
 Markup element(Literal tag, const Markup& content);
 Markup empty_element(Literal tag, Attributes attributes);
+// The attributes of all `parts` in their order.  `content` null: the element is empty.
+Markup element(Literal tag, std::initializer_list<Attributes> parts, const Markup* content);
 // <style>: our own sheet, as it is.  Requires: it has neither '<' nor '&'.
 Markup style_sheet(Literal css);
 // A line feed, for whoever reads the source.
@@ -138,4 +144,4 @@ class DataTable {
   bool apart_ = false;
   std::string group_;
 };
-}  // namespace proctor::page
+}  // namespace proctor::aggregate

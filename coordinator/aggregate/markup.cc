@@ -1,4 +1,4 @@
-#include "coordinator/page/markup.h"
+#include "coordinator/aggregate/markup.h"
 
 #include <fmt/format.h>
 #include <cmath>
@@ -6,22 +6,15 @@
 #include "common/base/result.h"
 #include "common/base/text.h"
 
-namespace proctor::page {
+namespace proctor::aggregate {
 class Maker {
  public:
   static Markup of(std::string bytes) { return {Markup::Made{}, std::move(bytes)}; }
 };
 
-namespace {
-// U+FFFE and U+FFFF are no characters of XML.
-bool is_no_character(std::string_view text, std::size_t at) {
-  return text.substr(at, 2) == "\xEF\xBF" && at + 2 < text.size() &&
-         (text[at + 2] == '\xBE' || text[at + 2] == '\xBF');
-}
-
-void append_escaped(std::string& out, std::string_view text) {
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
     if (c == '<')
       out += "&lt;";
     else if (c == '>')
@@ -32,49 +25,19 @@ void append_escaped(std::string& out, std::string_view text) {
       out += "&quot;";
     else if (c == '\'')
       out += "&#39;";
-    else if (is_no_character(text, i)) {
-      out += text[i + 2] == '\xBE' ? "\\xef\\xbf\\xbe" : "\\xef\\xbf\\xbf";
-      i += 2;
-    } else
+    else
       out += c;
   }
-}
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  append_escaped(out, text);
   return out;
 }
 
-void append_open(std::string& out, Literal tag, Attributes attributes) {
-  out += '<';
-  out += tag.text();
-  for (const Attribute& a : attributes) {
-    out += ' ';
-    out += a.name.text();
-    out += "=\"";
-    out += a.value.escaped();
-    out += '"';
-  }
-}
-
-constexpr std::size_t kAttributeBytes = 200;
-}  // namespace
-
-Markup::Markup(Literal words) : bytes_(escaped(words.text())) {}
-
-std::string Markup::escaped_words(std::string_view words) {
-  return escaped(words);
-}
-
-Value::Value(Literal ours) : escaped_(page::escaped(ours.text())) {}
-
-Value Value::escape(std::string_view ours) {
-  return {Escaped{}, page::escaped(ours)};
+std::string escaped(std::string_view outside, std::size_t bytes_max) {
+  return escaped(printable(outside, bytes_max));
 }
 
 Value attribute_text(std::string_view outside) {
-  return {Value::Escaped{}, escaped(printable(outside, kAttributeBytes))};
+  constexpr std::size_t kBytes = 200;
+  return {Value::Escaped{}, escaped(outside, kBytes)};
 }
 
 Value numbered(Literal prefix, std::uint64_t number, Literal suffix) {
@@ -96,39 +59,49 @@ Value full(double value) {
 }
 
 Value points_of(const std::string& path) {
-  PROCTOR_ASSERT(path.find_first_not_of("0123456789.,- ") == std::string::npos);
+  PROCTOR_ASSERT(path.find_first_not_of("0123456789.,- HLMVZ") == std::string::npos);
   return {Value::Escaped{}, path};
 }
 
 Markup text(std::string_view outside, std::size_t bytes_max) {
-  return Maker::of(escaped(printable(outside, bytes_max)));
+  return Maker::of(escaped(outside, bytes_max));
 }
 
 Markup number(std::uint64_t n) {
   return Maker::of(std::to_string(n));
 }
 
-Markup element(Literal tag, Attributes attributes, const Markup& content) {
-  std::string out;
-  out.reserve(content.bytes().size() + 64);
-  append_open(out, tag, attributes);
+Markup element(Literal tag, std::initializer_list<Attributes> parts, const Markup* content) {
+  std::string out = "<";
+  if (content != nullptr) out.reserve(content->bytes().size() + 64);
+  out += tag.text();
+  for (const Attributes& part : parts)
+    for (const Attribute& a : part) {
+      out += ' ';
+      out += a.name.text();
+      out += "=\"";
+      out += a.value.escaped();
+      out += '"';
+    }
+  if (content == nullptr) return Maker::of(out + "/>");
   out += '>';
-  out += content.bytes();
+  out += content->bytes();
   out += "</";
   out += tag.text();
   out += '>';
   return Maker::of(std::move(out));
 }
 
+Markup element(Literal tag, Attributes attributes, const Markup& content) {
+  return element(tag, {attributes}, &content);
+}
+
 Markup element(Literal tag, const Markup& content) {
-  return element(tag, {}, content);
+  return element(tag, {}, &content);
 }
 
 Markup empty_element(Literal tag, Attributes attributes) {
-  std::string out;
-  append_open(out, tag, attributes);
-  out += "/>";
-  return Maker::of(std::move(out));
+  return element(tag, {attributes}, nullptr);
 }
 
 Markup style_sheet(Literal css) {
@@ -178,4 +151,4 @@ Markup DataTable::finish() const {
                  table) +
          line_end();
 }
-}  // namespace proctor::page
+}  // namespace proctor::aggregate

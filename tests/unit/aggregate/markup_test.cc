@@ -1,5 +1,5 @@
 // Markup: whatever others wrote is text, by type.
-#include "coordinator/page/markup.h"
+#include "coordinator/aggregate/markup.h"
 
 #include <doctest/doctest.h>
 
@@ -7,9 +7,9 @@
 #include <string_view>
 #include <type_traits>
 
-#include "coordinator/page/canvas.h"
+#include "coordinator/aggregate/canvas.h"
 
-using namespace proctor::page;
+using namespace proctor::aggregate;
 
 namespace {
 
@@ -47,7 +47,7 @@ static_assert(Streamable<Markup> && Addable<Markup>);
 
 }  // namespace
 
-TEST_SUITE("page") {
+TEST_SUITE("aggregate") {
   TEST_CASE("text of others is inert: what would be markup, and what would turn or hide text") {
     struct Row {
       std::string_view outside, inside;

@@ -39,7 +39,9 @@ struct Rule {
   std::uint32_t since = 0;                // the first version of the record that has the member
   bool optional = false;  // forms with names leave it out where it has its empty value, T{}
 };
+inline namespace rules {  // so that an enumerator of this name shadows nothing
 inline constexpr Rule kOptional{.optional = true};
+}
 
 template <class T>
 concept Described = requires(int& v, T& x) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/base/digest.h"
+#include "common/base/fields.h"
 #include "common/base/money.h"
 #include "common/base/result.h"
 
@@ -62,35 +63,62 @@ struct Usage {
   friend bool operator==(const Usage&, const Usage&) = default;
 };
 
-// The counters of a meter, in their order in messages and journals: only ever appended to.
-inline constexpr std::array<std::pair<const char*, std::uint64_t Usage::*>, 25> kMeteredCounters{
-    {{"priced_micros", &Usage::priced_micros},
-     {"priced_calls", &Usage::priced_calls},
-     {"priced_input", &Usage::priced_input},
-     {"priced_output", &Usage::priced_output},
-     {"other_micros", &Usage::other_micros},
-     {"tool_ms", &Usage::tool_ms},
-     {"dependency_installs", &Usage::dependency_installs},
-     {"failed_cycles", &Usage::failed_cycles},
-     {"memory_peak", &Usage::memory_peak},
-     {"reported_micros", &Usage::reported_micros},
-     {"reported_tokens", &Usage::reported_tokens},
-     {"reported_calls", &Usage::reported_calls},
-     {"defaulted", &Usage::defaulted},
-     {"overruns", &Usage::overruns},
-     {"cached_input", &Usage::cached_input},
-     {"cache_written", &Usage::cache_written},
-     {"reasoning_tokens", &Usage::reasoning_tokens},
-     {"ceiling_calls", &Usage::ceiling_calls},
-     {"ceiling_micros", &Usage::ceiling_micros},
-     {"refused_calls", &Usage::refused_calls},
-     {"waited_ms", &Usage::waited_ms},
-     {"clamped_calls", &Usage::clamped_calls},
-     {"replayed_calls", &Usage::replayed_calls},
-     {"failed_calls", &Usage::failed_calls},
-     {"busy_calls", &Usage::busy_calls}}};
-// A record has as many of them as one of these says, and no more than its usage needs, so that a
-// record of before the later ones keeps its bytes.
+// One counter of a Usage: its name in every form, and the version of wire messages that brought it.
+struct UsageCounter {
+  const char* name;
+  std::uint64_t Usage::*member;
+  std::uint32_t since;
+};
+// All of them, in their order in messages and journals: only ever appended to.
+inline constexpr auto kUsageCounters =
+    std::to_array<UsageCounter>({{"setup_ms", &Usage::setup_ms, 1},
+                                 {"agent_ms", &Usage::agent_ms, 1},
+                                 {"acceptance_ms", &Usage::acceptance_ms, 1},
+                                 {"cpu_ms", &Usage::cpu_ms, 1},
+                                 {"tool_calls", &Usage::tool_calls, 1},
+                                 {"input_tokens", &Usage::input_tokens, 1},
+                                 {"output_tokens", &Usage::output_tokens, 1},
+                                 {"model_calls", &Usage::model_calls, 1},
+                                 {"stored_bytes", &Usage::stored_bytes, 1},
+                                 {"priced_micros", &Usage::priced_micros, 2},
+                                 {"priced_calls", &Usage::priced_calls, 2},
+                                 {"priced_input", &Usage::priced_input, 2},
+                                 {"priced_output", &Usage::priced_output, 2},
+                                 {"other_micros", &Usage::other_micros, 2},
+                                 {"tool_ms", &Usage::tool_ms, 2},
+                                 {"dependency_installs", &Usage::dependency_installs, 2},
+                                 {"failed_cycles", &Usage::failed_cycles, 2},
+                                 {"memory_peak", &Usage::memory_peak, 2},
+                                 {"reported_micros", &Usage::reported_micros, 2},
+                                 {"reported_tokens", &Usage::reported_tokens, 2},
+                                 {"reported_calls", &Usage::reported_calls, 2},
+                                 {"defaulted", &Usage::defaulted, 2},
+                                 {"overruns", &Usage::overruns, 2},
+                                 {"cached_input", &Usage::cached_input, 8},
+                                 {"cache_written", &Usage::cache_written, 8},
+                                 {"reasoning_tokens", &Usage::reasoning_tokens, 8},
+                                 {"ceiling_calls", &Usage::ceiling_calls, 8},
+                                 {"ceiling_micros", &Usage::ceiling_micros, 8},
+                                 {"refused_calls", &Usage::refused_calls, 8},
+                                 {"waited_ms", &Usage::waited_ms, 8},
+                                 {"clamped_calls", &Usage::clamped_calls, 8},
+                                 {"replayed_calls", &Usage::replayed_calls, 8},
+                                 {"failed_calls", &Usage::failed_calls, 11},
+                                 {"busy_calls", &Usage::busy_calls, 11}});
+static_assert(sizeof(Usage) == kUsageCounters.size() * sizeof(std::uint64_t),
+              "each counter has its row");
+
+// Those of a meter: the counters behind the first nine.
+inline constexpr std::size_t kUnmetered = 9;
+inline constexpr auto kMeteredCounters = [] {
+  std::array<std::pair<const char*, std::uint64_t Usage::*>, kUsageCounters.size() - kUnmetered>
+      out;
+  for (std::size_t i = 0; i < out.size(); ++i)
+    out[i] = {kUsageCounters[kUnmetered + i].name, kUsageCounters[kUnmetered + i].member};
+  return out;
+}();
+// A record has as many of them as one of these says: all until a version.  It has no more than its
+// usage needs, so that a record of before the later ones keeps its bytes.
 inline constexpr std::array<std::size_t, 4> kMeteredSizes{0, 14, 23, 25};
 static_assert(kMeteredSizes.back() == kMeteredCounters.size());
 
@@ -106,6 +134,11 @@ constexpr std::size_t metered_said(const Usage& usage) {
 
 // No counter of a Usage is above it: a price of a million dollars times it fits 128 bits.
 inline constexpr std::uint64_t kUsageCountMax = 1'000'000'000'000;
+
+void fields(auto& v, Is<Usage> auto& usage) {
+  for (const auto& [name, member, since] : kUsageCounters)
+    v(name, usage.*member, {.most = kUsageCountMax, .since = since});
+}
 
 // Equation (4): C = C_LM + C_exec + C_human + C_overhead.
 struct Cost {

@@ -17,13 +17,8 @@ namespace proctor {
 namespace {
 // Of two totals of one attempt: can `now` be the later one?
 bool is_at_least(const Usage& now, const Usage& before) {
-  constexpr std::array<std::uint64_t Usage::*, 9> kMeasured{
-      &Usage::setup_ms,      &Usage::agent_ms,    &Usage::acceptance_ms,
-      &Usage::cpu_ms,        &Usage::tool_calls,  &Usage::input_tokens,
-      &Usage::output_tokens, &Usage::model_calls, &Usage::stored_bytes};
-  return std::ranges::all_of(kMeasured, [&](auto c) { return before.*c <= now.*c; }) &&
-         std::ranges::all_of(kMeteredCounters,
-                             [&](const auto& c) { return before.*c.second <= now.*c.second; });
+  return std::ranges::all_of(
+      kUsageCounters, [&](const UsageCounter& c) { return before.*c.member <= now.*c.member; });
 }
 }  // namespace
 

@@ -138,8 +138,7 @@ std::optional<Page> parse_page(std::string_view bytes) {
 
 // Each counter at the most that either says.
 void raise(Usage& to, const Usage& by) {
-  for (const auto counter : kGranted) to.*counter = std::max(to.*counter, by.*counter);
-  for (const auto& [name, counter] : kMeteredCounters)
+  for (const auto& [name, counter, since] : kUsageCounters)
     to.*counter = std::max(to.*counter, by.*counter);
 }
 

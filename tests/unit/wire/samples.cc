@@ -142,17 +142,7 @@ Digest digest(std::mt19937_64& rng) {
 
 Usage usage(std::mt19937_64& rng) {
   Usage u;
-  for (std::uint64_t* field :
-       {&u.setup_ms,       &u.agent_ms,         &u.acceptance_ms,   &u.cpu_ms,
-        &u.tool_calls,     &u.input_tokens,     &u.output_tokens,   &u.model_calls,
-        &u.stored_bytes,   &u.priced_micros,    &u.priced_calls,    &u.priced_input,
-        &u.priced_output,  &u.other_micros,     &u.tool_ms,         &u.dependency_installs,
-        &u.failed_cycles,  &u.memory_peak,      &u.reported_micros, &u.reported_tokens,
-        &u.reported_calls, &u.defaulted,        &u.overruns,        &u.cached_input,
-        &u.cache_written,  &u.reasoning_tokens, &u.ceiling_calls,   &u.ceiling_micros,
-        &u.refused_calls,  &u.waited_ms,        &u.clamped_calls,   &u.replayed_calls,
-        &u.failed_calls,   &u.busy_calls})
-    *field = number(rng, kUsageMax);
+  for (const UsageCounter& c : kUsageCounters) u.*c.member = number(rng, kUsageMax);
   return u;
 }
 

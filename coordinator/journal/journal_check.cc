@@ -356,31 +356,22 @@ Status judge_notes(Database& db, Salvage& out) {
 Status judge_reviews(Database& db, Salvage& out) {
   Digest last;
   std::uint32_t count = 0;
-  PROCTOR_TRY(auto rows,
-              db.prepare("SELECT seq, run, at_ms, milli_minutes, charged, reviewer, note, seal "
-                         "FROM reviews ORDER BY seq"));
+  PROCTOR_TRY(auto rows, db.prepare("SELECT " + journal::columns_of<journal::ReviewRow>().names() +
+                                    " FROM reviews ORDER BY seq"));
   bool whole = true;
   for (;;) {
-    PROCTOR_TRY(const bool row, rows.step());
-    if (!row) break;
-    RunReviewed r{static_cast<std::uint32_t>(rows.integer(0)),
-                  RunId(static_cast<std::uint32_t>(rows.integer(1))),
-                  static_cast<std::uint64_t>(rows.integer(3)),
-                  MicroUsd::from_micros(rows.integer(4)),
-                  std::string(rows.text(5)),
-                  std::string(rows.text(6)),
-                  WallTime(rows.integer(2))};
-    const Result<Digest> due = seal_of(last, r);
-    const std::string_view seal = rows.blob(7);
-    whole = whole && r.seq == count + 1 && due.ok() &&
-            std::ranges::equal(seal, due->bytes(), [](char a, auto b) {
-              return static_cast<unsigned char>(a) == static_cast<unsigned char>(b);
-            });
+    PROCTOR_TRY(const bool there, rows.step());
+    if (!there) break;
+    journal::ReviewRow row;
+    journal::RowReader v(rows);
+    fields(v, row);
+    const Result<Digest> due = seal_of(last, row.review);
+    whole = whole && v.ok() && row.review.seq == count + 1 && due.ok() && *due == row.seal;
     if (!whole) {
-      out.reviews_lost.push_back(std::move(r));
+      out.reviews_lost.push_back(std::move(row.review));
       continue;
     }
-    last = *due;
+    last = row.seal;
     ++count;
   }
   PROCTOR_CHECK_OK(db.exec(("DELETE FROM reviews WHERE seq > " + std::to_string(count)).c_str()));

@@ -137,7 +137,7 @@ namespace {
 // another.  An operator who booked a review is told of by the review itself, which says more;
 // quotes inside of a reason are written with a backslash.
 constexpr const char* kFacts = R"sql(
-SELECT at_ms, run, attempt, fact, detail FROM (
+(
   SELECT intent_ms AS at_ms, run, attempt, 0 AS step, 0 AS seq, 'intent' AS fact,
     printf('asks for %d.%06d USD', ask / 1000000, ask % 1000000) AS detail FROM attempts $ONLY
   UNION ALL SELECT granted_ms, run, attempt, 1, 0, 'granted',
@@ -164,7 +164,7 @@ SELECT at_ms, run, attempt, fact, detail FROM (
   UNION ALL SELECT at_ms, run, attempt, 6, seq, kind, detail FROM notes WHERE NOT (kind = 'operator'
     AND detail LIKE '%"act":"review"%' AND at_ms IN (SELECT at_ms FROM reviews))
   $EPOCHS)
-WHERE at_ms >= ? AND at_ms IS NOT NULL ORDER BY at_ms, step, seq, run, attempt
+WHERE at_ms >= $SINCE AND at_ms IS NOT NULL ORDER BY at_ms, step, seq, run, attempt
 )sql";
 constexpr const char* kEpochFacts = R"sql(
   UNION ALL SELECT begun_ms, NULL, NULL, -1, epoch, 'epoch',
@@ -177,21 +177,12 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
     text.replace(at, from.size(), to);
 }
 
-std::string facts_sql(std::optional<RunId> only) {
+std::string facts_sql(std::optional<RunId> only, WallTime since) {
   std::string sql = kFacts;
   replace_all(sql, "$EPOCHS", only ? "" : kEpochFacts);
+  replace_all(sql, "$SINCE", std::to_string(since.raw()));
   replace_all(sql, "$ONLY", only ? "WHERE run = " + std::to_string(only->raw()) : "");
   return sql;
-}
-
-template <class Id>
-Status read_id(const sqlite::Statement& row, int column, std::optional<Id>& out) {
-  if (row.is_null(column)) return ok_status();
-  const std::int64_t id = row.integer(column);
-  if (id < 0 || std::numeric_limits<std::uint32_t>::max() < id)
-    return Error{Errc::kCorrupt, "journal: a fact of run or attempt " + std::to_string(id)};
-  out = Id(static_cast<std::uint32_t>(id));
-  return ok_status();
 }
 
 Json value_of(const sqlite::Statement& row, int column) {
@@ -222,43 +213,22 @@ Json value_of(const sqlite::Statement& row, int column) {
 Status each_fact(sqlite::Database& db, std::optional<RunId> only, WallTime since,
                  const std::function<void(const StoryFact&)>& visit) {
   PROCTOR_TRY(const auto snapshot, sqlite::Snapshot::of(db));
-  PROCTOR_TRY(auto rows, db.prepare(facts_sql(only)));
-  rows.bind(0, since.raw());
-  while (true) {
-    PROCTOR_TRY(const bool row, rows.step());
-    if (!row) return ok_status();
-    StoryFact fact;
-    fact.at = WallTime(rows.integer(0));
-    PROCTOR_CHECK_OK(read_id(rows, 1, fact.run));
-    PROCTOR_CHECK_OK(read_id(rows, 2, fact.attempt));
-    fact.fact = rows.text(3);
-    fact.detail = rows.text(4);
-    visit(fact);
-  }
+  return each<StoryFact>(db, facts_sql(only, since), "a fact at",
+                         [&](const StoryFact& fact, RowReader&) { visit(fact); });
 }
 
 Status each_row_of_all(sqlite::Database& db,
                        const std::function<void(std::string_view, const Json&)>& visit) {
-  // In an order in which nothing refers to what comes later.
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kTables{
-      {{"meta", "key"},
-       {"scopes", "id"},
-       {"epochs", "epoch"},
-       {"workers", "id"},
-       {"attempts", "run, attempt"},
-       {"runs", "run"},
-       {"reviews", "seq"},
-       {"notes", "seq"}}};
   PROCTOR_TRY(const auto snapshot, sqlite::Snapshot::of(db));
-  for (const auto& [table, order] : kTables) {
-    PROCTOR_TRY(auto rows, db.prepare("SELECT * FROM " + std::string(table) + " ORDER BY " +
-                                      std::string(order)));
+  for (const SealedTable& table : kSealedTables) {
+    PROCTOR_TRY(auto rows,
+                db.prepare(fmt::format("SELECT * FROM {} ORDER BY {}", table.name, table.order)));
     while (true) {
       PROCTOR_TRY(const bool row, rows.step());
       if (!row) break;
       Json out = Json::object();
       for (int c = 0; c < rows.columns(); ++c) out[rows.name(c)] = value_of(rows, c);
-      visit(table, out);
+      visit(table.name, out);
     }
   }
   return ok_status();

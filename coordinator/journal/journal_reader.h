@@ -62,6 +62,13 @@ struct StoryFact {
   std::string fact;    // "intent", "granted", "result", ..., "epoch", or the kind of a note
   std::string detail;  // why, how much, where; of a note as it is stored
 };
+void fields(auto& v, Is<StoryFact> auto& f) {
+  v("at_ms", f.at);
+  v("run", f.run);
+  v("attempt", f.attempt);
+  v("fact", f.fact);
+  v("detail", f.detail);
+}
 
 namespace journal {
 // Of all and the campaign itself, from `since` on; or of one run, and every note: which of them

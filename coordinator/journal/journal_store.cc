@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <limits>
 
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
@@ -14,8 +13,9 @@
 
 namespace proctor::journal {
 namespace {
-// Columns are never renamed or reused; a new one comes with the next schema version.
-constexpr const char* kFirstTables = R"sql(
+// Columns are never renamed or reused; a new one comes with the next schema version.  $ADDED: those
+// of attempts that did.
+constexpr std::string_view kFirstTables = R"sql(
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE scopes(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, cap INTEGER NOT NULL) STRICT;
 CREATE TABLE epochs(epoch INTEGER PRIMARY KEY, host TEXT NOT NULL, pid INTEGER NOT NULL,
@@ -34,8 +34,8 @@ CREATE TABLE attempts(
   rationale TEXT, reason TEXT, report BLOB, archive BLOB, archive_bytes INTEGER,
   started_ms INTEGER, finished_ms INTEGER,
   cost_model INTEGER, cost_execution INTEGER, cost_human INTEGER, cost_overhead INTEGER,
-  intent_ms INTEGER, granted_ms INTEGER, result_ms INTEGER, settled_ms INTEGER, ended_ms INTEGER,
-  metered TEXT,
+  intent_ms INTEGER, granted_ms INTEGER, result_ms INTEGER, settled_ms INTEGER, ended_ms INTEGER
+  $ADDED,
   PRIMARY KEY(run, attempt)) STRICT, WITHOUT ROWID;
 CREATE TABLE runs(run INTEGER PRIMARY KEY, state TEXT NOT NULL, outcome TEXT, attempt INTEGER,
   scope INTEGER REFERENCES scopes(id), short_by INTEGER, at_ms INTEGER) STRICT;
@@ -98,6 +98,22 @@ CREATE VIEW balance(spent, reserved, overrun, cap) AS
   FROM attempts;
 )sql";
 
+// What `schema` lacks of the columns of attempts, or (`has`) what it has of those that came later.
+std::vector<Column> added_columns(std::int64_t schema, bool has) {
+  std::vector<Column> out;
+  for (const Column& c : columns_of<AttemptRecord>().list())
+    if (c.since != 0 && (c.since <= schema) == has) out.push_back(c);
+  return out;
+}
+
+std::string first_tables(std::int64_t schema) {
+  constexpr std::string_view kAdded = "$ADDED";
+  std::string out(kFirstTables), added;
+  for (const Column& c : added_columns(schema, true))
+    added += fmt::format(", {} {}", c.name, c.type);
+  return out.replace(out.find(kAdded), kAdded.size(), added);
+}
+
 Status check_schema(sqlite::Database& db) {
   PROCTOR_TRY(const std::int64_t application, db.integer("PRAGMA application_id"));
   PROCTOR_TRY(const std::int64_t version, db.integer("PRAGMA user_version"));
@@ -117,11 +133,8 @@ Status check_schema(sqlite::Database& db) {
 
 Status create(sqlite::Database& db) {
   PROCTOR_TRY(auto transaction, sqlite::Transaction::begin(db, "BEGIN IMMEDIATE"));
-  PROCTOR_CHECK_OK(db.exec(kFirstTables));
-  PROCTOR_CHECK_OK(db.exec(kReviews));
-  PROCTOR_CHECK_OK(db.exec(kSeals));
-  PROCTOR_CHECK_OK(db.exec(kKeyedSeal));
-  PROCTOR_CHECK_OK(db.exec(kViews));
+  PROCTOR_CHECK_OK(db.exec(first_tables(kSchemaVersion).c_str()));
+  for (const char* more : {kReviews, kSeals, kKeyedSeal, kViews}) PROCTOR_CHECK_OK(db.exec(more));
   const std::string marks = "PRAGMA application_id = " + std::to_string(kApplicationId) +
                             "; PRAGMA user_version = " + std::to_string(kSchemaVersion);
   PROCTOR_CHECK_OK(db.exec(marks.c_str()));
@@ -134,7 +147,9 @@ Status upgrade(sqlite::Database& db) {
   PROCTOR_TRY(const std::int64_t version, db.integer("PRAGMA user_version"));
   if (version == kSchemaVersion) return ok_status();
   PROCTOR_TRY(auto transaction, sqlite::Transaction::begin(db, "BEGIN IMMEDIATE"));
-  if (version < 2) PROCTOR_CHECK_OK(db.exec("ALTER TABLE attempts ADD COLUMN metered TEXT"));
+  for (const Column& c : added_columns(version, false))
+    PROCTOR_CHECK_OK(
+        db.exec(fmt::format("ALTER TABLE attempts ADD COLUMN {} {}", c.name, c.type).c_str()));
   if (version < 3) {
     PROCTOR_CHECK_OK(db.exec(kReviews));
     PROCTOR_CHECK_OK(db.exec("DROP VIEW IF EXISTS attempt_story; DROP VIEW IF EXISTS balance"));
@@ -163,11 +178,8 @@ std::string without_space(std::string_view sql) {
 
 Result<std::vector<std::string>> foreign_objects(sqlite::Database& db) {
   PROCTOR_TRY(const std::int64_t version, db.integer("PRAGMA user_version"));
-  std::string ours;
-  for (const char* tables : {kFirstTables, kReviews, kSeals, kKeyedSeal, kViews})
-    ours += without_space(tables);
-  constexpr std::string_view kMetered = "meteredTEXT,";
-  if (version < 2) ours.erase(ours.find(kMetered), kMetered.size());
+  std::string ours = without_space(first_tables(version));
+  for (const char* tables : {kReviews, kSeals, kKeyedSeal, kViews}) ours += without_space(tables);
   PROCTOR_TRY(auto objects, db.prepare("SELECT type, name, coalesce(sql, '') FROM sqlite_schema "
                                        "ORDER BY type, name"));
   std::vector<std::string> out;
@@ -207,8 +219,11 @@ Status prepare_for_reading(sqlite::Database& db) {
   PROCTOR_TRY(const std::int64_t version, db.integer("PRAGMA user_version"));
   if (version == kSchemaVersion) return ok_status();
   std::string lacks = "PRAGMA temp_store = MEMORY;";
-  if (version < 2)
-    lacks += "CREATE TEMP VIEW attempts AS SELECT *, NULL AS metered FROM main.attempts;";
+  std::string columns;
+  for (const Column& c : added_columns(version, false))
+    columns += fmt::format(", NULL AS {}", c.name);
+  if (!columns.empty())
+    lacks += "CREATE TEMP VIEW attempts AS SELECT *" + columns + " FROM main.attempts;";
   if (version < 3) lacks += kReviews;
   lacks += kKeyedSeal;
   for (std::size_t at = 0; (at = lacks.find("CREATE TABLE", at)) != std::string::npos;)
@@ -248,21 +263,31 @@ constexpr const char* kReopened =
 constexpr const char* kStillEnded =
     "SELECT 1 FROM runs WHERE run = ? AND attempt = ? AND state = 'ended'";
 
-Result<sqlite::Statement> bound_to(sqlite::Database& db, const char* sql, const AttemptId& id) {
-  PROCTOR_TRY(sqlite::Statement out, db.prepare(sql));
-  out.bind(0, std::int64_t{id.run.raw()});
-  out.bind(1, std::int64_t{id.no.raw()});
-  return out;
+// Binds what is given to the question marks and runs: the number of changed rows.
+template <class... T>
+Result<std::int64_t> run(sqlite::Statement& statement, const T&... values) {
+  journal::RowWriter row(statement);
+  (row.put(values), ...);
+  return statement.run();
+}
+// The same, the columns of a row first.
+template <class Row, class... T>
+Result<std::int64_t> run_row(sqlite::Statement& statement, const Row& columns, const T&... values) {
+  journal::RowWriter row(statement);
+  fields(row, columns);
+  (row.put(values), ...);
+  return statement.run();
 }
 }  // namespace
 
 // Told again it finds nothing to do.  What the attempt ended otherwise stands, and contradicts.
 Result<std::int64_t> JournalStore::put(const RunReopened& f) {
   for (const char* sql : {kSetAside, kReopened}) {
-    PROCTOR_TRY(sqlite::Statement statement, bound_to(db_, sql, f.attempt));
-    PROCTOR_CHECK_OK(statement.run());
+    PROCTOR_TRY(sqlite::Statement statement, db_.prepare(sql));
+    PROCTOR_CHECK_OK(run(statement, f.attempt));
   }
-  PROCTOR_TRY(sqlite::Statement left, bound_to(db_, kStillEnded, f.attempt));
+  PROCTOR_TRY(sqlite::Statement left, db_.prepare(kStillEnded));
+  journal::RowWriter(left).put(f.attempt);
   PROCTOR_TRY(const bool ended, left.step());
   return ended ? 0 : 1;
 }
@@ -280,50 +305,6 @@ Result<UniqueFd> take_lock(const fs::path& file) {
   return Error{Errc::kConflict,
                "campaign journal in use by " + lock.error().detail + " (" + file.string() + ")"};
 }
-
-// Counters come from workers as 64 bits without sign; SQLite's integers have one.
-std::int64_t stored(std::uint64_t n) {
-  return static_cast<std::int64_t>(
-      std::min(n, static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())));
-}
-
-std::string_view bytes_of(const Digest& digest) {
-  return {reinterpret_cast<const char*>(digest.bytes().data()), Digest::kBytes};
-}
-
-// Binds in order of the statement's question marks.
-class Binder {
- public:
-  explicit Binder(sqlite::Statement& statement) : statement_(statement) {}
-  Binder& number(std::int64_t n) {
-    statement_.bind(at_++, n);
-    return *this;
-  }
-  Binder& id(AttemptId id) { return number(id.run.raw()).number(id.no.raw()); }
-  Binder& count(std::uint64_t n) { return number(stored(n)); }
-  // 64 random bits; SQLite's integers have a sign, nothing is lost.
-  Binder& bits(std::uint64_t n) { return number(static_cast<std::int64_t>(n)); }
-  Binder& money(MicroUsd m) { return number(m.micros()); }
-  Binder& time(WallTime t) { return number(t.raw()); }
-  Binder& text(std::string_view t) {
-    statement_.bind(at_++, t);
-    return *this;
-  }
-  Binder& text_or_null(std::string_view t) { return t.empty() ? null() : text(t); }
-  Binder& digest_or_null(const Digest& d) {
-    if (d == Digest()) return null();
-    statement_.bind_blob(at_++, bytes_of(d));
-    return *this;
-  }
-  Binder& null() {
-    statement_.bind_null(at_++);
-    return *this;
-  }
-
- private:
-  sqlite::Statement& statement_;
-  int at_ = 0;
-};
 
 std::string describe(const JournalWrite& fact) {
   return std::visit(
@@ -361,19 +342,6 @@ constexpr const char* kGranted =
 constexpr const char* kDenied =
     "UPDATE attempts SET state = 'denied', denied_scope = ?, short_by = ?, ended_ms = ? "
     "WHERE run = ? AND attempt = ? AND seq = ? AND state IN ('reserving', 'denied')";
-constexpr const char* kResult =
-    "UPDATE attempts SET state = CASE state WHEN 'lost' THEN 'lost' ELSE 'finished' END, outcome = "
-    "?, termination = ?, rationale = ?, "
-    "infrastructure = ?, report = ?, archive = ?, archive_bytes = ?, setup_ms = ?, agent_ms = ?, "
-    "acceptance_ms = ?, cpu_ms = ?, tool_calls = ?, input_tokens = ?, output_tokens = ?, "
-    "model_calls = ?, stored_bytes = ?, started_ms = ?, finished_ms = ?, sets_outcome = ?, "
-    "result_ms = ?, metered = ? WHERE run = ? AND attempt = ? AND state NOT IN ('reserving', "
-    "'denied') "
-    "AND (result_ms IS NULL OR report IS ?)";
-constexpr const char* kSettled =
-    "UPDATE attempts SET charged = ?, cost_model = ?, cost_execution = ?, cost_human = ?, "
-    "cost_overhead = ?, overrun = ?, settled_ms = ? WHERE run = ? AND attempt = ? "
-    "AND state NOT IN ('reserving', 'denied') AND (settled_ms IS NULL OR charged = ?)";
 constexpr const char* kVoided =
     "UPDATE attempts SET state = 'voided', reason = ?, ended_ms = ? WHERE run = ? AND attempt = ? "
     "AND state IN ('reserving', 'granted', 'voided') AND settled_ms IS NULL";
@@ -394,24 +362,12 @@ constexpr const char* kEnded =
     "attempt = excluded.attempt, scope = NULL, short_by = NULL, "
     "at_ms = CASE state WHEN 'ended' THEN coalesce(at_ms, excluded.at_ms) ELSE excluded.at_ms END "
     "WHERE state = 'parked' OR (outcome = excluded.outcome AND attempt = excluded.attempt)";
-constexpr const char* kReview =
-    "INSERT INTO reviews(seq, run, at_ms, milli_minutes, charged, reviewer, note, seal) "
-    "VALUES(?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(seq) DO UPDATE SET seal = excluded.seal "
-    "WHERE seal = excluded.seal";
 constexpr const char* kReviewsHead =
     "INSERT INTO meta(key, value) SELECT ?1, ?2 WHERE (SELECT max(seq) FROM reviews) = ?3 "
     "ON CONFLICT(key) DO UPDATE SET value = excluded.value";
-constexpr const char* kNote =
-    "INSERT INTO notes(at_ms, kind, run, attempt, detail) VALUES(?, ?, ?, ?, ?)";
 constexpr const char* kEpoch =
     "INSERT INTO epochs(epoch, host, pid, version, begun_ms) SELECT ?1, ?2, ?3, ?4, ?5 "
     "WHERE ?1 > (SELECT coalesce(max(epoch), 0) FROM epochs)";
-constexpr const char* kMeta =
-    "INSERT INTO meta(key, value) VALUES(?, ?) ON CONFLICT(key) DO UPDATE SET value = "
-    "excluded.value";
-constexpr const char* kScope =
-    "INSERT INTO scopes(id, name, cap) VALUES(?, ?, ?) ON CONFLICT(id) DO UPDATE SET "
-    "cap = excluded.cap WHERE name = excluded.name AND cap IN (excluded.cap, ?)";
 }  // namespace
 
 std::optional<std::string> journal_owner(const fs::path& file, std::chrono::milliseconds patience) {
@@ -441,26 +397,44 @@ Result<std::unique_ptr<JournalStore>> JournalStore::open(const fs::path& file) {
 }
 
 Status JournalStore::prepare_all() {
-  const std::array<std::pair<sqlite::Statement*, const char*>, 21> all{
+  const std::string result =
+      "UPDATE attempts SET state = CASE state WHEN 'lost' THEN 'lost' ELSE 'finished' END, " +
+      journal::columns_of<AttemptResult>().names(" = ?") +
+      " WHERE run = ? AND attempt = ? AND state NOT IN ('reserving', 'denied') AND (result_ms IS "
+      "NULL OR report IS ?)";
+  const std::string settled =
+      "UPDATE attempts SET " + journal::columns_of<AttemptSettled>().names(" = ?") +
+      " WHERE run = ? AND attempt = ? AND state NOT IN ('reserving', 'denied') "
+      "AND (settled_ms IS NULL OR charged = ?)";
+  const std::string review = journal::insert_into<journal::ReviewRow>("reviews") +
+                             " ON CONFLICT(seq) DO UPDATE SET seal = excluded.seal WHERE seal = "
+                             "excluded.seal";
+  const std::string note = journal::insert_into<Note>("notes");
+  const std::string meta = journal::insert_into<MetaSet>("meta") +
+                           " ON CONFLICT(key) DO UPDATE SET value = excluded.value";
+  const std::string scope = journal::insert_into<ScopeDefined>("scopes") +
+                            " ON CONFLICT(id) DO UPDATE SET cap = excluded.cap WHERE name = "
+                            "excluded.name AND cap IN (excluded.cap, ?)";
+  const std::array<std::pair<sqlite::Statement*, std::string_view>, 21> all{
       {{&intent_, kIntent},
        {&granted_, kGranted},
        {&denied_, kDenied},
-       {&result_, kResult},
-       {&settled_, kSettled},
+       {&result_, result},
+       {&settled_, settled},
        {&voided_, kVoided},
        {&lost_, kLost},
        {&cancelled_, kCancelled},
        {&parked_, kParked},
        {&unparked_, kUnparked},
        {&ended_, kEnded},
-       {&review_, kReview},
+       {&review_, review},
        {&review_seal_, "SELECT seal FROM reviews WHERE seq = ?"},
        {&reviews_head_, kReviewsHead},
-       {&note_, kNote},
+       {&note_, note},
        {&epoch_new_, kEpoch},
        {&last_epoch_, "SELECT coalesce(max(epoch), 0) FROM epochs"},
-       {&meta_, kMeta},
-       {&scope_, kScope},
+       {&meta_, meta},
+       {&scope_, scope},
        {&worker_, "SELECT id FROM workers WHERE name = ?"},
        {&worker_new_, "INSERT INTO workers(name) VALUES(?) ON CONFLICT(name) DO NOTHING"}}};
   for (const auto& [statement, sql] : all) {
@@ -510,19 +484,47 @@ Status JournalStore::checkpoint() {
 }
 
 Status JournalStore::write(const JournalWrite& fact) {
-  auto changed = std::visit([this](const auto& f) { return put(f); }, fact);
+  using Changed = Result<std::int64_t>;
+  constexpr std::optional<WallTime> kNotTold;
+  auto changed = std::visit(
+      Overload{
+          [&](const AttemptIntent& f) { return run(intent_, f.attempt, f.seq, f.ask, f.at); },
+          [&](const AttemptGranted& f) { return put(f); },
+          [&](const AttemptDenied& f) {
+            return run(denied_, f.scope, f.short_by, f.at, f.attempt, f.seq);
+          },
+          [&](const AttemptResult& f) -> Changed {
+            PROCTOR_TRY(const std::int64_t rows, run_row(result_, f, f.attempt, f.report));
+            if (rows == 0 || !f.sets_outcome) return rows;
+            const auto ended = f.at == WallTime(0) ? kNotTold : f.at;
+            return run(ended_, f.attempt.run, f.outcome, f.attempt.no, ended);
+          },
+          [&](const AttemptSettled& f) { return run_row(settled_, f, f.attempt, f.charged); },
+          [&](const AttemptVoided& f) { return run(voided_, f.reason, f.at, f.attempt); },
+          [&](const AttemptLost& f) { return run(lost_, f.reason, f.at, f.attempt); },
+          [&](const AttemptCancelled& f) { return run(cancelled_, f.reason, f.at, f.attempt); },
+          [&](const RunParked& f) { return run(parked_, f.run, f.scope, f.short_by, f.at); },
+          [&](const RunUnparked& f) -> Changed {
+            PROCTOR_CHECK_OK(run(unparked_, f.run));
+            return 1;  // it may have been parked or not
+          },
+          [&](const RunReopened& f) { return put(f); },
+          [&](const RunEnded& f) { return run(ended_, f.run, f.outcome, f.attempt.no, kNotTold); },
+          [&](const RunReviewed& f) { return put(f); },
+          [&](const Note& f) { return run_row(note_, f); },
+          [&](const EpochBegun& f) { return put(f); },
+          [&](const MetaSet& f) { return run_row(meta_, f); },
+          [&](const ScopeDefined& f) { return run_row(scope_, f, f.raised_from.value_or(f.cap)); }},
+      fact);
   if (!changed.ok()) return in_context(describe(fact), std::move(changed).error());
-  const bool may_be_none = std::holds_alternative<RunUnparked>(fact);
-  if (changed.value() == 0 && !may_be_none) {
+  if (*changed == 0)
     return Error{Errc::kCorrupt, describe(fact) + " contradicts what the journal holds"};
-  }
   return ok_status();
 }
 
 Result<std::int64_t> JournalStore::worker_id(const std::string& name) {
   if (const auto it = workers_.find(name); it != workers_.end()) return it->second;
-  worker_new_.bind(0, std::string_view(name));
-  PROCTOR_CHECK_OK(worker_new_.run());
+  PROCTOR_CHECK_OK(run(worker_new_, name));
   worker_.bind(0, std::string_view(name));
   PROCTOR_TRY(const bool row, worker_.step());
   if (!row) return Error{Errc::kCorrupt, "worker " + printable(name) + " has no row"};
@@ -532,145 +534,31 @@ Result<std::int64_t> JournalStore::worker_id(const std::string& name) {
   return id;
 }
 
-Result<std::int64_t> JournalStore::put(const AttemptIntent& f) {
-  Binder(intent_).id(f.attempt).number(f.seq).money(f.ask).time(f.at);
-  return intent_.run();
-}
-
 Result<std::int64_t> JournalStore::put(const AttemptGranted& f) {
-  Binder b(granted_);
-  if (f.worker.raw().empty()) {
-    b.null();
-  } else {
-    PROCTOR_TRY(const std::int64_t worker, worker_id(f.worker.raw()));
-    b.number(worker);
+  std::optional<std::int64_t> worker;
+  if (!f.worker.raw().empty()) {
+    PROCTOR_TRY(worker, worker_id(f.worker.raw()));
   }
-  b.bits(f.boot.raw()).time(f.at).id(f.attempt);
-  return granted_.run();
-}
-
-Result<std::int64_t> JournalStore::put(const AttemptDenied& f) {
-  Binder(denied_).number(f.scope.raw()).money(f.short_by).time(f.at).id(f.attempt).number(f.seq);
-  return denied_.run();
-}
-
-Result<std::int64_t> JournalStore::put(const AttemptResult& f) {
-  const Usage& u = f.usage;
-  const std::string metered = journal::metered_text(u);
-  Binder(result_)
-      .text(word_of(f.outcome))
-      .text(word_of(f.termination))
-      .text_or_null(f.rationale)
-      .number(f.infrastructure ? (f.overload ? 2 : 1) : 0)
-      .digest_or_null(f.report)
-      .digest_or_null(f.archive)
-      .count(f.archive_bytes)
-      .count(u.setup_ms)
-      .count(u.agent_ms)
-      .count(u.acceptance_ms)
-      .count(u.cpu_ms)
-      .count(u.tool_calls)
-      .count(u.input_tokens)
-      .count(u.output_tokens)
-      .count(u.model_calls)
-      .count(u.stored_bytes)
-      .number(f.started_ms)
-      .number(f.finished_ms)
-      .number(f.sets_outcome ? 1 : 0)
-      .time(f.at)
-      .text_or_null(metered)
-      .id(f.attempt)
-      .digest_or_null(f.report);
-  PROCTOR_TRY(const std::int64_t changed, result_.run());
-  if (changed == 0 || !f.sets_outcome) return changed;
-  return end_run(f.attempt.run, f.attempt.no, f.outcome, f.at);
-}
-
-Result<std::int64_t> JournalStore::put(const AttemptSettled& f) {
-  Binder(settled_)
-      .money(f.charged)
-      .money(f.cost.model)
-      .money(f.cost.execution)
-      .money(f.cost.human)
-      .money(f.cost.overhead)
-      .money(f.overrun)
-      .time(f.at)
-      .id(f.attempt)
-      .money(f.charged);
-  return settled_.run();
-}
-
-Result<std::int64_t> JournalStore::end(sqlite::Statement& s, AttemptId id, std::string_view reason,
-                                       WallTime at) {
-  Binder(s).text(reason).time(at).id(id);
-  return s.run();
-}
-Result<std::int64_t> JournalStore::put(const AttemptVoided& f) {
-  return end(voided_, f.attempt, f.reason, f.at);
-}
-Result<std::int64_t> JournalStore::put(const AttemptLost& f) {
-  return end(lost_, f.attempt, f.reason, f.at);
-}
-Result<std::int64_t> JournalStore::put(const AttemptCancelled& f) {
-  return end(cancelled_, f.attempt, f.reason, f.at);
-}
-
-Result<std::int64_t> JournalStore::put(const RunParked& f) {
-  Binder(parked_).number(f.run.raw()).number(f.scope.raw()).money(f.short_by).time(f.at);
-  return parked_.run();
-}
-Result<std::int64_t> JournalStore::put(const RunUnparked& f) {
-  Binder(unparked_).number(f.run.raw());
-  return unparked_.run();
-}
-Result<std::int64_t> JournalStore::end_run(RunId run, AttemptNo attempt, RunOutcome outcome,
-                                           WallTime at) {
-  Binder b(ended_);
-  b.number(run.raw()).text(word_of(outcome)).number(attempt.raw());
-  if (at.raw() == 0) {
-    b.null();
-  } else {
-    b.time(at);
-  }
-  return ended_.run();
-}
-Result<std::int64_t> JournalStore::put(const RunEnded& f) {
-  return end_run(f.run, f.attempt.no, f.outcome, WallTime(0));
+  return run(granted_, worker, f.boot, f.at, f.attempt);
 }
 
 // A review that does not follow the one before it contradicts: nothing is changed.
 Result<std::int64_t> JournalStore::put(const RunReviewed& f) {
   if (f.seq == 0) return 0;
-  Digest::Bytes before{};
+  Digest before;
   if (1 < f.seq) {
     review_seal_.bind(0, std::int64_t{f.seq} - 1);
-    PROCTOR_TRY(const bool row, review_seal_.step());
-    const std::string_view seal = row ? review_seal_.blob(0) : std::string_view();
-    if (seal.size() != before.size()) {
-      review_seal_.reset();
-      return 0;
-    }
-    std::ranges::copy(seal, before.begin());
+    PROCTOR_TRY(const bool there, review_seal_.step());
+    journal::RowReader row(review_seal_);
+    if (there) row("seal", before);
     review_seal_.reset();
+    if (before == Digest()) return 0;
   }
-  PROCTOR_TRY(const Digest seal, seal_of(Digest(before), f));
-  Binder b(review_);
-  b.number(f.seq).number(f.run.raw()).time(f.at).count(f.milli_minutes).money(f.charged);
-  b.text(f.by).text(f.note).digest_or_null(seal);
-  PROCTOR_TRY(const std::int64_t changed, review_.run());
+  PROCTOR_TRY(const Digest seal, seal_of(before, f));
+  PROCTOR_TRY(const std::int64_t changed, run_row(review_, journal::ReviewRow{f, seal}));
   if (changed == 0) return 0;
-  Binder(reviews_head_).text(kMetaReviews).text(reviews_head(f.seq, seal)).number(f.seq);
-  PROCTOR_CHECK_OK(reviews_head_.run());
+  PROCTOR_CHECK_OK(run(reviews_head_, kMetaReviews, reviews_head(f.seq, seal), f.seq));
   return changed;
-}
-
-Result<std::int64_t> JournalStore::put(const Note& f) {
-  Binder b(note_);
-  b.time(f.at).text(f.kind);
-  f.run ? b.number(f.run->raw()) : b.null();
-  f.attempt ? b.number(f.attempt->raw()) : b.null();
-  b.text(f.detail);
-  return note_.run();
 }
 
 Result<std::int64_t> JournalStore::put(const EpochBegun& f) {
@@ -678,21 +566,8 @@ Result<std::int64_t> JournalStore::put(const EpochBegun& f) {
     PROCTOR_TRY(const std::int64_t now, db_.integer("PRAGMA data_version"));
     if (now != *version_read_) return fenced("it has grown since it was read");
   }
-  Binder(epoch_new_).count(f.epoch.raw()).text(f.host).number(f.pid).text(f.version).time(f.at);
-  PROCTOR_TRY(const std::int64_t changed, epoch_new_.run());
+  PROCTOR_TRY(const std::int64_t changed, run_row(epoch_new_, f));
   if (changed != 0) begins_ = static_cast<std::int64_t>(f.epoch.raw());
   return changed;
-}
-Result<std::int64_t> JournalStore::put(const MetaSet& f) {
-  Binder(meta_).text(f.key).text(f.value);
-  return meta_.run();
-}
-Result<std::int64_t> JournalStore::put(const ScopeDefined& f) {
-  Binder(scope_)
-      .number(f.scope.raw())
-      .text(f.name)
-      .money(f.cap)
-      .money(f.raised_from.value_or(f.cap));
-  return scope_.run();
 }
 }  // namespace proctor

@@ -76,26 +76,10 @@ class JournalStore {
   Error fenced(const std::string& what) const;
   Result<std::int64_t> worker_id(const std::string& name);
 
-  Result<std::int64_t> put(const AttemptIntent& f);
   Result<std::int64_t> put(const AttemptGranted& f);
-  Result<std::int64_t> put(const AttemptDenied& f);
-  Result<std::int64_t> put(const AttemptResult& f);
-  Result<std::int64_t> put(const AttemptSettled& f);
-  Result<std::int64_t> put(const AttemptVoided& f);
-  Result<std::int64_t> put(const AttemptLost& f);
-  Result<std::int64_t> put(const AttemptCancelled& f);
-  Result<std::int64_t> put(const RunParked& f);
-  Result<std::int64_t> put(const RunUnparked& f);
   Result<std::int64_t> put(const RunReopened& f);
-  Result<std::int64_t> put(const RunEnded& f);
   Result<std::int64_t> put(const RunReviewed& f);
-  Result<std::int64_t> put(const Note& f);
   Result<std::int64_t> put(const EpochBegun& f);
-  Result<std::int64_t> put(const MetaSet& f);
-  Result<std::int64_t> put(const ScopeDefined& f);
-  Result<std::int64_t> end(sqlite::Statement& s, AttemptId id, std::string_view reason,
-                           WallTime at);
-  Result<std::int64_t> end_run(RunId run, AttemptNo attempt, RunOutcome outcome, WallTime at);
 
   UniqueFd lock_;
   sqlite::Database db_;

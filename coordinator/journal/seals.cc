@@ -12,6 +12,7 @@
 #include "common/base/log.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
+#include "coordinator/journal/journal_rows.h"
 
 namespace proctor {
 Result<Digest> seal_of(const Digest& before, const RunReviewed& r) {
@@ -34,23 +35,12 @@ std::string reviews_head(std::uint32_t count, const Digest& last) {
 
 namespace proctor::journal {
 namespace {
-// 16 runs: a difference is named closely enough for a person, and a seal costs 3 bytes a run.
-constexpr unsigned kRunsShift = 4;
-constexpr unsigned kNotesShift = 8;
-constexpr std::array<SealedTable, 8> kTables{{{"meta", kWhole},
-                                              {"scopes", kWhole},
-                                              {"epochs", kWhole},
-                                              {"workers", kWhole},
-                                              {"attempts", kRunsShift, true},
-                                              {"runs", kRunsShift},
-                                              {"notes", kNotesShift},
-                                              {"reviews", kWhole}}};
 constexpr std::size_t kKnownMax = 4096;
 constexpr int kStateColumn = 2, kChargedColumn = 13;  // of attempts; columns never move
 
 const SealedTable* table_named(const std::string_view name) {
-  const auto it = std::ranges::find(kTables, name, &SealedTable::name);
-  return it == kTables.end() ? nullptr : &*it;
+  const auto it = std::ranges::find(kSealedTables, name, &SealedTable::name);
+  return it == kSealedTables.end() ? nullptr : &*it;
 }
 
 void append_number(std::string& out, std::int64_t n) {
@@ -120,25 +110,26 @@ Status visit_table(sqlite::Database& db, const SealedTable& table, const RowVisi
   }
 }
 
-constexpr const char* kWriteSeal =
-    "INSERT INTO seals(part, block, rows, sum) VALUES(?, ?, ?, ?) "
-    "ON CONFLICT(part, block) DO UPDATE SET rows = excluded.rows, sum = excluded.sum";
-
-Status write_seal(sqlite::Statement& statement, const BlockId& id, const BlockSeal& seal) {
-  statement.bind(0, std::string_view(id.first));
-  statement.bind(1, id.second);
-  statement.bind(2, seal.rows);
-  statement.bind_blob(3, bytes_of(seal));
-  PROCTOR_CHECK_OK(statement.run());
-  return ok_status();
+struct SealRow {
+  BlockId id;
+  BlockSeal seal;
+};
+void fields(auto& v, Is<SealRow> auto& row) {
+  v("part", row.id.first);
+  v("block", row.id.second);
+  fields(v, row.seal);
 }
 
-BlockSeal seal_in(const sqlite::Statement& row, int rows_column) {
-  BlockSeal seal;
-  seal.rows = row.integer(rows_column);
-  const std::string_view sum = row.blob(rows_column + 1);
-  if (sum.size() == sizeof seal.sum) std::memcpy(seal.sum.data(), sum.data(), sum.size());
-  return seal;
+Result<sqlite::Statement> seal_writer(sqlite::Database& db) {
+  return db.prepare(insertion(columns_of<SealRow>(), "seals", "INSERT OR REPLACE"));
+}
+
+Status write_seal(sqlite::Statement& statement, const BlockId& id, const BlockSeal& seal) {
+  RowWriter v(statement);
+  const SealRow row{id, seal};
+  fields(v, row);
+  PROCTOR_CHECK_OK(statement.run());
+  return ok_status();
 }
 
 // "attempts of runs 16 to 31".
@@ -163,7 +154,7 @@ RowSeals::RowSeals(sqlite::Database& db) : db_(db) {}
 Result<std::unique_ptr<RowSeals>> RowSeals::attach(sqlite::Database& db) {
   std::unique_ptr<RowSeals> out(new RowSeals(db));
   PROCTOR_TRY(out->read_, db.prepare("SELECT rows, sum FROM seals WHERE part = ? AND block = ?"));
-  PROCTOR_TRY(out->write_, db.prepare(kWriteSeal));
+  PROCTOR_TRY(out->write_, seal_writer(db));
   PROCTOR_TRY(out->keyed_, SealWriter::attach(db));
   (void)sqlite3_preupdate_hook(db.handle(), preupdate, out.get());
   return out;
@@ -218,7 +209,9 @@ Result<BlockSeal> RowSeals::stored(const BlockId& id) {
   read_.bind(1, id.second);
   PROCTOR_TRY(const bool row, read_.step());
   if (!row) return BlockSeal{};
-  const BlockSeal seal = seal_in(read_, 0);
+  BlockSeal seal;
+  RowReader v(read_);
+  fields(v, seal);
   read_.reset();
   return seal;
 }
@@ -254,7 +247,7 @@ Result<bool> has_seals(sqlite::Database& db) {
 }
 
 Status each_sealed_row(sqlite::Database& db, const RowVisit& visit) {
-  for (const SealedTable& table : kTables) PROCTOR_CHECK_OK(visit_table(db, table, visit));
+  for (const SealedTable& table : kSealedTables) PROCTOR_CHECK_OK(visit_table(db, table, visit));
   return ok_status();
 }
 
@@ -267,16 +260,19 @@ Result<Blocks> seal_all(sqlite::Database& db) {
 
 Result<Blocks> stored_seals(sqlite::Database& db) {
   Blocks blocks;
-  PROCTOR_TRY(auto rows, db.prepare("SELECT part, block, rows, sum FROM seals"));
+  PROCTOR_TRY(auto rows, db.prepare("SELECT " + columns_of<SealRow>().names() + " FROM seals"));
   while (true) {
-    PROCTOR_TRY(const bool row, rows.step());
-    if (!row) return blocks;
-    blocks[{std::string(rows.text(0)), rows.integer(1)}] = seal_in(rows, 2);
+    PROCTOR_TRY(const bool there, rows.step());
+    if (!there) return blocks;
+    SealRow row;
+    RowReader v(rows);
+    fields(v, row);
+    blocks[std::move(row.id)] = row.seal;
   }
 }
 
 Status store_seals(sqlite::Database& db, const Blocks& blocks) {
-  PROCTOR_TRY(auto statement, db.prepare(kWriteSeal));
+  PROCTOR_TRY(auto statement, seal_writer(db));
   for (const auto& [id, seal] : blocks) PROCTOR_CHECK_OK(write_seal(statement, id, seal));
   return ok_status();
 }
@@ -322,13 +318,10 @@ namespace {
 std::string_view bytes_of(const Digest& digest) {
   return {reinterpret_cast<const char*>(digest.bytes().data()), Digest::kBytes};
 }
-std::string_view sum_of(const BlockSeal& seal) {
-  return {reinterpret_cast<const char*>(seal.sum.data()), sizeof seal.sum};
-}
 
 Digest mac_of(const KeyedSeal& s, const HmacKey& key) {
   return key.mac(fmt::format("proctor-keyed-seal-1 {} {} {} {} {} {}", s.key, s.since.raw(),
-                             s.at.raw(), s.commits, s.all.rows, to_hex(sum_of(s.all))));
+                             s.at.raw(), s.commits, s.all.rows, to_hex(bytes_of(s.all))));
 }
 
 void subtract(BlockSeal& from, const BlockSeal& other) {
@@ -364,22 +357,13 @@ Result<bool> has_rows(sqlite::Database& db) {
 
 Result<std::optional<KeyedSeal>> read_keyed_seal(sqlite::Database& db) {
   PROCTOR_TRY(auto row,
-              db.prepare("SELECT key, since_ms, at_ms, commits, rows, sum, mac FROM keyed_seal"));
+              db.prepare("SELECT " + columns_of<KeyedSeal>().names() + " FROM keyed_seal"));
   PROCTOR_TRY(const bool there, row.step());
   if (!there) return std::optional<KeyedSeal>();
   KeyedSeal seal;
-  seal.key = std::string(row.text(0));
-  seal.since = WallTime(row.integer(1));
-  seal.at = WallTime(row.integer(2));
-  seal.commits = row.integer(3);
-  seal.all.rows = row.integer(4);
-  const std::string sum(row.blob(5)), mac(row.blob(6));
-  Digest::Bytes bytes{};
-  if (sum.size() != sizeof seal.all.sum || mac.size() != bytes.size())
-    return Error{Errc::kCorrupt, "the keyed seal is not one"};
-  std::memcpy(seal.all.sum.data(), sum.data(), sum.size());
-  std::memcpy(bytes.data(), mac.data(), mac.size());
-  seal.mac = Digest(bytes);
+  RowReader v(row);
+  fields(v, seal);
+  if (!v.ok() || seal.mac == Digest()) return Error{Errc::kCorrupt, "the keyed seal is not one"};
   return std::optional<KeyedSeal>(seal);
 }
 
@@ -417,12 +401,8 @@ Result<std::unique_ptr<SealWriter>> SealWriter::attach(sqlite::Database& db) {
     return std::unique_ptr<SealWriter>();
   }
   std::unique_ptr<SealWriter> out(new SealWriter(db, std::move(key).value()));
-  PROCTOR_TRY(out->write_, db.prepare("INSERT INTO keyed_seal(id, key, since_ms, at_ms, commits, "
-                                      "rows, sum, mac) VALUES(1, ?, ?, ?, ?, ?, ?, ?) ON "
-                                      "CONFLICT(id) DO UPDATE SET key = excluded.key, since_ms = "
-                                      "excluded.since_ms, at_ms = excluded.at_ms, commits = "
-                                      "excluded.commits, rows = excluded.rows, sum = "
-                                      "excluded.sum, mac = excluded.mac"));
+  PROCTOR_TRY(out->write_,
+              db.prepare(insertion(columns_of<KeyedSeal>(), "keyed_seal", "INSERT OR REPLACE")));
   const auto read = read_keyed_seal(db);
   if (!read.ok() && read.error().code != Errc::kCorrupt) return read.error();
   const HmacKey& ours = out->key_.key();
@@ -474,13 +454,8 @@ Status SealWriter::write(KeyedSeal next) {
   ++next.commits;
   next.at = wall_now();
   next.mac = mac_of(next, key_.key());
-  write_.bind(0, std::string_view(next.key));
-  write_.bind(1, next.since.raw());
-  write_.bind(2, next.at.raw());
-  write_.bind(3, next.commits);
-  write_.bind(4, next.all.rows);
-  write_.bind_blob(5, sum_of(next.all));
-  write_.bind_blob(6, bytes_of(next.mac));
+  RowWriter v(write_);
+  fields(v, next);
   PROCTOR_CHECK_OK(write_.run());
   seal_ = std::move(next);  // if the commit fails, nothing is written after it
   return remembered_ ? ok_status() : remember();

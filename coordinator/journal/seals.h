@@ -12,6 +12,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/digest.h"
+#include "common/base/fields.h"
 #include "common/base/result.h"
 #include "coordinator/core/records.h"
 #include "coordinator/journal/host_key.h"
@@ -47,10 +48,24 @@ namespace proctor::journal {
 // One table's rows with block numbers, as the seals see them.
 struct SealedTable {
   const char* name;
+  const char* order;        // its key
   unsigned shift;           // block = first column >> shift; kWhole: one block
   bool final_only = false;  // rows of attempts are sealed once they are final
 };
 inline constexpr unsigned kWhole = 63;
+// 16 runs: a difference is named closely enough for a person, and a seal costs 3 bytes a run.
+inline constexpr unsigned kRunsShift = 4;
+inline constexpr unsigned kNotesShift = 8;
+// All that hold facts, in an order in which nothing refers to what comes later.
+inline constexpr auto kSealedTables =
+    std::to_array<SealedTable>({{"meta", "key", kWhole},
+                                {"scopes", "id", kWhole},
+                                {"epochs", "epoch", kWhole},
+                                {"workers", "id", kWhole},
+                                {"attempts", "run, attempt", kRunsShift, true},
+                                {"runs", "run", kRunsShift},
+                                {"reviews", "seq", kWhole},
+                                {"notes", "seq", kNotesShift}});
 
 struct BlockSeal {
   std::int64_t rows = 0;
@@ -58,6 +73,10 @@ struct BlockSeal {
   void add(const Digest& row);
   friend bool operator==(const BlockSeal&, const BlockSeal&) = default;
 };
+void fields(auto& v, Is<BlockSeal> auto& seal) {
+  v("rows", seal.rows);
+  v("sum", seal.sum);
+}
 using BlockId = std::pair<std::string, std::int64_t>;  // table, block
 using Blocks = std::map<BlockId, BlockSeal>;
 
@@ -133,6 +152,16 @@ struct KeyedSeal {
   BlockSeal all;  // of the MACs of all sealed rows
   Digest mac;
 };
+void fields(auto& v, Is<KeyedSeal> auto& seal) {
+  std::uint32_t id = 1;
+  v("id", id);
+  v("key", seal.key);
+  v("since_ms", seal.since);
+  v("at_ms", seal.at);
+  v("commits", seal.commits);
+  fields(v, seal.all);
+  v("mac", seal.mac);
+}
 
 // Nothing: a journal before schema 5, or one written where no key could be made.  kCorrupt: it is
 // there and is none.

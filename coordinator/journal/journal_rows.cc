@@ -290,26 +290,22 @@ Status load_standing(sqlite::Database& db, RestoredState& state) {
 Status load_told(sqlite::Database& db, RestoredState& state) {
   const char* told =
       "SELECT seq, at_ms, kind, run, attempt, detail FROM notes "
-      "WHERE kind IN ('budget_alert', 'dominance') ORDER BY seq";
+      "WHERE kind IN ('budget_raised', 'budget_alert', 'dominance') ORDER BY seq";
   return each_row(db, told, [&](sqlite::Statement& row) -> Status {
-    RowReader r(row, "note " + std::to_string(row.integer(0)));
+    const std::string name = "note " + std::to_string(row.integer(0));
+    RowReader r(row, name);
     Note note{r.time(1), std::string(row.text(2)), {}, {}, std::string(row.text(5))};
     if (!row.is_null(3)) note.run = RunId(r.u32(3));
     if (!row.is_null(4)) note.attempt = AttemptNo(r.u32(4));
     PROCTOR_CHECK_OK(r.finish());
-    const auto wrong = [&](Error e) {
-      return in_context("journal: note " + std::to_string(row.integer(0)), std::move(e));
+    const auto take = [&]<class Fact>(std::vector<Fact>& facts) -> Status {
+      Result<Fact> fact = fact_of<Fact>(note);
+      if (!fact.ok()) return in_context("journal: " + name, std::move(fact).error());
+      facts.push_back(std::move(fact).value());
+      return ok_status();
     };
-    if (note.kind == kNoteBudgetAlert) {
-      auto alert = alert_of(note);
-      if (!alert.ok()) return wrong(std::move(alert).error());
-      state.alerts.push_back(std::move(alert).value());
-    } else {
-      auto fact = dominance_of(note);
-      if (!fact.ok()) return wrong(std::move(fact).error());
-      state.dominant.push_back(std::move(fact).value());
-    }
-    return ok_status();
+    if (note.kind == BudgetRaised::kNote) return take(state.raises);
+    return note.kind == BudgetAlert::kNote ? take(state.alerts) : take(state.dominant);
   });
 }
 
@@ -326,16 +322,6 @@ Status load_campaign(sqlite::Database& db, RestoredState& state) {
         state.scopes.push_back({std::string(row.text(1)), r.money(2)});
         return r.finish();
       }));
-  const char* raises =
-      "SELECT seq, at_ms, detail FROM notes WHERE kind = 'budget_raised' ORDER BY seq";
-  PROCTOR_CHECK_OK(each_row(db, raises, [&](sqlite::Statement& row) {
-    auto raise = raise_of(row.text(2), WallTime(row.integer(1)));
-    if (!raise.ok())
-      return Status(
-          in_context("journal: note " + std::to_string(row.integer(0)), std::move(raise).error()));
-    state.raises.push_back(std::move(raise).value());
-    return ok_status();
-  }));
   PROCTOR_CHECK_OK(load_told(db, state));
   PROCTOR_CHECK_OK(load_standing(db, state));
   PROCTOR_TRY(const std::int64_t epoch, db.integer("SELECT coalesce(max(epoch), 0) FROM epochs"));

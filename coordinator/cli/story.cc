@@ -50,11 +50,6 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kPrefixe
      {"redis_away", "Redis is away: "},
      {"task_removed", "task removed: "}}};
 
-std::string text_at(const Json& json, const char* key) {
-  if (!json.contains(key) || !json[key].is_string()) return "";
-  return json[key].get<std::string>();
-}
-
 // An object's members one after the other; anything else as it is.
 std::string members_of(const std::string& detail) {
   const Result<Json> parsed = parse_json(detail);
@@ -78,17 +73,16 @@ std::string raised(const StoryFact& fact, const std::string& unit) {
          (raise->by.empty() ? "nobody named" : raise->by) + ": " + raise->reason;
 }
 
-// An operator's act, whatever it holds: who, what, on what, why, what came of it.
+// An operator's act: who, what, on what, why.
 std::string operated(const StoryFact& fact) {
-  const Result<Json> parsed = parse_json(fact.detail);
-  if (!parsed.ok() || !parsed->is_object()) return "operator: " + fact.detail;
-  const Json& j = *parsed;
-  std::string out = "operator " + text_at(j, "by") + ": " + text_at(j, "act");
-  if (j.contains("now") && j["now"] == true) out += " --now";
-  for (const char* key : {"selected", "worker", "name", "stage", "criterion"})
-    if (const std::string word = text_at(j, key); !word.empty()) out += " " + word;
-  if (const std::string text = text_at(j, "text"); !text.empty()) out += " (" + text + ")";
-  if (const std::string reason = text_at(j, "reason"); !reason.empty()) out += ": " + reason;
+  const Result<OperatorFact> read = fact_of<OperatorFact>(note_of(fact));
+  if (!read.ok()) return "operator: " + fact.detail;
+  const OperatorAct& act = read->act;
+  std::string out = "operator " + act.by + ": " + std::string(word_of(act.kind));
+  if (act.now) out += " --now";
+  for (const std::string& word : {act.selected, act.worker.raw(), act.stage, act.criterion})
+    if (!word.empty()) out += " " + word;
+  if (!act.reason.empty()) out += ": " + act.reason;
   return out;
 }
 

@@ -21,7 +21,9 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <type_traits>
+#include <utility>
 
 namespace proctor {
 // T is X or const X: one description reads and writes.
@@ -37,11 +39,13 @@ struct Rule {
   std::size_t bytes = SIZE_MAX;           // at most, in a text and in each text of a list
   std::size_t items = SIZE_MAX;           // at most, in a list
   std::uint32_t since = 0;                // the first version of the record that has the member
-  bool optional = false;  // forms with names leave it out where it has its empty value, T{}
+  bool optional = false;    // forms with names leave it out where it has its empty value, T{}
+  bool older_lack = false;  // older texts lack it; a reader then leaves the member as it was
 };
 inline namespace rules {  // so that an enumerator of this name shadows nothing
 inline constexpr Rule kOptional{.optional = true};
-}
+inline constexpr Rule kLater{.older_lack = true};
+}  // namespace rules
 
 template <class T>
 concept Described = requires(int& v, T& x) {
@@ -53,5 +57,20 @@ template <class T>
 concept HasText = requires(const T& value, std::remove_const_t<T>& out) {
   value.to_text();
   out.from_text("");
+};
+// A member that forms with names hold as the text that `write` makes and `read`, a Result, takes:
+//   v("runs", AsText{a.runs, ranges_of, runs_of}, kOptional);
+template <class T, class Write, class Read>
+struct AsText {
+  T& value;
+  Write* write;
+  Read* read;
+  auto to_text() const { return write(value); }
+  bool from_text(std::string_view text) const {
+    auto out = read(text);
+    if (out.ok()) value = std::move(out).value();
+    return out.ok();
+  }
+  bool empty() const { return to_text().empty(); }
 };
 }  // namespace proctor

@@ -29,13 +29,18 @@ Json JsonWriter::number_json(std::int64_t value) {
   return std::clamp(value, -kMost, kMost);
 }
 
-JsonReader::JsonReader(const Json& json, std::string_view path, std::string& problem)
-    : json_(json), place_{path}, problem_(problem) {
+JsonReader::JsonReader(const Json& json, std::string_view path, std::string& problem,
+                       Versions versions)
+    : json_(json), place_{path}, problem_(problem), versions_(versions) {
   if (!json.is_object()) refuse({}, "expected an object");
 }
 
 JsonReader::JsonReader(const Json& json, Place place, const JsonReader& parent)
-    : json_(json), parent_(&parent), place_(place), problem_(parent.problem_) {
+    : json_(json),
+      parent_(&parent),
+      place_(place),
+      problem_(parent.problem_),
+      versions_(parent.versions_) {
   if (!json.is_object()) refuse({}, std::string("expected an object, found ") + json.kind_name());
 }
 
@@ -72,7 +77,7 @@ const Json* JsonReader::find(const char* name, bool optional) {
 }
 
 void JsonReader::finish() {
-  if (!ok() || seen_.size() == json_.size()) return;
+  if (!ok() || is_any() || seen_.size() == json_.size()) return;
   for (const auto& [name, value] : json_.items())
     if (std::ranges::find(seen_, name) == seen_.end()) return refuse({name}, "unknown field");
 }

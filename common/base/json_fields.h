@@ -6,7 +6,8 @@
 //
 // Numbers are integers within 2^53 - 1, enumerations are their words, digests hex, money
 // micro-dollars, an empty std::optional null.  Readers are strict: a member that is missing,
-// unknown, of another kind or out of its bounds is refused with its path ("checks[2].id").
+// unknown, of another kind or out of its bounds is refused with its path ("checks[2].id").  Those
+// of records that other versions wrote take what these had less, or more.
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -40,7 +41,9 @@ inline constexpr bool kIsOptional<std::optional<T>> = true;
 
 template <class T>
 bool is_empty(const T& value) {
-  if constexpr (requires { value.is_null(); })
+  if constexpr (kIsOptional<T>)
+    return !value;
+  else if constexpr (requires { value.is_null(); })
     return value.is_null();
   else if constexpr (requires { value.empty(); })
     return value.empty();
@@ -93,6 +96,8 @@ class JsonWriter {
       return number_json(std::int64_t{value});
     } else if constexpr (json_detail::kIsStrong<T>) {
       return json_of(value.raw(), rule);
+    } else if constexpr (requires { typename T::period; }) {  // a duration
+      return number_json(std::int64_t{value.count()});
     } else if constexpr (std::same_as<T, MicroUsd>) {
       return number_json(value.micros());
     } else if constexpr (std::same_as<T, Digest>) {
@@ -128,20 +133,26 @@ class JsonWriter {
   Json out_ = Json::object();
 };
 
+// Whether a reader refuses members and sections that are more or less than it knows: a coordinator
+// of another version may have written its status.
+enum class Versions : std::uint8_t { kThis, kAny };
+
 // Reads the members of one object.  The first problem stays; later reads leave their members as
 // they were.
 class JsonReader {
  public:
   // `json` outlives this; `path` names it in errors, "" for the root.
-  JsonReader(const Json& json, std::string_view path, std::string& problem);
+  JsonReader(const Json& json, std::string_view path, std::string& problem,
+             Versions versions = Versions::kThis);
 
   template <class T>
   void operator()(const char* name, T&& out, const Rule& rule = {}) {
-    if (const Json* value = find(name, rule.optional)) read(*value, {name}, out, rule);
+    if (const Json* value = find(name, rule.optional || rule.older_lack))
+      read(*value, {name}, out, rule);
   }
   template <class F>
   void section(const char* name, F describe) {
-    const Json* value = find(name, false);
+    const Json* value = find(name, is_any());
     if (value == nullptr) return;
     JsonReader inner(*value, {name}, *this);
     describe(inner);
@@ -168,6 +179,7 @@ class JsonReader {
   };
   JsonReader(const Json& json, Place place, const JsonReader& parent);
 
+  bool is_any() const { return versions_ == Versions::kAny; }
   const Json* find(const char* name, bool optional);
   void refuse(Place place, std::string_view why);
   std::string path_of(Place place) const;
@@ -195,6 +207,8 @@ class JsonReader {
       typename T::rep raw{};
       read(json, place, raw, rule);
       out = T(std::move(raw));
+    } else if constexpr (requires { typename T::period; }) {
+      out = T(integer(json, place, rule.most));
     } else if constexpr (HasWords<T>) {
       const std::string_view word = text(json, place);
       if (const auto value = from_word<T>(word))
@@ -228,6 +242,7 @@ class JsonReader {
   const JsonReader* parent_ = nullptr;
   Place place_;
   std::string& problem_;  // "PATH: what is wrong"
+  Versions versions_;
   std::vector<std::string_view> seen_{};
 };
 
@@ -240,10 +255,11 @@ Json to_json(const T& value) {
 
 // kInvalid, or `code`, names the member.
 template <Described T>
-Result<T> from_json(const Json& json, std::string_view path = "", Errc code = Errc::kInvalid) {
+Result<T> from_json(const Json& json, std::string_view path = "", Errc code = Errc::kInvalid,
+                    Versions versions = Versions::kThis) {
   T out{};
   std::string problem;
-  JsonReader v(json, path, problem);
+  JsonReader v(json, path, problem, versions);
   fields(v, out);
   v.finish();
   if (!problem.empty()) return Error{code, std::move(problem)};

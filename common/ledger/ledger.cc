@@ -271,18 +271,6 @@ void Ledger::check_after(const std::vector<ScopeId>& touched) const {
 // others do not wait for it to write anything down.
 constexpr int kLooksWithoutSign = 20;
 
-std::string_view to_string(SharedMember::State state) {
-  switch (state) {
-    case SharedMember::State::kHeard:
-      return "here";
-    case SharedMember::State::kUnheard:
-      return "unheard";
-    case SharedMember::State::kLeft:
-      break;
-  }
-  return "left";
-}
-
 const SharedMember* SharedView::find(std::string_view id) const {
   const auto it = std::ranges::find(members, id, &SharedMember::id);
   return it == members.end() ? nullptr : &*it;

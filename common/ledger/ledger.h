@@ -20,6 +20,7 @@
 #include "common/base/ids.h"
 #include "common/base/money.h"
 #include "common/base/result.h"
+#include "common/base/words.h"
 
 namespace proctor {
 // Index of an envelope in the campaign's table (global, stage:x, task:y).  The run's own envelope
@@ -190,7 +191,11 @@ struct SharedMember {
   // Its part of the envelope.
   MicroUsd held() const { return state == State::kUnheard ? ceiling : spent + reserved; }
 };
-std::string_view to_string(SharedMember::State state);  // "here", "unheard", "left"
+constexpr auto words(SharedMember::State) {
+  using enum SharedMember::State;
+  return std::to_array<Word<SharedMember::State>>(
+      {{"here", kHeard}, {"unheard", kUnheard}, {"left", kLeft}});
+}
 
 // The envelope as Redis has it at one instant.
 struct SharedView {

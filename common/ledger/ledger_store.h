@@ -27,6 +27,11 @@ enum class SharedCap {
   kNotLower,  // ... of a campaign in whose journal an operator has raised it
   kAny,       // when the envelope is filled again: caps may have been raised meanwhile
 };
+constexpr auto words(SharedCap) {
+  using enum SharedCap;
+  return std::to_array<Word<SharedCap>>(
+      {{"equal", kEqual}, {"not lower", kNotLower}, {"any", kAny}});
+}
 // This campaign's part of an envelope that it shares (ledger.h): where it is in its own
 // table, and what its journal knows.
 struct SharedPart {

@@ -577,11 +577,6 @@ std::string now_ms() {
   return std::to_string(wall_now().raw());
 }
 
-std::string word_of(SharedCap cap) {
-  if (cap == SharedCap::kAny) return "any";
-  return cap == SharedCap::kEqual ? "equal" : "not lower";
-}
-
 // Another member as the scripts take it: id, state, ceiling, spent, name.
 void add_member(const SharedMember& m, std::vector<std::string>& to) {
   const bool left = m.state == SharedMember::State::kLeft;
@@ -654,7 +649,7 @@ Status RedisLedger::report_part(Epoch epoch, const std::vector<ScopeSpec>& scope
                                 micros(part.reserved),
                                 now_ms(),
                                 options_.label,
-                                word_of(part_->cap)};
+                                std::string(word_of(part_->cap))};
   for (const SharedMember& m : part_->known) add_member(m, args);
   PROCTOR_TRY(const RedisReply reply, run_shared(args));
   if (reply->type != REDIS_REPLY_STRING) return bad_reply("report");

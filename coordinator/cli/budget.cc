@@ -18,8 +18,8 @@
 #include "coordinator/core/budget_watch.h"
 #include "coordinator/core/notes.h"
 #include "coordinator/journal/journal.h"
+#include "coordinator/shell/campaign_view.h"
 #include "coordinator/shell/control_protocol.h"
-#include "coordinator/shell/plan_view.h"
 
 namespace proctor::cli {
 namespace {

@@ -37,7 +37,7 @@
 #include "coordinator/journal/journal_store.h"
 #include "coordinator/journal/sqlite.h"
 #include "coordinator/shell/behind.h"
-#include "coordinator/shell/plan_view.h"
+#include "coordinator/shell/campaign_view.h"
 #include "coordinator/shell/state_folder.h"
 
 namespace proctor::cli {
@@ -133,8 +133,8 @@ class Rebuilder {
     for (const AttemptId& id : salvage.asked)
       made_[id.run] = std::max(made_[id.run], std::min(id.no.raw(), kAttemptsMax));
     for (const Note& note : state.standing)
-      if (const Result<OperatorFact> fact = operator_fact_of(note);
-          note.kind == kNoteOperator && fact.ok())
+      if (const Result<OperatorFact> fact = fact_of<OperatorFact>(note);
+          note.kind == OperatorFact::kNote && fact.ok())
         set_aside_.insert(fact->set_aside.begin(), fact->set_aside.end());
     unreadable_.insert(salvage.unreadable.begin(), salvage.unreadable.end());
     for (const auto& [id, worker] : held_) made_[id.run] = std::max(made_[id.run], id.no.raw());

@@ -186,8 +186,8 @@ std::vector<std::string> choices_of(const std::vector<Note>& standing) {
   std::vector<std::string> out;
   std::size_t more = 0;
   for (const Note& note : standing) {
-    if (note.kind != kNoteOperator) continue;
-    const Result<OperatorFact> fact = operator_fact_of(note);
+    if (note.kind != OperatorFact::kNote) continue;
+    const Result<OperatorFact> fact = fact_of<OperatorFact>(note);
     if (!fact.ok()) continue;
     const OperatorAct& act = fact->act;
     const bool waived = act.kind == OperatorActKind::kWaive;
@@ -234,14 +234,14 @@ std::vector<std::string> deviations_of(const FrozenCampaign& frozen,
 Result<std::vector<std::string>> approvals_of(const std::vector<Note>& standing) {
   std::vector<std::string> out;
   for (const Note& note : standing) {
-    if (note.kind == kNoteOperator) {
-      PROCTOR_TRY(const OperatorFact fact, operator_fact_of(note));
+    if (note.kind == OperatorFact::kNote) {
+      PROCTOR_TRY(const OperatorFact fact, fact_of<OperatorFact>(note));
       if (fact.act.kind == OperatorActKind::kApproveStage)
         out.push_back(fmt::format("{}: stage {} was approved by {} by the digest {}: {}",
                                   to_rfc3339(note.at), fact.act.stage, fact.act.by, fact.act.digest,
                                   fact.act.reason));
-    } else if (note.kind == kNoteStageOpened) {
-      PROCTOR_TRY(const StageOpened fact, stage_opened_of(note));
+    } else if (note.kind == StageOpened::kNote) {
+      PROCTOR_TRY(const StageOpened fact, fact_of<StageOpened>(note));
       out.push_back(
           fmt::format("{}: stage {} was opened by the digest {}, which {} had approved",
                       to_rfc3339(note.at), fact.stage, fact.digest.hex(),

@@ -43,7 +43,7 @@ Result<Still> still_of(const FrozenCampaign& frozen, RestoredState state) {
 
 bool is_check(const JournalWrite& write) {
   const Note* note = std::get_if<Note>(&write);
-  return note != nullptr && note->kind == kNoteStageChecked;
+  return note != nullptr && note->kind == StageChecked::kNote;
 }
 
 // The act's own writes and nothing of what a life would do besides, but for the check of stages
@@ -133,7 +133,7 @@ Result<ControlAnswer> act_offline(const std::string& folder, const ControlReques
 Result<Json> explain_offline(const FrozenCampaign& frozen, RunId run) {
   PROCTOR_TRY(RestoredState state, read_journal(frozen));
   PROCTOR_TRY(const Still still, still_of(frozen, std::move(state)));
-  return parse_json(to_json(still.core().why(run)));
+  return to_json(still.core().why(run));
 }
 
 // proctor pause, unpause, drain, cancel, requeue, approve, quarantine, release, kick.
@@ -296,7 +296,7 @@ int tell(const ControlRequest& request, const Acted& acted, bool json) {
   const int code = in_vain ? kBadInput : exit_code_of(answer.verdict);
   if (json) {
     const Json out = {{"act", request.act},
-                      {"verdict", to_string(answer.verdict)},
+                      {"verdict", word_of(answer.verdict)},
                       {"text", answer.text},
                       {"live", acted.live}};
     std::printf("%s\n", out.dump(-1, Json::Utf8::kReplace).c_str());

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "common/base/file_lock.h"
-#include "common/base/json.h"
+#include "common/base/json_fields.h"
 #include "common/base/limits.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
@@ -159,61 +159,47 @@ struct Digests {
   std::vector<std::string> exporting;  // parts whose writer has not finished
   std::string head;
   std::int64_t written_ms = 0;
+  std::string tool{kVersion};
+  std::string key, mac;
   Vouched vouched = Vouched::kByNobody;
 };
+void fields(auto& v, Is<Digests> auto& d) {
+  v.follows("format", std::string(kDigestsFormat));
+  v("campaign", d.campaign);
+  v("journal_head", d.head);
+  v("written_ms", d.written_ms);
+  v("files", d.files);
+  v("before", d.before, kOptional);
+  v("exports", d.exports, kLater);
+  v("exporting", d.exporting, kOptional);
+  v("tool", d.tool, kLater);
+  v("key", d.key);
+  v("mac", d.mac);
+}
 
 const Error kNotDigests{Errc::kInvalid, "not what is written there"};
 
-enum class Names { kPlain, kPaths };
-Result<FileDigests> parse_files(const Json& json, Names names) {
-  if (!json.is_object()) return kNotDigests;
-  FileDigests out;
-  for (const auto& [name, digest] : json.items()) {
-    if (!digest.is_string() || !is_safe_relative(name) ||
-        (names == Names::kPlain && name.find('/') != std::string::npos))
-      return kNotDigests;
-    PROCTOR_TRY(out[name], Digest::from_hex(digest.get<std::string>()));
-  }
-  return out;
+bool has_names(const FileDigests& files) {
+  return std::ranges::all_of(files, [](const auto& file) { return is_safe_relative(file.first); });
 }
 
-Result<std::vector<std::string>> parse_parts(const Json& json) {
-  if (!json.is_array()) return kNotDigests;
-  std::vector<std::string> out;
-  for (const Json& part : json) {
-    if (!part.is_string()) return kNotDigests;
-    out.push_back(part.get<std::string>());
-  }
-  return out;
+bool has_plain_names(const FileDigests& files) {
+  return has_names(files) && std::ranges::none_of(files, [](const auto& file) {
+           return file.first.find('/') != std::string::npos;
+         });
 }
 
 Result<Digests> parse_digests(const std::string& bytes, const Result<HostKey>& key) {
   PROCTOR_TRY(const Json json, parse_json(bytes));
-  if (!json.is_object() || json.value("format", "") != kDigestsFormat || !json.contains("files") ||
-      !json.contains("campaign") || !json["campaign"].is_string() ||
-      !json.contains("journal_head") || !json["journal_head"].is_string() ||
-      !json.contains("written_ms") || !json["written_ms"].is_number_integer() ||
-      !json.contains("key") || !json["key"].is_string() || !json.contains("mac") ||
-      !json["mac"].is_string())
+  Result<Digests> read = from_json<Digests>(json, "", Errc::kInvalid, Versions::kAny);
+  if (!read.ok()) return kNotDigests;
+  Digests out = std::move(read).value();
+  if (!has_plain_names(out.files) || !has_plain_names(out.before.value_or(FileDigests{})) ||
+      !has_names(out.exports.value_or(FileDigests{})))
     return kNotDigests;
-  Digests out;
-  out.campaign = json["campaign"].get<std::string>();
-  out.head = json["journal_head"].get<std::string>();
-  out.written_ms = json["written_ms"].get<std::int64_t>();
-  PROCTOR_TRY(out.files, parse_files(json["files"], Names::kPlain));
-  if (json.contains("before")) {
-    PROCTOR_TRY(out.before, parse_files(json["before"], Names::kPlain));
-  }
-  if (json.contains("exports")) {
-    PROCTOR_TRY(out.exports, parse_files(json["exports"], Names::kPaths));
-  }
-  if (json.contains("exporting")) {
-    PROCTOR_TRY(out.exporting, parse_parts(json["exporting"]));
-  }
-  if (!key.ok() || json["key"].get<std::string>() != key->key().id()) return out;
+  if (!key.ok() || out.key != key->key().id()) return out;
   PROCTOR_TRY(const std::string body, body_of(json));
-  const bool fits = key->key().mac(body).hex() == json["mac"].get<std::string>();
-  out.vouched = fits ? Vouched::kByKey : Vouched::kForged;
+  out.vouched = key->key().mac(body).hex() == out.mac ? Vouched::kByKey : Vouched::kForged;
   return out;
 }
 
@@ -383,21 +369,11 @@ Status verify_without(const FrozenCampaign& frozen, const ProblemHandler& proble
   return ok_status();
 }
 
-Json hex_of(const FileDigests& files) {
-  Json out = Json::object();
-  for (const auto& [name, digest] : files) out[name] = digest.hex();
-  return out;
-}
-
 enum class Sign { kYes, kNo };
-Status write_digests(const StateFolder& folder, const Digests& said, Sign sign = Sign::kYes) {
-  Json json = {
-      {"campaign", said.campaign},    {"exports", hex_of(said.exports.value_or(FileDigests{}))},
-      {"files", hex_of(said.files)},  {"format", kDigestsFormat},
-      {"journal_head", said.head},    {"tool", kVersion},
-      {"written_ms", said.written_ms}};
-  if (said.before) json["before"] = hex_of(*said.before);
-  if (!said.exporting.empty()) json["exporting"] = said.exporting;
+Status write_digests(const StateFolder& folder, Digests said, Sign sign = Sign::kYes) {
+  said.tool = kVersion;
+  if (!said.exports) said.exports.emplace();
+  Json json = to_json(said);
   PROCTOR_TRY(const std::string body, body_of(json));
   const Result<HostKey> key = sign == Sign::kYes ? host_key_of("") : Result<HostKey>(kNotDigests);
   json["key"] = key.ok() ? key->key().id() : "";

@@ -22,7 +22,7 @@
 #include "coordinator/forms/forms.h"
 #include "coordinator/journal/host_key.h"
 #include "coordinator/page/page.h"
-#include "coordinator/shell/plan_view.h"
+#include "coordinator/shell/campaign_view.h"
 
 namespace proctor::cli {
 namespace {
@@ -318,8 +318,8 @@ using Reopened = std::map<AttemptId, OperatorAct>;
 Result<Reopened> reopened_runs(const RestoredState& state) {
   Reopened out;
   for (const Note& note : state.standing) {
-    if (note.kind != kNoteOperator) continue;
-    PROCTOR_TRY(const OperatorFact fact, operator_fact_of(note));
+    if (note.kind != OperatorFact::kNote) continue;
+    PROCTOR_TRY(const OperatorFact fact, fact_of<OperatorFact>(note));
     for (const AttemptId& id : fact.set_aside) out.emplace(id, fact.act);
   }
   return out;

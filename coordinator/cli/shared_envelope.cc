@@ -119,9 +119,8 @@ std::string shared_envelope_text(const FrozenCampaign& frozen, const std::string
     const bool joins = m.state == SharedMember::State::kHeard && m.limit < m.ceiling;
     unheard = unheard || lost;
     table.add({printable(m.name) + (m.id == frozen.id ? " (this one)" : ""),
-               joins ? "joining" : std::string(to_string(m.state)),
-               lost ? "?" : format_usd(m.spent), lost ? "?" : format_usd(m.reserved),
-               format_usd(m.ceiling), seen(m)});
+               joins ? "joining" : std::string(word_of(m.state)), lost ? "?" : format_usd(m.spent),
+               lost ? "?" : format_usd(m.reserved), format_usd(m.ceiling), seen(m)});
   }
   table.append_to(out);
   if (unheard)
@@ -145,7 +144,7 @@ std::string with_shared_envelope(const FrozenCampaign& frozen, std::string text)
     for (const SharedMember& m : view->members)
       shared["members"].push_back({{"campaign", m.id},
                                    {"name", m.name},
-                                   {"state", to_string(m.state)},
+                                   {"state", word_of(m.state)},
                                    {"spent", money(m.spent)},
                                    {"reserved", money(m.reserved)},
                                    {"at_most", money(m.ceiling)},

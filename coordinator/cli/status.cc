@@ -52,7 +52,7 @@ std::string with_rows(const StatusSnapshot& status, const Result<CampaignReport>
     return describe(status) + "\n" +
            (report.ok() ? render_progress_text(*report)
                         : "by method and stratum: " + report.error().detail + "\n");
-  std::string text = to_json(status);
+  std::string text = status_text(status);
   text.erase(text.rfind('}'));
   const std::string rows = report.ok() ? render_progress_json(*report) : "null";
   while (text.back() == '\n') text.pop_back();

@@ -23,8 +23,8 @@
 #include "coordinator/core/failures.h"
 #include "coordinator/core/notes.h"
 #include "coordinator/journal/journal_reader.h"
+#include "coordinator/shell/campaign_view.h"
 #include "coordinator/shell/control_protocol.h"
-#include "coordinator/shell/plan_view.h"
 
 namespace proctor::cli {
 namespace {
@@ -50,11 +50,6 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kPrefixe
      {"redis_away", "Redis is away: "},
      {"task_removed", "task removed: "}}};
 
-std::string text_at(const Json& json, const char* key) {
-  if (!json.contains(key) || !json[key].is_string()) return "";
-  return json[key].get<std::string>();
-}
-
 // An object's members one after the other; anything else as it is.
 std::string members_of(const std::string& detail) {
   const Result<Json> parsed = parse_json(detail);
@@ -66,35 +61,38 @@ std::string members_of(const std::string& detail) {
   return out;
 }
 
+Note note_of(const StoryFact& fact) {
+  return {fact.at, fact.fact, fact.run, fact.attempt, fact.detail};
+}
+
 std::string raised(const StoryFact& fact, const std::string& unit) {
-  const Result<BudgetRaised> raise = raise_of(fact.detail, fact.at);
+  const Result<BudgetRaised> raise = fact_of<BudgetRaised>(note_of(fact));
   if (!raise.ok()) return fact.detail;
   return "envelope " + raise->name + " raised from " + format_usd(raise->from) + " to " +
          format_usd(raise->to) + " " + unit + " by " +
          (raise->by.empty() ? "nobody named" : raise->by) + ": " + raise->reason;
 }
 
-// An operator's act, whatever it holds: who, what, on what, why, what came of it.
+// An operator's act: who, what, on what, why.
 std::string operated(const StoryFact& fact) {
-  const Result<Json> parsed = parse_json(fact.detail);
-  if (!parsed.ok() || !parsed->is_object()) return "operator: " + fact.detail;
-  const Json& j = *parsed;
-  std::string out = "operator " + text_at(j, "by") + ": " + text_at(j, "act");
-  if (j.contains("now") && j["now"] == true) out += " --now";
-  for (const char* key : {"selected", "worker", "name", "stage", "criterion"})
-    if (const std::string word = text_at(j, key); !word.empty()) out += " " + word;
-  if (const std::string text = text_at(j, "text"); !text.empty()) out += " (" + text + ")";
-  if (const std::string reason = text_at(j, "reason"); !reason.empty()) out += ": " + reason;
+  const Result<OperatorFact> read = fact_of<OperatorFact>(note_of(fact));
+  if (!read.ok()) return "operator: " + fact.detail;
+  const OperatorAct& act = read->act;
+  std::string out = "operator " + act.by + ": " + std::string(word_of(act.kind));
+  if (act.now) out += " --now";
+  for (const std::string& word : {act.selected, act.worker.raw(), act.stage, act.criterion})
+    if (!word.empty()) out += " " + word;
+  if (!act.reason.empty()) out += ": " + act.reason;
   return out;
 }
 
 // What the stages before one came to, and that it was opened.
 std::optional<std::string> of_gate(const Note& note) {
-  if (const auto checked = stage_checked_of(note); checked.ok())
+  if (const auto checked = fact_of<StageChecked>(note); checked.ok())
     return "before stage " + checked->stage +
            (checked->holds ? ": what it asks for holds" : ": what it asks for does not hold") +
            " (digest " + checked->digest.short_hex() + ")";
-  const auto opened = stage_opened_of(note);
+  const auto opened = fact_of<StageOpened>(note);
   if (!opened.ok()) return std::nullopt;
   std::string by;
   for (const std::string& name : opened->by) by += (by.empty() ? ", approved by " : ", ") + name;
@@ -105,15 +103,15 @@ std::optional<std::string> of_gate(const Note& note) {
 std::string unprinted(const StoryFact& said, const std::string& unit) {
   StoryFact fact = said;
   fact.detail = in_unit(said, unit);
-  const Note note{fact.at, fact.fact, fact.run, fact.attempt, fact.detail};
-  if (fact.fact == kNoteOperator) return operated(fact);
-  if (fact.fact == kNoteBudgetRaised) return raised(fact, unit);
-  if (fact.fact == kNoteBudgetAlert)
-    if (const auto alert = alert_of(note); alert.ok()) return describe(*alert, unit);
-  if (fact.fact == kNoteDominance)
-    if (const auto dominance = dominance_of(note); dominance.ok())
+  const Note note = note_of(fact);
+  if (fact.fact == OperatorFact::kNote) return operated(fact);
+  if (fact.fact == BudgetRaised::kNote) return raised(fact, unit);
+  if (fact.fact == BudgetAlert::kNote)
+    if (const auto alert = fact_of<BudgetAlert>(note); alert.ok()) return describe(*alert, unit);
+  if (fact.fact == RunDominates::kNote)
+    if (const auto dominance = fact_of<RunDominates>(note); dominance.ok())
       return describe(*dominance, unit);
-  if (fact.fact == kNoteStageChecked || fact.fact == kNoteStageOpened)
+  if (fact.fact == StageChecked::kNote || fact.fact == StageOpened::kNote)
     if (const auto gate = of_gate(note)) return *gate;
   if (fact.fact == "redis_back") return "Redis is back";
   if (fact.fact == "drain" && fact.detail == "signal")
@@ -242,10 +240,6 @@ class RunStory {
   std::set<std::string> envelopes_;
 };
 
-Note note_of(const StoryFact& fact) {
-  return {fact.at, fact.fact, fact.run, fact.attempt, fact.detail};
-}
-
 RunStory::RunStory(const FrozenCampaign& frozen, RunId run)
     : run_(run),
       task_(frozen.plan.task(run).id),
@@ -257,26 +251,26 @@ RunStory::RunStory(const FrozenCampaign& frozen, RunId run)
 
 bool RunStory::has(const StoryFact& fact) const {
   if (fact.run == run_) return true;
-  if (fact.fact == kNoteFault) return is_at_fault(fact);
+  if (fact.fact == FaultFact::kNote) return is_at_fault(fact);
   if (fact.run) return false;
-  if (fact.fact == kNoteOperator) return is_among(fact);
-  if (fact.fact == kNoteBudgetRaised) return is_raised(fact);
+  if (fact.fact == OperatorFact::kNote) return is_among(fact);
+  if (fact.fact == BudgetRaised::kNote) return is_raised(fact);
   return fact.fact == kNoteTaskRemoved && fact.detail.starts_with(removal_note(task_, ""));
 }
 
 bool RunStory::is_among(const StoryFact& act) const {
-  const Result<OperatorFact> fact = operator_fact_of(note_of(act));
+  const Result<OperatorFact> fact = fact_of<OperatorFact>(note_of(act));
   return fact.ok() && std::ranges::find(fact->act.runs, run_) != fact->act.runs.end();
 }
 
 bool RunStory::is_raised(const StoryFact& raise) const {
-  const Result<BudgetRaised> fact = raise_of(raise.detail, raise.at);
+  const Result<BudgetRaised> fact = fact_of<BudgetRaised>(note_of(raise));
   return fact.ok() && envelopes_.contains(fact->name);
 }
 
 // That another run failed is that one's story; that none of them is started is theirs all.
 bool RunStory::is_at_fault(const StoryFact& fault) const {
-  const Result<FaultFact> fact = fault_of(note_of(fault));
+  const Result<FaultFact> fact = fact_of<FaultFact>(note_of(fault));
   if (!fact.ok() || fact->verdict == FaultFact::Verdict::kFailed) return false;
   const bool task = fact->subject.kind == FaultSubject::Kind::kTask;
   return fact->subject.index == (task ? task_index_ : method_index_);

@@ -25,7 +25,7 @@
 #include "coordinator/journal/host_key.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/shell/behind.h"
-#include "coordinator/shell/plan_view.h"
+#include "coordinator/shell/campaign_view.h"
 
 namespace proctor::cli {
 // `proctor verify`, the part about evidence: what the journal says of an attempt must lie under
@@ -219,16 +219,16 @@ class GateAudit {
   }
 
   void add(const Note& note) {
-    if (note.kind == kNoteStageChecked) {
-      const Result<StageChecked> fact = stage_checked_of(note);
+    if (note.kind == StageChecked::kNote) {
+      const Result<StageChecked> fact = fact_of<StageChecked>(note);
       if (!fact.ok()) return tell_("journal", fact.error().detail);
       if (fact->holds) seen_[fact->stage].held.insert(fact->digest);
-    } else if (note.kind == kNoteOperator) {
-      const Result<OperatorFact> fact = operator_fact_of(note);
+    } else if (note.kind == OperatorFact::kNote) {
+      const Result<OperatorFact> fact = fact_of<OperatorFact>(note);
       if (!fact.ok() || fact->act.kind != OperatorActKind::kApproveStage) return;
       const Result<Digest> digest = Digest::from_hex(fact->act.digest);
       if (digest.ok()) seen_[fact->act.stage].approved[*digest].insert(fact->act.by);
-    } else if (note.kind == kNoteStageOpened) {
+    } else if (note.kind == StageOpened::kNote) {
       opened(note);
     }
   }
@@ -250,7 +250,7 @@ class GateAudit {
   };
 
   void opened(const Note& note) {
-    const Result<StageOpened> fact = stage_opened_of(note);
+    const Result<StageOpened> fact = fact_of<StageOpened>(note);
     if (!fact.ok()) return tell_("journal", fact.error().detail);
     const auto gate = std::ranges::find(gates_, fact->stage, &Gate::stage);
     const std::string what = "stage " + fact->stage + " was opened ";

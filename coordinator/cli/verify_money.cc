@@ -13,7 +13,7 @@
 #include "coordinator/cli/shared_envelope.h"
 #include "coordinator/core/budget_watch.h"
 #include "coordinator/core/notes.h"
-#include "coordinator/shell/plan_view.h"
+#include "coordinator/shell/campaign_view.h"
 
 namespace proctor::cli {
 namespace {
@@ -120,8 +120,8 @@ MoneyAudit::MoneyAudit(const PlanView& view, const Plan& plan, const CostModel& 
 // Results that operators set aside: they decided once, and nothing any more.
 void MoneyAudit::read_set_aside() {
   for (const Note& note : state_.standing) {
-    if (note.kind != kNoteOperator) continue;
-    const Result<OperatorFact> fact = operator_fact_of(note);
+    if (note.kind != OperatorFact::kNote) continue;
+    const Result<OperatorFact> fact = fact_of<OperatorFact>(note);
     if (!fact.ok()) {
       problem_("journal: an operator's act", fact.error().detail);
       continue;
@@ -581,8 +581,8 @@ class Comparison {
 // Redis hears of a raise that a coordinator was asked for; of others only from the next one.
 bool any_act(const RestoredState& state, const std::function<bool(const OperatorAct&)>& is) {
   return std::ranges::any_of(state.standing, [&](const Note& note) {
-    if (note.kind != kNoteOperator) return false;
-    const Result<OperatorFact> fact = operator_fact_of(note);
+    if (note.kind != OperatorFact::kNote) return false;
+    const Result<OperatorFact> fact = fact_of<OperatorFact>(note);
     return fact.ok() && is(fact->act);
   });
 }

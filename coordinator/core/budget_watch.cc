@@ -1,9 +1,6 @@
 #include "coordinator/core/budget_watch.h"
 
 #include <algorithm>
-#include <array>
-
-#include "common/base/json.h"
 
 namespace proctor {
 constexpr std::int64_t kWhole = 100;  // percent
@@ -49,6 +46,18 @@ bool dominates(const BudgetWatch::Dominance& rule, MicroUsd cost, MicroUsd ask,
          has_reached(std::min(cost, ask), ask, rule.percent);
 }
 
+Status raise_cap(std::vector<ScopeSpec>& scopes, const BudgetRaised& r) {
+  const std::string what = "journal: the raise of " + r.name + " to " + format_usd_exact(r.to);
+  if (scopes.size() <= r.scope.raw() || scopes[r.scope.raw()].name != r.name)
+    return Error{Errc::kCorrupt, what + " is of an envelope that is not there"};
+  ScopeSpec& scope = scopes[r.scope.raw()];
+  if (scope.cap != r.from || r.to <= r.from)
+    return Error{Errc::kCorrupt, what + " begins at " + format_usd_exact(r.from) +
+                                     ", but the cap was " + format_usd_exact(scope.cap)};
+  scope.cap = r.to;
+  return ok_status();
+}
+
 std::string describe(const BudgetAlert& a, const std::string& unit) {
   return "envelope " + a.name + ": " + format_usd(a.spent) + " of " + format_usd(a.cap) + " " +
          unit + " are spent, " + std::to_string(a.percent) + " % or more";
@@ -59,69 +68,5 @@ std::string describe(const RunDominates& d, const std::string& unit) {
          " of its " + format_usd(d.ask) + " " + unit + " with " + std::to_string(d.milestones) +
          (d.milestones == 1 ? " milestone" : " milestones") +
          (d.stop ? "; its agent is stopped" : "");
-}
-
-Note note_of(const BudgetAlert& a) {
-  const Json detail = {{"cap", a.cap.micros()},
-                       {"name", a.name},
-                       {"percent", a.percent},
-                       {"scope", a.scope.raw()},
-                       {"spent", a.spent.micros()}};
-  return {a.at, kNoteBudgetAlert, {}, {}, detail.dump(-1, Json::Utf8::kReplace)};
-}
-
-Note note_of(const RunDominates& d) {
-  const Json detail = {{"ask", d.ask.micros()},
-                       {"cost", d.cost.micros()},
-                       {"milestones", d.milestones},
-                       {"stop", d.stop}};
-  return {d.at, kNoteDominance, d.attempt.run, d.attempt.no, detail.dump()};
-}
-
-namespace {
-// The object that is written, with whole amounts in `numbers`.
-template <std::size_t N>
-Result<Json> read_detail(const Note& note, const std::array<const char*, N>& numbers) {
-  const auto wrong = [&](const std::string& what) {
-    return Error{Errc::kCorrupt, note.kind + ": " + what};
-  };
-  Result<Json> parsed = parse_json(note.detail);
-  if (!parsed.ok()) return wrong(parsed.error().detail);
-  if (!parsed->is_object() || parsed->size() != N + 1) return wrong("not the object it should be");
-  for (const char* key : numbers)
-    if (!parsed->contains(key) || !(*parsed)[key].is_number_unsigned() ||
-        static_cast<std::uint64_t>(kLedgerMax.micros()) <
-            (*parsed)[key].template get<std::uint64_t>())
-      return wrong(std::string(key) + " is not an amount");
-  return parsed;
-}
-
-MicroUsd amount(const Json& detail, const char* key) {
-  return MicroUsd::from_micros(detail[key].get<std::int64_t>());
-}
-}  // namespace
-
-Result<BudgetAlert> alert_of(const Note& note) {
-  PROCTOR_TRY(const Json j, read_detail<4>(note, {{"cap", "percent", "scope", "spent"}}));
-  if (!j.contains("name") || !j["name"].is_string())
-    return Error{Errc::kCorrupt, note.kind + ": name is not a text"};
-  const auto percent = j["percent"].get<std::uint64_t>(), scope = j["scope"].get<std::uint64_t>();
-  if (percent == 0 || static_cast<std::uint64_t>(kWhole) < percent || UINT32_MAX < scope)
-    return Error{Errc::kCorrupt, note.kind + ": not an envelope or not a percentage"};
-  return BudgetAlert{ScopeId(static_cast<std::uint32_t>(scope)),
-                     j["name"].get<std::string>(),
-                     static_cast<std::uint32_t>(percent),
-                     amount(j, "spent"),
-                     amount(j, "cap"),
-                     note.at};
-}
-
-Result<RunDominates> dominance_of(const Note& note) {
-  PROCTOR_TRY(const Json j, read_detail<3>(note, {{"ask", "cost", "milestones"}}));
-  if (!j.contains("stop") || !j["stop"].is_boolean())
-    return Error{Errc::kCorrupt, note.kind + ": stop is neither true nor false"};
-  if (!note.run || !note.attempt) return Error{Errc::kCorrupt, note.kind + ": of no attempt"};
-  return RunDominates{{*note.run, *note.attempt},           amount(j, "cost"),     amount(j, "ask"),
-                      j["milestones"].get<std::uint64_t>(), j["stop"].get<bool>(), note.at};
 }
 }  // namespace proctor

@@ -48,14 +48,12 @@ class BudgetAlerts {
 bool dominates(const BudgetWatch::Dominance& rule, MicroUsd cost, MicroUsd ask,
                std::uint64_t milestones);
 
+// What a raised envelope changes.  kCorrupt: it does not follow from the cap before it; nothing has
+// changed then.
+Status raise_cap(std::vector<ScopeSpec>& scopes, const BudgetRaised& raise);
+
 // Sentences for log, status and report; `unit`: money_word().
 std::string describe(const BudgetAlert& alert, const std::string& unit);
 std::string describe(const RunDominates& fact,
                      const std::string& unit);  // after the name of its run and ": "
-
-// How they stand in the notes: JSON with sorted keys.  kCorrupt names the field.
-Note note_of(const BudgetAlert& alert);
-Note note_of(const RunDominates& fact);
-Result<BudgetAlert> alert_of(const Note& note);
-Result<RunDominates> dominance_of(const Note& note);
 }  // namespace proctor

@@ -1,6 +1,6 @@
 #pragma once
-// Events that happen to a campaign (past tense), commands that answer them, facts that the journal
-// keeps as notes, and explanations of where a run is.  Pure data; any thread.
+// Events that happen to a campaign (past tense), commands that answer them, and explanations of
+// where a run is.  Pure data; any thread.
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -13,12 +13,34 @@
 #include "common/base/result.h"
 #include "common/ledger/ledger.h"
 #include "common/wire/messages.h"
-#include "coordinator/core/failures.h"
 #include "coordinator/core/notes.h"
 #include "coordinator/core/records.h"
 
 namespace proctor {
-// Why a run is where it is, for people and programs.  Made by Scheduler::why(), from the predicates
+// Where a run is.
+enum class RunPhase : std::uint8_t {
+  kQueued,
+  kActive,
+  kEnded,
+  kParked,
+  kRemoved,
+  kCancelled,  // by the operator: no outcome, and none comes (its last attempt may still be ending)
+  kBackoff,    // in line again after a while
+  kHeld,       // no attempt is left: a person decides (R107)
+};
+constexpr auto words(RunPhase) {
+  using enum RunPhase;
+  return std::to_array<Word<RunPhase>>({{"queued", kQueued},
+                                        {"active", kActive},
+                                        {"ended", kEnded},
+                                        {"parked", kParked},
+                                        {"removed", kRemoved},
+                                        {"cancelled", kCancelled},
+                                        {"backoff", kBackoff},
+                                        {"held", kHeld}});
+}
+
+// Why it is there, for people and programs.  Made by Scheduler::why(), from the predicates
 // that decide.
 struct Explanation {
   // One word for programs.  Over: ended, removed, cancelled.  Waits for people or for nothing:
@@ -30,8 +52,8 @@ struct Explanation {
   std::vector<std::pair<std::string, Value>> facts{};  // by name, in the order they are told
 };
 
-// {"code": ..., "facts": {...}, "text": ...}, one line.
-std::string to_json(const Explanation& why);
+// {"code": ..., "facts": {...}, "text": ...}.
+Json to_json(const Explanation& why);
 
 // Events.
 
@@ -169,40 +191,4 @@ struct CampaignEnded {
 using Command =
     std::variant<Persist, Reserve, Settle, VoidReservations, Forget, AssignRuns, AckResults,
                  CancelAttempts, ReplySync, ArmTimer, Alert, Answer, RaiseCaps, CampaignEnded>;
-
-// Facts that the journal keeps as notes and that the scheduler's next life reads again: one struct
-// per kind, one reader for all of them.  What each changes is in scheduler_facts.cc, and nowhere
-// else.
-
-// A decision of the scheduler itself about a worker; an operator's word is an OperatorFact.
-struct WorkerJudged {
-  enum class Verdict : std::uint8_t {
-    kQuarantined,  // it failed too often in a row: it gets nothing for a while
-    kReleased,     // it is tried again
-    kRecovered,    // it did its work again: its quarantines so far are in no row with later ones
-  };
-  WorkerId worker;
-  Verdict verdict = Verdict::kQuarantined;
-  std::uint32_t nth = 0;  // kQuarantined: in a row, from 1; 0 in notes of before: not known
-  Millis wait{0};         // kQuarantined: for how long, where the life that said it goes on
-  std::string reason{};   // kQuarantined
-  WallTime at;
-};
-
-Note note_of(const WorkerJudged& fact);
-
-// No attempt of the run is left, and the campaign says that a person decides then (R107): it waits
-// until it is approved or cancelled.
-struct RunEscalated {
-  RunId run;
-  std::string reason{};
-  WallTime at;
-};
-
-Note note_of(const RunEscalated& fact);
-
-using StandingFact = std::variant<OperatorFact, LossJudged, FaultFact, WorkerJudged, RunEscalated,
-                                  StageChecked, StageOpened>;
-// Of a note whose kind is one of kSchedulerNotes.  kCorrupt names the field.
-Result<StandingFact> standing_fact_of(const Note& note);
 }  // namespace proctor

@@ -1,12 +1,8 @@
 #include "coordinator/core/failures.h"
 
 #include <algorithm>
-#include <array>
-#include <string_view>
 #include <utility>
 
-#include "common/base/json.h"
-#include "common/base/parse.h"
 #include "common/contract/campaign.h"
 
 namespace proctor {
@@ -36,46 +32,6 @@ Millis backoff(const Retries& rules, RetryClass of, std::uint32_t nth, std::uint
       (std::uint64_t{seed} << 32) ^ (std::uint64_t{failed.run.raw()} << 8) ^ failed.no.raw();
   const auto spread = static_cast<std::uint64_t>((whole - half).count()) + 1;
   return half + Millis(static_cast<std::int64_t>(mixed(what) % spread));
-}
-
-using Verdict = LossJudged::Verdict;
-constexpr std::array<std::pair<Verdict, std::string_view>, 3> kVerdicts{
-    {{Verdict::kBlamed, "blamed"},
-     {Verdict::kWithdrawn, "withdrawn"},
-     {Verdict::kExcused, "excused"}}};
-
-// The boot as text: JSON numbers are not exact at 64 bits for every reader.
-Note note_of(const LossJudged& f) {
-  std::string verdict;
-  for (const auto& [value, word] : kVerdicts)
-    if (value == f.verdict) verdict = word;
-  const Json detail = {
-      {"boot", std::to_string(f.boot.raw())}, {"verdict", verdict}, {"worker", f.worker.raw()}};
-  return {f.at, kNoteLoss, f.attempt.run, f.attempt.no, detail.dump(-1, Json::Utf8::kReplace)};
-}
-
-Result<LossJudged> loss_of(const Note& note) {
-  const auto wrong = [&](const std::string& what) {
-    return Error{Errc::kCorrupt, note.kind + ": " + what};
-  };
-  const Result<Json> parsed = parse_json(note.detail);
-  if (!parsed.ok()) return wrong(parsed.error().detail);
-  if (!parsed->is_object()) return wrong("not an object");
-  for (const char* key : {"boot", "verdict", "worker"})
-    if (!parsed->contains(key) || !(*parsed)[key].is_string())
-      return wrong(std::string(key) + " is not a text");
-  if (!note.run || !note.attempt) return wrong("of no attempt");
-  const auto boot = whole_number<std::uint64_t>((*parsed)["boot"].get<std::string>());
-  if (!boot) return wrong("boot is not a number");
-  const auto word = (*parsed)["verdict"].get<std::string>();
-  const auto verdict =
-      std::ranges::find(kVerdicts, word, &std::pair<Verdict, std::string_view>::second);
-  if (verdict == kVerdicts.end()) return wrong("verdict is none that is given");
-  return LossJudged{{*note.run, *note.attempt},
-                    verdict->first,
-                    WorkerId((*parsed)["worker"].get<std::string>()),
-                    BootId(*boot),
-                    note.at};
 }
 
 void PoisonBook::blame(const AttemptId& attempt, const WorkerId& worker, BootId boot) {
@@ -143,30 +99,6 @@ std::string describe_poison(const std::vector<PoisonBook::Blame>& blames) {
 }
 
 namespace {
-using FaultVerdict = FaultFact::Verdict;
-using FaultKind = FaultSubject::Kind;
-constexpr std::array<std::pair<FaultVerdict, std::string_view>, 3> kFaultVerdicts{
-    {{FaultVerdict::kFailed, "failed"},
-     {FaultVerdict::kWorked, "worked"},
-     {FaultVerdict::kParked, "parked"}}};
-constexpr std::array<std::pair<FaultKind, std::string_view>, 2> kFaultKinds{
-    {{FaultKind::kTask, "task"}, {FaultKind::kMethod, "method"}}};
-
-template <class Value, std::size_t N>
-std::string word_for(const std::array<std::pair<Value, std::string_view>, N>& words, Value value) {
-  for (const auto& [v, word] : words)
-    if (v == value) return std::string(word);
-  return "";
-}
-
-template <class Value, std::size_t N>
-std::optional<Value> value_for(const std::array<std::pair<Value, std::string_view>, N>& words,
-                               std::string_view word) {
-  for (const auto& [v, w] : words)
-    if (w == word) return v;
-  return std::nullopt;
-}
-
 std::string joined_names(const std::set<WorkerId>& workers) {
   std::string out;
   std::size_t left = workers.size();
@@ -178,46 +110,11 @@ std::string joined_names(const std::set<WorkerId>& workers) {
 }
 }  // namespace
 
-Note note_of(const FaultFact& f) {
-  Json detail = {{"of", word_for(kFaultKinds, f.subject.kind)},
-                 {"index", f.subject.index},
-                 {"verdict", word_for(kFaultVerdicts, f.verdict)},
-                 {"worker", f.worker.raw()}};
-  if (f.verdict != FaultVerdict::kWorked) {
-    detail["cause"] = f.cause;
-    detail["why"] = f.why;
-  }
-  return {f.at, kNoteFault, f.attempt.run, f.attempt.no, detail.dump(-1, Json::Utf8::kReplace)};
-}
-
-Result<FaultFact> fault_of(const Note& note) try {
-  const auto wrong = [&](const std::string& what) {
-    return Error{Errc::kCorrupt, note.kind + ": " + what};
-  };
-  PROCTOR_TRY(const Json j, parse_json(note.detail));
-  const auto kind = value_for(kFaultKinds, j.at("of").get<std::string>());
-  const auto verdict = value_for(kFaultVerdicts, j.at("verdict").get<std::string>());
-  if (!kind) return wrong("of is neither a task nor a method");
-  if (!verdict) return wrong("verdict is none that is given");
-  if (!note.run || !note.attempt) return wrong("of no attempt");
-  FaultFact out;
-  out.subject = {*kind, j.at("index").get<std::uint32_t>()};
-  out.verdict = *verdict;
-  out.attempt = {*note.run, *note.attempt};
-  out.worker = WorkerId(j.at("worker").get<std::string>());
-  out.cause = j.value("cause", "");
-  out.why = j.value("why", "");
-  out.at = note.at;
-  return out;
-} catch (const std::exception& e) {  // of the JSON library
-  return Error{Errc::kCorrupt, note.kind + ": " + e.what()};
-}
-
 void FaultBook::take(const FaultFact& fact) {
-  if (fact.verdict == FaultVerdict::kWorked) return forgive(fact.subject);
+  if (fact.verdict == FaultFact::Verdict::kWorked) return forgive(fact.subject);
   Row& row = rows_[fact.subject];
-  if (fact.verdict == FaultVerdict::kParked) row.parked = true;
-  if (fact.verdict == FaultVerdict::kParked && !row.failures.empty()) return;
+  if (fact.verdict == FaultFact::Verdict::kParked) row.parked = true;
+  if (fact.verdict == FaultFact::Verdict::kParked && !row.failures.empty()) return;
   row.failures.push_back(fact);
   if (row.failures.size() <= kRowMax) return;
   row.failures.erase(row.failures.begin());

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/clock.h"
@@ -33,8 +34,13 @@ Millis doubled(Millis first, Millis most, std::uint32_t nth);
 Millis backoff(const Retries& rules, RetryClass of, std::uint32_t nth, std::uint32_t seed,
                const AttemptId& failed);
 
+// The life of a worker as a text: JSON numbers are not exact at 64 bits for every reader.
+std::string text_of_boot(const BootId& boot);
+Result<BootId> boot_in(std::string_view text);
+
 // A loss as its run bears it, where it is not just another infrastructure failure.
 struct LossJudged {
+  static constexpr const char* kNote = "loss";
   enum class Verdict : std::uint8_t {
     kBlamed,     // its worker died while it ran
     kWithdrawn,  // and did not die of it: it was heard of again
@@ -46,9 +52,16 @@ struct LossJudged {
   BootId boot;
   WallTime at;
 };
-
-Note note_of(const LossJudged& fact);
-Result<LossJudged> loss_of(const Note& note);  // kCorrupt names the field
+constexpr auto words(LossJudged::Verdict) {
+  using enum LossJudged::Verdict;
+  return std::to_array<Word<LossJudged::Verdict>>(
+      {{"blamed", kBlamed}, {"withdrawn", kWithdrawn}, {"excused", kExcused}});
+}
+void fields(auto& v, Is<LossJudged> auto& f) {
+  v("boot", AsText{f.boot, text_of_boot, boot_in});
+  v("verdict", f.verdict);
+  v("worker", f.worker);
+}
 
 // PoisonBook: which runs may be killing their workers (DISTRIBUTED R13, docs/retries.md).
 // A run is blamed for the loss of its worker if its sandbox had started there and nothing else
@@ -97,9 +110,14 @@ struct FaultSubject {
   std::uint32_t index = 0;
   friend auto operator<=>(const FaultSubject&, const FaultSubject&) = default;
 };
+constexpr auto words(FaultSubject::Kind) {
+  using enum FaultSubject::Kind;
+  return std::to_array<Word<FaultSubject::Kind>>({{"task", kTask}, {"method", kMethod}});
+}
 
-// A note of kind kNoteFault: one step of a row.
+// A note of kind FaultFact::kNote: one step of a row.
 struct FaultFact {
+  static constexpr const char* kNote = "fault";
   enum class Verdict : std::uint8_t {
     kFailed,  // an attempt of it
     kWorked,  // an attempt of it got further: the row is over, and it is no longer parked
@@ -113,9 +131,20 @@ struct FaultFact {
   std::string why{};    // kFailed, kParked: the whole story, for people
   WallTime at{};
 };
-
-Note note_of(const FaultFact& fact);
-Result<FaultFact> fault_of(const Note& note);  // kCorrupt names the field
+constexpr auto words(FaultFact::Verdict) {
+  using enum FaultFact::Verdict;
+  return std::to_array<Word<FaultFact::Verdict>>(
+      {{"failed", kFailed}, {"worked", kWorked}, {"parked", kParked}});
+}
+void fields(auto& v, Is<FaultFact> auto& f) {
+  v("of", f.subject.kind);
+  v("index", f.subject.index);
+  v("verdict", f.verdict);
+  v("worker", f.worker);
+  if (f.verdict == FaultFact::Verdict::kWorked) return;
+  v("cause", f.cause, kLater);
+  v("why", f.why, kLater);
+}
 
 // FaultBook: what is at fault when attempts fail before anybody's work begins (docs/retries.md).  A
 // setup step that fails on the untouched snapshot is held against its task first, a program that

@@ -10,6 +10,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/digest.h"
+#include "common/base/fields.h"
 #include "common/base/ids.h"
 #include "common/base/money.h"
 #include "common/base/words.h"
@@ -20,7 +21,7 @@
 namespace proctor {
 // An operator's act on a running campaign.  The command line says it over the control socket, the
 // shell turns names into ids, the scheduler decides, and the journal keeps it as a note
-// (kNoteOperator) so that the next life of the coordinator stands by it.
+// (OperatorFact) so that the next life of the coordinator stands by it.
 //
 // Every act but a review, which is booked as often as it is asked for, is idempotent: asked again
 // it changes nothing and says so.
@@ -42,6 +43,23 @@ enum class OperatorActKind : std::uint8_t {
   kWaive,         // `criterion` of `stage` need not hold: a declared deviation
   kCloseStage,    // `runs` of `stage` are cancelled, and none of it begins any more: likewise
 };
+constexpr auto words(OperatorActKind) {
+  using enum OperatorActKind;
+  return std::to_array<Word<OperatorActKind>>({{"pause", kPause},
+                                               {"unpause", kUnpause},
+                                               {"drain", kDrain},
+                                               {"cancel", kCancel},
+                                               {"requeue", kRequeue},
+                                               {"approve", kApprove},
+                                               {"quarantine", kQuarantine},
+                                               {"release", kRelease},
+                                               {"kick", kKick},
+                                               {"raise", kRaise},
+                                               {"review", kReview},
+                                               {"approve_stage", kApproveStage},
+                                               {"waive", kWaive},
+                                               {"close_stage", kCloseStage}});
+}
 
 struct OperatorAct {
   OperatorActKind kind = OperatorActKind::kPause;
@@ -54,15 +72,13 @@ struct OperatorAct {
   MicroUsd to{};              // of kRaise
   std::uint64_t milli_minutes = 0;  // of kReview; `reason` is its note
   std::string by{};                 // who, never empty
-  std::string reason{};             // may be empty where it need not be said (control_words.cc)
+  std::string reason{};             // may be empty where it need not be said (act_of)
   WallTime at{};
   std::string stage{};      // of kApproveStage, kWaive, kCloseStage
   std::string criterion{};  // kWaive: as in "entry invalid_share 0.05"; its word may do
   // Of kApproveStage: of the check that is meant, or its first digits; the note has it whole.
   std::string digest{};
 };
-inline constexpr const char* kNoteOperator = "operator";
-
 // What came of an act, in one sentence for whoever asked.
 struct OperatorAnswer {
   enum class Verdict : std::uint8_t {
@@ -110,58 +126,58 @@ struct Note {
   std::string detail;  // JSON text
 };
 
-// A declared deviation (R163): kept as a note of kind kNoteBudgetRaised beside the scope's new cap.
+// A declared deviation (R163): kept as a note beside the scope's new cap.
 struct BudgetRaised {
+  static constexpr const char* kNote = "budget_raised";
   ScopeId scope;
   std::string name;
   MicroUsd from, to;
   std::string reason, by;
   WallTime at;
 };
-inline constexpr const char* kNoteBudgetRaised = "budget_raised";
+void fields(auto& v, Is<BudgetRaised> auto& r) {
+  v("by", r.by);
+  v("from", r.from);
+  v("name", r.name);
+  v("reason", r.reason);
+  v("scope", r.scope);
+  v("to", r.to);
+}
 
-// What is spent in an envelope has reached a registered share of its cap.  A note of kind
-// kNoteBudgetAlert, written together with the settlement that reached it.
+// What is spent in an envelope has reached a registered share of its cap.  A note, written together
+// with the settlement that reached it.
 struct BudgetAlert {
+  static constexpr const char* kNote = "budget_alert";
   ScopeId scope;
   std::string name;
   std::uint32_t percent = 0;
   MicroUsd spent, cap;  // at that time
   WallTime at;
 };
-inline constexpr const char* kNoteBudgetAlert = "budget_alert";
-// A run spent a registered share of its money without a milestone (R190).  A note of kind
-// kNoteDominance with the attempt.
+void fields(auto& v, Is<BudgetAlert> auto& a) {
+  v("cap", a.cap);
+  v("name", a.name);
+  v("percent", a.percent, {.most = 100});
+  v.require(0 < a.percent, "percent", "expected 1 or more");
+  v("scope", a.scope);
+  v("spent", a.spent);
+}
+
+// A run spent a registered share of its money without a milestone (R190).  A note with the attempt.
 struct RunDominates {
+  static constexpr const char* kNote = "dominance";
   AttemptId attempt;
   MicroUsd cost, ask;  // metered, and reserved for it
   std::uint64_t milestones = 0;
   bool stop = false;  // its agent is stopped
   WallTime at;
 };
-inline constexpr const char* kNoteDominance = "dominance";
-// A worker failed too often in a row and gets nothing for a while, or may try again.  By itself: an
-// operator's quarantine is a note of the act.
-inline constexpr const char* kNoteWorkerQuarantined = "worker_quarantined";
-inline constexpr const char* kNoteWorkerReleased = "worker_released";
-// It did its work again: its quarantines so far are in no row with later ones.
-inline constexpr const char* kNoteWorkerRecovered = "worker_recovered";
-inline constexpr const char* kNoteEscalated = "escalated";  // a person decides about the run
-inline constexpr const char* kNoteLoss =
-    "loss";  // what a lost attempt means for its run (failures.h)
-inline constexpr const char* kNotePoison = "poison";  // a run was convicted
-// A task or method whose attempts fail before any work begins (failures.h).
-inline constexpr const char* kNoteFault = "fault";
-// The gate before a stage (notes.h).
-inline constexpr const char* kNoteStageChecked = "stage_checked";
-inline constexpr const char* kNoteStageOpened = "stage_opened";
-// The notes that the scheduler reads again in its next life, in order.
-inline constexpr std::array<const char*, 9> kSchedulerNotes{
-    kNoteOperator,        kNoteLoss,  kNoteWorkerQuarantined, kNoteWorkerReleased,
-    kNoteWorkerRecovered, kNoteFault, kNoteEscalated,         kNoteStageChecked,
-    kNoteStageOpened};
-// This journal's knowledge of the members of an envelope shared with other campaigns (notes.h).
-inline constexpr const char* kNoteShared = "shared_envelope";
+void fields(auto& v, Is<RunDominates> auto& d) {
+  v("ask", d.ask);
+  v("cost", d.cost);
+  v("milestones", d.milestones);
+  v("stop", d.stop);
+}
 
 // Facts about one attempt, in the order in which they usually happen.
 

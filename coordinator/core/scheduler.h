@@ -51,17 +51,6 @@ struct SchedulerSettings {
   bool stays_at_gate = true;  // else it ends where only a person can open the next stage
 };
 
-enum class RunPhase : std::uint8_t {
-  kQueued,
-  kActive,
-  kEnded,
-  kParked,
-  kRemoved,
-  kCancelled,  // by the operator: no outcome, and none comes (its last attempt may still be ending)
-  kBackoff,    // in line again after a while
-  kHeld,       // no attempt is left: a person decides (R107)
-};
-
 class Scheduler {
  public:
   Scheduler(PlanView plan, SchedulerSettings settings, Epoch epoch);

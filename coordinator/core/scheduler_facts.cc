@@ -387,34 +387,16 @@ void Scheduler::forgive_fault(RunId run) {
 // The scheduler's state as far as facts make it (docs/decisions/078): what a life that is restored
 // from the journal must hold as well.  For the simulation's oracle and for people; decides nothing.
 
-namespace {
-std::string_view word_of(RunPhase phase) {
-  switch (phase) {
-    case RunPhase::kEnded:
-      return "ended";
-    case RunPhase::kCancelled:
-      return "cancelled";
-    case RunPhase::kHeld:
-      return "held";
-    case RunPhase::kRemoved:
-      return "removed";
-    case RunPhase::kQueued:
-    case RunPhase::kActive:
-    case RunPhase::kParked:
-    case RunPhase::kBackoff:
-      return "open";  // where it waits, and for how long, each life finds out anew
-  }
-  return "";
-}
-}  // namespace
-
 std::string Scheduler::durable_run(RunId run) const {
   const auto it = live_.find(run);
   // One that is closing is over and paid for: its run is about to be queued, or parked.
   const bool out = it != live_.end() && it->second.state != State::kClosing;
   const RunPhase phase = phases_[run.raw()];
-  std::string where(word_of(phase));
-  if (where == "open" && !out && is_shut(run)) where = "faulty";
+  // Where it waits, and for how long, each life finds out anew.
+  const bool open = phase == RunPhase::kQueued || phase == RunPhase::kActive ||
+                    phase == RunPhase::kParked || phase == RunPhase::kBackoff;
+  std::string where(open ? "open" : word_of(phase));
+  if (open && !out && is_shut(run)) where = "faulty";
   std::string text = fmt::format("{}, {} attempts, {} failures", where, attempts_made_[run.raw()],
                                  failures_[run.raw()]);
   if (const auto n = overloads_.find(run); n != overloads_.end())
@@ -908,5 +890,12 @@ std::string Scheduler::waiting_for_workers() const {
     if (roster_.at(w).present && (roster_.at(w).has & capability::kFullDisk) != 0)
       return out + ", for the disk of " + roster_.at(w).id.raw() + " is full: free space there";
   return out;
+}
+
+Json to_json(const Explanation& why) {
+  Json facts = Json::object();
+  for (const auto& [name, value] : why.facts)
+    std::visit([&, key = name](const auto& v) { facts[key] = v; }, value);
+  return {{"code", why.code}, {"text", why.text}, {"facts", std::move(facts)}};
 }
 }  // namespace proctor

@@ -339,9 +339,9 @@ Status judge_notes(Database& db, Salvage& out) {
       if (!some.ok()) return false;
       const Note& note = (*some)[0].note;
       if (note.detail.find('\0') != std::string::npos) return false;
-      if (note.kind == kNoteBudgetRaised) return raise_of(note.detail, note.at).ok();
-      if (note.kind == kNoteBudgetAlert) return alert_of(note).ok();
-      return note.kind != kNoteDominance || dominance_of(note).ok();
+      if (note.kind == BudgetRaised::kNote) return fact_of<BudgetRaised>(note).ok();
+      if (note.kind == BudgetAlert::kNote) return fact_of<BudgetAlert>(note).ok();
+      return note.kind != RunDominates::kNote || fact_of<RunDominates>(note).ok();
     };
     if (!reads()) broken.push_back(seq);
   }

@@ -132,7 +132,8 @@ Status load_reviews(sqlite::Database& db, RestoredState& state) {
 // shared envelope.
 Status load_facts(sqlite::Database& db, RestoredState& state) {
   std::string kinds;
-  for (const char* kind : {kNoteBudgetRaised, kNoteBudgetAlert, kNoteDominance, kNoteShared})
+  for (const char* kind :
+       {BudgetRaised::kNote, BudgetAlert::kNote, RunDominates::kNote, kNoteShared})
     kinds.append("'").append(kind).append("', ");
   for (const char* kind : kSchedulerNotes) kinds.append("'").append(kind).append("', ");
   kinds.resize(kinds.size() - 2);
@@ -145,10 +146,11 @@ Status load_facts(sqlite::Database& db, RestoredState& state) {
   };
   const auto take = [&](NoteRecord& row, RowReader&) {
     Note& note = row.note;
-    if (note.kind == kNoteBudgetRaised)
-      return keep(row, raise_of(note.detail, note.at), state.raises);
-    if (note.kind == kNoteBudgetAlert) return keep(row, alert_of(note), state.alerts);
-    if (note.kind == kNoteDominance) return keep(row, dominance_of(note), state.dominant);
+    if (note.kind == BudgetRaised::kNote)
+      return keep(row, fact_of<BudgetRaised>(note), state.raises);
+    if (note.kind == BudgetAlert::kNote) return keep(row, fact_of<BudgetAlert>(note), state.alerts);
+    if (note.kind == RunDominates::kNote)
+      return keep(row, fact_of<RunDominates>(note), state.dominant);
     (note.kind == kNoteShared ? state.shared : state.standing).push_back(std::move(note));
   };
   PROCTOR_CHECK_OK(

@@ -6,7 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/fields.h"
 #include "common/base/json.h"
+#include "common/base/words.h"
 #include "common/ledger/ledger.h"
 #include "common/plan/plan.h"
 #include "coordinator/core/records.h"
@@ -37,6 +39,22 @@ struct ControlRequest {
   // has withdrawn it.
   bool taken = false;
 };
+void fields(auto& v, Is<ControlRequest> auto& r) {
+  v("act", r.act, kOptional);
+  v("runs", r.runs, kOptional);
+  v("worker", r.worker, kOptional);
+  v("now", r.now, kOptional);
+  v("invalid", r.invalid, kOptional);
+  v("reason", r.reason, kOptional);
+  v("by", r.by, kOptional);
+  v("scope", r.scope, kOptional);
+  v("to", r.to, kOptional);
+  v("stage", r.stage, kOptional);
+  v("digest", r.digest, kOptional);
+  v("criterion", r.criterion, kOptional);
+  v("minutes", r.minutes, kOptional);
+  v("taken", r.taken, kOptional);
+}
 
 inline constexpr std::string_view kTakenLine = "{\"taken\":true}\n";
 
@@ -53,15 +71,27 @@ struct ControlAnswer {
   // Of kActExplain; of a refusal for want of money an object with the code kCodeShort; else null.
   Json explanation{};
 };
+constexpr auto words(ControlAnswer::Verdict) {
+  using enum ControlAnswer::Verdict;
+  return std::to_array<Word<ControlAnswer::Verdict>>({{"done", kDone},
+                                                      {"unchanged", kUnchanged},
+                                                      {"refused", kRefused},
+                                                      {"invalid", kInvalid},
+                                                      {"unavailable", kUnavailable}});
+}
+void fields(auto& v, Is<ControlAnswer> auto& a) {
+  v("verdict", a.verdict);
+  v("text", a.text);
+  v("explanation", a.explanation, kOptional);
+}
 
 // One line, with its end.
 std::string encode(const ControlRequest& request);
 std::string encode(const ControlAnswer& answer);
-// Without the line's end.  kInvalid names the key.
+// Without the line's end.  kInvalid, of an answer kCorrupt, names the member.
 Result<ControlRequest> parse_control_request(std::string_view line);
 Result<ControlAnswer> parse_control_answer(std::string_view line);
 
-std::string_view to_string(ControlAnswer::Verdict verdict);
 ControlAnswer::Verdict verdict_of(OperatorAnswer::Verdict verdict);
 
 // The runs that words name, ascending: "all", a run TASK/METHOD/rN, a task or a method by its id

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/base/json.h"
+#include "common/base/json_fields.h"
 #include "common/base/limits.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
@@ -63,125 +63,15 @@ void keep_latest(StatusSnapshot& s) {
   s.alerts.erase(s.alerts.begin(), s.alerts.begin() + static_cast<std::ptrdiff_t>(older));
 }
 
-std::string to_json(const StatusSnapshot& s) {
-  Json j = {{"campaign", s.campaign},
-            {"unit", s.unit},
-            {"pid", s.pid},
-            {"at_ms", s.at.raw()},
-            {"begun_ms", s.begun.raw()},
-            {"state", s.state},
-            {"planned", s.planned},
-            {"queued", s.queued},
-            {"running", s.active},
-            {"parked", s.parked},
-            {"cancelled", s.cancelled},
-            {"removed", s.removed},
-            {"waiting_for_person", s.held},
-            {"in_backoff", s.in_backoff},
-            {"success", s.ended[0]},
-            {"failure", s.ended[1]},
-            {"acceptance_error", s.ended[2]},
-            {"invalid", s.ended[3]},
-            {"eta_ms", s.eta_ms},
-            {"eta_low_ms", s.eta_low_ms},
-            {"eta_high_ms", s.eta_high_ms},
-            {"eta_waits", s.eta_waits},
-            {"envelopes", Json::array()},
-            {"alerts", Json::array()},
-            {"alerts_before", s.alerts_before},
-            {"faults", s.faults},
-            {"faulty", s.faulty},
-            {"loop",
-             {{"lag_p50_ms", s.lag.p50_ms},
-              {"lag_p99_ms", s.lag.p99_ms},
-              {"lag_max_ms", s.lag.max_ms},
-              {"stalled_ms", s.lag.stalled_ms},
-              {"dropped_messages", s.floods}}},
-            {"workers", Json::array()},
-            {"workers_more", s.workers_more}};
-  if (s.gate)
-    j["gate"] = {{"stage", s.gate->stage},   {"waits_for", s.gate->waits_for},
-                 {"text", s.gate->text},     {"digest", s.gate->digest},
-                 {"people", s.gate->people}, {"approved", s.gate->approved},
-                 {"runs", s.gate->behind}};
-  for (const auto& a : s.alerts) j["alerts"].push_back({{"at_ms", a.at.raw()}, {"text", a.text}});
-  for (const auto& e : s.envelopes)
-    j["envelopes"].push_back({{"name", e.name},
-                              {"cap_micro_usd", e.cap.micros()},
-                              {"spent_micro_usd", e.spent.micros()},
-                              {"reserved_micro_usd", e.reserved.micros()},
-                              {"metered_micro_usd", e.metered.micros()}});
-  for (const auto& w : s.workers)
-    j["workers"].push_back({{"name", w.name},
-                            {"slots", w.slots},
-                            {"held", w.held},
-                            {"state", w.state},
-                            {"offers", w.offers},
-                            {"since_ms", w.since.raw()},
-                            {"until_ms", w.until.raw()}});
-  return j.dump(1, Json::Utf8::kReplace, true) + "\n";
+std::string status_text(const StatusSnapshot& s) {
+  return to_json(s).dump(1, Json::Utf8::kReplace, true) + "\n";
 }
 
-Result<StatusSnapshot> parse_status(std::string_view text) try {
-  PROCTOR_TRY(const Json j, parse_json(text));
-  StatusSnapshot s;
-  s.campaign = j.at("campaign").get<std::string>();
-  s.unit = j.value("unit", s.unit);
-  s.pid = j.at("pid").get<std::int64_t>();
-  s.at = WallTime(j.at("at_ms").get<std::int64_t>());
-  s.begun = WallTime(j.at("begun_ms").get<std::int64_t>());
-  s.state = j.at("state").get<std::string>();
-  s.planned = j.at("planned").get<std::uint64_t>();
-  s.queued = j.at("queued").get<std::uint64_t>();
-  s.active = j.at("running").get<std::uint64_t>();
-  s.parked = j.at("parked").get<std::uint64_t>();
-  s.cancelled = j.value("cancelled", std::uint64_t{0});
-  s.removed = j.value("removed", std::uint64_t{0});
-  s.held = j.value("waiting_for_person", std::uint64_t{0});
-  s.in_backoff = j.value("in_backoff", std::uint64_t{0});
-  s.ended = {j.at("success").get<std::uint64_t>(), j.at("failure").get<std::uint64_t>(),
-             j.at("acceptance_error").get<std::uint64_t>(), j.at("invalid").get<std::uint64_t>()};
-  s.eta_ms = j.at("eta_ms").get<std::int64_t>();
-  s.eta_low_ms = j.value("eta_low_ms", s.eta_low_ms);
-  s.eta_high_ms = j.value("eta_high_ms", s.eta_high_ms);
-  s.eta_waits = j.value("eta_waits", s.eta_waits);
-  const auto money = [](const Json& o, const char* key) {
-    return MicroUsd::from_micros(o.at(key).get<std::int64_t>());
-  };
-  for (const Json& e : j.at("envelopes"))
-    s.envelopes.push_back({e.at("name").get<std::string>(), money(e, "cap_micro_usd"),
-                           money(e, "spent_micro_usd"), money(e, "reserved_micro_usd"),
-                           MicroUsd::from_micros(e.value("metered_micro_usd", std::int64_t{0}))});
-  if (j.contains("alerts")) {  // of a coordinator that knows them
-    for (const Json& a : j.at("alerts"))
-      s.alerts.push_back(
-          {WallTime(a.at("at_ms").get<std::int64_t>()), a.at("text").get<std::string>()});
-    s.alerts_before = j.at("alerts_before").get<std::uint64_t>();
-  }
-  s.faults = j.value("faults", s.faults);
-  s.faulty = j.value("faulty", s.faulty);
-  if (j.contains("gate")) {  // of a campaign whose stages wait for one another
-    const Json& g = j.at("gate");
-    s.gate = {g.at("stage").get<std::string>(),    g.at("waits_for").get<std::string>(),
-              g.at("text").get<std::string>(),     g.at("digest").get<std::string>(),
-              g.at("people").get<std::uint32_t>(), g.at("approved").get<std::vector<std::string>>(),
-              g.at("runs").get<std::uint64_t>()};
-  }
-  if (j.contains("loop")) {
-    const Json& loop = j.at("loop");
-    s.lag = {loop.at("lag_p50_ms").get<double>(), loop.at("lag_p99_ms").get<double>(),
-             loop.at("lag_max_ms").get<double>(), loop.at("stalled_ms").get<std::uint64_t>()};
-    s.floods = loop.at("dropped_messages").get<std::uint64_t>();
-  }
-  for (const Json& w : j.at("workers"))
-    s.workers.push_back({w.at("name").get<std::string>(), w.at("slots").get<std::uint32_t>(),
-                         w.at("held").get<std::uint32_t>(), w.at("state").get<std::string>(),
-                         w.value("offers", ""), WallTime(w.value("since_ms", std::int64_t{0})),
-                         WallTime(w.value("until_ms", std::int64_t{0}))});
-  s.workers_more = j.value("workers_more", s.workers_more);
-  return s;
-} catch (const Json::exception& e) {
-  return Error{Errc::kCorrupt, std::string("status.json: ") + e.what()};
+Result<StatusSnapshot> parse_status(std::string_view text) {
+  PROCTOR_TRY(const Json json, parse_json(text));
+  auto out = from_json<StatusSnapshot>(json, "", Errc::kCorrupt, Versions::kAny);
+  if (!out.ok()) return in_context("status.json", std::move(out).error());
+  return out;
 }
 
 std::string progress_line(const StatusSnapshot& s, std::size_t columns) {

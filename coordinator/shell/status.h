@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/base/fields.h"
 #include "common/base/files.h"
 #include "common/base/money.h"
 #include "common/base/result.h"
@@ -81,9 +82,79 @@ struct StatusSnapshot {
   std::uint64_t done() const { return ended[0] + ended[1] + ended[2] + ended[3]; }
 };
 
+void fields(auto& v, Is<StatusSnapshot::Envelope> auto& e) {
+  v("name", e.name);
+  v("cap_micro_usd", e.cap);
+  v("spent_micro_usd", e.spent);
+  v("reserved_micro_usd", e.reserved);
+  v("metered_micro_usd", e.metered, kLater);
+}
+void fields(auto& v, Is<StatusSnapshot::Worker> auto& w) {
+  v("name", w.name);
+  v("slots", w.slots);
+  v("held", w.held);
+  v("state", w.state);
+  v("offers", w.offers, kLater);
+  v("since_ms", w.since, kLater);
+  v("until_ms", w.until, kLater);
+}
+void fields(auto& v, Is<StatusSnapshot::Told> auto& a) {
+  v("at_ms", a.at);
+  v("text", a.text);
+}
+void fields(auto& v, Is<StatusSnapshot::Gate> auto& g) {
+  v("stage", g.stage);
+  v("waits_for", g.waits_for);
+  v("text", g.text);
+  v("digest", g.digest);
+  v("people", g.people);
+  v("approved", g.approved);
+  v("runs", g.behind);
+}
+void fields(auto& v, Is<StatusSnapshot> auto& s) {
+  v("campaign", s.campaign);
+  v("unit", s.unit, kLater);
+  v("pid", s.pid);
+  v("at_ms", s.at);
+  v("begun_ms", s.begun);
+  v("state", s.state);
+  v("planned", s.planned);
+  v("queued", s.queued);
+  v("running", s.active);
+  v("parked", s.parked);
+  v("cancelled", s.cancelled, kLater);
+  v("removed", s.removed, kLater);
+  v("waiting_for_person", s.held, kLater);
+  v("in_backoff", s.in_backoff, kLater);
+  v("success", s.ended[0]);
+  v("failure", s.ended[1]);
+  v("acceptance_error", s.ended[2]);
+  v("invalid", s.ended[3]);
+  v("eta_ms", s.eta_ms);
+  v("eta_low_ms", s.eta_low_ms, kLater);
+  v("eta_high_ms", s.eta_high_ms, kLater);
+  v("eta_waits", s.eta_waits, kLater);
+  v("envelopes", s.envelopes);
+  v("alerts", s.alerts, kLater);
+  v("alerts_before", s.alerts_before, kLater);
+  v("faults", s.faults, kLater);
+  v("faulty", s.faulty, kLater);
+  v("gate", s.gate, kOptional);
+  v.section("loop", [&](auto& loop) {
+    loop("lag_p50_ms", s.lag.p50_ms);
+    loop("lag_p99_ms", s.lag.p99_ms);
+    loop("lag_max_ms", s.lag.max_ms);
+    loop("stalled_ms", s.lag.stalled_ms);
+    loop("dropped_messages", s.floods);
+  });
+  v("workers", s.workers);
+  v("workers_more", s.workers_more, kLater);
+}
+
 // Puts the alerts in order and keeps the last ones only: the file stays small.
 void keep_latest(StatusSnapshot& status);
-std::string to_json(const StatusSnapshot& status);
+// The text of status.json; a coordinator of another version may have written it.
+std::string status_text(const StatusSnapshot& status);
 Result<StatusSnapshot> parse_status(std::string_view json);
 // "[#####.....] 12/36 done, 4 running, 2 parked, 1 cancelled | 9 success 3 failure ... | 1.20
 // of 2.00 USD | ETA 0:42"

@@ -8,19 +8,23 @@ namespace proctor::fuzz::journal_notes {
 void check_operator(std::string_view detail) {
   Note note;
   note.at = WallTime(17);
-  note.kind = kNoteOperator;
+  note.kind = OperatorFact::kNote;
   note.detail = detail;
-  const Result<OperatorFact> fact = operator_fact_of(note);
+  const Result<OperatorFact> fact = fact_of<OperatorFact>(note);
   if (!fact.ok()) return;
   const Note written = note_of(*fact);
-  PROCTOR_ASSERT(note_of(must(operator_fact_of(written))).detail == written.detail);
+  PROCTOR_ASSERT(note_of(must(fact_of<OperatorFact>(written))).detail == written.detail);
 }
 
 void check_raise(std::string_view detail) {
-  const Result<BudgetRaised> raise = raise_of(detail, WallTime(17));
+  Note note;
+  note.at = WallTime(17);
+  note.kind = BudgetRaised::kNote;
+  note.detail = detail;
+  const Result<BudgetRaised> raise = fact_of<BudgetRaised>(note);
   if (!raise.ok()) return;
   const Note written = note_of(*raise);
-  PROCTOR_ASSERT(note_of(must(raise_of(written.detail, WallTime(17)))).detail == written.detail);
+  PROCTOR_ASSERT(note_of(must(fact_of<BudgetRaised>(written))).detail == written.detail);
 }
 
 void check_metered(std::string_view text) {

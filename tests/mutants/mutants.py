@@ -61,8 +61,8 @@ MUTANTS = [
      "if (is_shut(RunId(r))) shut(RunId(r));", ";"),
     ("different failures are one row", P, "return f.cause != cause;", "return false && f.cause != cause;"),
     ("a success ends no row", P,
-     "if (fact.verdict == FaultVerdict::kWorked) return forgive(fact.subject);",
-     "if (fact.verdict == FaultVerdict::kWorked) return;"),
+     "if (fact.verdict == FaultFact::Verdict::kWorked) return forgive(fact.subject);",
+     "if (fact.verdict == FaultFact::Verdict::kWorked) return;"),
     # ---- a worker that lies: whose attempt it is
     ("a result of anybody counts", R,
      "if (is_anothers(r.attempt, w))", "if (false)"),

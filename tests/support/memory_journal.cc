@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "coordinator/core/budget_watch.h"
+#include "coordinator/core/notes.h"
 
 namespace proctor::testing {
 
@@ -83,8 +83,8 @@ void MemoryJournal::put(const RunReopened& f) {
 
 void MemoryJournal::put(const Note& f) {
   const std::string_view kind = f.kind;
-  if (kind == kNoteBudgetAlert) alerts_.push_back(alert_of(f).value());
-  if (kind == kNoteDominance) dominant_.push_back(dominance_of(f).value());
+  if (kind == BudgetAlert::kNote) alerts_.push_back(fact_of<BudgetAlert>(f).value());
+  if (kind == RunDominates::kNote) dominant_.push_back(fact_of<RunDominates>(f).value());
   if (std::ranges::any_of(kSchedulerNotes, [&](const char* k) { return kind == k; }))
     standing_.push_back(f);
 }

@@ -9,6 +9,7 @@
 #include "common/base/apply.h"
 #include "common/base/digest.h"
 #include "common/base/git_program.h"
+#include "common/base/json_fields.h"
 #include "common/base/parse.h"
 #include "common/base/subprocess.h"
 #include "common/base/text.h"
@@ -381,52 +382,23 @@ constexpr const char* kMarker = "cvdp.json";
 constexpr std::size_t kMarkerBytes = std::size_t{64} << 20;
 constexpr const char* kFirst = "campaign";
 
-Json json_of(const CvdpPart& part) {
-  Json left_out = Json::array();
-  for (const Imported::LeftOut& l : part.left_out)
-    left_out.push_back({{"id", l.id},
-                        {"category", l.category},
-                        {"difficulty", l.difficulty},
-                        {"why", printable(l.why, 2000)}});
-  return {
-      {"campaign", part.campaign},       {"from", part.from},         {"to", part.to},
-      {"filter", part.selection.filter}, {"ids", part.selection.ids}, {"contracts", part.contracts},
-      {"left_out", std::move(left_out)}, {"prepared", part.prepared}};
-}
-
-void take_counts(const Json& json, CvdpPart& part) {
-  json.at("contracts").get_to(part.contracts);
-  for (const Json& l : json.at("left_out"))
-    part.left_out.push_back({l.at("id").string(), l.at("category").string(),
-                             l.at("difficulty").string(), l.at("why").string()});
-}
-
-CvdpPart part_from(const Json& json) {
-  CvdpPart part;
-  json.at("campaign").get_to(part.campaign);
-  json.at("from").get_to(part.from);
-  json.at("to").get_to(part.to);
-  json.at("filter").get_to(part.selection.filter);
-  json.at("ids").get_to(part.selection.ids);
-  json.at("prepared").get_to(part.prepared);
-  take_counts(json, part);
-  return part;
-}
-
-// A marker from before a prefix could grow: samples and selection stand in the question.
-CvdpAsked only_part(const Json& marker) {
-  CvdpAsked out;
-  out.question = marker.at("question");
-  CvdpPart part;
-  out.question.at("samples").get_to(part.to);
-  out.question.at("filter").get_to(part.selection.filter);
-  out.question.at("ids").get_to(part.selection.ids);
-  for (const char* key : {"samples", "filter", "ids"}) out.question.erase(key);
-  take_counts(marker, part);
-  for (std::uint32_t sample = 1; sample <= part.to; ++sample)
-    part.prepared.push_back(part.to == 1 ? "" : "sample_" + std::to_string(sample));
-  out.parts.push_back(std::move(part));
-  return out;
+// A marker from before a prefix could grow: samples and selection are in the question.
+void move_into_part(Json& marker) {
+  Json& question = marker.at("question");
+  Json part = {{"campaign", kFirst}, {"from", 1}, {"prepared", Json::array()}};
+  const auto take = [&part](Json& from, const char* name, const char* as) {
+    part[as] = from.at(name);
+    from.erase(name);
+  };
+  take(question, "samples", "to");
+  take(question, "filter", "filter");
+  take(question, "ids", "ids");
+  take(marker, "contracts", "contracts");
+  take(marker, "left_out", "left_out");
+  const auto samples = part["to"].get<std::uint32_t>();
+  for (std::uint32_t sample = 1; sample <= samples; ++sample)
+    part["prepared"].push_back(samples == 1 ? "" : "sample_" + std::to_string(sample));
+  marker["parts"] = Json::array({std::move(part)});
 }
 
 bool is_name(const std::string& folder) {
@@ -441,27 +413,26 @@ std::string CvdpPart::judging() const {
 Result<CvdpAsked> read_asked(const fs::path& prefix) {
   const fs::path file = prefix / kMarker;
   PROCTOR_TRY(const std::string text, read_file(file, kMarkerBytes));
-  PROCTOR_TRY(const Json marker, parse_json(text));
-  CvdpAsked out;
+  PROCTOR_TRY(Json marker, parse_json(text));
   try {
-    if (!marker.contains("parts")) return only_part(marker);
-    out.question = marker.at("question");
-    for (const Json& part : marker.at("parts")) {
-      out.parts.push_back(part_from(part));
-      if (!is_name(out.parts.back().campaign))
-        return Error{Errc::kCorrupt, file.string() + ": a campaign lies outside"};
-    }
+    if (!marker.contains("parts")) move_into_part(marker);
   } catch (const Json::exception& e) {
     return Error{Errc::kCorrupt, file.string() + ": " + e.what()};
   }
+  PROCTOR_TRY(CvdpAsked out,
+              from_json<CvdpAsked>(marker, file.string(), Errc::kCorrupt, Versions::kAny));
+  for (const CvdpPart& part : out.parts)
+    if (!is_name(part.campaign))
+      return Error{Errc::kCorrupt, file.string() + ": a campaign lies outside"};
   return out;
 }
 
 Status write_asked(const fs::path& prefix, const CvdpAsked& asked) {
-  Json parts = Json::array();
-  for (const CvdpPart& part : asked.parts) parts.push_back(json_of(part));
-  const Json marker = {{"question", asked.question}, {"parts", std::move(parts)}};
-  return write_file(prefix / kMarker, marker.dump(1) + "\n");
+  constexpr std::size_t kWhyBytes = 2000;
+  CvdpAsked written = asked;
+  for (CvdpPart& part : written.parts)
+    for (Imported::LeftOut& left : part.left_out) left.why = printable(left.why, kWhyBytes);
+  return write_file(prefix / kMarker, to_json(written).dump(1) + "\n");
 }
 
 Result<CvdpDemand> demand_of(const std::string& file, const std::vector<CvdpPart>& parts,

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/fields.h"
 #include "common/base/files.h"
 #include "common/base/json.h"
 #include "coordinator/cli/command.h"
@@ -67,6 +68,12 @@ struct Imported {
   std::vector<LeftOut> left_out;  // told on standard error too
   std::uint64_t errors = 0;       // records that are none
 };
+void fields(auto& v, Is<Imported::LeftOut> auto& l) {
+  v("id", l.id);
+  v("category", l.category);
+  v("difficulty", l.difficulty);
+  v("why", l.why);
+}
 // campaign.yaml of a dataset, or of the answers that a judge is asked about.
 std::string cvdp_campaign_text(const std::string& name, const ImportOptions& options);
 // The price table of a campaign, from a file of somebody's.
@@ -93,11 +100,25 @@ struct CvdpPart {
   // "judging", "judging-2", ...: where its answers are judged.
   std::string judging() const;
 };
+void fields(auto& v, Is<CvdpPart> auto& part) {
+  v("campaign", part.campaign);
+  v("from", part.from);
+  v("to", part.to);
+  v("filter", part.selection.filter);
+  v("ids", part.selection.ids);
+  v("contracts", part.contracts);
+  v("left_out", part.left_out);
+  v("prepared", part.prepared);
+}
 
 struct CvdpAsked {
   Json question;  // without samples and selection
   std::vector<CvdpPart> parts;
 };
+void fields(auto& v, Is<CvdpAsked> auto& asked) {
+  v("question", asked.question);
+  v("parts", asked.parts);
+}
 // kNotFound: nothing was asked of this prefix.
 Result<CvdpAsked> read_asked(const fs::path& prefix);
 Status write_asked(const fs::path& prefix, const CvdpAsked& asked);

@@ -6,7 +6,7 @@
 #include "common/trace/run_report.h"
 
 #include "coordinator/journal/journal_reader.h"
-#include "coordinator/shell/plan_view.h"
+#include "coordinator/shell/campaign_view.h"
 #include "coordinator/shell/state_folder.h"
 
 namespace proctor::liar {

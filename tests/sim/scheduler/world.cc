@@ -140,7 +140,7 @@ std::string World::stuck() const {
   for (std::uint32_t r = 0; r < plan_.runs.size(); ++r)
     if (const RunPhase p = core_->phase(RunId(r));
         p != RunPhase::kEnded && p != RunPhase::kParked && p != RunPhase::kCancelled)
-      return ": run " + std::to_string(r) + ": " + to_json(core_->why(RunId(r)));
+      return ": run " + std::to_string(r) + ": " + to_json(core_->why(RunId(r))).dump();
   return ": all runs are at their end";
 }
 

@@ -90,8 +90,8 @@ void World::count_fault(const AttemptResult& w) {
 }
 
 void World::check_fault(const Note& note) {
-  if (note.kind != kNoteFault) return;
-  const auto fact = fault_of(note);
+  if (note.kind != FaultFact::kNote) return;
+  const auto fact = fact_of<FaultFact>(note);
   if (!fact.ok()) return fail(fact.error().detail);
   const std::string what = ": " + to_string(fact->attempt);
   if (fact->verdict == FaultFact::Verdict::kWorked) {

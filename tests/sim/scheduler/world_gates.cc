@@ -65,20 +65,20 @@ void World::act_on_stage() {
 }
 
 void World::check_gate(const Note& note) {
-  if (note.kind == kNoteOperator) {
-    const auto fact = operator_fact_of(note);
+  if (note.kind == OperatorFact::kNote) {
+    const auto fact = fact_of<OperatorFact>(note);
     if (!fact.ok() || fact->act.kind != OperatorActKind::kApproveStage) return;
     ++seen_.stages_approved;
     approved_[fact->act.stage + fact->act.digest].insert(fact->act.by);
   }
-  if (note.kind == kNoteStageChecked) {
-    const auto fact = stage_checked_of(note);
+  if (note.kind == StageChecked::kNote) {
+    const auto fact = fact_of<StageChecked>(note);
     if (!fact.ok()) return fail(fact.error().detail);
     if (fact->holds) held_checks_.insert(fact->stage + fact->digest.hex());
   }
-  if (note.kind != kNoteStageOpened) return;
+  if (note.kind != StageOpened::kNote) return;
   ++seen_.stages_opened;
-  const auto fact = stage_opened_of(note);
+  const auto fact = fact_of<StageOpened>(note);
   if (!fact.ok()) return fail(fact.error().detail);
   const std::string what = "stage " + fact->stage + " opened ";
   const std::string key = fact->stage + fact->digest.hex();

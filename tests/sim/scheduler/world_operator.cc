@@ -133,10 +133,10 @@ void World::perform(const RaiseCaps& c) {
 }
 
 void World::check_act(const Note& note) {
-  if (note.kind == kNoteEscalated) ++seen_.escalated;
+  if (note.kind == RunEscalated::kNote) ++seen_.escalated;
   if (note.kind == kNoteWorkerQuarantined) ++seen_.own_quarantines;
-  if (note.kind != kNoteOperator) return;
-  const auto fact = operator_fact_of(note);
+  if (note.kind != OperatorFact::kNote) return;
+  const auto fact = fact_of<OperatorFact>(note);
   if (!fact.ok()) return fail(fact.error().detail);
   const OperatorAct& a = fact->act;
   if (a.kind == OperatorActKind::kRequeue || a.kind == OperatorActKind::kApprove)
@@ -232,8 +232,8 @@ void World::check_loss(const Note& note) {
     if (!outlived_.contains(id)) fail("taken over though it died: " + to_string(id));
     if (0 < killed_before_.erase(id)) count_poison_loss(id);
   }
-  if (note.kind != kNoteLoss) return;
-  const auto fact = loss_of(note);
+  if (note.kind != LossJudged::kNote) return;
+  const auto fact = fact_of<LossJudged>(note);
   if (!fact.ok()) return fail(fact.error().detail);
   const AttemptId id = fact->attempt;
   switch (fact->verdict) {

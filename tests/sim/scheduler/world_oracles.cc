@@ -38,9 +38,9 @@ void World::check_envelopes() const {
 
 // What is told about money is true when it is told, and told once in all lives.
 void World::check_note(const Note& note) {
-  if (note.kind == kNoteBudgetAlert) {
+  if (note.kind == BudgetAlert::kNote) {
     ++seen_.alerts;
-    const auto alert = alert_of(note);
+    const auto alert = fact_of<BudgetAlert>(note);
     if (!alert.ok()) return fail(alert.error().detail);
     const ScopeSpec& scope = plan_.scopes[alert->scope.raw()];
     if (!told_.emplace(alert->scope, alert->percent).second)
@@ -53,9 +53,9 @@ void World::check_note(const Note& note) {
     alerts_.push_back(*alert);
     if (0 < alerts_at_boot_) ++seen_.alerts_added;
   }
-  if (note.kind == kNoteDominance) {
+  if (note.kind == RunDominates::kNote) {
     ++seen_.dominant;
-    const auto fact = dominance_of(note);
+    const auto fact = fact_of<RunDominates>(note);
     if (!fact.ok()) return fail(fact.error().detail);
     for (const RunDominates& d : dominant_)
       if (d.attempt == fact->attempt) fail("dominance told twice: " + to_string(d.attempt));

@@ -48,7 +48,7 @@ void World::compare_restored() {
       for (const JournalWrite& fact : writes->writes) {
         if (const auto* end = std::get_if<RunEnded>(&fact)) sooner.insert(end->run);
         const auto* note = std::get_if<Note>(&fact);
-        if (note == nullptr || note->kind != kNoteEscalated) continue;
+        if (note == nullptr || note->kind != RunEscalated::kNote) continue;
         if (!unstarted_.contains(*note->run))
           return fail("a resume would decide anew that a person decides");
         sooner.insert(*note->run);

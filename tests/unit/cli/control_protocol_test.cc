@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "common/base/limits.h"
-#include "coordinator/shell/plan_view.h"
+#include "coordinator/shell/campaign_view.h"
 
 using namespace proctor;
 
@@ -99,9 +99,9 @@ TEST_SUITE("control protocol") {
                 {"pause", "request"},
                 {"[1]", "expected an object"},
                 {"{}", "act"},
-                {"{\"act\":1}", "act: expected a text"},
-                {"{\"act\":\"pause\",\"now\":1}", "now: expected true or false"},
-                {"{\"act\":\"pause\",\"when\":\"x\"}", "no key when"},
+                {"{\"act\":1}", "request.act: expected text, found number"},
+                {"{\"act\":\"pause\",\"now\":1}", "request.now: expected true or false"},
+                {"{\"act\":\"pause\",\"when\":\"x\"}", "request.when: unknown field"},
                 {"{\"act\":\"pause\",\"act\":\"drain\"}", "request"},
                 {"{\"act\":[[[[1]]]]}", "request"},
                 {"{\"act\":\"\xff\"}", "request"}};

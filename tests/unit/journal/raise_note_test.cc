@@ -24,7 +24,7 @@ TEST_SUITE("journal") {
   TEST_CASE("a raise is read back from its note as it was") {
     const Note note = note_of(raised());
     CHECK(note.kind == "budget_raised");
-    const Result<BudgetRaised> back = raise_of(note.detail, note.at);
+    const Result<BudgetRaised> back = fact_of<BudgetRaised>(note);
     REQUIRE(back.ok());
     CHECK(back->scope == ScopeId(3));
     CHECK(back->name == raised().name);
@@ -50,7 +50,8 @@ TEST_SUITE("journal") {
           with("\"scope\":3", "\"scope\":4294967296"), with("\"by\":\"Ada\"", "\"by\":null"),
           with("\"by\":\"Ada\",", ""), with("\"by\"", "\"me\"")}) {
       CAPTURE(bad);
-      const Result<BudgetRaised> read = raise_of(bad, WallTime(0));
+      const Result<BudgetRaised> read =
+          fact_of<BudgetRaised>({{}, BudgetRaised::kNote, {}, {}, bad});
       REQUIRE_FALSE(read.ok());
       CHECK(read.error().code == Errc::kCorrupt);
     }

@@ -76,13 +76,13 @@ TEST_SUITE("scheduler") {
     const BudgetAlert alert{ScopeId(5), "stratum:language=c\"", 80, micro(8), micro(10),
                             WallTime(7)};
     const Note note = note_of(alert);
-    const auto back = alert_of(note);
+    const auto back = fact_of<BudgetAlert>(note);
     REQUIRE(back.ok());
     CHECK(note_of(*back).detail == note.detail);
     CHECK(describe(*back, "USD") ==
           "envelope stratum:language=c\": 0.000008 of 0.00001 USD are spent, 80 % or more");
     const RunDominates fact{attempt_of(3, 2), micro(9), micro(10), 0, true, WallTime(8)};
-    const auto read = dominance_of(note_of(fact));
+    const auto read = fact_of<RunDominates>(note_of(fact));
     REQUIRE(read.ok());
     CHECK(read->attempt == fact.attempt);
     CHECK(note_of(*read).detail == note_of(fact).detail);
@@ -98,7 +98,7 @@ TEST_SUITE("scheduler") {
       CAPTURE(detail);
       Note broken = note;
       broken.detail = detail;
-      const auto refused = alert_of(broken);
+      const auto refused = fact_of<BudgetAlert>(broken);
       REQUIRE_FALSE(refused.ok());
       CHECK(refused.error().code == Errc::kCorrupt);
     }
@@ -132,7 +132,7 @@ TEST_SUITE("scheduler") {
       CHECK(p.short_by == micro(3));  // 18 of 25 are spent
     }
     CHECK(desk.ledger.balance(ScopeId(4)).spent == micro(18));
-    const std::vector<Note> told = notes_of_kind(desk, kNoteBudgetAlert);
+    const std::vector<Note> told = notes_of_kind(desk, BudgetAlert::kNote);
     REQUIRE(told.size() == 1);
     CHECK(told[0].detail == R"({"cap":25,"name":"method:dear","percent":50,"scope":4,"spent":18})");
   }
@@ -145,7 +145,7 @@ TEST_SUITE("scheduler") {
         BudgetAlert{ScopeId(0), "global", 50, micro(10), micro(20), WallTime(1)});
     desk.core.restore_fact(AttemptSettled{attempt_of(0), micro(16), {}, {}, WallTime(1)});
     desk.start();
-    const std::vector<Note> told = notes_of_kind(desk, kNoteBudgetAlert);
+    const std::vector<Note> told = notes_of_kind(desk, BudgetAlert::kNote);
     REQUIRE(told.size() == 1);
     CHECK(told[0].detail == R"({"cap":20,"name":"global","percent":80,"scope":0,"spent":16})");
     CHECK(percents(desk.core.alerts()) == Levels{50, 80});
@@ -162,9 +162,9 @@ TEST_SUITE("scheduler") {
     };
     progress(attempt_of(0), 7, wire::Stage::kAgent);
     progress(attempt_of(1), 9, wire::Stage::kAcceptance);  // its agent is done
-    CHECK(notes_of_kind(desk, kNoteDominance).empty());
+    CHECK(notes_of_kind(desk, RunDominates::kNote).empty());
     for (int i = 0; i < 3; ++i) progress(attempt_of(0), 8, wire::Stage::kAgent);
-    const std::vector<Note> told = notes_of_kind(desk, kNoteDominance);
+    const std::vector<Note> told = notes_of_kind(desk, RunDominates::kNote);
     REQUIRE(told.size() == 1);
     CHECK(told[0].run == RunId(0));
     CHECK(told[0].detail == R"({"ask":10,"cost":8,"milestones":0,"stop":false})");
@@ -199,7 +199,7 @@ TEST_SUITE("scheduler") {
     }
     say(wire::Stage::kAcceptance, 0);
     CHECK(desk.reply.stop.empty());
-    CHECK(notes_of_kind(desk, kNoteDominance).size() == 1);
+    CHECK(notes_of_kind(desk, RunDominates::kNote).size() == 1);
     CHECK(desk.core.dominant().front().stop);
     CHECK(desk.reply.cancel.empty());
   }

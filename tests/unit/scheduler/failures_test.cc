@@ -25,7 +25,7 @@ void die(Desk& desk, const char* worker, std::uint32_t slots, const Attempts& ru
 std::size_t losses(const Desk& desk, LossJudged::Verdict verdict) {
   std::size_t n = 0;
   for (const Note& note : desk.facts<Note>())
-    if (note.kind == kNoteLoss && loss_of(note).value().verdict == verdict) ++n;
+    if (note.kind == LossJudged::kNote && fact_of<LossJudged>(note).value().verdict == verdict) ++n;
   return n;
 }
 void overloaded(Desk& desk, const char* worker, AttemptId id) {

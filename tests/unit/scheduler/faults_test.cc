@@ -34,8 +34,8 @@ void fails(Desk& desk, const std::string& worker, AttemptId id, Fault fault = Fa
 std::vector<FaultFact> told(const Desk& desk, FaultFact::Verdict verdict) {
   std::vector<FaultFact> out;
   for (const Note& n : desk.facts<Note>())
-    if (n.kind == kNoteFault)
-      if (const FaultFact f = fault_of(n).value(); f.verdict == verdict) out.push_back(f);
+    if (n.kind == FaultFact::kNote)
+      if (const FaultFact f = fact_of<FaultFact>(n).value(); f.verdict == verdict) out.push_back(f);
   return out;
 }
 
@@ -451,8 +451,8 @@ TEST_SUITE("scheduler") {
     REQUIRE(desk.act(OperatorActKind::kRequeue, {RunId(0)}).verdict ==
             OperatorAnswer::Verdict::kDone);
     const Note act = desk.standing().back();
-    REQUIRE(act.kind == kNoteOperator);
-    CHECK(operator_fact_of(act)->forgiven == std::vector<AttemptId>{attempt_of(0)});
+    REQUIRE(act.kind == OperatorFact::kNote);
+    CHECK(fact_of<OperatorFact>(act)->forgiven == std::vector<AttemptId>{attempt_of(0)});
     desk.result("w", attempt_of(1), 1);
     REQUIRE(desk.assigned.back() == attempt_of(0, 2));
     fails(desk, "w", attempt_of(0, 2), Fault::kAgent, could_not_start("exit 127"));
@@ -555,7 +555,7 @@ TEST_SUITE("scheduler") {
     CHECK(released->core.phase(RunId(1)) == RunPhase::kQueued);
     // Notes of another plan, or of nothing, are damage.
     for (Note n : desk.standing()) {
-      if (n.kind != kNoteFault) continue;
+      if (n.kind != FaultFact::kNote) continue;
       n.run = RunId(2);
       CHECK_FALSE(same->core.plan().runs.empty());
       Desk other(desk.core.plan());

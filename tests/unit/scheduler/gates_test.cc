@@ -157,12 +157,12 @@ TEST_SUITE("scheduler") {
     CHECK(desk.core.gate()->behind == 2);
     desk.result("w", attempt_of(0), 1);
     CHECK(desk.assigned.size() == 2);
-    CHECK(notes_of(desk, kNoteStageChecked).empty());
+    CHECK(notes_of(desk, StageChecked::kNote).empty());
     desk.result("w", attempt_of(1), 1);
     CHECK(desk.assigned == Attempts{attempt_of(0), attempt_of(1), attempt_of(2), attempt_of(3)});
     CHECK_FALSE(desk.core.gate().has_value());
-    CHECK(notes_of(desk, kNoteStageChecked).size() == 1);
-    CHECK(notes_of(desk, kNoteStageOpened).size() == 1);
+    CHECK(notes_of(desk, StageChecked::kNote).size() == 1);
+    CHECK(notes_of(desk, StageOpened::kNote).size() == 1);
   }
 
   TEST_CASE("a run that could not start waits for later stages, and is invalid to the gate") {
@@ -303,7 +303,7 @@ TEST_SUITE("scheduler") {
     CHECK(approve(desk, "ada", before).verdict == Verdict::kRefused);
     CHECK(approve(desk, "ada").verdict == Verdict::kDone);
     CHECK(desk.assigned.size() == 5);
-    CHECK(notes_of(desk, kNoteStageChecked).size() == 2);
+    CHECK(notes_of(desk, StageChecked::kNote).size() == 2);
   }
 
   TEST_CASE("the exit of a stage keeps the next one shut, though that asks for nothing") {
@@ -347,8 +347,8 @@ TEST_SUITE("scheduler") {
     CHECK(approve(desk, "ada", before).verdict == Verdict::kRefused);
     // The next life waits for the same approval, of the same check.
     Desk next(narrow(approved_by(1), first));
-    for (const Note& n : notes_of(desk, kNoteBudgetRaised))
-      next.core.restore_fact(raise_of(n.detail, n.at).value());
+    for (const Note& n : notes_of(desk, BudgetRaised::kNote))
+      next.core.restore_fact(fact_of<BudgetRaised>(n).value());
     inherit(next, desk);
     for (const AttemptSettled& s : desk.facts<AttemptSettled>()) next.core.restore_fact(s);
     next.start();
@@ -428,7 +428,7 @@ TEST_SUITE("scheduler") {
     next.start();
     CHECK(next.core.gate()->waits_for == "approval");
     CHECK(next.core.gate()->digest == desk.core.gate()->digest);
-    CHECK(notes_of(next, kNoteStageChecked).empty());  // noted already
+    CHECK(notes_of(next, StageChecked::kNote).empty());  // noted already
     CHECK(approve(next, "ada").verdict == Verdict::kDone);
     next.sync("w", 4);
     CHECK(next.assigned == Attempts{attempt_of(2), attempt_of(3)});
@@ -443,11 +443,11 @@ TEST_SUITE("scheduler") {
     for (const AttemptResult& r : desk.facts<AttemptResult>())
       if (r.sets_outcome) next.core.restore_fact(RunEnded{r.attempt.run, r.attempt, r.outcome});
     for (const Note& n : desk.standing())  // all but that it was opened
-      if (n.kind != kNoteStageOpened) REQUIRE(next.core.restore_note(n).ok());
+      if (n.kind != StageOpened::kNote) REQUIRE(next.core.restore_note(n).ok());
     next.start();
     next.sync("w", 4);
     CHECK(next.assigned == Attempts{attempt_of(2), attempt_of(3)});
-    CHECK(notes_of(next, kNoteStageOpened).size() == 1);
+    CHECK(notes_of(next, StageOpened::kNote).size() == 1);
   }
 
   TEST_CASE("a journal in which a stage opened without its check or its approvals is refused") {
@@ -456,7 +456,7 @@ TEST_SUITE("scheduler") {
     end_first_stage(desk);
     CHECK(approve(desk, "ada").verdict == Verdict::kDone);
     const std::vector<Note> all = desk.standing();
-    for (const char* without : {kNoteStageChecked, kNoteOperator}) {
+    for (const char* without : {StageChecked::kNote, OperatorFact::kNote}) {
       CAPTURE(without);
       Desk next(staged(approved_by(1)));
       Status last = ok_status();
@@ -466,7 +466,7 @@ TEST_SUITE("scheduler") {
       CHECK(last.error().code == Errc::kCorrupt);
     }
     Desk forged(staged(approved_by(1)));
-    Note check = notes_of(desk, kNoteStageChecked).front();
+    Note check = notes_of(desk, StageChecked::kNote).front();
     check.detail.replace(check.detail.find("\"ended\":2"), 9, "\"ended\":3");
     CHECK_FALSE(forged.core.restore_note(check).ok());
   }

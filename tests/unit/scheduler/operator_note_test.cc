@@ -43,7 +43,7 @@ TEST_SUITE("scheduler") {
       }
       const Note note = note_of(fact);
       CAPTURE(note.detail);
-      const auto back = operator_fact_of(note);
+      const auto back = fact_of<OperatorFact>(note);
       REQUIRE(back.ok());
       CHECK(back->act.kind == fact.act.kind);
       CHECK(back->act.runs == fact.act.runs);
@@ -63,9 +63,10 @@ TEST_SUITE("scheduler") {
                                R"({"act":"pause","by":1,"reason":""})",
                                R"({"act":"kick","by":"a","boot":"x","reason":""})",
                                R"({"act":"cancel","by":"a","reason":"","runs":"2-1"})"})
-      CHECK_FALSE(operator_fact_of(Note{{}, kNoteOperator, {}, {}, detail}).ok());
+      CHECK_FALSE(fact_of<OperatorFact>(Note{{}, OperatorFact::kNote, {}, {}, detail}).ok());
     for (const char* detail : {"", "{}", R"({"boot":"1","verdict":"guilty","worker":"w"})",
                                R"({"boot":"x","verdict":"blamed","worker":"w"})"})
-      CHECK_FALSE(loss_of(Note{{}, kNoteLoss, RunId(1), AttemptNo(1), detail}).ok());
+      CHECK_FALSE(
+          fact_of<LossJudged>(Note{{}, LossJudged::kNote, RunId(1), AttemptNo(1), detail}).ok());
   }
 }

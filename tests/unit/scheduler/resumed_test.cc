@@ -356,9 +356,9 @@ TEST_SUITE("scheduler, resumed") {
     CHECK(core.restore_note(note_of(fact)).ok());
     const Note held = note_of(RunEscalated{RunId(1), "no attempt is left", WallTime(7)});
     CHECK(core.restore_note(held).error().code == Errc::kCorrupt);
-    CHECK(standing_fact_of({WallTime(7), kNoteEscalated, {}, {}, "{}"}).error().code ==
+    CHECK(standing_fact_of({WallTime(7), RunEscalated::kNote, {}, {}, "{}"}).error().code ==
           Errc::kCorrupt);
-    CHECK(standing_fact_of({WallTime(7), kNoteEscalated, RunId(0), {}, "[]"}).error().code ==
+    CHECK(standing_fact_of({WallTime(7), RunEscalated::kNote, RunId(0), {}, "[]"}).error().code ==
           Errc::kCorrupt);
   }
 

@@ -1,5 +1,5 @@
 // What runs need of a worker, as a campaign's contracts and methods say it.
-#include "coordinator/shell/plan_view.h"
+#include "coordinator/shell/campaign_view.h"
 
 #include <doctest/doctest.h>
 

@@ -12,7 +12,7 @@ TEST_SUITE("shell") {
     s.state = "running";
     s.lag = {1.5, 20.25, 300.0, 4'000};
     s.floods = 17;
-    const Result<StatusSnapshot> read = parse_status(to_json(s));
+    const Result<StatusSnapshot> read = parse_status(status_text(s));
     REQUIRE(read.ok());
     CHECK(read->lag == s.lag);
     CHECK(read->floods == 17);
@@ -27,7 +27,7 @@ TEST_SUITE("shell") {
     s.eta_high_ms = 120'000;
     s.workers.push_back(
         {"w", 2, 1, "suspect", "bubblewrap", WallTime(1'000'000), WallTime(1'030'000)});
-    const StatusSnapshot read = parse_status(to_json(s)).value();
+    const StatusSnapshot read = parse_status(status_text(s)).value();
     CHECK(progress_line(read, 0).find("ETA 1:00 (0:40 to 2:00)") != std::string::npos);
     CHECK(describe(read).find("w: suspect since 1970-01-01T00:16:40") != std::string::npos);
     CHECK(describe(read).find("taken for lost at 1970-01-01T00:17:10") != std::string::npos);
@@ -44,7 +44,7 @@ TEST_SUITE("shell") {
     s.state = "running";
     s.workers.push_back({"w", 2, 1, "ready", "bubblewrap"});
     s.workers_more = {{"gone", 12}, {"ready", 3}};
-    const StatusSnapshot read = parse_status(to_json(s)).value();
+    const StatusSnapshot read = parse_status(status_text(s)).value();
     CHECK(read.workers_more == s.workers_more);
     CHECK(describe(read).find("and 12 gone, 3 ready besides") != std::string::npos);
   }
@@ -58,13 +58,13 @@ TEST_SUITE("shell") {
     s.envelopes.push_back({bad, {}, {}, {}, {}});
     s.alerts.push_back({WallTime(0), bad});
     s.workers.push_back({bad, 1, 0, bad, bad});
-    for (const std::string& text : {describe(s), progress_line(s, 0), to_json(s)}) {
+    for (const std::string& text : {describe(s), progress_line(s, 0), status_text(s)}) {
       CAPTURE(text);
       for (const char* raw : {"\x1b", "\xe2\x80\xae", "\x7f", "\xc2\x9b"})
         CHECK(text.find(raw) == std::string::npos);
     }
     CHECK(describe(s).find("a\\x1b[2J\\xe2\\x80\\xaeb\\x7f\\xc2\\x9b: ") != std::string::npos);
-    const Result<StatusSnapshot> read = parse_status(to_json(s));
+    const Result<StatusSnapshot> read = parse_status(status_text(s));
     REQUIRE(read.ok());
     CHECK(read->workers[0].name == bad);  // a script gets what was said
   }

@@ -35,17 +35,24 @@ inline constexpr std::uint64_t kExactIntegerMax = (std::uint64_t{1} << 53) - 1;
 
 // Bounds of one member.  A form uses those that it needs.
 struct Rule {
+  enum class Text : std::uint8_t {
+    kPlain,  // UTF-8
+    kName,   // not empty, no control bytes: may become a label or a file's name
+    kProse,  // for people: a writer may clip it, and escapes what is not UTF-8
+    kBytes   // any bytes
+  };
   std::uint64_t most = kExactIntegerMax;  // the largest magnitude of a number
   std::size_t bytes = SIZE_MAX;           // at most, in a text and in each text of a list
   std::size_t items = SIZE_MAX;           // at most, in a list
   std::uint32_t since = 0;                // the first version of the record that has the member
+  Text text = Text::kPlain;
   bool optional = false;    // forms with names leave it out where it has its empty value, T{}
   bool older_lack = false;  // older texts lack it; a reader then leaves the member as it was
 };
-inline namespace rules {  // so that an enumerator of this name shadows nothing
+inline namespace field_rules {  // so that an enumerator of this name shadows nothing
 inline constexpr Rule kOptional{.optional = true};
 inline constexpr Rule kLater{.older_lack = true};
-}  // namespace rules
+}  // namespace field_rules
 
 template <class T>
 concept Described = requires(int& v, T& x) {

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "common/base/clock.h"
+#include "common/base/fields.h"
+#include "common/base/limits.h"
 
 namespace proctor {
 // Secret: text with no stream, no formatter and no codec.  Reading it is a word one can grep for.
@@ -41,6 +43,12 @@ struct AttemptId {
   friend bool operator==(const AttemptId&, const AttemptId&) = default;
   friend auto operator<=>(const AttemptId&, const AttemptId&) = default;
 };
+
+void fields(auto& v, Is<AttemptId> auto& id) {
+  v("run", id.run, {.most = limits::kPlanRows - 1});
+  v("no", id.no);
+  v.require(id.no.raw() != 0, "no", "attempts count from 1");
+}
 
 // "17.2": run 17, second attempt.  Used as the id of its reservation, in labels and in logs.
 inline std::string to_string(const AttemptId& id) {

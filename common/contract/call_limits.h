@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/base/fields.h"
+#include "common/base/limits.h"
 
 namespace proctor {
 // Rates: how many calls the whole campaign, and each provider, may be asked for in any minute
@@ -92,4 +94,8 @@ struct ProviderHold {
   std::uint32_t ms = 0;  // from when it is said, at most kHoldMsMax
   friend bool operator==(const ProviderHold&, const ProviderHold&) = default;
 };
+void fields(auto& v, Is<ProviderHold> auto& h) {
+  v("provider", h.provider, {.bytes = limits::kNameBytes, .text = Rule::Text::kName});
+  v("ms", h.ms, {.most = kHoldMsMax});
+}
 }  // namespace proctor

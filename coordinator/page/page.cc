@@ -137,7 +137,7 @@ constexpr std::array<Section, 15> kSections{{
     {"Time", time_section},
     {"Gates and constraints", gates},
     {"Are the graders right?", graders},
-    {"Caps and rules", page::rules},
+    {"Caps and rules", rules},
     {"Reproducibility", reproducibility},
     {"Limits", limits_section},
     {"Appendices", appendix},

@@ -35,13 +35,13 @@ std::size_t connections_that_fit() {
 }
 
 bool FloodGuard::takes(std::size_t port, const std::string& speaker, std::uint64_t kind) {
-  const auto is = [kind](wire::Kind k) { return kind == static_cast<std::uint64_t>(k); };
-  if (is(wire::Kind::kResult) || is(wire::Kind::kArchiveChunk) || is(wire::Kind::kLeave))
+  using namespace wire;
+  if (kind == kKindOf<ResultMessage> || kind == kKindOf<ArchiveChunk> || kind == kKindOf<Leave>)
     return true;
   Heard& heard = heard_[{port, speaker}];
-  const bool takes = is(wire::Kind::kSync)       ? ++heard.syncs <= kSyncs
-                     : is(wire::Kind::kProgress) ? ++heard.progress <= kProgress
-                     : is(wire::Kind::kWant)     ? ++heard.wants <= kWants
+  const bool takes = kind == kKindOf<Sync>       ? ++heard.syncs <= kSyncs
+                     : kind == kKindOf<Progress> ? ++heard.progress <= kProgress
+                     : kind == kKindOf<Want>     ? ++heard.wants <= kWants
                                                  : ++heard.garbage <= kGarbage;
   refused_ += takes ? 0 : 1;
   return takes;

@@ -136,10 +136,10 @@ TEST_SUITE("wire") {
         for (int i = 0; i < 9; ++i) p.pack(i == 5 ? tokens : std::uint64_t{0});
       });
     };
-    CHECK(decode(progress(6, 1, kUsageMax)).ok());
+    CHECK(decode(progress(6, 1, kUsageCountMax)).ok());
     CHECK(refusal(progress(7, 1, 0)) == "Progress.running[0].stage: 7 is more than 6");
     CHECK(refusal(progress(1, 0, 0)) == "Progress.running[0].no: attempts count from 1");
-    CHECK(refusal(progress(1, 1, kUsageMax + 1)) ==
+    CHECK(refusal(progress(1, 1, kUsageCountMax + 1)) ==
           "Progress.running[0].usage.input_tokens: 1000000000001 is more than 1000000000000");
     const auto leave = [](std::string worker) {
       return frame(1, 6, [=](Packer& p) { p.pack_array(2), p.pack(worker), p.pack(1); });

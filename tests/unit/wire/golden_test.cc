@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cctype>
+#include <concepts>
 #include <cstdlib>
 #include <set>
 
@@ -39,6 +41,32 @@ std::string from_hex_lines(std::string text) {
   for (std::size_t i = 0; i < text.size(); i += 2)
     out += static_cast<char>(std::stoi(text.substr(i, 2), nullptr, 16));
   return out;
+}
+
+// The names of a message's members, in their order.
+struct Names {
+  template <class T>
+  void operator()(const char* name, const T& value, const Rule& = {}) {
+    if constexpr (std::same_as<T, AttemptId>)
+      fields(*this, value);
+    else
+      names.emplace_back(name);
+  }
+  static void require(bool, const char*, std::string_view) {}
+  static std::uint32_t version() { return wire::kVersion; }
+  std::vector<std::string> names{};
+};
+
+bool has_word(std::string_view text, const std::string& word) {
+  const auto is_part = [](char c) {
+    return c == '_' || std::isalnum(static_cast<unsigned char>(c));
+  };
+  for (std::size_t at = text.find(word); at < text.size(); at = text.find(word, at + 1)) {
+    const std::size_t end = at + word.size();
+    if ((at == 0 || !is_part(text[at - 1])) && (end == text.size() || !is_part(text[end])))
+      return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -79,6 +107,43 @@ TEST_SUITE("wire") {
     CHECK(std::variant_size_v<Message> <= files);
   }
 
+  TEST_CASE("the schema has every message, member and word") {
+    const Result<std::string> schema =
+        read_file(testing::source_dir() / "schemas/wire.md", 1 << 20);
+    REQUIRE(schema.ok());
+    for (const Message& message : samples::one_of_each()) {
+      std::visit(
+          [&]<class M>(const M& m) {
+            const std::string title =
+                "**" + std::to_string(kKindOf<M>) + " " + std::string(kind_name(message)) + "** ";
+            CAPTURE(title);
+            const std::size_t from = schema->find(title);
+            REQUIRE(from != std::string::npos);
+            const std::string_view section =
+                std::string_view(*schema).substr(from, schema->find("\n**", from) - from);
+            Names described;
+            fields(described, m);
+            for (const std::string& name : described.names)
+              CHECK_MESSAGE(has_word(section, name), name);
+          },
+          message);
+    }
+    std::string counters;
+    std::uint32_t version = 1;
+    for (const auto& [name, member, since] : kUsageCounters) {
+      if (since != version) counters += "; since " + std::to_string(version = since) + ": ";
+      if (!counters.empty() && !counters.ends_with(' ')) counters += ", ";
+      counters += name;
+    }
+    CHECK(has_word(*schema, counters));
+    for (int i = 0; i <= static_cast<int>(RunOutcome::kInvalid); ++i)
+      CHECK(has_word(*schema,
+                     std::to_string(i) + " " + std::string(to_string(static_cast<RunOutcome>(i)))));
+    for (int i = 0; i <= static_cast<int>(Termination::kModelOverloaded); ++i)
+      CHECK(has_word(
+          *schema, std::to_string(i) + " " + std::string(to_string(static_cast<Termination>(i)))));
+  }
+
   // Changing one of these is a compatibility decision: an older peer refuses what a newer one
   // sends.
   TEST_CASE("the bounds that peers rely on are these") {
@@ -92,7 +157,18 @@ TEST_SUITE("wire") {
     CHECK(limits::kNameBytes == 100);
     CHECK(kRunNameBytes == 300);
     CHECK(limits::kDetailBytes == 4096);
-    CHECK(kUsageMax == 1'000'000'000'000);
+    CHECK(kUsageCountMax == 1'000'000'000'000);
     CHECK(kLedgerMax.micros() == 9'007'199'254'740'991);
+    for (const auto& [stage, number] : {std::pair(Stage::kAssigned, 0),
+                                        {Stage::kPreparing, 1},
+                                        {Stage::kAgent, 2},
+                                        {Stage::kExtracting, 3},
+                                        {Stage::kAcceptance, 4},
+                                        {Stage::kPackaging, 5},
+                                        {Stage::kUploading, 6}})
+      CHECK(static_cast<int>(stage) == number);
+    CHECK(static_cast<int>(Fault::kHost) == 0);
+    CHECK(static_cast<int>(Fault::kTask) == 1);
+    CHECK(static_cast<int>(Fault::kAgent) == 2);
   }
 }

@@ -142,7 +142,7 @@ Digest digest(std::mt19937_64& rng) {
 
 Usage usage(std::mt19937_64& rng) {
   Usage u;
-  for (const UsageCounter& c : kUsageCounters) u.*c.member = number(rng, kUsageMax);
+  for (const UsageCounter& c : kUsageCounters) u.*c.member = number(rng, kUsageCountMax);
   return u;
 }
 
@@ -150,7 +150,7 @@ std::vector<RunningAttempt> running(std::mt19937_64& rng) {
   std::vector<RunningAttempt> out(below(rng, 20));
   for (RunningAttempt& r : out)
     r = {attempt(rng), static_cast<Stage>(below(rng, 7)), below(rng, 2) == 0, usage(rng),
-         number(rng, kUsageMax)};
+         number(rng, kUsageCountMax)};
   return out;
 }
 
@@ -168,8 +168,8 @@ ResultMessage result(std::mt19937_64& rng) {
     m.archive_bytes = 1 + number(rng, limits::kArchiveBytes - 1);
   }
   m.usage = usage(rng);
-  m.started_ms = static_cast<std::int64_t>(number(rng, std::uint64_t{kWallMsMax}));
-  m.finished_ms = static_cast<std::int64_t>(number(rng, std::uint64_t{kWallMsMax}));
+  m.started_ms = static_cast<std::int64_t>(number(rng, kWallMsMax));
+  m.finished_ms = static_cast<std::int64_t>(number(rng, kWallMsMax));
   m.overload = m.infrastructure && below(rng, 2) == 0;
   if (m.infrastructure && !m.overload) m.fault = static_cast<Fault>(below(rng, 3));
   if (m.fault != Fault::kHost) m.cause = letters(rng, 1, limits::kDetailBytes);

@@ -14,7 +14,7 @@
 // both ways (wire/codec.h), rows of SQLite.  A visitor `v` has
 //   v(name, member, rule)            one member
 //   v.section(name, [&](auto& v){})  members that a form with names holds one level deeper
-//   v.follows(name, value)           a member that the others determine; a reader compares it
+//   v.follows(name, value)           a member that the others determine; a reader expects it
 //   v.require(holds, name, why)      a rule between members; a reader refuses `name`
 //   v.version()                      the record's version; UINT32_MAX in forms without one
 // A member is described before the ones whose description depends on it.
@@ -48,11 +48,20 @@ struct Rule {
   Text text = Text::kPlain;
   bool optional = false;    // forms with names leave it out where it has its empty value, T{}
   bool older_lack = false;  // older texts lack it; a reader then leaves the member as it was
+  bool any_bytes = false;   // a text that need not be UTF-8: forms of text hold "hex:..." then
+  bool digits = false;      // a number with a fraction that JSON holds as a text of 12 digits
+  bool natural = false;     // no negative number
 };
 inline namespace field_rules {  // so that an enumerator of this name shadows nothing
 inline constexpr Rule kOptional{.optional = true};
 inline constexpr Rule kLater{.older_lack = true};
 }  // namespace field_rules
+
+// Takes what a reader made of a copy of a member; a writer's structure is const and stays.
+template <class T, class U>
+void keep(T& member, U&& copy) {
+  if constexpr (!std::is_const_v<T>) member = std::forward<U>(copy);
+}
 
 template <class T>
 concept Described = requires(int& v, T& x) {

@@ -152,6 +152,12 @@ inline constexpr int kOneLine = -1;
 
 void write_json(std::string& out, const Value& value, int indent = kOneLine);
 std::string write_json(const Value& value, int indent = kOneLine);
-// In double quotes.
-void write_json_string(std::string& out, std::string_view text);
+
+// Which characters are words and blanks to Python (Unicode 14).  Text is WTF-8, as Python's str may
+// hold lone surrogates.  Pure; any thread; never fails on text that read_json() made.
+bool is_word(char32_t c);       // \w of a text pattern: letters, digits, "_"
+bool is_space(char32_t c);      // str.isspace, \s
+bool is_printable(char32_t c);  // str.isprintable
+
+std::string_view strip_text(std::string_view text);  // str.strip()
 }  // namespace proctor::answers

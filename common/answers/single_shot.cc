@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/answers/text.h"
+#include "common/answers/json.h"
 #include "common/base/files.h"
 #include "common/base/json.h"
+#include "common/base/json_text.h"
 #include "common/base/text.h"
 
 namespace proctor::answers {

@@ -1,7 +1,8 @@
-#include "common/answers/text.h"
-
 #include <algorithm>
 #include <array>
+
+#include "common/answers/json.h"
+#include "common/base/json_text.h"
 
 namespace proctor::answers {
 namespace {

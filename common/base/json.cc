@@ -2,204 +2,102 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
-namespace proctor {
-// Builds a value from what nlohmann's reader finds, and refuses what that would let pass: duplicate
-// keys and depth.
-class JsonBuilder : public nlohmann::json_sax<nlohmann::json> {
- public:
-  JsonBuilder(Json& root, std::size_t depth_max) : root_(root), depth_max_(depth_max) {}
+#include "common/base/json_text.h"
+#include "common/base/parse.h"
+#include "common/base/text.h"
 
-  bool null() override { return put(Json()); }
-  bool boolean(bool v) override { return put(v); }
-  bool number_integer(number_integer_t v) override { return put(v); }
-  bool number_unsigned(number_unsigned_t v) override { return put(v); }
-  bool number_float(number_float_t v, const string_t&) override { return put(v); }
-  bool string(string_t& v) override { return put(std::move(v)); }
-  bool binary(binary_t&) override { return refuse("binary value"); }
-  bool start_object(std::size_t) override { return enter(Json::object()); }
-  bool key(string_t& k) override {
-    Json::Object& members = *open_.back()->value_.object;
-    const auto [at, fresh] = members.try_emplace(std::move(k));
-    if (!fresh) return refuse("duplicate key \"" + at->first.substr(0, 80) + "\"");
-    at->second.place_ = static_cast<std::uint32_t>(members.size());
-    member_ = &at->second;
-    return true;
+namespace proctor {
+// A value from the tokens of a text, and its canonical text.
+class JsonBuilder {
+ public:
+  static Result<std::string> canonical(const Json& value);
+  static Result<Json> read(std::string_view text, std::size_t depth_max) {
+    Json root;
+    std::vector<Json*> open;  // lists and objects whose end has not come, outermost first
+    Json* member = &root;     // where the next value goes that is no element of a list
+    const auto put = [&](Json v) -> Json& {
+      if (open.empty() || !open.back()->is_array()) return *member = std::move(v);
+      return open.back()->value_.array->emplace_back(std::move(v));
+    };
+    JsonReader in(text, {.depth_max = depth_max});
+    for (;;) switch (in.next()) {
+        case JsonToken::kObject:
+          open.push_back(&put(Json::object()));
+          break;
+        case JsonToken::kArray:
+          open.push_back(&put(Json::array()));
+          break;
+        case JsonToken::kObjectEnd:
+        case JsonToken::kArrayEnd:
+          open.pop_back();
+          break;
+        case JsonToken::kKey: {
+          Json::Object& members = *open.back()->value_.object;
+          const auto [at, fresh] = members.try_emplace(in.text());
+          if (!fresh)
+            return Error{Errc::kInvalid, "duplicate key \"" + at->first.substr(0, 80) + "\""};
+          member = &at->second;
+          member->place_ = static_cast<std::uint32_t>(members.size());
+          break;
+        }
+        case JsonToken::kString:
+          put(in.text());
+          break;
+        case JsonToken::kNumber:
+          if (!std::isfinite(put(number(in)).as_double())) return not_json(in.end());
+          break;
+        case JsonToken::kTrue:
+        case JsonToken::kFalse:
+          put(in.bytes() == "true");
+          break;
+        case JsonToken::kNull:
+          put(nullptr);
+          break;
+        case JsonToken::kEnd:
+          return root;
+        case JsonToken::kFault:
+          if (in.fault().expected.empty())
+            return Error{Errc::kInvalid, std::string(in.fault().what)};
+          return not_json(in.at() + 1);
+      }
   }
-  bool end_object() override { return leave(); }
-  bool start_array(std::size_t) override { return enter(Json::array()); }
-  bool end_array() override { return leave(); }
-  bool parse_error(std::size_t at, const std::string&,
-                   const nlohmann::detail::exception&) override {
-    return refuse("not JSON at byte " + std::to_string(at));
-  }
-  const std::string& why() const { return why_; }
 
  private:
-  Json& place(Json v) {
-    if (open_.empty()) return root_ = std::move(v);
-    if (open_.back()->is_array()) return open_.back()->value_.array->emplace_back(std::move(v));
-    return *member_ = std::move(v);
+  static Error not_json(std::size_t bytes) {
+    return {Errc::kInvalid, "not JSON at byte " + std::to_string(bytes)};
   }
-  bool put(Json v) {
-    place(std::move(v));
-    return true;
+  static Json number(const JsonReader& in) {
+    const std::string_view digits = in.bytes();
+    if (in.real()) return *json_double(digits);
+    if (const auto n = whole_number<std::uint64_t>(digits)) return *n;
+    const auto n = whole_number<std::int64_t>(digits);
+    return n ? Json(*n) : Json(*json_double(digits));
   }
-  bool enter(Json v) {
-    open_.push_back(&place(std::move(v)));
-    return open_.size() <= depth_max_ || refuse("nested too deeply");
-  }
-  bool leave() {
-    open_.pop_back();
-    return true;
-  }
-  bool refuse(std::string why) {
-    if (why_.empty()) why_ = std::move(why);
-    return false;
-  }
-
-  Json& root_;
-  std::size_t depth_max_;
-  std::vector<Json*> open_;  // lists and objects whose end has not come, outermost first
-  Json* member_ = nullptr;   // the member whose value comes next
-  std::string why_;
 };
 
 namespace {
-bool is_plain(std::string_view text) {
-  return std::ranges::all_of(text, [](char c) {
+// RFC 8785 orders keys by UTF-16 code units: as bytes of UTF-8, but for the last 8,192 characters
+// of the first plane, which come behind all other planes.
+bool utf16_less(std::string_view a, std::string_view b) {
+  const auto rank = [](char c) {
     const auto byte = static_cast<unsigned char>(c);
-    return 0x20 <= byte && byte < 0x7F && c != '"' && c != '\\';
-  });
-}
-
-template <std::integral T>
-void write_number(T v, std::string& out) {
-  char digits[24];
-  out.append(digits, std::to_chars(std::begin(digits), std::end(digits), v).ptr);
-}
-
-// Throws nlohmann's exception where `text` is not UTF-8 and has to be.
-void write_string(const std::string& text, Json::Utf8 utf8, bool ascii, std::string& out) {
-  using Handler = nlohmann::json::error_handler_t;
-  if (!is_plain(text)) {
-    out += nlohmann::json(text).dump(
-        -1, ' ', ascii, utf8 == Json::Utf8::kStrict ? Handler::strict : Handler::replace);
-    return;
-  }
-  out += '"';
-  out += text;
-  out += '"';
-}
-
-std::u16string utf16(const std::string& s) {
-  std::u16string out;
-  for (std::size_t i = 0; i < s.size();) {
-    const auto lead = static_cast<unsigned char>(s[i]);
-    const std::size_t n = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-    std::uint32_t cp = n == 1 ? lead : lead & (0xFFu >> (n + 1));
-    for (std::size_t k = 1; k < n && i + k < s.size(); ++k)
-      cp = (cp << 6) | (static_cast<unsigned char>(s[i + k]) & 0x3Fu);
-    if (cp < 0x10000) {
-      out += static_cast<char16_t>(cp);
-    } else {
-      cp -= 0x10000;
-      out += static_cast<char16_t>(0xD800 + (cp >> 10));
-      out += static_cast<char16_t>(0xDC00 + (cp & 0x3FF));
-    }
-    i += n;
-  }
-  return out;
-}
-
-bool is_ascii(const std::string& s) {
-  return std::ranges::all_of(s, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
-}
-// RFC 8785 orders keys by UTF-16 code units; for ASCII that is byte order.
-bool utf16_less(const std::string& a, const std::string& b) {
-  if (is_ascii(a) && is_ascii(b)) return a < b;
-  return utf16(a) < utf16(b);
-}
-
-constexpr std::int64_t kSafeInteger = (std::int64_t{1} << 53) - 1;
-
-// nlohmann escapes exactly what RFC 8785 asks: ", \, and controls (\b \t \n \f \r, \u00xx).
-Status write_text(const std::string& text, std::string& out) {
-  try {
-    write_string(text, Json::Utf8::kStrict, false, out);
-  } catch (const nlohmann::json::exception&) {
-    return Error{Errc::kInvalid, "string is not UTF-8"};
-  }
-  return ok_status();
-}
-
-Status write(const Json& v, std::string& out);
-
-Status write_object(const Json::Object& object, std::string& out) {
-  using Item = const Json::Object::value_type*;
-  std::vector<Item> items;
-  items.reserve(object.size());
-  for (const auto& item : object) items.push_back(&item);
-  const auto before = [](Item a, Item b) { return utf16_less(a->first, b->first); };
-  if (!std::ranges::is_sorted(items, before)) std::ranges::sort(items, before);
-  out += '{';
-  for (const Item item : items) {
-    if (item != items.front()) out += ',';
-    PROCTOR_CHECK_OK(write_text(item->first, out));
-    out += ':';
-    PROCTOR_CHECK_OK(write(item->second, out));
-  }
-  out += '}';
-  return ok_status();
-}
-
-Status write(const Json& v, std::string& out) {
-  switch (v.kind()) {
-    case Json::Kind::kObject:
-      return write_object(v.members(), out);
-    case Json::Kind::kArray: {
-      out += '[';
-      bool first = true;
-      for (const Json& e : v) {
-        if (!std::exchange(first, false)) out += ',';
-        PROCTOR_CHECK_OK(write(e, out));
-      }
-      out += ']';
-      return ok_status();
-    }
-    case Json::Kind::kInteger:
-      if (v.get<std::int64_t>() < -kSafeInteger || kSafeInteger < v.get<std::int64_t>())
-        return Error{Errc::kInvalid, "integer beyond 2^53 - 1 in hashed JSON"};
-      write_number(v.get<std::int64_t>(), out);
-      return ok_status();
-    case Json::Kind::kUnsigned:
-      if (static_cast<std::uint64_t>(kSafeInteger) < v.get<std::uint64_t>())
-        return Error{Errc::kInvalid, "integer beyond 2^53 - 1 in hashed JSON"};
-      write_number(v.get<std::uint64_t>(), out);
-      return ok_status();
-    case Json::Kind::kString:
-      return write_text(v.string(), out);
-    case Json::Kind::kBoolean:
-      out += v.get<bool>() ? "true" : "false";
-      return ok_status();
-    case Json::Kind::kNull:
-      out += "null";
-      return ok_status();
-    case Json::Kind::kFloat:
-      break;
-  }
-  return Error{Errc::kInvalid, "floating point number in hashed JSON"};
+    return byte == 0xEE || byte == 0xEF ? byte + 0x10 : byte;
+  };
+  return std::ranges::lexicographical_compare(a, b, {}, rank, rank);
 }
 }  // namespace
 
 struct Json::Dump {
-  int indent;
-  Utf8 utf8;
-  bool ascii;
-  bool as_built;
-  std::string out;
+  enum class Order : std::uint8_t { kName, kAdded, kCanonical };
+  int indent = -1;
+  Utf8 utf8 = Utf8::kStrict;
+  bool ascii = false;
+  Order order = Order::kName;
+  std::string out = {};
 
   void line(int depth) {
     if (indent < 0) return;
@@ -207,10 +105,25 @@ struct Json::Dump {
     out.append(static_cast<std::size_t>(indent) * static_cast<std::size_t>(depth), ' ');
   }
 
+  template <std::integral T>
+  void number(T v) {
+    constexpr std::int64_t kSafe = (std::int64_t{1} << 53) - 1;
+    if (order == Order::kCanonical && (std::cmp_less(v, -kSafe) || std::cmp_less(kSafe, v)))
+      throw exception("integer beyond 2^53 - 1 in hashed JSON");
+    char digits[24];
+    out.append(digits, std::to_chars(std::begin(digits), std::end(digits), v).ptr);
+  }
+
+  void text(const std::string& text) {
+    if (is_utf8(text)) return write_json_string(out, text, ascii);
+    if (utf8 == Utf8::kStrict) throw exception("string is not UTF-8");
+    out += nlohmann::json(text).dump(-1, ' ', ascii, nlohmann::json::error_handler_t::replace);
+  }
+
   void member(const Object::value_type& member, bool first, int depth) {
     if (!first) out += ',';
     line(depth);
-    write_string(member.first, utf8, ascii, out);
+    text(member.first);
     out += indent < 0 ? ":" : ": ";
     write(member.second, depth);
   }
@@ -218,14 +131,18 @@ struct Json::Dump {
   void object(const Object& members, int depth) {
     out += '{';
     bool first = true;
-    if (as_built) {
-      std::vector<const Object::value_type*> placed;
-      placed.reserve(members.size());
-      for (const auto& m : members) placed.push_back(&m);
-      std::ranges::sort(placed, {}, [](const auto* m) { return m->second.place_; });
-      for (const auto* m : placed) member(*m, std::exchange(first, false), depth + 1);
-    } else {
+    if (order == Order::kName) {
       for (const auto& m : members) member(m, std::exchange(first, false), depth + 1);
+    } else {
+      std::vector<const Object::value_type*> sorted;
+      sorted.reserve(members.size());
+      for (const auto& m : members) sorted.push_back(&m);
+      if (order == Order::kAdded)
+        std::ranges::sort(sorted, {}, [](const auto* m) { return m->second.place_; });
+      else
+        std::ranges::sort(
+            sorted, [](const auto* a, const auto* b) { return utf16_less(a->first, b->first); });
+      for (const auto* m : sorted) member(*m, std::exchange(first, false), depth + 1);
     }
     if (!members.empty()) line(depth);
     out += '}';
@@ -252,16 +169,17 @@ struct Json::Dump {
         out += v.value_.boolean ? "true" : "false";
         return;
       case Kind::kInteger:
-        write_number(v.value_.integer, out);
+        number(v.value_.integer);
         return;
       case Kind::kUnsigned:
-        write_number(v.value_.number, out);
+        number(v.value_.number);
         return;
       case Kind::kFloat:
+        if (order == Order::kCanonical) throw exception("floating point number in hashed JSON");
         out += nlohmann::json(v.value_.real).dump();
         return;
       case Kind::kString:
-        write_string(*v.value_.string, utf8, ascii, out);
+        text(*v.value_.string);
         return;
       case Kind::kArray:
         array(*v.value_.array, depth);
@@ -272,22 +190,26 @@ struct Json::Dump {
     }
   }
 
-  std::string text(const Json& v) {
-    try {
-      write(v, 0);
-    } catch (const nlohmann::json::exception& e) {
-      throw exception(e.what());
-    }
+  std::string all(const Json& v) {
+    write(v, 0);
     return std::move(out);
   }
 };
 
 std::string Json::dump(int indent, Utf8 utf8, bool ascii) const {
-  return Dump{indent, utf8, ascii, false, {}}.text(*this);
+  return Dump{indent, utf8, ascii}.all(*this);
 }
 
 std::string Json::dump_as_built(int indent, Utf8 utf8) const {
-  return Dump{indent, utf8, false, true, {}}.text(*this);
+  return Dump{indent, utf8, false, Dump::Order::kAdded}.all(*this);
+}
+
+Result<std::string> JsonBuilder::canonical(const Json& value) {
+  try {
+    return Json::Dump{.order = Json::Dump::Order::kCanonical}.all(value);
+  } catch (const Json::exception& e) {
+    return Error{Errc::kInvalid, e.what()};
+  }
 }
 
 std::ostream& operator<<(std::ostream& out, const Json& v) {
@@ -579,21 +501,13 @@ Result<Json> parse_json(std::string_view text, const JsonBounds& bounds) {
   if (bounds.bytes_max < text.size())
     return Error{Errc::kInvalid, "JSON of " + std::to_string(text.size()) + " bytes; at most " +
                                      std::to_string(bounds.bytes_max) + " are read"};
-  Json root;
-  JsonBuilder builder(root, bounds.depth_max);
-  bool ok = false;
-  try {
-    ok = nlohmann::json::sax_parse(text, &builder);
-  } catch (const nlohmann::json::exception& e) {
-    return Error{Errc::kInvalid, std::string("not JSON: ") + e.what()};
-  }
-  if (!ok) return Error{Errc::kInvalid, builder.why().empty() ? "not JSON" : builder.why()};
-  return root;
+  constexpr std::string_view kBom = "\xEF\xBB\xBF";
+  if (text.starts_with(kBom)) text.remove_prefix(kBom.size());
+  if (!is_utf8(text)) return Error{Errc::kInvalid, "not UTF-8"};
+  return JsonBuilder::read(text, bounds.depth_max);
 }
 
 Result<std::string> canonical_json(const Json& value) {
-  std::string out;
-  PROCTOR_CHECK_OK(write(value, out));
-  return out;
+  return JsonBuilder::canonical(value);
 }
 }  // namespace proctor

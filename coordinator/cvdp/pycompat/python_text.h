@@ -6,7 +6,7 @@
 
 #include "common/answers/json.h"
 #include "common/answers/single_shot.h"
-#include "common/answers/text.h"
+#include "common/base/json_text.h"
 
 namespace proctor::cvdp {
 // Values and texts of common/answers as names of this room, for all of it works on them.

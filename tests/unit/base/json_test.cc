@@ -1,4 +1,5 @@
 #include "common/base/json.h"
+#include "common/base/json_text.h"
 
 #include <doctest/doctest.h>
 
@@ -118,4 +119,46 @@ TEST_CASE("text is read strictly, and the refusal says where it is wrong") {
   CHECK(refusal("1e999") == "not JSON at byte 5");
   CHECK(refusal("-0") == "0");
   CHECK(refusal("18446744073709551616") == "1.8446744073709552e+19");
+  CHECK(refusal("1e-999") == "0.0");
+  CHECK(refusal("\"\xff\"") == "not UTF-8");
+  CHECK(refusal("\xEF\xBB\xBF{}") == "{}");
+  CHECK(refusal(std::string("1\0x", 3)) == "not JSON at byte 2");
+}
+
+TEST_CASE("canonical text has its keys in the order of UTF-16") {
+  const Json j = {
+      {"\uE000", 1}, {"\U00010000", 2}, {"\uD7FF", 3}, {"b", {-1, "\n"}}, {"a", nullptr}};
+  CHECK(*canonical_json(j) ==
+        "{\"a\":null,\"b\":[-1,\"\\n\"],\"\uD7FF\":3,\"\U00010000\":2,\"\uE000\":1}");
+  CHECK(canonical_json({1.5}).error().detail == "floating point number in hashed JSON");
+  CHECK(canonical_json({1LL << 53}).error().detail == "integer beyond 2^53 - 1 in hashed JSON");
+  CHECK(canonical_json({-(1LL << 53)}).error().detail == "integer beyond 2^53 - 1 in hashed JSON");
+  CHECK(canonical_json({"\xff"}).error().detail == "string is not UTF-8");
+}
+
+TEST_CASE("tokens say where they are, and a value is skipped") {
+  const std::string text = R"( {"a\u0062": [1, {"c": "]"}, -0.5e+3], "d" : null} )";
+  JsonReader in(text);
+  const auto next = [&](JsonToken expected) {
+    CHECK(in.next() == expected);
+    return in.bytes();
+  };
+  CHECK(next(JsonToken::kObject) == "{");
+  CHECK(next(JsonToken::kKey) == R"("a\u0062")");
+  CHECK(in.text() == "ab");
+  CHECK(next(JsonToken::kArray) == "[");
+  const std::size_t from = in.at();
+  in.skip();
+  CHECK(text.substr(from, in.end() - from) == R"([1, {"c": "]"}, -0.5e+3])");
+  CHECK(next(JsonToken::kKey) == "\"d\"");
+  CHECK(next(JsonToken::kNull) == "null");
+  in.skip();
+  CHECK(next(JsonToken::kObjectEnd) == "}");
+  CHECK(in.next() == JsonToken::kEnd);
+  JsonReader inner(text, {.depth_max = 1}, from);
+  CHECK(inner.next() == JsonToken::kArray);
+  CHECK(inner.next() == JsonToken::kNumber);
+  CHECK(!inner.real());
+  CHECK(inner.next() == JsonToken::kFault);
+  CHECK(inner.at() == text.find("{\"c"));
 }

@@ -58,10 +58,6 @@ std::string not_judged(std::string_view why) {
   return std::string(kNotJudged).append(why);
 }
 
-bool is_not_judged(RunOutcome outcome, std::string_view rationale) {
-  return outcome == RunOutcome::kInvalid && rationale.find(kNotJudged) != std::string_view::npos;
-}
-
 namespace {
 constexpr std::string_view kBegin = "; patch: ";
 constexpr std::array<std::string_view, 4> kRungs = {"", "exact", "whitespace", "three_way"};
@@ -90,17 +86,6 @@ std::string patch_words(const PatchEnd& end) {
   return out.empty() ? out : std::string(kBegin) + out;
 }
 
-std::string patch_word_in(std::string_view rationale) {
-  // The first: what a stranger can name stands behind it, in the brackets.
-  const std::size_t at = rationale.find(kBegin);
-  if (at == std::string_view::npos) return "";
-  rationale.remove_prefix(at + kBegin.size());
-  std::string_view word = rationale.substr(0, rationale.find(" ("));
-  const bool plain = std::ranges::all_of(
-      word, [](char c) { return ('a' <= c && c <= 'z') || c == '_' || c == ',' || c == ' '; });
-  return plain ? std::string(word) : "";
-}
-
 constexpr std::string_view kBroken = "; violations: ";
 
 std::string violation_words(std::uint64_t count, std::string_view first) {
@@ -110,19 +95,6 @@ std::string violation_words(std::uint64_t count, std::string_view first) {
   out += " (";
   out += first.substr(0, kFirstViolationBytes);
   out += ")";
-  return out;
-}
-
-ViolationEnd violations_in(std::string_view rationale) {
-  ViolationEnd out;
-  for (std::size_t at = rationale.find(kBroken); at != std::string_view::npos;
-       at = rationale.find(kBroken, at + 1)) {
-    std::string_view rest = rationale.substr(at + kBroken.size());
-    std::uint64_t count = 0;
-    if (!take_number(rest, count) || !take_word(rest, " (")) continue;
-    out.count = std::max({out.count, count, std::uint64_t{1}});
-    out.first = rest.substr(0, rest.rfind(')'));
-  }
   return out;
 }
 }  // namespace proctor

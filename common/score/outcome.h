@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/fields.h"
 #include "common/base/words.h"
 
 namespace proctor {
@@ -98,7 +99,6 @@ std::optional<int> agent_exit(std::string_view rationale);
 // "; not judged: WHY": ends the rationale of a run whose agent is paid for and whose acceptance
 // failed for the host's reasons.  Its outcome is invalid.
 std::string not_judged(std::string_view why);
-bool is_not_judged(RunOutcome outcome, std::string_view rationale);
 
 // How the candidate patch fitted (R137, R150).
 struct PatchEnd {
@@ -116,19 +116,32 @@ std::string_view worse_rung(std::string_view a, std::string_view b);
 
 // "", or "; patch: three_way, conflict_markers (a.py:3)": nothing of a patch that fits as it is.
 std::string patch_words(const PatchEnd& end);
-// The part before the bracket, out of a rationale; "" where there is none.
-std::string patch_word_in(std::string_view rationale);
-
-// How many constraints of its contract a run broke (R008).
-struct ViolationEnd {
-  std::uint64_t count = 0;
-  std::string first;  // "protected: tests/a.py", for people
-  friend bool operator==(const ViolationEnd&, const ViolationEnd&) = default;
-};
 
 inline constexpr std::size_t kFirstViolationBytes = 200;
 // "", or "; violations: 3 (protected: tests/a.py)".  `first` is cut to kFirstViolationBytes.
 std::string violation_words(std::uint64_t count, std::string_view first);
-// Read out of a rationale.  Text of an agent that looks like these words can only count against it.
-ViolationEnd violations_in(std::string_view rationale);
+
+// Facts of an attempt with a result that somebody counts or decides by.  Its rationale says them to
+// people.
+struct AttemptFacts {
+  Fault fault = Fault::kHost;
+  std::optional<int> agent_exit{};  // its program ended by itself, with this
+  std::string patch{};  // how its patch fitted, where not as it is: "three_way, conflict_markers"
+  std::uint64_t violations = 0;  // constraints of its contract that it broke (R008)
+  std::string violated{};        // the first: "protected: tests/a.py"
+  std::string cap{};             // that ended it: "usd", "tokens"; empty: none
+  bool no_model = false;         // its model could not be had, for no fault of its agent's
+  bool not_judged = false;       // its agent is paid for; acceptance failed for the host's reasons
+  friend bool operator==(const AttemptFacts&, const AttemptFacts&) = default;
+};
+void fields(auto& v, Is<AttemptFacts> auto& f) {
+  v("fault", f.fault, kOptional);
+  v("agent_exit", f.agent_exit);
+  v("patch", f.patch, kOptional);
+  v("violations", f.violations);
+  v("violated", f.violated, {.bytes = kFirstViolationBytes, .optional = true});
+  v("cap", f.cap, kOptional);
+  v("no_model", f.no_model);
+  v("not_judged", f.not_judged);
+}
 }  // namespace proctor

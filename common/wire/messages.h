@@ -147,6 +147,7 @@ struct ResultMessage {
   // failure in words that are equal where it was the same one.  Empty of kHost.
   Fault fault = Fault::kHost;
   std::string cause;
+  AttemptFacts facts{};  // in no message yet: whoever receives one reads them in its rationale
 };
 void fields(auto& v, Is<ResultMessage> auto& m) {
   v("epoch", m.epoch, kAnyNumber);
@@ -365,6 +366,7 @@ inline void lose_evidence(ResultMessage& result, std::string why) {
   result.overload = false;
   result.fault = Fault::kHost;
   result.cause.clear();
+  result.facts = {};
   result.rationale = std::move(why);
   result.report = result.archive = Digest();
   result.archive_bytes = 0;

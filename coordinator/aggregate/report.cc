@@ -32,7 +32,7 @@ void count_ended(ReportRow& row, const RunRecord& run) {
   if (run.agent_exit) ++row.agent_exits[run.termination][*run.agent_exit];
   if (run.outcome == RunOutcome::kInvalid && run.termination == Termination::kAgentUnavailable) {
     ++row.agent_unavailable;
-    row.model_unavailable += is_no_model(run.rationale) ? 1 : 0;
+    row.model_unavailable += run.no_model ? 1 : 0;
   }
   if (run.outcome == RunOutcome::kInvalid && run.termination == Termination::kModelOverloaded)
     ++row.model_overloaded;

@@ -82,6 +82,8 @@ struct RunRecord {
   std::optional<int> agent_exit;  // of the attempt that counts: what its agent ended with
   std::string patch;              // likewise: how its patch fitted, where not as it is
   std::string rationale;          // of its last attempt with a result, for people
+  std::string cap;                // likewise: that ended it
+  bool no_model = false, not_judged = false;  // likewise, as AttemptFacts has them
   // The last line that its agent wrote to its standard error; of a run of early_ends() alone.
   std::string last_words;
   // Of its settled attempts: what was reserved for them, what was metered above that (and charged

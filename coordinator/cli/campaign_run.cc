@@ -106,7 +106,7 @@ void tell_end(const FrozenCampaign& frozen, const CampaignReport& report,
       " RUN");
   // Those are never made again (docs/retries.md).
   const auto unjudged = std::ranges::count_if(report.runs, [](const RunRecord& run) {
-    return run.state == RunRecord::State::kEnded && is_not_judged(run.outcome, run.rationale);
+    return run.state == RunRecord::State::kEnded && run.not_judged;
   });
   if (0 < unjudged)
     say(

@@ -35,6 +35,7 @@
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/journal/journal_rows.h"
 #include "coordinator/journal/journal_store.h"
+#include "coordinator/journal/legacy_text.h"
 #include "coordinator/journal/sqlite.h"
 #include "coordinator/shell/behind.h"
 #include "coordinator/shell/campaign_view.h"
@@ -272,6 +273,7 @@ class Rebuilder {
     result.outcome = r.outcome;
     result.termination = r.termination;
     result.rationale = r.rationale;
+    result.facts = journal::facts_in(r.outcome, r.termination, r.rationale);
     result.infrastructure = failed && !sets;
     result.overload = busy && !sets;
     result.report = e.digest;

@@ -160,10 +160,9 @@ bool is_wasted(const AttemptRecord& a) {
   if (a.core.state == AttemptState::kLost) return true;
   if (!a.core.has_result || a.core.outcome != RunOutcome::kInvalid) return false;
   // An agent that cannot start is its method's; a model that could not be had is nobody's.
-  if (a.core.termination == Termination::kAgentUnavailable) return is_no_model(a.rationale);
+  if (a.core.termination == Termination::kAgentUnavailable) return a.facts.no_model;
   return a.core.termination == Termination::kInfrastructure ||
-         a.core.termination == Termination::kModelOverloaded ||
-         is_not_judged(a.core.outcome, a.rationale);
+         a.core.termination == Termination::kModelOverloaded || a.facts.not_judged;
 }
 
 std::vector<std::string> alerts_of(const FrozenCampaign& frozen, const RestoredState& state) {

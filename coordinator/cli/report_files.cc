@@ -288,7 +288,12 @@ void add_attempt(RunRecord& run, const AttemptRecord& a, bool ends) {
       a.core.state == AttemptState::kGranted || a.core.state == AttemptState::kReserving;
   if (run.state != RunRecord::State::kEnded)
     run.state = out ? RunRecord::State::kRunning : RunRecord::State::kPlanned;
-  if (a.core.has_result) run.rationale = a.rationale;
+  if (a.core.has_result) {
+    run.rationale = a.rationale;
+    run.cap = a.facts.cap;
+    run.no_model = a.facts.no_model;
+    run.not_judged = a.facts.not_judged;
+  }
   if (a.core.state != AttemptState::kLost) {
     const Usage& u = a.core.usage;
     run.metered_calls += u.model_calls;
@@ -298,11 +303,10 @@ void add_attempt(RunRecord& run, const AttemptRecord& a, bool ends) {
   }
   if (!a.core.has_result || a.core.state == AttemptState::kLost || !ends) return;
   run.termination = a.core.termination;
-  run.agent_exit = agent_exit(a.rationale);
-  run.patch = patch_word_in(a.rationale);
-  ViolationEnd broken = violations_in(a.rationale);
-  run.violations = broken.count;
-  run.violated = std::move(broken.first);
+  run.agent_exit = a.facts.agent_exit;
+  run.patch = a.facts.patch;
+  run.violations = a.facts.violations;
+  run.violated = a.facts.violated;
   run.worker = a.core.worker.raw();
   run.started_ms = a.started_ms;
   run.setup_ms = a.core.usage.setup_ms;

@@ -100,9 +100,7 @@ std::optional<std::string> of_gate(const Note& note) {
          ")";
 }
 
-std::string unprinted(const StoryFact& said, const std::string& unit) {
-  StoryFact fact = said;
-  fact.detail = in_unit(said, unit);
+std::string unprinted(const StoryFact& fact, const std::string& unit) {
   const Note note = note_of(fact);
   if (fact.fact == OperatorFact::kNote) return operated(fact);
   if (fact.fact == BudgetRaised::kNote) return raised(fact, unit);
@@ -193,19 +191,6 @@ std::optional<std::int64_t> parse_ago(std::string_view text) {
 }
 }  // namespace
 
-std::string in_unit(const StoryFact& fact, const std::string& unit) {
-  constexpr std::array<std::string_view, 6> kOfMoney{"intent",  "granted", "denied",
-                                                     "settled", "parked",  "reviewed"};
-  constexpr std::string_view kUsd = " USD";
-  std::string out = fact.detail;
-  if (std::ranges::find(kOfMoney, fact.fact) == kOfMoney.end()) return out;
-  if (fact.fact == "denied" && !out.starts_with("short by ")) return out;  // in other words
-  // The first amount: a person's words come behind it.
-  if (const std::size_t at = out.find(kUsd); at != std::string::npos)
-    out.replace(at + 1, kUsd.size() - 1, unit);
-  return out;
-}
-
 std::string sentence_of(const StoryFact& fact, const std::string& unit) {
   return printable(unprinted(fact, unit), limits::kDetailBytes * 2);
 }
@@ -289,7 +274,7 @@ void print_json(const Plan& plan, const std::string& unit, const StoryFact& fact
   Json out = {{"at", to_rfc3339(fact.at)},
               {"at_ms", fact.at.raw()},
               {"fact", fact.fact},
-              {"detail", in_unit(fact, unit)},
+              {"detail", fact.detail},
               {"text", sentence_of(fact, unit)}};
   if (fact.run) out["run"] = name_of(plan, *fact.run);
   if (fact.attempt) out["attempt"] = fact.attempt->raw();
@@ -322,7 +307,7 @@ Result<int> tell_story(const StoryArgs& args) {
   std::optional<RunStory> its;
   if (run) its.emplace(frozen, *run);
   bool anything = false;
-  PROCTOR_CHECK_OK(journal.each_fact(run, since, [&](const StoryFact& fact) {
+  const auto tell = [&](const StoryFact& fact) {
     if (its && !its->has(fact)) return;
     anything = true;
     StoryFact told = fact;
@@ -336,7 +321,8 @@ Result<int> tell_story(const StoryArgs& args) {
       print_json(frozen.plan, unit, told);
     else
       print_text(frozen.plan, unit, told, run);
-  }));
+  };
+  PROCTOR_CHECK_OK(journal.each_fact(run, since, tell, unit));
   if (!anything && !args.json)
     std::printf("nothing has happened%s\n", args.since.empty() ? " yet" : " since then");
   return kOk;

@@ -215,6 +215,7 @@ struct AttemptResult {
   std::int64_t finished_ms = 0;
   bool sets_outcome = false;  // then it is the run's RunEnded too
   WallTime at;
+  AttemptFacts facts{};
 };
 struct AttemptSettled {  // leaves the state alone: finished, lost and cancelled attempts are
                          // settled
@@ -376,6 +377,7 @@ struct RestoredState {
 struct AttemptRecord {
   RestoredAttempt core;  // with usage, settled or not
   std::string rationale;
+  AttemptFacts facts;
   std::string reason;  // of void, loss or cancellation
   Digest report;
   Digest archive;

@@ -325,7 +325,8 @@ AttemptResult record_of(const wire::ResultMessage& r, bool sets_outcome, WallTim
                        .started_ms = known ? r.started_ms : 0,
                        .finished_ms = known ? r.finished_ms : 0,
                        .sets_outcome = sets_outcome,
-                       .at = at};
+                       .at = at,
+                       .facts = r.facts};
 }
 
 // Could end its run with an outcome that counts.
@@ -624,7 +625,7 @@ void Scheduler::in_line(RunId run) {
 void Scheduler::judge_worker(WorkerIndex w, const wire::ResultMessage& r) {
   if (r.termination == Termination::kOperatorCancel || r.overload) return;  // says nothing of it
   if (r.fault != Fault::kHost) return;  // nor this, until it works elsewhere (fault_worked)
-  if (r.infrastructure || is_not_judged(r.outcome, r.rationale)) return count_host_failure(w);
+  if (r.infrastructure || r.facts.not_judged) return count_host_failure(w);
   const WorkerState& s = roster_.at(w);
   if (s.quarantines != 0)
     return record(WorkerJudged{s.id, WorkerJudged::Verdict::kRecovered, 0, {}, {}, now_.wall});

@@ -349,12 +349,9 @@ Ordered limit_of(const ExportedMethod& m, const RunRecord& run) {
     return {{"type", "time"}, {"limit", static_cast<double>(run.agent_ms) / 1000}};
   if (run.termination == Termination::kOperatorCancel) return {{"type", "operator"}, {"limit", 1}};
   if (run.termination != Termination::kBudgetExceeded) return nullptr;
-  if (run.rationale.starts_with("budget_exceeded: usd"))
-    return {{"type", "cost"}, {"limit", cap("micro_usd") / 1e6}};
-  if (run.rationale.starts_with("budget_exceeded: tokens"))
-    return {{"type", "token"}, {"limit", cap("tokens")}};
-  if (run.rationale.starts_with("budget_exceeded: wall"))
-    return {{"type", "time"}, {"limit", cap("wall_ms") / 1000}};
+  if (run.cap == "usd") return {{"type", "cost"}, {"limit", cap("micro_usd") / 1e6}};
+  if (run.cap == "tokens") return {{"type", "token"}, {"limit", cap("tokens")}};
+  if (run.cap == "wall") return {{"type", "time"}, {"limit", cap("wall_ms") / 1000}};
   return {{"type", "custom"}, {"limit", 1}};
 }
 

@@ -28,7 +28,8 @@ Status each_text(sqlite::Database& db, std::string_view sql, Problems& out) {
 // No text of ours holds a NUL: zeros are what is left of a page that ran over.
 constexpr const char* kZeros =
     "SELECT 'attempt ' || run || '.' || attempt || ' holds zeros for text' FROM attempts WHERE "
-    "instr(CAST(rationale AS BLOB), x'00') OR instr(CAST(reason AS BLOB), x'00') "
+    "instr(CAST(rationale AS BLOB), x'00') OR instr(CAST(reason AS BLOB), x'00') OR "
+    "instr(CAST(violated AS BLOB), x'00') "
     "UNION ALL SELECT 'note ' || seq || ' holds zeros for text' FROM notes WHERE "
     "instr(CAST(detail AS BLOB), x'00') OR instr(CAST(kind AS BLOB), x'00') "
     "UNION ALL SELECT 'meta ' || key || ' holds zeros for text' FROM meta WHERE "

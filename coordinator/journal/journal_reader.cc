@@ -17,7 +17,7 @@ constexpr std::string_view kFormat = "proctor-head-1";
 
 // ?1: the time.  Ordered by key, so that the same facts give the same bytes; columns by name, so
 // that a later schema changes none.
-constexpr std::array<const char*, 6> kFacts{
+constexpr std::array<const char*, 7> kFacts{
     "SELECT 'meta', key, value FROM meta WHERE key IN ('campaign', 'registration', 'plan') AND ?1 "
     "IS NOT NULL ORDER BY key",
     "SELECT 'epoch', epoch, host, pid, version, begun_ms FROM epochs WHERE begun_ms <= ?1 ORDER BY "
@@ -27,6 +27,8 @@ constexpr std::array<const char*, 6> kFacts{
     "cpu_ms, tool_calls, input_tokens, output_tokens, model_calls, stored_bytes, rationale, "
     "report, archive, archive_bytes, started_ms, finished_ms, granted_ms, result_ms FROM attempts "
     "WHERE result_ms <= ?1 ORDER BY run, attempt",
+    "SELECT 'facts', run, attempt, fault, agent_exit, patch, violations, violated, cap, no_model, "
+    "not_judged FROM attempts WHERE result_ms <= ?1 AND fault IS NOT NULL ORDER BY run, attempt",
     "SELECT 'settled', run, attempt, seq, ask, charged, overrun, cost_model, cost_execution, "
     "cost_human, cost_overhead, settled_ms FROM attempts WHERE settled_ms <= ?1 ORDER BY run, "
     "attempt",
@@ -94,25 +96,24 @@ bool is_signed_by(const JournalHead& head, const HmacKey& key) {
   return head.key == key.id() && head.signature == key.mac(signed_part(head));
 }
 
-namespace journal {
-Result<std::optional<WallTime>> last_fact(sqlite::Database& db) {
+Result<std::optional<WallTime>> JournalReader::last_fact() {
   PROCTOR_TRY(const std::int64_t last,
-              db.integer("SELECT max(coalesce((SELECT max(begun_ms) FROM epochs), 0), "
-                         "coalesce((SELECT max(result_ms) FROM attempts), 0), "
-                         "coalesce((SELECT max(settled_ms) FROM attempts), 0), "
-                         "coalesce((SELECT max(at_ms) FROM notes), 0), "
-                         "coalesce((SELECT max(at_ms) FROM reviews), 0))"));
+              db_->integer("SELECT max(coalesce((SELECT max(begun_ms) FROM epochs), 0), "
+                           "coalesce((SELECT max(result_ms) FROM attempts), 0), "
+                           "coalesce((SELECT max(settled_ms) FROM attempts), 0), "
+                           "coalesce((SELECT max(at_ms) FROM notes), 0), "
+                           "coalesce((SELECT max(at_ms) FROM reviews), 0))"));
   if (last == 0) return std::optional<WallTime>();
   return std::optional<WallTime>(WallTime(last));
 }
 
-Result<JournalHead> head_until(sqlite::Database& db, WallTime until) {
-  PROCTOR_TRY(const auto snapshot, sqlite::Snapshot::of(db));
+Result<JournalHead> JournalReader::head_until(WallTime until) {
+  PROCTOR_TRY(const auto snapshot, sqlite::Snapshot::of(*db_));
   JournalHead out{"-", until, 0, {}, {}, {}};
   Sha256 all;
   std::string bytes;
   for (const char* sql : kFacts) {
-    PROCTOR_TRY(auto rows, db.prepare(sql));
+    PROCTOR_TRY(auto rows, db_->prepare(sql));
     rows.bind(0, until.raw());
     while (true) {
       PROCTOR_TRY(const bool row, rows.step());
@@ -128,37 +129,34 @@ Result<JournalHead> head_until(sqlite::Database& db, WallTime until) {
   out.digest = all.finish();
   return out;
 }
-}  // namespace journal
-}  // namespace proctor
 
-namespace proctor::journal {
 namespace {
 // $ONLY: what restricts a table to one run.  A note may concern it though it names none, or
 // another.  An operator who booked a review is told of by the review itself, which says more;
 // quotes inside of a reason are written with a backslash.
-constexpr const char* kFacts = R"sql(
+constexpr const char* kStory = R"sql(
 (
   SELECT intent_ms AS at_ms, run, attempt, 0 AS step, 0 AS seq, 'intent' AS fact,
-    printf('asks for %d.%06d USD', ask / 1000000, ask % 1000000) AS detail FROM attempts $ONLY
+    printf('asks for %d.%06d $UNIT', ask / 1000000, ask % 1000000) AS detail FROM attempts $ONLY
   UNION ALL SELECT granted_ms, run, attempt, 1, 0, 'granted',
-    printf('%d.%06d USD reserved, for worker %s', ask / 1000000, ask % 1000000,
+    printf('%d.%06d $UNIT reserved, for worker %s', ask / 1000000, ask % 1000000,
       coalesce((SELECT name FROM workers WHERE id = worker), '-')) FROM attempts $ONLY
   UNION ALL SELECT ended_ms, run, attempt, 2, 0, state,
-    coalesce(reason, printf('short by %d.%06d USD in %s', short_by / 1000000, short_by % 1000000,
+    coalesce(reason, printf('short by %d.%06d $UNIT in %s', short_by / 1000000, short_by % 1000000,
       (SELECT name FROM scopes WHERE id = denied_scope)), '') FROM attempts $ONLY
   UNION ALL SELECT result_ms, run, attempt, 3, 0, 'result',
     printf('%s, %s%s%s%s', outcome, termination, coalesce(': ' || nullif(rationale, ''), ''),
       CASE WHEN infrastructure THEN ' (infrastructure)' ELSE '' END,
       CASE WHEN sets_outcome THEN '; the run has ended' ELSE '' END) FROM attempts $ONLY
   UNION ALL SELECT settled_ms, run, attempt, 4, 0, 'settled',
-    printf('charged %d.%06d of %d.%06d USD%s', charged / 1000000, charged % 1000000, ask / 1000000,
+    printf('charged %d.%06d of %d.%06d $UNIT%s', charged / 1000000, charged % 1000000, ask / 1000000,
       ask % 1000000, CASE WHEN overrun > 0 THEN printf(', %d.%06d over', overrun / 1000000,
       overrun % 1000000) ELSE '' END) FROM attempts $ONLY
   UNION ALL SELECT at_ms, run, NULL, 5, 0, state,
-    printf('%s is short by %d.%06d USD', (SELECT name FROM scopes WHERE id = scope),
+    printf('%s is short by %d.%06d $UNIT', (SELECT name FROM scopes WHERE id = scope),
       short_by / 1000000, short_by % 1000000) FROM (SELECT * FROM runs WHERE state = 'parked') $ONLY
   UNION ALL SELECT at_ms, run, NULL, 6, 0, 'reviewed',
-    printf('%d.%03d minutes by %s, charged %d.%06d USD%s', milli_minutes / 1000,
+    printf('%d.%03d minutes by %s, charged %d.%06d $UNIT%s', milli_minutes / 1000,
       milli_minutes % 1000, reviewer, charged / 1000000, charged % 1000000,
       CASE WHEN note = '' THEN '' ELSE ': ' || note END) FROM reviews $ONLY
   UNION ALL SELECT at_ms, run, attempt, 6, seq, kind, detail FROM notes WHERE NOT (kind = 'operator'
@@ -166,7 +164,7 @@ constexpr const char* kFacts = R"sql(
   $EPOCHS)
 WHERE at_ms >= $SINCE AND at_ms IS NOT NULL ORDER BY at_ms, step, seq, run, attempt
 )sql";
-constexpr const char* kEpochFacts = R"sql(
+constexpr const char* kEpochs = R"sql(
   UNION ALL SELECT begun_ms, NULL, NULL, -1, epoch, 'epoch',
     printf('life %d of the coordinator: process %d on %s, proctor %s', epoch, pid, host, version)
     FROM epochs
@@ -177,9 +175,10 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
     text.replace(at, from.size(), to);
 }
 
-std::string facts_sql(std::optional<RunId> only, WallTime since) {
-  std::string sql = kFacts;
-  replace_all(sql, "$EPOCHS", only ? "" : kEpochFacts);
+std::string facts_sql(std::optional<RunId> only, WallTime since, std::string_view unit) {
+  std::string sql = kStory;
+  replace_all(sql, "$EPOCHS", only ? "" : kEpochs);
+  replace_all(sql, "$UNIT", unit);
   replace_all(sql, "$SINCE", std::to_string(since.raw()));
   replace_all(sql, "$ONLY", only ? "WHERE run = " + std::to_string(only->raw()) : "");
   return sql;
@@ -210,19 +209,20 @@ Json value_of(const sqlite::Statement& row, int column) {
 }
 }  // namespace
 
-Status each_fact(sqlite::Database& db, std::optional<RunId> only, WallTime since,
-                 const std::function<void(const StoryFact&)>& visit) {
-  PROCTOR_TRY(const auto snapshot, sqlite::Snapshot::of(db));
-  return each<StoryFact>(db, facts_sql(only, since), "a fact at",
-                         [&](const StoryFact& fact, RowReader&) { visit(fact); });
+Status JournalReader::each_fact(std::optional<RunId> only, WallTime since,
+                                const std::function<void(const StoryFact&)>& visit,
+                                std::string_view unit) {
+  PROCTOR_TRY(const auto snapshot, sqlite::Snapshot::of(*db_));
+  return journal::each<StoryFact>(*db_, facts_sql(only, since, unit), "a fact at",
+                                  [&](const StoryFact& fact, journal::RowReader&) { visit(fact); });
 }
 
-Status each_row_of_all(sqlite::Database& db,
-                       const std::function<void(std::string_view, const Json&)>& visit) {
-  PROCTOR_TRY(const auto snapshot, sqlite::Snapshot::of(db));
-  for (const SealedTable& table : kSealedTables) {
+Status JournalReader::each_row_of_all(
+    const std::function<void(std::string_view, const Json&)>& visit) {
+  PROCTOR_TRY(const auto snapshot, sqlite::Snapshot::of(*db_));
+  for (const journal::SealedTable& table : journal::kSealedTables) {
     PROCTOR_TRY(auto rows,
-                db.prepare(fmt::format("SELECT * FROM {} ORDER BY {}", table.name, table.order)));
+                db_->prepare(fmt::format("SELECT * FROM {} ORDER BY {}", table.name, table.order)));
     while (true) {
       PROCTOR_TRY(const bool row, rows.step());
       if (!row) break;
@@ -233,9 +233,7 @@ Status each_row_of_all(sqlite::Database& db,
   }
   return ok_status();
 }
-}  // namespace proctor::journal
 
-namespace proctor {
 namespace {
 Result<sqlite::Database> open_checked(const fs::path& file, sqlite::Database::Mode mode) {
   PROCTOR_TRY(sqlite::Database db, sqlite::Database::open(file, mode));
@@ -306,14 +304,6 @@ Result<std::vector<AttemptRecord>> JournalReader::attempts_of(RunId run) {
 Result<std::vector<NoteRecord>> JournalReader::notes(std::int64_t after, std::size_t count_max) {
   return journal::load_notes(*db_, after, count_max);
 }
-Status JournalReader::each_fact(std::optional<RunId> only, WallTime since,
-                                const std::function<void(const StoryFact&)>& visit) {
-  return journal::each_fact(*db_, only, since, visit);
-}
-Status JournalReader::each_row_of_all(
-    const std::function<void(std::string_view, const Json&)>& visit) {
-  return journal::each_row_of_all(*db_, visit);
-}
 
 Result<std::vector<std::string>> JournalReader::check_seals() {
   PROCTOR_TRY(const auto snapshot, sqlite::Snapshot::of(*db_));
@@ -332,12 +322,6 @@ Result<journal::SealFinding> JournalReader::check_keyed_seal(const HostKey& key)
   PROCTOR_TRY(const auto snapshot, sqlite::Snapshot::of(*db_));
   PROCTOR_TRY(auto found, journal::check_keyed_seal(*db_, key));
   return found;
-}
-Result<std::optional<WallTime>> JournalReader::last_fact() {
-  return journal::last_fact(*db_);
-}
-Result<JournalHead> JournalReader::head_until(WallTime until) {
-  return journal::head_until(*db_, until);
 }
 
 Result<std::optional<Digest>> JournalReader::head() {

@@ -44,13 +44,6 @@ Result<JournalHead> parse_head(std::string_view line);
 void sign(JournalHead& head, const HmacKey& key);
 bool is_signed_by(const JournalHead& head, const HmacKey& key);
 
-namespace journal {
-// When the last final fact was written; nothing: there is none.
-Result<std::optional<WallTime>> last_fact(sqlite::Database& db);
-// Unsigned.  Reads every row; opens a snapshot of its own.
-Result<JournalHead> head_until(sqlite::Database& db, WallTime until);
-}  // namespace journal
-
 // A journal in the order of time, and as lines for other programs.  Reads rows one by one:
 // memory does not grow with the campaign.  One thread; errors as those of JournalReader.
 
@@ -69,18 +62,6 @@ void fields(auto& v, Is<StoryFact> auto& f) {
   v("fact", f.fact);
   v("detail", f.detail);
 }
-
-namespace journal {
-// Of all and the campaign itself, from `since` on; or of one run, and every note: which of them
-// concern it, whoever knows the plan can say.
-Status each_fact(sqlite::Database& db, std::optional<RunId> only, WallTime since,
-                 const std::function<void(const StoryFact&)>& visit);
-
-// Every row of every table, from one snapshot: its table, and an object with a key for each column.
-// Blobs are hexadecimal.
-Status each_row_of_all(sqlite::Database& db,
-                       const std::function<void(std::string_view table, const Json& row)>& visit);
-}  // namespace journal
 
 // Reads a journal while the coordinator writes it: for status, report, story and the aggregate.
 // Owns a read-only connection; never takes the campaign's lock and never blocks the writer.  Each
@@ -107,9 +88,13 @@ class JournalReader {
   Result<std::vector<AttemptRecord>> attempts_of(RunId run);
   // In the order they were written, from `after` on (0: all), at most `count_max`.
   Result<std::vector<NoteRecord>> notes(std::int64_t after, std::size_t count_max);
-  // As journal::each_fact and journal::each_row_of_all.
+  // All facts and the campaign itself, from `since` on; or those of one run, and every note: which
+  // of them concern it, whoever knows the plan can say.  `unit`: of amounts in their details.
   Status each_fact(std::optional<RunId> only, WallTime since,
-                   const std::function<void(const StoryFact&)>& visit);
+                   const std::function<void(const StoryFact&)>& visit,
+                   std::string_view unit = "USD");
+  // Every row of every table, from one snapshot: its table, and an object with a key for each
+  // column.  Blobs are hexadecimal.
   Status each_row_of_all(const std::function<void(std::string_view table, const Json& row)>& visit);
 
   // Are all rows as the coordinator wrote them (seals.h)?  A sentence for each part that is not.
@@ -119,10 +104,12 @@ class JournalReader {
   Result<std::vector<std::string>> foreign_objects();
   // The head of their seals; nothing: the journal is older than those (schema 4).
   Result<std::optional<Digest>> head();
-  // As in seals.h; the last two as in namespace journal above.
+  // As in seals.h.
   Result<std::optional<journal::KeyedSeal>> keyed_seal();
   Result<journal::SealFinding> check_keyed_seal(const HostKey& key);
+  // When the last final fact was written; nothing: there is none.
   Result<std::optional<WallTime>> last_fact();
+  // Unsigned.  Reads every row.
   Result<JournalHead> head_until(WallTime until);
 
  private:

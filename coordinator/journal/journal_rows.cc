@@ -7,25 +7,13 @@
 #include "common/base/text.h"
 #include "coordinator/core/budget_watch.h"
 #include "coordinator/core/notes.h"
+#include "coordinator/journal/legacy_text.h"
 #include "coordinator/journal/seals.h"
 
 namespace proctor::journal {
-void RowWriter::number(std::int64_t n) {
-  statement_.bind(at_++, n);
-}
 void RowWriter::count(std::uint64_t n) {
   constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
   number(static_cast<std::int64_t>(std::min(n, kMost)));
-}
-void RowWriter::text(std::string_view text, bool or_null) {
-  if (or_null && text.empty()) return null();
-  statement_.bind(at_++, text);
-}
-void RowWriter::bytes(const void* data, std::size_t size) {
-  statement_.bind_blob(at_++, {static_cast<const char*>(data), size});
-}
-void RowWriter::null() {
-  statement_.bind_null(at_++);
 }
 
 void RowReader::wrong(std::string why) {
@@ -128,8 +116,7 @@ Status load_reviews(sqlite::Database& db, RestoredState& state) {
                                    " reviews are there, but meta says otherwise: some are missing"};
 }
 
-// What was told about money, what the scheduler noted for its next life, and what is known of a
-// shared envelope.
+// Notes about money, the scheduler's own for its next life, and those of a shared envelope.
 Status load_facts(sqlite::Database& db, RestoredState& state) {
   std::string kinds;
   for (const char* kind :
@@ -216,10 +203,12 @@ Status each_attempt(sqlite::Database& db, std::optional<RunId> only,
   PROCTOR_TRY(const auto snapshot, sqlite::Snapshot::of(db));
   PROCTOR_TRY(const Workers workers, load_workers(db));
   const std::string where = only ? "WHERE run = " + std::to_string(only->raw()) : "";
-  return each<AttemptRecord>(
+  return each<AttemptRow>(
       db, "attempts " + where + " ORDER BY run, attempt", "attempt",
-      [&](AttemptRecord& a, RowReader&) {
+      [&](AttemptRow& a, RowReader&) {
         a.granted_at = a.core.granted_at;
+        if (a.core.has_result && !a.has_facts)
+          a.facts = facts_in(a.core.outcome, a.core.termination, a.rationale);
         visit(a);
       },
       2, &workers);

@@ -2,6 +2,7 @@
 // Rows of the journal.  The columns of each are described once, by fields() (common/base/fields.h),
 // and written, read and listed from that.  Names of columns and words of enumerations are part of
 // the file's format.
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstdint>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "common/base/fields.h"
+#include "common/base/json_fields.h"
 #include "common/base/result.h"
 #include "common/base/words.h"
 #include "common/score/outcome.h"
@@ -23,18 +25,6 @@
 #include "coordinator/journal/sqlite.h"
 
 namespace proctor::journal {
-template <class T>
-concept IsMoney = std::same_as<T, MicroUsd>;
-template <class T>
-concept IsId = requires(const T& value) {  // Strong
-  typename T::rep;
-  value.raw();
-};
-template <class T>
-concept IsOptional = requires(const T& value) {
-  value.has_value();
-};
-
 // Binds values to a statement's question marks, in order.  NULL are an empty digest, an empty
 // std::optional, and a text without bytes whose rule is optional.
 class RowWriter {
@@ -51,11 +41,11 @@ class RowWriter {
       put(value.no);
     } else if constexpr (std::same_as<T, BootId>) {
       number(static_cast<std::int64_t>(value.raw()));  // 64 random bits: nothing is lost
-    } else if constexpr (IsMoney<T>) {
+    } else if constexpr (std::same_as<T, MicroUsd>) {
       number(value.micros());
-    } else if constexpr (IsId<T>) {
+    } else if constexpr (json_detail::kIsStrong<T>) {
       put(value.raw());
-    } else if constexpr (IsOptional<T>) {
+    } else if constexpr (json_detail::kIsOptional<T>) {
       value ? put(*value) : null();
     } else if constexpr (std::unsigned_integral<T>) {
       count(value);
@@ -74,13 +64,18 @@ class RowWriter {
     }
   }
   static constexpr bool wants(bool) { return true; }
+  static void from_schema(std::uint32_t) {}
 
  private:
-  void number(std::int64_t n);
+  void number(std::int64_t n) { statement_.bind(at_++, n); }
   void count(std::uint64_t n);  // SQLite's integers have a sign: at most their largest
-  void text(std::string_view text, bool or_null);
-  void bytes(const void* data, std::size_t size);
-  void null();
+  void text(std::string_view text, bool or_null) {
+    or_null&& text.empty() ? null() : statement_.bind(at_++, text);
+  }
+  void bytes(const void* data, std::size_t size) {
+    statement_.bind_blob(at_++, {static_cast<const char*>(data), size});
+  }
+  void null() { statement_.bind_null(at_++); }
 
   sqlite::Statement& statement_;
   int at_ = 0;
@@ -103,6 +98,7 @@ class RowReader {
   void presence(bool& there) const { there = !row_.is_null(at_); }
   // Are the last columns to be read?
   static constexpr bool wants(bool wanted) { return wanted; }
+  static void from_schema(std::uint32_t) {}
 
   void wrong(std::string why);
   bool ok() const { return error_.empty(); }
@@ -116,13 +112,13 @@ class RowReader {
       worker(c, out);
     } else if constexpr (std::same_as<T, BootId>) {
       out = BootId(static_cast<std::uint64_t>(row_.integer(c)));
-    } else if constexpr (IsMoney<T>) {
+    } else if constexpr (std::same_as<T, MicroUsd>) {
       out = MicroUsd::from_micros(row_.integer(c));
-    } else if constexpr (IsId<T>) {
+    } else if constexpr (json_detail::kIsStrong<T>) {
       typename T::rep raw{};
       read(c, raw, optional);
       out = T(std::move(raw));
-    } else if constexpr (IsOptional<T>) {
+    } else if constexpr (json_detail::kIsOptional<T>) {
       if (!row_.is_null(c)) read(c, out.emplace(), optional);
     } else if constexpr (std::same_as<T, bool>) {
       out = row_.integer(c) != 0;
@@ -169,12 +165,18 @@ struct Column {
 };
 class ColumnList {
  public:
+  void from_schema(std::uint32_t schema) { since_ = schema; }  // for later columns
   template <class T>
   void operator()(const char* name, const T&, const Rule& rule = {}) {
     constexpr bool kText =
         HasWords<T> || HasText<T> || std::convertible_to<const T&, std::string_view>;
-    constexpr bool kNumber = std::integral<T> || IsMoney<T> || IsOptional<T> || IsId<T>;
-    list_.push_back({name, kText ? "TEXT" : kNumber ? "INTEGER" : "BLOB", rule.since});
+    constexpr bool kNumber = std::integral<T> || std::same_as<T, MicroUsd> ||
+                             json_detail::kIsOptional<T> || json_detail::kIsStrong<T>;
+    list_.push_back({name,
+                     kText     ? "TEXT"
+                     : kNumber ? "INTEGER"
+                               : "BLOB",
+                     std::max(rule.since, since_)});
   }
   void presence(bool) const {}
   static constexpr bool wants(bool) { return true; }
@@ -184,6 +186,7 @@ class ColumnList {
 
  private:
   std::vector<Column> list_;
+  std::uint32_t since_ = 0;
 };
 template <class Row>
 ColumnList columns_of() {
@@ -213,10 +216,6 @@ Status each(sqlite::Database& db, std::string_view rest, std::string_view what, 
 // "INSERT INTO TABLE(a, b) VALUES(?, ?)", with `verb` for INSERT.
 std::string insertion(const ColumnList& columns, std::string_view table,
                       std::string_view verb = "INSERT");
-template <class Row>
-std::string insert_into(std::string_view table) {
-  return insertion(columns_of<Row>(), table);
-}
 
 void fields(auto& v, Is<MetaSet> auto& m) {
   v("key", m.key);
@@ -332,6 +331,8 @@ void fields(auto& v, Is<AttemptResult> auto& f) {
   evidence_columns(v, f);
   usage_columns(v, f.usage);
   v("result_ms", f.at);
+  v.from_schema(6);
+  fields(v, f.facts);
 }
 void fields(auto& v, Is<AttemptSettled> auto& f) {
   v("charged", f.charged);
@@ -360,7 +361,10 @@ void fields(auto& v, Is<RestoredAttempt> auto& a) {
   core_columns(v, a);
   if (v.wants(!a.settled)) usage_columns(v, a.usage);
 }
-void fields(auto& v, Is<AttemptRecord> auto& a) {
+struct AttemptRow : AttemptRecord {
+  bool has_facts = false;
+};
+void fields(auto& v, Is<AttemptRow> auto& a) {
   core_columns(v, a.core);
   usage_columns(v, a.core.usage);
   evidence_columns(v, a);
@@ -370,6 +374,9 @@ void fields(auto& v, Is<AttemptRecord> auto& a) {
   v("result_ms", a.result_at);
   v("settled_ms", a.settled_at);
   v("ended_ms", a.ended_at);
+  v.from_schema(6);
+  v.presence(a.has_facts);
+  fields(v, a.facts);
 }
 
 // Reading rows back into records.  kCorrupt names the row.

@@ -98,10 +98,10 @@ CREATE VIEW balance(spent, reserved, overrun, cap) AS
   FROM attempts;
 )sql";
 
-// What `schema` lacks of the columns of attempts, or (`has`) what it has of those that came later.
+// Columns of attempts that came later than its table: those that `schema` has, or those it lacks.
 std::vector<Column> added_columns(std::int64_t schema, bool has) {
   std::vector<Column> out;
-  for (const Column& c : columns_of<AttemptRecord>().list())
+  for (const Column& c : columns_of<AttemptRow>().list())
     if (c.since != 0 && (c.since <= schema) == has) out.push_back(c);
   return out;
 }
@@ -143,6 +143,7 @@ Status create(sqlite::Database& db) {
 
 // Schema 2: what a meter counted.  Schema 3: reviews, and views that know them.  Schema 4: seals,
 // over what is there now.  Schema 5: the keyed one, which is made when the journal is written to.
+// Schema 6: facts of attempts as columns.
 Status upgrade(sqlite::Database& db) {
   PROCTOR_TRY(const std::int64_t version, db.integer("PRAGMA user_version"));
   if (version == kSchemaVersion) return ok_status();
@@ -160,7 +161,7 @@ Status upgrade(sqlite::Database& db) {
     PROCTOR_TRY(const Blocks blocks, seal_all(db));
     PROCTOR_CHECK_OK(store_seals(db, blocks));
   }
-  PROCTOR_CHECK_OK(db.exec(kKeyedSeal));
+  if (version < 5) PROCTOR_CHECK_OK(db.exec(kKeyedSeal));
   const std::string mark = "PRAGMA user_version = " + std::to_string(kSchemaVersion);
   PROCTOR_CHECK_OK(db.exec(mark.c_str()));
   return transaction.commit();
@@ -225,7 +226,7 @@ Status prepare_for_reading(sqlite::Database& db) {
   if (!columns.empty())
     lacks += "CREATE TEMP VIEW attempts AS SELECT *" + columns + " FROM main.attempts;";
   if (version < 3) lacks += kReviews;
-  lacks += kKeyedSeal;
+  if (version < 5) lacks += kKeyedSeal;
   for (std::size_t at = 0; (at = lacks.find("CREATE TABLE", at)) != std::string::npos;)
     lacks.insert(at + std::string_view("CREATE").size(), " TEMP");
   return db.exec(lacks.c_str());
@@ -251,6 +252,12 @@ Status prepare_for_writing(sqlite::Database& db) {
 }  // namespace proctor::journal
 
 namespace proctor {
+using journal::columns_of;
+using journal::insertion;
+using journal::ReviewRow;
+using journal::RowReader;
+using journal::RowWriter;
+
 // A run whose invalid result an operator has set aside: rare, so its statements are made when one
 // is asked for.
 
@@ -266,14 +273,14 @@ constexpr const char* kStillEnded =
 // Binds what is given to the question marks and runs: the number of changed rows.
 template <class... T>
 Result<std::int64_t> run(sqlite::Statement& statement, const T&... values) {
-  journal::RowWriter row(statement);
+  RowWriter row(statement);
   (row.put(values), ...);
   return statement.run();
 }
 // The same, the columns of a row first.
 template <class Row, class... T>
 Result<std::int64_t> run_row(sqlite::Statement& statement, const Row& columns, const T&... values) {
-  journal::RowWriter row(statement);
+  RowWriter row(statement);
   fields(row, columns);
   (row.put(values), ...);
   return statement.run();
@@ -287,7 +294,7 @@ Result<std::int64_t> JournalStore::put(const RunReopened& f) {
     PROCTOR_CHECK_OK(run(statement, f.attempt));
   }
   PROCTOR_TRY(sqlite::Statement left, db_.prepare(kStillEnded));
-  journal::RowWriter(left).put(f.attempt);
+  RowWriter(left).put(f.attempt);
   PROCTOR_TRY(const bool ended, left.step());
   return ended ? 0 : 1;
 }
@@ -399,20 +406,20 @@ Result<std::unique_ptr<JournalStore>> JournalStore::open(const fs::path& file) {
 Status JournalStore::prepare_all() {
   const std::string result =
       "UPDATE attempts SET state = CASE state WHEN 'lost' THEN 'lost' ELSE 'finished' END, " +
-      journal::columns_of<AttemptResult>().names(" = ?") +
+      columns_of<AttemptResult>().names(" = ?") +
       " WHERE run = ? AND attempt = ? AND state NOT IN ('reserving', 'denied') AND (result_ms IS "
       "NULL OR report IS ?)";
   const std::string settled =
-      "UPDATE attempts SET " + journal::columns_of<AttemptSettled>().names(" = ?") +
+      "UPDATE attempts SET " + columns_of<AttemptSettled>().names(" = ?") +
       " WHERE run = ? AND attempt = ? AND state NOT IN ('reserving', 'denied') "
       "AND (settled_ms IS NULL OR charged = ?)";
-  const std::string review = journal::insert_into<journal::ReviewRow>("reviews") +
+  const std::string review = insertion(columns_of<ReviewRow>(), "reviews") +
                              " ON CONFLICT(seq) DO UPDATE SET seal = excluded.seal WHERE seal = "
                              "excluded.seal";
-  const std::string note = journal::insert_into<Note>("notes");
-  const std::string meta = journal::insert_into<MetaSet>("meta") +
+  const std::string note = insertion(columns_of<Note>(), "notes");
+  const std::string meta = insertion(columns_of<MetaSet>(), "meta") +
                            " ON CONFLICT(key) DO UPDATE SET value = excluded.value";
-  const std::string scope = journal::insert_into<ScopeDefined>("scopes") +
+  const std::string scope = insertion(columns_of<ScopeDefined>(), "scopes") +
                             " ON CONFLICT(id) DO UPDATE SET cap = excluded.cap WHERE name = "
                             "excluded.name AND cap IN (excluded.cap, ?)";
   const std::array<std::pair<sqlite::Statement*, std::string_view>, 21> all{
@@ -549,13 +556,13 @@ Result<std::int64_t> JournalStore::put(const RunReviewed& f) {
   if (1 < f.seq) {
     review_seal_.bind(0, std::int64_t{f.seq} - 1);
     PROCTOR_TRY(const bool there, review_seal_.step());
-    journal::RowReader row(review_seal_);
+    RowReader row(review_seal_);
     if (there) row("seal", before);
     review_seal_.reset();
     if (before == Digest()) return 0;
   }
   PROCTOR_TRY(const Digest seal, seal_of(before, f));
-  PROCTOR_TRY(const std::int64_t changed, run_row(review_, journal::ReviewRow{f, seal}));
+  PROCTOR_TRY(const std::int64_t changed, run_row(review_, ReviewRow{f, seal}));
   if (changed == 0) return 0;
   PROCTOR_CHECK_OK(run(reviews_head_, kMetaReviews, reviews_head(f.seq, seal), f.seq));
   return changed;

@@ -10,6 +10,7 @@
 #include "common/wire/codec.h"
 #include "common/wire/messages.h"
 #include "coordinator/core/roster.h"
+#include "coordinator/journal/legacy_text.h"
 #include "coordinator/shell/coordinator.h"
 #include "coordinator/shell/coordinator_loop.h"
 #include "coordinator/shell/loop_guards.h"
@@ -298,6 +299,8 @@ void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from,
                              wire::ResultMessage m) {
   const WorkerId* worker = worker_of(port, from.peer);
   if (worker == nullptr) return;
+  m.facts = journal::facts_in(m.outcome, m.termination, m.rationale);
+  m.facts.fault = m.fault;
   // Whose attempt it is, is asked before its archive is looked at; what the core does not await it
   // refuses, or acknowledges once more.
   if (m.archive_bytes == 0 || epoch_ < m.epoch || !core_->awaits(*worker, m.attempt))

@@ -8,6 +8,7 @@
 #include "common/base/digest.h"
 #include "tests/support/books.h"
 #include "tests/support/campaign_scene.h"
+#include "tests/support/journal_schemas.h"
 
 using namespace proctor;
 using namespace proctor::testing;
@@ -347,9 +348,7 @@ TEST_SUITE("campaign") {
     CHECK_MESSAGE(other.exit_code == 1, other.out);
     CHECK_MESSAGE(contains(other.out, "not verified against the host's seal key"), other.out);
     // Everything that is not keyed is made again by the program itself.
-    scene.sql(
-        "UPDATE attempts SET rationale = 'as I like it'; DROP TABLE seals; DROP TABLE keyed_seal; "
-        "PRAGMA user_version = 3");
+    scene.sql("UPDATE attempts SET rationale = 'as I like it'; " + as_schema(3));
     finds(scene, "which this host made for the campaign, was taken away");
     REQUIRE(proctor::testing::proctor({"budget", "raise", scene.folder().string(), "global",
                                        "60.00", "--reason", "x", "--by", "Ada"})

@@ -183,20 +183,26 @@ TEST_SUITE("journal") {
 
     const fs::path newer = folder.dir.path() / "newer.db";
     REQUIRE(must(Journal::open(newer))->close().ok());
-    run_sql(newer, "PRAGMA user_version = 6");
+    run_sql(newer, "PRAGMA user_version = 7");
     for (const Error& error :
          {error_of(Journal::open(newer)), error_of(JournalReader::open(newer))}) {
       CHECK(error.code == Errc::kInvalid);
-      CHECK(error.detail.find("schema 6, written by a newer proctor; this one knows up to 5") !=
+      CHECK(error.detail.find("schema 7, written by a newer proctor; this one knows up to 6") !=
             std::string::npos);
     }
   }
 
   TEST_CASE("a journal of each older schema is read as it is and upgraded when it is written to") {
-    for (const int schema : {1, 2, 3, 4}) {
+    for (const int schema : {1, 2, 3, 4, 5}) {
       CAPTURE(schema);
       const Folder folder;
       REQUIRE(folder.open()->append_and_wait(life_of(1)).ok());
+      // Its rows are those of older writers: a sentence says what became of the agent.
+      run_sql(folder.file, ("UPDATE attempts SET rationale = 'the agent ended by itself: exit 3; "
+                            "violations: 2 (protected: a)'; " +
+                            testing::as_schema(3))
+                               .c_str());
+      REQUIRE(folder.open()->close().ok());
       const auto facts_in = [](JournalReader& reader) {
         std::vector<std::string> out;
         const auto keep = [&](const StoryFact& f) { out.push_back(f.fact + ": " + f.detail); };
@@ -218,6 +224,8 @@ TEST_SUITE("journal") {
         const AttemptRecord one = must(reader.attempts_of(RunId(1))).at(0);
         CHECK(one.core.charged == micro(1'234'567));
         CHECK(one.core.usage.agent_ms == 60'000);
+        CHECK(one.facts.agent_exit == 3);
+        CHECK(one.facts.violations == 2);
         CHECK(one.core.usage.priced_micros == (schema < 2 ? 0 : 987'654));
         CHECK(must(reader.last_fact()) == std::optional(at(66'020)));
         CHECK(must(reader.head_until(at(70'000))) == before);
@@ -233,11 +241,14 @@ TEST_SUITE("journal") {
         CHECK(reader.each_row_of_all(keep).ok());
         CHECK(rows["attempts"]["charged"] == 1'234'567);
         CHECK(rows["attempts"].contains("metered"));
+        CHECK(rows["attempts"].contains("not_judged"));
       }
       CHECK(must(check_journal(folder.file)).problems.empty());
       REQUIRE(folder.open()->append_and_wait(life_of(2)).ok());
       JournalReader reader = must(JournalReader::open(folder.file));
       CHECK(must(reader.attempts_of(RunId(1))).at(0).core.usage.agent_ms == 60'000);
+      CHECK(must(reader.attempts_of(RunId(1))).at(0).facts.violated == "protected: a");
+      CHECK(must(reader.attempts_of(RunId(2))).at(0).facts == result_of(attempt(2)).facts);
       CHECK(must(reader.attempts_of(RunId(2))).at(0).core.usage == result_of(attempt(2)).usage);
       CHECK(must(reader.foreign_objects()).empty());
     }

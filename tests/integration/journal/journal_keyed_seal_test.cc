@@ -86,13 +86,14 @@ TEST_SUITE("journal") {
   }
 
   TEST_CASE("a keyed seal that was taken away or given another key is missed") {
-    for (const char* sql : {"DELETE FROM keyed_seal", "UPDATE keyed_seal SET key = 'abc'",
-                            "DROP TABLE keyed_seal; PRAGMA user_version = 4"}) {
+    for (const std::string& sql :
+         {std::string("DELETE FROM keyed_seal"), std::string("UPDATE keyed_seal SET key = 'abc'"),
+          testing::as_schema(4)}) {
       CAPTURE(sql);
       const Host host;
       const Folder folder;
       write_some(folder);
-      run_sql(folder.file, sql);
+      run_sql(folder.file, sql.c_str());
       CHECK(verdict(folder, host) == SealVerdict::kTaken);
       write_some(folder, 100);
       CHECK(verdict(folder, host) == SealVerdict::kTaken);

@@ -270,6 +270,7 @@ TEST_SUITE("journal") {
     CHECK(a.core.usage == expected.usage);
     CHECK(a.core.worker == WorkerId("worker-2"));
     CHECK(a.rationale == expected.rationale);
+    CHECK(a.facts == expected.facts);
     CHECK(a.report == expected.report);
     CHECK(a.archive == expected.archive);
     CHECK(a.archive_bytes == expected.archive_bytes);

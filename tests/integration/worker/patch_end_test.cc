@@ -198,7 +198,7 @@ TEST_SUITE("worker") {
     CHECK(result.outcome == RunOutcome::kInvalid);
     CHECK(result.termination == Termination::kCompleted);
     CHECK_FALSE(result.infrastructure);
-    CHECK(is_not_judged(result.outcome, result.rationale));
+    CHECK(result.rationale.find(not_judged("")) != std::string::npos);
     CHECK_MESSAGE(
         result.rationale.find("the tree below the workspace was changed") != std::string::npos,
         result.rationale);

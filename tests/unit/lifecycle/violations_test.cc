@@ -47,7 +47,7 @@ TEST_SUITE("lifecycle") {
     world.feed(PatchExtracted{{"dev/fifo"}, {}});
     const Verdict& v = world.finish();
     CHECK(v.rationale.size() == limits::kDetailBytes);
-    CHECK(violations_in(v.rationale) == ViolationEnd{1, "refused: dev/fifo"});
+    CHECK(v.rationale.ends_with("; violations: 1 (refused: dev/fifo)"));
   }
 
   TEST_CASE("what a rationale says of conflict markers is not what is cut of a long one") {
@@ -61,6 +61,6 @@ TEST_SUITE("lifecycle") {
     world.feed(patch);
     const Verdict& v = world.finish();
     CHECK(v.rationale.size() == limits::kDetailBytes);
-    CHECK(patch_word_in(v.rationale) == "conflict_markers");
+    CHECK(v.rationale.find("; patch: conflict_markers (yyy") != std::string::npos);
   }
 }

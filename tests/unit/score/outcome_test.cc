@@ -72,18 +72,13 @@ TEST_SUITE("score") {
     CHECK_FALSE(agent_exit(""));
   }
 
-  TEST_CASE("how a patch fitted is read back from what its rationale says") {
-    const std::string base = ended_by_itself("exit 0");
+  TEST_CASE("how a patch fitted and what was broken are said in few words") {
     CHECK(patch_words({}).empty());
     CHECK(patch_words({"exact"}).empty());
-    CHECK(patch_word_in(base).empty());
-    CHECK(patch_word_in(base + patch_words({"whitespace"})) == "whitespace");
-    CHECK(patch_word_in(base + patch_words({"three_way", "", {"a:1"}})) ==
-          "three_way, conflict_markers");
-    CHECK(patch_word_in(base + patch_words({"exact", "", {"a:1", "b:2"}})) == "conflict_markers");
-    // Names in it are a stranger's.
-    CHECK(patch_word_in(base + patch_words({"", "a; patch: exact: line 3"})) == "refused");
-    CHECK(patch_word_in(base + "; patch: <b>").empty());
+    CHECK(patch_words({"three_way", "", {"a:1"}}) == "; patch: three_way, conflict_markers (a:1)");
+    CHECK(violation_words(0, "").empty());
+    CHECK(violation_words(3, "protected: tests/a.py") == "; violations: 3 (protected: tests/a.py)");
+    CHECK(violation_words(1, std::string(9'000, 'x')).size() < 300);
     CHECK(worse_rung("", "exact") == "exact");
     CHECK(worse_rung("three_way", "whitespace") == "three_way");
     CHECK(worse_rung("exact", "whitespace") == "whitespace");

@@ -1,0 +1,53 @@
+#include "coordinator/journal/legacy_text.h"
+
+#include <algorithm>
+#include <string>
+
+#include "common/base/parse.h"
+
+namespace proctor::journal {
+namespace {
+// How the patch fitted: the part before the bracket.
+std::string patch_word_in(std::string_view rationale) {
+  constexpr std::string_view kBegin = "; patch: ";
+  // The first: what a stranger can name stands behind it, in the brackets.
+  const std::size_t at = rationale.find(kBegin);
+  if (at == std::string_view::npos) return "";
+  rationale.remove_prefix(at + kBegin.size());
+  const std::string_view word = rationale.substr(0, rationale.find(" ("));
+  const bool plain = std::ranges::all_of(
+      word, [](char c) { return ('a' <= c && c <= 'z') || c == '_' || c == ',' || c == ' '; });
+  return plain ? std::string(word) : "";
+}
+
+void read_violations(std::string_view rationale, AttemptFacts& out) {
+  constexpr std::string_view kBroken = "; violations: ";
+  for (std::size_t at = rationale.find(kBroken); at != std::string_view::npos;
+       at = rationale.find(kBroken, at + 1)) {
+    std::string_view rest = rationale.substr(at + kBroken.size());
+    std::uint64_t count = 0;
+    if (!take_number(rest, count) || !take_word(rest, " (")) continue;
+    out.violations = std::max({out.violations, count, std::uint64_t{1}});
+    out.violated = rest.substr(0, rest.rfind(')'));
+  }
+}
+
+std::string cap_in(std::string_view rationale) {
+  if (!take_word(rationale, "budget_exceeded: ")) return "";
+  return std::string(rationale.substr(0, rationale.find_first_of(":; ")));
+}
+}  // namespace
+
+AttemptFacts facts_in(RunOutcome outcome, Termination termination, std::string_view rationale) {
+  AttemptFacts out;
+  if (termination == Termination::kAgentUnavailable) out.fault = Fault::kAgent;
+  out.agent_exit = agent_exit(rationale);
+  out.patch = patch_word_in(rationale);
+  read_violations(rationale, out);
+  out.cap = cap_in(rationale);
+  out.no_model = is_no_model(rationale);
+  out.not_judged =
+      outcome == RunOutcome::kInvalid && rationale.find("; not judged: ") != std::string_view::npos;
+  return out;
+}
+}  // namespace proctor::journal

@@ -1,0 +1,11 @@
+#pragma once
+// Facts of attempts that a sentence alone tells: of rows from before schema 6, of messages from
+// before wire version 12, of evidence.  No other code reads a sentence of ours.  Pure; any thread.
+#include <string_view>
+
+#include "common/score/outcome.h"
+
+namespace proctor::journal {
+// Text of an agent that looks like our words can only count against it.
+AttemptFacts facts_in(RunOutcome outcome, Termination termination, std::string_view rationale);
+}  // namespace proctor::journal

@@ -1,5 +1,6 @@
 #pragma once
 // The price table (R110-R113) and the one function that turns metered quantities into money.
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -127,9 +128,7 @@ constexpr std::size_t metered_said(const Usage& usage) {
   std::size_t needed = 0;
   for (std::size_t i = 0; i < kMeteredCounters.size(); ++i)
     if (usage.*kMeteredCounters[i].second != 0) needed = i + 1;
-  for (const std::size_t size : kMeteredSizes)
-    if (needed <= size) return size;
-  return kMeteredCounters.size();
+  return *std::ranges::lower_bound(kMeteredSizes, needed);
 }
 
 // No counter of a Usage is above it: a price of a million dollars times it fits 128 bits.

@@ -161,7 +161,7 @@ void fields(auto& v, Is<ResultMessage> auto& m) {
       told = before;
   }
   v("termination", told, up_to(last));
-  if constexpr (requires { m.termination = told; }) m.termination = told;
+  keep(m.termination, told);
   v("rationale", m.rationale, kProse);
   v("infrastructure", m.infrastructure);
   v("report", m.report);

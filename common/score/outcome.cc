@@ -74,6 +74,13 @@ std::string_view worse_rung(std::string_view a, std::string_view b) {
   return place(a) < place(b) ? b : a;
 }
 
+std::string patch_word(const PatchEnd& end) {
+  if (!end.refused.empty()) return "refused";
+  std::string out = end.rung == "whitespace" || end.rung == "three_way" ? end.rung : "";
+  if (!end.conflicts.empty()) out += out.empty() ? "conflict_markers" : ", conflict_markers";
+  return out;
+}
+
 std::string patch_words(const PatchEnd& end) {
   std::string out;
   const auto add = [&](const std::string& words) { out += (out.empty() ? "" : ", ") + words; };

@@ -116,6 +116,8 @@ std::string_view worse_rung(std::string_view a, std::string_view b);
 
 // "", or "; patch: three_way, conflict_markers (a.py:3)": nothing of a patch that fits as it is.
 std::string patch_words(const PatchEnd& end);
+// "three_way, conflict_markers", "refused": AttemptFacts::patch.
+std::string patch_word(const PatchEnd& end);
 
 inline constexpr std::size_t kFirstViolationBytes = 200;
 // "", or "; violations: 3 (protected: tests/a.py)".  `first` is cut to kFirstViolationBytes.

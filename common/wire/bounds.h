@@ -12,7 +12,7 @@
 #include "common/score/outcome.h"
 
 namespace proctor::wire {
-inline constexpr std::uint32_t kVersion = 11;
+inline constexpr std::uint32_t kVersion = 12;
 inline constexpr std::uint32_t kOldestVersion = 1;  // read: spools and meter books keep messages
 // The oldest that a coordinator serves.  Before it workers knew nothing of shares of rates and of
 // standing still, so that a campaign's limits would not hold.
@@ -43,6 +43,7 @@ static_assert(limits::kChunkBytes + kPayloadOverhead <= kPlainFrameBytes);
 // Rules of many members.
 inline constexpr Rule kAnyNumber{.most = UINT64_MAX};
 inline constexpr Rule kName{.bytes = limits::kNameBytes, .text = Rule::Text::kName};
+inline constexpr Rule kShort{.bytes = limits::kNameBytes};
 inline constexpr Rule kProse{.bytes = limits::kDetailBytes, .text = Rule::Text::kProse};
 inline constexpr Rule kBatch{.items = limits::kBatchItems};
 inline constexpr Rule kHolds{.items = kHoldsMax, .since = 11};

@@ -147,7 +147,9 @@ struct ResultMessage {
   // failure in words that are equal where it was the same one.  Empty of kHost.
   Fault fault = Fault::kHost;
   std::string cause;
-  AttemptFacts facts{};  // in no message yet: whoever receives one reads them in its rationale
+  // Of a worker that knows them; else only the rationale says them.  `fault` is not among them.
+  bool has_facts = true;
+  AttemptFacts facts{};
 };
 void fields(auto& v, Is<ResultMessage> auto& m) {
   v("epoch", m.epoch, kAnyNumber);
@@ -180,6 +182,17 @@ void fields(auto& v, Is<ResultMessage> auto& m) {
   v.require(!of_somebody || (m.infrastructure && !m.overload), "fault",
             "is a kind of `infrastructure`");
   v.require(of_somebody != m.cause.empty(), "cause", "is said of a task or an agent");
+  if (v.version() < 12) return keep(m.has_facts, false);
+  v("has_facts", m.has_facts);
+  std::uint32_t code = m.facts.agent_exit ? static_cast<std::uint32_t>(*m.facts.agent_exit) + 1 : 0;
+  v("agent_exit", code, {.most = 256});  // 0: none; else one more
+  if (code != 0) keep(m.facts.agent_exit, static_cast<int>(code) - 1);
+  v("patch", m.facts.patch, kShort);
+  v("violations", m.facts.violations, {.most = kUsageCountMax});
+  v("violated", m.facts.violated, kProse);
+  v("cap", m.facts.cap, kShort);
+  v("no_model", m.facts.no_model);
+  v("not_judged", m.facts.not_judged);
 }
 
 struct Leave {  // an orderly goodbye: nothing is running here any more

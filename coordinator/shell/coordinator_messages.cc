@@ -299,7 +299,7 @@ void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from,
                              wire::ResultMessage m) {
   const WorkerId* worker = worker_of(port, from.peer);
   if (worker == nullptr) return;
-  m.facts = journal::facts_in(m.outcome, m.termination, m.rationale);
+  if (!m.has_facts) m.facts = journal::facts_in(m.outcome, m.termination, m.rationale);
   m.facts.fault = m.fault;
   // Whose attempt it is, is asked before its archive is looked at; what the core does not await it
   // refuses, or acknowledges once more.

@@ -212,6 +212,7 @@ void RunLifecycle::handle(const AgentEnded& e) {
   verdict_.termination = Termination::kCompleted;
   verdict_.rationale =
       e.ran_program ? ended_by_itself(e.exec.describe()) : "the method runs no program";
+  if (e.ran_program && e.exec.end == ExecEnd::kExited) verdict_.facts.agent_exit = e.exec.exit_code;
   verdict_.application.rung = e.rung;
   verdict_.application.refused = bounded(e.misfit);
   if (plan_.overload_exit != 0 && !budget_ && e.ran_program && e.exec.end == ExecEnd::kExited &&
@@ -229,12 +230,14 @@ void RunLifecycle::handle(const AgentEnded& e) {
     return model_unavailable(e.no_model, e.evidence);
   if (!budget_ && may_not_have_started(e)) doubtful_start_ = e;
   if (budget_) {
+    verdict_.facts.agent_exit.reset();
     verdict_.termination = budget_->cap == kBreakerCap ? Termination::kBreaker
                            : budget_->cap == kTraceCap ? Termination::kResourceLimit
                                                        : Termination::kBudgetExceeded;
     verdict_.rationale =
         bounded(budget_->reason.empty() ? "budget_exceeded: " + budget_->cap : budget_->reason);
     verdict_.evidence = budget_->evidence;
+    if (verdict_.termination == Termination::kBudgetExceeded) verdict_.facts.cap = budget_->cap;
   } else if (e.ran_program && e.exec.end == ExecEnd::kTimedOut) {
     verdict_.termination = Termination::kAgentTimeout;
     verdict_.rationale = "the agent was stopped after " + std::to_string(e.exec.wall.count()) +
@@ -289,6 +292,7 @@ void RunLifecycle::agent_unavailable(const AgentEnded& e) {
                              " ms, without a change or a call",
                          e.words),
               true, e.evidence);
+  if (e.exec.end == ExecEnd::kExited) verdict_.facts.agent_exit = e.exec.exit_code;
 }
 
 void RunLifecycle::model_unavailable(const ModelLack& lack, std::uint64_t evidence) {
@@ -302,6 +306,7 @@ void RunLifecycle::model_unavailable(const ModelLack& lack, std::uint64_t eviden
   verdict_.fault = Fault::kAgent;
   verdict_.cause = bounded(no_model(lack.why));
   end_invalid(Termination::kAgentUnavailable, verdict_.cause, true, evidence);
+  verdict_.facts.no_model = true;
 }
 
 void RunLifecycle::handle(const PatchApplied& e) {
@@ -413,6 +418,7 @@ void RunLifecycle::handle(const StepFailed& e) {
   verdict_.outcome = RunOutcome::kInvalid;
   verdict_.rationale.resize(std::min(verdict_.rationale.size(), limits::kDetailBytes / 2));
   verdict_.rationale = bounded(verdict_.rationale + not_judged(why));
+  verdict_.facts.not_judged = true;
   verdict_.evidence = e.evidence;
   out_.emplace_back(RecordTermination{verdict_.termination, verdict_.rationale, e.evidence});
   package();
@@ -436,6 +442,7 @@ void RunLifecycle::end_invalid(Termination t, std::string rationale, bool infras
   verdict_.outcome = RunOutcome::kInvalid;
   verdict_.termination = t;
   verdict_.rationale = bounded(std::move(rationale));
+  verdict_.facts = {};
   verdict_.infrastructure = infrastructure;
   verdict_.evidence = evidence;
   out_.emplace_back(RecordTermination{t, verdict_.rationale, evidence});
@@ -459,6 +466,7 @@ void RunLifecycle::tree_unreadable(const std::string& why) {
   violation("unreadable: " + why);
   if (verdict_.termination != Termination::kCompleted) return;
   verdict_.termination = Termination::kResourceLimit;
+  verdict_.facts.agent_exit.reset();
   verdict_.rationale =
       bounded("what the agent left cannot be judged, the untouched tree is: " + why);
   out_.emplace_back(RecordTermination{verdict_.termination, verdict_.rationale, verdict_.evidence});
@@ -475,8 +483,11 @@ void RunLifecycle::conclude() {
   // A contract whose checks pass on the untouched tree is no way out.
   const bool judged = verdict_.unreadable.empty() && verdict_.application.refused.empty();
   if (!judged && verdict_.outcome == RunOutcome::kSuccess) verdict_.outcome = RunOutcome::kFailure;
-  // What a tally of the campaign knows of gates is these words: they are never what is cut, but for
-  // the end of what is said of a patch.
+  verdict_.facts.patch = patch_word(verdict_.application);
+  verdict_.facts.violations = verdict_.violations.size() + violations_left_out_;
+  if (!verdict_.violations.empty())
+    verdict_.facts.violated = verdict_.violations.front().substr(0, kFirstViolationBytes);
+  // These words are never what is cut, but for the end of what is said of a patch.
   const std::string fitted = patch_words(verdict_.application);
   const std::string broken =
       verdict_.violations.empty()

@@ -198,6 +198,7 @@ struct Verdict {
   bool overload = false;        // with it: not the host, a provider had no room
   Fault fault = Fault::kHost;   // with it and without `overload`: whose failure it looks like
   std::string cause;            // not of kHost: what failed, equal where it was the same failure
+  AttemptFacts facts{};         // what `rationale` says for people
   std::uint64_t evidence = 0;
   std::vector<CheckReport> checks;
   std::vector<std::string> violations;  // "protected: tests/a.py", sorted within each kind

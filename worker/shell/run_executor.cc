@@ -233,6 +233,7 @@ wire::ResultMessage RunExecutor::walk(const AttemptInput& input, AttemptWatch& w
   result.fault = outcome.verdict.fault;
   result.cause = outcome.verdict.cause;
   result.rationale = outcome.verdict.rationale;
+  result.facts = outcome.verdict.facts;
   result.usage = outcome.usage;
   result.started_ms = outcome.started_ms;
   result.finished_ms = outcome.finished_ms;

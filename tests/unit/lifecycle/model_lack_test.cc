@@ -26,7 +26,7 @@ TEST_SUITE("lifecycle") {
       CHECK(v.infrastructure);
       CHECK(v.fault == Fault::kAgent);
       CHECK(v.cause == "its model could not be had: the variable K has no key");
-      CHECK(is_no_model(v.rationale));
+      CHECK(v.facts.no_model);
       CHECK(v.evidence == 17);
     }
     const Verdict busy = judged({"its provider answers 429", true, 0}, End::kExited);

@@ -86,6 +86,8 @@ TEST_SUITE("lifecycle") {
     CHECK(v.outcome == RunOutcome::kSuccess);
     CHECK(v.termination == Termination::kBudgetExceeded);
     CHECK(v.rationale == "budget_exceeded: usd");
+    CHECK(v.facts.cap == "usd");
+    CHECK_FALSE(v.facts.agent_exit);
     CHECK(v.evidence == 5);
   }
 
@@ -249,6 +251,7 @@ TEST_SUITE("lifecycle") {
       CHECK(v.fault == Fault::kAgent);
       CHECK(v.cause == "the agent could not start: exit " + std::to_string(code));
       CHECK(v.rationale == v.cause + " after 12 ms, without a change or a call; " + e.words);
+      CHECK(v.facts.agent_exit == code);
     }
     // Whatever it did before, it had started: nobody leaves the denominator by an exit code.
     AgentEnded asked = end_of(127, 12), denied = end_of(127, 12);

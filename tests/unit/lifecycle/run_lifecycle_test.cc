@@ -210,7 +210,7 @@ TEST_SUITE("lifecycle") {
       CHECK(v.termination == Termination::kCompleted);  // the agent's end
       CHECK_FALSE(v.infrastructure);
       CHECK(v.evidence == 6);
-      CHECK(v.rationale.find(not_judged("")) != std::string::npos);
+      CHECK(v.facts.not_judged);
       CHECK(count<RunAgent>(world.log) == 1);
     }
   }

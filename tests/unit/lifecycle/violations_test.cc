@@ -35,6 +35,8 @@ TEST_SUITE("lifecycle") {
                                                    "protected: tests/t.py"});
     CHECK(v.outcome == RunOutcome::kSuccess);
     CHECK_MESSAGE(v.rationale.ends_with("; violations: 3 (refused: dev/fifo)"), v.rationale);
+    CHECK(v.facts.violations == 3);
+    CHECK(v.facts.violated == "refused: dev/fifo");
   }
 
   TEST_CASE("what a rationale says of violations is not what is cut of a long one") {
@@ -48,6 +50,7 @@ TEST_SUITE("lifecycle") {
     const Verdict& v = world.finish();
     CHECK(v.rationale.size() == limits::kDetailBytes);
     CHECK(v.rationale.ends_with("; violations: 1 (refused: dev/fifo)"));
+    CHECK(v.facts.patch == "refused");
   }
 
   TEST_CASE("what a rationale says of conflict markers is not what is cut of a long one") {

@@ -75,6 +75,11 @@ TEST_SUITE("score") {
   TEST_CASE("how a patch fitted and what was broken are said in few words") {
     CHECK(patch_words({}).empty());
     CHECK(patch_words({"exact"}).empty());
+    CHECK(patch_word({}).empty());
+    CHECK(patch_word({"exact"}).empty());
+    CHECK(patch_word({"exact", "", {"a:1", "b:2"}}) == "conflict_markers");
+    CHECK(patch_word({"three_way", "", {"a:1"}}) == "three_way, conflict_markers");
+    CHECK(patch_word({"", "a; patch: exact: line 3", {"a:1"}}) == "refused");
     CHECK(patch_words({"three_way", "", {"a:1"}}) == "; patch: three_way, conflict_markers (a:1)");
     CHECK(violation_words(0, "").empty());
     CHECK(violation_words(3, "protected: tests/a.py") == "; violations: 3 (protected: tests/a.py)");

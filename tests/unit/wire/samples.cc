@@ -69,6 +69,12 @@ std::vector<Message> one_of_each() {
   result.infrastructure = true;
   result.fault = Fault::kTask;
   result.cause = "setup step 1 (pip install .): exit 1";
+  result.facts.agent_exit = 3;
+  result.facts.patch = "three_way, conflict_markers";
+  result.facts.violations = 2;
+  result.facts.violated = "protected: tests/a.py";
+  result.facts.cap = "usd";
+  result.facts.no_model = true;
   const Assignment run{id(17, 2),
                        "sum/noop/r1",
                        digest_of("contract"),
@@ -173,6 +179,14 @@ ResultMessage result(std::mt19937_64& rng) {
   m.overload = m.infrastructure && below(rng, 2) == 0;
   if (m.infrastructure && !m.overload) m.fault = static_cast<Fault>(below(rng, 3));
   if (m.fault != Fault::kHost) m.cause = letters(rng, 1, limits::kDetailBytes);
+  m.has_facts = below(rng, 2) == 0;
+  if (below(rng, 2) == 0) m.facts.agent_exit = static_cast<int>(below(rng, 256));
+  m.facts.patch = letters(rng, 0, limits::kNameBytes);
+  m.facts.violations = number(rng, kUsageCountMax);
+  m.facts.violated = letters(rng, 0, limits::kDetailBytes);
+  m.facts.cap = letters(rng, 0, limits::kNameBytes);
+  m.facts.no_model = below(rng, 2) == 0;
+  m.facts.not_judged = below(rng, 2) == 0;
   return m;
 }
 

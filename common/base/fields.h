@@ -14,7 +14,7 @@
 // both ways (wire/codec.h), rows of SQLite.  A visitor `v` has
 //   v(name, member, rule)            one member
 //   v.section(name, [&](auto& v){})  members that a form with names holds one level deeper
-//   v.follows(name, value)           a member that the others determine; a reader compares it
+//   v.follows(name, value)           a member that the others determine; a reader expects it
 //   v.require(holds, name, why)      a rule between members; a reader refuses `name`
 //   v.version()                      the record's version; UINT32_MAX in forms without one
 // A member is described before the ones whose description depends on it.
@@ -37,7 +37,10 @@ struct Rule {
   std::size_t bytes = SIZE_MAX;           // at most, in a text and in each text of a list
   std::size_t items = SIZE_MAX;           // at most, in a list
   std::uint32_t since = 0;                // the first version of the record that has the member
-  bool optional = false;  // forms with names leave it out where it has its empty value, T{}
+  bool optional = false;    // forms with names leave it out where it has its empty value, T{}
+  bool older_lack = false;  // older texts lack it; a reader then leaves the member as it was
+  bool any_bytes = false;   // a text that need not be UTF-8: forms of text hold "hex:..." then
+  bool digits = false;      // a number with a fraction that JSON holds as a text of 12 digits
 };
 inline namespace rules {  // so that an enumerator of this name shadows nothing
 inline constexpr Rule kOptional{.optional = true};

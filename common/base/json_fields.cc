@@ -2,22 +2,48 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <cstdlib>
 
+#include "common/base/parse.h"
 #include "common/base/text.h"
 
 namespace proctor {
+namespace {
+// How a text holds bytes that are no text, and texts that begin like it.
+constexpr std::string_view kHex = "hex:";
+
+std::string bytes_of(std::string_view text) {
+  if (!text.starts_with(kHex)) return std::string(text);
+  const std::string_view digits = text.substr(kHex.size());
+  std::string bytes;
+  for (std::size_t i = 0; i + 1 < digits.size(); i += 2) {
+    const auto byte = whole_number<unsigned>(digits.substr(i, 2), 16);
+    if (!byte) return std::string(text);
+    bytes += static_cast<char>(*byte);
+  }
+  return bytes;
+}
+}  // namespace
+
 void JsonWriter::put(const char* name, Json value) {
   out_.emplace(name, std::move(value));
 }
 
 Json JsonWriter::text_json(const std::string& text, const Rule& rule) const {
+  if (rule.any_bytes) {
+    if (is_utf8(text) && !text.starts_with(kHex)) return text;
+    return std::string(kHex) + to_hex(text);
+  }
   constexpr std::size_t kBeyond = 18;  // printable() ends with one more character, and "..."
-  const std::size_t most = std::min(rule.bytes, bytes_max_);
-  const bool fits = most == SIZE_MAX || text.size() <= most + kBeyond;
-  if (texts_ == Texts::kAsTheyAre || (fits && is_utf8(text))) return text;
+  const std::size_t most = rule.bytes == SIZE_MAX ? bytes_max_ : rule.bytes;
+  if (texts_ == Texts::kAsTheyAre || (text.size() <= most && is_utf8(text))) return text;
   // Cleaning what is clean changes nothing: else a record that was read would not be the one that
   // was written.
-  return printable(text, most);
+  return printable(text, most - std::min(most, kBeyond));
+}
+
+Json JsonWriter::real_json(double value, const Rule& rule) {
+  return rule.digits ? Json(fmt::format("{:.12g}", value)) : Json(value);
 }
 
 Json JsonWriter::number_json(std::uint64_t value) {
@@ -32,11 +58,13 @@ Json JsonWriter::number_json(std::int64_t value) {
 JsonReader::JsonReader(const Json& json, std::string_view path, std::string& problem)
     : json_(json), place_{path}, problem_(problem) {
   if (!json.is_object()) refuse({}, "expected an object");
+  seen_.reserve(json.items().size());
 }
 
 JsonReader::JsonReader(const Json& json, Place place, const JsonReader& parent)
     : json_(json), parent_(&parent), place_(place), problem_(parent.problem_) {
   if (!json.is_object()) refuse({}, std::string("expected an object, found ") + json.kind_name());
+  seen_.reserve(json.items().size());
 }
 
 std::string JsonReader::path_of(Place place) const {
@@ -69,6 +97,13 @@ const Json* JsonReader::find(const char* name, bool optional) {
   }
   if (!optional) refuse({name}, "missing");
   return nullptr;
+}
+
+void JsonReader::expect(const char* name, const Json& member) {
+  const Json* const found = find(name, false);
+  const Json& expected = member[name];
+  if (found == nullptr || *found == expected) return;
+  refuse({name}, "expected " + (expected.is_string() ? expected.string() : expected.dump()));
 }
 
 void JsonReader::finish() {
@@ -112,12 +147,20 @@ void JsonReader::read(const Json& json, Place place, bool& out, const Rule&) {
   if (is(json, json.is_boolean(), place, "true or false")) out = json.boolean();
 }
 
-void JsonReader::read(const Json& json, Place place, double& out, const Rule&) {
-  if (is(json, json.is_number(), place, "a number")) out = json.get<double>();
+void JsonReader::read(const Json& json, Place place, double& out, const Rule& rule) {
+  if (!rule.digits) {
+    if (is(json, json.is_number(), place, "a number")) out = json.get<double>();
+    return;
+  }
+  const std::string digits(text(json, place));
+  char* end = nullptr;
+  out = std::strtod(digits.c_str(), &end);
+  if (digits.empty() || *end != '\0') refuse(place, "expected the digits of a number");
 }
 
 void JsonReader::read(const Json& json, Place place, std::string& out, const Rule& rule) {
   out = text(json, place);
+  if (rule.any_bytes) out = bytes_of(out);
   if (rule.bytes < out.size()) refuse(place, fmt::format("longer than {} bytes", rule.bytes));
 }
 

@@ -40,20 +40,24 @@ inline constexpr bool kIsOptional<std::optional<T>> = true;
 
 template <class T>
 bool is_empty(const T& value) {
-  if constexpr (requires { value.is_null(); })
+  if constexpr (kIsOptional<T>)
+    return !value;
+  else if constexpr (requires { value.is_null(); })
     return value.is_null();
   else if constexpr (requires { value.empty(); })
     return value.empty();
-  else
+  else if constexpr (requires { value == T{}; })
     return value == T{};
+  else
+    return false;
 }
 }  // namespace json_detail
 
 // Writes members into an object.
 class JsonWriter {
  public:
-  // Texts are written as they are, or (`clean`) made UTF-8 and cut to their rule's bytes, at most
-  // `bytes_max`: for records that have to be written whatever is in them.
+  // Texts are written as they are, or (kClean) made UTF-8 and cut to their rule's bytes, to
+  // `bytes_max` where it has none: for records that have to be written whatever is in them.
   enum class Texts : std::uint8_t { kAsTheyAre, kClean };
   explicit JsonWriter(Texts texts = Texts::kAsTheyAre, std::size_t bytes_max = SIZE_MAX)
       : texts_(texts), bytes_max_(bytes_max) {}
@@ -80,19 +84,24 @@ class JsonWriter {
  private:
   void put(const char* name, Json value);
   Json text_json(const std::string& text, const Rule& rule) const;
+  static Json real_json(double value, const Rule& rule);
   static Json number_json(std::uint64_t value);
   static Json number_json(std::int64_t value);
 
   template <class T>
   Json json_of(const T& value, const Rule& rule) const {
-    if constexpr (std::same_as<T, Json> || std::same_as<T, bool> || std::floating_point<T>) {
+    if constexpr (std::same_as<T, Json> || std::same_as<T, bool>) {
       return value;
+    } else if constexpr (std::floating_point<T>) {
+      return real_json(value, rule);
     } else if constexpr (std::unsigned_integral<T>) {
       return number_json(std::uint64_t{value});
     } else if constexpr (std::signed_integral<T>) {
       return number_json(std::int64_t{value});
     } else if constexpr (json_detail::kIsStrong<T>) {
       return json_of(value.raw(), rule);
+    } else if constexpr (requires { typename T::period; }) {  // a duration
+      return number_json(std::int64_t{value.count()});
     } else if constexpr (std::same_as<T, MicroUsd>) {
       return number_json(value.micros());
     } else if constexpr (std::same_as<T, Digest>) {
@@ -103,6 +112,8 @@ class JsonWriter {
       return value.to_text();
     } else if constexpr (std::convertible_to<const T&, std::string_view>) {
       return text_json(std::string(value), rule);
+    } else if constexpr (requires { value.native(); }) {  // a path
+      return text_json(value.native(), rule);
     } else if constexpr (json_detail::kIsOptional<T>) {
       return value ? json_of(*value, rule) : Json();
     } else if constexpr (Described<const T>) {
@@ -137,7 +148,8 @@ class JsonReader {
 
   template <class T>
   void operator()(const char* name, T&& out, const Rule& rule = {}) {
-    if (const Json* value = find(name, rule.optional)) read(*value, {name}, out, rule);
+    if (const Json* value = find(name, rule.optional || rule.older_lack))
+      read(*value, {name}, out, rule);
   }
   template <class F>
   void section(const char* name, F describe) {
@@ -149,9 +161,9 @@ class JsonReader {
   }
   template <class T>
   void follows(const char* name, const T& value) {
-    T read{};
-    (*this)(name, read);
-    require(read == value, name, "does not follow from the other members");
+    JsonWriter writer;
+    writer.follows(name, value);
+    expect(name, writer.take());
   }
   void require(bool holds, const char* name, std::string_view why);
   static constexpr std::uint32_t version() { return UINT32_MAX; }
@@ -169,12 +181,13 @@ class JsonReader {
   JsonReader(const Json& json, Place place, const JsonReader& parent);
 
   const Json* find(const char* name, bool optional);
+  void expect(const char* name, const Json& member);
   void refuse(Place place, std::string_view why);
   std::string path_of(Place place) const;
   bool is(const Json& json, bool right, Place place, std::string_view expected);
 
   void read(const Json& json, Place place, bool& out, const Rule&);
-  void read(const Json& json, Place place, double& out, const Rule&);
+  void read(const Json& json, Place place, double& out, const Rule& rule);
   void read(const Json& json, Place place, std::string& out, const Rule& rule);
   void read(const Json& json, Place place, Digest& out, const Rule&);
   void read(const Json& json, Place place, MicroUsd& out, const Rule& rule);
@@ -195,6 +208,12 @@ class JsonReader {
       typename T::rep raw{};
       read(json, place, raw, rule);
       out = T(std::move(raw));
+    } else if constexpr (requires { typename T::period; }) {
+      out = T(integer(json, place, rule.most));
+    } else if constexpr (requires { out.native(); }) {
+      std::string raw;
+      read(json, place, raw, rule);
+      out = std::move(raw);
     } else if constexpr (HasWords<T>) {
       const std::string_view word = text(json, place);
       if (const auto value = from_word<T>(word))
@@ -206,7 +225,7 @@ class JsonReader {
       if (ok() && !out.from_text(word)) refuse(place, "not as it is written");
     } else if constexpr (json_detail::kIsOptional<T>) {
       out.reset();
-      if (!json.is_null()) read(json, place, out.emplace(), rule);
+      if (!json.is_null() || rule.optional) read(json, place, out.emplace(), rule);
     } else if constexpr (Described<T>) {
       JsonReader inner(json, place, *this);
       fields(inner, out);
@@ -238,15 +257,21 @@ Json to_json(const T& value) {
   return v.take();
 }
 
-// kInvalid, or `code`, names the member.
+// Reads into `out`, whose members that `json` may lack stay.  kInvalid, or `code`, names the
+// member.
 template <Described T>
-Result<T> from_json(const Json& json, std::string_view path = "", Errc code = Errc::kInvalid) {
-  T out{};
+Status read_json(T& out, const Json& json, std::string_view path = "", Errc code = Errc::kInvalid) {
   std::string problem;
   JsonReader v(json, path, problem);
   fields(v, out);
   v.finish();
   if (!problem.empty()) return Error{code, std::move(problem)};
+  return ok_status();
+}
+template <Described T>
+Result<T> from_json(const Json& json, std::string_view path = "", Errc code = Errc::kInvalid) {
+  T out{};
+  PROCTOR_CHECK_OK(read_json(out, json, path, code));
   return out;
 }
 }  // namespace proctor

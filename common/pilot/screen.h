@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "common/base/digest.h"
+#include "common/base/fields.h"
 #include "common/base/result.h"
+#include "common/base/words.h"
 
 namespace proctor {
 struct Contract;
@@ -26,6 +28,13 @@ struct ScreenSettings {
   std::string bound = "0.05";            // flake rate that has to be excluded
   friend bool operator==(const ScreenSettings&, const ScreenSettings&) = default;
 };
+void fields(auto& v, Is<ScreenSettings> auto& s) {
+  v("bound", s.bound);
+  v("tolerance", s.tolerance);
+  v("snapshot_tolerance", s.snapshot_tolerance);
+  v("repeats", s.repeats);
+  v("load_repeats", s.load_repeats);
+}
 
 inline constexpr const char* kStateReference = "reference";
 inline constexpr const char* kStateSnapshot = "snapshot";
@@ -74,9 +83,25 @@ struct ScreenArm {
   double upper95 = 0.5;  // of the flake rate; 1/2 excludes nothing
   std::string usual{};   // outcome of the run
 };
+void fields(auto& v, Is<ScreenArm> auto& a) {
+  v("arm", a.arm);
+  v("state", a.state);
+  v("repeats", a.repeats, {.most = kScreenRepeatsMax});
+  v("lost", a.lost, {.most = kScreenRepeatsMax});
+  v("discrepant", a.discrepant, {.most = a.repeats});
+  v("upper95", a.upper95, {.digits = true});
+  v("usual", a.usual);
+  v.require(a.arm == kArmAlone || a.arm == kArmLoad, "arm", "expected serial or load");
+  v.require(a.state == kStateReference || a.state == kStateSnapshot, "state",
+            "expected reference or snapshot");
+}
 
 enum class ScreenVerdict { kStable, kUndecided, kFlaky, kUnjudged };
-std::string_view to_string(ScreenVerdict v);
+constexpr auto words(ScreenVerdict) {
+  using enum ScreenVerdict;
+  return std::to_array<Word<ScreenVerdict>>(
+      {{"stable", kStable}, {"undecided", kUndecided}, {"flaky", kFlaky}, {"unjudged", kUnjudged}});
+}
 
 struct ScreenTask {
   std::string id;
@@ -94,6 +119,19 @@ struct ScreenTask {
   ScreenVerdict verdict = ScreenVerdict::kUnjudged;
   std::string why;  // empty where it is stable
 };
+void fields(auto& v, Is<ScreenTask> auto& t) {
+  v("id", t.id);
+  v("contract", t.contract);
+  v("image", t.image);
+  v("arms", t.arms);
+  v("fisher_one_sided", t.fisher, {.digits = true});
+  v("moved", t.moved);
+  v("unstable", t.unstable);
+  v("lack", t.lack);
+  v("load_sensitive", t.load_sensitive);
+  v("verdict", t.verdict);
+  v("why", t.why);
+}
 
 inline constexpr std::size_t kUnstableMax = 100;
 
@@ -131,6 +169,13 @@ struct ScreenResults {
   std::vector<ScreenTask> tasks;
   std::int64_t usd_micros = 0;  // of the last time that something was run
 };
+void fields(auto& v, Is<ScreenResults> auto& r) {
+  v.follows("format", "proctor-flakiness-1");
+  v("campaign", r.campaign);
+  v("settings", r.settings);
+  v("tasks", r.tasks);
+  v("usd_micros", r.usd_micros);
+}
 
 std::string to_json_text(const ScreenResults& results);
 // kInvalid: not such a file.

@@ -9,7 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/fields.h"
 #include "common/base/result.h"
+#include "common/base/words.h"
 #include "common/contract/contract.h"
 #include "common/pilot/variants.h"
 #include "common/score/outcome.h"
@@ -50,18 +52,46 @@ enum class SelfcheckCause {
   kFlaky,
   kUnjudged,  // some run has no outcome, or there were fewer than were asked for
 };
+constexpr auto words(SelfcheckCause) {
+  using enum SelfcheckCause;
+  return std::to_array<Word<SelfcheckCause>>({{"none", kNone},
+                                              {"cannot_run", kCannotRun},
+                                              {"no_reference", kNoReference},
+                                              {"reference", kReference},
+                                              {"noop", kNoop},
+                                              {"no_touch", kNoTouch},
+                                              {"tests_only", kTestsOnly},
+                                              {"source_only", kSourceOnly},
+                                              {"forged", kForged},
+                                              {"mutants", kMutants},
+                                              {"few_mutants", kFewMutants},
+                                              {"flaky", kFlaky},
+                                              {"unjudged", kUnjudged}});
+}
 
 struct MutantTally {
   std::uint64_t decided = 0, killed = 0, undecided = 0;
   std::optional<double> lower95;       // one-sided limit of the share that dies
   std::vector<std::string> survivors;  // names
 };
+void fields(auto& v, Is<MutantTally> auto& m) {
+  v("decided", m.decided);
+  v("killed", m.killed);
+  v("undecided", m.undecided);
+  v("survivors", m.survivors);
+  v("lower95", m.lower95, {.digits = true});
+}
 
 struct VariantOutcomes {
   std::string variant;
   std::string what;
   std::vector<std::string> outcomes;  // "success", "failure", "acceptance_error", "invalid", "none"
 };
+void fields(auto& v, Is<VariantOutcomes> auto& o) {
+  v("variant", o.variant);
+  v("outcomes", o.outcomes);
+  v("what", o.what, kOptional);
+}
 
 struct SelfcheckTask {
   std::string id;
@@ -73,6 +103,15 @@ struct SelfcheckTask {
   std::string verdict;
   SelfcheckCause cause = SelfcheckCause::kNone;
 };
+void fields(auto& v, Is<SelfcheckTask> auto& t) {
+  v("id", t.id);
+  v("contract", t.contract);
+  v("image", t.image);
+  v("verdict", t.verdict);
+  v("cause", t.cause);
+  v("mutants", t.mutants);
+  v("variants", t.variants);
+}
 
 // Sound or weak.
 bool is_good(const SelfcheckTask& task);
@@ -95,6 +134,14 @@ struct SelfcheckResults {
   std::vector<SelfcheckTask> tasks;
   std::int64_t usd_micros = 0;  // of the last time that something was run
 };
+void fields(auto& v, Is<SelfcheckResults> auto& r) {
+  v.follows("format", "proctor-selfcheck-1");
+  v("campaign", r.campaign);
+  v("seed", r.settings.seed);
+  v("settings", r.settings);
+  v("usd_micros", r.usd_micros);
+  v("tasks", r.tasks);
+}
 
 std::string to_json_text(const SelfcheckResults& results);
 // kInvalid: not such a file.

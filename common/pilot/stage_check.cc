@@ -150,20 +150,6 @@ std::uint64_t StageFacts::ended() const {
   return out;
 }
 
-std::string_view to_string(Value value) {
-  switch (value) {
-    case Value::kYes:
-      return "yes";
-    case Value::kNo:
-      return "no";
-    case Value::kWaived:
-      return "waived";
-    case Value::kUnknown:
-      break;
-  }
-  return "unknown";
-}
-
 Json to_json(const StageAnswer& a) {
   return {{"name", a.name},
           {"parameter", a.parameter.empty() ? Json() : Json(a.parameter)},

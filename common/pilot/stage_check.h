@@ -12,6 +12,7 @@
 #include "common/base/digest.h"
 #include "common/base/json.h"
 #include "common/base/money.h"
+#include "common/base/words.h"
 #include "common/contract/stages.h"
 
 namespace proctor {
@@ -49,7 +50,11 @@ struct StageAnswer {
   bool holds() const { return value == Value::kYes || value == Value::kWaived; }
   std::string label() const { return parameter.empty() ? name : name + " " + parameter; }
 };
-std::string_view to_string(StageAnswer::Value value);
+constexpr auto words(StageAnswer::Value) {
+  using enum StageAnswer::Value;
+  return std::to_array<Word<StageAnswer::Value>>(
+      {{"yes", kYes}, {"no", kNo}, {"waived", kWaived}, {"unknown", kUnknown}});
+}
 // {name, parameter or null, value, text, facts}.
 Json to_json(const StageAnswer& answer);
 

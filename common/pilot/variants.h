@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/fields.h"
 #include "common/contract/contract.h"
 
 namespace proctor {
@@ -69,6 +70,12 @@ struct SelfcheckSettings {
   std::uint32_t seed = 0;
   friend bool operator==(const SelfcheckSettings&, const SelfcheckSettings&) = default;
 };
+// All but the seed.
+void fields(auto& v, Is<SelfcheckSettings> auto& s) {
+  v("killed", s.killed);
+  v("mutants", s.mutants);
+  v("repeats", s.repeats);
+}
 
 // The names of variants; mutants are "mutant-N".
 inline constexpr const char* kVariantReference = "reference";

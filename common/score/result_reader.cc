@@ -132,26 +132,6 @@ void decide_by_tests(const Check& check, const ExecFacts& facts, const Weighed& 
 }
 }  // namespace
 
-std::string_view to_string(ExecEnd e) {
-  switch (e) {
-    case ExecEnd::kExited:
-      return "exited";
-    case ExecEnd::kSignalled:
-      return "signalled";
-    case ExecEnd::kTimedOut:
-      return "timed_out";
-    case ExecEnd::kMemory:
-      return "memory";
-    case ExecEnd::kDisk:
-      return "disk";
-    case ExecEnd::kCpu:
-      return "cpu";
-    case ExecEnd::kCancelled:
-      return "cancelled";
-  }
-  PROCTOR_ASSERT(false);
-}
-
 CheckVerdict judge(const Check& check, const ExecFacts& facts,
                    const std::optional<std::string>& result_file) {
   const std::optional<std::string> broken = not_completed(check, facts);

@@ -26,13 +26,23 @@
 #include <string>
 #include <vector>
 
+#include "common/base/words.h"
 #include "common/contract/contract.h"
 #include "common/score/outcome.h"
 
 namespace proctor {
 // How the process of a check ended.
 enum class ExecEnd { kExited, kSignalled, kTimedOut, kMemory, kDisk, kCpu, kCancelled };
-std::string_view to_string(ExecEnd e);
+constexpr auto words(ExecEnd) {
+  using enum ExecEnd;
+  return std::to_array<Word<ExecEnd>>({{"exited", kExited},
+                                       {"signalled", kSignalled},
+                                       {"timed_out", kTimedOut},
+                                       {"memory", kMemory},
+                                       {"disk", kDisk},
+                                       {"cpu", kCpu},
+                                       {"cancelled", kCancelled}});
+}
 
 struct ExecFacts {
   ExecEnd end = ExecEnd::kExited;

@@ -28,20 +28,6 @@ std::string times_of(std::uint64_t n) {
 }
 }  // namespace
 
-std::string_view to_string(BreakerAction action) {
-  switch (action) {
-    case BreakerAction::kNote:
-      return "note";
-    case BreakerAction::kThrottle:
-      return "throttle";
-    case BreakerAction::kSuspendWrites:
-      return "suspend_writes";
-    case BreakerAction::kStop:
-      return "stop";
-  }
-  return "";
-}
-
 Json alert_json(const BreakerTrip& trip, const std::string& stage) {
   return {{"code", trip.code}, {"signals", trip.signals}, {"stage", stage}, {"why", trip.why}};
 }

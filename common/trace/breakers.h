@@ -17,11 +17,18 @@
 #include <vector>
 
 #include "common/base/json.h"
+#include "common/base/words.h"
 #include "common/contract/call_limits.h"
 
 namespace proctor {
 enum class BreakerAction { kNote, kThrottle, kSuspendWrites, kStop };
-std::string_view to_string(BreakerAction action);
+constexpr auto words(BreakerAction) {
+  using enum BreakerAction;
+  return std::to_array<Word<BreakerAction>>({{"note", kNote},
+                                             {"throttle", kThrottle},
+                                             {"suspend_writes", kSuspendWrites},
+                                             {"stop", kStop}});
+}
 
 struct BreakerTrip {
   std::string code;

@@ -17,17 +17,22 @@
 #include <string_view>
 
 #include "common/base/digest.h"
+#include "common/base/fields.h"
 #include "common/base/files.h"
 #include "common/base/json.h"
 #include "common/base/limits.h"
 #include "common/base/result.h"
+#include "common/base/words.h"
 #include "common/trace/run_report.h"
 
 namespace proctor {
 // The one that acted (R083).
 enum class Actor { kAgent, kHarness, kMonitor, kOperator };
-std::string_view to_string(Actor a);
-std::optional<Actor> actor_from(std::string_view text);
+constexpr auto words(Actor) {
+  using enum Actor;
+  return std::to_array<Word<Actor>>(
+      {{"agent", kAgent}, {"harness", kHarness}, {"monitor", kMonitor}, {"operator", kOperator}});
+}
 
 // Bounds of one run.  An attempt that needs more is stopped by its recorder, not by a full disk.
 inline constexpr std::uint64_t kEventsMax = 1'000'000;
@@ -42,6 +47,20 @@ struct TraceEvent {
   Json payload;
   Digest prev;
 };
+
+// As a line has it, with its own hash.
+struct EventLine : TraceEvent {
+  Digest hash;
+};
+void fields(auto& v, Is<EventLine> auto& e) {
+  v("actor", e.actor);
+  v("hash", e.hash);
+  v("payload", e.payload);
+  v("prev", e.prev);
+  v("seq", e.seq);
+  v("t", e.t);
+  v("type", e.type);
+}
 
 struct SealedEvent {
   std::string line;  // with its '\n'
@@ -136,4 +155,10 @@ class RunRecorder {
   explicit RunRecorder(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
+void fields(auto& v, Is<RunRecorder::Mark> auto& m) {
+  v("events", m.events);
+  v("origin", m.origin);
+  v("patch", m.patch);
+  v("manifest", m.manifest);
+}
 }  // namespace proctor

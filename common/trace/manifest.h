@@ -9,24 +9,46 @@
 #include <vector>
 
 #include "common/base/digest.h"
+#include "common/base/fields.h"
 #include "common/base/ids.h"
 #include "common/base/json.h"
 #include "common/base/result.h"
+#include "common/trace/run_report.h"
 
 namespace proctor {
 struct ManifestSubmodule {
   std::string path, commit;
 };
+void fields(auto& v, Is<ManifestSubmodule> auto& s) {
+  v("path", s.path);
+  v("commit", s.commit);
+}
+
 struct ManifestLockfile {  // a file of the tree that pins dependencies (R044)
   std::string path;
   Digest digest;
 };
+void fields(auto& v, Is<ManifestLockfile> auto& l) {
+  v("path", l.path);
+  v("digest", l.digest);
+}
+
 struct ManifestToolchain {
   std::string path, at, version;  // version: the first line of its --version, or empty
 };
+void fields(auto& v, Is<ManifestToolchain> auto& t) {
+  v("path", t.path);
+  v("at", t.at);
+  v("version", t.version);
+}
+
 struct ManifestEntrypoint {  // an acceptance check
   std::string id, command;
 };
+void fields(auto& v, Is<ManifestEntrypoint> auto& e) {
+  v("id", e.id);
+  v("command", e.command);
+}
 
 // The state of a run's setup before it began, on a host that keeps it.
 struct ManifestSetupCache {
@@ -34,6 +56,15 @@ struct ManifestSetupCache {
   std::string key;    // of tree, environment and setup: empty when off
   std::string layer;  // digest of what was there: empty unless a hit
 };
+void fields(auto& v, Is<ManifestSetupCache> auto& c) {
+  v("use", c.use);
+  v("key", c.key);
+  v("layer", c.layer);
+  v.require(c.use == "hit" || c.use == "miss" || c.use == "off", "use",
+            "expected hit, miss or off");
+  v.require((c.use == "off") == c.key.empty(), "key", "does not follow from use");
+  v.require((c.use == "hit") != c.layer.empty(), "layer", "does not follow from use");
+}
 
 // Things that the method's agent has beside all that: its own environment, and what is kept of it.
 struct ManifestMethod {
@@ -45,6 +76,16 @@ struct ManifestMethod {
   std::optional<ManifestSetupCache> setup_cache{};  // none: there is no setup
   std::vector<std::string> keep;
 };
+void fields(auto& v, Is<ManifestMethod> auto& m) {
+  v("image", m.image);
+  v("sandbox", m.sandbox);
+  v("variables", m.variables);
+  v("secrets", m.secrets);
+  v("toolchains", m.toolchains);
+  v("setup", m.setup);
+  v("setup_cache", m.setup_cache, kOptional);
+  v("keep", m.keep);
+}
 
 struct ManifestInputs {
   std::string tool_version;
@@ -81,7 +122,8 @@ struct ManifestInputs {
   // sigma: limits and logging.  0: not limited beside the others.
   std::map<std::string, std::uint64_t> limits;  // wall_ms, memory_bytes, processes, ...
   bool network_setup = false, network_agent = false;
-  // setup, agent, acceptance -> places it could reach, "*" for all.  Empty: the two above say all.
+  // By phase (setup, agent, acceptance) the places it could reach, "*" for all.  Empty: the two
+  // above say all.
   std::map<std::string, std::vector<std::string>> network_allowed{};
   // seeds (R071, R072)
   std::uint32_t seed = 0;      // of the campaign
@@ -92,9 +134,72 @@ struct ManifestInputs {
   std::string cpu_class, memory_class;  // "x86_64, 2 cores", "8 GiB"
   std::string kernel, os;
 };
+void fields(auto& v, Is<ManifestInputs> auto& m) {
+  v.follows("format", "proctor-manifest-1");
+  v.section("tool", [&](auto& tool) {
+    tool.follows("name", "proctor");
+    tool("version", m.tool_version);
+  });
+  v.section("identity", [&](auto& identity) {
+    identity_fields(identity, m);
+    identity("cost_model", m.cost_model);
+    identity("cost_model_version", m.cost_model_version);
+  });
+  v.section("repository", [&](auto& repository) {
+    repository("source", m.source);
+    repository("commit", m.commit);
+    repository("tree_expected", m.tree_expected);
+    repository("tree_observed", m.tree_observed);
+    repository("submodules", m.submodules);
+    repository("lockfiles", m.lockfiles);
+    repository.follows("lockfiles_declared_absent", m.lockfiles.empty());
+  });
+  v.section("environment", [&](auto& environment) {
+    environment("sandbox", m.sandbox);
+    environment("image", m.image);
+    environment("image_inputs", m.image_inputs, kOptional);
+    environment("enforcement", m.enforcement);
+    environment("variables", m.variables);
+    environment("secrets", m.secrets);
+    environment("locale", m.locale);
+    environment("timezone", m.timezone);
+    environment("toolchains", m.toolchains);
+    environment("package_managers", m.package_managers);
+    environment("setup_cache", m.setup_cache, kOptional);
+  });
+  v("method", m.own, kOptional);
+  v.section("entrypoints", [&](auto& entrypoints) {
+    entrypoints("setup", m.setup);
+    entrypoints("agent", m.agent);
+    entrypoints("acceptance", m.acceptance);
+  });
+  v("limits", m.limits);
+  v.section("network", [&](auto& network) {
+    network("setup", m.network_setup);
+    network("agent_and_acceptance", m.network_agent);
+    network("allowed", m.network_allowed, kOptional);
+    const auto has = [&](const char* phase) { return m.network_allowed.contains(phase); };
+    network.require(
+        m.network_allowed.empty() ||
+            (has("setup") && has("agent") && has("acceptance") && m.network_allowed.size() == 3),
+        "allowed", "expected setup, agent and acceptance");
+  });
+  v.section("seeds", [&](auto& seeds) {
+    seeds("campaign", m.seed);
+    seeds("run", m.run_seed);
+    seeds("deviation", m.seed_deviation);
+  });
+  v.section("host", [&](auto& host) {
+    host("started_ms", m.started_ms);
+    host("cpu_class", m.cpu_class);
+    host("memory_class", m.memory_class);
+    host("kernel", m.kernel);
+    host("os", m.os);
+  });
+}
 
 // The document to hand to RunRecorder::write_manifest.
-Json make_manifest(const ManifestInputs& inputs);
+Json make_manifest(ManifestInputs inputs);
 // The other direction, strict: kInvalid names the field that is missing, unknown or of a wrong
 // kind.
 Result<ManifestInputs> read_manifest(const Json& manifest);

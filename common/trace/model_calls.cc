@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "common/base/json_fields.h"
 #include "common/base/parse.h"
 #include "common/base/text.h"
 #include "common/trace/event.h"
@@ -246,31 +247,64 @@ Digest digest_of(const CassetteCall& call) {
   return sha256(std::to_string(request.size()) + " " + request + call.answer);
 }
 
+struct CassetteHead {
+  std::uint64_t calls = 0;
+};
+void fields(auto& v, Is<CassetteHead> auto& h) {
+  v.follows("proctor_cassette", 1);
+  v("calls", h.calls);
+}
+
+struct CassettePiece {
+  std::string text{};
+};
+void fields(auto& v, Is<CassettePiece> auto& p) {
+  v("piece", p.text);
+}
+
+struct CassetteLine {
+  std::uint64_t number = 0;
+  CassetteCall call{};
+  std::vector<std::uint64_t> request{}, answer{};  // pieces
+  Digest digest{};
+};
+void fields(auto& v, Is<CassetteLine> auto& l) {
+  v("call", l.number);
+  v("run", l.call.run);
+  v("route", l.call.route);
+  v("model", l.call.model);
+  v("status", l.call.status);
+  v.require(200 <= l.call.status && l.call.status <= 599, "status", "expected 200 to 599");
+  v("streamed", l.call.streamed);
+  v("request", l.request);
+  v("answer", l.answer);
+  v("digest", l.digest);
+}
+
 class Reader {
  public:
   explicit Reader(std::string_view text) : rest_(text) {}
 
   Result<std::vector<CassetteCall>> read() {
-    PROCTOR_TRY(const Json head, next());
-    const auto version = head.find("proctor_cassette");
-    if (version == head.end() || *version != 1 || head.size() != 2 || !head.contains("calls"))
-      return wrong("expected {\"proctor_cassette\":1,\"calls\":N}");
-    const std::uint64_t claimed = count_in(head, "calls");
+    PROCTOR_TRY(const Json first, next());
+    const Result<CassetteHead> head = from_json<CassetteHead>(first);
+    if (!head.ok()) return wrong("expected {\"proctor_cassette\":1,\"calls\":N}");
     std::vector<CassetteCall> out;
     while (!rest_.empty()) {
       PROCTOR_TRY(const Json line, next());
       if (line.contains("piece")) {
-        if (line.size() != 1 || !line["piece"].is_string()) return wrong("expected a text");
-        pieces_.push_back(line["piece"].get<std::string>());
+        Result<CassettePiece> piece = from_json<CassettePiece>(line);
+        if (!piece.ok()) return wrong(piece.error().detail);
+        pieces_.push_back(std::move(piece->text));
         continue;
       }
       PROCTOR_TRY(CassetteCall call, call_of(line, out.size() + 1));
       if (kCassetteCalls <= out.size()) return wrong("too many calls");
       out.push_back(std::move(call));
     }
-    if (out.size() != claimed)
+    if (out.size() != head->calls)
       return wrong("holds " + std::to_string(out.size()) + " calls where its first line says " +
-                   std::to_string(claimed));
+                   std::to_string(head->calls));
     return out;
   }
 
@@ -288,39 +322,29 @@ class Reader {
     if (!line->is_object()) return wrong("expected an object");
     return line;
   }
-  Result<std::vector<std::string>> texts(const Json& line, const char* member) {
+  Result<std::vector<std::string>> texts(const std::vector<std::uint64_t>& numbers,
+                                         const char* member) {
     std::vector<std::string> out;
-    const auto it = line.find(member);
-    if (it == line.end() || !it->is_array())
-      return wrong(std::string(member) + ": expected a list of pieces");
-    for (const Json& n : *it) {
-      if (!n.is_number_unsigned() || pieces_.size() <= n.get<std::uint64_t>())
-        return wrong(std::string(member) + ": no such piece");
-      const std::string& piece = pieces_[n.get<std::size_t>()];
+    for (const std::uint64_t n : numbers) {
+      if (pieces_.size() <= n) return wrong(std::string(member) + ": no such piece");
       // A line of a few bytes may name a piece a million times.
-      bytes_ += piece.size() + 1;
+      bytes_ += pieces_[n].size() + 1;
       if (4 * kCassetteBytes < bytes_) return Error{Errc::kExhausted, "a recording of 1 GiB"};
-      out.push_back(piece);
+      out.push_back(pieces_[n]);
     }
     return out;
   }
-  Result<CassetteCall> call_of(const Json& line, std::size_t number) {
-    constexpr std::uint64_t kStatusMax = 599;
-    CassetteCall call;
-    if (count_in(line, "call") != number) return wrong("call: expected " + std::to_string(number));
-    call.run = text_in(line, "run");
-    call.route = text_in(line, "route");
-    call.model = text_in(line, "model");
-    const std::uint64_t status = count_in(line, "status");
-    if (status < 200 || kStatusMax < status) return wrong("status: expected 200 to 599");
-    call.status = static_cast<int>(status);
-    call.streamed = line.value("streamed", Json(false)) == true;
-    PROCTOR_TRY(call.pieces, texts(line, "request"));
-    PROCTOR_TRY(const std::vector<std::string> answer, texts(line, "answer"));
+  Result<CassetteCall> call_of(const Json& json, std::size_t number) {
+    Result<CassetteLine> line = from_json<CassetteLine>(json);
+    if (!line.ok()) return wrong(line.error().detail);
+    if (line->number != number) return wrong("call: expected " + std::to_string(number));
+    CassetteCall& call = line->call;
+    PROCTOR_TRY(call.pieces, texts(line->request, "request"));
+    PROCTOR_TRY(const std::vector<std::string> answer, texts(line->answer, "answer"));
     for (const std::string& piece : answer) call.answer += piece;
-    if (text_in(line, "digest") != digest_of(call).hex())
+    if (line->digest != digest_of(call))
       return wrong("digest: not that of request and answer: the recording was edited");
-    return call;
+    return std::move(call);
   }
 
   std::string_view rest_;
@@ -336,30 +360,24 @@ std::string CassetteCall::request() const {
 }
 
 Result<std::string> cassette_text(const std::vector<CassetteCall>& calls) {
-  std::string out = Json{{"proctor_cassette", 1}, {"calls", calls.size()}}.dump() + "\n";
-  std::map<std::string, std::size_t, std::less<>> known;
+  std::string out;
+  const auto add = [&out](const auto& line) { out += to_json(line).dump() + "\n"; };
+  add(CassetteHead{calls.size()});
+  std::map<std::string, std::uint64_t, std::less<>> known;
   const auto piece = [&](const std::string& text) {
     const auto [it, added] = known.try_emplace(text, known.size());
-    if (added) out += Json{{"piece", text}}.dump() + "\n";
+    if (added) add(CassettePiece{text});
     return it->second;
   };
-  for (std::size_t i = 0; i < calls.size(); ++i) {
-    const CassetteCall& call = calls[i];
+  for (const CassetteCall& call : calls) {
+    CassetteLine line{.number = static_cast<std::uint64_t>(&call - calls.data()) + 1, .call = call};
     if (!is_utf8(call.request()) || !is_utf8(call.answer))
       return Error{Errc::kInvalid,
-                   "call " + std::to_string(i + 1) + " of the recording is no UTF-8"};
-    Json line = {{"call", i + 1},
-                 {"run", call.run},
-                 {"route", call.route},
-                 {"model", call.model},
-                 {"status", call.status},
-                 {"streamed", call.streamed},
-                 {"request", Json::array()},
-                 {"answer", Json::array()},
-                 {"digest", digest_of(call).hex()}};
-    for (const std::string& text : call.pieces) line["request"].push_back(piece(text));
-    if (!call.answer.empty()) line["answer"].push_back(piece(call.answer));
-    out += line.dump() + "\n";
+                   "call " + std::to_string(line.number) + " of the recording is no UTF-8"};
+    for (const std::string& text : call.pieces) line.request.push_back(piece(text));
+    if (!call.answer.empty()) line.answer.push_back(piece(call.answer));
+    line.digest = digest_of(call);
+    add(line);
     if (kCassetteBytes < out.size())
       return Error{Errc::kExhausted, "a recording of more than 256 MiB: record fewer runs"};
   }

@@ -8,8 +8,10 @@
 
 #include "common/base/clock.h"
 #include "common/base/digest.h"
+#include "common/base/fields.h"
 #include "common/base/ids.h"
 #include "common/base/json.h"
+#include "common/base/limits.h"
 #include "common/base/result.h"
 #include "common/contract/cost_model.h"
 #include "common/score/outcome.h"
@@ -24,25 +26,18 @@ inline constexpr std::int64_t kClockSlackMs = 24LL * 3'600'000;
 // Why these are not the times of an attempt; empty: they may be.  A time of 0 is not known.  Where
 // its result came before it was granted, the coordinator's clock was set back in between, and
 // either time may be of before or after that.
-inline std::string wrong_times(std::int64_t started_ms, std::int64_t finished_ms,
-                               WallTime granted = WallTime(0), WallTime received = WallTime(0)) {
-  if (started_ms <= 0) return "started_ms: not a time";
-  if (finished_ms < started_ms) return "finished_ms: before started_ms";
-  const bool set_back = granted.raw() != 0 && received.raw() != 0 && received < granted;
-  const WallTime first = set_back ? received : granted, last = set_back ? granted : received;
-  if (first.raw() != 0 && started_ms < first.raw() - kClockSlackMs)
-    return "started_ms: more than a day before the attempt was granted";
-  if (last.raw() != 0 && last.raw() + kClockSlackMs < finished_ms)
-    return "finished_ms: more than a day after its result came";
-  return "";
-}
+std::string wrong_times(std::int64_t started_ms, std::int64_t finished_ms,
+                        WallTime granted = WallTime(0), WallTime received = WallTime(0));
 
 // report.json: what one attempt ended as, bound to its evidence (R053, R054, R111, R116, R191).
 // Data and its one spelling: canonical JSON (RFC 8785) and a final '\n', so that the digest of a
 // report is what `sha256sum report.json` prints.  Pure; every field is described in
 // docs/run-directory.md and schemas/report.schema.json.
 
-class JsonFields;
+// Bounds of each list of texts, and of texts with what printable() adds where it cuts them.
+inline constexpr std::size_t kReportItems = 10'000;
+inline constexpr std::size_t kReportTextBytes = limits::kDetailBytes + 18;
+inline constexpr std::size_t kReportCommandBytes = (std::size_t{64} << 10) + 18;
 
 struct CheckReport {
   std::string id{};
@@ -63,6 +58,28 @@ struct CheckReport {
   std::optional<Digest> stdout_digest{}, stderr_digest{}, result_digest{};
   friend bool operator==(const CheckReport&, const CheckReport&) = default;
 };
+void fields(auto& v, Is<CheckReport> auto& c) {
+  v("id", c.id);
+  v("kind", c.kind);
+  v("gate", c.gate);
+  v("outcome", c.outcome);
+  v("exit_code", c.exit_code);
+  v("wall_ms", c.wall_ms);
+  v("why", c.why);
+  v("command", c.command, {.bytes = kReportCommandBytes});
+  v("timeout_ms", c.timeout_ms);
+  v("reader", c.reader);
+  v("ended", c.ended);
+  v.section("tests", [&](auto& tests) {
+    tests("passed", c.passed);
+    tests("failed", c.failed);
+    tests("skipped", c.skipped);
+  });
+  v("failing", c.failing, {.items = kReportItems});
+  v("stdout", c.stdout_digest);
+  v("stderr", c.stderr_digest);
+  v("results", c.result_digest);
+}
 
 // The name among the checks, the first of them, of a setup that failed with the candidate's patch.
 inline constexpr std::string_view kSetupCheck = "setup";
@@ -81,6 +98,11 @@ struct GateReport {
   std::string why;
   friend bool operator==(const GateReport&, const GateReport&) = default;
 };
+void fields(auto& v, Is<GateReport> auto& g) {
+  v("gate", g.gate);
+  v("outcome", g.outcome);
+  v("why", g.why);
+}
 
 // A file of the run directory, report.json apart.
 struct EvidenceFile {
@@ -89,6 +111,69 @@ struct EvidenceFile {
   Digest digest;
   friend bool operator==(const EvidenceFile&, const EvidenceFile&) = default;
 };
+void fields(auto& v, Is<EvidenceFile> auto& f) {
+  v("path", f.path);
+  v("bytes", f.bytes);
+  v("digest", f.digest);
+}
+
+// How the candidate patch fitted.
+void fields(auto& v, Is<PatchEnd> auto& p) {
+  v("rung", p.rung);
+  v("refused", p.refused);
+  v("conflict_markers", p.conflicts, {.items = kReportItems});
+}
+
+// The use of an attempt as the files of its worker hold it: what was metered is one level deeper.
+template <class U>
+struct MeteredForm {
+  U& usage;
+  bool empty() const { return metered_said(usage) == 0; }
+};
+template <class U>
+void fields(auto& v, const MeteredForm<U>& metered) {
+  std::size_t said = metered_said(metered.usage);
+  if constexpr (requires { v.has(""); })
+    for (const std::size_t size : kMeteredSizes)
+      if (said < size && v.has(kUsageCounters[kUnmetered + size - 1].name)) said = size;
+  for (std::size_t i = kUnmetered; i < kUnmetered + said; ++i)
+    v(kUsageCounters[i].name, metered.usage.*kUsageCounters[i].member);
+}
+template <class U>
+struct UsageForm {
+  U& usage;
+};
+template <class U>
+UsageForm(U&) -> UsageForm<U>;
+template <class U>
+void fields(auto& v, const UsageForm<U>& form) {
+  U& u = form.usage;
+  for (std::size_t i = 0; i < kUnmetered; ++i)
+    v(kUsageCounters[i].name, u.*kUsageCounters[i].member);
+  // A report of before there were meters has none.
+  v("metered", MeteredForm<U>{u}, kOptional);
+}
+
+void fields(auto& v, Is<Cost> auto& c) {
+  v("model_micros", c.model);
+  v("execution_micros", c.execution);
+  v("human_micros", c.human);
+  v("overhead_micros", c.overhead);
+  v.follows("total_micros", c.total());
+}
+
+// The members that say of a report and of a manifest which attempt it is of.
+void identity_fields(auto& v, auto& of) {
+  v("campaign", of.campaign);
+  v("run_name", of.run_name);
+  v("run", of.attempt.run);
+  v("attempt", of.attempt.no);
+  v("task", of.task);
+  v("method", of.method);
+  v("replicate", of.replicate);
+  v("contract", of.contract);
+  v("method_digest", of.method_digest);
+}
 
 struct RunReport {
   // identity
@@ -124,6 +209,43 @@ struct RunReport {
   std::int64_t started_ms = 0, finished_ms = 0;  // wall time, for people
   friend bool operator==(const RunReport&, const RunReport&) = default;
 };
+void fields(auto& v, Is<RunReport> auto& r) {
+  v.follows("format", "proctor-report-1");
+  v.section("identity", [&](auto& identity) {
+    identity_fields(identity, r);
+    identity("commit", r.commit);
+    identity("tree", r.tree);
+  });
+  v("outcome", r.outcome);
+  v.follows("status", r.outcome == RunOutcome::kInvalid ? "invalid" : "scorable");
+  v.section("termination", [&](auto& ending) {
+    ending("code", r.termination);
+    ending("evidence_seq", r.evidence_seq);
+    ending("rationale", r.rationale);
+  });
+  v("checks", r.checks);
+  v("gates", r.gates);
+  v("patch", r.application, kOptional);  // a report of before there were rungs has none
+  v("violations", r.violations, {.items = kReportItems});
+  v("deviations", r.deviations, {.items = kReportItems});
+  v("failed_cycles", r.failed_cycles);
+  v("replayable", r.replayable);
+  v("usage", UsageForm{r.usage});
+  v("cost", r.cost);
+  v.section("cost_model", [&](auto& prices) {
+    prices("digest", r.cost_model);
+    prices("version", r.cost_model_version);
+  });
+  v.section("evidence", [&](auto& evidence) {
+    evidence("manifest", r.manifest);
+    evidence("patch", r.patch);
+    evidence("events", r.events);
+    evidence("head", r.head);
+    evidence("files", r.files);
+  });
+  v("started_ms", r.started_ms);
+  v("finished_ms", r.finished_ms);
+}
 
 inline constexpr std::size_t kReportBytes = std::size_t{32} << 20;
 
@@ -133,9 +255,6 @@ std::string report_bytes(const RunReport& report);
 // Strict: exactly the bytes report_bytes would write.  kInvalid names the field.
 Result<RunReport> parse_report(std::string_view bytes);
 
+// As in the report.
 Json to_json(const CheckReport& check);
-Json to_json(const Usage& usage);
-// The usage that to_json() wrote, as field `key` of `parent`; 2^53 - 1 at most of each.
-Result<Usage> usage_from(JsonFields& parent, const char* key);
-Json to_json(const Cost& cost);
 }  // namespace proctor

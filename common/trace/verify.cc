@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "common/base/json_fields.h"
 #include "common/base/limits.h"
 #include "common/base/text.h"
 #include "common/trace/evidence.h"
@@ -303,23 +304,20 @@ class Verifier {
   }
 
   void check_identity(const ManifestInputs& m) {
-    const RunReport& r = report();
-    const auto same = [this](bool equal, std::string_view field) {
-      if (!equal)
-        problem(kManifestFile, "identity: " + std::string(field) + " is not the report's");
+    const auto identity = [](const auto& of) {
+      JsonWriter v;
+      identity_fields(v, of);
+      v("cost_model", of.cost_model);
+      v("cost_model_version", of.cost_model_version);
+      v("commit", of.commit);
+      return v.take();
     };
-    same(m.campaign == r.campaign, "campaign");
-    same(m.run_name == r.run_name, "run_name");
-    same(m.attempt == r.attempt, "run or attempt");
-    same(m.task == r.task, "task");
-    same(m.method == r.method, "method");
-    same(m.replicate == r.replicate, "replicate");
-    same(m.contract == r.contract, "contract");
-    same(m.method_digest == r.method_digest, "method_digest");
-    same(m.cost_model == r.cost_model, "cost_model");
-    same(m.cost_model_version == r.cost_model_version, "cost_model_version");
-    same(m.commit == r.commit, "commit");
-    same(m.tree_observed == r.tree, "tree");
+    const Json claimed = identity(m), reported = identity(report());
+    const auto same = [this](bool equal, const std::string& field) {
+      if (!equal) problem(kManifestFile, "identity: " + field + " is not the report's");
+    };
+    for (const auto& [field, value] : claimed.items()) same(value == reported.at(field), field);
+    same(m.tree_observed == report().tree, "tree");
   }
 
   void check_patch() {

@@ -88,7 +88,7 @@ MUTANTS = [(room, *rest) for room, rows in {
         ("the rung of the fresh workspace is not told", L,
          "  verdict_.application.rung = std::string(worse_rung(verdict_.application.rung, e.rung));\n", ""),
         ("the codec forgets what was asked in vain", L,
-         "in.count(\"evidence\"), in.texts(\"denied\")}", "in.count(\"evidence\"), (in.texts(\"denied\"), std::vector<std::string>())}"),
+         "  v(\"denied\", e.denied);\n", "  v.follows(\"denied\", std::vector<std::string>());\n"),
         ("the meter: a reservation said twice counts twice", M,
          "if (known->second.request == request) return known->second.answer;", ""),
         ("the meter: an agent that is gone may reserve", M,

@@ -19,8 +19,10 @@
 #include <variant>
 #include <vector>
 
+#include "common/base/fields.h"
 #include "common/base/json.h"
 #include "common/base/result.h"
+#include "common/base/words.h"
 #include "common/contract/contract.h"
 #include "common/score/outcome.h"
 #include "common/score/result_reader.h"
@@ -49,7 +51,9 @@ LifecyclePlan lifecycle_plan(const Contract& contract, std::chrono::milliseconds
                              std::uint32_t judged_again = 0);
 
 enum class Room { kAgent, kAcceptance };  // which of the two workspaces of an attempt
-std::string_view to_string(Room room);
+constexpr auto words(Room) {
+  return std::to_array<Word<Room>>({{"agent", Room::kAgent}, {"acceptance", Room::kAcceptance}});
+}
 
 // How a command in a sandbox ended: the sandbox's own words, without its header.
 struct ProgramEnd {
@@ -61,15 +65,30 @@ struct ProgramEnd {
   // "exit 3", "ended by signal 11", for rationales.
   std::string describe() const;
 };
+void fields(auto& v, Is<ProgramEnd> auto& e) {
+  v("end", e.end);
+  v("exit_code", e.exit_code);
+  v("signal", e.signal);
+  v("wall_ms", e.wall);
+}
 
 // Events: what has happened.  `evidence` is the seq of the trace event that shows it, 0: none.
+// Those that are described have a form in JSON (event_json).
 
 struct SnapshotReady {
   std::string commit, tree;  // observed
 };
+void fields(auto& v, Is<SnapshotReady> auto& e) {
+  v.follows("event", "snapshot");
+  v("commit", e.commit);
+  v("tree", e.tree);
+}
 struct StepDone {              // of a step that only succeeds or fails
   std::uint64_t evidence = 0;  // WriteManifest's: the event of what stood against the snapshot
 };
+void fields(auto& v, Is<StepDone> auto&) {
+  v.follows("event", "done");
+}
 struct StepFailed {
   Error error;
   std::uint64_t evidence = 0;
@@ -86,6 +105,11 @@ struct SetupEnded {
   // For one that failed: the end of what it said, and what its network refused; for people.
   std::string words{};
 };
+void fields(auto& v, Is<SetupEnded> auto& e) {
+  v.follows("event", "setup");
+  v("exec", e.exec);
+  v("evidence", e.evidence);
+}
 struct AgentEnded {
   bool ran_program = false;  // noop and reference run none
   ProgramEnd exec;           // of the program
@@ -99,6 +123,24 @@ struct AgentEnded {
   std::string rung{}, misfit{};
   ModelLack no_model{};  // of the one that its method has it ask
 };
+void fields(auto& v, Is<AgentEnded> auto& e) {
+  constexpr Rule kLater{.older_lack = true};
+  v.follows("event", "agent");
+  v("ran_program", e.ran_program);
+  v("exec", e.exec);
+  v("evidence", e.evidence);
+  v("denied", e.denied);
+  v("asked", e.asked, kLater);
+  v("words", e.words, kLater);
+  v("rung", e.rung, kLater);
+  v("misfit", e.misfit, kLater);
+  v("no_model", e.no_model.why, kOptional);
+  if (e.no_model.why.empty()) return;
+  v("busy", e.no_model.busy);
+  v("no_model_evidence", e.no_model.evidence);
+  v("eaten", e.no_model.eaten, kOptional);
+  v("later", e.no_model.later, kOptional);
+}
 struct PatchExtracted {
   std::vector<std::string> refused;           // files no patch can hold
   std::vector<std::string> outside_writable;  // changed against policy.writable
@@ -107,6 +149,14 @@ struct PatchExtracted {
   bool changed = true;                   // anything at all, also what no patch can hold
   std::vector<std::string> conflicts{};  // "PATH:LINE" of files that got conflict markers
 };
+void fields(auto& v, Is<PatchExtracted> auto& e) {
+  v.follows("event", "patch");
+  v("refused", e.refused, {.any_bytes = true});
+  v("outside_writable", e.outside_writable, {.any_bytes = true});
+  v("unreadable", e.unreadable, {.any_bytes = true});
+  v("changed", e.changed, {.older_lack = true});
+  v("conflicts", e.conflicts, {.older_lack = true, .any_bytes = true});
+}
 struct PatchApplied {
   std::string rung;  // to_string(ApplyRung)
 };
@@ -132,6 +182,12 @@ struct BudgetReached {
   std::uint64_t evidence = 0;
   std::string reason{};  // "budget_exceeded: tokens: 90 of 100 used, ..."
 };
+void fields(auto& v, Is<BudgetReached> auto& e) {
+  v.follows("event", "budget");
+  v("cap", e.cap);
+  v("evidence", e.evidence);
+  v("reason", e.reason, {.any_bytes = true});
+}
 using LifecycleEvent = std::variant<SnapshotReady, ImageFailed, StepDone, StepFailed, SetupEnded,
                                     AgentEnded, PatchExtracted, PatchApplied, PatchRefused,
                                     ProtectedRestored, CheckEnded, RunCancelAsked, BudgetReached>;

@@ -4,8 +4,7 @@
 #include <utility>
 
 #include "common/base/digest.h"
-#include "common/trace/json_fields.h"
-#include "common/trace/run_report.h"
+#include "common/base/json_fields.h"
 #include "worker/shell/host_facts.h"
 
 namespace proctor {
@@ -14,90 +13,23 @@ constexpr const char* kCheckpoint = "checkpoint";
 constexpr std::size_t kCheckpointBytes = std::size_t{16} << 20;  // of paths, mostly
 constexpr std::size_t kDigestHex = 64;
 
-Json assignment_json(const wire::Assignment& a) {
-  return {{"run", a.attempt.run.raw()},
-          {"attempt", a.attempt.no.raw()},
-          {"run_name", a.run_name},
-          {"contract", a.contract.hex()},
-          {"method", a.method.hex()},
-          {"replicate", a.replicate},
-          {"seed", a.seed},
-          {"ask_micros", a.ask.micros()},
-          {"stage", a.stage}};
-}
-
-std::uint32_t count32(JsonFields& in, const char* key) {
-  return static_cast<std::uint32_t>(in.count(key, UINT32_MAX));
-}
-
-Result<wire::Assignment> assignment_from(JsonFields& parent) {
-  JsonFields in(parent, "assignment");
-  wire::Assignment a;
-  a.attempt = {RunId(count32(in, "run")), AttemptNo(count32(in, "attempt"))};
-  a.run_name = in.text("run_name");
-  a.contract = in.digest("contract");
-  a.method = in.digest("method");
-  a.replicate = count32(in, "replicate");
-  a.seed = count32(in, "seed");
-  a.ask = MicroUsd::from_micros(in.integer("ask_micros"));
-  a.stage = count32(in, "stage");
-  PROCTOR_CHECK_OK(in.finish());
-  return a;
-}
-
-Json trace_json(const RunRecorder::Mark& m) {
-  return {{"events", m.events},
-          {"origin", m.origin},
-          {"patch", m.patch ? Json(m.patch->hex()) : Json(nullptr)},
-          {"manifest", m.manifest.hex()}};
-}
-
-Result<RunRecorder::Mark> trace_from(JsonFields& parent) {
-  JsonFields in(parent, "trace");
-  RunRecorder::Mark m;
-  m.events = in.count("events");
-  m.origin = in.count("origin");
-  m.patch = in.optional_digest("patch");
-  m.manifest = in.digest("manifest");
-  PROCTOR_CHECK_OK(in.finish());
-  return m;
-}
-
 Result<Checkpoint> parse(std::string_view text) {
   PROCTOR_TRY(const Json json, parse_json(text, {kCheckpointBytes, 8}));
-  JsonFields in(json, "");
+  std::string problem, boot;
+  std::vector<Json> told;
   Checkpoint c;
-  if (const std::string boot = in.text("boot"); boot == "unknown" || boot != kernel_boot())
+  JsonReader v(json, "", problem);
+  v("boot", boot);
+  if (boot == "unknown" || boot != kernel_boot())
     return Error{Errc::kNotFound, "of another boot of the kernel"};
-  c.campaign = in.text("campaign");
-  c.epoch = Epoch(in.count("epoch"));
-  c.settings = in.digest("settings");
-  c.lives = count32(in, "lives");
-  PROCTOR_TRY(c.assignment, assignment_from(in));
-  PROCTOR_TRY(c.trace, trace_from(in));
-  for (const Json& event : in.array("told")) {
-    PROCTOR_TRY(LifecycleEvent told, event_from(event));
-    c.told.push_back(std::move(told));
+  v("told", told);
+  fields(v, c);
+  v.finish();
+  if (!v.ok()) return Error{Errc::kInvalid, std::move(problem)};
+  for (const Json& form : told) {
+    PROCTOR_TRY(LifecycleEvent event, event_from(form));
+    c.told.push_back(std::move(event));
   }
-  if (in.has("setup_makes")) c.setup_makes = in.texts("setup_makes");
-  if (in.has("program")) {
-    JsonFields program(in, "program");
-    Checkpoint::Program p;
-    p.container = program.text("container");
-    p.workspace = {program.text("workspace"), program.text("volume")};
-    if (program.has("disk_free")) p.disk_free = program.count("disk_free");
-    PROCTOR_CHECK_OK(program.finish());
-    c.program = std::move(p);
-  }
-  if (in.has("ended")) {
-    JsonFields ended(in, "ended");
-    Checkpoint::Ended e;
-    e.workspace = {ended.text("workspace"), ended.text("volume")};
-    PROCTOR_TRY(e.usage, usage_from(ended, "usage"));
-    PROCTOR_CHECK_OK(ended.finish());
-    c.ended = std::move(e);
-  }
-  PROCTOR_CHECK_OK(in.finish());
   return c;
 }
 
@@ -110,33 +42,17 @@ bool fits(const Checkpoint& c, const std::optional<MeterBook::Command>& command)
 }  // namespace
 
 Status write_checkpoint(const fs::path& dir, const Checkpoint& c) {
-  Json told = Json::array();
+  std::vector<Json> told;
   for (const LifecycleEvent& event : c.told) {
     std::optional<Json> form = event_json(event);
     if (!form) return Error{Errc::kInvalid, "checkpoint: an event without a form"};
     told.push_back(*std::move(form));
   }
-  Json json = {{"boot", kernel_boot()},
-               {"campaign", c.campaign},
-               {"epoch", c.epoch.raw()},
-               {"settings", c.settings.hex()},
-               {"lives", c.lives},
-               {"assignment", assignment_json(c.assignment)},
-               {"trace", trace_json(c.trace)},
-               {"told", std::move(told)}};
-  if (!c.setup_makes.empty()) json["setup_makes"] = c.setup_makes;
-  if (c.program) {
-    json["program"] = {{"container", c.program->container},
-                       {"workspace", c.program->workspace.dir.string()},
-                       {"volume", c.program->workspace.volume},
-                       {"disk_free", c.program->disk_free}};
-  }
-  if (c.ended) {
-    json["ended"] = {{"workspace", c.ended->workspace.dir.string()},
-                     {"volume", c.ended->workspace.volume},
-                     {"usage", to_json(c.ended->usage)}};
-  }
-  const std::string text = json.dump(-1, Json::Utf8::kReplace);
+  JsonWriter v;
+  v("boot", kernel_boot());
+  v("told", told);
+  fields(v, c);
+  const std::string text = v.take().dump(-1, Json::Utf8::kReplace);
   return write_file(dir / kCheckpoint, sha256(text).hex() + "\n" + text, Durability::kLazy);
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/fields.h"
 #include "common/base/files.h"
 #include "common/trace/event.h"
 #include "common/wire/messages.h"
@@ -53,6 +54,40 @@ struct Checkpoint {
     return ended ? wire::Stage::kExtracting : wire::Stage::kAcceptance;
   }
 };
+
+void fields(auto& v, Is<Checkpoint::Program> auto& p) {
+  v("container", p.container);
+  v("workspace", p.workspace.dir);
+  v("volume", p.workspace.volume);
+  v("disk_free", p.disk_free, {.older_lack = true});
+}
+void fields(auto& v, Is<Checkpoint::Ended> auto& e) {
+  v("workspace", e.workspace.dir);
+  v("volume", e.workspace.volume);
+  v("usage", UsageForm{e.usage});
+}
+// All but `told`.
+void fields(auto& v, Is<Checkpoint> auto& c) {
+  v("campaign", c.campaign);
+  v("epoch", c.epoch);
+  v("settings", c.settings);
+  v("lives", c.lives);
+  v.section("assignment", [&](auto& assignment) {
+    assignment("run", c.assignment.attempt.run);
+    assignment("attempt", c.assignment.attempt.no);
+    assignment("run_name", c.assignment.run_name);
+    assignment("contract", c.assignment.contract);
+    assignment("method", c.assignment.method);
+    assignment("replicate", c.assignment.replicate);
+    assignment("seed", c.assignment.seed);
+    assignment("ask_micros", c.assignment.ask);
+    assignment("stage", c.assignment.stage);
+  });
+  v("trace", c.trace);
+  v("setup_makes", c.setup_makes, kOptional);
+  v("program", c.program, kOptional);
+  v("ended", c.ended, kOptional);
+}
 
 // kInvalid: it holds what has no form in JSON.
 Status write_checkpoint(const fs::path& dir, const Checkpoint& checkpoint);

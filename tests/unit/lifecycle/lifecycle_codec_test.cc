@@ -69,7 +69,7 @@ TEST_SUITE("lifecycle") {
     CHECK(refusal(R"({"event":"done","more":1})").find("more") != std::string::npos);
     CHECK(refusal(R"({"event":"setup","evidence":0,
                       "exec":{"end":"gone","exit_code":0,"signal":0,"wall_ms":1}})") ==
-          "event.exec.end: no such end");
+          "event.exec.end: expected exited, signalled, timed_out, memory, disk, cpu or cancelled");
   }
 
   TEST_CASE("a lifecycle that is told the same again is where the first one was") {

@@ -95,14 +95,17 @@ TEST_SUITE("trace") {
         {"/identity/attempt", 5'000'000'000,
          "identity.attempt: 5000000000 is more than 4294967295"},
         {"/identity/contract", "abc", "identity.contract: expected 64 lower-case hex digits"},
-        {"/outcome", "won", "outcome: unknown"},
-        {"/status", "invalid", "status: does not follow from the outcome"},
-        {"/termination/code", "bored", "termination.code: unknown"},
-        {"/checks/1/outcome", "maybe", "checks[1].outcome: expected pass, fail, error or null"},
+        {"/outcome", "won", "outcome: expected success, failure, acceptance_error or invalid"},
+        {"/status", "invalid", "status: expected scorable"},
+        {"/termination/code", "bored",
+         "termination.code: expected completed, agent_timeout, budget_exceeded, resource_limit, "
+         "policy_stop, operator_cancel, infrastructure, agent_unavailable, breaker or "
+         "model_overloaded"},
+        {"/checks/1/outcome", "maybe", "checks[1].outcome: expected pass, fail or error"},
         {"/checks/0/tests", 1, "checks[0].tests: expected an object, found number"},
-        {"/cost/total_micros", 59, "cost.total_micros: is not the sum of the categories"},
+        {"/cost/total_micros", 59, "cost.total_micros: expected 58"},
         {"/usage/extra", 1, "usage.extra: unknown field"},
-        {"/violations", {1}, "violations: expected a list of text"},
+        {"/violations", {1}, "violations[0]: expected text, found number"},
         {"/replayable", "yes", "replayable: expected true or false, found string"},
         {"/started_ms", 0.5, "started_ms: expected an integer, found number"},
     };

@@ -144,7 +144,7 @@ TEST_SUITE("trace") {
     };
     const std::vector<Row> rows{
         {[](RunReport& r) { r.task = "other"; }, "manifest.json: identity: task"},
-        {[](RunReport& r) { r.attempt.no = AttemptNo(9); }, "identity: run or attempt"},
+        {[](RunReport& r) { r.attempt.no = AttemptNo(9); }, "identity: attempt"},
         {[](RunReport& r) { r.tree = "f00"; }, "identity: tree"},
         {[](RunReport& r) { r.contract = {}; }, "identity: contract"},
         {[](RunReport& r) { r.cost_model = {}; }, "identity: cost_model"},

@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 #include <algorithm>
 
-#include "common/base/csv.h"
 #include "common/base/text.h"
 #include "coordinator/aggregate/analysis.h"
+#include "coordinator/aggregate/columns.h"
 #include "coordinator/aggregate/format.h"
 
 namespace proctor {
@@ -164,30 +164,6 @@ void contrasts_with_removed(std::string& out, const Analysis& analysis) {
   table.append_to(out);
   append_notes(out, analysis.with_removed, analysis.plan);
 }
-
-void append_footing_cells(std::vector<std::string>& record, const Contrast& c) {
-  std::optional<double> gap, chance, low, high, p;
-  if (c.equals) {
-    gap = c.equals->gap95;
-    chance = c.equals->p;
-  }
-  if (c.by_repository) {
-    p = c.by_repository->flips.p;
-    if (const auto& i = c.by_repository->mean.estimate.interval) {
-      low = i->low;
-      high = i->high;
-    }
-  }
-  record.push_back(number_or_empty(gap));
-  record.push_back(number_or_empty(chance));
-  record.emplace_back(!c.equals ? "" : c.is_tie() ? "yes" : "no");
-  record.push_back(c.by_repository ? std::to_string(c.by_repository->mean.groups) : "");
-  for (const auto& value : {low, high, p}) record.push_back(number_or_empty(value));
-  record.push_back(c.tipping ? std::to_string(c.tipping->unknown) : "");
-  const bool is_turned = c.tipping && c.tipping->turned;
-  record.push_back(is_turned ? std::to_string(*c.tipping->turned) : "");
-  record.emplace_back(is_turned ? word_of(c.tipping->becomes) : std::string_view());
-}
 }  // namespace
 
 std::string one_sided_words(const Contrast& c, double alpha, double margin) {
@@ -270,45 +246,8 @@ void append_analysis(std::string& out, const Analysis& analysis) {
 }
 
 std::string render_contrasts_csv(const Analysis& analysis) {
-  std::string out =
-      "a,b,verdict,tasks,dropped_a,dropped_b,a_better,b_better,difference,standard_error,df,"
-      "interval_low,interval_high,p_t,p_exact,p_adjusted,p_equivalent,p_not_inferior,bounds_low,"
-      "bounds_high,loss,loss_p,why,gap95,p_equal_methods,tie,repositories,repositories_low,"
-      "repositories_high,repositories_p,unknown,turned_by,turned_to,simultaneous_low,"
-      "simultaneous_high,weighted,weighted_low,weighted_high,control\n";
-  for (const Contrast& c : analysis.contrasts) {
-    const Estimate& d = c.difference.estimate;
-    const auto low = [](const auto& i) { return i ? std::optional(i->low) : std::nullopt; };
-    const auto high = [](const auto& i) { return i ? std::optional(i->high) : std::nullopt; };
-    std::optional<double> least, most;  // of the bounds where runs are lost
-    if (c.bounds) {
-      least = c.bounds->identified.low;
-      most = c.bounds->identified.high;
-    }
-    std::vector<std::string> record = {c.a,
-                                       c.b,
-                                       std::string(word_of(c.verdict)),
-                                       std::to_string(c.tasks),
-                                       std::to_string(c.dropped_a),
-                                       std::to_string(c.dropped_b),
-                                       std::to_string(c.a_better),
-                                       std::to_string(c.b_better)};
-    for (const std::optional<double>& value :
-         {d.value, d.standard_error, d.df, low(d.interval), high(d.interval), c.difference.p,
-          c.flips ? std::optional(c.flips->p) : std::nullopt, c.adjusted,
-          c.equivalence ? std::optional(c.equivalence->p_equivalent) : std::nullopt, c.not_inferior,
-          least, most, std::optional(c.loss), c.loss_p})
-      record.push_back(number_or_empty(value));
-    record.emplace_back(word_of(d.why));
-    append_footing_cells(record, c);
-    record.push_back(number_or_empty(low(c.simultaneous)));
-    record.push_back(number_or_empty(high(c.simultaneous)));
-    const Estimate w = c.weighted ? c.weighted->of.estimate : Estimate{};
-    for (const auto& value : {w.value, low(w.interval), high(w.interval)})
-      record.push_back(number_or_empty(value));
-    record.emplace_back(c.is_control ? "yes" : "no");
-    csv_append_record(out, record);
-  }
+  std::string out = aggregate::contrast_columns().csv_header();
+  for (const Contrast& c : analysis.contrasts) aggregate::contrast_columns().append_csv(out, c);
   return out;
 }
 }  // namespace proctor

@@ -9,6 +9,7 @@
 #include "common/base/money.h"
 #include "common/base/text.h"
 #include "common/stats/paired.h"
+#include "coordinator/aggregate/columns.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/ordered_json.h"
 
@@ -537,7 +538,7 @@ std::string render_comparison_json(const CampaignComparison& c) {
                    {"newer", m.new_name},
                    {"decision", word_of(decision_of(m, c.margin, c.alpha))},
                    {"control", m.is_control},
-                   {"contrast", contrast_json(m.contrast)},
+                   {"contrast", contrast_columns().json(m.contrast)},
                    {"p_turned", m.p_turned}};
     one["cost_ratio"] = m.cost_ratio ? Ordered(*m.cost_ratio) : Ordered(nullptr);
     one["time_ratio"] = m.time_ratio ? Ordered(*m.time_ratio) : Ordered(nullptr);

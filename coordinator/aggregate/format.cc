@@ -69,10 +69,6 @@ std::string points(double difference) {
   return fmt::format("{:+.1f}", difference * 100);
 }
 
-std::string number_or_empty(const std::optional<double>& value) {
-  return value ? fmt::format("{:.12g}", *value) : "";
-}
-
 std::string points_between(const Interval& difference) {
   const Interval shown = shown_difference(difference);
   return "[" + points(shown.low) + ", " + points(shown.high) + "]";

@@ -39,7 +39,6 @@ std::string row_group(const ReportRow& row);
 bool shows_self_reported(const CampaignReport& report);
 // "0.10", or "unmetered".
 std::string self_reported_cell(const ReportRow& row);
-std::string number_or_empty(const std::optional<double>& value);  // for CSV
 // Columns a terminal needs: code points of UTF-8.
 std::size_t display_width(std::string_view text);
 

@@ -1,12 +1,12 @@
 #include "coordinator/aggregate/ordered_json.h"
 
 #include "coordinator/aggregate/analysis.h"
+#include "coordinator/aggregate/columns.h"
 #include "coordinator/aggregate/details.h"
 
 namespace proctor::aggregate {
 // Comparisons for programs.
 
-namespace {
 Ordered weighted_json(const std::optional<Weighted>& w) {
   if (!w) return nullptr;
   Ordered out = estimate_json(w->of.estimate);
@@ -19,6 +19,7 @@ Ordered weighted_json(const std::optional<Weighted>& w) {
   return out;
 }
 
+namespace {
 Ordered rate_json(const MethodRate& r, const AnalysisPlan& plan) {
   Ordered pass = Ordered::array();
   for (std::size_t i = 0; i < r.pass.size(); ++i)
@@ -45,15 +46,6 @@ Ordered rate_json(const MethodRate& r, const AnalysisPlan& plan) {
             {"why", r.rerun.why == Why::kOk ? Ordered(nullptr) : Ordered(word_of(r.rerun.why))}}}};
 }
 
-Ordered repositories_json(const ByRepository& by) {
-  Ordered out = estimate_json(by.mean.estimate);
-  out["repositories"] = by.mean.groups;
-  out["p_t"] = or_null(by.mean.p);
-  out["p_exact"] = by.flips.p;
-  out["p_exact_is_exact"] = by.flips.exact;
-  return out;
-}
-
 Ordered adjustment_json(const Adjustment& a) {
   const bool joint = a.used == AnalysisPlan::Multiplicity::kMaxT;
   Ordered out = {{"rule", to_string(a.used)}, {"words", words(a)}};
@@ -63,12 +55,6 @@ Ordered adjustment_json(const Adjustment& a) {
   return out;
 }
 
-Ordered tipping_json(const Tipping& t) {
-  Ordered out = {{"unknown", t.unknown}, {"turned_by", or_null(t.turned)}};
-  out["in_favour_of"] = t.turned ? Ordered(t.for_a ? "a" : "b") : Ordered(nullptr);
-  out["becomes"] = t.turned ? Ordered(word_of(t.becomes)) : Ordered(nullptr);
-  return out;
-}
 }  // namespace
 
 Ordered estimate_json(const Estimate& e) {
@@ -79,44 +65,11 @@ Ordered estimate_json(const Estimate& e) {
           {"why", e.why == Why::kOk ? Ordered(nullptr) : Ordered(word_of(e.why))}};
 }
 
-Ordered contrast_json(const Contrast& c) {
-  Ordered out = {{"a", c.a},
-                 {"b", c.b},
-                 {"verdict", word_of(c.verdict)},
-                 {"tasks", c.tasks},
-                 {"dropped_a", c.dropped_a},
-                 {"dropped_b", c.dropped_b},
-                 {"never_ended_a", c.never_a},
-                 {"never_ended_b", c.never_b},
-                 {"a_better", c.a_better},
-                 {"b_better", c.b_better},
-                 {"difference", estimate_json(c.difference.estimate)},
-                 {"p_t", or_null(c.difference.p)}};
-  out["p_exact"] = c.flips ? Ordered(c.flips->p) : Ordered(nullptr);
-  out["p_exact_is_exact"] = c.flips && c.flips->exact;
-  out["p_adjusted"] = or_null(c.adjusted);
-  out["simultaneous"] = interval_json(c.simultaneous);
-  out["p_equivalent"] = c.equivalence ? Ordered(c.equivalence->p_equivalent) : Ordered(nullptr);
-  out["p_not_inferior"] = or_null(c.not_inferior);
-  out["bounds"] = c.bounds ? interval_json(c.bounds->identified) : Ordered(nullptr);
-  out["bounds_interval"] = c.bounds ? interval_json(c.bounds->interval) : Ordered(nullptr);
-  out["invalid_share_difference"] = c.loss;
-  out["invalid_share_p"] = or_null(c.loss_p);
-  out["gap95"] = c.equals ? Ordered(c.equals->gap95) : Ordered(nullptr);
-  out["gap95_is_exact"] = c.equals && c.equals->exact;
-  out["p_equal_methods"] = c.equals ? Ordered(c.equals->p) : Ordered(nullptr);
-  out["tie"] = c.is_tie();
-  out["by_repository"] = c.by_repository ? repositories_json(*c.by_repository) : Ordered(nullptr);
-  out["tipping"] = c.tipping && c.tipping->tried ? tipping_json(*c.tipping) : Ordered(nullptr);
-  out["weighted"] = weighted_json(c.weighted);
-  return out;
-}
-
 namespace {
 Ordered contrasts_json(const std::vector<Contrast>& contrasts) {
   Ordered out = Ordered::array();
   for (const Contrast& c : contrasts) {
-    out.push_back(contrast_json(c));
+    out.push_back(contrast_columns().json(c));
     out.back()["control"] = c.is_control;
   }
   return out;

@@ -9,7 +9,6 @@
 #include "common/base/json.h"
 #include "common/base/money.h"
 #include "common/stats/interval.h"
-#include "coordinator/aggregate/model_use.h"
 
 namespace proctor::aggregate {
 using Ordered = Json;
@@ -31,16 +30,14 @@ inline Ordered money_or_null(const std::optional<MicroUsd>& amount) {
   return amount ? money_json(*amount) : Ordered(nullptr);
 }
 
-// Its members as in kModelCounts, and the money.
-Ordered model_use_json(const ModelUse& use);
 }  // namespace proctor::aggregate
 
 namespace proctor {
 struct Analysis;
-struct Contrast;
 struct Drift;
 struct PriceContrast;
 struct ReportDetails;
+struct Weighted;
 enum class JsonForm : std::uint8_t;
 }  // namespace proctor
 
@@ -48,8 +45,8 @@ namespace proctor::aggregate {
 // The comparisons and details of a report for programs.
 
 Ordered analysis_json(const Analysis& analysis);
-Ordered contrast_json(const Contrast& contrast);
 Ordered estimate_json(const Estimate& estimate);
+Ordered weighted_json(const std::optional<Weighted>& weighted);
 Ordered details_json(const ReportDetails& details, JsonForm form);
 Ordered drift_json(const Drift& drift);
 Ordered price_contrasts_json(const std::vector<PriceContrast>& contrasts);

@@ -60,8 +60,10 @@ void count(ReportRow& row, const RunRecord& run, std::uint32_t position) {
   row.self_reported = row.self_reported + run.self_reported;
   row.model_use = row.model_use + run.model_use;
   switch (run.state) {
-    case RunRecord::State::kPlanned:
     case RunRecord::State::kRunning:
+      ++row.running;
+      [[fallthrough]];
+    case RunRecord::State::kPlanned:
       ++row.open;
       return;
     case RunRecord::State::kParked:
@@ -365,76 +367,11 @@ CampaignReport build_report(ReportInput input) {
   finish(report.total, report.runs, input.plan, report.alpha);
   report.costs = cost_rows(report);
   report.analysis = std::make_shared<const Analysis>(analysis_of(report, input));
+  for (const MethodRate& rate : report.analysis->rates)
+    for (ReportRow& row : report.rows)
+      if (row.key.empty() && row.method == rate.method && rate.weighted)
+        row.weighted = rate.weighted->of.estimate;
   return report;
-}
-
-std::vector<Definition> report_definitions() {
-  return {
-      {"method", "what did the work: an agent, a program, or a baseline"},
-      {"stratum",
-       "a group of tasks, KEY=VALUE; \"all\" is every task; stage=NAME, the runs of a stage"},
-      {"planned", "runs of the frozen plan; one run is one try of one method at one task"},
-      {"scorable",
-       "runs whose every acceptance check left a complete record: the next three together"},
-      {"success", "every check passed"},
-      {"satisfied",
-       "of the successes: those that passed every gate: no constraint of their contract was broken "
-       "(protected files, paths they may write, network), no conflict markers came with the patch"},
-      {"failure", "at least one check failed and none ended in error"},
-      {"acceptance error",
-       "at least one check could not be completed (time limit, crash, missing tool)"},
-      {"invalid", "runs without complete evidence: neither a success nor a failure"},
-      {"agent unavailable",
-       "of the invalid runs: the program of their method could not start (listed if there are "
-       "any)"},
-      {"set aside",
-       "an invalid result of a run that an operator put in line again: kept, and in no rate "
-       "(listed if there are any)"},
-      {"parked",
-       "not started because a budget was short, until it grows, or because its task or method is "
-       "broken, until it is requeued"},
-      {"open", "not started yet, or running"},
-      {"cancelled", "ended by an operator without an outcome (shown if there are any)"},
-      {"removed", "of a task taken out after the freeze, with a reason (shown if there are any)"},
-      {"success rate",
-       "success / scorable, with its Wilson interval; with the plan's where that counts runs "
-       "(estimand: run_mean)"},
-      {"bounds",
-       "the success rate, which is over runs, if every acceptance error and invalid run had "
-       "failed, and if each had succeeded"},
-      {"error rate", "acceptance error / scorable, with its Wilson interval"},
-      {"invalid rate", "invalid / (scorable + invalid), with its Wilson interval"},
-      {"over tasks", "mean of the tasks' own success rates; its interval counts tasks, not runs"},
-      {"model", "cost of language model calls, in the unit of the price table"},
-      {"execution", "cost of sandbox time and tool calls"},
-      {"human", "cost of people's time"},
-      {"overhead", "cost of storage and of starting runs"},
-      {"total", "the four together, over all runs of the row and all their attempts"},
-      {"self_reported",
-       "the part of the total that agents said of themselves and nobody measured (shown if there "
-       "is any)"},
-      {"cached", "of the input tokens: those that the provider had in its cache"},
-      {"refused", "calls of models that the gateway refused"},
-      {"at ceiling",
-       "calls of models that were charged at all that was reserved, for nobody said what they "
-       "used"},
-      {"waited", "what calls of models waited in the gateway, all together"},
-      {"billed more",
-       "calls that were billed above what was reserved, and charged no more than that"},
-      {"clamped", "calls of models whose limit of output the gateway lowered to what was left"},
-      {"replayed", "calls of models that a recording answered: counted, and free"},
-      {"unmetered",
-       "a method under caps on model calls or tokens of which no judged run made a metered call: "
-       "those caps held nothing, and its model cost is not known"},
-      {"per success", "total / success, rounded up to a millionth; failed runs are paid for too"},
-      {"median, 90 %, most",
-       "cost of one run with all its attempts, over ended runs: amounts that occurred"},
-      {"reserved", "what was set aside for the attempts that are paid; used is the part charged"},
-      {"wasted",
-       "charged for attempts that infrastructure spoiled: lost, or failed through no "
-       "fault of the method"},
-      {"median, longest", "seconds from the start of a run to its report, over runs that ended"},
-  };
 }
 
 std::vector<std::string_view> report_notes() {

@@ -194,6 +194,7 @@ struct ReportRow {
   std::uint64_t planned = 0;
   std::uint64_t success = 0, failure = 0, acceptance_error = 0, invalid = 0;
   std::uint64_t parked = 0, open = 0, cancelled = 0, removed = 0;
+  std::uint64_t running = 0;  // of `open`
   std::uint64_t scorable() const { return success + failure + acceptance_error; }
   std::uint64_t ended() const { return scorable() + invalid; }
   std::uint64_t satisfied = 0;  // of `success`: those that passed every gate (R008)
@@ -218,6 +219,7 @@ struct ReportRow {
   std::optional<Interval> interval;
   std::optional<Interval> bounds_by_task;  // where that mean may lie, likewise
   Why why = Why::kOk;
+  Estimate weighted;  // in the plan's weights, of a method over all tasks
 
   Cost cost;                                          // of all runs of the row, however they ended
   std::optional<MicroUsd> cost_per_success;           // rounded up
@@ -320,9 +322,6 @@ std::string render_json(const CampaignReport& report, JsonForm form = JsonForm::
 std::string render_csv(const CampaignReport& report);
 // One record per run: filtering it gives the runs behind any row.
 std::string render_runs_csv(const CampaignReport& report);
-// Its parts, for those who show some of the runs.
-std::string runs_csv_header(std::span<const std::string> strata_keys);
-void append_run_csv(std::string& out, const RunRecord& run);
 // One record per group of the cost tables.
 std::string render_costs_csv(const CampaignReport& report);
 // One record per row of the projection beside what was observed.  Requires: there is one.
@@ -330,14 +329,12 @@ std::string render_projection_comparison_csv(const Comparison& comparison);
 void append_comparison(std::string& out, const Comparison& comparison);
 // The cost tables of render_text.
 void append_cost_tables(std::string& out, const CampaignReport& report);
-// The table of what models were used for; nothing where none was called.
-void append_model_table(std::string& out, const CampaignReport& report);
 // Success rates with their intervals as a picture that needs nothing beside it.
 std::string render_svg(const CampaignReport& report);
 
-// The words of a report and what each means, in the order of the columns; shared by all renderers.
+// The words of a report and what each means; shared by all renderers.
 struct Definition {
-  std::string_view word;
+  std::string word;
   std::string_view meaning;
 };
 std::vector<Definition> report_definitions();

@@ -5,7 +5,7 @@
 
 #include "common/base/text.h"
 #include "coordinator/aggregate/analysis.h"
-#include "coordinator/aggregate/canvas.h"
+#include "coordinator/aggregate/columns.h"
 #include "coordinator/aggregate/details.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/ordered_json.h"
@@ -18,42 +18,31 @@ namespace proctor {
 namespace {
 using namespace aggregate;
 
-std::string usd_or_dash(const std::optional<MicroUsd>& amount) {
-  return amount ? format_usd(*amount) : "-";
+// The rows in these columns, beside the strata of one level.
+void append_rows(std::string& out, const CampaignReport& report, std::string_view words) {
+  const auto columns = row_columns().named(words);
+  Table table(titles_of(columns));
+  for (const ReportRow& r : report.rows) {
+    if (is_only_level(report, r.key)) continue;
+    table.group(row_group(r));
+    table.add(cells_of(columns, r));
+  }
+  table.append_to(out);
 }
 
-// "37.2 %" of the reserved; by integers.
-std::string used(const CostRow& r) {
-  if (r.asked <= MicroUsd::zero()) return "-";
-  const MicroUsd charged = r.cost.total() - r.overrun - r.reviewed;
-  const std::int64_t n = scaled(charged.micros(), 1000, r.asked.micros());
-  return std::to_string(n / 10) + "." + std::to_string(n % 10) + " %";
+std::string with_self_reported(const CampaignReport& report, std::string_view words) {
+  return std::string(words) + (shows_self_reported(report) ? "|self_reported" : "");
 }
 }  // namespace
 
 void append_cost_tables(std::string& out, const CampaignReport& report) {
   out += "\nWhere the money went (" + report.unit + "; one run with all its attempts)\n\n";
-  const bool told = shows_self_reported(report);
-  std::vector<std::string> header = {"by",   "group",       "runs",     "total", "median", "90 %",
-                                     "most", "per success", "reserved", "used",  "wasted"};
-  if (told) header.emplace_back("self_reported");
-  Table spread(std::move(header));
+  const auto columns = cost_columns().named(with_self_reported(report, kCostWords));
+  Table spread(titles_of(columns));
   for (const CostRow& r : report.costs) {
     if (r.by == "stratum" && is_only_level(report, r.name.substr(0, r.name.find('=')))) continue;
     spread.group(r.by);
-    std::vector<std::string> cells = {r.by,
-                                      printable(r.name),
-                                      std::to_string(r.runs),
-                                      format_usd(r.cost.total()),
-                                      usd_or_dash(r.median),
-                                      usd_or_dash(r.p90),
-                                      usd_or_dash(r.most),
-                                      usd_or_dash(r.per_success),
-                                      format_usd(r.asked),
-                                      used(r),
-                                      format_usd(r.wasted)};
-    if (told) cells.push_back(format_usd(r.self_reported.usd));
-    spread.add(std::move(cells));
+    spread.add(cells_of(columns, r));
   }
   spread.append_to(out);
   const CostRow& all = report.costs.front();
@@ -189,27 +178,9 @@ void append_task_tables(std::string& out, const CampaignReport& report) {
 
 // How far a campaign is, by method and stratum.
 
-namespace {
-std::uint64_t running(const CampaignReport& report, const ReportRow& row) {
-  return static_cast<std::uint64_t>(std::ranges::count_if(row.runs, [&](std::uint32_t position) {
-    return report.runs[position].state == RunRecord::State::kRunning;
-  }));
-}
-}  // namespace
-
 std::string render_progress_text(const CampaignReport& report) {
-  Table table({"method", "stratum", "planned", "done", "running", "parked", "success", "satisfied",
-               "failure", "acceptance error", "invalid"});
-  const auto number = [](std::uint64_t n) { return std::to_string(n); };
-  for (const ReportRow& r : report.rows) {
-    if (is_only_level(report, r.key)) continue;
-    table.group(row_group(r));
-    table.add({printable(r.method), stratum_name(r), number(r.planned), number(r.ended()),
-               number(running(report, r)), number(r.parked), number(r.success), number(r.satisfied),
-               number(r.failure), number(r.acceptance_error), number(r.invalid)});
-  }
   std::string out;
-  table.append_to(out);
+  append_rows(out, report, kProgressWords);
   constexpr std::size_t kMethodBytes = 600;
   for (const std::string& method : unmetered_methods(report))
     out += "\n" + printable(method, kMethodBytes) + "\n";
@@ -220,19 +191,14 @@ std::string render_progress_text(const CampaignReport& report) {
 
 std::string render_progress_json(const CampaignReport& report) {
   Ordered out = Ordered::array();
-  for (const ReportRow& r : report.rows)
-    out.push_back({{"method", r.method},
-                   {"stratum", r.key.empty() ? Ordered(nullptr) : Ordered(r.key)},
-                   {"value", r.key.empty() ? Ordered(nullptr) : Ordered(r.value)},
-                   {"planned", r.planned},
-                   {"running", running(report, r)},
-                   {"parked", r.parked},
-                   {"success", r.success},
-                   {"satisfied", r.satisfied},
-                   {"failure", r.failure},
-                   {"acceptance_error", r.acceptance_error},
-                   {"invalid", r.invalid},
-                   {"unmetered", r.unmetered()}});
+  for (const ReportRow& r : report.rows) {
+    const Ordered all = row_columns().json(r);
+    Ordered& row = out.emplace_back(Ordered::object());
+    for (const char* name :
+         {"method", "stratum", "value", "planned", "running", "parked", "success", "satisfied",
+          "failure", "acceptance_error", "invalid", "unmetered"})
+      row[name] = all.contains(name) ? all[name] : Ordered(r.running);
+  }
   return dumped(out);
 }
 
@@ -281,70 +247,27 @@ void preface(std::string& out, const CampaignReport& report) {
 }
 
 void outcomes(std::string& out, const CampaignReport& report) {
-  std::vector<std::string> header = {"method",  "stratum",   "planned", "scorable",
-                                     "success", "satisfied", "failure", "acceptance error",
-                                     "invalid", "parked",    "open"};
-  if (0 < report.total.cancelled) header.emplace_back("cancelled");
-  if (0 < report.total.removed) header.emplace_back("removed");
-  Table table(std::move(header));
-  for (const ReportRow& r : report.rows) {
-    if (is_only_level(report, r.key)) continue;
-    table.group(row_group(r));
-    std::vector<std::string> cells = {
-        printable(r.method), stratum_name(r),     number(r.planned), number(r.scorable()),
-        number(r.success),   number(r.satisfied), number(r.failure), number(r.acceptance_error),
-        number(r.invalid),   number(r.parked),    number(r.open)};
-    if (0 < report.total.cancelled) cells.push_back(number(r.cancelled));
-    if (0 < report.total.removed) cells.push_back(number(r.removed));
-    table.add(std::move(cells));
-  }
+  std::string words(kOutcomeWords);
+  if (0 < report.total.cancelled) words += "|cancelled";
+  if (0 < report.total.removed) words += "|removed";
   out += "\nOutcomes (number of runs)\n\n";
-  table.append_to(out);
+  append_rows(out, report, words);
 }
 
 void rates(std::string& out, const CampaignReport& report) {
-  Table table(
-      {"method", "stratum", "success rate", "bounds", "error rate", "invalid rate", "over tasks"});
-  for (const ReportRow& r : report.rows) {
-    if (is_only_level(report, r.key)) continue;
-    const auto& tasks = r.by_task;
-    table.group(row_group(r));
-    table.add(
-        {printable(r.method), stratum_name(r),
-         percent_with_interval(r.success_rate.rate, r.success_rate.interval),
-         percent_interval(r.bounds),
-         percent_with_interval(r.acceptance_error_rate.rate, r.acceptance_error_rate.interval),
-         percent_with_interval(r.invalid_rate.rate, r.invalid_rate.interval),
-         tasks ? percent_with_interval(tasks->mean, r.interval) : "-"});
-  }
   out += "\nRates (with " + confidence(report.alpha) + " intervals)\n\n";
-  table.append_to(out);
+  append_rows(out, report, kRateWords);
 }
 
 void costs(std::string& out, const CampaignReport& report) {
-  const bool told = shows_self_reported(report);
-  std::vector<std::string> header = {"method", "stratum",  "model", "execution",
-                                     "human",  "overhead", "total"};
-  if (told) header.emplace_back("self_reported");
-  for (const char* column : {"per success", "median", "longest"}) header.emplace_back(column);
-  Table table(std::move(header));
-  for (const ReportRow& r : report.rows) {
-    if (is_only_level(report, r.key)) continue;
-    const auto& longest = r.time.longest_ms;
-    table.group(row_group(r));
-    std::vector<std::string> cells = {printable(r.method),       stratum_name(r),
-                                      format_usd(r.cost.model),  format_usd(r.cost.execution),
-                                      format_usd(r.cost.human),  format_usd(r.cost.overhead),
-                                      format_usd(r.cost.total())};
-    if (told) cells.push_back(self_reported_cell(r));
-    cells.push_back(r.cost_per_success ? format_usd(*r.cost_per_success) : "-");
-    cells.push_back(seconds(r.time.median_ms));
-    cells.push_back(
-        seconds(longest ? std::optional<double>(static_cast<double>(*longest)) : std::nullopt));
-    table.add(std::move(cells));
-  }
   out += "\nCost (" + report.unit + ") and time (seconds)\n\n";
-  table.append_to(out);
+  append_rows(out, report, with_self_reported(report, kPriceWords) + "|" + std::string(kTimeWords));
+}
+
+void models(std::string& out, const CampaignReport& report) {
+  if (!report.total.model_use.any()) return;
+  out += "\nCalls of models (tokens; cached of the input, reasoning of the output)\n\n";
+  append_rows(out, report, kModelWords);
 }
 
 // " (agents: 3 exit 0, 1 exit 2)"; empty: none of them says one.
@@ -512,7 +435,7 @@ std::string render_tables(const CampaignReport& report) {
   if (report.details) append_drift(out, report.details->drift);
   append_task_tables(out, report);
   append_cost_tables(out, report);
-  append_model_table(out, report);
+  models(out, report);
   if (report.projection) append_comparison(out, *report.projection);
   endings(out, report);
   append_end_causes(out, report);

@@ -1,7 +1,6 @@
 #include "coordinator/aggregate/run_filter.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -10,62 +9,14 @@
 #include <set>
 
 #include "common/base/text.h"
-#include "coordinator/aggregate/format.h"
-
-namespace proctor::aggregate {
-// A property of a run that a filter can ask for.
-struct FilterField {
-  std::size_t word = 0;              // position in filter_words()
-  std::optional<std::size_t> key{};  // a stratum instead: position of its key
-};
-
-// kInvalid: there is none of that name; the nearest is named.
-Result<FilterField> field_named(std::string_view name, const FilterNames& names);
-bool is_number_field(const FilterField& field);
-std::string_view text_of(const FilterField& field, const RunRecord& run);
-// Money in micro-dollars, time in milliseconds, else a count; nothing: the run has none.
-std::optional<std::int64_t> number_of(const FilterField& field, const RunRecord& run);
-// "0.50" of money, "90", "90s" or "2m" of time.
-Result<std::int64_t> amount_of(const FilterField& field, const std::string& value);
-// A value that no run can have is a typing mistake: kInvalid with the nearest one.
-Status check_value(const FilterField& field, const std::string& value, const FilterNames& names);
-}  // namespace proctor::aggregate
+#include "coordinator/aggregate/columns.h"
 
 namespace proctor {
-namespace {
-enum Word : std::size_t {
-  kRun,
-  kTask,
-  kMethod,
-  kStage,
-  kState,
-  kOutcome,
-  kSatisfied,
-  kEnd,
-  kWorker,
-  kPatch,
-  kParked,
-  kOrder,
-  kAttempts,
-  kExit,
-  kViolations,
-  kReviews,
-  kCalls,
-  kCost,
-  kModel,
-  kExecution,
-  kHuman,
-  kOverhead,
-  kSelfReported,
-  kWasted,
-  kTime,
-  kSetup,
-  kAgent,
-  kAcceptance,
-};
-constexpr std::size_t kFirstNumber = kOrder, kFirstMoney = kCost, kFirstTime = kTime;
+using namespace aggregate;
 
-constexpr std::string_view kStratum = "stratum.";
+namespace {
+using Field = Column<RunRecord>;  // a property of a run that a filter can ask for
+
 constexpr std::size_t kKnownValues = 10'000;
 
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> known) {
@@ -89,175 +40,64 @@ Status known_value(std::string_view what, const std::string& value,
   return no_such_value(what, value, known);
 }
 
+// The text lives as long as the run.
+std::string_view text_of(const Field& field, const RunRecord& run) {
+  const Cell cell = field.read(run);
+  if (const bool* is = cell.get<bool>()) return *is ? "yes" : "no";
+  const std::string_view* text = cell.get<std::string_view>();
+  return text == nullptr ? "" : *text;
+}
+
+bool is_number(const Field& field) {
+  return field.type == Type::kCount || field.type == Type::kUsd || field.type == Type::kMs;
+}
+
+// Money in micro-dollars, time in milliseconds, else a count; nothing: the run has none.
+std::optional<std::int64_t> number_of(const Field& field, const RunRecord& run) {
+  const Cell cell = field.read(run);
+  if (const MicroUsd* amount = cell.get<MicroUsd>()) return amount->micros();
+  const std::int64_t* n = cell.get<std::int64_t>();
+  if (n == nullptr || (field.type == Type::kMs && *n == 0)) return std::nullopt;
+  return *n;
+}
+
 // One of those that runs have; they are gathered only when none has this one.
-Status value_of_runs(std::string_view what, const aggregate::FilterField& field,
-                     const std::string& value, const FilterNames& names) {
+Status value_of_runs(std::string_view what, const Field& field, const std::string& value,
+                     const FilterNames& names) {
   if (value.find('*') != std::string::npos || value.empty()) return ok_status();
   std::set<std::string_view> known;
   for (const RunRecord& run : names.runs) {
-    const std::string_view has = aggregate::text_of(field, run);
+    const std::string_view has = text_of(field, run);
     if (has == value) return ok_status();
     if (known.size() < kKnownValues && !has.empty()) known.insert(has);
   }
   return no_such_value(what, value, std::vector<std::string_view>(known.begin(), known.end()));
 }
 
-constexpr std::array<std::string_view, 6> kStates{"planned", "running",   "parked",
-                                                  "ended",   "cancelled", "removed"};
-constexpr std::array<std::string_view, 4> kOutcomes{"success", "failure", "acceptance_error",
-                                                    "invalid"};
-constexpr std::array<std::string_view, 10> kEnds{
-    "completed",       "agent_timeout",  "budget_exceeded",   "resource_limit", "policy_stop",
-    "operator_cancel", "infrastructure", "agent_unavailable", "breaker",        "model_overloaded"};
-constexpr std::array<std::string_view, 2> kYesNo{"yes", "no"};
-
-std::int64_t count(std::uint64_t n) {
-  return static_cast<std::int64_t>(n);
-}
-}  // namespace
-
-const std::vector<FilterWord>& filter_words() {
-  static const std::vector<FilterWord> kWords = {
-      {"run", "its name, TASK/METHOD/rN"},
-      {"task", "its task"},
-      {"method", "its method"},
-      {"stage", "its stage"},
-      {"state", "planned, running, parked, ended, cancelled, removed"},
-      {"outcome", "of an ended run: success, failure, acceptance_error, invalid"},
-      {"satisfied", "of an ended run: yes (a success that passed every gate) or no"},
-      {"end", "why an ended run ended: completed, agent_timeout, budget_exceeded, ..."},
-      {"worker", "who had the attempt that counts"},
-      {"patch", "how its patch fitted, where not as it is: whitespace, three_way, refused"},
-      {"parked", "the envelope that was short"},
-      {"order", "its place in the plan, from 0"},
-      {"attempts", "how many it took"},
-      {"exit", "what its agent ended with"},
-      {"violations", "how often it broke a constraint of its contract"},
-      {"reviews", "how many people's reviews are booked for it"},
-      {"calls", "metered model calls"},
-      {"cost", "of all its attempts, in the unit of the price table"},
-      {"model", "the part of it that models are"},
-      {"execution", "likewise sandbox time and tools"},
-      {"human", "likewise people"},
-      {"overhead", "likewise storage and starting"},
-      {"self_reported", "the part that agents said of themselves"},
-      {"wasted", "the part that infrastructure spoiled"},
-      {"time", "from its start to its report: seconds, or 500ms, 90s, 2m, 1h"},
-      {"setup", "the part of it that setup took"},
-      {"agent", "likewise the agent"},
-      {"acceptance", "likewise the checks"},
-  };
-  return kWords;
-}
-
-namespace aggregate {
-Result<FilterField> field_named(std::string_view name, const FilterNames& names) {
-  const auto& words = filter_words();
-  const bool by_prefix = name.starts_with(kStratum);
-  if (!by_prefix)
-    for (std::size_t i = 0; i < words.size(); ++i)
-      if (words[i].word == name) return FilterField{i};
-  const std::string_view key = by_prefix ? name.substr(kStratum.size()) : name;
-  for (std::size_t k = 0; k < names.keys.size(); ++k)
-    if (names.keys[k] == key) return FilterField{0, k};
+// kInvalid: there is none of that name; the nearest is named.
+Result<Field> field_named(std::string_view name, const FilterNames& names) {
+  const Columns<RunRecord> columns = run_columns(names.keys);
+  for (const std::string& word : {std::string(name), std::string(kStratum) + std::string(name)})
+    if (const Field* field = columns.find(word)) return *field;
   std::vector<std::string_view> known(names.keys.begin(), names.keys.end());
-  for (const FilterWord& w : words) known.push_back(w.word);
+  for (const Definition& w : filter_words()) known.push_back(w.word);
   return Error{Errc::kInvalid,
                "filter: there is no word \"" + printable(name) + "\"" + did_you_mean(name, known)};
 }
 
-bool is_number_field(const FilterField& field) {
-  return !field.key && kFirstNumber <= field.word;
-}
-
-std::string_view text_of(const FilterField& field, const RunRecord& run) {
-  if (field.key) return run.strata[*field.key];
-  const bool ended = run.state == RunRecord::State::kEnded;
-  switch (field.word) {
-    case kRun:
-      return run.name;
-    case kTask:
-      return run.task;
-    case kMethod:
-      return run.method;
-    case kStage:
-      return run.stage;
-    case kState:
-      return to_string(run.state);
-    case kOutcome:
-      return ended ? to_string(run.outcome) : "";
-    case kSatisfied:
-      return !ended ? "" : run.satisfied() ? "yes" : "no";
-    case kEnd:
-      return ended ? to_string(run.termination) : "";
-    case kWorker:
-      return run.worker;
-    case kPatch:
-      return run.patch;
-    case kParked:
-      return run.state == RunRecord::State::kParked ? std::string_view(run.parked_scope) : "";
-    default:
-      return "";
-  }
-}
-
-std::optional<std::int64_t> number_of(const FilterField& field, const RunRecord& run) {
-  const auto known = [](std::uint64_t ms) {
-    return ms == 0 ? std::nullopt : std::optional<std::int64_t>(count(ms));
-  };
-  switch (field.word) {
-    case kOrder:
-      return run.run.raw();
-    case kAttempts:
-      return run.attempts;
-    case kExit:
-      return run.agent_exit ? std::optional<std::int64_t>(*run.agent_exit) : std::nullopt;
-    case kViolations:
-      return count(run.violations);
-    case kReviews:
-      return run.reviews;
-    case kCalls:
-      return count(run.metered_calls);
-    case kCost:
-      return run.cost.total().micros();
-    case kModel:
-      return run.cost.model.micros();
-    case kExecution:
-      return run.cost.execution.micros();
-    case kHuman:
-      return run.cost.human.micros();
-    case kOverhead:
-      return run.cost.overhead.micros();
-    case kSelfReported:
-      return run.self_reported.usd.micros();
-    case kWasted:
-      return run.wasted.micros();
-    case kTime:
-      return known(run.wall_ms);
-    case kSetup:
-      return known(run.setup_ms);
-    case kAgent:
-      return known(run.agent_ms);
-    case kAcceptance:
-      return known(run.acceptance_ms);
-    default:
-      return std::nullopt;
-  }
-}
-
-Result<std::int64_t> amount_of(const FilterField& field, const std::string& value) {
-  const std::string_view word = filter_words()[field.word].word;
+// "0.50" of money, "90", "90s" or "2m" of time.
+Result<std::int64_t> amount_of(const Field& field, const std::string& value) {
   const Error wrong{Errc::kInvalid, "filter: \"" + printable(value) + "\" is no amount for " +
-                                        std::string(word) + " (such as " +
-                                        (kFirstTime <= field.word    ? "90s"
-                                         : kFirstMoney <= field.word ? "0.50"
-                                                                     : "3") +
+                                        field.word + " (such as " +
+                                        (field.type == Type::kMs    ? "90s"
+                                         : field.type == Type::kUsd ? "0.50"
+                                                                    : "3") +
                                         ")"};
-  if (kFirstMoney <= field.word && field.word < kFirstTime) {
+  if (field.type == Type::kUsd) {
     const Result<MicroUsd> amount = parse_usd(value);
     return amount.ok() ? Result<std::int64_t>(amount->micros()) : Result<std::int64_t>(wrong);
   }
-  if (field.word < kFirstMoney) {
+  if (field.type == Type::kCount) {
     std::int64_t n = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), n);
     if (error != std::errc() || end != value.data() + value.size()) return wrong;
@@ -275,34 +115,15 @@ Result<std::int64_t> amount_of(const FilterField& field, const std::string& valu
   return std::llround(n * ms);
 }
 
-Status check_value(const FilterField& field, const std::string& value, const FilterNames& names) {
-  if (field.key) return value_of_runs(names.keys[*field.key], field, value, names);
-  switch (field.word) {
-    case kRun:
-      return value_of_runs("the name", field, value, names);
-    case kTask:
-      return value_of_runs("task", field, value, names);
-    case kMethod:
-      return value_of_runs("method", field, value, names);
-    case kStage:
-      return value_of_runs("stage", field, value, names);
-    case kWorker:
-      return value_of_runs("worker", field, value, names);
-    case kState:
-      return known_value("state", value, kStates);
-    case kOutcome:
-      return known_value("outcome", value, kOutcomes);
-    case kSatisfied:
-      return known_value("satisfied", value, kYesNo);
-    case kEnd:
-      return known_value("end", value, kEnds);
-    default:
-      return ok_status();
-  }
+// A value that no run can have is a typing mistake: kInvalid with the nearest one.
+Status check_value(const Field& field, const std::string& value, const FilterNames& names) {
+  std::string_view word = field.word;
+  if (!field.values.empty()) return known_value(word, value, field.values);
+  if (field.type != Type::kName) return ok_status();
+  if (word.starts_with(kStratum)) word.remove_prefix(kStratum.size());
+  return value_of_runs(word == "run" ? "the name" : word, field, value, names);
 }
-}  // namespace aggregate
-
-using namespace aggregate;
+}  // namespace
 
 enum class Compare : std::uint8_t { kEqual, kNot, kLess, kAtMost, kMore, kAtLeast };
 
@@ -310,7 +131,7 @@ struct RunFilter::Node {
   enum class Kind : std::uint8_t { kAll, kAny, kNot, kText, kNumber };
   Kind kind = Kind::kAll;
   std::vector<Node> inner;  // of kAll, kAny and kNot
-  FilterField field{};
+  std::optional<Field> field;
   Compare compare = Compare::kEqual;
   std::vector<std::string> values;    // of kText: any of them, with '*'
   std::vector<std::int64_t> amounts;  // of kNumber
@@ -373,13 +194,13 @@ bool holds(const Node& node, const RunRecord& run) {
     case Node::Kind::kNot:
       return !holds(node.inner.front(), run);
     case Node::Kind::kText: {
-      const std::string_view value = text_of(node.field, run);
+      const std::string_view value = text_of(*node.field, run);
       const bool is = std::ranges::any_of(
           node.values, [&](const std::string& pattern) { return fits(pattern, value); });
       return is != (node.compare == Compare::kNot);
     }
     case Node::Kind::kNumber: {
-      const std::optional<std::int64_t> value = number_of(node.field, run);
+      const std::optional<std::int64_t> value = number_of(*node.field, run);
       const bool is = value && std::ranges::any_of(node.amounts, [&](std::int64_t amount) {
                         return compared(*value, node.compare, amount);
                       });
@@ -459,21 +280,20 @@ class Parser {
   Result<Node> comparison() {
     skip();
     PROCTOR_TRY(const std::string name, value("a word such as outcome=failure"));
-    PROCTOR_TRY(const FilterField field, field_named(name, names_));
+    PROCTOR_TRY(Field field, field_named(name, names_));
     Node out;
-    out.field = field;
     const std::optional<Compare> how = compare_sign();
     if (!how) return wrong("one of = != < <= > >= after \"" + printable(name) + "\"");
     out.compare = *how;
-    const bool is_number = is_number_field(field);
-    out.kind = is_number ? Node::Kind::kNumber : Node::Kind::kText;
-    if (!is_number && *how != Compare::kEqual && *how != Compare::kNot)
+    const bool numeric = is_number(field);
+    out.kind = numeric ? Node::Kind::kNumber : Node::Kind::kText;
+    if (!numeric && *how != Compare::kEqual && *how != Compare::kNot)
       return Error{Errc::kInvalid, "filter: " + printable(name) +
                                        " is no number: compare it by = or != (\"*\" stands for "
                                        "anything)"};
     do {
       PROCTOR_TRY(std::string wanted, value("a value after \"" + printable(name) + "\""));
-      if (is_number) {
+      if (numeric) {
         PROCTOR_TRY(const std::int64_t amount, amount_of(field, wanted));
         out.amounts.push_back(amount);
       } else {
@@ -481,6 +301,7 @@ class Parser {
         out.values.push_back(std::move(wanted));
       }
     } while (sign(","));
+    out.field = std::move(field);
     return out;
   }
 
@@ -567,9 +388,8 @@ std::string filter_value(std::string_view value) {
 }
 
 std::string filter_key(std::string_view key) {
-  const auto& words = filter_words();
   const bool hidden =
-      std::ranges::any_of(words, [&](const FilterWord& w) { return w.word == key; });
-  return filter_value(hidden ? "stratum." + std::string(key) : std::string(key));
+      std::ranges::find(filter_words(), key, &Definition::word) != filter_words().end();
+  return filter_value(hidden ? std::string(kStratum) + std::string(key) : std::string(key));
 }
 }  // namespace proctor

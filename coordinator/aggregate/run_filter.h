@@ -37,9 +37,5 @@ class RunFilter {
 std::string filter_value(std::string_view value);
 std::string filter_key(std::string_view key);
 // The words and what they mean, for --help and docs.
-struct FilterWord {
-  std::string_view word;
-  std::string_view meaning;
-};
-const std::vector<FilterWord>& filter_words();
+const std::vector<Definition>& filter_words();
 }  // namespace proctor

@@ -7,43 +7,29 @@
 
 namespace proctor {
 namespace {
-// Of rows of a stratum only what their rates are made of.
-constexpr std::array<std::uint16_t, 13> kOfMethod{
-    kClassPlanned,   kClassScorable,    kClassSuccess,  kClassFailure,   kClassError,
-    kClassInvalid,   kClassParked,      kClassOpen,     kClassCancelled, kClassRemoved,
-    kClassSatisfied, kClassUnsatisfied, kClassViolating};
-constexpr std::array<std::uint16_t, 2> kOfStratum{kClassScorable, kClassSuccess};
-
-std::string classes_words(std::uint16_t classes) {
-  switch (classes) {
-    case kClassScorable:
-      return " outcome=success,failure,acceptance_error";
-    case kClassSuccess:
-      return " outcome=success";
-    case kClassFailure:
-      return " outcome=failure";
-    case kClassError:
-      return " outcome=acceptance_error";
-    case kClassInvalid:
-      return " outcome=invalid";
-    case kClassParked:
-      return " state=parked";
-    case kClassOpen:
-      return " state=planned,running";
-    case kClassCancelled:
-      return " state=cancelled";
-    case kClassRemoved:
-      return " state=removed";
-    case kClassSatisfied:
-      return " satisfied=yes";
-    case kClassUnsatisfied:
-      return " outcome=success satisfied=no";
-    case kClassViolating:
-      return " state=ended violations>0";
-    default:
-      return "";
-  }
-}
+// The counts of a method, in the order of their sets: the name of the count in report.json and
+// the filter of its runs.
+struct Count {
+  std::uint16_t classes;
+  std::string_view word;
+  std::string_view where;
+  bool of_stratum = false;  // rows of a stratum have it too: what their rates are made of
+};
+constexpr std::array<Count, 13> kCounts{{
+    {kClassPlanned, "planned", ""},
+    {kClassScorable, "scorable", " outcome=success,failure,acceptance_error", true},
+    {kClassSuccess, "success", " outcome=success", true},
+    {kClassFailure, "failure", " outcome=failure"},
+    {kClassError, "acceptance_error", " outcome=acceptance_error"},
+    {kClassInvalid, "invalid", " outcome=invalid"},
+    {kClassParked, "parked", " state=parked"},
+    {kClassOpen, "open", " state=planned,running"},
+    {kClassCancelled, "cancelled", " state=cancelled"},
+    {kClassRemoved, "removed", " state=removed"},
+    {kClassSatisfied, "satisfied", " satisfied=yes"},
+    {kClassUnsatisfied, "unsatisfied", " outcome=success satisfied=no"},
+    {kClassViolating, "violating", " state=ended violations>0"},
+}};
 
 // A digest that is fed in larger pieces than lines.
 class Growing {
@@ -71,24 +57,20 @@ void append_sets(std::vector<RunSet>& out, const CampaignReport& report, std::si
   const ReportRow& row = report.rows[position];
   std::vector<RunSet> sets;
   std::vector<Growing> digests;
-  const auto add = [&](std::uint16_t classes) {
+  for (const Count& count : kCounts) {
+    if (!row.key.empty() && !count.of_stratum) continue;
     RunSet set;
     set.row = position;
-    set.classes = classes;
+    set.classes = count.classes;
     set.where = "method=" + filter_value(row.method);
     if (!row.key.empty()) {
       // The key of a stage is a word of the language itself, not a stratum that one hides.
       const bool is_stage = row.key == "stage";
       set.where += " " + (is_stage ? row.key : filter_key(row.key)) + "=" + filter_value(row.value);
     }
-    set.where += classes_words(classes);
+    set.where += count.where;
     sets.push_back(std::move(set));
     digests.emplace_back();
-  };
-  if (row.key.empty()) {
-    for (const std::uint16_t c : kOfMethod) add(c);
-  } else {
-    for (const std::uint16_t c : kOfStratum) add(c);
   }
   std::string line;
   for (const std::uint32_t at : row.runs) {
@@ -111,36 +93,12 @@ void append_sets(std::vector<RunSet>& out, const CampaignReport& report, std::si
 }  // namespace
 
 std::string_view class_word(std::uint16_t classes) {
-  switch (classes) {
-    case kClassPlanned:
-      return "planned";
-    case kClassScorable:
-      return "scorable";
-    case kClassSuccess:
-      return "success";
-    case kClassFailure:
-      return "failure";
-    case kClassError:
-      return "acceptance_error";
-    case kClassInvalid:
-      return "invalid";
-    case kClassParked:
-      return "parked";
-    case kClassOpen:
-      return "open";
-    case kClassCancelled:
-      return "cancelled";
-    case kClassRemoved:
-      return "removed";
-    case kClassSatisfied:
-      return "satisfied";
-    case kClassUnsatisfied:
-      return "unsatisfied";
-    case kClassViolating:
-      return "violating";
-    default:
-      return "";
-  }
+  return std::ranges::find(kCounts, classes, &Count::classes)->word;
+}
+
+std::uint16_t class_named(std::string_view word) {
+  const auto* const it = std::ranges::find(kCounts, word, &Count::word);
+  return it == kCounts.end() ? 0 : it->classes;
 }
 
 std::string set_name(std::size_t position) {

@@ -30,8 +30,10 @@ enum RunClass : std::uint16_t {
 inline constexpr std::uint16_t kClassScorable = kClassSuccess | kClassFailure | kClassError;
 inline constexpr std::uint16_t kClassPlanned = 255;
 std::uint16_t class_of(const RunRecord& run);
-// "success": what a count of these is called in report.json.
+// "success": what a count of these is called in report.json.  Requires: one of a set's.
 std::string_view class_word(std::uint16_t classes);
+// And back; 0: none is called so.
+std::uint16_t class_named(std::string_view word);
 
 struct RunSet {
   std::size_t row = 0;        // position in CampaignReport::rows

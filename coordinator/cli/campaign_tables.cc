@@ -5,6 +5,7 @@
 
 #include "common/base/text.h"
 #include "coordinator/aggregate/campaign_comparison.h"
+#include "coordinator/aggregate/columns.h"
 #include "coordinator/aggregate/leaderboard.h"
 #include "coordinator/aggregate/run_filter.h"
 #include "coordinator/aggregate/run_sets.h"
@@ -39,7 +40,8 @@ Result<int> list(const ListArgs& args) {
   std::string out, lines;
   Sha256 digest;
   std::uint64_t found = 0;
-  if (args.csv) out = runs_csv_header(input.strata_keys);
+  const auto columns = aggregate::run_columns(input.strata_keys);
+  if (args.csv) out = columns.csv_header();
   for (const RunRecord& run : input.runs) {
     if (!filter.matches(run)) continue;
     ++found;
@@ -50,7 +52,7 @@ Result<int> list(const ListArgs& args) {
     }
     if (args.count) continue;
     if (args.csv)
-      append_run_csv(out, run);
+      columns.append_csv(out, run);
     else
       out += run.name + "\n";
     if (kPiece < out.size()) put(out);
@@ -80,10 +82,9 @@ std::string footer() {
       "either;\n"
       "* stands for anything; a value with blanks stands in \"...\". On standard error: how many, "
       "and\nthe digest that a report names the set by. Words, beside the keys of strata:\n";
-  for (const FilterWord& w : filter_words())
-    out += "  " + std::string(w.word) +
-           std::string(w.word.size() < 14 ? 14 - w.word.size() : 1, ' ') + std::string(w.meaning) +
-           "\n";
+  for (const Definition& w : filter_words())
+    out += "  " + w.word + std::string(w.word.size() < 14 ? 14 - w.word.size() : 1, ' ') +
+           std::string(w.meaning) + "\n";
   out.pop_back();
   return out;
 }

@@ -386,7 +386,7 @@ Json attempt_json(const AttemptRecord& a) {
   out["infrastructure"] = a.core.infrastructure;
   out["metered_calls"] = a.core.usage.model_calls;
   const ModelUse u = model_use_of(a.core.usage);
-  for (const auto& [name, count] : kModelCounts) out["model_use"][name] = u.*count;
+  for (const ModelCount& m : kModelCounts) out["model_use"][m.name] = u.*m.count;
   out["model_use"]["ceiling_micro_usd"] = u.at_ceiling.micros();
   out["self_reported"] = {{"micro_usd", self_reported_cost(a.core.usage).total().micros()},
                           {"calls", a.core.usage.reported_calls},

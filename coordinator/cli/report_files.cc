@@ -266,16 +266,12 @@ RunRecord planned_run(const FrozenCampaign& frozen, UnseenCaps& unseen,
   return r;
 }
 
-Cost sum(const Cost& a, const Cost& b) {
-  return {a.model + b.model, a.execution + b.execution, a.human + b.human, a.overhead + b.overhead};
-}
-
 // Attempts come in order, so the last one that has a say about where the run stands says it.
 // `ends`: its run ended with it.
 void add_attempt(RunRecord& run, const AttemptRecord& a, bool ends) {
   run.attempts = a.core.attempt.no.raw();
   if (run.attempts == 1) run.first_asked_ms = a.intent_at.raw();
-  run.cost = sum(run.cost, a.cost);
+  run.cost = run.cost + a.cost;
   if (a.core.settled) {
     run.asked = run.asked + a.core.ask;
     run.overrun = run.overrun + a.core.overrun;

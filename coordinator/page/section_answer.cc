@@ -295,20 +295,15 @@ Markup runs_flow(Context& c) {
       "From planned runs to outcomes (number of runs): planned = removed + cancelled + parked + "
       "open + ended; ended = invalid + scorable; scorable = success + failure + acceptance error");
   table.words("method");
-  for (const Literal name :
-       {Literal("planned"), Literal("removed"), Literal("cancelled"), Literal("parked"),
-        Literal("open"), Literal("ended"), Literal("invalid"), Literal("scorable"),
-        Literal("success"), Literal("failure"), Literal("acceptance error"), Literal("satisfied")})
-    table.numbers(name);
+  const auto columns = aggregate::row_columns().named(aggregate::kPageFlowWords);
+  add_columns(table, columns);
   for (const std::uint32_t at : c.methods) {
     const ReportRow& r = c.report.rows[at];
-    table.row({name_of(r), c.count(at, kClassPlanned, r.planned),
-               c.count(at, kClassRemoved, r.removed), c.count(at, kClassCancelled, r.cancelled),
-               c.count(at, kClassParked, r.parked), c.count(at, kClassOpen, r.open),
-               number(r.ended()), c.count(at, kClassInvalid, r.invalid),
-               c.count(at, kClassScorable, r.scorable()), c.count(at, kClassSuccess, r.success),
-               c.count(at, kClassFailure, r.failure), c.count(at, kClassError, r.acceptance_error),
-               c.count(at, kClassSatisfied, r.satisfied)});
+    std::vector<Markup> cells{name_of(r)};
+    for (const auto& column : columns)
+      cells.push_back(
+          c.linked(at, class_named(column.json), markup_of(column.read(r), column.type)));
+    table.row(cells);
   }
   if (c.methods.empty()) return element("p", "There are no runs.");
   return table.finish() + mosaic_figure(c) + endings(c) + removed(c) + parked(c) + set_aside(c);

@@ -166,22 +166,18 @@ Markup tasks_table(Context& c) {
 // Every run of a small campaign, so that a set can point at its own.
 Markup runs_table(Context& c) {
   DataTable table = c.table(Markup("Every run (cost in ") + text(c.report.unit) +
-                            ", time in seconds; evidence lies in ../runs/RUN/attempt-K/)");
-  table.words("run").words("state").words("outcome").words("satisfied").words("ended by");
-  table.numbers("cost").numbers("time").numbers("attempts").words("report digest");
+                            Markup(", time in seconds; evidence lies in ../runs/RUN/attempt-K/)"));
+  table.words("run");
+  const auto columns = aggregate::run_columns(c.report.strata_keys).named(aggregate::kPageRunWords);
+  add_columns(table, columns);
+  table.words("report digest");
   for (std::size_t i = 0; i < c.report.runs.size(); ++i) {
     const RunRecord& run = c.report.runs[i];
-    const bool ended = run.state == RunRecord::State::kEnded;
-    std::optional<double> ms;
-    if (run.wall_ms != 0) ms = static_cast<double>(run.wall_ms);
-    table.row({element("span", {{"id", numbered("run-", i + 1)}}, text(run.name)),
-               text(to_string(run.state)), ended ? text(to_string(run.outcome)) : none(),
-               !ended            ? none()
-               : run.satisfied() ? Markup("yes")
-                                 : Markup("no"),
-               ended ? text(to_string(run.termination)) : none(), money_of(run.cost.total()),
-               ms ? text(aggregate::seconds(ms)) : none(), number(run.attempts),
-               run.report == Digest() ? none() : element("code", text(run.report.short_hex()))});
+    std::vector<Markup> cells{element("span", {{"id", numbered("run-", i + 1)}}, text(run.name))};
+    append_cells(cells, columns, run);
+    cells.push_back(run.report == Digest() ? none()
+                                           : element("code", text(run.report.short_hex())));
+    table.row(cells);
   }
   return table.empty() ? Markup() : element("h3", "Runs") + table.finish();
 }

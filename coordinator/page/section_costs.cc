@@ -167,20 +167,19 @@ Markup money_section(Context& c) {
                 money_of(has_group ? group->most : std::nullopt), front, share});
   }
   DataTable parts = c.table(Markup("Where it went (") + text(unit) +
-                            "): by what was paid for; reserved for attempts that are paid, "
-                            "and wasted by infrastructure");
-  parts.words("group").numbers("runs").numbers("model").numbers("execution").numbers("human");
-  parts.numbers("overhead").numbers("total").numbers("said by agents themselves");
-  parts.numbers("reserved").numbers("wasted");
+                            Markup("): by what was paid for; reserved for attempts that are paid, "
+                                   "and wasted by infrastructure"));
+  parts.words("group");
+  const auto columns = aggregate::cost_columns().named(aggregate::kPageCostWords);
+  add_columns(parts, columns);
   constexpr std::size_t kGroups = 200;
   std::size_t n = 0;
   for (const CostRow& g : c.report.costs) {
     if (kGroups < ++n) continue;
     parts.group(std::string(g.by));
-    parts.row({text(g.by == "all" ? "all" : g.by + " " + g.name), number(g.runs),
-               money_of(g.cost.model), money_of(g.cost.execution), money_of(g.cost.human),
-               money_of(g.cost.overhead), money_of(g.cost.total()), money_of(g.self_reported.usd),
-               money_of(g.asked), money_of(g.wasted)});
+    std::vector<Markup> cells{text(g.by == "all" ? "all" : g.by + " " + g.name)};
+    append_cells(cells, columns, g);
+    parts.row(cells);
   }
   Markup out = frontier_figure(c) + prices.finish() + price_contrasts(c) + burndown_figure(c) +
                parts.finish();
@@ -194,15 +193,20 @@ Markup money_section(Context& c) {
     return out + element("p",
                          "There is no projection: the campaign has no inputs of one "
                          "(pilot_cost_model_inputs.json).");
-  DataTable projected = c.table(Markup("Projected beside actual (") + text(unit) + ")");
-  projected.words("part").numbers("projected").numbers("of paid runs").numbers("actual");
+  DataTable projected = c.table(Markup("Projected beside actual (") + text(unit) + Markup(")"));
+  projected.words("part");
+  const auto amounts = aggregate::comparison_columns().named(aggregate::kPageComparisonWords);
+  add_columns(projected, amounts);
   projected.numbers("actual of projected");
-  for (const ComparisonRow& r : c.report.projection->rows)
-    projected.row(
-        {text(r.by + " " + r.name), money_of(r.expected), money_of(r.of_paid), money_of(r.actual),
-         r.ratio_thousandths
-             ? text(aggregate::percent(static_cast<double>(*r.ratio_thousandths) / 1000) + " %")
-             : none()});
+  for (const ComparisonRow& r : c.report.projection->rows) {
+    std::vector<Markup> cells{text(r.by + " " + r.name)};
+    append_cells(cells, amounts, r);
+    cells.push_back(
+        r.ratio_thousandths
+            ? text(aggregate::percent(static_cast<double>(*r.ratio_thousandths) / 1000) + " %")
+            : none());
+    projected.row(cells);
+  }
   return out + projected.finish();
 }
 

@@ -129,6 +129,13 @@ Markup money_of(const std::optional<MicroUsd>& amount) {
   return amount ? money_of(*amount) : none();
 }
 
+Markup markup_of(const aggregate::Cell& cell, aggregate::Type type) {
+  if (const auto* words = cell.get<std::string_view>()) return text(*words);
+  const auto* n = cell.get<std::int64_t>();
+  if (n != nullptr && *n == 0 && type == aggregate::Type::kMs) return none();
+  return text(aggregate::shown(cell, type));
+}
+
 Markup usd(double dollars) {
   constexpr double kSmall = 0.1;
   return data(dollars, 0 < dollars && dollars < kSmall ? fmt::format("{:.4f}", dollars)

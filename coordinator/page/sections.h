@@ -8,6 +8,7 @@
 
 #include "coordinator/aggregate/analysis.h"
 #include "coordinator/aggregate/canvas.h"
+#include "coordinator/aggregate/columns.h"
 #include "coordinator/aggregate/details.h"
 #include "coordinator/aggregate/markup.h"
 #include "coordinator/aggregate/run_sets.h"
@@ -62,6 +63,20 @@ Markup name_of(const auto& method) {
   return small_if(method.is_control, text(method.method));
 }
 Markup name_of(const Contrast& contrast);  // "a less b"
+
+// Columns of a report (columns.h) as those of a table here, and what a record has in them.
+Markup markup_of(const aggregate::Cell& cell, aggregate::Type type);
+template <class R>
+void add_columns(DataTable& table, const std::vector<aggregate::Column<R>>& columns) {
+  using enum aggregate::Type;
+  for (const auto& c : columns)
+    c.type == kText || c.type == kYesNo ? table.words(text(c.word)) : table.numbers(text(c.word));
+}
+template <class R>
+void append_cells(std::vector<Markup>& to, const std::vector<aggregate::Column<R>>& columns,
+                  const R& record) {
+  for (const auto& c : columns) to.push_back(markup_of(c.read(record), c.type));
+}
 
 // Marks by RunOutcome: their class in the sheet, their letter and its class.
 inline constexpr std::array<Literal, 4> kOutcomeStyles{"success", "failure", "error", "invalid"};

@@ -56,7 +56,7 @@ TEST_SUITE("aggregate") {
     CHECK(has(text, "Stages: pilot and main. Rates over all tasks"));
     CHECK(has(text, "stage=pilot"));
     CHECK(has(render_csv(report), "alpha,stage,main,4,"));
-    CHECK(has(runs_csv_header(report.strata_keys), ",started_ms,stage,"));
+    CHECK(has(render_runs_csv(report), ",started_ms,stage,"));
     CHECK(has(render_costs_csv(report), "\nstage,pilot,2,"));
     const std::string json = render_json(report);
     CHECK(has(json, R"("stages":["pilot","main"])"));

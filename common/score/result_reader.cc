@@ -113,9 +113,8 @@ void decide_by_tests(const Check& check, const ExecFacts& facts, const Weighed& 
   if (0 < w.required_missed) {
     const std::string which =
         w.absent == w.required_missed ? " did not run, first: " : " did not pass, first: ";
-    return end(CheckOutcome::kFail, std::to_string(w.required_missed) + " required " +
-                                        (w.required_missed == 1 ? "test" : "tests") + which +
-                                        first() + w.nearest);
+    return end(CheckOutcome::kFail,
+               counted(w.required_missed, "required test") + which + first() + w.nearest);
   }
   if (has_required && check.others_may_fail) {
     std::string why = "every required test passed";

@@ -24,7 +24,7 @@ std::uint64_t growing(std::uint64_t step) {
 }
 
 std::string times_of(std::uint64_t n) {
-  return std::to_string(n) + (n == 1 ? " time" : " times");
+  return counted(n, "time");
 }
 }  // namespace
 

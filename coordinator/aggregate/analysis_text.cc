@@ -151,8 +151,8 @@ void contrasts(std::string& out, const Analysis& analysis) {
 // Who takes a task out after seeing its runs may have taken out what did not please.
 void contrasts_with_removed(std::string& out, const Analysis& analysis) {
   if (analysis.with_removed.empty()) return;
-  out += fmt::format("\nThe same comparisons with the {} task{} taken out after runs had ended\n\n",
-                     analysis.removed_tasks, analysis.removed_tasks == 1 ? "" : "s");
+  out += fmt::format("\nThe same comparisons with the {} taken out after runs had ended\n\n",
+                     counted(analysis.removed_tasks, "task"));
   Table table({"comparison", "verdict", "difference", "interval", "adjusted p", "tasks"}, 2);
   for (const Contrast& c : analysis.with_removed) {
     const Estimate& d = c.difference.estimate;

@@ -312,7 +312,7 @@ void tell_turned(const MethodComparison& control, std::vector<std::string>& out)
   const std::uint64_t turned = control.contrast.a_better + control.contrast.b_better;
   if (!control.is_control || turned == 0) return;
   out.push_back(printable(control.new_name) + ", which measures the tasks and no agent, came to " +
-                "something else at " + std::to_string(turned) + (turned == 1 ? " task" : " tasks") +
+                "something else at " + counted(turned, "task") +
                 ": their checks or what they run on have changed, and so may the others for that");
 }
 

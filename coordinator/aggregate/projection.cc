@@ -371,9 +371,8 @@ std::string binding_text(const ProjectionInput& in, const Projection& p,
 // Which envelope lets the fewest runs in at once, of those that are asked by more.
 std::string concurrency_text(const ProjectionInput& in, const Projection& p) {
   const std::uint64_t admitted = p.envelopes[0].at_once;
-  std::string out = "At once: the campaign's own workers take " + std::to_string(in.slots) +
-                    (in.slots == 1 ? " run, " : " runs, ") + "its money admits " +
-                    std::to_string(admitted) + ".";
+  std::string out = "At once: the campaign's own workers take " + counted(in.slots, "run") +
+                    ", its money admits " + std::to_string(admitted) + ".";
   if (admitted < std::min<std::uint64_t>(in.slots, in.runs.size()))
     out += " Workers will wait for money: lower the cap of a run, or give more.";
   return out + "\n";

@@ -532,9 +532,8 @@ Result<Campaign> load_checked(const fs::path& folder, Outside outside) {
   }
   if (!diagnostics.empty()) {
     std::fputs(diagnostics.text().c_str(), stderr);
-    return Error{Errc::kInvalid, std::to_string(diagnostics.count()) +
-                                     (diagnostics.count() == 1 ? " error" : " errors") + " in " +
-                                     folder.string() + since_registered(folder, absolute)};
+    return Error{Errc::kInvalid, counted(diagnostics.count(), "error") + " in " + folder.string() +
+                                     since_registered(folder, absolute)};
   }
   return campaign;
 }

@@ -14,13 +14,6 @@ namespace proctor::cli {
 namespace {
 constexpr std::int64_t kNoLimitMicros = 1'000'000'000'000'000;
 
-Error no_such(const std::string& what, const std::string& name,
-              const std::vector<std::string_view>& names) {
-  std::string text = "the campaign has no " + what + " " + printable(name);
-  if (const auto near = nearest_word(name, names)) text += " (did you mean " + *near + "?)";
-  return {Errc::kInvalid, std::move(text)};
-}
-
 bool is_own(const Variant& v) {  // of the contract as it is
   return v.name == kVariantReference || v.name == kVariantNoop;
 }
@@ -78,6 +71,13 @@ Repeat repeat_of(const FrozenCampaign& frozen, const RunRecord& run) {
   return out;
 }
 }  // namespace
+
+Error no_such(const std::string& what, const std::string& name,
+              const std::vector<std::string_view>& names) {
+  std::string text = "the campaign has no " + what + " " + printable(name);
+  if (const auto near = nearest_word(name, names)) text += " (did you mean " + *near + "?)";
+  return {Errc::kInvalid, std::move(text)};
+}
 
 StateFolder selfcheck_folder(const fs::path& campaign) {
   return StateFolder::trials(campaign, ".proctor/selfcheck");

@@ -26,6 +26,10 @@ struct Trials {
 // is told and parks neither its task nor its worker.
 Campaign trial_campaign(const Campaign& campaign, Trials trials);
 
+// "the campaign has no task jason-lib (did you mean json-lib?)"
+Error no_such(const std::string& what, const std::string& name,
+              const std::vector<std::string_view>& names);
+
 // One task, one method, once, with the caps of the first stage that may have the task.  kInvalid:
 // the campaign has no such one.
 Result<Campaign> try_campaign(const Campaign& campaign, const std::string& task,

@@ -42,29 +42,6 @@ Trial trial_of(int code, CampaignReport report) {
 }
 }  // namespace
 
-Result<std::vector<const Contract*>> asked_tasks(const Campaign& campaign,
-                                                 const std::vector<std::string>& names) {
-  std::vector<std::string_view> ids;
-  for (const Contract& c : campaign.contracts) ids.push_back(c.id);
-  for (const std::string& name : names) {
-    if (campaign.find_contract(name) != nullptr) continue;
-    std::string text = "the campaign has no task " + printable(name);
-    if (const auto near = nearest_word(name, ids)) text += " (did you mean " + *near + "?)";
-    return Error{Errc::kInvalid, std::move(text)};
-  }
-  std::vector<const Contract*> out;
-  for (const Contract& c : campaign.contracts)
-    if (names.empty() || std::ranges::find(names, c.id) != names.end()) out.push_back(&c);
-  return out;
-}
-
-Result<std::optional<MicroUsd>> trial_limit(const std::string& text) {
-  if (text.empty()) return std::optional<MicroUsd>();
-  Result<MicroUsd> usd = parse_usd(text);
-  if (!usd.ok()) return in_context("--usd", std::move(usd).error());
-  return std::optional(*usd);
-}
-
 Result<FileLock> own_trial(const StateFolder& place, const std::string& command) {
   PROCTOR_CHECK_OK(make_private_dirs(place.campaign.parent_path()));
   Result<FileLock> lock = FileLock::try_acquire(place.campaign.string() + ".lock");
@@ -99,6 +76,74 @@ Result<Trial> run_trial(RunOptions options, const FrozenCampaign& frozen) {
 void forget_trial(const StateFolder& place) {
   std::error_code ec;
   fs::remove(mark_of(place), ec);
+}
+
+void add_tasks_arguments(const Command& command, TasksArgs& args) {
+  command.add_option("CAMPAIGN", args.folder, "the campaign's folder").required();
+  command.add_option("TASK", args.tasks, "contracts' ids; none: all");
+}
+
+void add_tasks_options(const Command& command, TasksArgs& args, const std::string& verb,
+                       const std::string& when) {
+  command.add_option("--usd", args.usd,
+                     "what the machine's time for it may cost; not given: no limit");
+  command
+      .add_option("--workers", args.options.workers,
+                  "local workers" + when + "; not given: the campaign's")
+      .in_range(std::size_t{1}, limits::kLocalWorkersMax);
+  command
+      .add_option("--slots", args.options.slots, "of each" + when + "; not given: the campaign's")
+      .in_range(std::size_t{1}, limits::kWorkerSlotsMax);
+  command.add_flag("--again", args.again, verb + " also what is known from before");
+  command.add_flag("--json", args.json, "the results as they are kept");
+}
+
+std::string typed_again(const TasksArgs& args, const std::string& options) {
+  std::string out = " " + args.folder;
+  for (const std::string& task : args.tasks) out += " " + task;
+  return out + options;
+}
+
+Result<AskedTasks> asked_tasks(const TasksArgs& args, const Campaign& campaign,
+                               const std::function<bool(const Contract&)>& is_known) {
+  AskedTasks out;
+  if (!args.usd.empty()) {
+    Result<MicroUsd> usd = parse_usd(args.usd);
+    if (!usd.ok()) return in_context("--usd", std::move(usd).error());
+    out.usd = *usd;
+  }
+  std::vector<std::string_view> ids;
+  for (const Contract& c : campaign.contracts) ids.push_back(c.id);
+  for (const std::string& name : args.tasks)
+    if (campaign.find_contract(name) == nullptr) return no_such("task", name, ids);
+  for (const Contract& c : campaign.contracts) {
+    if (!args.tasks.empty() && std::ranges::find(args.tasks, c.id) == args.tasks.end()) continue;
+    out.all.push_back(&c);
+    if (!args.again && is_known(c)) {
+      ++out.reused;
+      continue;
+    }
+    const std::vector<std::string> missing =
+        missing_here(args.options, selfcheck_campaign(campaign, {{&c, {}}}, 1, out.usd));
+    if (missing.empty())
+      out.todo.push_back(&c);
+    else
+      out.lacking.emplace_back(&c, missing.front());
+  }
+  return out;
+}
+
+std::string cost_words(const Campaign& campaign, std::int64_t usd_micros, std::size_t reused,
+                       const std::string& verb) {
+  const std::string known =
+      reused == 0 ? ""
+                  : fmt::format(
+                        "; {} known from before, their contracts being the same (--again "
+                        "{}s anew)",
+                        reused, verb);
+  return fmt::format("It cost {} {} of this machine's time, of no envelope of the campaign{}.\n",
+                     format_usd(MicroUsd::from_micros(usd_micros)), money_word(campaign.cost_model),
+                     known);
 }
 
 // proctor try CAMPAIGN TASK METHOD: one run, in a folder of its own.  The campaign is neither

@@ -36,7 +36,7 @@ std::string rate_words(const MethodRate* r) {
   if (r->rate.interval)
     out += fmt::format(" [{}-{}]", whole_percent(r->rate.interval->low),
                        whole_percent(r->rate.interval->high));
-  return out + fmt::format(" of {} {}", r->tasks, r->tasks == 1 ? "task" : "tasks");
+  return out + " of " + counted(r->tasks, "task");
 }
 
 // `textLength` holds the words inside their box whatever font the reader has.

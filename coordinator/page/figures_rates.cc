@@ -4,6 +4,7 @@
 #include <map>
 
 #include "common/base/system_clock.h"
+#include "common/base/text.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/page/sections.h"
 
@@ -132,11 +133,10 @@ Markup forest_figure(Context& c, ForestRows which) {
     const std::optional<Interval> interval = interval_of(c, row);
     if (interval) whisker(canvas, "whisker", x, *interval, middle, 5);
     canvas.marker("dot", c.shape(row.method), {x.clamped(*value), middle});
-    canvas.words(
-        "label", {kPlotTo + 16, base},
-        text(words_of(value, interval)) + "  " + number(row.by_task ? row.by_task->tasks : 0) +
-            (row.by_task && row.by_task->tasks == 1 ? Markup(" task, ") : Markup(" tasks, ")) +
-            number(row.success) + "/" + number(row.scorable()));
+    canvas.words("label", {kPlotTo + 16, base},
+                 text(words_of(value, interval) + "  " +
+                      counted(row.by_task ? row.by_task->tasks : 0, "task")) +
+                     ", " + number(row.success) + "/" + number(row.scorable()));
     if (row.key.empty())
       desc += (desc.empty() ? "" : "; ") + row.method + " " + words_of(value, interval);
   }

@@ -56,8 +56,7 @@ Markup card(Context& c, std::uint32_t position) {
     sure << rate_interval(r->rate.interval, r->rate.why);
     out << paragraph(sure);
     out << element("p", {{"class", "quiet"}},
-                   number(r->tasks) + (r->tasks == 1 ? Markup(" task, ") : Markup(" tasks, ")) +
-                       number(r->runs) + (r->runs == 1 ? Markup(" run") : Markup(" runs")));
+                   text(counted(r->tasks, "task") + ", " + counted(r->runs, "run")));
   }
   for (const Contrast& contrast : of_agents(c.analysis.contrasts))
     if (contrast.a == row.method) out << paragraph(against(contrast, c.analysis.plan));

@@ -688,7 +688,7 @@ std::string Coordinator::wound_down() const {
   // Of a run that was cancelled before its attempt is still on the way.
   const std::uint64_t active = std::max<std::uint64_t>(core_->counts().active, first_ones.size());
   if (active == 0) return "workers to hand over what they have";
-  std::string out = std::to_string(active) + (active == 1 ? " run (" : " runs (");
+  std::string out = counted(active, "run") + " (";
   bool first = true;
   std::string silent;
   for (const Scheduler::UnderWay& u : first_ones) {

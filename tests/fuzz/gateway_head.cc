@@ -6,7 +6,7 @@
 namespace proctor::fuzz::gateway_head {
 
 void check_fields(const HttpFields& fields) {
-  PROCTOR_ASSERT(fields.size() <= kGatewayFieldsMax);
+  PROCTOR_ASSERT(fields.size() <= kHttpFieldsMax);
   std::size_t lengths = 0;
   for (const auto& [name, value] : fields) {
     PROCTOR_ASSERT(!name.empty() && name.find_first_of(" \t:\r\n") == std::string::npos);
@@ -19,11 +19,11 @@ void check_fields(const HttpFields& fields) {
 void check_chunks(std::string_view bytes, std::size_t piece) {
   ChunkReader whole, parts;
   std::string a, b;
-  const auto once = whole.feed(bytes, a);
+  const auto once = whole.feed(bytes, &a);
   std::size_t used = 0;
   bool good = true;
   while (good && used < bytes.size() && !parts.done()) {
-    const auto fed = parts.feed(bytes.substr(used, piece), b);
+    const auto fed = parts.feed(bytes.substr(used, piece), &b);
     good = fed.ok();
     if (good) used += *fed;
   }
@@ -35,7 +35,7 @@ void check_chunks(std::string_view bytes, std::size_t piece) {
 void target(std::string_view bytes) {
   const std::size_t piece = 1 + take_byte(bytes) % 32U;
   check_chunks(bytes, piece);
-  const std::size_t length = gateway_head_length(bytes);
+  const std::size_t length = head_length(bytes);
   if (length == 0) return;
   const std::string_view head = bytes.substr(0, length);
   if (const auto answer = read_answer_head(head); answer.ok()) check_fields(answer->fields);

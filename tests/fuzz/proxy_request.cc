@@ -27,7 +27,7 @@ void check_head(const ProxyRequest& request) {
 }
 
 // How many bytes belong to the body, or minus one.
-std::ptrdiff_t body_length(RequestBody body, std::string_view bytes, std::size_t piece) {
+std::ptrdiff_t body_length(HttpFraming body, std::string_view bytes, std::size_t piece) {
   BodyScanner scanner(body);
   std::ptrdiff_t used = 0;
   while (!bytes.empty() && !scanner.done()) {

@@ -419,8 +419,8 @@ class Client {
   bool read_head() {
     auto until = SteadyClock::now() + (bytes_.empty() ? bounds().keep_alive : bounds().head);
     bool begun = !bytes_.empty();
-    while ((head_size_ = gateway_head_length(bytes_)) == 0) {
-      if (kGatewayHeadBytes <= bytes_.size()) return refuse_head("a head of more than 32 KiB");
+    while ((head_size_ = head_length(bytes_)) == 0) {
+      if (kHttpHeadBytes <= bytes_.size()) return refuse_head("a head of more than 32 KiB");
       const Waited waited = wait_for_fd(fd_.get(), POLLIN, shared_.closing.get(), until);
       if (waited == Waited::kStopped) return false;
       if (waited == Waited::kTime) return begun ? refuse_head("a head without end") : false;
@@ -428,7 +428,7 @@ class Client {
       if (!begun) until = SteadyClock::now() + bounds().head;
       begun = true;
     }
-    if (kGatewayHeadBytes < head_size_) return refuse_head("a head of more than 32 KiB");
+    if (kHttpHeadBytes < head_size_) return refuse_head("a head of more than 32 KiB");
     return true;
   }
 
@@ -590,7 +590,7 @@ class Client {
     for (;;) {
       if (chunked) {
         const std::size_t before = out.size();
-        const auto used = chunks.feed(bytes_, out);
+        const auto used = chunks.feed(bytes_, &out);
         if (!used.ok()) return refuse_body(api, Cause::kGate, "chunks that are none");
         bytes_.erase(0, *used);
         if (most < out.size())

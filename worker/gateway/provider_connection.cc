@@ -489,8 +489,8 @@ bool ProviderAnswer::read_head(SteadyClock::time_point until) {
   constexpr int kOk = 200;
   for (int interim = 0; interim < 10; ++interim) {
     std::size_t size = 0;
-    while ((size = gateway_head_length(bytes_)) == 0) {
-      if (kGatewayHeadBytes <= bytes_.size()) {
+    while ((size = head_length(bytes_)) == 0) {
+      if (kHttpHeadBytes <= bytes_.size()) {
         why_ = "an answer's head of more than 32 KiB";
         return false;
       }
@@ -528,7 +528,7 @@ ProviderAnswer::More ProviderAnswer::read_body(std::string& out, SteadyClock::ti
         break;
       }
       case HttpFraming::Kind::kChunked: {
-        const auto used = chunks_.feed(bytes_, out);
+        const auto used = chunks_.feed(bytes_, &out);
         if (!used.ok()) return broken(used.error().detail);
         bytes_.erase(0, *used);
         whole_ = chunks_.done();

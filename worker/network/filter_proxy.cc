@@ -122,7 +122,7 @@ class Connection {
     const auto until = now() + context_.options.bounds.head;
     std::array<char, 4096> buffer{};
     while (head_length(bytes_) == 0) {
-      if (kProxyHeadBytes <= bytes_.size()) {
+      if (kHttpHeadBytes <= bytes_.size()) {
         refuse(Verdict::kMalformed, kBadRequest, "a head that is too long");
         return true;
       }

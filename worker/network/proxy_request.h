@@ -10,18 +10,9 @@
 
 #include "common/base/result.h"
 #include "worker/network/allow_list.h"
+#include "worker/network/http_message.h"
 
 namespace proctor {
-inline constexpr std::size_t kProxyHeadBytes = std::size_t{32} << 10;
-inline constexpr std::size_t kProxyHeadersMax = 100;
-
-// What follows the head and still belongs to the request.
-struct RequestBody {
-  enum class Kind { kNone, kLength, kChunked };
-  Kind kind = Kind::kNone;
-  std::uint64_t bytes = 0;  // kLength
-};
-
 struct ProxyRequest {
   std::string method;
   bool tunnel = false;  // CONNECT: bytes both ways from here on
@@ -29,31 +20,25 @@ struct ProxyRequest {
   // What the server is sent instead: path only, our own Host, no word to or about proxies, one
   // request per connection.  Empty for a tunnel.
   std::string head;
-  RequestBody body;
+  HttpFraming body;
 };
 
-// How many bytes of `bytes` are the head, with its empty line; 0: not all of it is here.
-std::size_t head_length(std::string_view bytes);
 // `head` as head_length() found it.
 Result<ProxyRequest> parse_proxy_request(std::string_view head);
 
 // Follows a request's body through the bytes that come.
 class BodyScanner {
  public:
-  explicit BodyScanner(RequestBody body);
+  explicit BodyScanner(HttpFraming body) : body_(body) {}
   // How many of the bytes belong to the request; less than all only when done().
   // kInvalid: not chunks as agreed.
   Result<std::size_t> feed(std::string_view bytes);
-  bool done() const { return state_ == State::kDone; }
+  bool done() const {
+    return body_.kind == HttpFraming::Kind::kChunked ? chunks_.done() : body_.bytes == 0;
+  }
 
  private:
-  enum class State { kLength, kSize, kExtension, kSizeEnd, kData, kDataEnd, kTrailer, kDone };
-  Status on_byte(char c);
-  Status end_of_size();
-  State state_ = State::kDone;
-  std::uint64_t left_ = 0;
-  std::size_t digits_ = 0, spoken_ = 0;  // of a size; of extensions and trailers in all
-  std::size_t line_ = 0;                 // of a trailer
-  char before_ = 0;
+  HttpFraming body_;  // `bytes`: still to come
+  ChunkReader chunks_;
 };
 }  // namespace proctor

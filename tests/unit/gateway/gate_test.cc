@@ -78,9 +78,9 @@ TEST_SUITE("gateway gate") {
     for (std::size_t cut = 0; cut <= text.size(); ++cut) {
       ChunkReader reader;
       std::string out;
-      const auto first = reader.feed(std::string_view(text).substr(0, cut), out);
+      const auto first = reader.feed(std::string_view(text).substr(0, cut), &out);
       REQUIRE(first.ok());
-      const auto second = reader.feed(std::string_view(text).substr(cut), out);
+      const auto second = reader.feed(std::string_view(text).substr(cut), &out);
       REQUIRE(second.ok());
       CHECK(out == "Wiki0123456789");
       CHECK(reader.done());
@@ -91,7 +91,7 @@ TEST_SUITE("gateway gate") {
       ChunkReader reader;
       std::string out;
       CAPTURE(bad);
-      CHECK_FALSE(reader.feed(bad, out).ok());
+      CHECK_FALSE(reader.feed(bad, &out).ok());
     }
   }
 

@@ -52,7 +52,7 @@ TEST_SUITE("network") {
     };
     const std::string many = [] {
       std::string out;
-      for (std::size_t i = 0; i <= kProxyHeadersMax; ++i) out += "a: b\r\n";
+      for (std::size_t i = 0; i <= kHttpFieldsMax; ++i) out += "a: b\r\n";
       return out;
     }();
     const Row rows[] = {
@@ -141,10 +141,10 @@ TEST_SUITE("network") {
   TEST_CASE("a body ends where its framing says and nothing behind it is part of it") {
     const std::string next = "GET http://evil/ HTTP/1.1\r\n\r\n";
     struct Row {
-      RequestBody body;
+      HttpFraming body;
       std::string bytes;
     };
-    using Kind = RequestBody::Kind;
+    using Kind = HttpFraming::Kind;
     const Row rows[] = {
         {{Kind::kNone, 0}, ""},
         {{Kind::kLength, 5}, "hello"},
@@ -175,10 +175,10 @@ TEST_SUITE("network") {
          {"\r\n", "x\r\n", " 5\r\nhello", "5\nhello", "5\r\nhelloX", "5\r\nhello\rX", "-1\r\n",
           "0x5\r\n", "fffffffffffffff\r\n", ";x\r\n", "5;x\ny", "0\r\nT: v\nU\r\n", "0\r\n\n"}) {
       CAPTURE(bytes);
-      BodyScanner scanner({RequestBody::Kind::kChunked, 0});
+      BodyScanner scanner({HttpFraming::Kind::kChunked, 0});
       CHECK_FALSE(scanner.feed(bytes).ok());
     }
-    BodyScanner endless({RequestBody::Kind::kChunked, 0});
+    BodyScanner endless({HttpFraming::Kind::kChunked, 0});
     CHECK_FALSE(endless.feed("0\r\n" + std::string(1 << 20, 'x')).ok());
   }
 }

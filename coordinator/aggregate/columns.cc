@@ -690,7 +690,7 @@ const Columns<Contrast>& contrast_columns() {
        {"bounds_interval||", kInterval, [](Pair c) { return of(c.bounds, &Bounds::interval); }},
        {"invalid_share_difference|loss|", kRate, &Contrast::loss},
        {"invalid_share_p|loss_p|", kRate, &Contrast::loss_p},
-       {"|why|", kText, [](Pair c) -> Cell { return words(mean(c).why); }},
+       {"|why|", kText, [](Pair c) -> Cell { return word_of(mean(c).why); }},
        {"gap95|=|", kRate, [](Pair c) { return of(c.equals, &EqualGap::gap95); }},
        {"gap95_is_exact||", kYesNo, [](Pair c) -> Cell { return c.equals && c.equals->exact; }},
        {"p_equal_methods|=|", kRate, [](Pair c) { return of(c.equals, &EqualGap::p); }},

@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 namespace proctor {
 // T is X or const X: one description reads and writes.
@@ -38,8 +39,15 @@ struct Rule {
   std::size_t items = SIZE_MAX;           // at most, in a list
   std::uint32_t since = 0;                // the first version of the record that has the member
   bool optional = false;  // forms with names leave it out where it has its empty value, T{}
+  bool natural = false;   // no negative number
 };
 inline constexpr Rule kOptional{.optional = true};
+
+// Takes what a reader made of a copy of a member; a writer's structure is const and stays.
+template <class T, class U>
+void keep(T& member, U&& copy) {
+  if constexpr (!std::is_const_v<T>) member = std::forward<U>(copy);
+}
 
 template <class T>
 concept Described = requires(int& v, T& x) {

@@ -5,8 +5,9 @@
 //   PROCTOR_TRY(const ProviderHold hold, from_json<ProviderHold>(json));
 //
 // Numbers are integers within 2^53 - 1, enumerations are their words, digests hex, money
-// micro-dollars, an empty std::optional null.  Readers are strict: a member that is missing,
-// unknown, of another kind or out of its bounds is refused with its path ("checks[2].id").
+// micro-dollars, a pair a list of two, an empty std::optional null.  Readers are strict: a member
+// that is missing, unknown, of another kind or out of its bounds is refused with its path
+// ("checks[2].id").
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -37,6 +38,10 @@ template <class T>
 inline constexpr bool kIsOptional = false;
 template <class T>
 inline constexpr bool kIsOptional<std::optional<T>> = true;
+template <class T>
+inline constexpr bool kIsPair = false;
+template <class T, class U>
+inline constexpr bool kIsPair<std::pair<T, U>> = true;
 
 template <class T>
 bool is_empty(const T& value) {
@@ -105,6 +110,8 @@ class JsonWriter {
       return text_json(std::string(value), rule);
     } else if constexpr (json_detail::kIsOptional<T>) {
       return value ? json_of(*value, rule) : Json();
+    } else if constexpr (json_detail::kIsPair<T>) {
+      return Json::array({json_of(value.first, rule), json_of(value.second, rule)});
     } else if constexpr (Described<const T>) {
       JsonWriter inner(texts_, bytes_max_);
       fields(inner, value);
@@ -190,7 +197,9 @@ class JsonReader {
       out = static_cast<T>(natural(json, place, most));
     } else if constexpr (std::signed_integral<T>) {
       constexpr auto kLargest = static_cast<std::uint64_t>(std::numeric_limits<T>::max());
-      out = static_cast<T>(integer(json, place, std::min(rule.most, kLargest)));
+      const std::uint64_t most = std::min(rule.most, kLargest);
+      out = static_cast<T>(rule.natural ? static_cast<std::int64_t>(natural(json, place, most))
+                                        : integer(json, place, most));
     } else if constexpr (json_detail::kIsStrong<T>) {
       typename T::rep raw{};
       read(json, place, raw, rule);
@@ -207,6 +216,10 @@ class JsonReader {
     } else if constexpr (json_detail::kIsOptional<T>) {
       out.reset();
       if (!json.is_null()) read(json, place, out.emplace(), rule);
+    } else if constexpr (json_detail::kIsPair<T>) {
+      if (!is(json, json.is_array() && json.size() == 2, place, "a list of two")) return;
+      read(json[0], place, out.first, rule);
+      read(json[1], place, out.second, rule);
     } else if constexpr (Described<T>) {
       JsonReader inner(json, place, *this);
       fields(inner, out);

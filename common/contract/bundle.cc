@@ -6,8 +6,8 @@
 
 #include "common/base/files.h"
 #include "common/base/parse.h"
+#include "common/contract/campaign_parser.h"
 #include "common/contract/contract_digest.h"
-#include "common/contract/contract_parser.h"
 #include "common/contract/contract_sections.h"
 #include "common/contract/cost_model_parser.h"
 #include "common/contract/fields.h"
@@ -36,12 +36,12 @@ Result<ReferencedFile> take_file(const Node& node, std::string_view& rest) {
   Problems problems("bundle", out);
   const Fields f(node, "files", kFileKeys, problems);
   ReferencedFile file;
-  file.path = f.text("path", Need::kRequired, kPathRule);
+  file.path = f.text("path", Need::kMust, kPathRule);
   const std::array<Word<std::uint32_t>, 2> modes{{{"0644", 0644}, {"0755", 0755}}};
   file.mode = f.choice("mode", std::uint32_t{0644}, modes);
   const std::uint64_t size = f.count("size", 0, 0, limits::kReferencedFileBytes);
   constexpr TextRule kDigestRule{kHex, "a SHA-256"};
-  const std::string digest = f.text("sha256", Need::kRequired, kDigestRule);
+  const std::string digest = f.text("sha256", Need::kMust, kDigestRule);
   if (!out.empty()) return as_error(out);
   PROCTOR_TRY(const std::string_view bytes, take_bytes(rest, size));
   if (sha256(bytes).hex() != digest) return corrupt("the file " + file.path + " was changed");
@@ -188,14 +188,14 @@ PriceRow read_row(const Node& node, const std::string& path, Problems& problems)
   constexpr TextRule kModelRule{limits::kNameBytes, "a name on one line", is_one_line};
   const Fields f(node, path, kRowKeys, problems);
   PriceRow row;
-  row.action_type = f.text("action_type", Need::kRequired, kPricedWordRule);
-  row.unit = f.text("unit", Need::kRequired, kPricedWordRule);
-  row.provider = f.text("provider", Need::kOptional, kModelRule);
-  row.model = f.text("model", Need::kOptional, kModelRule);
-  row.tier = f.text("tier", Need::kOptional, kModelRule);
-  row.region = f.text("region", Need::kOptional, kModelRule);
+  row.action_type = f.text("action_type", Need::kMust, kPricedWordRule);
+  row.unit = f.text("unit", Need::kMust, kPricedWordRule);
+  row.provider = f.text("provider", Need::kMay, kModelRule);
+  row.model = f.text("model", Need::kMay, kModelRule);
+  row.tier = f.text("tier", Need::kMay, kModelRule);
+  row.region = f.text("region", Need::kMay, kModelRule);
   row.above = f.count("above", 0, 0, kUsageCountMax);
-  row.notes = f.text("notes", Need::kOptional, kNotesRule);
+  row.notes = f.text("notes", Need::kMay, kNotesRule);
   const Node* price = f.find("unit_price");
   if (price == nullptr) {
     f.missing("unit_price", "a price");
@@ -217,7 +217,7 @@ CostModel read_model(const Node& node, Problems& problems) {
   const Fields f(node, "cost_model", kModelKeys, problems);
   CostModel out;
   out.version = f.choice("version", kFileVersion, versions);
-  const Result<Digest> digest = Digest::from_hex(f.text("digest", Need::kRequired, kDigestRule));
+  const Result<Digest> digest = Digest::from_hex(f.text("digest", Need::kMust, kDigestRule));
   if (digest.ok()) {
     out.digest = *digest;
   } else {
@@ -289,13 +289,13 @@ Result<Settings> open_settings_bundle(std::string_view bytes, const Digest& expe
   Problems problems("bundle", out);
   const Fields f(opened.document.root, "", kKeys, problems);
   Settings s;
-  s.campaign = f.text("campaign", Need::kRequired, kIdRule);
+  s.campaign = f.text("campaign", Need::kMust, kIdRule);
   if (const Node* n = f.find("caps")) s.caps = read_caps(*n, "caps", problems);
-  s.run_cap = f.usd("run_cap", Need::kRequired).value_or(MicroUsd::zero());
+  s.run_cap = f.usd("run_cap", Need::kMust).value_or(MicroUsd::zero());
   if (const Node* n = f.find("cost_model")) s.cost_model = read_model(*n, problems);
   s.seed = static_cast<std::uint32_t>(
       f.count("seed", kPlannedSeed, 0, std::numeric_limits<std::uint32_t>::max()));
-  s.seed_deviation = f.text("seed_deviation", Need::kOptional, kTitleRule);
+  s.seed_deviation = f.text("seed_deviation", Need::kMay, kTitleRule);
   s.stages = f.texts("stages", kIdRule);
   s.stage_caps = read_caps_table(f, "stage_caps", problems);
   s.task_caps = read_caps_table(f, "task_caps", problems);

@@ -1,9 +1,11 @@
 #include "common/contract/campaign.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "common/base/git_program.h"
 #include "common/base/limits.h"
+#include "common/contract/fields.h"
 
 namespace proctor {
 CapRules Campaign::cap_rules() const {
@@ -121,5 +123,103 @@ Usage worst_case(const Contract& contract, const Method& method, std::chrono::mi
   for (const SetupStep& s : method.environment.setup) out.setup_ms += ms(s.timeout);
   out.agent_ms = ms(wall);
   return out;
+}
+
+// The plan of analysis.
+
+namespace {
+constexpr std::uint64_t kWhole = 1'000'000;
+}  // namespace
+
+std::string Millionths::to_text() const {
+  return format_decimal(value, kMillionthDigits);
+}
+
+bool Millionths::from_text(std::string_view text) {
+  const auto read = parse_decimal(text, kMillionthDigits, kWhole);
+  if (read.ok()) value = static_cast<std::uint32_t>(*read);
+  return read.ok();
+}
+
+std::string counted_units(AnalysisPlan::Unit unit, std::uint64_t n) {
+  if (unit == AnalysisPlan::Unit::kTask) return std::to_string(n) + (n == 1 ? " task" : " tasks");
+  return std::to_string(n) + (n == 1 ? " repository" : " repositories");
+}
+
+PlanWeights weights_of(const AnalysisPlan& plan) {
+  if (plan.weights.empty()) return {};
+  return {{plan.weights_key, plan.weights}};
+}
+
+bool set_weights(AnalysisPlan& plan, const PlanWeights& weights) {
+  if (weights.empty()) return true;
+  std::tie(plan.weights_key, plan.weights) = *weights.begin();
+  std::uint64_t sum = 0;
+  for (const auto& [level, share] : plan.weights) sum += share.value;
+  return weights.size() == 1 && sum == kWhole;
+}
+
+std::vector<std::pair<std::string, std::string>> contrasts_of(
+    const AnalysisPlan& plan, const std::vector<std::string>& methods,
+    const std::vector<bool>& is_noop) {
+  if (!plan.contrasts.empty()) return plan.contrasts;
+  std::vector<std::pair<std::string, std::string>> out;
+  if (methods.empty()) return out;
+  std::string baseline = plan.baseline;
+  if (baseline.empty()) {
+    const auto noop = std::ranges::find(is_noop, true);
+    baseline =
+        methods[noop == is_noop.end() ? 0 : static_cast<std::size_t>(noop - is_noop.begin())];
+  }
+  for (const std::string& method : methods)
+    if (method != baseline) out.emplace_back(method, baseline);
+  return out;
+}
+
+// Stages, in words.
+
+std::string describe(const StageDraw& draw) {
+  std::string out = "every task";
+  if (draw.per_stratum) out = std::to_string(*draw.per_stratum) + " of each stratum";
+  for (std::size_t i = 0; i < draw.tasks.size(); ++i)
+    out = (i == 0 ? "" : out + " ") + draw.tasks[i];
+  out += ", ";
+  if (!draw.replicates) out += "the campaign's replicates";
+  if (draw.replicates)
+    out +=
+        std::to_string(*draw.replicates) + (*draw.replicates == 1 ? " replicate" : " replicates");
+  return out + ", by " + std::string(word_of(draw.order));
+}
+
+namespace {
+std::string list_of(const std::vector<StageCriterion>& criteria) {
+  std::string out;
+  for (const StageCriterion& c : criteria) {
+    const std::string parameter = parameter_of(c);
+    out += (out.empty() ? "" : ", ") + std::string(word_of(c.is)) +
+           (parameter.empty() ? "" : " " + parameter);
+  }
+  return out.empty() ? "none" : out;
+}
+}  // namespace
+
+std::string parameter_of(const StageCriterion& c) {
+  switch (c.is) {
+    case StagePredicate::kClosed:
+      return c.stage;
+    case StagePredicate::kInvalidShare:
+    case StagePredicate::kInfrastructureShare:
+      return format_usd(MicroUsd::from_micros(c.millionths));  // millionths of one, as of a dollar
+    case StagePredicate::kCompleteOrStopped:
+    case StagePredicate::kEndpointComputable:
+    case StagePredicate::kSpendWithin:
+      break;
+  }
+  return "";
+}
+
+std::string describe(const StageRules& rules) {
+  return "entry " + list_of(rules.entry) + "; exit " + list_of(rules.exit) + "; approval of " +
+         std::to_string(rules.approvals());
 }
 }  // namespace proctor

@@ -140,17 +140,6 @@ void read_analysis(const Fields& campaign, Campaign& out) {
   const Node* node = campaign.find("analysis");
   if (node == nullptr) return;
   const Fields f(*node, "analysis", kAnalysisKeys, campaign.problems());
-  constexpr std::array<Word<AnalysisPlan::Estimand>, 2> kEstimands{
-      {{"task_mean", AnalysisPlan::Estimand::kTaskMean},
-       {"run_mean", AnalysisPlan::Estimand::kRunMean}}};
-  constexpr std::array<Word<AnalysisPlan::RateInterval>, 3> kIntervals{
-      {{"korn_graubard", AnalysisPlan::RateInterval::kKornGraubard},
-       {"t", AnalysisPlan::RateInterval::kT},
-       {"wilson", AnalysisPlan::RateInterval::kWilson}}};
-  constexpr std::array<Word<AnalysisPlan::Multiplicity>, 2> kAdjustments{
-      {{"holm", AnalysisPlan::Multiplicity::kHolm}, {"max_t", AnalysisPlan::Multiplicity::kMaxT}}};
-  constexpr std::array<Word<AnalysisPlan::Unit>, 2> kUnits{
-      {{"repository", AnalysisPlan::Unit::kRepository}, {"task", AnalysisPlan::Unit::kTask}}};
   const MethodNames names(out);
   AnalysisPlan plan;
   if (const Node* baseline = f.find("baseline"))
@@ -159,16 +148,16 @@ void read_analysis(const Fields& campaign, Campaign& out) {
   if (f.find("baseline") != nullptr && f.find("contrasts") != nullptr)
     f.problems().wrong(*f.find("baseline"), f.path("baseline"),
                        "nothing: contrasts name what is compared");
-  plan.estimand = f.choice("estimand", plan.estimand, kEstimands);
-  plan.interval = f.choice("interval", plan.interval, kIntervals);
+  plan.estimand = f.choice("estimand", plan.estimand);
+  plan.interval = f.choice("interval", plan.interval);
   plan.alpha = read_share(f, "alpha", plan.alpha, kOne / 2);
   plan.min_effect = read_share(f, "min_effect", plan.min_effect);
   plan.non_inferiority = read_share(f, "non_inferiority", plan.non_inferiority);
   read_pass_k(f, plan);
-  plan.multiplicity = f.choice("multiplicity", plan.multiplicity, kAdjustments);
+  plan.multiplicity = f.choice("multiplicity", plan.multiplicity);
   plan.draws = read_draws(f, plan.draws);
   read_weights(f, out, plan);
-  if (f.find("unit") != nullptr) plan.unit = f.choice("unit", AnalysisPlan::Unit::kTask, kUnits);
+  if (f.find("unit") != nullptr) plan.unit = f.choice("unit", AnalysisPlan::Unit::kTask);
   out.analysis = std::move(plan);
 }
 
@@ -236,8 +225,8 @@ void read_shared(const Fields& budget, Campaign& out) {
   const std::size_t before = budget.problems().count();
   const Fields f(*node, "budget.shared", kSharedKeys, budget.problems());
   SharedEnvelope shared;
-  shared.name = f.text("name", Need::kRequired, kIdRule);
-  shared.cap = f.usd("cap", Need::kRequired).value_or(MicroUsd::zero());
+  shared.name = f.text("name", Need::kMust, kIdRule);
+  shared.cap = f.usd("cap", Need::kMust).value_or(MicroUsd::zero());
   out.origin.at.emplace("budget.shared.cap", f.at("cap"));
   if (budget.problems().count() == before) out.envelopes.shared = std::move(shared);
 }
@@ -251,9 +240,9 @@ void read_budget(const Fields& campaign, Campaign& out) {
   if (node == nullptr) return campaign.missing("budget", "a mapping with at least global");
   const Fields f(*node, "budget", kBudgetKeys, campaign.problems());
   Envelopes& e = out.envelopes;
-  e.global = f.usd("global", Need::kRequired).value_or(e.global);
-  e.task = f.usd("task", Need::kOptional);
-  e.run = f.usd("run", Need::kOptional).value_or(e.run);
+  e.global = f.usd("global", Need::kMust).value_or(e.global);
+  e.task = f.usd("task", Need::kMay);
+  e.run = f.usd("run", Need::kMay).value_or(e.run);
   using Kind = Campaign::LedgerKind;
   constexpr std::array<Word<Kind>, 2> kLedgers{
       {{"redis", Kind::kRedis}, {"journal", Kind::kJournal}}};
@@ -276,12 +265,6 @@ namespace {
 constexpr std::uint64_t kPeopleMax = 100;
 constexpr std::size_t kCriteriaMax = 20;
 constexpr std::int64_t kWhole = 1'000'000;
-
-std::string known_predicates() {
-  std::array<std::string_view, kStagePredicates.size()> names;
-  for (std::size_t i = 0; i < names.size(); ++i) names[i] = kStagePredicates[i].first;
-  return one_of(names);
-}
 
 bool is_share(StagePredicate predicate) {
   return predicate == StagePredicate::kInvalidShare ||
@@ -337,14 +320,13 @@ class Reader {
     }
     const bool named = item.kind == Node::Kind::kMapping && item.entries.size() == 1;
     const std::string name = named ? item.entries.front().key : item.text;
-    const auto known =
-        std::ranges::find(kStagePredicates, name, &decltype(kStagePredicates)::value_type::first);
-    if ((!named && item.kind != Node::Kind::kScalar) || known == kStagePredicates.end()) {
+    const auto known = from_word<StagePredicate>(name);
+    if ((!named && item.kind != Node::Kind::kScalar) || !known) {
       problems.wrong(named ? item.entries.front().value : item, named ? path + "." + name : path,
-                     "a criterion: " + known_predicates());
+                     "a criterion: " + words_listed<StagePredicate>());
       return std::nullopt;
     }
-    StageCriterion out{.is = known->second};
+    StageCriterion out{.is = *known};
     if (out.is == StagePredicate::kClosed && !entry) {
       problems.wrong(item, path, "another criterion: a stage is closed by its exit");
       return std::nullopt;
@@ -401,7 +383,7 @@ StageRules read_stage_rules(const Fields& stage, const std::set<std::string>& ea
 // `tasks`, `replicates` and `order`.
 StageDraw read_stage_draw(const Fields& stage) {
   StageDraw out;
-  out.order = stage.choice("order", out.order, kStageOrders);
+  out.order = stage.choice("order", out.order);
   if (stage.find("replicates") != nullptr)
     out.replicates = static_cast<std::uint32_t>(stage.count("replicates", 1, 1, kReplicatesMax));
   const Node* tasks = stage.find("tasks");
@@ -467,7 +449,7 @@ void read_methods(const Fields& f, const FileSource& files, Campaign& out) {
 void read_seed(const Fields& f, Campaign& out) {
   constexpr std::uint64_t kMost = 0xFFFFFFFF;  // what numpy.random.RandomState takes
   out.seed = static_cast<std::uint32_t>(f.count("seed", kPlannedSeed, 0, kMost));
-  out.seed_deviation = f.text("seed_deviation", Need::kOptional, kTitleRule);
+  out.seed_deviation = f.text("seed_deviation", Need::kMay, kTitleRule);
   if (out.seed != kPlannedSeed && f.find("seed_deviation") == nullptr)
     f.problems().add(f.at("seed"), "seed", std::to_string(out.seed),
                      "20260307, or a seed_deviation that says why (R072)");
@@ -496,7 +478,7 @@ void read_stages(const Fields& f, Campaign& out) {
   std::set<std::string> names;
   f.each("stages", [&](const Node& item, const std::string& path) {
     const Fields s(item, path, kStageKeys, f.problems());
-    Stage stage{s.text("name", Need::kRequired, kIdRule), s.usd("usd", Need::kOptional)};
+    Stage stage{s.text("name", Need::kMust, kIdRule), s.usd("usd", Need::kMay)};
     if (const Node* caps = s.find("caps")) {
       stage.caps = read_caps(*caps, s.path("caps"), f.problems());
       remember_caps(*caps, "stages." + stage.name + ".caps", out);
@@ -562,8 +544,8 @@ CampaignText parse_campaign(const Document& document, const FileSource& files, D
   remember_marks(document, c);
   const Fields f(document.root, "", kCampaignKeys, problems);
   if (document.root.kind != Node::Kind::kMapping) return text;
-  f.text("$schema", Need::kOptional, kAnyText);
-  c.name = f.text("name", Need::kRequired, kIdRule);
+  f.text("$schema", Need::kMay, kAnyText);
+  c.name = f.text("name", Need::kMust, kIdRule);
   f.each("contracts", [&](const Node& item, const std::string& path) {
     const std::string pattern = read_text(item, path, kPatternRule, problems);
     if (!pattern.empty()) text.contracts.push_back({pattern, item.at});
@@ -596,7 +578,7 @@ CampaignText parse_campaign(const Document& document, const FileSource& files, D
   read_strata(f, c);
   c.workers = small("workers", c.workers, 1, limits::kLocalWorkersMax);
   c.slots = small("slots", c.slots, 1, limits::kWorkerSlotsMax);
-  c.redis = f.text("redis", Need::kOptional, kRedisRule);
+  c.redis = f.text("redis", Need::kMay, kRedisRule);
   if (c.ledger == Campaign::LedgerKind::kJournal && f.find("redis") != nullptr)
     problems.add(f.at("redis"), "redis", "an address",
                  "nothing: budget.ledger is journal, which asks no Redis");

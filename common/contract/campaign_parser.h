@@ -12,6 +12,16 @@
 #include "common/contract/file_source.h"
 
 namespace proctor {
+// The contract as far as it could be read; it is whole, and has its digest, only if `out` did not
+// grow.  Files are read from `files`.  The same function reads what arrives in a bundle, so that a
+// worker refuses what an operator's check refuses.  Pure.
+Contract parse_contract(const Document& document, const FileSource& files, Diagnostics& out);
+
+// Reads the contract's folder and nothing else.  `shown` is the file's name in diagnostics.
+// nullopt when not even a tree could be read.
+std::optional<Contract> load_contract(const std::filesystem::path& file, const std::string& shown,
+                                      Diagnostics& out);
+
 inline constexpr const char* kCampaignFile = "campaign.yaml";
 inline constexpr const char* kCostModelFile = "pilot_cost_model.csv";
 

@@ -127,7 +127,7 @@ struct ImageBuild {
 Digest inputs_of(const ImageBuild& build, const std::vector<ReferencedFile>& files);
 
 // The executable contract C = (R, E, Setup, Oracle, Policy) (R012-R041) as data.
-// Parsing and validation: contract_parser.h.  Identity: contract_digest.h.
+// Parsing and validation: campaign_parser.h.  Identity: contract_digest.h.
 
 // R: what is worked on.
 struct Repository {

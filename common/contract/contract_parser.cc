@@ -1,4 +1,4 @@
-#include "common/contract/contract_parser.h"
+#include "common/contract/campaign_parser.h"
 
 #include <algorithm>
 #include <set>
@@ -37,7 +37,7 @@ Readiness read_readiness(const Node& node, const std::string& path, Problems& pr
   Readiness out;
   if (f.find("port") != nullptr)
     out.port = static_cast<std::uint16_t>(f.count("port", 1, 1, kPortMax));
-  if (f.find("command") != nullptr) out.command = f.text("command", Need::kOptional, kCommandRule);
+  if (f.find("command") != nullptr) out.command = f.text("command", Need::kMay, kCommandRule);
   if (f.find("port") != nullptr && f.find("command") != nullptr)
     problems.wrong(*f.find("port"), f.path("port"), "either a port or a command beside it");
   if (f.find("port") == nullptr && f.find("command") == nullptr &&
@@ -69,7 +69,7 @@ Service read_service(const Node& node, const std::string& path, FileCollector& f
                      Problems& problems) {
   const Fields f(node, path, kServiceKeys, problems);
   Service out;
-  out.name = f.text("name", Need::kRequired, kServiceRule);
+  out.name = f.text("name", Need::kMust, kServiceRule);
   read_program(f, files, out);
   out.depends_on = f.texts("depends_on", kServiceRule);
   if (const Node* ready = f.find("ready"))
@@ -216,7 +216,7 @@ void remember_marks(const Document& document, Origin& origin) {
 void read_briefing(const Fields& f, FileCollector& files, Contract& out) {
   const Node* file = f.find("briefing_file");
   if (file == nullptr) {
-    out.briefing = f.text("briefing", Need::kRequired, kBriefingRule);
+    out.briefing = f.text("briefing", Need::kMust, kBriefingRule);
     return;
   }
   if (const Node* text = f.find("briefing"))
@@ -239,7 +239,7 @@ void read_briefing(const Fields& f, FileCollector& files, Contract& out) {
 }
 
 void read_strata(const Fields& f, Contract& out) {
-  out.type = f.text("type", Need::kRequired, kWordRule);
+  out.type = f.text("type", Need::kMust, kWordRule);
   out.strata = f.table("strata", kWordRule, kValueRule);
   const auto [it, added] = out.strata.emplace("type", out.type);
   if (!added && it->second != out.type)
@@ -252,8 +252,8 @@ void read_tools(const Node& node, Problems& problems, Contract& out) {
   const Fields f(node, "tools", kContractToolKeys, problems);
   f.each("tests", [&](const Node& item, const std::string& path) {
     const Fields suite(item, path, kTestSuiteKeys, problems);
-    TestSuite one{suite.text("name", Need::kRequired, kIdRule),
-                  suite.text("command", Need::kRequired, kCommandRule)};
+    TestSuite one{suite.text("name", Need::kMust, kIdRule),
+                  suite.text("command", Need::kMust, kCommandRule)};
     if (one.command.find("PROCTOR_CONTRACT") != std::string::npos)
       problems.wrong(*suite.find("command"), path + ".command",
                      "a command without $PROCTOR_CONTRACT, whose files no agent is shown");
@@ -296,9 +296,9 @@ Contract parse_contract(const Document& document, const FileSource& source, Diag
   const Fields f(document.root, "", kContractKeys, problems);
   if (document.root.kind != Node::Kind::kMapping) return c;
   FileCollector files(source, problems);
-  f.text("$schema", Need::kOptional, kAnyText);
-  c.id = f.text("id", Need::kRequired, kIdRule);
-  c.title = f.text("title", Need::kOptional, kTitleRule);
+  f.text("$schema", Need::kMay, kAnyText);
+  c.id = f.text("id", Need::kMust, kIdRule);
+  c.title = f.text("title", Need::kMay, kTitleRule);
   read_briefing(f, files, c);
   read_strata(f, c);
   if (const Node* n = f.find("repository")) {

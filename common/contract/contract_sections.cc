@@ -92,7 +92,7 @@ void refuse_shared_ids(const Fields& f, const Check& check) {
 
 void read_result(const Fields& f, Check& check) {
   check.reader = f.choice("result", ResultReader::kExitCode, kReaderWords);
-  check.result_file = f.text("result_file", Need::kOptional, kResultFileRule);
+  check.result_file = f.text("result_file", Need::kMay, kResultFileRule);
   check.fail_to_pass = f.texts("fail_to_pass", kTestIdRule);
   check.pass_to_pass = f.texts("pass_to_pass", kTestIdRule);
   check.others_may_fail = f.flag("others_may_fail", false);
@@ -128,7 +128,7 @@ Check read_check(const Node& node, const std::string& path, FileCollector& files
                  Problems& problems) {
   const Fields f(node, path, kCheckKeys, problems);
   Check check;
-  check.id = f.text("id", Need::kRequired, kIdRule);
+  check.id = f.text("id", Need::kMust, kIdRule);
   read_program(f, files, check);
   check.kind = f.choice("kind", CheckKind::kUnit, kCheckKindWords);
   const bool builds = check.kind == CheckKind::kBuild || check.kind == CheckKind::kStatic;
@@ -145,8 +145,8 @@ std::vector<Toolchain> read_toolchains(const Fields& f) {
   std::set<std::string> places;
   f.each("toolchains", [&](const Node& item, const std::string& path) {
     const Fields t(item, path, kToolchainKeys, f.problems());
-    Toolchain toolchain{t.text("path", Need::kRequired, kHostPathRule),
-                        t.text("at", Need::kOptional, kToolchainAtRule)};
+    Toolchain toolchain{t.text("path", Need::kMust, kHostPathRule),
+                        t.text("at", Need::kMay, kToolchainAtRule)};
     if (toolchain.at.empty()) toolchain.at = toolchain.path;
     if (t.find("at") == nullptr && !toolchain.path.empty() && !is_free_place(toolchain.path))
       f.problems().wrong(*t.find("path"), t.path("path"),
@@ -186,7 +186,7 @@ bool is_plain_text(std::string_view text) {
 Repository read_repository(const Node& node, Problems& problems) {
   const Fields f(node, "repository", kRepositoryKeys, problems);
   Repository out;
-  out.source = f.text("source", Need::kRequired, kSourceRule);
+  out.source = f.text("source", Need::kMust, kSourceRule);
   if (const std::string_view wanted = wanted_of(out.source);
       !out.source.empty() && !wanted.empty()) {
     std::string found = redact_urls(out.source);
@@ -196,8 +196,8 @@ Repository read_repository(const Node& node, Problems& problems) {
                  std::string(wanted));
     out.source.clear();
   }
-  out.commit = f.text("commit", Need::kRequired, kCommitRule);
-  out.tree = f.text("tree", Need::kOptional, kTreeRule);
+  out.commit = f.text("commit", Need::kMust, kCommitRule);
+  out.tree = f.text("tree", Need::kMay, kTreeRule);
   out.submodules = f.flag("submodules", false);
   return out;
 }
@@ -212,7 +212,7 @@ Environment read_environment(const Node& node, FileCollector& files, Problems& p
     // Of one that is refused too: it is no contract without an image.
     out.image = out.build.value_or(ImageBuild{}).reference();
   } else {
-    out.image = f.text("image", Need::kOptional, kImageRule);
+    out.image = f.text("image", Need::kMay, kImageRule);
   }
   if (out.sandbox == Environment::Sandbox::kDocker && f.find("image") == nullptr)
     f.missing("image", "an image, by digest or from a Dockerfile, because the sandbox is docker");
@@ -221,8 +221,8 @@ Environment read_environment(const Node& node, FileCollector& files, Problems& p
       !out.image.empty())
     problems.wrong(*f.find("image"), f.path("image"), "no image in this sandbox");
   out.variables = f.table("variables", kVariableRule, kVariableValueRule);
-  if (f.find("locale") != nullptr) out.locale = f.text("locale", Need::kOptional, kLocaleRule);
-  if (f.find("timezone") != nullptr) out.timezone = f.text("timezone", Need::kOptional, kZoneRule);
+  if (f.find("locale") != nullptr) out.locale = f.text("locale", Need::kMay, kLocaleRule);
+  if (f.find("timezone") != nullptr) out.timezone = f.text("timezone", Need::kMay, kZoneRule);
   out.secrets = f.texts("secrets", kSecretRule);
   out.toolchains = read_toolchains(f);
   return out;
@@ -232,7 +232,7 @@ MethodEnvironment read_method_environment(const Node& node, const std::string& p
                                           FileCollector& files, Problems& problems) {
   const Fields f(node, path, kMethodEnvironmentKeys, problems);
   MethodEnvironment out;
-  out.image = f.text("image", Need::kOptional, kMethodImageRule);
+  out.image = f.text("image", Need::kMay, kMethodImageRule);
   out.variables = f.table("variables", kVariableRule, kVariableValueRule);
   out.secrets = f.texts("secrets", kSecretRule);
   for (const std::string& name : out.secrets)
@@ -291,7 +291,7 @@ std::vector<AcceptanceFile> read_acceptance_files(const Fields& contract, FileCo
       } else {
         f.missing("from", "a file beside the contract");
       }
-      file.to = f.text("to", Need::kOptional, kWorkFileRule);
+      file.to = f.text("to", Need::kMay, kWorkFileRule);
       if (file.to.empty()) file.to = file.from;
       if (f.find("to") == nullptr && !file.to.empty() && !is_work_file(file.to))
         f.problems().wrong(*f.find("from"), f.path("from"), std::string(kWorkFileRule.expected));
@@ -364,8 +364,8 @@ std::vector<ProgramContainer::Mount> read_container_mounts(const Fields& f) {
   std::set<std::string> places;
   f.each("mounts", [&](const Node& item, const std::string& path) {
     const Fields m(item, path, kContainerMountKeys, f.problems());
-    ProgramContainer::Mount mount{m.text("from", Need::kRequired, kFromRule),
-                                  m.text("at", Need::kRequired, kMountPointRule),
+    ProgramContainer::Mount mount{m.text("from", Need::kMust, kFromRule),
+                                  m.text("at", Need::kMust, kMountPointRule),
                                   m.flag("writable", true)};
     if (!places.insert(mount.at).second || kMountsMax < places.size())
       f.problems().wrong(item, path, "each place in the container once, at most 100");
@@ -394,10 +394,10 @@ void append_word(std::string& line, const std::string& word) {
 ProgramContainer read_container(const Node& node, const std::string& path, Problems& problems) {
   const Fields f(node, path, kContainerKeys, problems);
   ProgramContainer out;
-  out.image = f.text("image", Need::kOptional, kContainerImageRule);
+  out.image = f.text("image", Need::kMay, kContainerImageRule);
   out.entrypoint = read_words(f, "entrypoint");
   out.command = read_words(f, "command");
-  out.working_dir = f.text("working_dir", Need::kOptional, kFolderRule);
+  out.working_dir = f.text("working_dir", Need::kMay, kFolderRule);
   out.variables = f.table("variables", kVariableRule, kVariableValueRule);
   out.mounts = read_container_mounts(f);
   return out;

@@ -39,7 +39,7 @@ class InputsReader {
 
   CostInputs read() {
     const Fields top(root_, "", kCostInputsKeys, problems_);
-    (void)top.text("notes", Need::kOptional, kNotesRule);
+    (void)top.text("notes", Need::kMay, kNotesRule);
     read_lost(top);
     if (top.find("usage") == nullptr) top.missing("usage", "a list of at least one entry");
     top.each("usage", [&](const Node& item, const std::string& path) {
@@ -74,7 +74,7 @@ class InputsReader {
                          const std::vector<std::string_view>& known) {
     const Node* node = f.find(key);
     if (node == nullptr) return "";
-    std::string name = f.text(key, Need::kOptional, kIdRule);
+    std::string name = f.text(key, Need::kMay, kIdRule);
     if (!context_.names_known || name.empty()) return name;
     if (std::ranges::find(known, name) == known.end())
       problems_.add(node->at, f.path(key), describe(*node),
@@ -85,7 +85,7 @@ class InputsReader {
 
   void read_entry(const Node& item, const std::string& path) {
     const Fields f(item, path, kExpectedUsageKeys, problems_);
-    (void)f.text("notes", Need::kOptional, kNotesRule);
+    (void)f.text("notes", Need::kMay, kNotesRule);
     const std::string task = known_name(f, "task", context_.tasks);
     const std::string method = known_name(f, "method", context_.methods);
     if (!out_.by_name.emplace(std::pair(task, method), out_.usage.size()).second)
@@ -124,13 +124,13 @@ class InputsReader {
 
   ExpectedAction read_action(const Node& node, const std::string& path) {
     const Fields f(node, path, kExpectedActionKeys, problems_);
-    (void)f.text("notes", Need::kOptional, kNotesRule);
+    (void)f.text("notes", Need::kMay, kNotesRule);
     const std::size_t before = problems_.count();
     ExpectedAction a;
-    a.action_type = f.text("action_type", Need::kRequired, kWordRule);
-    a.unit = f.text("unit", Need::kRequired, kWordRule);
-    a.provider = f.text("provider", Need::kOptional, kNameRule);
-    a.model = f.text("model", Need::kOptional, kNameRule);
+    a.action_type = f.text("action_type", Need::kMust, kWordRule);
+    a.unit = f.text("unit", Need::kMust, kWordRule);
+    a.provider = f.text("provider", Need::kMay, kNameRule);
+    a.model = f.text("model", Need::kMay, kNameRule);
     if (f.find("per_run") == nullptr)
       f.missing("per_run", "how many units a run is expected to use, such as 3.5");
     a.micro_units = decimal(f, "per_run", kUsageCountMax).value_or(0);

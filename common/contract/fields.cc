@@ -223,7 +223,7 @@ void Fields::missing(std::string_view key, std::string_view expected) const {
 std::string Fields::text(std::string_view key, Need need, const TextRule& rule) const {
   const Node* node = find(key);
   if (node != nullptr) return read_text(*node, path(key), rule, *problems_);
-  if (need == Need::kRequired) missing(key, rule.expected);
+  if (need == Need::kMust) missing(key, rule.expected);
   return "";
 }
 
@@ -284,7 +284,7 @@ std::uint64_t Fields::size(std::string_view key, std::uint64_t otherwise, std::u
 std::optional<MicroUsd> Fields::usd(std::string_view key, Need need) const {
   const Node* node = find(key);
   if (node != nullptr) return read_usd(*node, path(key), *problems_);
-  if (need == Need::kRequired) missing(key, "an amount in USD such as \"5.00\"");
+  if (need == Need::kMust) missing(key, "an amount in USD such as \"5.00\"");
   return std::nullopt;
 }
 

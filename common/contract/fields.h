@@ -14,6 +14,7 @@
 
 #include "common/base/money.h"
 #include "common/base/result.h"
+#include "common/base/words.h"
 #include "common/contract/document.h"
 
 namespace proctor {
@@ -67,7 +68,7 @@ class Problems {
   Diagnostics& out_;
 };
 
-enum class Need { kRequired, kOptional };
+enum class Need { kMust, kMay };
 
 // A rule for a text.  `expected` completes "found X, expected ...".
 struct TextRule {
@@ -75,9 +76,6 @@ struct TextRule {
   std::string_view expected;
   bool (*accepts)(std::string_view) = nullptr;  // beside "not empty and at most bytes_max"
 };
-
-template <class E>
-using Word = std::pair<std::string_view, E>;
 
 class Fields {
  public:
@@ -107,6 +105,10 @@ class Fields {
     for (std::size_t i = 0; i < N; ++i) names[i] = words[i].first;
     const std::optional<std::size_t> i = choose(key, names);
     return i ? words[*i].second : otherwise;
+  }
+  template <HasWords E>
+  E choice(std::string_view key, E otherwise) const {
+    return choice(key, otherwise, kWordsOf<E>);
   }
   // Each item of a list with its path; an absent list has none.
   void each(std::string_view key,

@@ -11,7 +11,6 @@
 #include "common/base/files.h"
 #include "common/base/limits.h"
 #include "common/contract/campaign_parser.h"
-#include "common/contract/contract_parser.h"
 #include "common/contract/cost_model_parser.h"
 
 namespace proctor {

@@ -132,7 +132,7 @@ constexpr TextRule kAliasRule{limits::kNameBytes,
 
 // The keys of one model: of the gateway itself, or of an entry of its `models`.
 GatewayModel read_model(const Fields& f, std::string name) {
-  GatewayModel out{std::move(name), f.text("provider", Need::kOptional, kGatewayNameRule),
+  GatewayModel out{std::move(name), f.text("provider", Need::kMay, kGatewayNameRule),
                    f.texts("aliases", kAliasRule), std::nullopt};
   if (kAliasesMost < out.aliases.size())
     f.problems().wrong(*f.find("aliases"), f.path("aliases"),
@@ -172,7 +172,7 @@ std::vector<GatewayModel> read_models(const Fields& f) {
   for (const char* key : {"provider", "aliases", "output_max"})
     if (const Node* said = f.find(key))
       problems.wrong(*said, f.path(key), "the key in each of `models`");
-  std::string first = f.text("model", Need::kOptional, kGatewayNameRule);
+  std::string first = f.text("model", Need::kMay, kGatewayNameRule);
   if (first.empty()) first = node.entries.front().key;
   std::vector<GatewayModel> out;
   for (const Entry& e : node.entries) {
@@ -230,7 +230,7 @@ MethodGateway read_gateway(const Node& node, const std::string& path, Problems& 
   if (f.find("models") != nullptr)
     out.models = read_models(f);
   else
-    out.models = {read_model(f, f.text("model", Need::kRequired, kGatewayNameRule))};
+    out.models = {read_model(f, f.text("model", Need::kMust, kGatewayNameRule))};
   if (f.find("as") == nullptr && node.kind == Node::Kind::kMapping)
     f.missing("as", "openai, openai-responses or anthropic: what the program speaks");
   out.as = f.choice("as", out.as, kGatewayWords);
@@ -255,8 +255,8 @@ Json gateway_json(const MethodGateway& g) {
 void read_tool_loop(const Fields& f, Method& out) {
   MethodGateway& gateway = out.gateway.emplace();
   GatewayModel& model = gateway.models.front();
-  model.name = f.text("model", Need::kRequired, kGatewayNameRule);
-  model.provider = f.text("provider", Need::kOptional, kGatewayNameRule);
+  model.name = f.text("model", Need::kMust, kGatewayNameRule);
+  model.provider = f.text("provider", Need::kMay, kGatewayNameRule);
   gateway.as = f.choice("as", gateway.as, kGatewayWords);
   if (gateway.as == MethodGateway::As::kOpenaiResponses)
     f.problems().wrong(*f.find("as"), f.path("as"),
@@ -367,14 +367,14 @@ void read_command_method(const Fields& f, const FileSource& source, Method& out)
 void read_single_shot(const Fields& f, Method& out) {
   constexpr std::uint64_t kAttemptsMost = 20, kTokensMost = 10'000'000;
   ModelCall& call = out.call;
-  call.model = f.text("model", Need::kOptional, kValueRule);
+  call.model = f.text("model", Need::kMay, kValueRule);
   if (call.model.empty()) {
     for (const std::string_view key : {"provider", "attempts", "max_output_tokens", "call_timeout"})
       if (const Node* n = f.find(key))
         f.problems().wrong(*n, f.path(key), "a model beside it: without one nothing is called");
     return;
   }
-  call.provider = f.text("provider", Need::kOptional, kValueRule);
+  call.provider = f.text("provider", Need::kMay, kValueRule);
   call.attempts = static_cast<std::uint32_t>(f.count("attempts", call.attempts, 1, kAttemptsMost));
   call.max_output_tokens = f.count("max_output_tokens", call.max_output_tokens, 1, kTokensMost);
   call.timeout = f.duration("call_timeout", call.timeout, std::chrono::milliseconds(1));
@@ -407,7 +407,7 @@ Method read_method(const Node& node, const std::string& path, const FileSource& 
   } else {
     const Fields f(node, path, kMethodKeys, problems);
     if (node.kind != Node::Kind::kMapping) return out;
-    out.name = f.text("name", Need::kRequired, kIdRule);
+    out.name = f.text("name", Need::kMust, kIdRule);
     const bool has_command = f.find("command") != nullptr || f.find("script") != nullptr ||
                              f.find("container") != nullptr;
     if (!has_command && f.find("kind") == nullptr)

@@ -202,7 +202,7 @@ std::string read_command(const Fields& fields, FileCollector& files,
     fields.missing("command", "a command for /bin/sh, or a script");
     return "";
   }
-  if (command != nullptr) return fields.text("command", Need::kRequired, kCommandRule);
+  if (command != nullptr) return fields.text("command", Need::kMust, kCommandRule);
   const std::string path = files.add(*script, fields.path("script"));
   const ReferencedFile* file = files.find(path);
   if (file == nullptr) return "";
@@ -220,7 +220,7 @@ std::string read_command(const Fields& fields, FileCollector& files,
 Caps read_caps(const Node& node, const std::string& path, Problems& problems) {
   const Fields f(node, path, kCapsKeys, problems);
   Caps out;
-  out.usd = f.usd("usd", Need::kOptional);
+  out.usd = f.usd("usd", Need::kMay);
   out.tokens = f.optional_count("tokens");
   out.tool_calls = f.optional_count("tool_calls");
   out.failed_acceptance_cycles = f.optional_count("failed_acceptance_cycles");

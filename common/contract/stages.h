@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
+
+#include "common/base/words.h"
 
 namespace proctor {
 // Which runs a stage of a campaign has: which tasks, how many replicates of its own, and how they
@@ -18,8 +18,10 @@ enum class StageOrder : std::uint8_t {
   kRounds,  // every task once under every method, then again
   kTasks,   // all replicates of a task under every method, then the next task
 };
-inline constexpr std::array<std::pair<std::string_view, StageOrder>, 2> kStageOrders{
-    {{"rounds", StageOrder::kRounds}, {"tasks", StageOrder::kTasks}}};
+constexpr auto words(StageOrder) {
+  return std::to_array<Word<StageOrder>>(
+      {{"rounds", StageOrder::kRounds}, {"tasks", StageOrder::kTasks}});
+}
 
 struct StageDraw {
   // So many tasks of each stratum, drawn with the plan; all of a stratum that has fewer.
@@ -34,7 +36,6 @@ struct StageDraw {
   friend bool operator==(const StageDraw&, const StageDraw&) = default;
 };
 
-std::string_view to_string(StageOrder order);
 // "1 of each stratum, 2 replicates, by rounds", for people.
 std::string describe(const StageDraw& draw);
 
@@ -51,13 +52,15 @@ enum class StagePredicate : std::uint8_t {
   kInfrastructureShare,  // attempts that infrastructure spoiled, of those that were made
   kSpendWithin,  // it spent no more than was registered, whatever its envelope was raised to
 };
-inline constexpr std::array<std::pair<std::string_view, StagePredicate>, 6> kStagePredicates{
-    {{"closed", StagePredicate::kClosed},
-     {"complete_or_stopped", StagePredicate::kCompleteOrStopped},
-     {"endpoint_computable", StagePredicate::kEndpointComputable},
-     {"invalid_share", StagePredicate::kInvalidShare},
-     {"infrastructure_share", StagePredicate::kInfrastructureShare},
-     {"spend_within", StagePredicate::kSpendWithin}}};
+constexpr auto words(StagePredicate) {
+  return std::to_array<Word<StagePredicate>>(
+      {{"closed", StagePredicate::kClosed},
+       {"complete_or_stopped", StagePredicate::kCompleteOrStopped},
+       {"endpoint_computable", StagePredicate::kEndpointComputable},
+       {"invalid_share", StagePredicate::kInvalidShare},
+       {"infrastructure_share", StagePredicate::kInfrastructureShare},
+       {"spend_within", StagePredicate::kSpendWithin}});
+}
 
 struct StageCriterion {
   StagePredicate is = StagePredicate::kCompleteOrStopped;
@@ -76,7 +79,6 @@ struct StageRules {
   friend bool operator==(const StageRules&, const StageRules&) = default;
 };
 
-std::string_view word_of(StagePredicate predicate);
 // "invalid_share", and of a parameter its text: "0.05", "limited"; empty where there is none.
 std::string parameter_of(const StageCriterion& criterion);
 // "entry closed limited, invalid_share 0.05; exit spend_within; approval of 2": as it is

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "common/base/json.h"
+#include "common/base/json_fields.h"
 #include "common/base/limits.h"
 #include "common/base/text.h"
 #include "common/base/version.h"
@@ -11,230 +11,107 @@
 
 namespace proctor {
 namespace {
-constexpr int kSchemaVersion = 1;
+constexpr std::uint32_t kSchemaVersion = 1;
 constexpr const char* kUnit = "unit";  // in `analysis`, where tasks share a repository
-constexpr std::int64_t kIntegerMax = (std::int64_t{1} << 53) - 1;
 constexpr std::size_t kRegistrationBytes = std::size_t{1} << 30;  // a million contracts fit
+constexpr Rule kName{.bytes = limits::kNameBytes};
+constexpr Rule kDetail{.bytes = limits::kDetailBytes};
+constexpr Rule kNatural{.natural = true};
 
-Json hexes(const std::map<std::string, Digest>& digests) {
-  Json out = Json::object();
-  for (const auto& [name, digest] : digests) out[name] = digest.hex();
-  return out;
-}
-
-// What a stage's draw goes by, whole but for what is the campaign's.
-Json draw_json(const StageDraw& draw) {
-  Json out{{"order", to_string(draw.order)}, {"tasks", nullptr}};
-  if (draw.per_stratum) out["tasks"] = {{"per_stratum", *draw.per_stratum}};
-  if (!draw.tasks.empty()) out["tasks"] = draw.tasks;
-  if (draw.replicates) out["replicates"] = *draw.replicates;
-  return out;
-}
-
-Json frozen_json(const Registration& r) {
-  Json out{{"schema_version", kSchemaVersion},
-           {"tool_version", r.tool_version},
-           {"registered_at_ms", r.at.raw()},
-           {"campaign", r.campaign},
-           {"seed", r.seed},
-           {"seed_deviation", r.seed_deviation},
-           {"replicates", r.replicates},
-           {"stages", r.stages},
-           {"strata", r.strata},
-           {"plan", r.plan.hex()},
-           {"contracts", hexes(r.contracts)},
-           {"methods", hexes(r.methods)},
-           {"envelopes_micro_usd", r.envelopes},
-           {"caps", r.caps},
-           {"cost_model", {{"digest", r.cost_model.hex()}, {"version", r.cost_model_version}}},
-           {"analysis", r.analysis}};
-  if (r.limits) out["limits"] = *r.limits;
-  if (r.cost_inputs) out["cost_model_inputs"] = r.cost_inputs->hex();
-  if (!r.stage_rules.empty()) out["stage_rules"] = r.stage_rules;
-  if (!r.distrusted.empty()) out["distrusted"] = r.distrusted;
-  for (const auto& [stage, draw] : r.stage_draws) out["stage_draws"][stage] = draw_json(draw);
-  if (r.analysis_plan) out["analysis_plan"] = to_json(*r.analysis_plan);
-  return out;
-}
-
-// Takes the members of one JSON object by name; the first thing wrong is kept, and what was not
-// asked for is wrong too.
-class Fields {
- public:
-  Fields(const Json& object, std::string path) : path_(std::move(path)), object_(object) {
-    if (!object.is_object()) wrong("", object, "an object");
-  }
-
-  const Json& any(const std::string& name) {
-    static const Json kNothing;
-    ++asked_;
-    const auto found = object_.is_object() ? object_.find(name) : object_.end();
-    if (found != object_.end()) return *found;
-    if (why_.empty()) why_ = path_ + name + ": found nothing, expected a value";
-    return kNothing;
-  }
-  std::string text(const std::string& name, std::size_t bytes_max) {
-    return text_of(name, any(name), bytes_max);
-  }
-  std::int64_t integer(const std::string& name, std::int64_t max) {
-    return integer_of(name, any(name), max);
-  }
-  Digest digest(const std::string& name) { return digest_of(name, any(name)); }
-  bool has(const std::string& name) const { return object_.is_object() && object_.contains(name); }
-  std::vector<std::string> texts(const std::string& name) { return texts_of(name, any(name)); }
-  std::vector<std::string> texts_of(const std::string& name, const Json& list) {
-    std::vector<std::string> out;
-    if (!list.is_array()) {
-      wrong(name, list, "a list");
-      return out;
-    }
-    for (const Json& item : list) out.push_back(text_of(name, item, limits::kNameBytes));
-    return out;
-  }
-  template <class Value, class Read>
-  std::map<std::string, Value> map(const std::string& name, Read read) {
-    const Json& object = any(name);
-    std::map<std::string, Value> out;
-    if (!object.is_object()) {
-      wrong(name, object, "an object");
-      return out;
-    }
-    for (const auto& item : object.items())
-      out.emplace(item.first, read(name + "." + printable(item.first, 120), item.second));
-    return out;
-  }
-  std::map<std::string, Digest> digests(const std::string& name) {
-    return map<Digest>(name,
-                       [&](const std::string& at, const Json& v) { return digest_of(at, v); });
-  }
-  std::map<std::string, std::int64_t> integers(const std::string& name) {
-    return map<std::int64_t>(
-        name, [&](const std::string& at, const Json& v) { return integer_of(at, v, kIntegerMax); });
-  }
-  std::map<std::string, std::string> strings(const std::string& name) {
-    return map<std::string>(name, [&](const std::string& at, const Json& v) {
-      return text_of(at, v, limits::kDetailBytes);
-    });
-  }
-
-  Status finish() {
-    if (!why_.empty()) return Error{Errc::kInvalid, why_};
-    if (asked_ == object_.size()) return ok_status();
-    return Error{Errc::kInvalid, (path_.empty() ? "top level" : path_) + ": found " +
-                                     std::to_string(object_.size()) + " members, expected " +
-                                     std::to_string(asked_)};
-  }
-
- private:
-  void wrong(const std::string& name, const Json& found, const std::string& expected) {
-    if (!why_.empty()) return;
-    why_ = path_ + name + ": found " + printable(found.dump(-1, Json::Utf8::kReplace), 80) +
-           ", expected " + expected;
-  }
-  std::string text_of(const std::string& name, const Json& value, std::size_t bytes_max) {
-    if (value.is_string() && value.string().size() <= bytes_max) return value.get<std::string>();
-    wrong(name, value, "a text of at most " + std::to_string(bytes_max) + " bytes");
-    return "";
-  }
-  std::int64_t integer_of(const std::string& name, const Json& value, std::int64_t max) {
-    if (value.is_number_unsigned() && value.get<std::uint64_t>() <= static_cast<std::uint64_t>(max))
-      return value.get<std::int64_t>();
-    wrong(name, value, "a whole number from 0 to " + std::to_string(max));
-    return 0;
-  }
-  Digest digest_of(const std::string& name, const Json& value) {
-    if (value.is_string()) {
-      const auto digest = Digest::from_hex(value.string());
-      if (digest.ok()) return *digest;
-    }
-    wrong(name, value, "64 lower-case hex digits");
-    return {};
-  }
-
-  std::string path_;
-  const Json& object_;
-  std::size_t asked_ = 0;
-  std::string why_;
+struct PerStratum {
+  std::uint32_t per_stratum = 0;
 };
-
-Result<StageDraw> stage_draw_of(const Json& json, const std::string& stage) {
-  const std::string path = "frozen.stage_draws." + printable(stage, limits::kNameBytes) + ".";
-  Fields f(json, path);
-  StageDraw out;
-  const std::string order = f.text("order", limits::kNameBytes);
-  const Json& tasks = f.any("tasks");
-  if (tasks.is_object()) {
-    Fields of_tasks(tasks, path + "tasks.");
-    out.per_stratum = static_cast<std::uint32_t>(of_tasks.integer("per_stratum", 0xFFFFFFFF));
-    PROCTOR_CHECK_OK(of_tasks.finish());
-  } else if (tasks.is_array()) {
-    out.tasks = f.texts_of("tasks", tasks);
-  }
-  if (f.has("replicates"))
-    out.replicates = static_cast<std::uint32_t>(f.integer("replicates", 0xFFFFFFFF));
-  const auto word =
-      std::ranges::find(kStageOrders, order, &decltype(kStageOrders)::value_type::first);
-  if (word == kStageOrders.end() || (!tasks.is_null() && out.has_every_task()))
-    return Error{Errc::kInvalid, path + ": found " + printable(json.dump(), 200) +
-                                     ", expected order, tasks and replicates"};
-  out.order = word->second;
-  PROCTOR_CHECK_OK(f.finish());
-  return out;
+void fields(auto& v, Is<PerStratum> auto& p) {
+  v("per_stratum", p.per_stratum);
 }
 
-Status read_frozen(const Json& json, Registration& r) {
-  Fields f(json, "frozen.");
-  const std::int64_t version = f.integer("schema_version", 1000);
-  r.tool_version = f.text("tool_version", limits::kNameBytes);
-  r.at = WallTime(f.integer("registered_at_ms", kIntegerMax));
-  r.campaign = f.text("campaign", limits::kNameBytes);
-  r.seed = static_cast<std::uint32_t>(f.integer("seed", 0xFFFFFFFF));
-  r.seed_deviation = f.text("seed_deviation", limits::kDetailBytes);
-  r.replicates = static_cast<std::uint32_t>(f.integer("replicates", 0xFFFFFFFF));
-  r.stages = f.texts("stages");
-  r.strata = f.texts("strata");
-  r.plan = f.digest("plan");
-  r.contracts = f.digests("contracts");
-  r.methods = f.digests("methods");
-  r.envelopes = f.integers("envelopes_micro_usd");
-  r.caps = f.integers("caps");
-  r.analysis = f.strings("analysis");
-  if (f.has("limits")) r.limits = f.integers("limits");
-  if (f.has("cost_model_inputs")) r.cost_inputs = f.digest("cost_model_inputs");
-  if (f.has("stage_rules")) r.stage_rules = f.strings("stage_rules");
-  if (f.has("distrusted")) r.distrusted = f.strings("distrusted");
-  if (f.has("stage_draws")) {
-    const Json& draws = f.any("stage_draws");
-    if (!draws.is_object()) return Error{Errc::kInvalid, "frozen.stage_draws: expected an object"};
-    for (const auto& item : draws.items()) {
-      PROCTOR_TRY(StageDraw draw, stage_draw_of(item.second, item.first));
-      r.stage_draws.emplace(item.first, std::move(draw));
-    }
-  }
-  if (f.has("analysis_plan")) {
-    PROCTOR_TRY(r.analysis_plan, analysis_plan_of(f.any("analysis_plan")));
-  }
-  Fields cost(f.any("cost_model"), "frozen.cost_model.");
-  PROCTOR_CHECK_OK(f.finish());
-  r.cost_model = cost.digest("digest");
-  r.cost_model_version = cost.text("version", limits::kNameBytes);
-  PROCTOR_CHECK_OK(cost.finish());
-  if (version != kSchemaVersion)
-    return Error{Errc::kInvalid, "frozen.schema_version: found " + std::to_string(version) +
-                                     ", expected " + std::to_string(kSchemaVersion)};
-  return ok_status();
+// null: every task; a list of them; or how many of each stratum.
+Json tasks_json(const StageDraw& draw) {
+  if (draw.per_stratum) return to_json(PerStratum{*draw.per_stratum});
+  return draw.tasks.empty() ? Json() : Json(draw.tasks);
+}
+bool read_tasks(const StageDraw&, const Json&) {
+  return true;
+}
+bool read_tasks(StageDraw& draw, const Json& tasks) {
+  if (const auto each = from_json<PerStratum>(tasks); each.ok())
+    draw.per_stratum = each->per_stratum;
+  if (tasks.is_array())
+    for (const Json& task : tasks.list())
+      if (task.is_string()) draw.tasks.push_back(task.string());
+  return tasks_json(draw) == tasks;
+}
+}  // namespace
+
+void fields(auto& v, Is<StageDraw> auto& d) {
+  v("order", d.order);
+  Json tasks = tasks_json(d);
+  v("tasks", tasks);
+  v.require(read_tasks(d, tasks), "tasks", "expected null, names of tasks or {per_stratum}");
+  v("replicates", d.replicates, kOptional);
+}
+
+void fields(auto& v, Is<Registration> auto& r) {
+  std::uint32_t version = kSchemaVersion;
+  v("schema_version", version);
+  v.require(version == kSchemaVersion, "schema_version", "expected 1");
+  v("tool_version", r.tool_version, kName);
+  v("registered_at_ms", r.at, kNatural);
+  v("campaign", r.campaign, kName);
+  v("seed", r.seed);
+  v("seed_deviation", r.seed_deviation, kDetail);
+  v("replicates", r.replicates);
+  v("stages", r.stages, kName);
+  v("strata", r.strata, kName);
+  v("plan", r.plan);
+  v("contracts", r.contracts);
+  v("methods", r.methods);
+  v("envelopes_micro_usd", r.envelopes, kNatural);
+  v("caps", r.caps, kNatural);
+  v("analysis", r.analysis, kDetail);
+  v("limits", r.limits, {.optional = true, .natural = true});
+  v("cost_model_inputs", r.cost_inputs, kOptional);
+  v("stage_rules", r.stage_rules, {.bytes = limits::kDetailBytes, .optional = true});
+  v("distrusted", r.distrusted, {.bytes = limits::kDetailBytes, .optional = true});
+  v("stage_draws", r.stage_draws, kOptional);
+  v("analysis_plan", r.analysis_plan, kOptional);
+  v.section("cost_model", [&](auto& c) {
+    c("digest", r.cost_model);
+    c("version", r.cost_model_version, kName);
+  });
+}
+
+void fields(auto& v, Is<Removal> auto& r) {
+  v("task", r.task, kName);
+  v("reason", r.reason, kDetail);
+  v("at_ms", r.at, kNatural);
+  v("by", r.by, {.bytes = limits::kDetailBytes, .optional = true});
+}
+
+namespace {
+struct RegistrationFile {
+  Registration frozen;
+  Digest digest;
+};
+void fields(auto& v, Is<RegistrationFile> auto& f) {
+  v("frozen", f.frozen);
+  v("digest", f.digest);
+  v("removals", f.frozen.removals);
+}
+
+Result<std::string> frozen_text(const Registration& r) {
+  return canonical_json(to_json<Registration>(r));
 }
 }  // namespace
 
 std::map<std::string, std::string> plan_settings(const std::optional<AnalysisPlan>& registered) {
   const AnalysisPlan plan = registered.value_or(AnalysisPlan{});
-  const std::string level = to_json(plan).at("alpha").get<std::string>();
   return {{"primary_endpoint", plan.estimand == AnalysisPlan::Estimand::kTaskMean
                                    ? "mean over tasks of their success rates over scorable runs"
                                    : "success rate over scorable runs"},
-          {"interval", std::string(to_string(plan.interval)) + " over tasks; beside it Wilson's "
-                                                               "over runs"},
-          {"alpha", level}};
+          {"interval", std::string(word_of(plan.interval)) + " over tasks; beside it Wilson's "
+                                                             "over runs"},
+          {"alpha", plan.alpha.to_text()}};
 }
 
 AnalysisPlan registered_plan(const Campaign& campaign) {
@@ -370,15 +247,17 @@ Result<Registration> make_registration(const Campaign& campaign, const Digest& p
   if (registered_plan(campaign).is_over_repositories() && !registered_plan(r).unit)
     r.analysis[kUnit] = "repository";
   // What the hashed form cannot hold is refused here, once, so that the digest always exists.
-  auto canonical = canonical_json(frozen_json(r));
+  for (const auto* numbers : {&r.envelopes, &r.caps, &*r.limits})
+    for (const auto& [name, n] : *numbers)
+      if (static_cast<std::int64_t>(kExactIntegerMax) < n)
+        return Error{Errc::kInvalid, "registration: " + name + ": more than 2^53 - 1"};
+  auto canonical = frozen_text(r);
   if (!canonical.ok()) return in_context("registration", std::move(canonical).error());
   return r;
 }
 
 Digest frozen_digest(const Registration& registration) {
-  const auto canonical = canonical_json(frozen_json(registration));
-  PROCTOR_ASSERT(canonical.ok());
-  return sha256(*canonical);
+  return sha256(frozen_text(registration).value());
 }
 
 std::string campaign_id(const Registration& registration) {
@@ -386,43 +265,25 @@ std::string campaign_id(const Registration& registration) {
 }
 
 std::string to_json(const Registration& registration) {
-  Json removals = Json::array();
-  for (const Removal& r : registration.removals) {
-    removals.push_back({{"task", r.task}, {"reason", r.reason}, {"at_ms", r.at.raw()}});
-    if (!r.by.empty()) removals.back()["by"] = r.by;
-  }
-  const Json file = {{"frozen", frozen_json(registration)},
-                     {"digest", frozen_digest(registration).hex()},
-                     {"removals", removals}};
-  return file.dump(2) + "\n";
+  return to_json(RegistrationFile{registration, frozen_digest(registration)}).dump(2) + "\n";
 }
 
 Result<Registration> parse_registration(std::string_view text) {
   PROCTOR_TRY(const Json json, parse_json(text, {kRegistrationBytes, 8}));
-  Fields top(json, "");
-  const Json& frozen = top.any("frozen");
-  const Digest digest = top.digest("digest");
-  const Json& removals = top.any("removals");
-  PROCTOR_CHECK_OK(top.finish());
-  Registration r;
-  PROCTOR_CHECK_OK(read_frozen(frozen, r));
-  PROCTOR_TRY(const std::string canonical, canonical_json(frozen));
-  if (sha256(canonical) != digest)
-    return Error{Errc::kCorrupt, "digest: found " + digest.short_hex() + ", expected " +
-                                     sha256(canonical).short_hex() +
+  PROCTOR_TRY(RegistrationFile file, from_json<RegistrationFile>(json));
+  Registration& r = file.frozen;
+  PROCTOR_TRY(const std::string frozen, canonical_json(json["frozen"]));
+  if (sha256(frozen) != file.digest)
+    return Error{Errc::kCorrupt, "digest: found " + file.digest.short_hex() + ", expected " +
+                                     sha256(frozen).short_hex() +
                                      ": the frozen part was changed after the freeze"};
-  if (!removals.is_array()) return Error{Errc::kInvalid, "removals: expected a list"};
-  for (const Json& item : removals) {
-    Fields f(item, "removals[" + std::to_string(r.removals.size()) + "].");
-    const std::string task = f.text("task", limits::kNameBytes);
-    const std::string reason = f.text("reason", limits::kDetailBytes);
-    const WallTime at(f.integer("at_ms", kIntegerMax));
-    const std::string by = f.has("by") ? f.text("by", limits::kDetailBytes) : "";
-    PROCTOR_CHECK_OK(f.finish());
-    auto added = add_removal(r, task, reason, at, by);
+  if (frozen_text(r).value() != frozen)
+    return Error{Errc::kInvalid, "frozen: not as this version writes it"};
+  for (const Removal& one : std::exchange(r.removals, {})) {
+    const Status added = add_removal(r, one.task, one.reason, one.at, one.by);
     if (!added.ok()) return Error{Errc::kInvalid, "removals: " + added.error().detail};
   }
-  return r;
+  return std::move(r);
 }
 
 Status add_removal(Registration& registration, std::string_view task, std::string_view reason,
@@ -495,7 +356,7 @@ void compare_plans(std::vector<std::string>& out, const std::optional<AnalysisPl
   // Members that stand in a registration only where they are not the default.
   const auto whole = [](const std::optional<AnalysisPlan>& plan) {
     Json json = to_json(plan.value_or(AnalysisPlan{}));
-    json.emplace("multiplicity", to_string(AnalysisPlan{}.multiplicity));
+    json.emplace("multiplicity", word_of(AnalysisPlan{}.multiplicity));
     json.emplace("bootstrap", Json{{"draws", kDefaultDraws}});
     json.emplace("weights", Json::object());
     json.emplace("unit", "by default");

@@ -1,5 +1,6 @@
 #include "coordinator/aggregate/ordered_json.h"
 
+#include "common/base/json_fields.h"
 #include "coordinator/aggregate/analysis.h"
 #include "coordinator/aggregate/columns.h"
 #include "coordinator/aggregate/details.h"
@@ -48,7 +49,7 @@ Ordered rate_json(const MethodRate& r, const AnalysisPlan& plan) {
 
 Ordered adjustment_json(const Adjustment& a) {
   const bool joint = a.used == AnalysisPlan::Multiplicity::kMaxT;
-  Ordered out = {{"rule", to_string(a.used)}, {"words", words(a)}};
+  Ordered out = {{"rule", word_of(a.used)}, {"words", words(a)}};
   out["draws"] = joint ? Ordered(a.draws) : Ordered(nullptr);
   out["flips"] = joint ? Ordered(a.flips) : Ordered(nullptr);
   out["critical"] = joint ? Ordered(a.critical) : Ordered(nullptr);

@@ -181,7 +181,7 @@ std::string_view interval_method(const AnalysisPlan& plan) {
   const bool by_run = plan.estimand == AnalysisPlan::Estimand::kRunMean;
   return by_run && plan.interval == AnalysisPlan::RateInterval::kT
              ? "cluster-robust t (CR2) over tasks"
-             : to_string(plan.interval);
+             : word_of(plan.interval);
 }
 
 Ordered uncertainty_of(const MethodRate& rate, const AnalysisPlan& plan) {

@@ -145,7 +145,7 @@ Markup plan_table(Context& c) {
   table.row({"estimand", plan.estimand == AnalysisPlan::Estimand::kTaskMean
                              ? Markup("mean of task means: every task counts equally")
                              : Markup("mean of runs: every run counts equally")});
-  table.row({"interval of a rate", text(to_string(plan.interval))});
+  table.row({"interval of a rate", text(word_of(plan.interval))});
   table.row({"level (alpha)", text(fmt::format("{}", plan.alpha.real()))});
   table.row({"smallest effect that matters",
              text(aggregate::percent(plan.min_effect.real()) + " points")});
@@ -156,7 +156,7 @@ Markup plan_table(Context& c) {
     pairs << (pairs.empty() ? Markup() : Markup("; ")) << name_of(x);
   table.row({"comparisons", pairs.empty() ? Markup("none shown") : pairs});
   table.row({"adjustment for several comparisons", text(words(c.analysis.adjustment))});
-  if (plan.unit) table.row({"unit of comparisons", text(to_string(*plan.unit))});
+  if (plan.unit) table.row({"unit of comparisons", text(word_of(*plan.unit))});
   if (!plan.weights.empty())
     table.row({"weights", text(plan.weights_key) + ": " + text(weights_words(plan))});
   table.row({"replicates where tasks are resampled", number(plan.draws)});

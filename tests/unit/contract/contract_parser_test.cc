@@ -1,4 +1,4 @@
-#include "common/contract/contract_parser.h"
+#include "common/contract/campaign_parser.h"
 
 #include <doctest/doctest.h>
 

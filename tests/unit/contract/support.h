@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/contract/contract_parser.h"
+#include "common/contract/campaign_parser.h"
 
 namespace proctor::test {
 

@@ -221,7 +221,7 @@ Value* place(Open& open, std::string key, std::vector<std::string>* repeated) {
   return found;
 }
 
-Number number(const JsonReader& in) {
+Number number(const JsonLexer& in) {
   const std::string_view text = in.bytes();
   if (in.real()) return {python_repr(*json_double(text)), true};
   return {text == "-0" ? "0" : std::string(text), false};
@@ -247,7 +247,7 @@ Result<Value> read_json(std::string_view text, const ReadBounds& bounds,
     Array* const list = open.empty() ? nullptr : open.back().value->array();
     return &(list == nullptr ? *member = std::move(v) : list->emplace_back(std::move(v)));
   };
-  JsonReader in(text, {bounds.depth_max + 1, true, true});
+  JsonLexer in(text, {bounds.depth_max + 1, true, true});
   for (;;) {
     switch (in.next()) {
       case JsonToken::kObject:

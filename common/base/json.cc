@@ -23,7 +23,7 @@ class JsonBuilder {
       if (open.empty() || !open.back()->is_array()) return *member = std::move(v);
       return open.back()->value_.array->emplace_back(std::move(v));
     };
-    JsonReader in(text, {.depth_max = depth_max});
+    JsonLexer in(text, {.depth_max = depth_max});
     for (;;) switch (in.next()) {
         case JsonToken::kObject:
           open.push_back(&put(Json::object()));
@@ -70,7 +70,7 @@ class JsonBuilder {
   static Error not_json(std::size_t bytes) {
     return {Errc::kInvalid, "not JSON at byte " + std::to_string(bytes)};
   }
-  static Json number(const JsonReader& in) {
+  static Json number(const JsonLexer& in) {
     const std::string_view digits = in.bytes();
     if (in.real()) return *json_double(digits);
     if (const auto n = whole_number<std::uint64_t>(digits)) return *n;

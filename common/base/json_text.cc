@@ -98,37 +98,37 @@ void append_unit(std::string& out, char32_t unit) {
 }
 }  // namespace
 
-JsonToken JsonReader::accept(JsonToken token, State then) {
+JsonToken JsonLexer::accept(JsonToken token, State then) {
   end_ = at_;
   state_ = then;
   return token;
 }
 
-JsonToken JsonReader::fail(const JsonFault& fault, std::size_t at) {
+JsonToken JsonLexer::fail(const JsonFault& fault, std::size_t at) {
   fault_ = &fault;
   from_ = at;
   return JsonToken::kFault;
 }
 
-bool JsonReader::take(char c) {
+bool JsonLexer::take(char c) {
   if (ended() || text_[at_] != c) return false;
   ++at_;
   return true;
 }
 
-bool JsonReader::digits() {
+bool JsonLexer::digits() {
   const std::size_t from = at_;
   while (!ended() && is_digit(text_[at_])) ++at_;
   return from < at_;
 }
 
-void JsonReader::blanks() {
+void JsonLexer::blanks() {
   while (!ended() &&
          (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\r' || text_[at_] == '\t'))
     ++at_;
 }
 
-JsonToken JsonReader::next() {
+JsonToken JsonLexer::next() {
   blanks();
   const bool outermost = open_.empty();
   if (state_ == State::kBehind && outermost) return ended() ? JsonToken::kEnd : fail(kMore, at_);
@@ -150,13 +150,13 @@ JsonToken JsonReader::next() {
   return take(':') ? JsonToken::kKey : fail(kNoColon, at_);
 }
 
-void JsonReader::skip() {
+void JsonLexer::skip() {
   if (state_ != State::kFirst) return;
   for (const std::size_t inside = open_.size(); inside <= open_.size();)
     if (next() == JsonToken::kFault) return;
 }
 
-JsonToken JsonReader::value() {
+JsonToken JsonLexer::value() {
   from_ = at_;
   switch (const char c = peek()) {
     case '{':
@@ -178,7 +178,7 @@ JsonToken JsonReader::value() {
   }
 }
 
-JsonToken JsonReader::string(JsonToken token) {
+JsonToken JsonLexer::string(JsonToken token) {
   from_ = at_++;
   for (escaped_ = false;; escaped_ = true) {
     at_ += plain_bytes<false>(text_.substr(at_));
@@ -190,7 +190,7 @@ JsonToken JsonReader::string(JsonToken token) {
   }
 }
 
-std::string JsonReader::text() const {
+std::string JsonLexer::text() const {
   const std::string_view inside = text_.substr(from_ + 1, end_ - from_ - 2);
   if (!escaped_) return std::string(inside);
   std::string out;
@@ -207,20 +207,20 @@ std::string JsonReader::text() const {
 }
 
 // Outside Python, what follows a word or a number without a break makes that none.
-JsonToken JsonReader::behind_word(JsonToken token) {
+JsonToken JsonLexer::behind_word(JsonToken token) {
   const char c = peek();
   const bool letter = ('a' <= (c | 0x20) && (c | 0x20) <= 'z') || is_digit(c);
   if (!rules_.python && (letter || c == '.' || c == '+' || c == '-')) return fail(kNoValue, from_);
   return accept(token, State::kBehind);
 }
 
-JsonToken JsonReader::word(std::string_view word, JsonToken token) {
+JsonToken JsonLexer::word(std::string_view word, JsonToken token) {
   if (!text_.substr(at_).starts_with(word)) return fail(kNoValue, at_);
   at_ += word.size();
   return behind_word(token);
 }
 
-JsonToken JsonReader::number() {
+JsonToken JsonLexer::number() {
   real_ = true;
   if (rules_.python && !is_digit(peek()))
     for (const std::string_view name : {"NaN", "Infinity", "-Infinity"})

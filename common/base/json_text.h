@@ -1,6 +1,6 @@
 #pragma once
 // JSON text (RFC 8259) token by token, where it lies: the one grammar of all that read JSON.
-// Also the inside of its strings.  Pure; a reader is for one thread.
+// Also the inside of its strings.  Pure; a lexer is for one thread.
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -37,10 +37,10 @@ struct JsonFault {
   std::string_view what, expected;
 };
 
-class JsonReader {
+class JsonLexer {
  public:
   // Reads the value that begins at `at`.  `text` is UTF-8 and outlives this.
-  explicit JsonReader(std::string_view text, JsonRules rules = {}, std::size_t at = 0)
+  explicit JsonLexer(std::string_view text, JsonRules rules = {}, std::size_t at = 0)
       : text_(text), rules_(rules), at_(at) {}
 
   // Requires: the last token was neither kEnd nor kFault.

@@ -371,7 +371,7 @@ std::optional<SyntaxError> read_yaml(std::string_view text, TreeBuilder& builder
 }
 
 std::optional<SyntaxError> read_json(std::string_view text, TreeBuilder& builder) {
-  JsonReader in(text);
+  JsonLexer in(text);
   Mark at;
   std::size_t before = 0;  // the byte at `at`
   for (;;) {

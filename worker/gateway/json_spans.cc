@@ -17,7 +17,7 @@ Error broken(std::size_t at, std::string_view what) {
 constexpr JsonRules kRules{.depth_max = JsonText::kDepthMax, .lone_surrogates = true};
 
 // All of the value whose first token was read.
-JsonSpan whole(JsonReader& in) {
+JsonSpan whole(JsonLexer& in) {
   const std::size_t from = in.at();
   in.skip();
   return {from, in.end() - from};
@@ -26,7 +26,7 @@ JsonSpan whole(JsonReader& in) {
 
 Result<JsonText> JsonText::read(std::string_view text, const OnKey& on_key) {
   if (!is_utf8(text)) return Error{Errc::kInvalid, "not UTF-8"};
-  JsonReader in(text, kRules);
+  JsonLexer in(text, kRules);
   std::optional<std::string> key;
   JsonToken token = in.next();
   const std::size_t from = in.at();
@@ -40,7 +40,7 @@ Result<JsonText> JsonText::read(std::string_view text, const OnKey& on_key) {
 
 Result<std::vector<JsonMember>> JsonText::members(JsonSpan object) const {
   std::vector<JsonMember> out;
-  JsonReader in(text_, kRules, object.at);
+  JsonLexer in(text_, kRules, object.at);
   in.next();
   while (in.next() == JsonToken::kKey) {
     const auto key = text({in.at(), in.end() - in.at()});
@@ -61,7 +61,7 @@ Result<std::vector<JsonMember>> JsonText::members(JsonSpan object) const {
 
 Result<std::vector<JsonSpan>> JsonText::elements(JsonSpan array) const {
   std::vector<JsonSpan> out;
-  JsonReader in(text_, kRules, array.at);
+  JsonLexer in(text_, kRules, array.at);
   in.next();
   while (in.next() != JsonToken::kArrayEnd) {
     out.push_back(whole(in));
@@ -71,7 +71,7 @@ Result<std::vector<JsonSpan>> JsonText::elements(JsonSpan array) const {
 }
 
 std::optional<std::string> JsonText::text(JsonSpan span) const {
-  JsonReader in(bytes(span));
+  JsonLexer in(bytes(span));
   return in.next() == JsonToken::kString ? std::optional(in.text()) : std::nullopt;
 }
 

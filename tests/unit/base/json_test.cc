@@ -138,7 +138,7 @@ TEST_CASE("canonical text has its keys in the order of UTF-16") {
 
 TEST_CASE("tokens say where they are, and a value is skipped") {
   const std::string text = R"( {"a\u0062": [1, {"c": "]"}, -0.5e+3], "d" : null} )";
-  JsonReader in(text);
+  JsonLexer in(text);
   const auto next = [&](JsonToken expected) {
     CHECK(in.next() == expected);
     return in.bytes();
@@ -155,7 +155,7 @@ TEST_CASE("tokens say where they are, and a value is skipped") {
   in.skip();
   CHECK(next(JsonToken::kObjectEnd) == "}");
   CHECK(in.next() == JsonToken::kEnd);
-  JsonReader inner(text, {.depth_max = 1}, from);
+  JsonLexer inner(text, {.depth_max = 1}, from);
   CHECK(inner.next() == JsonToken::kArray);
   CHECK(inner.next() == JsonToken::kNumber);
   CHECK(!inner.real());

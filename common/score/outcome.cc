@@ -27,13 +27,8 @@ std::string no_model(std::string_view why) {
   return std::string(kNoModel).append(why);
 }
 
-bool is_no_model(std::string_view rationale) {
-  return rationale.starts_with(kNoModel);
-}
-
 constexpr std::string_view kByItself = "the agent ended by itself: ";
 constexpr std::string_view kNotStarted = "the agent could not start: ";
-constexpr std::string_view kExit = "exit ";
 constexpr std::string_view kNotJudged = "; not judged: ";
 
 std::string ended_by_itself(std::string_view how) {
@@ -42,16 +37,6 @@ std::string ended_by_itself(std::string_view how) {
 
 std::string could_not_start(std::string_view how) {
   return std::string(kNotStarted).append(how);
-}
-
-std::optional<int> agent_exit(std::string_view rationale) {
-  for (const std::string_view begin : {kByItself, kNotStarted}) {
-    if (!take_word(rationale, begin)) continue;
-    std::uint8_t code = 0;
-    if (!take_word(rationale, kExit) || !take_number(rationale, code)) return std::nullopt;
-    return code;
-  }
-  return std::nullopt;
 }
 
 std::string not_judged(std::string_view why) {

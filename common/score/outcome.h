@@ -85,16 +85,12 @@ struct ModelLack {
 
 // "its model could not be had: WHY".
 std::string no_model(std::string_view why);
-bool is_no_model(std::string_view rationale);
 
 // How an agent's program ended, with its exit code, as the rationale of its run says it.
 
 // `how`: "exit 3", "ended by signal 11".
 std::string ended_by_itself(std::string_view how);  // of a program that was at work
 std::string could_not_start(std::string_view how);  // of one that was not
-
-// The exit code in a rationale that one of these begins; nothing: it names none.
-std::optional<int> agent_exit(std::string_view rationale);
 
 // "; not judged: WHY": ends the rationale of a run whose agent is paid for and whose acceptance
 // failed for the host's reasons.  Its outcome is invalid.

@@ -130,6 +130,8 @@ struct FaultFact {
   std::string cause{};  // kFailed, kParked: equal where it was the same failure
   std::string why{};    // kFailed, kParked: the whole story, for people
   WallTime at{};
+  std::optional<int> exit{};  // kFailed, kParked: of the program that could not start
+  bool no_model = false;      // kFailed, kParked: its model could not be had
 };
 constexpr auto words(FaultFact::Verdict) {
   using enum FaultFact::Verdict;
@@ -144,6 +146,8 @@ void fields(auto& v, Is<FaultFact> auto& f) {
   if (f.verdict == FaultFact::Verdict::kWorked) return;
   v("cause", f.cause, kLater);
   v("why", f.why, kLater);
+  v("exit", f.exit, kOptional);
+  v("no_model", f.no_model, kOptional);
 }
 
 // FaultBook: what is at fault when attempts fail before anybody's work begins (docs/retries.md).  A

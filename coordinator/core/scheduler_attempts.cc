@@ -452,7 +452,7 @@ void Scheduler::finish(Attempt& a, const wire::ResultMessage& r, WorkerIndex fro
   const bool convicted = died && a.alone && poison_.is_over(run) && wanted;
   if (convicted) fact.rationale += "; poison: " + convict(a.id);
   const bool failed = r.infrastructure && !cancelled;
-  const bool unstarted = failed && r.fault == Fault::kAgent && agent_exit(r.cause);
+  const bool unstarted = failed && r.fault == Fault::kAgent && r.facts.agent_exit;
   // An agent may choose its exit code: of a method that has been at work it is its failure.
   const bool its_failure =
       unstarted && wanted && started_methods_.contains(plan_.runs[run.raw()].method);
@@ -698,7 +698,7 @@ void Scheduler::judge_fault(const AttemptId& id, const wire::ResultMessage& r, W
   if (r.fault == Fault::kTask) return fault_failed(task_subject(id.run), id, r, from);
   if (r.fault == Fault::kAgent) {
     fault_worked(task_subject(id.run), id, from);  // its setup was done
-    if (agent_exit(r.cause) && started_methods_.contains(plan_.runs[id.run.raw()].method)) return;
+    if (r.facts.agent_exit && started_methods_.contains(plan_.runs[id.run.raw()].method)) return;
     return fault_failed(method_subject(id.run), id, r, from);
   }
   if (r.termination == Termination::kInfrastructure && !r.overload) return;  // says nothing
@@ -708,10 +708,8 @@ void Scheduler::judge_fault(const AttemptId& id, const wire::ResultMessage& r, W
 
 void Scheduler::fault_failed(const FaultSubject& subject, const AttemptId& id,
                              const wire::ResultMessage& r, WorkerIndex from) {
-  const FaultFact fact{
-      subject,  FaultFact::Verdict::kFailed, id, roster_.at(from).id, r.cause, r.rationale,
-      now_.wall};
-  record(fact);
+  record(FaultFact{subject, FaultFact::Verdict::kFailed, id, roster_.at(from).id, r.cause,
+                   r.rationale, now_.wall, r.facts.agent_exit, r.facts.no_model});
   park_if_at_fault(subject);
 }
 
@@ -744,7 +742,7 @@ void Scheduler::park_if_at_fault(const FaultSubject& subject) {
   if (faults_.is_parked(subject) || !faults_.is_due(subject)) return;
   const FaultFact last = *faults_.last(subject);
   // A model is no task's: what fails for want of it fails everywhere, also where it had worked.
-  if (subject.kind == FaultSubject::Kind::kMethod && !is_no_model(last.cause)) {
+  if (subject.kind == FaultSubject::Kind::kMethod && !last.no_model) {
     // It may lack something in one task's image alone: those runs end as they are registered to.
     if (started_methods_.contains(static_cast<std::uint16_t>(subject.index))) return;
     const std::size_t tasks =

@@ -55,7 +55,7 @@ void Scheduler::apply(const LossJudged& fact) {
 
 void Scheduler::apply(const FaultFact& fact) {
   faults_.take(fact);
-  if (fact.verdict == FaultFact::Verdict::kFailed && agent_exit(fact.cause))
+  if (fact.verdict == FaultFact::Verdict::kFailed && fact.exit)
     unstarted_[fact.attempt.run] = fact.attempt.no;
 }
 

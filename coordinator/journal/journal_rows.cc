@@ -138,6 +138,7 @@ Status load_facts(sqlite::Database& db, RestoredState& state) {
     if (note.kind == BudgetAlert::kNote) return keep(row, fact_of<BudgetAlert>(note), state.alerts);
     if (note.kind == RunDominates::kNote)
       return keep(row, fact_of<RunDominates>(note), state.dominant);
+    if (note.kind == FaultFact::kNote) complete_fault(note);
     (note.kind == kNoteShared ? state.shared : state.standing).push_back(std::move(note));
   };
   PROCTOR_CHECK_OK(

@@ -101,7 +101,8 @@ CREATE VIEW balance(spent, reserved, overrun, cap) AS
 // Columns of attempts that came later than its table: those that `schema` has, or those it lacks.
 std::vector<Column> added_columns(std::int64_t schema, bool has) {
   std::vector<Column> out;
-  for (const Column& c : columns_of<AttemptRow>().list())
+  const ColumnList all = columns_of<AttemptRow>();
+  for (const Column& c : all.list())
     if (c.since != 0 && (c.since <= schema) == has) out.push_back(c);
   return out;
 }

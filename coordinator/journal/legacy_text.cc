@@ -4,9 +4,24 @@
 #include <string>
 
 #include "common/base/parse.h"
+#include "coordinator/core/failures.h"
+#include "coordinator/core/notes.h"
 
 namespace proctor::journal {
 namespace {
+constexpr std::string_view kNoModel = "its model could not be had: ";
+
+std::optional<int> exit_in(std::string_view rationale) {
+  for (const std::string_view begin :
+       {"the agent ended by itself: ", "the agent could not start: "}) {
+    if (!take_word(rationale, begin)) continue;
+    std::uint8_t code = 0;
+    if (!take_word(rationale, "exit ") || !take_number(rationale, code)) return std::nullopt;
+    return code;
+  }
+  return std::nullopt;
+}
+
 // How the patch fitted: the part before the bracket.
 std::string patch_word_in(std::string_view rationale) {
   constexpr std::string_view kBegin = "; patch: ";
@@ -41,13 +56,21 @@ std::string cap_in(std::string_view rationale) {
 AttemptFacts facts_in(RunOutcome outcome, Termination termination, std::string_view rationale) {
   AttemptFacts out;
   if (termination == Termination::kAgentUnavailable) out.fault = Fault::kAgent;
-  out.agent_exit = agent_exit(rationale);
+  out.agent_exit = exit_in(rationale);
   out.patch = patch_word_in(rationale);
   read_violations(rationale, out);
   out.cap = cap_in(rationale);
-  out.no_model = is_no_model(rationale);
+  out.no_model = rationale.starts_with(kNoModel);
   out.not_judged =
       outcome == RunOutcome::kInvalid && rationale.find("; not judged: ") != std::string_view::npos;
   return out;
+}
+
+void complete_fault(Note& note) {
+  Result<FaultFact> fact = fact_of<FaultFact>(note);
+  if (!fact.ok() || fact->exit || fact->no_model) return;
+  fact->exit = exit_in(fact->cause);
+  fact->no_model = fact->cause.starts_with(kNoModel);
+  if (fact->exit || fact->no_model) note = note_of(*fact);
 }
 }  // namespace proctor::journal

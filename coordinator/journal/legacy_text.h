@@ -4,8 +4,11 @@
 #include <string_view>
 
 #include "common/score/outcome.h"
+#include "coordinator/core/records.h"
 
 namespace proctor::journal {
 // Text of an agent that looks like our words can only count against it.
 AttemptFacts facts_in(RunOutcome outcome, Termination termination, std::string_view rationale);
+// The same of a note of kind FaultFact::kNote: what its cause says becomes members of its detail.
+void complete_fault(Note& note);
 }  // namespace proctor::journal

@@ -38,6 +38,7 @@ bool World::fails_before_work(const SimWorker& w, AttemptId id, wire::ResultMess
     ++seen_.mute;
     r.fault = Fault::kAgent;
     r.cause = "the agent could not start: exit 127";
+    r.facts.agent_exit = 127;
   } else {
     return false;
   }

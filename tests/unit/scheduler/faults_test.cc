@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "common/score/outcome.h"
+#include "coordinator/journal/legacy_text.h"
 #include "tests/unit/scheduler/desk.h"
 
 using namespace proctor;
@@ -27,6 +28,7 @@ void fails(Desk& desk, const std::string& worker, AttemptId id, Fault fault = Fa
       fault == Fault::kAgent ? Termination::kAgentUnavailable : Termination::kInfrastructure;
   r.fault = fault;
   r.cause = cause;
+  r.facts = journal::facts_in(r.outcome, r.termination, cause);
   r.rationale = cause + "; stderr ends: no route to the index";
   desk.feed(ResultReceived{WorkerId(worker), r});
 }
@@ -473,7 +475,8 @@ TEST_SUITE("scheduler") {
                                                   WorkerId("w"),
                                                   could_not_start("exit 127"),
                                                   could_not_start("exit 127"),
-                                                  {}}))
+                                                  {},
+                                                  127}))
                   .ok());
       RestoredAttempt had;
       had.attempt = attempt_of(0);
@@ -511,7 +514,8 @@ TEST_SUITE("scheduler") {
                                                   WorkerId("w"),
                                                   could_not_start("exit 127"),
                                                   could_not_start("exit 127"),
-                                                  {}}))
+                                                  {},
+                                                  127}))
                   .ok());
       RestoredAttempt had;
       had.attempt = attempt_of(0);

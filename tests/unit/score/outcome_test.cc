@@ -60,18 +60,6 @@ TEST_SUITE("score") {
     }
   }
 
-  TEST_CASE("an agent's exit code is read back from what its rationale says") {
-    CHECK(agent_exit(ended_by_itself("exit 3")) == 3);
-    CHECK(agent_exit(ended_by_itself("exit 3") + patch_words({"three_way"})) == 3);
-    CHECK(agent_exit(could_not_start("exit 127") + " after 12 ms, without a change") == 127);
-    CHECK_FALSE(agent_exit(ended_by_itself("ended by signal 11")));
-    CHECK_FALSE(agent_exit("the agent was stopped after 5 ms; its limit is 5 ms"));
-    CHECK_FALSE(agent_exit("exit 3"));
-    CHECK_FALSE(agent_exit(ended_by_itself("exit 300")));
-    CHECK_FALSE(agent_exit(ended_by_itself("exit ")));
-    CHECK_FALSE(agent_exit(""));
-  }
-
   TEST_CASE("how a patch fitted and what was broken are said in few words") {
     CHECK(patch_words({}).empty());
     CHECK(patch_words({"exact"}).empty());

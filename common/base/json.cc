@@ -24,7 +24,8 @@ class JsonBuilder {
       return open.back()->value_.array->emplace_back(std::move(v));
     };
     JsonLexer in(text, {.depth_max = depth_max});
-    for (;;) switch (in.next()) {
+    for (;;) {
+      switch (in.next()) {
         case JsonToken::kObject:
           open.push_back(&put(Json::object()));
           break;
@@ -64,6 +65,7 @@ class JsonBuilder {
             return Error{Errc::kInvalid, std::string(in.fault().what)};
           return not_json(in.at() + 1);
       }
+    }
   }
 
  private:

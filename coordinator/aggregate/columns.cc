@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <charconv>
-#include <numeric>
 
 #include "common/base/csv.h"
 #include "common/base/limits.h"
@@ -266,8 +265,12 @@ Cell report_digest(const Digest& report) {
   return report == Digest() ? Cell() : Cell(report.hex());
 }
 
+bool is_parked(Run r) {
+  return r.state == RunRecord::State::kParked;
+}
+
 Cell parked(Run r) {
-  if (r.state != RunRecord::State::kParked) return {};
+  if (!is_parked(r)) return {};
   if (!r.parked_why.empty()) return Json{{"why", printable(r.parked_why, limits::kDetailBytes)}};
   return Json{{"scope", r.parked_scope}, {"short_by", money_json(r.short_by)}};
 }
@@ -294,11 +297,10 @@ Cell set_aside_text(Run r) {
   return printable(out, limits::kDetailBytes);
 }
 
-// The words of an enumeration whose last is `last`.
-template <class E>
-std::vector<std::string_view> words_until(E last) {
+template <HasWords E>
+std::vector<std::string_view> all_words() {
   std::vector<std::string_view> out;
-  for (int i = 0; i <= static_cast<int>(last); ++i) out.push_back(to_string(static_cast<E>(i)));
+  for (const auto& [word, value] : kWordsOf<E>) out.push_back(word);
   return out;
 }
 
@@ -530,7 +532,6 @@ std::vector<Column<RunRecord>> of_strata(std::span<const std::string> keys) {
 }  // namespace
 
 Columns<RunRecord> run_columns(std::span<const std::string> strata_keys) {
-  using enum RunRecord::State;
   return Columns<RunRecord>(
       {{"order", kCount, [](Run r) -> Cell { return r.run.raw(); },
         "its place in the plan, from 0"},
@@ -539,13 +540,12 @@ Columns<RunRecord> run_columns(std::span<const std::string> strata_keys) {
        {"method", kName, &RunRecord::method, "its method"},
        of_strata(strata_keys),
        {"state", kText, [](Run r) -> Cell { return to_string(r.state); },
-        "planned, running, parked, ended, cancelled, removed", words_until(kRemoved)},
+        "planned, running, parked, ended, cancelled, removed", all_words<RunRecord::State>()},
        {"outcome", kText, [](Run r) { return if_ended(r, to_string(r.outcome)); },
-        "of an ended run: success, failure, acceptance_error, invalid",
-        words_until(RunOutcome::kInvalid)},
+        "of an ended run: success, failure, acceptance_error, invalid", all_words<RunOutcome>()},
        {"termination|=|end", kText, [](Run r) { return if_ended(r, to_string(r.termination)); },
         "why an ended run ended: completed, agent_timeout, budget_exceeded, ...",
-        words_until(Termination::kModelOverloaded)},
+        all_words<Termination>()},
        {"attempts", kCount, &RunRecord::attempts, "how many it took"},
        {"cost.model|model_usd|model", kUsd, [](Run r) -> Cell { return r.cost.model; },
         "the part of it that models are"},
@@ -596,7 +596,7 @@ Columns<RunRecord> run_columns(std::span<const std::string> strata_keys) {
        of_models<RunRecord>(false),
        {"parked?||", kObject, parked,
         "of a parked run: the envelope and what it lacks, or what is broken"},
-       {"||parked", kText, [](Run r) { return r.state == kParked ? Cell(r.parked_scope) : Cell(); },
+       {"||parked", kText, [](Run r) { return is_parked(r) ? Cell(r.parked_scope) : Cell(); },
         "the envelope that was short"},
        {"reviews||=", kCount, &RunRecord::reviews, "how many people's reviews are booked for it"},
        {"reserved||", kUsd, &RunRecord::asked, "what was set aside for its paid attempts"},

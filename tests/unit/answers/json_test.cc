@@ -28,6 +28,8 @@ TEST_SUITE("answers") {
           "[NaN, Infinity, -Infinity, Infinity, -Infinity, 0.0]");
     CHECK(again("[0.1, 2.5e-7, 1.7976931348623157e308, 5e-324, 83.33333333333333]") ==
           "[0.1, 2.5e-07, 1.7976931348623157e+308, 5e-324, 83.33333333333333]");
+    CHECK(again("[1" + std::string(400, '0') + ".5, 0." + std::string(400, '0') + "1]") ==
+          "[Infinity, 0.0]");
   }
 
   TEST_CASE("of a key given twice the last value counts at the place of the first") {

@@ -60,6 +60,23 @@ Whole sample() {
           {{"k", 9}}};
 }
 
+std::string dots_of(const std::uint32_t& n) {
+  return std::string(n, '.');
+}
+Result<std::uint32_t> dots_in(std::string_view text) {
+  if (text.find_first_not_of('.') != text.npos) return Error{Errc::kInvalid, "not dots"};
+  return static_cast<std::uint32_t>(text.size());
+}
+
+struct Grown {
+  std::uint32_t dots = 0, added = 3, inner = 0;
+};
+void fields(auto& v, Is<Grown> auto& g) {
+  v("dots", AsText{g.dots, dots_of, dots_in}, kOptional);
+  v("added", g.added, kLater);
+  v.section("section", [&](auto& i) { i("inner", g.inner); });
+}
+
 std::string problem(Json json) {
   const Result<Whole> read = from_json<Whole>(json, "w");
   return read.ok() ? "" : read.error().detail;
@@ -110,6 +127,21 @@ TEST_CASE("a clean writer writes texts that a reader takes") {
   v("id", part.id);
   const Json json = v.take();
   CHECK(json["id"].string().size() <= 64 + 18);
+}
+
+TEST_CASE("records of other versions are read where a reader takes them") {
+  CHECK(to_json(Grown{.dots = 2}).dump() == R"({"added":3,"dots":"..","section":{"inner":0}})");
+  CHECK(to_json(Grown()).dump() == R"({"added":3,"section":{"inner":0}})");
+  const auto read = [](const char* text, Versions versions) {
+    return from_json<Grown>(parse_json(text).value(), "", Errc::kCorrupt, versions);
+  };
+  CHECK(read(R"({"dots":"..","section":{"inner":1}})", Versions::kThis)->added == 3);
+  CHECK(read(R"({"dots":"..","section":{"inner":1}})", Versions::kThis)->dots == 2);
+  CHECK(read(R"({"dots":"x","section":{"inner":1}})", Versions::kThis).error().detail ==
+        "dots: not as it is written");
+  CHECK(read("{}", Versions::kThis).error().detail == "section: missing");
+  CHECK(read(R"({"newer":1})", Versions::kAny).ok());
+  CHECK(read(R"({"section":{"newer":1,"inner":2}})", Versions::kAny)->inner == 2);
 }
 
 TEST_CASE("the words of an enumeration") {

@@ -5,6 +5,7 @@
 
 #include "common/base/text.h"
 #include "coordinator/aggregate/analysis.h"
+#include "coordinator/aggregate/canvas.h"
 #include "coordinator/aggregate/columns.h"
 #include "coordinator/aggregate/details.h"
 #include "coordinator/aggregate/format.h"

@@ -431,14 +431,10 @@ void tell_faults(const StatusSnapshot& last, const RunOptions& options) {
                static_cast<unsigned long long>(last.faulty),
                last.faulty == 1 ? "run is" : "runs are", last.faulty == 1 ? "its" : "their",
                last.faulty == 1 ? "its" : "their");
-  for (const std::string& fault : last.faults) {
-    std::fprintf(stderr, "  %s\n", printable(fault, limits::kDetailBytes).c_str());
-    // "TASK/METHOD/rN: its method is parked: ...", as the scheduler has it.
-    const std::size_t colon = fault.find(": ");
-    const std::string run = printable(fault.substr(0, colon));
-    const bool method =
-        colon != std::string::npos && fault.compare(colon + 2, 10, "its method") == 0;
-    std::fputs(mends_for(options.folder, run, method ? Broken::kMethod : Broken::kTask,
+  for (const StatusSnapshot::Broken& b : last.broken) {
+    std::fprintf(stderr, "  %s\n", printable(b.run + ": " + b.text, limits::kDetailBytes).c_str());
+    const bool method = b.kind == FaultSubject::Kind::kMethod;
+    std::fputs(mends_for(options.folder, printable(b.run), method ? Broken::kMethod : Broken::kTask,
                          how_to_go_on(options))
                    .c_str(),
                stderr);

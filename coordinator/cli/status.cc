@@ -65,7 +65,7 @@ void name_folder(StatusSnapshot& s, const std::string& folder) {
   tell(s.state);
   tell(s.eta_waits);
   if (s.gate) tell(s.gate->text);
-  for (std::string& fault : s.faults) tell(fault);
+  for (auto& broken : s.broken) tell(broken.text);
   for (auto& alert : s.alerts) tell(alert.text);
   for (auto& worker : s.workers) tell(worker.state);
 }

@@ -150,6 +150,13 @@ void fields(auto& v, Is<FaultFact> auto& f) {
   v("no_model", f.no_model, kOptional);
 }
 
+// A task or a method that is parked, with the last run that failed for it.
+struct ParkedFault {
+  RunId run;
+  FaultSubject::Kind kind = FaultSubject::Kind::kTask;
+  std::string text;  // "its task is parked: it ...", for people
+};
+
 // FaultBook: what is at fault when attempts fail before anybody's work begins (docs/retries.md).  A
 // setup step that fails on the untouched snapshot is held against its task first, a program that
 // cannot start against its method; never at once against the worker, which others still need.

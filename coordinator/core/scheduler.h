@@ -135,7 +135,7 @@ class Scheduler {
   // Parked because its task or method is, and for no envelope.
   bool is_faulty(RunId run) const { return shut_.contains(run); }
   // What is parked because it is broken: a run of it, and the sentence.
-  std::vector<std::pair<RunId, std::string>> parked_faults() const;
+  std::vector<ParkedFault> parked_faults() const;
   enum class Reopens : std::uint8_t { kYes, kNotInvalid, kUsedUp, kOfTheAgent };
   Reopens reopens(RunId run) const;  // by a requeue of invalid runs
   // After the end: what makes the next life run these invalid runs again; none: `answer` says why.

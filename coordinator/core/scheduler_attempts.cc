@@ -767,10 +767,10 @@ std::string Scheduler::describe_fault(const FaultSubject& subject) const {
          " is parked: it " + faults_.describe(subject);
 }
 
-std::vector<std::pair<RunId, std::string>> Scheduler::parked_faults() const {
-  std::vector<std::pair<RunId, std::string>> out;
+std::vector<ParkedFault> Scheduler::parked_faults() const {
+  std::vector<ParkedFault> out;
   for (const FaultSubject& subject : faults_.parked())
-    out.emplace_back(faults_.last(subject)->attempt.run, describe_fault(subject));
+    out.push_back({faults_.last(subject)->attempt.run, subject.kind, describe_fault(subject)});
   return out;
 }
 

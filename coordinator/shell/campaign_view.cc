@@ -325,15 +325,15 @@ void tell_campaign(StatusSnapshot& s, const Scheduler& core, const RunNames& nam
     s.alerts.push_back({d.at, name(d.attempt.run) + ": " + describe(d, s.unit)});
   keep_latest(s);
   for (std::uint32_t r = 0; 0 < s.held && r < core.plan().runs.size(); ++r) {
-    if (s.faults.size() == std::min<std::size_t>(StatusSnapshot::kAlertsShown, s.held)) break;
+    if (s.broken.size() == std::min<std::size_t>(StatusSnapshot::kAlertsShown, s.held)) break;
     if (core.phase(RunId(r)) == RunPhase::kHeld)
-      s.faults.push_back(name(RunId(r)) +
-                         ": no attempt is left, and a person decides: proctor "
-                         "approve or proctor cancel");
+      s.broken.push_back({name(RunId(r)),
+                          "no attempt is left, and a person decides: proctor approve or proctor "
+                          "cancel"});
   }
-  for (const auto& [run, text] : core.parked_faults()) {
-    if (s.faults.size() == StatusSnapshot::kAlertsShown) break;
-    s.faults.push_back(name(run) + ": " + text);
+  for (ParkedFault& fault : core.parked_faults()) {
+    if (s.broken.size() == StatusSnapshot::kAlertsShown) break;
+    s.broken.push_back({name(fault.run), std::move(fault.text), fault.kind});
   }
 }
 

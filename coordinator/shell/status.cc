@@ -125,9 +125,9 @@ std::string describe(const StatusSnapshot& s) {
     out += "\nstage " + printable(s.gate->stage) + " " +
            printable(s.gate->text, limits::kDetailBytes) + "\n  " + std::to_string(s.gate->behind) +
            (s.gate->behind == 1 ? " run is" : " runs are") + " behind that gate\n";
-  if (!s.faults.empty()) out += "\nparked because it is broken\n";
-  for (const std::string& fault : s.faults)
-    out += "  " + printable(fault, limits::kDetailBytes) + "\n";
+  if (!s.broken.empty()) out += "\nparked because it is broken\n";
+  for (const auto& b : s.broken)
+    out += "  " + printable(b.run + ": " + b.text, limits::kDetailBytes) + "\n";
   out += "\nworkers\n";
   for (const auto& w : s.workers)
     out += "  " + printable(w.name) + ": " + printable(w.state, limits::kDetailBytes) +

@@ -13,6 +13,7 @@
 #include "common/base/files.h"
 #include "common/base/money.h"
 #include "common/base/result.h"
+#include "coordinator/core/failures.h"
 #include "coordinator/shell/loop_guards.h"
 
 namespace proctor {
@@ -49,8 +50,13 @@ struct StatusSnapshot {
   };
   std::vector<Told> alerts;         // the latest, in order
   std::uint64_t alerts_before = 0;  // earlier ones, not listed
-  // "TASK/METHOD/rN: its task is parked: ...": what is broken, and no envelope's matter.
-  std::vector<std::string> faults;
+  // A run that waits for something else than money.
+  struct Broken {
+    std::string run;   // TASK/METHOD/rN
+    std::string text;  // "its task is parked: ...", for people
+    FaultSubject::Kind kind = FaultSubject::Kind::kTask;
+  };
+  std::vector<Broken> broken;
   std::uint64_t faulty = 0;  // those of `parked` that are parked for that
   // The next stage that is not open; nothing: all are, or none has a gate (run_queue.h).
   struct Gate {
@@ -102,6 +108,11 @@ void fields(auto& v, Is<StatusSnapshot::Told> auto& a) {
   v("at_ms", a.at);
   v("text", a.text);
 }
+void fields(auto& v, Is<StatusSnapshot::Broken> auto& b) {
+  v("run", b.run);
+  v("of", b.kind);
+  v("text", b.text);
+}
 void fields(auto& v, Is<StatusSnapshot::Gate> auto& g) {
   v("stage", g.stage);
   v("waits_for", g.waits_for);
@@ -137,7 +148,7 @@ void fields(auto& v, Is<StatusSnapshot> auto& s) {
   v("envelopes", s.envelopes);
   v("alerts", s.alerts, kLater);
   v("alerts_before", s.alerts_before, kLater);
-  v("faults", s.faults, kLater);
+  v("broken", s.broken, kLater);
   v("faulty", s.faulty, kLater);
   v("gate", s.gate, kOptional);
   v.section("loop", [&](auto& loop) {

@@ -41,8 +41,8 @@ TEST_SUITE("campaign") {
     const Json status = must(parse_json(scene.run("status", {"--json"}).out));
     CHECK(status.at("faulty") == 6);
     CHECK(status.at("parked") == 6);
-    REQUIRE(status.at("faults").size() == 1);
-    CHECK(contains(status.at("faults").at(0).get<std::string>(), "its task is parked"));
+    REQUIRE(status.at("broken").size() == 1);
+    CHECK(status.at("broken").at(0).at("of") == "task");
 
     const CommandOutcome why = scene.run("explain", {"bad/noop/r3"});
     CHECK_MESSAGE(contains(why.out, "its task is parked: it failed "), why.out);

@@ -240,7 +240,10 @@ class JsonReader {
       if (ok() && !out.from_text(word)) refuse(place, "not as it is written");
     } else if constexpr (json_detail::kIsOptional<T>) {
       out.reset();
-      if (!json.is_null() || rule.optional) read(json, place, out.emplace(), rule);
+      if (json.is_null() && !rule.optional) return;
+      typename T::value_type value{};
+      read(json, place, value, rule);
+      out = std::move(value);
     } else if constexpr (json_detail::kIsPair<T>) {
       if (!is(json, json.is_array() && json.size() == 2, place, "a list of two")) return;
       read(json[0], place, out.first, rule);

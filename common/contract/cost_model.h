@@ -118,17 +118,21 @@ inline constexpr auto kMeteredCounters = [] {
     out[i] = {kUsageCounters[kUnmetered + i].name, kUsageCounters[kUnmetered + i].member};
   return out;
 }();
-// A record has as many of them as one of these says: all until a version.  It has no more than its
-// usage needs, so that a record of before the later ones keeps its bytes.
-inline constexpr std::array<std::size_t, 4> kMeteredSizes{0, 14, 23, 25};
-static_assert(kMeteredSizes.back() == kMeteredCounters.size());
+// Does a record have so many of them?  It has all until a version, and no more than its usage
+// needs, so that a record of before the later ones keeps its bytes.
+constexpr bool is_metered_size(std::size_t n) {
+  return n == 0 || n == kMeteredCounters.size() ||
+         kUsageCounters[kUnmetered + n - 1].since != kUsageCounters[kUnmetered + n].since;
+}
+static_assert(is_metered_size(14) && is_metered_size(23) && is_metered_size(25));
 
 // How many of them a record of this usage has.
 constexpr std::size_t metered_said(const Usage& usage) {
   std::size_t needed = 0;
   for (std::size_t i = 0; i < kMeteredCounters.size(); ++i)
     if (usage.*kMeteredCounters[i].second != 0) needed = i + 1;
-  return *std::ranges::lower_bound(kMeteredSizes, needed);
+  while (!is_metered_size(needed)) ++needed;
+  return needed;
 }
 
 // No counter of a Usage is above it: a price of a million dollars times it fits 128 bits.

@@ -1,6 +1,6 @@
 #pragma once
-// Versions of wire messages and the bounds of their members (schemas/wire.md); those of whole
-// frames and lists are in base/limits.h.  The codec refuses what is outside, so that no code behind
+// The bounds of members of wire messages (schemas/wire.md); those of whole frames and lists are in
+// base/limits.h.  The codec refuses what is outside, so that no code behind
 // it needs to ask.
 #include <array>
 #include <cstddef>
@@ -12,19 +12,6 @@
 #include "common/score/outcome.h"
 
 namespace proctor::wire {
-inline constexpr std::uint32_t kVersion = 12;
-inline constexpr std::uint32_t kOldestVersion = 1;  // read: spools and meter books keep messages
-// The oldest that a coordinator serves.  Before it workers knew nothing of shares of rates and of
-// standing still, so that a campaign's limits would not hold.
-inline constexpr std::uint32_t kOldestServed = 4;
-
-constexpr bool is_spoken(std::uint64_t version) {
-  return kOldestVersion <= version && version <= kVersion;
-}
-constexpr bool is_served(std::uint32_t version) {
-  return kOldestServed <= version && version <= kVersion;
-}
-
 inline constexpr std::size_t kRunNameBytes = 3 * limits::kNameBytes;  // contract/method/replicate
 inline constexpr std::size_t kFeaturesMax = 256;  // images that a host's store holds among them
 inline constexpr std::size_t kFeaturesMaxUntil5 = 32;

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "common/base/text.h"
+#include "common/wire/bounds.h"
 
 namespace proctor::wire {
 namespace {

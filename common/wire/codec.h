@@ -13,11 +13,22 @@
 #include <string_view>
 
 #include "common/base/result.h"
-#include "common/wire/bounds.h"
 #include "common/wire/messages.h"
 
 namespace proctor::wire {
-// For a peer of an older version that is served (bounds.h) what is newer is left out.
+inline constexpr std::uint32_t kOldestVersion = 1;  // read: spools and meter books keep messages
+// The oldest that a coordinator serves.  Before it workers knew nothing of shares of rates and of
+// standing still, so that a campaign's limits would not hold.
+inline constexpr std::uint32_t kOldestServed = 4;
+
+constexpr bool is_spoken(std::uint64_t version) {
+  return kOldestVersion <= version && version <= kVersion;
+}
+constexpr bool is_served(std::uint32_t version) {
+  return kOldestServed <= version && version <= kVersion;
+}
+
+// For a peer of an older version that is served what is newer is left out.
 std::string encode(const Message& message, std::uint32_t version = kVersion);
 Result<Message> decode(std::string_view bytes);
 

@@ -24,6 +24,9 @@
 #include "common/wire/bounds.h"
 
 namespace proctor::wire {
+// That of the newest message or member, or of the newest counter of a Usage.
+inline constexpr std::uint32_t kVersion = std::max(12U, kUsageCounters.back().since);
+
 enum class Stage : std::uint8_t {  // of a running attempt
   kAssigned,
   kPreparing,

@@ -70,8 +70,7 @@ std::string metered_text(const Usage& usage) {
 
 bool read_metered(std::string_view text, Usage& out) {
   for (std::size_t i = 0; i < kMeteredCounters.size(); ++i) {
-    if (0 < i && text.empty() && std::ranges::find(kMeteredSizes, i) != kMeteredSizes.end())
-      return true;
+    if (0 < i && text.empty() && is_metered_size(i)) return true;
     if (0 < i && !take_word(text, " ")) return false;
     if (!take_number(text, out.*kMeteredCounters[i].second)) return false;
   }

@@ -31,21 +31,6 @@ void Coordinator::warn(const std::string& text) {
   if (spoken_.allows()) log::warn(text);
 }
 
-void Coordinator::receive(std::size_t port, wire::PeerMessage message) {
-  const std::string& speaker = message.user.empty() ? message.peer : message.user;
-  if (!floods_.takes(port, speaker, wire::peek_kind(message.bytes))) return;
-  Result<wire::Message> decoded = wire::decode(message.bytes);
-  if (!decoded.ok()) {
-    warn("garbage from a peer" + (message.user.empty() ? "" : " (" + message.user + ")") + ": " +
-         printable(decoded.error().detail));
-    refuse_version(port, message);
-    return;
-  }
-  if (refuse_version(port, message)) return;
-  std::visit([&](auto&& m) { on_message(port, message, std::forward<decltype(m)>(m)); },
-             std::move(decoded).value());
-}
-
 bool Coordinator::refuse_version(std::size_t port, const wire::PeerMessage& from) {
   const std::uint32_t version = wire::peek_version(from.bytes);
   if (version == 0 || wire::is_served(version)) return false;
@@ -55,8 +40,8 @@ bool Coordinator::refuse_version(std::size_t port, const wire::PeerMessage& from
   return true;
 }
 
-template <class NotForUs>
-void Coordinator::on_message(std::size_t, const wire::PeerMessage&, NotForUs) {
+template <class M>
+void Coordinator::on_message(std::size_t, const wire::PeerMessage&, M) {
   warn("a peer sent a message only a coordinator may send");
 }
 
@@ -204,6 +189,7 @@ void Coordinator::key_is_gone(std::size_t port, const std::string& routing_id) {
   if (worker != nullptr) feed(WorkerDisconnected{*worker, peers_.at(*worker).boot});
 }
 
+template <>
 void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from, wire::Sync m) {
   if (!may_use_name(port, from, m)) return;
   // Its epochs and attempts are another campaign's.  Once it has heard of ours it Syncs again.
@@ -233,11 +219,13 @@ void Coordinator::refuse_epoch(std::size_t port, const wire::PeerMessage& from,
   journal_->append({Note{wall_now(), "worker_refused", {}, {}, detail.dump()}}, [](Status) {});
 }
 
+template <>
 void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from, wire::Progress m) {
   if (const WorkerId* w = worker_of(port, from.peer); w != nullptr && m.epoch == epoch_)
     feed(ProgressReceived{*w, std::move(m)});
 }
 
+template <>
 void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from, wire::Want m) {
   const WorkerId* worker = worker_of(port, from.peer);
   if (worker == nullptr) return;
@@ -265,6 +253,7 @@ bool Coordinator::send_bundle(const Peer& to, const Digest& digest, const std::s
   return true;
 }
 
+template <>
 void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from,
                              wire::ArchiveChunk m) {
   const WorkerId* worker = worker_of(port, from.peer);
@@ -295,6 +284,7 @@ void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from,
   });
 }
 
+template <>
 void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from,
                              wire::ResultMessage m) {
   const WorkerId* worker = worker_of(port, from.peer);
@@ -352,6 +342,7 @@ void Coordinator::archive_finished(const WorkerId& worker, wire::ResultMessage m
   feed(ResultReceived{worker, std::move(m)});
 }
 
+template <>
 void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from, wire::Leave m) {
   const WorkerId* worker = worker_of(port, from.peer);
   if (worker == nullptr || *worker != m.worker) return;
@@ -362,5 +353,20 @@ void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from, wi
   by_routing_id_.erase({port, from.peer});
   peers_.erase(m.worker);
   if (outcome_ && peers_.empty()) io_.stop();
+}
+
+void Coordinator::receive(std::size_t port, wire::PeerMessage message) {
+  const std::string& speaker = message.user.empty() ? message.peer : message.user;
+  if (!floods_.takes(port, speaker, wire::peek_kind(message.bytes))) return;
+  Result<wire::Message> decoded = wire::decode(message.bytes);
+  if (!decoded.ok()) {
+    warn("garbage from a peer" + (message.user.empty() ? "" : " (" + message.user + ")") + ": " +
+         printable(decoded.error().detail));
+    refuse_version(port, message);
+    return;
+  }
+  if (refuse_version(port, message)) return;
+  std::visit([&](auto&& m) { on_message(port, message, std::forward<decltype(m)>(m)); },
+             std::move(decoded).value());
 }
 }  // namespace proctor

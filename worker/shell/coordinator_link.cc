@@ -70,26 +70,12 @@ void CoordinatorLink::tick(Instant now) {
   look_around(now);
 }
 
-void CoordinatorLink::on_bytes(const std::string& bytes) {
-  if (moving_) return;
-  const std::uint32_t version = wire::peek_version(bytes);
-  Result<wire::Message> message = wire::decode(bytes);
-  if (!message.ok()) {
-    log::warn("dropped " + std::to_string(bytes.size()) + " bytes of version " +
-              std::to_string(version) + ": " + printable(message.error().detail));
-    return;
-  }
-  std::visit([this](const auto& m) { handle(m); }, *message);
-  if (!moving_) deliver();
-  worker_.changed();
-  say_drain();
-}
-
-template <class Other>
-void CoordinatorLink::handle(const Other& m) {
+template <class M>
+void CoordinatorLink::handle(const M& m) {
   log::warn("dropped a " + std::string(wire::kind_name(m)) + ": not for a worker");
 }
 
+template <>
 void CoordinatorLink::handle(const wire::SyncReply& m) {
   if (!is_plain_name(m.campaign) || is_kept_apart(m.campaign))
     return log::warn("dropped a SyncReply: campaign " + printable(m.campaign));
@@ -156,21 +142,7 @@ void CoordinatorLink::enter_campaign(const std::string& campaign) {
   });
 }
 
-void CoordinatorLink::spool_loaded(const std::string& campaign,
-                                   Result<std::vector<Spool::Entry>> entries) {
-  if (campaign != campaign_) return;
-  if (entries.ok()) {
-    for (Spool::Entry& entry : *entries) outbox_.add(std::move(entry));
-    books_told_ = parts_.spool.all_results_read(campaign);
-  } else {
-    log::error("spool of " + campaign + ": " + entries.error().detail);
-  }
-  spool_ready_ = true;
-  for (const wire::Assign& early : std::exchange(early_, {})) handle(early);
-  worker_.changed();
-  sync();  // now with everything that is not acknowledged
-}
-
+template <>
 void CoordinatorLink::handle(const wire::Assign& m) {
   if (m.epoch == epoch_ && !spool_ready_ && early_.size() < kEarlyMax) {
     early_.push_back(m);  // it may name attempts whose results are in the spool
@@ -206,19 +178,38 @@ void CoordinatorLink::handle(const wire::Assign& m) {
   start_ready();
 }
 
+void CoordinatorLink::spool_loaded(const std::string& campaign,
+                                   Result<std::vector<Spool::Entry>> entries) {
+  if (campaign != campaign_) return;
+  if (entries.ok()) {
+    for (Spool::Entry& entry : *entries) outbox_.add(std::move(entry));
+    books_told_ = parts_.spool.all_results_read(campaign);
+  } else {
+    log::error("spool of " + campaign + ": " + entries.error().detail);
+  }
+  spool_ready_ = true;
+  for (const wire::Assign& early : std::exchange(early_, {})) handle(early);
+  worker_.changed();
+  sync();  // now with everything that is not acknowledged
+}
+
+template <>
 void CoordinatorLink::handle(const wire::Ack& m) {
   for (const AttemptId id : m.results) forget(id);
 }
 
+template <>
 void CoordinatorLink::handle(const wire::ChunkAck& m) {
   outbox_.on_chunk_ack(m, mono_now());
 }
 
+template <>
 void CoordinatorLink::handle(const wire::Cancel& m) {
   if (m.epoch != epoch_) return;
   for (const AttemptId id : m.attempts) cancel(id, m.reason);
 }
 
+template <>
 void CoordinatorLink::handle(const wire::Refuse& m) {
   log::error("the coordinator refuses this worker: " + printable(m.reason, limits::kDetailBytes));
   refused_ = true;
@@ -374,6 +365,7 @@ void CoordinatorLink::want_missing() {
   if (!want.digests.empty()) send(want);
 }
 
+template <>
 void CoordinatorLink::handle(const wire::Bundle& m) {
   const auto it = wanted_.find(m.digest);
   if (it == wanted_.end() || it->second.storing) return;  // not asked for, or here already
@@ -389,6 +381,21 @@ void CoordinatorLink::handle(const wire::Bundle& m) {
   } else if (wanted.parts.size() == m.total) {
     bundle_complete(m.digest, std::exchange(wanted.parts, {}));
   }
+}
+
+void CoordinatorLink::on_bytes(const std::string& bytes) {
+  if (moving_) return;
+  const std::uint32_t version = wire::peek_version(bytes);
+  Result<wire::Message> message = wire::decode(bytes);
+  if (!message.ok()) {
+    log::warn("dropped " + std::to_string(bytes.size()) + " bytes of version " +
+              std::to_string(version) + ": " + printable(message.error().detail));
+    return;
+  }
+  std::visit([this](const auto& m) { handle(m); }, *message);
+  if (!moving_) deliver();
+  worker_.changed();
+  say_drain();
 }
 
 void CoordinatorLink::bundle_complete(const Digest& digest, std::string bytes) {

@@ -84,15 +84,8 @@ class CoordinatorLink {
  private:
   void on_bytes(const std::string& bytes);
   void on_link(wire::ZmqPort::Link link, const std::string& detail);
-  void handle(const wire::SyncReply& m);
-  void handle(const wire::Assign& m);
-  void handle(const wire::Bundle& m);
-  void handle(const wire::Ack& m);
-  void handle(const wire::ChunkAck& m);
-  void handle(const wire::Cancel& m);
-  void handle(const wire::Refuse& m);
-  template <class Other>
-  void handle(const Other&);  // a worker's own messages: nothing a coordinator says
+  template <class M>
+  void handle(const M& m);  // drops it, unless the .cc says what to do with this kind
 
   void obey(const wire::SyncReply& m);
   void hop();

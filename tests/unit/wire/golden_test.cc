@@ -11,6 +11,7 @@
 
 #include "common/base/digest.h"
 #include "common/base/files.h"
+#include "common/base/parse.h"
 #include "common/wire/codec.h"
 #include "samples.h"
 #include "tests/support/paths.h"

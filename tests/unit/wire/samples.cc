@@ -1,6 +1,8 @@
 #include "samples.h"
 
-#include <array>
+#include <algorithm>
+#include <concepts>
+#include <string_view>
 
 #include "common/wire/codec.h"
 
@@ -26,6 +28,42 @@ Usage small_usage() {
   u.cached_input = 70'000;
   u.ceiling_calls = 1;
   return u;
+}
+
+// Gives each member a content, for a kind that has no example of its own below.
+struct Filled {
+  template <class T>
+  void operator()(const char* name, T& value, const Rule& = {}) {
+    if constexpr (Described<T>)
+      fields(*this, value);
+    else if constexpr (std::integral<T>)
+      value = static_cast<T>(1);
+    else if constexpr (std::same_as<T, std::string>)
+      value = name;
+    else if constexpr (std::same_as<T, Digest>)
+      value = digest_of(name);
+    else if constexpr (std::same_as<T, MicroUsd>)
+      value = MicroUsd::from_micros(1);
+    else if constexpr (requires { value.emplace_back(); })
+      (*this)(name, value.emplace_back());
+    else if constexpr (requires { value.emplace(); })
+      (*this)(name, value.emplace());
+    else if constexpr (requires { typename T::rep; }) {
+      typename T::rep raw{};
+      (*this)(name, raw);
+      value = T(std::move(raw));
+    }
+  }
+  static void require(bool, const char*, std::string_view) {}
+  static std::uint32_t version() { return kVersion; }
+};
+
+template <class M>
+void add_if_missing(std::vector<Message>& out, const KindOf<M>&) {
+  if (std::ranges::any_of(out, [](const Message& m) { return std::holds_alternative<M>(m); }))
+    return;
+  Filled filled;
+  fields(filled, std::get<M>(out.emplace_back(M{})));
 }
 
 }  // namespace
@@ -83,7 +121,7 @@ std::vector<Message> one_of_each() {
                        4'000'000'000,
                        MicroUsd::from_micros(2'500'000),
                        1};
-  return {
+  std::vector<Message> out{
       sync,
       Progress{Epoch(3), sync.running},
       Want{{digest_of("contract"), digest_of("method")}},
@@ -110,6 +148,8 @@ std::vector<Message> one_of_each() {
       Cancel{Epoch(3), {id(17, 2)}, "operator: stop"},
       Refuse{"key is not in the allow-list"},
   };
+  std::apply([&](const auto&... kind) { (add_if_missing(out, kind), ...); }, kKinds);
+  return out;
 }
 
 std::uint64_t below(std::mt19937_64& rng, std::uint64_t n) {

@@ -75,15 +75,16 @@ void read_contrasts(const Fields& f, const MethodNames& names, AnalysisPlan& pla
                      "at most " + std::to_string(kContrastsMax) + " pairs");
 }
 
-void read_pass_k(const Fields& f, AnalysisPlan& plan) {
-  if (f.find("pass_k") == nullptr) return;
-  plan.pass_k.clear();
-  f.each("pass_k", [&](const Node& item, const std::string& path) {
-    const auto k = parse_count(item.text);
-    const std::uint64_t before = plan.pass_k.empty() ? 0 : plan.pass_k.back();
-    if (item.kind != Node::Kind::kScalar || !k.ok() || *k <= before || kPassKMax < *k)
-      return f.problems().wrong(item, path, "a whole number above the one before");
-    plan.pass_k.push_back(static_cast<std::uint32_t>(*k));
+// Whole numbers, each above the one before.
+void read_ascending(const Fields& f, std::string_view key, std::uint64_t most,
+                    const std::string& expected, std::vector<std::uint32_t>& out) {
+  if (f.find(key) != nullptr) out.clear();
+  f.each(key, [&](const Node& item, const std::string& path) {
+    const auto n = parse_count(item.text);
+    const std::uint64_t before = out.empty() ? 0 : out.back();
+    if (item.kind != Node::Kind::kScalar || !n.ok() || *n <= before || most < *n)
+      return f.problems().wrong(item, path, expected);
+    out.push_back(static_cast<std::uint32_t>(*n));
   });
 }
 
@@ -153,7 +154,7 @@ void read_analysis(const Fields& campaign, Campaign& out) {
   plan.alpha = read_share(f, "alpha", plan.alpha, kOne / 2);
   plan.min_effect = read_share(f, "min_effect", plan.min_effect);
   plan.non_inferiority = read_share(f, "non_inferiority", plan.non_inferiority);
-  read_pass_k(f, plan);
+  read_ascending(f, "pass_k", kPassKMax, "a whole number above the one before", plan.pass_k);
   f("multiplicity", plan.multiplicity);
   plan.draws = read_draws(f, plan.draws);
   read_weights(f, out, plan);
@@ -189,21 +190,6 @@ void read_strata_amounts(const Fields& f, Campaign& out) {
   }
 }
 
-void read_alerts(const Fields& f, Campaign& out) {
-  if (f.find("alerts") == nullptr) return;
-  constexpr std::string_view kExpected = "a whole percentage from 1 to 100, above the one before";
-  std::vector<std::uint32_t> levels;
-  f.each("alerts", [&](const Node& item, const std::string& path) {
-    const bool scalar = item.kind == Node::Kind::kScalar;
-    const std::uint32_t percent = scalar ? whole_number<std::uint32_t>(item.text).value_or(0) : 0;
-    const std::uint32_t before = levels.empty() ? 0 : levels.back();
-    if (percent <= before || 100 < percent)
-      return f.problems().wrong(item, path, std::string(kExpected));
-    levels.push_back(percent);
-  });
-  out.watch.alerts = std::move(levels);
-}
-
 void read_shared(const Fields& budget, Campaign& out) {
   const Node* node = budget.find("shared");
   if (node == nullptr) return;
@@ -236,7 +222,8 @@ void read_budget(const Fields& campaign, Campaign& out) {
                  out.origin, e.methods);
   read_strata_amounts(f, out);
   read_shared(f, out);
-  read_alerts(f, out);
+  read_ascending(f, "alerts", 100, "a whole percentage from 1 to 100, above the one before",
+                 out.watch.alerts);
   f("dominance", out.watch.dominance);
 }
 
@@ -485,15 +472,6 @@ void read_stages(const Fields& f, Campaign& out) {
   if (out.stages.empty()) out.stages.push_back(Stage{"main", std::nullopt});
 }
 
-void remember_marks(const Document& document, Campaign& out) {
-  out.origin.file = document.file;
-  for (const Entry& e : document.root.entries) {
-    out.origin.at.emplace(e.key, e.value.at);
-    for (const Entry& inner : e.value.entries)
-      out.origin.at.emplace(e.key + "." + inner.key, inner.value.at);
-  }
-}
-
 void read_strata(const Fields& f, Campaign& out) {
   out.strata = {"language", "runtime", "dependencies", "type"};
   f("strata", out.strata, kWordRule);
@@ -504,7 +482,7 @@ CampaignText parse_campaign(const Document& document, const FileSource& files, D
   Problems problems(document.file, out);
   CampaignText text;
   Campaign& c = text.campaign;
-  remember_marks(document, c);
+  remember_marks(document, c.origin);
   const Fields f(document.root, "", kCampaignKeys, problems);
   if (document.root.kind != Node::Kind::kMapping) return text;
   std::string schema;

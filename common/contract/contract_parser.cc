@@ -153,6 +153,7 @@ void check_containers(const Fields& f, const Contract& c) {
                        "the whole network or none for acceptance");
   }
 }
+}  // namespace
 
 void remember_marks(const Document& document, Origin& origin) {
   origin.file = document.file;
@@ -162,7 +163,6 @@ void remember_marks(const Document& document, Origin& origin) {
       origin.at.emplace(e.key + "." + inner.key, inner.value.at);
   }
 }
-}  // namespace
 
 void finish_contract(const Fields& f, Contract& out) {
   if (const Node* checks = f.find("checks"); checks == nullptr)

@@ -227,6 +227,8 @@ void fields(auto& v, Is<ContractTools> auto& t) {
   v.once("tests", t.tests, &TestSuite::name, "a name that no other suite has", "name");
 }
 
+// Where the keys are, of the two uppermost levels.
+void remember_marks(const Document& document, Origin& out);
 Json paths_json(const std::vector<ReferencedFile>& files);
 void read_briefing(const Fields& f, Contract& out);
 void check_strata(const Fields& f, Contract& out);

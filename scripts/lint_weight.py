@@ -52,7 +52,7 @@ NAMED = re.compile("|".join((
     rf"\b(?:read_\w+|take_\w+|field|member|get_\w+|text|count|number|flag)\(\w+(?:\.\w+)*, {NAME}")))
 SWITCH = re.compile(r"switch \([^)]*\) \{(.*?)\n\s*\}\n", re.S)
 TEXT_CASE = re.compile(r'case [\w:]+:\s*(?://[^\n]*)?\s*return "')
-SENTENCE = re.compile(r"\b(?:rationale|cause|reason|faults?|why|detail)(?:\(\))?\.(?:starts_with|find|substr|compare|ends_with)\(")
+SENTENCE = re.compile(r"\b(?:rationale|cause|reason|faults?|why|detail)(?:\(\))?\.(?:starts_with|find|substr|compare|ends_with)\((?!'|\"\{)")
 LEGACY = "coordinator/journal/legacy_text.cc"  # reads what journals of older schemas say in words
 
 CLASS = re.compile(r"\b(?:class|struct|union)\s+((?:\w+::)*\w+)(?:<[^;{}]*>)?(?:\s+final)?\s*(?::[^;{]*)?\{")

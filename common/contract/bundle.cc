@@ -1,8 +1,6 @@
 #include "common/contract/bundle.h"
 
 #include <algorithm>
-#include <array>
-#include <limits>
 
 #include "common/base/files.h"
 #include "common/base/parse.h"
@@ -17,8 +15,6 @@
 namespace proctor {
 namespace {
 constexpr std::string_view kMagic = "proctor-bundle 1 ";
-constexpr std::size_t kHex = 64;
-constexpr std::array<std::string_view, 4> kFileKeys{"path", "mode", "size", "sha256"};
 
 Error corrupt(std::string why) {
   return Error{Errc::kCorrupt, "bundle: " + std::move(why)};
@@ -34,19 +30,13 @@ Result<std::string_view> take_bytes(std::string_view& rest, std::uint64_t n) {
 Result<ReferencedFile> take_file(const Node& node, std::string_view& rest) {
   Diagnostics out;
   Problems problems("bundle", out);
-  const Fields f(node, "files", kFileKeys, problems);
-  ReferencedFile file;
-  file.path = f.text("path", Need::kMust, kPathRule);
-  const std::array<Word<std::uint32_t>, 2> modes{{{"0644", 0644}, {"0755", 0755}}};
-  file.mode = f.choice("mode", std::uint32_t{0644}, modes);
-  const std::uint64_t size = f.count("size", 0, 0, limits::kReferencedFileBytes);
-  constexpr TextRule kDigestRule{kHex, "a SHA-256"};
-  const std::string digest = f.text("sha256", Need::kMust, kDigestRule);
+  FileFacts facts;
+  read_fields(node, "files", problems, facts);
   if (!out.empty()) return as_error(out);
-  PROCTOR_TRY(const std::string_view bytes, take_bytes(rest, size));
-  if (sha256(bytes).hex() != digest) return corrupt("the file " + file.path + " was changed");
-  file.bytes = bytes;
-  return file;
+  PROCTOR_TRY(const std::string_view bytes, take_bytes(rest, facts.size));
+  if (sha256(bytes) != facts.sha256) return corrupt("the file " + facts.path + " was changed");
+  return ReferencedFile{facts.path, facts.mode == FileMode::kPlain ? 0644U : 0755U,
+                        std::string(bytes)};
 }
 }  // namespace
 
@@ -153,93 +143,53 @@ Result<Method> open_method_bundle(std::string_view bytes, const Digest& expected
 // The settings of a campaign as a bundle.
 
 namespace {
-constexpr std::array<std::string_view, 12> kKeys{
-    "campaign",   "caps",      "run_cap", "cost_model", "seed",      "seed_deviation",
-    "stage_caps", "task_caps", "stages",  "rates",      "isolation", "infrastructure_retries"};
-constexpr std::array<std::string_view, 3> kModelKeys{"version", "digest", "rows"};
-constexpr std::array<std::string_view, 9> kRowKeys{
-    "action_type", "unit", "unit_price", "notes", "provider", "model", "tier", "region", "above"};
-
-Json model_json(const CostModel& model) {
-  Json rows = Json::array();
-  for (const PriceRow& r : model.rows) {
-    Json row = {{"action_type", r.action_type},
-                {"unit", r.unit},
-                {"unit_price", format_decimal(r.pico_usd, kPriceDigits)}};
-    if (!r.notes.empty()) row["notes"] = r.notes;
-    if (!r.provider.empty()) row["provider"] = r.provider;
-    if (!r.model.empty()) row["model"] = r.model;
-    // A worker that does not know these refuses the bundle: it would price by the wrong rows.
-    if (!r.tier.empty()) row["tier"] = r.tier;
-    if (!r.region.empty()) row["region"] = r.region;
-    if (0 < r.above) row["above"] = r.above;
-    rows.push_back(std::move(row));
-  }
-  return {{"version", model.version}, {"digest", model.digest.hex()}, {"rows", std::move(rows)}};
-}
-
 bool is_priced_word(std::string_view text) {
   return text == kAnyWord || is_word(text);
 }
-
-PriceRow read_row(const Node& node, const std::string& path, Problems& problems) {
-  constexpr TextRule kNotesRule{kTextBytes, "a text", is_plain_text};
-  constexpr TextRule kPricedWordRule{limits::kNameBytes, "a word, or *", is_priced_word};
-  constexpr TextRule kModelRule{limits::kNameBytes, "a name on one line", is_one_line};
-  const Fields f(node, path, kRowKeys, problems);
-  PriceRow row;
-  row.action_type = f.text("action_type", Need::kMust, kPricedWordRule);
-  row.unit = f.text("unit", Need::kMust, kPricedWordRule);
-  row.provider = f.text("provider", Need::kMay, kModelRule);
-  row.model = f.text("model", Need::kMay, kModelRule);
-  row.tier = f.text("tier", Need::kMay, kModelRule);
-  row.region = f.text("region", Need::kMay, kModelRule);
-  row.above = f.count("above", 0, 0, kUsageCountMax);
-  row.notes = f.text("notes", Need::kMay, kNotesRule);
-  const Node* price = f.find("unit_price");
-  if (price == nullptr) {
-    f.missing("unit_price", "a price");
-    return row;
-  }
-  const auto pico = parse_decimal(price->text, kPriceDigits, kPicoUsdMax);
-  if (pico.ok()) {
-    row.pico_usd = *pico;
-  } else {
-    problems.wrong(*price, f.path("unit_price"), pico.error().detail);
-  }
-  return row;
+bool is_version(std::string_view text) {
+  return text == kFileVersion || text == kFallbackVersion;
 }
-
-CostModel read_model(const Node& node, Problems& problems) {
-  const std::array<Word<std::string_view>, 2> versions{
-      {{kFileVersion, kFileVersion}, {kFallbackVersion, kFallbackVersion}}};
-  constexpr TextRule kDigestRule{64, "a SHA-256"};
-  const Fields f(node, "cost_model", kModelKeys, problems);
-  CostModel out;
-  out.version = f.choice("version", kFileVersion, versions);
-  const Result<Digest> digest = Digest::from_hex(f.text("digest", Need::kMust, kDigestRule));
-  if (digest.ok()) {
-    out.digest = *digest;
-  } else {
-    problems.wrong(node, "cost_model.digest", "a SHA-256");
-  }
-  f.each("rows", [&](const Node& row, const std::string& path) {
-    out.rows.push_back(read_row(row, path, problems));
-  });
-  apply_rows(out);
-  return out;
-}
-
-std::map<std::string, Caps> read_caps_table(const Fields& f, std::string_view key,
-                                            Problems& problems) {
-  std::map<std::string, Caps> out;
-  const Node* table = f.find(key);
-  if (table == nullptr) return out;
-  for (const Entry& e : table->entries)
-    out.emplace(e.key, read_caps(e.value, std::string(key) + "." + e.key, problems));
-  return out;
-}
+constexpr TextRule kNotesRule{kTextBytes, "a text", is_plain_text};
+constexpr TextRule kPricedWordRule{limits::kNameBytes, "a word, or *", is_priced_word};
+constexpr TextRule kVersionRule{limits::kNameBytes, "a version of price tables", is_version};
 }  // namespace
+
+// A worker that does not know a member refuses the bundle: it would price by the wrong rows.
+void fields(auto& v, Is<PriceRow> auto& r) {
+  v("action_type", r.action_type, kPricedWordRule, Need::kMust);
+  v("unit", r.unit, kPricedWordRule, Need::kMust);
+  v.decimal("unit_price", r.pico_usd, kPriceDigits, kPicoUsdMax, "a price");
+  v("notes", r.notes, kNotesRule);
+  v("provider", r.provider, kGatewayNameRule);
+  v("model", r.model, kGatewayNameRule);
+  v("tier", r.tier, kGatewayNameRule);
+  v("region", r.region, kGatewayNameRule);
+  if (v.when(0 < r.above)) v("above", r.above, 0, kUsageCountMax);
+}
+
+void fields(auto& v, Is<CostModel> auto& m) {
+  v("version", m.version, kVersionRule, Need::kMust);
+  v("digest", m.digest);
+  v("rows", m.rows, Need::kAlways);
+  v.then(m, [](const Fields&, CostModel& model) { apply_rows(model); });
+}
+
+void fields(auto& v, Is<Settings> auto& s) {
+  v("campaign", s.campaign, kIdRule, Need::kMust);
+  v("caps", s.caps);
+  v("run_cap", s.run_cap, Need::kMust);
+  v("cost_model", s.cost_model);
+  v("seed", s.seed, 0, UINT32_MAX);
+  v("seed_deviation", s.seed_deviation, kTitleRule);
+  v("stages", s.stages, kIdRule);
+  v("stage_caps", s.stage_caps);
+  v("task_caps", s.task_caps);
+  // A worker that does not know these refuses the bundle: it would not keep to them.
+  if (v.when(!s.rates.empty())) v("rates", s.rates);
+  if (v.when(s.infrastructure_retries != Settings{}.infrastructure_retries))
+    v("infrastructure_retries", s.infrastructure_retries, 0, 1000);
+  if (v.when(s.isolation != Isolation::kKernel)) v("isolation", s.isolation);
+}
 
 Settings settings_of(const Campaign& c) {
   Settings s{c.name, c.caps, c.envelopes.run, c.cost_model, c.seed, c.seed_deviation};
@@ -254,25 +204,8 @@ Settings settings_of(const Campaign& c) {
   return s;
 }
 
-std::string canonical_form(const Settings& s) {
-  Json settings = {{"campaign", s.campaign},
-                   {"caps", caps_json(s.caps)},
-                   {"run_cap", format_usd_exact(s.run_cap)},
-                   {"cost_model", model_json(s.cost_model)},
-                   {"seed", s.seed}};
-  if (!s.seed_deviation.empty()) settings["seed_deviation"] = s.seed_deviation;
-  if (!s.stages.empty()) settings["stages"] = s.stages;
-  for (const auto& [name, caps] : s.stage_caps) settings["stage_caps"][name] = caps_json(caps);
-  for (const auto& [name, caps] : s.task_caps) settings["task_caps"][name] = caps_json(caps);
-  // A worker that does not know rates refuses the bundle: it would not keep to them.
-  if (s.rates.calls_per_minute) settings["rates"]["calls_per_minute"] = *s.rates.calls_per_minute;
-  if (!s.rates.providers.empty()) settings["rates"]["providers"] = s.rates.providers;
-  // Likewise.
-  if (s.infrastructure_retries != Settings{}.infrastructure_retries)
-    settings["infrastructure_retries"] = s.infrastructure_retries;
-  if (s.isolation != Isolation::kKernel)
-    settings["isolation"] = word_of(s.isolation, kIsolationWords);
-  return canonical_text({{"settings", std::move(settings)}, {"format", 1}});
+std::string canonical_form(const Settings& settings) {
+  return canonical_text({{"settings", node_json(settings)}, {"format", 1}});
 }
 
 Digest digest_of(const Settings& settings) {
@@ -287,22 +220,8 @@ Result<Settings> open_settings_bundle(std::string_view bytes, const Digest& expe
   PROCTOR_TRY(const OpenedBundle opened, open_frame(bytes, "settings", expected));
   Diagnostics out;
   Problems problems("bundle", out);
-  const Fields f(opened.document.root, "", kKeys, problems);
   Settings s;
-  s.campaign = f.text("campaign", Need::kMust, kIdRule);
-  if (const Node* n = f.find("caps")) s.caps = read_caps(*n, "caps", problems);
-  s.run_cap = f.usd("run_cap", Need::kMust).value_or(MicroUsd::zero());
-  if (const Node* n = f.find("cost_model")) s.cost_model = read_model(*n, problems);
-  s.seed = static_cast<std::uint32_t>(
-      f.count("seed", kPlannedSeed, 0, std::numeric_limits<std::uint32_t>::max()));
-  s.seed_deviation = f.text("seed_deviation", Need::kMay, kTitleRule);
-  s.stages = f.texts("stages", kIdRule);
-  s.stage_caps = read_caps_table(f, "stage_caps", problems);
-  s.task_caps = read_caps_table(f, "task_caps", problems);
-  if (const Node* n = f.find("rates")) s.rates = read_rates(*n, "rates", problems);
-  s.infrastructure_retries = static_cast<std::uint32_t>(
-      f.count("infrastructure_retries", s.infrastructure_retries, 0, 1000));
-  s.isolation = f.choice("isolation", Isolation::kKernel, kIsolationWords);
+  read_fields(opened.document.root, "", problems, s);
   if (!out.empty()) return as_error(out);
   if (!opened.base.empty() || canonical_form(s) != opened.form)
     return Error{Errc::kInvalid, "bundle: not in canonical form"};

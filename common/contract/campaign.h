@@ -65,8 +65,8 @@ struct MethodGateway {
   Breakers breakers{};  // the same of all methods of a campaign
   // kCommand: the worker's own tools, which its program finds as an MCP server (docs/tools.md):
   // beside a workspace of its own, or in place of it.
-  enum class Tools { kNone, kOffered, kEnforced };
-  Tools tools = Tools::kNone;
+  enum class Tools { kOffered, kEnforced };
+  std::optional<Tools> tools{};
   const GatewayModel& model() const { return models.front(); }
   // The model that is asked for by this name: its own or an exact alias before the longest
   // beginning.  Null: none.
@@ -75,6 +75,17 @@ struct MethodGateway {
   std::string names(std::string_view between = ", ") const;
   friend bool operator==(const MethodGateway&, const MethodGateway&) = default;
 };
+
+constexpr auto words(MethodGateway::As) {
+  using As = MethodGateway::As;
+  return std::to_array<Word<As>>({{"openai", As::kOpenai},
+                                  {"openai-responses", As::kOpenaiResponses},
+                                  {"anthropic", As::kAnthropic}});
+}
+constexpr auto words(MethodGateway::Tools) {
+  using Tools = MethodGateway::Tools;
+  return std::to_array<Word<Tools>>({{"offered", Tools::kOffered}, {"enforced", Tools::kEnforced}});
+}
 
 struct Method {
   enum class Kind { kNoop, kReference, kCommand, kSingleShot, kToolLoop };
@@ -101,6 +112,14 @@ struct Method {
   // Models that its runs may ask: of its gateway or its call; empty: none.
   std::vector<GatewayModel> models() const;
 };
+constexpr auto words(Method::Kind) {
+  using Kind = Method::Kind;
+  return std::to_array<Word<Kind>>({{"noop", Kind::kNoop},
+                                    {"reference", Kind::kReference},
+                                    {"command", Kind::kCommand},
+                                    {"single_shot", Kind::kSingleShot},
+                                    {"tool_loop", Kind::kToolLoop}});
+}
 
 struct Stage {
   std::string name;
@@ -154,9 +173,10 @@ struct BudgetWatch {
   Dominance dominance;
   friend bool operator==(const BudgetWatch&, const BudgetWatch&) = default;
 };
-constexpr std::string_view to_string(BudgetWatch::Dominance::Action action) {
+constexpr auto words(BudgetWatch::Dominance::Action) {
   using Action = BudgetWatch::Dominance::Action;
-  return action == Action::kOff ? "off" : action == Action::kNote ? "note" : "stop";
+  return std::to_array<Word<Action>>(
+      {{"off", Action::kOff}, {"note", Action::kNote}, {"stop", Action::kStop}});
 }
 
 // New tries for what was not the agent's fault: how many, how soon, and when a worker or a person
@@ -225,6 +245,11 @@ struct Campaign {
   const Contract* find_contract(const std::string& id) const;
   const Method* find_method(const std::string& name) const;
 };
+
+constexpr auto words(Campaign::LedgerKind) {
+  using Kind = Campaign::LedgerKind;
+  return std::to_array<Word<Kind>>({{"redis", Kind::kRedis}, {"journal", Kind::kJournal}});
+}
 
 // The contract's values of these keys; an absent one is "none" (check_campaign refuses it).
 std::vector<std::string> stratum_values(const std::vector<std::string>& keys,

@@ -75,15 +75,16 @@ void read_contrasts(const Fields& f, const MethodNames& names, AnalysisPlan& pla
                      "at most " + std::to_string(kContrastsMax) + " pairs");
 }
 
-void read_pass_k(const Fields& f, AnalysisPlan& plan) {
-  if (f.find("pass_k") == nullptr) return;
-  plan.pass_k.clear();
-  f.each("pass_k", [&](const Node& item, const std::string& path) {
-    const auto k = parse_count(item.text);
-    const std::uint64_t before = plan.pass_k.empty() ? 0 : plan.pass_k.back();
-    if (item.kind != Node::Kind::kScalar || !k.ok() || *k <= before || kPassKMax < *k)
-      return f.problems().wrong(item, path, "a whole number above the one before");
-    plan.pass_k.push_back(static_cast<std::uint32_t>(*k));
+// Whole numbers, each above the one before.
+void read_ascending(const Fields& f, std::string_view key, std::uint64_t most,
+                    const std::string& expected, std::vector<std::uint32_t>& out) {
+  if (f.find(key) != nullptr) out.clear();
+  f.each(key, [&](const Node& item, const std::string& path) {
+    const auto n = parse_count(item.text);
+    const std::uint64_t before = out.empty() ? 0 : out.back();
+    if (item.kind != Node::Kind::kScalar || !n.ok() || *n <= before || most < *n)
+      return f.problems().wrong(item, path, expected);
+    out.push_back(static_cast<std::uint32_t>(*n));
   });
 }
 
@@ -148,16 +149,16 @@ void read_analysis(const Fields& campaign, Campaign& out) {
   if (f.find("baseline") != nullptr && f.find("contrasts") != nullptr)
     f.problems().wrong(*f.find("baseline"), f.path("baseline"),
                        "nothing: contrasts name what is compared");
-  plan.estimand = f.choice("estimand", plan.estimand);
-  plan.interval = f.choice("interval", plan.interval);
+  f("estimand", plan.estimand);
+  f("interval", plan.interval);
   plan.alpha = read_share(f, "alpha", plan.alpha, kOne / 2);
   plan.min_effect = read_share(f, "min_effect", plan.min_effect);
   plan.non_inferiority = read_share(f, "non_inferiority", plan.non_inferiority);
-  read_pass_k(f, plan);
-  plan.multiplicity = f.choice("multiplicity", plan.multiplicity);
+  read_ascending(f, "pass_k", kPassKMax, "a whole number above the one before", plan.pass_k);
+  f("multiplicity", plan.multiplicity);
   plan.draws = read_draws(f, plan.draws);
   read_weights(f, out, plan);
-  if (f.find("unit") != nullptr) plan.unit = f.choice("unit", AnalysisPlan::Unit::kTask);
+  f("unit", plan.unit);
   out.analysis = std::move(plan);
 }
 
@@ -189,45 +190,14 @@ void read_strata_amounts(const Fields& f, Campaign& out) {
   }
 }
 
-void read_alerts(const Fields& f, Campaign& out) {
-  if (f.find("alerts") == nullptr) return;
-  constexpr std::string_view kExpected = "a whole percentage from 1 to 100, above the one before";
-  std::vector<std::uint32_t> levels;
-  f.each("alerts", [&](const Node& item, const std::string& path) {
-    const bool scalar = item.kind == Node::Kind::kScalar;
-    const std::uint32_t percent = scalar ? whole_number<std::uint32_t>(item.text).value_or(0) : 0;
-    const std::uint32_t before = levels.empty() ? 0 : levels.back();
-    if (percent <= before || 100 < percent)
-      return f.problems().wrong(item, path, std::string(kExpected));
-    levels.push_back(percent);
-  });
-  out.watch.alerts = std::move(levels);
-}
-
-void read_dominance(const Fields& budget, Campaign& out) {
-  const Node* node = budget.find("dominance");
-  if (node == nullptr) return;
-  using Action = BudgetWatch::Dominance::Action;
-  constexpr std::array<Word<Action>, 3> kActions{
-      {{"off", Action::kOff}, {"note", Action::kNote}, {"stop", Action::kStop}}};
-  constexpr std::uint64_t kPercentMax = 100, kMilestonesMax = 1000;
-  const Fields f(*node, "budget.dominance", kDominanceKeys, budget.problems());
-  BudgetWatch::Dominance& rule = out.watch.dominance;
-  rule.action = f.choice("action", rule.action, kActions);
-  rule.percent = static_cast<std::uint32_t>(f.count("percent", rule.percent, 1, kPercentMax));
-  rule.milestones =
-      static_cast<std::uint32_t>(f.count("milestones", rule.milestones, 1, kMilestonesMax));
-}
-
 void read_shared(const Fields& budget, Campaign& out) {
   const Node* node = budget.find("shared");
   if (node == nullptr) return;
   const std::size_t before = budget.problems().count();
-  const Fields f(*node, "budget.shared", kSharedKeys, budget.problems());
   SharedEnvelope shared;
-  shared.name = f.text("name", Need::kMust, kIdRule);
-  shared.cap = f.usd("cap", Need::kMust).value_or(MicroUsd::zero());
-  out.origin.at.emplace("budget.shared.cap", f.at("cap"));
+  budget("shared", shared);
+  const Node* cap = node->find("cap");
+  out.origin.at.emplace("budget.shared.cap", cap == nullptr ? node->at : cap->at);
   if (budget.problems().count() == before) out.envelopes.shared = std::move(shared);
 }
 }  // namespace
@@ -240,13 +210,10 @@ void read_budget(const Fields& campaign, Campaign& out) {
   if (node == nullptr) return campaign.missing("budget", "a mapping with at least global");
   const Fields f(*node, "budget", kBudgetKeys, campaign.problems());
   Envelopes& e = out.envelopes;
-  e.global = f.usd("global", Need::kMust).value_or(e.global);
-  e.task = f.usd("task", Need::kMay);
-  e.run = f.usd("run", Need::kMay).value_or(e.run);
-  using Kind = Campaign::LedgerKind;
-  constexpr std::array<Word<Kind>, 2> kLedgers{
-      {{"redis", Kind::kRedis}, {"journal", Kind::kJournal}}};
-  out.ledger = f.choice("ledger", out.ledger, kLedgers);
+  f("global", e.global, Need::kMust);
+  f("task", e.task);
+  f("run", e.run);
+  f("ledger", out.ledger);
   if (const Node* tasks = f.find("tasks"))
     read_amounts(*tasks, "budget.tasks", "a mapping of contract ids to amounts", f.problems(),
                  out.origin, e.tasks);
@@ -255,8 +222,9 @@ void read_budget(const Fields& campaign, Campaign& out) {
                  out.origin, e.methods);
   read_strata_amounts(f, out);
   read_shared(f, out);
-  read_alerts(f, out);
-  read_dominance(f, out);
+  read_ascending(f, "alerts", 100, "a whole percentage from 1 to 100, above the one before",
+                 out.watch.alerts);
+  f("dominance", out.watch.dominance);
 }
 
 inline constexpr std::uint64_t kReplicatesMax = 1'000'000;  // of a campaign, and of a stage
@@ -308,7 +276,9 @@ class Reader {
       return std::nullopt;
     }
     const Fields f(*node, path, kApprovalKeys, stage_.problems());
-    return static_cast<std::uint32_t>(f.count("people", 1, 1, kPeopleMax));
+    std::uint32_t people = 1;
+    f("people", people, 1, kPeopleMax);
+    return people;
   }
 
  private:
@@ -383,23 +353,22 @@ StageRules read_stage_rules(const Fields& stage, const std::set<std::string>& ea
 // `tasks`, `replicates` and `order`.
 StageDraw read_stage_draw(const Fields& stage) {
   StageDraw out;
-  out.order = stage.choice("order", out.order);
-  if (stage.find("replicates") != nullptr)
-    out.replicates = static_cast<std::uint32_t>(stage.count("replicates", 1, 1, kReplicatesMax));
+  stage("order", out.order);
+  stage("replicates", out.replicates, 1, kReplicatesMax);
   const Node* tasks = stage.find("tasks");
   if (tasks == nullptr) return out;
   const std::string path = stage.path("tasks");
   if (tasks->kind == Node::Kind::kMapping) {
     const Fields f(*tasks, path, kStageTasksKeys, stage.problems());
     if (f.find("per_stratum") == nullptr) f.missing("per_stratum", "how many of each stratum");
-    out.per_stratum = static_cast<std::uint32_t>(f.count("per_stratum", 1, 1, limits::kPlanRows));
+    f("per_stratum", out.per_stratum.emplace(1), 1, limits::kPlanRows);
     return out;
   }
   if (tasks->kind != Node::Kind::kSequence || tasks->items.empty()) {
     stage.problems().wrong(*tasks, path, "{per_stratum: N}, or a list of tasks");
     return out;
   }
-  out.tasks = stage.texts("tasks", kIdRule);
+  stage("tasks", out.tasks, kIdRule);
   std::ranges::sort(out.tasks);
   return out;
 }
@@ -407,7 +376,6 @@ StageDraw read_stage_draw(const Fields& stage) {
 // campaign.yaml to a Campaign without contracts.
 
 namespace {
-constexpr TextRule kAnyText{kPathBytes, "a text"};
 constexpr TextRule kPatternRule{kPathBytes, "a relative path such as contracts/*.yaml", is_glob};
 
 bool is_redis_address(std::string_view text) {
@@ -448,8 +416,8 @@ void read_methods(const Fields& f, const FileSource& files, Campaign& out) {
 
 void read_seed(const Fields& f, Campaign& out) {
   constexpr std::uint64_t kMost = 0xFFFFFFFF;  // what numpy.random.RandomState takes
-  out.seed = static_cast<std::uint32_t>(f.count("seed", kPlannedSeed, 0, kMost));
-  out.seed_deviation = f.text("seed_deviation", Need::kMay, kTitleRule);
+  f("seed", out.seed, 0, kMost);
+  f("seed_deviation", out.seed_deviation, kTitleRule);
   if (out.seed != kPlannedSeed && f.find("seed_deviation") == nullptr)
     f.problems().add(f.at("seed"), "seed", std::to_string(out.seed),
                      "20260307, or a seed_deviation that says why (R072)");
@@ -469,7 +437,7 @@ void read_task_caps(const Fields& f, Campaign& out) {
     f.problems().wrong(*tasks, "task_caps", "a mapping of contract ids to caps");
   for (const Entry& t : tasks->entries) {
     const std::string where = "task_caps." + t.key;
-    out.task_caps.emplace(t.key, read_caps(t.value, where, f.problems()));
+    read_fields(t.value, where, f.problems(), out.task_caps[t.key]);
     remember_caps(t.value, where, out);
   }
 }
@@ -478,11 +446,12 @@ void read_stages(const Fields& f, Campaign& out) {
   std::set<std::string> names;
   f.each("stages", [&](const Node& item, const std::string& path) {
     const Fields s(item, path, kStageKeys, f.problems());
-    Stage stage{s.text("name", Need::kMust, kIdRule), s.usd("usd", Need::kMay)};
-    if (const Node* caps = s.find("caps")) {
-      stage.caps = read_caps(*caps, s.path("caps"), f.problems());
+    Stage stage;
+    s("name", stage.name, kIdRule, Need::kMust);
+    s("usd", stage.usd);
+    s("caps", stage.caps);
+    if (const Node* caps = s.find("caps"))
       remember_caps(*caps, "stages." + stage.name + ".caps", out);
-    }
     stage.rules = read_stage_rules(s, names);
     stage.draw = read_stage_draw(s);
     for (const std::string_view key : {"tasks", "replicates"})
@@ -503,37 +472,9 @@ void read_stages(const Fields& f, Campaign& out) {
   if (out.stages.empty()) out.stages.push_back(Stage{"main", std::nullopt});
 }
 
-void remember_marks(const Document& document, Campaign& out) {
-  out.origin.file = document.file;
-  for (const Entry& e : document.root.entries) {
-    out.origin.at.emplace(e.key, e.value.at);
-    for (const Entry& inner : e.value.entries)
-      out.origin.at.emplace(e.key + "." + inner.key, inner.value.at);
-  }
-}
-
-void read_retries(const Fields& campaign, Campaign& out) {
-  const Node* node = campaign.find("retries");
-  if (node == nullptr) return;
-  using Ms = std::chrono::milliseconds;
-  constexpr std::uint64_t kAttemptsMax = 1000, kParkAfterMax = 50;
-  const Fields f(*node, "retries", kRetriesKeys, campaign.problems());
-  Retries& r = out.retries;
-  r.overload = static_cast<std::uint32_t>(f.count("overload", r.overload, 0, kAttemptsMax));
-  r.backoff = f.duration("backoff", r.backoff, Ms(0));
-  r.overload_backoff = f.duration("overload_backoff", r.overload_backoff, Ms(0));
-  r.backoff_max = f.duration("backoff_max", r.backoff_max, Ms(0));
-  r.escalate = f.flag("escalate", r.escalate);
-  r.park_after = static_cast<std::uint32_t>(f.count("park_after", r.park_after, 1, kParkAfterMax));
-  r.quarantine_after =
-      static_cast<std::uint32_t>(f.count("quarantine_after", r.quarantine_after, 1, kAttemptsMax));
-  r.quarantine = f.duration("quarantine", r.quarantine, Ms(1));
-  r.quarantine_max = f.duration("quarantine_max", r.quarantine_max, Ms(1));
-}
-
 void read_strata(const Fields& f, Campaign& out) {
-  out.strata = f.texts("strata", kWordRule);
-  if (f.find("strata") == nullptr) out.strata = {"language", "runtime", "dependencies", "type"};
+  out.strata = {"language", "runtime", "dependencies", "type"};
+  f("strata", out.strata, kWordRule);
 }
 }  // namespace
 
@@ -541,11 +482,12 @@ CampaignText parse_campaign(const Document& document, const FileSource& files, D
   Problems problems(document.file, out);
   CampaignText text;
   Campaign& c = text.campaign;
-  remember_marks(document, c);
+  remember_marks(document, c.origin);
   const Fields f(document.root, "", kCampaignKeys, problems);
   if (document.root.kind != Node::Kind::kMapping) return text;
-  f.text("$schema", Need::kMay, kAnyText);
-  c.name = f.text("name", Need::kMust, kIdRule);
+  std::string schema;
+  f("$schema", schema, kAnyText);
+  f("name", c.name, kIdRule, Need::kMust);
   f.each("contracts", [&](const Node& item, const std::string& path) {
     const std::string pattern = read_text(item, path, kPatternRule, problems);
     if (!pattern.empty()) text.contracts.push_back({pattern, item.at});
@@ -553,32 +495,26 @@ CampaignText parse_campaign(const Document& document, const FileSource& files, D
   if (f.find("contracts") == nullptr) text.contracts.push_back({"contracts/*.yaml", {}});
   read_methods(f, files, c);
   spread_breakers(f, c);
-  constexpr std::uint64_t kRetriesMax = 1000;
-  const auto small = [&](std::string_view key, std::uint32_t otherwise, std::uint64_t min,
-                         std::uint64_t max) {
-    return static_cast<std::uint32_t>(f.count(key, otherwise, min, max));
-  };
-  c.replicates = small("replicates", c.replicates, 1, kReplicatesMax);
+  f("replicates", c.replicates, 1, kReplicatesMax);
   read_seed(f, c);
   read_stages(f, c);
   read_budget(f, c);
-  if (const Node* n = f.find("caps")) c.caps = read_caps(*n, "caps", problems);
+  f("caps", c.caps);
   constexpr std::chrono::milliseconds kWall{1'800'000};  // R106
   if (!c.caps.wall) c.caps.wall = kWall;
   read_task_caps(f, c);
-  if (const Node* n = f.find("rates")) {
-    c.rates = read_rates(*n, "rates", problems);
+  f("rates", c.rates);
+  if (const Node* n = f.find("rates"))
     if (const Node* providers = n->find("providers"))
       remember_caps(*providers, "rates.providers", c);
-  }
   if (const Node* n = f.find("policy")) {
     const Fields policy(*n, "policy", kCampaignPolicyKeys, problems);
-    c.isolation = policy.choice("isolation", Isolation::kKernel, kIsolationWords);
+    policy("isolation", c.isolation);
   }
   read_strata(f, c);
-  c.workers = small("workers", c.workers, 1, limits::kLocalWorkersMax);
-  c.slots = small("slots", c.slots, 1, limits::kWorkerSlotsMax);
-  c.redis = f.text("redis", Need::kMay, kRedisRule);
+  f("workers", c.workers, 1, limits::kLocalWorkersMax);
+  f("slots", c.slots, 1, limits::kWorkerSlotsMax);
+  f("redis", c.redis, kRedisRule);
   if (c.ledger == Campaign::LedgerKind::kJournal && f.find("redis") != nullptr)
     problems.add(f.at("redis"), "redis", "an address",
                  "nothing: budget.ledger is journal, which asks no Redis");
@@ -587,9 +523,8 @@ CampaignText parse_campaign(const Document& document, const FileSource& files, D
     problems.add(f.at("budget"), "budget.shared",
                  "an envelope shared with other campaigns and no Redis that they share",
                  "the address of theirs beside it, as in redis: \"tcp://host:6379\"");
-  c.infrastructure_retries =
-      small("infrastructure_retries", c.infrastructure_retries, 0, kRetriesMax);
-  read_retries(f, c);
+  f("infrastructure_retries", c.infrastructure_retries, 0, 1000);
+  f("retries", c.retries);
   read_analysis(f, c);
   return text;
 }

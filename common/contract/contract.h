@@ -13,6 +13,7 @@
 #include "common/base/money.h"
 #include "common/base/net_host.h"
 #include "common/base/result.h"
+#include "common/base/words.h"
 #include "common/contract/document.h"
 
 namespace proctor {
@@ -157,6 +158,13 @@ struct Environment {
   std::vector<Toolchain> toolchains;
   std::optional<ImageBuild> build{};
 };
+constexpr auto words(Environment::Sandbox) {
+  using Sandbox = Environment::Sandbox;
+  return std::to_array<Word<Sandbox>>({{"auto", Sandbox::kAuto},
+                                       {"bubblewrap", Sandbox::kBubblewrap},
+                                       {"docker", Sandbox::kDocker},
+                                       {"none", Sandbox::kNull}});
+}
 
 // One step of Setup: runs once in each fresh workspace (R014).
 struct SetupStep {
@@ -175,6 +183,24 @@ enum class CheckKind { kBuild, kStatic, kUnit, kIntegration, kScript };
 // Which gate of the rubric a check feeds (R137-R140).
 enum class Gate { kPatch, kBuild, kFunctional, kSafety };
 enum class ResultReader { kExitCode, kJunit, kTap };
+constexpr auto words(CheckKind) {
+  return std::to_array<Word<CheckKind>>({{"build", CheckKind::kBuild},
+                                         {"static", CheckKind::kStatic},
+                                         {"unit", CheckKind::kUnit},
+                                         {"integration", CheckKind::kIntegration},
+                                         {"script", CheckKind::kScript}});
+}
+constexpr auto words(Gate) {
+  return std::to_array<Word<Gate>>({{"patch", Gate::kPatch},
+                                    {"build", Gate::kBuild},
+                                    {"functional", Gate::kFunctional},
+                                    {"safety", Gate::kSafety}});
+}
+constexpr auto words(ResultReader) {
+  return std::to_array<Word<ResultReader>>({{"exit_code", ResultReader::kExitCode},
+                                            {"junit", ResultReader::kJunit},
+                                            {"tap", ResultReader::kTap}});
+}
 
 // One acceptance check (R048).  Checks run in order.
 struct Check {
@@ -198,6 +224,10 @@ struct Check {
 // The kernel that serves the system calls of agent, setup, checks and services: the host's, or one
 // in user space between them and the host's (gVisor), for hosts that must not share theirs.
 enum class Isolation { kKernel, kUserspace };
+constexpr auto words(Isolation) {
+  return std::to_array<Word<Isolation>>(
+      {{"kernel", Isolation::kKernel}, {"userspace", Isolation::kUserspace}});
+}
 constexpr Isolation stronger(Isolation a, Isolation b) {
   return a == Isolation::kUserspace ? a : b;
 }

@@ -1,85 +1,43 @@
 #include "common/contract/campaign_parser.h"
 
 #include <algorithm>
-#include <set>
 #include <vector>
 
 #include "common/base/files.h"
 #include "common/contract/contract_digest.h"
 #include "common/contract/contract_sections.h"
 #include "common/contract/dockerfile.h"
-#include "common/contract/fields.h"
-#include "common/contract/rules.h"
 
 namespace proctor {
+void read_briefing(const Fields& f, Contract& out) {
+  const Node* file = f.find("briefing_file");
+  if (file == nullptr) return f("briefing", out.briefing, kBriefingRule, Need::kMust);
+  f.wrong("briefing", "either a briefing or a briefing_file");
+  std::string path;
+  f.file("briefing_file", path);
+  const ReferencedFile* read = f.files()->find(path);
+  if (read == nullptr) return;
+  // It goes through the same rules as a briefing written in place, and is not shown as a file.
+  Node as_text;
+  as_text.kind = Node::Kind::kScalar;
+  as_text.at = file->at;
+  as_text.text = read->bytes;
+  f.files()->remove(path);
+  if (!is_plain_text(as_text.text))
+    return f.wrong("briefing_file", "a UTF-8 text without control characters");
+  out.briefing = read_text(as_text, f.path("briefing_file"), kBriefingRule, f.problems());
+}
+
+void check_strata(const Fields& f, Contract& out) {
+  const auto [it, added] = out.strata.emplace("type", out.type);
+  if (!added && it->second != out.type)
+    f.problems().add(f.at("strata"), f.path("strata.type"), "\"" + it->second + "\"",
+                     "the contract's type, or nothing: it is taken from there");
+}
+
 namespace {
-using std::chrono::milliseconds;
-
-constexpr std::size_t kServicesMax = 16, kLabelBytes = 63;
-constexpr std::uint64_t kPortMax = 65'535, kMemoryLeast = std::uint64_t{1} << 20;
-constexpr milliseconds kLeast{1}, kIntervalLeast{10};
-
-// What a host's name may be made of; two names are every sandbox's own.
-bool is_service_name(std::string_view text) {
-  const auto plain = [](char c) { return ('a' <= c && c <= 'z') || ('0' <= c && c <= '9'); };
-  return !text.empty() && plain(text.front()) && plain(text.back()) && text != "localhost" &&
-         text != "sandbox" &&
-         std::ranges::all_of(text, [&](char c) { return plain(c) || c == '-'; });
-}
-
-constexpr TextRule kServiceRule{kLabelBytes,
-                                "a host's name: a-z, 0-9 and \"-\" between them, neither "
-                                "\"localhost\" nor \"sandbox\"",
-                                is_service_name};
-
-Readiness read_readiness(const Node& node, const std::string& path, Problems& problems) {
-  const Fields f(node, path, kReadyKeys, problems);
-  Readiness out;
-  if (f.find("port") != nullptr)
-    out.port = static_cast<std::uint16_t>(f.count("port", 1, 1, kPortMax));
-  if (f.find("command") != nullptr) out.command = f.text("command", Need::kMay, kCommandRule);
-  if (f.find("port") != nullptr && f.find("command") != nullptr)
-    problems.wrong(*f.find("port"), f.path("port"), "either a port or a command beside it");
-  if (f.find("port") == nullptr && f.find("command") == nullptr &&
-      node.kind == Node::Kind::kMapping)
-    f.missing("port", "a port that accepts, or a command that ends with 0");
-  out.interval = f.duration("interval", out.interval, kIntervalLeast);
-  out.timeout = f.duration("timeout", out.timeout, kLeast);
-  return out;
-}
-
-void read_program(const Fields& f, FileCollector& files, Service& service) {
-  const Node* container = f.find("container");
-  if (container == nullptr) {
-    service.command = read_command(f, files, "PROCTOR_CONTRACT");
-    service.variables = f.table("variables", kVariableRule, kVariableValueRule);
-    return;
-  }
-  for (const std::string_view key : {"command", "script"})
-    if (const Node* node = f.find(key))
-      f.problems().wrong(*node, f.path(key), "either a container or a command beside it");
-  if (const Node* node = f.find("variables"))
-    f.problems().wrong(*node, f.path("variables"),
-                       "container.variables, because it has a container");
-  service.container = read_container(*container, f.path("container"), f.problems());
-  service.command = words_for_people(*service.container);
-}
-
-Service read_service(const Node& node, const std::string& path, FileCollector& files,
-                     Problems& problems) {
-  const Fields f(node, path, kServiceKeys, problems);
-  Service out;
-  out.name = f.text("name", Need::kMust, kServiceRule);
-  read_program(f, files, out);
-  out.depends_on = f.texts("depends_on", kServiceRule);
-  if (const Node* ready = f.find("ready"))
-    out.ready = read_readiness(*ready, f.path("ready"), problems);
-  if (f.find("memory") != nullptr) out.memory_bytes = f.size("memory", kMemoryLeast, kMemoryLeast);
-  if (f.find("processes") != nullptr)
-    out.processes = static_cast<std::uint32_t>(f.count("processes", 1, 1, 1'000'000));
-  return out;
-}
-
+// Names that nobody has, circles, sandboxes that cannot share a network, networks that cannot be
+// shared.  Requires: all of the contract but its files and digest has been read.
 class Rules {
  public:
   Rules(const Fields& contract, const Contract& c) : f_(contract), c_(c) {}
@@ -174,97 +132,6 @@ class Rules {
   const Fields& f_;
   const Contract& c_;
 };
-}  // namespace
-
-// The `services` of a contract, read, and what must hold between them and the rest of it.
-// Errors go to the Problems behind the node.
-std::vector<Service> read_services(const Fields& contract, FileCollector& files) {
-  std::vector<Service> out;
-  std::set<std::string> names;
-  contract.each("services", [&](const Node& item, const std::string& path) {
-    Service service = read_service(item, path, files, contract.problems());
-    if (!service.name.empty() && !names.insert(service.name).second)
-      contract.problems().wrong(*item.find("name"), path + ".name", "each service's name once");
-    if (out.size() == kServicesMax)
-      contract.problems().wrong(item, path,
-                                "at most " + std::to_string(kServicesMax) + " services");
-    if (out.size() < kServicesMax) out.push_back(std::move(service));
-  });
-  return out;
-}
-
-// Names that nobody has, circles, sandboxes that cannot share a network, networks that cannot be
-// shared.  Requires: all of `c` but its files and digest has been read.
-void check_services(const Fields& contract, const Contract& c) {
-  Rules(contract, c).check();
-}
-
-// A whole contract.
-
-namespace {
-constexpr TextRule kAnyText{kPathBytes, "a text"};
-
-void remember_marks(const Document& document, Origin& origin) {
-  origin.file = document.file;
-  for (const Entry& e : document.root.entries) {
-    origin.at.emplace(e.key, e.value.at);
-    for (const Entry& inner : e.value.entries)
-      origin.at.emplace(e.key + "." + inner.key, inner.value.at);
-  }
-}
-
-void read_briefing(const Fields& f, FileCollector& files, Contract& out) {
-  const Node* file = f.find("briefing_file");
-  if (file == nullptr) {
-    out.briefing = f.text("briefing", Need::kMust, kBriefingRule);
-    return;
-  }
-  if (const Node* text = f.find("briefing"))
-    f.problems().wrong(*text, f.path("briefing"), "either a briefing or a briefing_file");
-  const std::string where = f.path("briefing_file");
-  const std::string path = files.add(*file, where);
-  const ReferencedFile* read = files.find(path);
-  if (read == nullptr) return;
-  // It goes through the same rules as a briefing written in place, and is not shown as a file.
-  Node as_text;
-  as_text.kind = Node::Kind::kScalar;
-  as_text.at = file->at;
-  as_text.text = read->bytes;
-  files.remove(path);
-  if (!is_plain_text(as_text.text)) {
-    f.problems().wrong(*file, where, "a UTF-8 text without control characters");
-    return;
-  }
-  out.briefing = read_text(as_text, where, kBriefingRule, f.problems());
-}
-
-void read_strata(const Fields& f, Contract& out) {
-  out.type = f.text("type", Need::kMust, kWordRule);
-  out.strata = f.table("strata", kWordRule, kValueRule);
-  const auto [it, added] = out.strata.emplace("type", out.type);
-  if (!added && it->second != out.type)
-    f.problems().add(f.at("strata"), f.path("strata.type"), "\"" + it->second + "\"",
-                     "the contract's type, or nothing: it is taken from there");
-}
-
-void read_tools(const Node& node, Problems& problems, Contract& out) {
-  constexpr std::size_t kSuitesMost = 20;
-  const Fields f(node, "tools", kContractToolKeys, problems);
-  f.each("tests", [&](const Node& item, const std::string& path) {
-    const Fields suite(item, path, kTestSuiteKeys, problems);
-    TestSuite one{suite.text("name", Need::kMust, kIdRule),
-                  suite.text("command", Need::kMust, kCommandRule)};
-    if (one.command.find("PROCTOR_CONTRACT") != std::string::npos)
-      problems.wrong(*suite.find("command"), path + ".command",
-                     "a command without $PROCTOR_CONTRACT, whose files no agent is shown");
-    for (const TestSuite& other : out.suites)
-      if (other.name == one.name && !one.name.empty())
-        problems.wrong(*suite.find("name"), path + ".name", "a name that no other suite has");
-    out.suites.push_back(std::move(one));
-    if (out.suites.size() == kSuitesMost + 1)
-      problems.wrong(item, path, "at most " + std::to_string(kSuitesMost) + " suites");
-  });
-}
 
 // Only containers of images are run by gVisor.
 void check_isolation(const Fields& f, const Contract& c) {
@@ -288,40 +155,34 @@ void check_containers(const Fields& f, const Contract& c) {
 }
 }  // namespace
 
+void remember_marks(const Document& document, Origin& origin) {
+  origin.file = document.file;
+  for (const Entry& e : document.root.entries) {
+    origin.at.emplace(e.key, e.value.at);
+    for (const Entry& inner : e.value.entries)
+      origin.at.emplace(e.key + "." + inner.key, inner.value.at);
+  }
+}
+
+void finish_contract(const Fields& f, Contract& out) {
+  if (const Node* checks = f.find("checks"); checks == nullptr)
+    f.missing("checks", "a list of at least one check");
+  else if (checks->kind == Node::Kind::kSequence && checks->items.empty())
+    f.problems().add(checks->at, "checks", "no check", "a list of at least one check");
+  check_isolation(f, out);
+  check_containers(f, out);
+  Rules(f, out).check();
+  f.each("files", [&](const Node& n, const std::string& where) { f.files()->add(n, where); });
+  check_image_build(f, out);
+}
+
 Contract parse_contract(const Document& document, const FileSource& source, Diagnostics& out) {
   Problems problems(document.file, out);
   const std::size_t before = out.count();
   Contract c;
   remember_marks(document, c.origin);
-  const Fields f(document.root, "", kContractKeys, problems);
-  if (document.root.kind != Node::Kind::kMapping) return c;
-  FileCollector files(source, problems);
-  f.text("$schema", Need::kMay, kAnyText);
-  c.id = f.text("id", Need::kMust, kIdRule);
-  c.title = f.text("title", Need::kMay, kTitleRule);
-  read_briefing(f, files, c);
-  read_strata(f, c);
-  if (const Node* n = f.find("repository")) {
-    c.repository = read_repository(*n, problems);
-  } else {
-    f.missing("repository", "a mapping with source and commit");
-  }
-  if (const Node* n = f.find("environment")) c.environment = read_environment(*n, files, problems);
-  c.setup = read_setup(f, files);
-  c.services = read_services(f, files);
-  c.checks = read_checks(f, files);
-  c.acceptance_files = read_acceptance_files(f, files);
-  if (const Node* n = f.find("policy")) c.policy = read_policy(*n, problems);
-  check_isolation(f, c);
-  check_containers(f, c);
-  check_services(f, c);
-  if (const Node* n = f.find("tools")) read_tools(*n, problems, c);
-  if (const Node* n = f.find("caps")) c.caps = read_caps(*n, "caps", problems);
-  if (const Node* n = f.find("reference_patch"))
-    c.reference_patch = files.add(*n, "reference_patch");
-  if (const Node* n = f.find("single_shot")) c.single_shot = files.add(*n, "single_shot");
-  f.each("files", [&](const Node& n, const std::string& where) { files.add(n, where); });
-  check_image_build(f, c);
+  FileCollector files(source, problems, "PROCTOR_CONTRACT");
+  read_fields(document.root, "", problems, c, &files);
   c.files = files.take();
   if (out.count() == before) c.digest = digest_of(c);
   return c;

@@ -39,8 +39,10 @@ class InputsReader {
 
   CostInputs read() {
     const Fields top(root_, "", kCostInputsKeys, problems_);
-    (void)top.text("notes", Need::kMay, kNotesRule);
-    read_lost(top);
+    std::string notes;
+    top("notes", notes, kNotesRule);
+    top.decimal("lost_attempts_per_run", out_.lost_micro, kQuantityDigits,
+                context_.infrastructure_retries * kOneUnit);
     if (top.find("usage") == nullptr) top.missing("usage", "a list of at least one entry");
     top.each("usage", [&](const Node& item, const std::string& path) {
       if (kEntriesMax <= out_.usage.size()) {
@@ -55,26 +57,12 @@ class InputsReader {
   }
 
  private:
-  std::optional<std::uint64_t> decimal(const Fields& f, std::string_view key, std::uint64_t most) {
-    const Node* node = f.find(key);
-    if (node == nullptr) return std::nullopt;
-    const auto n = parse_decimal(node->kind == Node::Kind::kScalar ? node->text : "",
-                                 kQuantityDigits, most * kOneUnit);
-    if (n.ok()) return *n;
-    problems_.wrong(*node, f.path(key), n.error().detail);
-    return std::nullopt;
-  }
-
-  void read_lost(const Fields& top) {
-    out_.lost_micro =
-        decimal(top, "lost_attempts_per_run", context_.infrastructure_retries).value_or(0);
-  }
-
   std::string known_name(const Fields& f, std::string_view key,
                          const std::vector<std::string_view>& known) {
     const Node* node = f.find(key);
     if (node == nullptr) return "";
-    std::string name = f.text(key, Need::kMay, kIdRule);
+    std::string name;
+    f(key, name, kIdRule);
     if (!context_.names_known || name.empty()) return name;
     if (std::ranges::find(known, name) == known.end())
       problems_.add(node->at, f.path(key), describe(*node),
@@ -85,7 +73,8 @@ class InputsReader {
 
   void read_entry(const Node& item, const std::string& path) {
     const Fields f(item, path, kExpectedUsageKeys, problems_);
-    (void)f.text("notes", Need::kMay, kNotesRule);
+    std::string notes;
+    f("notes", notes, kNotesRule);
     const std::string task = known_name(f, "task", context_.tasks);
     const std::string method = known_name(f, "method", context_.methods);
     if (!out_.by_name.emplace(std::pair(task, method), out_.usage.size()).second)
@@ -124,16 +113,16 @@ class InputsReader {
 
   ExpectedAction read_action(const Node& node, const std::string& path) {
     const Fields f(node, path, kExpectedActionKeys, problems_);
-    (void)f.text("notes", Need::kMay, kNotesRule);
+    std::string notes;
+    f("notes", notes, kNotesRule);
     const std::size_t before = problems_.count();
     ExpectedAction a;
-    a.action_type = f.text("action_type", Need::kMust, kWordRule);
-    a.unit = f.text("unit", Need::kMust, kWordRule);
-    a.provider = f.text("provider", Need::kMay, kNameRule);
-    a.model = f.text("model", Need::kMay, kNameRule);
-    if (f.find("per_run") == nullptr)
-      f.missing("per_run", "how many units a run is expected to use, such as 3.5");
-    a.micro_units = decimal(f, "per_run", kUsageCountMax).value_or(0);
+    f("action_type", a.action_type, kWordRule, Need::kMust);
+    f("unit", a.unit, kWordRule, Need::kMust);
+    f("provider", a.provider, kNameRule);
+    f("model", a.model, kNameRule);
+    f.decimal("per_run", a.micro_units, kQuantityDigits, kUsageCountMax * kOneUnit,
+              "how many units a run is expected to use, such as 3.5");
     if (problems_.count() == before) put_price(f, a);
     return a;
   }

@@ -5,6 +5,7 @@
 #include "common/base/parse.h"
 #include "common/base/result.h"
 #include "common/base/text.h"
+#include "common/contract/contract_sections.h"
 
 namespace proctor {
 namespace {
@@ -175,7 +176,6 @@ std::string dockerfile_for(std::string_view text, const std::map<std::string, st
 }
 
 namespace {
-constexpr std::chrono::milliseconds kLeast{1};
 
 // Dockerfiles that are fine have bases; of others each fault is told where the file is named.
 std::vector<std::string> bases_of(const Node& node, const std::string& where,
@@ -192,18 +192,13 @@ std::vector<std::string> bases_of(const Node& node, const std::string& where,
 std::optional<ImageBuild> read_image_build(const Node& node, const std::string& path,
                                            FileCollector& files, Problems& problems) {
   const std::size_t before = problems.count();
-  const Fields f(node, path, kImageBuildKeys, problems);
+  const Fields f(node, path, keys_of<ImageBuild>(), problems, &files);
   ImageBuild out;
+  fields(f, out);
   std::vector<ReferencedFile> all;
-  if (const Node* dockerfile = f.find("dockerfile")) {
-    const std::string where = f.path("dockerfile");
-    out.dockerfile = files.add(*dockerfile, where);
-    if (const ReferencedFile* file = files.find(out.dockerfile)) {
-      out.bases = bases_of(*dockerfile, where, *file, problems);
-      all.push_back(*file);
-    }
-  } else {
-    f.missing("dockerfile", "a Dockerfile in this file's folder");
+  if (const ReferencedFile* file = files.find(out.dockerfile)) {
+    out.bases = bases_of(*f.find("dockerfile"), f.path("dockerfile"), *file, problems);
+    all.push_back(*file);
   }
   const std::string folder = out.dockerfile.substr(0, out.dockerfile.rfind('/') + 1);
   f.each("files", [&](const Node& item, const std::string& where) {
@@ -221,9 +216,6 @@ std::optional<ImageBuild> read_image_build(const Node& node, const std::string& 
       if (file != out.dockerfile) all.push_back(*files.find(file));
     }
   });
-  out.arguments = f.table("arguments", kVariableRule, kVariableValueRule);
-  out.network = f.flag("network", false);
-  out.timeout = f.duration("timeout", out.timeout, kLeast);
   if (problems.count() != before) return std::nullopt;
   out.inputs = inputs_of(out, all);
   return out;

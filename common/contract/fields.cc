@@ -1,10 +1,12 @@
 #include "common/contract/fields.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "common/base/parse.h"
 #include "common/base/text.h"
+#include "common/contract/rules.h"
 
 namespace proctor {
 namespace {
@@ -134,6 +136,10 @@ bool is_plain(const Node& node) {
   return node.kind == Node::Kind::kScalar && !node.quoted;
 }
 
+std::string_view scalar(const Node& node) {
+  return node.kind == Node::Kind::kScalar ? std::string_view(node.text) : std::string_view();
+}
+
 template <class T>
 std::optional<T> accept(Result<T> parsed, const Node& node, const std::string& path,
                         Problems& problems) {
@@ -187,8 +193,14 @@ std::optional<MicroUsd> read_usd(const Node& node, const std::string& path, Prob
   return std::nullopt;
 }
 
-Fields::Fields(const Node& node, std::string path, Keys keys, Problems& problems)
-    : node_(node), path_(std::move(path)), keys_(keys), problems_(&problems) {
+void KeyList::also(std::initializer_list<std::string_view> keys) {
+  for (const std::string_view key : keys)
+    if (std::ranges::find(keys_, key) == keys_.end()) keys_.push_back(key);
+}
+
+Fields::Fields(const Node& node, std::string path, Keys keys, Problems& problems,
+               FileCollector* files)
+    : node_(node), path_(std::move(path)), keys_(keys), problems_(&problems), files_(files) {
   if (node.kind != Node::Kind::kMapping) {
     problems.wrong(node, path_, "a mapping with " + one_of(keys));
     return;
@@ -220,137 +232,182 @@ void Fields::missing(std::string_view key, std::string_view expected) const {
   problems_->add(node_.at, path(key), "nothing", std::string(expected));
 }
 
-std::string Fields::text(std::string_view key, Need need, const TextRule& rule) const {
-  const Node* node = find(key);
-  if (node != nullptr) return read_text(*node, path(key), rule, *problems_);
-  if (need == Need::kMust) missing(key, rule.expected);
-  return "";
-}
-
-bool Fields::flag(std::string_view key, bool otherwise) const {
-  const Node* node = find(key);
-  if (node == nullptr) return otherwise;
-  if (is_plain(*node) && node->text == "true") return true;
-  if (is_plain(*node) && node->text == "false") return false;
-  problems_->wrong(*node, path(key), "true or false");
-  return otherwise;
-}
-
-std::uint64_t Fields::count(std::string_view key, std::uint64_t otherwise, std::uint64_t min,
-                            std::uint64_t max) const {
-  const Node* node = find(key);
-  if (node == nullptr) return otherwise;
-  if (is_plain(*node))
-    if (const auto n = parse_count(node->text); n.ok() && min <= *n && *n <= max) return *n;
-  problems_->wrong(*node, path(key),
-                   "a whole number from " + std::to_string(min) + " to " + std::to_string(max));
-  return otherwise;
-}
-
-std::optional<std::uint64_t> Fields::optional_count(std::string_view key) const {
-  if (find(key) == nullptr) return std::nullopt;
-  return count(key, 0, 0, kQuantityMax);
-}
-
-std::chrono::milliseconds Fields::duration(std::string_view key,
-                                           std::chrono::milliseconds otherwise,
-                                           std::chrono::milliseconds min) const {
-  const Node* node = find(key);
-  if (node == nullptr) return otherwise;
-  const auto d = accept(parse_duration(node->kind == Node::Kind::kScalar ? node->text : ""), *node,
-                        path(key), *problems_);
-  if (!d) return otherwise;
-  if (min <= *d) return *d;
-  problems_->wrong(*node, path(key), "a duration of at least " + format_duration(min));
-  return otherwise;
-}
-
-std::optional<std::chrono::milliseconds> Fields::optional_duration(std::string_view key) const {
-  if (find(key) == nullptr) return std::nullopt;
-  return duration(key, std::chrono::milliseconds(1), std::chrono::milliseconds(1));
-}
-
-std::uint64_t Fields::size(std::string_view key, std::uint64_t otherwise, std::uint64_t min) const {
-  const Node* node = find(key);
-  if (node == nullptr) return otherwise;
-  const auto n = accept(parse_size(node->kind == Node::Kind::kScalar ? node->text : ""), *node,
-                        path(key), *problems_);
-  if (!n) return otherwise;
-  if (min <= *n) return *n;
-  problems_->wrong(*node, path(key), "a size of at least " + format_size(min));
-  return otherwise;
-}
-
-std::optional<MicroUsd> Fields::usd(std::string_view key, Need need) const {
-  const Node* node = find(key);
-  if (node != nullptr) return read_usd(*node, path(key), *problems_);
-  if (need == Need::kMust) missing(key, "an amount in USD such as \"5.00\"");
-  return std::nullopt;
-}
-
-std::optional<std::size_t> Fields::choose(std::string_view key,
-                                          std::span<const std::string_view> names) const {
-  const Node* node = find(key);
-  if (node == nullptr) return std::nullopt;
-  const bool is_text = node->kind == Node::Kind::kScalar;
-  if (is_text)
-    if (const auto it = std::ranges::find(names, node->text); it != names.end())
-      return static_cast<std::size_t>(it - names.begin());
-  problems_->add(node->at, path(key), describe(*node), one_of(names),
-                 is_text ? nearest_word(node->text, names).value_or("") : "");
-  return std::nullopt;
+void Fields::wrong(std::string_view key, std::string expected) const {
+  if (const Node* node = find(key)) problems_->wrong(*node, path(key), std::move(expected));
 }
 
 void Fields::each(std::string_view key,
                   const std::function<void(const Node&, const std::string&)>& visit) const {
   const Node* node = find(key);
   if (node == nullptr) return;
-  if (node->kind != Node::Kind::kSequence) {
-    problems_->wrong(*node, path(key), "a list");
-    return;
-  }
+  if (node->kind != Node::Kind::kSequence) return wrong(key, "a list");
   const std::string prefix = path(key) + "[";
   for (std::size_t i = 0; i < node->items.size(); ++i)
     visit(node->items[i], prefix + std::to_string(i) + "]");
 }
 
-std::vector<std::string> Fields::texts(std::string_view key, const TextRule& rule) const {
-  std::vector<std::string> out;
-  std::set<std::string> seen;
-  each(key, [&](const Node& item, const std::string& where) {
-    std::string value = read_text(item, where, rule, *problems_);
-    if (value.empty()) return;
-    if (seen.insert(value).second) {
-      out.push_back(std::move(value));
-    } else {
-      problems_->wrong(item, where, "each entry once");
-    }
-  });
-  return out;
+void Fields::named(std::string_view key, std::string_view expected,
+                   const std::function<void(const Entry&, const std::string&)>& visit) const {
+  const Node* node = find(key);
+  if (node == nullptr) return;
+  if (node->kind != Node::Kind::kMapping) return wrong(key, std::string(expected));
+  for (const Entry& e : node->entries) visit(e, path(key) + "." + printable(e.key, 80));
 }
 
-std::map<std::string, std::string> Fields::table(std::string_view key, const TextRule& name,
-                                                 const TextRule& value) const {
-  std::map<std::string, std::string> out;
-  const Node* node = find(key);
-  if (node == nullptr) return out;
-  if (node->kind != Node::Kind::kMapping) {
-    problems_->wrong(*node, path(key), "a mapping of names to texts");
-    return out;
+void Fields::each_once(std::string_view key, std::span<const std::string> names,
+                       std::string_view expected, std::string_view member) const {
+  std::set<std::string_view> seen;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i].empty() || seen.insert(names[i]).second) continue;
+    const Node& item = find(key)->items[i];
+    const Node* at = member.empty() ? nullptr : item.find(member);
+    problems_->wrong(at == nullptr ? item : *at,
+                     path(key) + "[" + std::to_string(i) + "]" +
+                         (member.empty() ? "" : "." + std::string(member)),
+                     std::string(expected));
   }
-  for (const Entry& e : node->entries) {
-    const std::string where = path(key) + "." + printable(e.key, 80);
-    Node as_node;
-    as_node.kind = Node::Kind::kScalar;
-    as_node.at = e.at;
-    as_node.text = e.key;
-    const std::string checked = read_text(as_node, where, name, *problems_);
+}
+
+void Fields::decimal(std::string_view key, std::uint64_t& out, unsigned digits, std::uint64_t most,
+                     std::string_view needed) const {
+  if (const Node* node = find(key))
+    out = accept(parse_decimal(scalar(*node), digits, most), *node, path(key), *problems_)
+              .value_or(out);
+  else if (!needed.empty())
+    missing(key, needed);
+}
+
+void Fields::words(std::string_view key, std::vector<std::string>& out) const {
+  constexpr std::size_t kMost = 1000;
+  each(key, [&](const Node& item, const std::string& where) {
+    const bool fits = item.kind == Node::Kind::kScalar && item.text.size() <= kCommandBytes &&
+                      item.text.find('\0') == std::string::npos && out.size() < kMost;
+    if (!fits)
+      problems_->wrong(item, where, "a word of a command, at most 64 KiB, of at most 1000");
+    else
+      out.push_back(item.text);
+  });
+}
+
+void Fields::file(std::string_view key, std::string& out, std::string_view needed) const {
+  if (const Node* node = find(key))
+    out = files_->add(*node, path(key));
+  else if (!needed.empty())
+    missing(key, needed);
+}
+
+namespace {
+std::string name_of(const Entry& entry, const std::string& path, const TextRule& rule,
+                    Problems& problems) {
+  Node as_node;
+  as_node.kind = Node::Kind::kScalar;
+  as_node.at = entry.at;
+  as_node.text = entry.key;
+  return read_text(as_node, path, rule, problems);
+}
+}  // namespace
+
+void read_member(const Fields& f, std::string_view key, std::string& out, const TextRule& rule,
+                 Need need) {
+  if (const Node* node = f.find(key))
+    out = read_text(*node, f.path(key), rule, f.problems());
+  else if (need == Need::kMust)
+    f.missing(key, rule.expected);
+}
+
+void read_member(const Fields& f, std::string_view key, std::vector<std::string>& out,
+                 const TextRule& rule, std::size_t most) {
+  std::set<std::string> seen;
+  if (f.find(key) != nullptr) out.clear();
+  f.each(key, [&](const Node& item, const std::string& where) {
+    const std::string value = read_text(item, where, rule, f.problems());
+    if (value.empty()) return;
+    if (!seen.insert(value).second) return f.problems().wrong(item, where, "each entry once");
+    out.push_back(value);
+  });
+  if (most < out.size()) f.wrong(key, "at most " + std::to_string(most) + " entries");
+}
+
+void read_member(const Fields& f, std::string_view key, std::map<std::string, std::string>& out,
+                 const TextRule& name, const TextRule& value, Need) {
+  f.named(key, "a mapping of names to texts", [&](const Entry& e, const std::string& where) {
+    const std::string checked = name_of(e, where, name, f.problems());
     // An environment variable may well be empty; rules with their own test still decide.
     std::string v;
     const bool empty_text = e.value.kind == Node::Kind::kScalar && e.value.text.empty();
-    if (!empty_text || value.accepts != nullptr) v = read_text(e.value, where, value, *problems_);
+    if (!empty_text || value.accepts != nullptr) v = read_text(e.value, where, value, f.problems());
     if (!checked.empty()) out.emplace(checked, std::move(v));
-  }
-  return out;
+  });
+}
+
+void read_member(const Fields& f, std::string_view key, std::map<std::string, std::uint64_t>& out,
+                 std::string_view expected, const TextRule& name, std::uint64_t least,
+                 std::uint64_t most) {
+  f.named(key, expected, [&](const Entry& e, const std::string& where) {
+    const std::string checked = name_of(e, where, name, f.problems());
+    const auto n = read_count(e.value, where, least, most, f.problems());
+    if (n && !checked.empty()) out.emplace(checked, *n);
+  });
+}
+
+void read_member(const Fields& f, std::string_view key, bool& out) {
+  const Node* node = f.find(key);
+  if (node == nullptr) return;
+  if (!is_plain(*node) || (node->text != "true" && node->text != "false"))
+    return f.wrong(key, "true or false");
+  out = node->text == "true";
+}
+
+void read_member(const Fields& f, std::string_view key, std::chrono::milliseconds& out,
+                 std::chrono::milliseconds least) {
+  const Node* node = f.find(key);
+  if (node == nullptr) return;
+  const auto d = accept(parse_duration(scalar(*node)), *node, f.path(key), f.problems());
+  if (d && *d < least) return f.wrong(key, "a duration of at least " + format_duration(least));
+  if (d) out = *d;
+}
+
+void read_member(const Fields& f, std::string_view key, MicroUsd& out, Need need) {
+  if (const Node* node = f.find(key))
+    out = read_usd(*node, f.path(key), f.problems()).value_or(out);
+  else if (need == Need::kMust)
+    f.missing(key, "an amount in USD such as \"5.00\"");
+}
+
+void read_member(const Fields& f, std::string_view key, Digest& out) {
+  const Node* node = f.find(key);
+  if (node == nullptr) return f.missing(key, "a SHA-256");
+  const Result<Digest> digest = Digest::from_hex(scalar(*node));
+  if (!digest.ok()) return f.wrong(key, "a SHA-256");
+  out = *digest;
+}
+
+void read_bytes(const Fields& f, std::string_view key, std::uint64_t& out, std::uint64_t least) {
+  const Node* node = f.find(key);
+  if (node == nullptr) return;
+  const auto n = accept(parse_size(scalar(*node)), *node, f.path(key), f.problems());
+  if (n && *n < least) return f.wrong(key, "a size of at least " + format_size(least));
+  if (n) out = *n;
+}
+
+std::optional<std::uint64_t> read_count(const Node& node, const std::string& path,
+                                        std::uint64_t least, std::uint64_t most,
+                                        Problems& problems) {
+  if (is_plain(node))
+    if (const auto n = parse_count(node.text); n.ok() && least <= *n && *n <= most) return *n;
+  problems.wrong(node, path,
+                 "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+  return std::nullopt;
+}
+
+std::optional<std::size_t> read_word(const Node& node, const std::string& path,
+                                     std::span<const std::string_view> names, Problems& problems) {
+  const bool is_text = node.kind == Node::Kind::kScalar;
+  if (is_text)
+    if (const auto it = std::ranges::find(names, node.text); it != names.end())
+      return static_cast<std::size_t>(it - names.begin());
+  problems.add(node.at, path, describe(node), one_of(names),
+               is_text ? nearest_word(node.text, names).value_or("") : "");
+  return std::nullopt;
 }
 }  // namespace proctor

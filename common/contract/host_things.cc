@@ -5,21 +5,6 @@
 #include "common/base/digest.h"
 
 namespace proctor {
-namespace {
-// What a model has to have that is asked so.
-std::string_view wanted_by(MethodGateway::As as) {
-  switch (as) {
-    case MethodGateway::As::kOpenai:
-      return "chat";
-    case MethodGateway::As::kOpenaiResponses:
-      return "responses";
-    case MethodGateway::As::kAnthropic:
-      return "messages";
-  }
-  return {};
-}
-}  // namespace
-
 bool speaks(MethodGateway::As as, ModelApi api) {
   using As = MethodGateway::As;
   switch (api) {
@@ -42,58 +27,25 @@ std::string unspoken(const MethodGateway& gateway, const ModelAccess& access) {
     return "";
   std::string has;
   for (const ModelApi api : access.api)
-    has += (has.empty() ? "" : ", ") + std::string(to_string(api));
-  return "speaks " + has + " and not as " + std::string(spoken_as(gateway.as)) + ": api: [" +
-         std::string(wanted_by(gateway.as)) +
+    has += (has.empty() ? "" : ", ") + std::string(word_of(api));
+  const auto wanted = std::ranges::find_if(
+      kWordsOf<ModelApi>, [&](const auto& word) { return speaks(gateway.as, word.second); });
+  return "speaks " + has + " and not as " + std::string(word_of(gateway.as)) + ": api: [" +
+         std::string(wanted->first) +
          "] there, or another `as` in the method's gateway (docs/gateway.md)";
 }
 
 std::string unspoken(const std::string& gateway, const ModelsFile& models) {
-  using As = MethodGateway::As;
   const std::size_t colon = gateway.find(':');
   const auto access = models.find(colon == std::string::npos ? "" : gateway.substr(colon + 1));
   if (access == models.end()) return "";  // a lack of the model itself
   MethodGateway asked;
-  for (const As as : {As::kOpenai, As::kOpenaiResponses, As::kAnthropic})
-    if (gateway.substr(0, colon) == spoken_as(as)) asked.as = as;
+  asked.as = from_word<MethodGateway::As>(gateway.substr(0, colon)).value_or(asked.as);
   return unspoken(asked, access->second);
-}
-
-std::string_view spoken_as(MethodGateway::As as) {
-  switch (as) {
-    case MethodGateway::As::kOpenai:
-      return "openai";
-    case MethodGateway::As::kOpenaiResponses:
-      return "openai-responses";
-    case MethodGateway::As::kAnthropic:
-      return "anthropic";
-  }
-  return {};
 }
 
 namespace {
 using Kind = HostThing::Kind;
-
-constexpr std::string_view kSecret = "secret:", kToolchain = "toolchain:", kModel = "model:",
-                           kGateway = "gateway:", kLocale = "locale:", kTimeZone = "timezone:";
-
-std::string_view word_of(Kind kind) {
-  switch (kind) {
-    case Kind::kSecret:
-      return kSecret;
-    case Kind::kToolchain:
-      return kToolchain;
-    case Kind::kModel:
-      return kModel;
-    case Kind::kGateway:
-      return kGateway;
-    case Kind::kLocale:
-      return kLocale;
-    case Kind::kTimeZone:
-      return kTimeZone;
-  }
-  return "";
-}
 
 void add(std::vector<HostThing>& out, const std::vector<std::string>& secrets) {
   for (const std::string& name : secrets) out.push_back({Kind::kSecret, name});
@@ -112,9 +64,8 @@ bool sees_the_environment(const Method& method) {
 
 std::string HostThing::feature() const {
   constexpr std::size_t kMost = 90;
-  const std::string_view kind_word = word_of(kind);
-  const bool fits = kind_word.size() + text.size() <= kMost;
-  return std::string(kind_word) + (fits ? text : sha256(text).hex());
+  const std::string word = std::string(word_of(kind)) + ":";
+  return word + (word.size() + text.size() <= kMost ? text : sha256(text).hex());
 }
 
 std::string describe_thing(std::string_view feature) {
@@ -147,7 +98,7 @@ std::vector<HostThing> things_of(const Method& method) {
   for (const GatewayModel& m : method.models()) {
     out.push_back({Kind::kModel, m.name});
     if (method.gateway)
-      out.push_back({Kind::kGateway, std::string(spoken_as(method.gateway->as)) + ":" + m.name});
+      out.push_back({Kind::kGateway, std::string(word_of(method.gateway->as)) + ":" + m.name});
   }
   return out;
 }

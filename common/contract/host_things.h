@@ -28,8 +28,6 @@ inline Environment::Sandbox wanted_sandbox(const Environment& e) {
 
 // Which of a provider's APIs answer in the words that a program understands.
 
-// "anthropic": as campaigns write it.
-std::string_view spoken_as(MethodGateway::As as);
 // The API that answers in the words of a program which was asked for as `as`.
 bool speaks(MethodGateway::As as, ModelApi api);
 // Why no call of such a method could be answered by that model; empty: some can.
@@ -52,6 +50,16 @@ struct HostThing {
   std::string feature() const;
   friend auto operator<=>(const HostThing&, const HostThing&) = default;
 };
+
+constexpr auto words(HostThing::Kind) {
+  using Kind = HostThing::Kind;
+  return std::to_array<Word<Kind>>({{"secret", Kind::kSecret},
+                                    {"toolchain", Kind::kToolchain},
+                                    {"model", Kind::kModel},
+                                    {"gateway", Kind::kGateway},
+                                    {"locale", Kind::kLocale},
+                                    {"timezone", Kind::kTimeZone}});
+}
 
 inline constexpr std::string_view kLacks = "lacks:";
 // Among a worker's features: nothing is begun there until its disk has room.

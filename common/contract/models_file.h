@@ -23,17 +23,35 @@
 
 #include "common/base/files.h"
 #include "common/base/ids.h"
+#include "common/base/words.h"
 
 namespace proctor {
 // The APIs that an endpoint speaks, as the gateway forwards it.
 enum class ModelApi { kChat, kCompletions, kResponses, kEmbeddings, kMessages, kCountTokens };
-std::string_view to_string(ModelApi api);
+constexpr auto words(ModelApi) {
+  return std::to_array<Word<ModelApi>>({{"chat", ModelApi::kChat},
+                                        {"completions", ModelApi::kCompletions},
+                                        {"responses", ModelApi::kResponses},
+                                        {"embeddings", ModelApi::kEmbeddings},
+                                        {"messages", ModelApi::kMessages},
+                                        {"count_tokens", ModelApi::kCountTokens}});
+}
 
 enum class ModelAuth { kBearer, kXApiKey, kApiKey, kNone };
+constexpr auto words(ModelAuth) {
+  return std::to_array<Word<ModelAuth>>({{"bearer", ModelAuth::kBearer},
+                                         {"x-api-key", ModelAuth::kXApiKey},
+                                         {"api-key", ModelAuth::kApiKey},
+                                         {"none", ModelAuth::kNone}});
+}
 
 // By what a call is found in a recording: its bytes, what they mean, or its place in the order.
 enum class CassetteMatch { kExact, kCanonical, kSequence };
-std::string_view to_string(CassetteMatch match);
+constexpr auto words(CassetteMatch) {
+  return std::to_array<Word<CassetteMatch>>({{"exact", CassetteMatch::kExact},
+                                             {"canonical", CassetteMatch::kCanonical},
+                                             {"sequence", CassetteMatch::kSequence}});
+}
 
 struct ModelAccess {
   std::string url;                                     // without /chat/completions; or:
@@ -64,7 +82,8 @@ struct ModelAccess {
 
 using ModelsFile = std::map<std::string, ModelAccess>;
 
-// kInvalid with the member that is wrong.  A key goes over plain HTTP to this machine only.
+// kInvalid with every member that is wrong, and where it is.  A key goes over plain HTTP to this
+// machine only.
 Result<ModelsFile> parse_models(std::string_view text, std::string_view file = "models.json");
 Result<ModelsFile> load_models(const fs::path& file);
 

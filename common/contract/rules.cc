@@ -140,6 +140,23 @@ bool is_free_in_container(std::string_view text) {
          !lies_in(text, "/sbin/docker-init");
 }
 
+bool is_work_path(std::string_view text) {
+  return text == "." || is_work_file(text);
+}
+bool is_kept_path(std::string_view text) {
+  return is_work_glob(text.substr(text.starts_with("~/") ? 2 : 0));
+}
+bool is_service_name(std::string_view text) {
+  const auto plain = [](char c) { return is_lower(c) || is_digit(c); };
+  return !text.empty() && plain(text.front()) && plain(text.back()) && text != "localhost" &&
+         text != "sandbox" &&  // two names are every sandbox's own
+         std::ranges::all_of(text, [&](char c) { return plain(c) || c == '-'; });
+}
+bool is_alias(std::string_view text) {
+  const std::size_t star = text.find('*');
+  return is_one_line(text) && (star == std::string_view::npos || star + 1 == text.size());
+}
+
 std::string FileCollector::add(const Node& node, const std::string& where) {
   const std::string path = read_text(node, where, kPathRule, problems_);
   if (path.empty() || files_.contains(path)) return path;
@@ -192,72 +209,38 @@ std::optional<std::string> interpreter_of(std::string_view script) {
   return out;
 }
 
-std::string read_command(const Fields& fields, FileCollector& files,
-                         std::string_view folder_variable) {
+std::string read_command(const Fields& fields) {
   const Node* command = fields.find("command");
   const Node* script = fields.find("script");
   if (command != nullptr && script != nullptr)
-    fields.problems().wrong(*script, fields.path("script"), "either a command or a script");
+    fields.wrong("script", "either a command or a script");
   if (command == nullptr && script == nullptr) {
     fields.missing("command", "a command for /bin/sh, or a script");
     return "";
   }
-  if (command != nullptr) return fields.text("command", Need::kMust, kCommandRule);
-  const std::string path = files.add(*script, fields.path("script"));
-  const ReferencedFile* file = files.find(path);
+  std::string path;
+  if (command != nullptr) {
+    fields("command", path, kCommandRule);
+    return path;
+  }
+  fields.file("script", path);
+  const ReferencedFile* file = fields.files()->find(path);
   if (file == nullptr) return "";
-  const std::string quoted = "\"$" + std::string(folder_variable) + "/" + path + "\"";
+  const std::string quoted = "\"$" + std::string(fields.files()->folder()) + "/" + path + "\"";
   constexpr std::uint32_t kExecutable = 0100;
   if ((file->mode & kExecutable) != 0) return quoted;
   const std::optional<std::string> interpreter = interpreter_of(file->bytes);
   if (!interpreter)
-    fields.problems().wrong(*script, fields.path("script"),
-                            "a script whose first line names its interpreter by a path, such as "
-                            "#!/usr/bin/env python3, or has no #! and is for sh");
+    fields.wrong("script",
+                 "a script whose first line names its interpreter by a path, such as "
+                 "#!/usr/bin/env python3, or has no #! and is for sh");
   return interpreter.value_or("sh") + " " + quoted;
 }
 
-Caps read_caps(const Node& node, const std::string& path, Problems& problems) {
-  const Fields f(node, path, kCapsKeys, problems);
-  Caps out;
-  out.usd = f.usd("usd", Need::kMay);
-  out.tokens = f.optional_count("tokens");
-  out.tool_calls = f.optional_count("tool_calls");
-  out.failed_acceptance_cycles = f.optional_count("failed_acceptance_cycles");
-  out.wall = f.optional_duration("wall");
-  out.model_calls = f.optional_count("model_calls");
-  out.dependency_installs = f.optional_count("dependency_installs");
-  out.active = f.optional_duration("active");
-  constexpr std::uint64_t kRateMax = 100'000;  // each call of the last minute is remembered
-  if (f.find("calls_per_minute") != nullptr)
-    out.calls_per_minute = f.count("calls_per_minute", 0, 0, kRateMax);
-  return out;
-}
-
-Rates read_rates(const Node& node, const std::string& path, Problems& problems) {
-  const Fields f(node, path, kRatesKeys, problems);
-  Rates out;
-  if (f.find("calls_per_minute") != nullptr)
-    out.calls_per_minute = f.count("calls_per_minute", 1, 1, kCallsPerMinuteMax);
-  const Node* providers = f.find("providers");
-  if (providers == nullptr) return out;
-  const std::string where = f.path("providers");
-  if (providers->kind != Node::Kind::kMapping) {
-    problems.wrong(*providers, where, "a mapping of providers to calls per minute");
-    return out;
-  }
-  if (kRateProvidersMax < providers->entries.size())
-    problems.add(providers->at, where, std::to_string(providers->entries.size()) + " providers",
-                 "at most " + std::to_string(kRateProvidersMax));
-  std::vector<std::string_view> names;
-  for (const Entry& e : providers->entries) {
-    if (!is_one_line(e.key) || e.key.empty() || limits::kNameBytes < e.key.size())
-      problems.add(e.at, where, "this provider", "a name of 1 to 100 bytes on one line");
-    names.push_back(e.key);
-  }
-  const Fields each(*providers, where, names, problems);
-  for (const Entry& e : providers->entries)
-    out.providers.emplace(e.key, each.count(e.key, 1, 1, kCallsPerMinuteMax));
-  return out;
+void check_rates(const Fields& f, const Rates& rates) {
+  if (kRateProvidersMax < rates.providers.size())
+    f.problems().add(f.at("providers"), f.path("providers"),
+                     std::to_string(rates.providers.size()) + " providers",
+                     "at most " + std::to_string(kRateProvidersMax));
 }
 }  // namespace proctor

@@ -1,6 +1,5 @@
 #pragma once
-// Which texts are allowed where, once for contracts, campaigns and what arrives in bundles; and the
-// keys that each mapping may have, which the JSON Schemas must list too (a test compares them).
+// Which texts are allowed where, once for contracts, campaigns and what arrives in bundles.
 // Internal to the parsers of this room.
 #include <array>
 #include <optional>
@@ -9,6 +8,7 @@
 
 #include "common/base/limits.h"
 #include "common/contract/call_limits.h"
+#include "common/contract/campaign.h"
 #include "common/contract/contract.h"
 #include "common/contract/fields.h"
 
@@ -33,6 +33,10 @@ bool is_work_glob(std::string_view text);
 bool is_free_place(std::string_view text);
 // The same in the container of an image, where /workspace is nobody's.
 bool is_free_in_container(std::string_view text);
+bool is_work_path(std::string_view text);     // a file of the workspace, or "."
+bool is_kept_path(std::string_view text);     // a glob of the workspace, or of the home behind "~/"
+bool is_service_name(std::string_view text);  // what a host's name may be made of
+bool is_alias(std::string_view text);         // a name, or the beginning of one and a star
 
 inline constexpr std::size_t kTextBytes = std::size_t{1} << 20;
 inline constexpr std::size_t kCommandBytes = std::size_t{64} << 10;
@@ -65,22 +69,61 @@ inline constexpr TextRule kWorkFileRule{
 inline constexpr TextRule kWorkGlobRule{
     kPathBytes, "a glob below the workspace such as \"src/**\", not in .git", is_work_glob};
 inline constexpr TextRule kTestIdRule{1000, "a test id on one line", is_one_line};
+inline constexpr TextRule kAnyText{kPathBytes, "a text"};
+inline constexpr TextRule kPlaceRule{300, "host:port, *.domain:port or address:port, in lower case",
+                                     is_allowed_place};
+inline constexpr TextRule kSourceRule{
+    kPathBytes, "a path, a URL or a .bundle file (https, http, ssh, git or file)", is_one_line};
+inline constexpr TextRule kCommitRule{64, "a full commit id: 40 or 64 lower-case hex digits",
+                                      is_commit};
+inline constexpr TextRule kTreeRule{64, "a full tree id: 40 or 64 lower-case hex digits",
+                                    is_commit};
+inline constexpr TextRule kImageByDigestRule{500, "an image by digest: name@sha256:<64 hex digits>",
+                                             is_image};
+inline constexpr TextRule kLocaleRule{100, "a locale such as C.UTF-8", is_locale};
+inline constexpr TextRule kZoneRule{100, "a time zone such as UTC", is_locale};
+inline constexpr TextRule kSecretRule{100, "the name of an environment variable of the worker",
+                                      is_variable};
+inline constexpr TextRule kHostPathRule{kPathBytes, "an absolute path", is_absolute};
+inline constexpr TextRule kFolderRule = kHostPathRule;
+inline constexpr TextRule kToolchainAtRule{
+    kPathBytes, "an absolute path that no part of the sandbox has for itself", is_free_place};
+inline constexpr TextRule kMountPointRule{
+    kPathBytes, "an absolute path, not of the container's own", is_free_in_container};
+inline constexpr TextRule kFromRule{kPathBytes, "a path of the workspace, or \".\" for all of it",
+                                    is_work_path};
+inline constexpr TextRule kResultFileRule{100, "a file name without folder", is_flat_name};
+inline constexpr TextRule kServiceRule{
+    63, "a host's name: a-z, 0-9 and \"-\" between them, neither \"localhost\" nor \"sandbox\"",
+    is_service_name};
+inline constexpr TextRule kKeepRule{
+    kPathBytes,
+    "a file or glob of the workspace such as \"logs/*.json\", or of the home: \"~/traj.json\"",
+    is_kept_path};
+inline constexpr TextRule kGatewayNameRule{limits::kNameBytes, "a name on one line", is_one_line};
+inline constexpr TextRule kAliasRule{limits::kNameBytes,
+                                     "a name on one line, with at most one * at its end", is_alias};
+inline constexpr TextRule kProviderRule{limits::kNameBytes, "a name of 1 to 100 bytes on one line",
+                                        is_one_line};
 
 class FileSource;
 // Reads the files a document refers to, each once, and keeps them ordered by path.
 class FileCollector {
  public:
-  FileCollector(const FileSource& source, Problems& problems)
-      : source_(source), problems_(problems) {}
+  // `folder`: the variable that names the folder where commands find them.
+  FileCollector(const FileSource& source, Problems& problems, std::string_view folder)
+      : source_(source), problems_(problems), folder_(folder) {}
   // The path when it is fine; "" after a diagnostic.
   std::string add(const Node& node, const std::string& where);
   const ReferencedFile* find(const std::string& path) const;
   void remove(const std::string& path) { files_.erase(path); }
   std::vector<ReferencedFile> take();
+  std::string_view folder() const { return folder_; }
 
  private:
   const FileSource& source_;
   Problems& problems_;
+  std::string_view folder_;
   std::map<std::string, ReferencedFile> files_;
   std::size_t bytes_ = 0;
 };
@@ -91,97 +134,68 @@ class FileCollector {
 std::optional<std::string> interpreter_of(std::string_view script);
 
 // The `command` or `script` of a mapping, exactly one of them; a script becomes the command that
-// runs it out of `folder_variable`: itself if it is executable, else what its first line asks for.
-std::string read_command(const Fields& fields, FileCollector& files,
-                         std::string_view folder_variable);
+// runs it out of its folder: itself if it is executable, else what its first line asks for.
+std::string read_command(const Fields& fields);
 
 // The caps of a contract or campaign; the same keys in both.
-Caps read_caps(const Node& node, const std::string& path, Problems& problems);
+void fields(auto& v, Is<Caps> auto& c) {
+  constexpr std::chrono::milliseconds kShortest{1};
+  v("usd", c.usd);
+  v("tokens", c.tokens, 0, kQuantityMax);
+  v("tool_calls", c.tool_calls, 0, kQuantityMax);
+  v("failed_acceptance_cycles", c.failed_acceptance_cycles, 0, kQuantityMax);
+  v("wall", c.wall, kShortest);
+  v("model_calls", c.model_calls, 0, kQuantityMax);
+  v("dependency_installs", c.dependency_installs, 0, kQuantityMax);
+  v("active", c.active, kShortest);
+  v("calls_per_minute", c.calls_per_minute, 0, 100'000);  // each call of the last one is remembered
+}
 
 // The rates of a campaign, in its file and in its bundle.
-Rates read_rates(const Node& node, const std::string& path, Problems& problems);
+void check_rates(const Fields& f, const Rates& rates);
+void fields(auto& v, Is<Rates> auto& r) {
+  v("calls_per_minute", r.calls_per_minute, 1, kCallsPerMinuteMax);
+  v("providers", r.providers, "a mapping of providers to calls per minute", kProviderRule, 1,
+    kCallsPerMinuteMax);
+  v.then(r, check_rates);
+}
 
+// Parts of campaign.yaml.
+void fields(auto& v, Is<SharedEnvelope> auto& e) {
+  v("name", e.name, kIdRule, Need::kMust);
+  v("cap", e.cap, Need::kMust);
+}
+void fields(auto& v, Is<BudgetWatch::Dominance> auto& d) {
+  v("action", d.action);
+  v("percent", d.percent, 1, 100);
+  v("milestones", d.milestones, 1, 1000);
+}
+void fields(auto& v, Is<Retries> auto& r) {
+  using Ms = std::chrono::milliseconds;
+  v("overload", r.overload, 0, 1000);
+  v("backoff", r.backoff, Ms(0));
+  v("overload_backoff", r.overload_backoff, Ms(0));
+  v("backoff_max", r.backoff_max, Ms(0));
+  v("escalate", r.escalate);
+  v("park_after", r.park_after, 1, 50);
+  v("quarantine_after", r.quarantine_after, 1, 1000);
+  v("quarantine", r.quarantine, Ms(1));
+  v("quarantine_max", r.quarantine_max, Ms(1));
+}
+
+// Keys of mappings that are read by hand, which the JSON Schemas list too (a test compares them).
 using KeyName = std::string_view;
-inline constexpr std::array<KeyName, 19> kContractKeys{
-    "$schema", "id",         "title",           "briefing",    "briefing_file", "type",
-    "strata",  "repository", "environment",     "setup",       "checks",        "acceptance_files",
-    "policy",  "caps",       "reference_patch", "single_shot", "files",         "services",
-    "tools"};
-inline constexpr std::array<KeyName, 1> kContractToolKeys{"tests"};
-inline constexpr std::array<KeyName, 2> kTestSuiteKeys{"name", "command"};
-inline constexpr std::array<KeyName, 4> kRepositoryKeys{"source", "commit", "tree", "submodules"};
-inline constexpr std::array<KeyName, 7> kEnvironmentKeys{
-    "sandbox", "image", "variables", "locale", "timezone", "secrets", "toolchains"};
-inline constexpr std::array<KeyName, 5> kImageBuildKeys{"dockerfile", "files", "arguments",
-                                                        "network", "timeout"};
-inline constexpr std::array<KeyName, 2> kToolchainKeys{"path", "at"};
-inline constexpr std::array<KeyName, 6> kSetupKeys{"command", "script", "timeout",
-                                                   "network", "cache",  "inputs"};
-inline constexpr std::array<KeyName, 1> kNetworkKeys{"allow"};
-inline constexpr std::array<KeyName, 2> kNetworkPhaseKeys{"agent", "acceptance"};
-inline constexpr std::array<KeyName, 13> kCheckKeys{
-    "id",           "command",      "script",          "kind",
-    "gate",         "timeout",      "result",          "result_file",
-    "fail_to_pass", "pass_to_pass", "others_may_fail", "container",
-    "services"};
-inline constexpr std::array<KeyName, 9> kServiceKeys{"name",      "command",   "script",
-                                                     "variables", "container", "depends_on",
-                                                     "ready",     "memory",    "processes"};
-inline constexpr std::array<KeyName, 4> kReadyKeys{"port", "command", "interval", "timeout"};
-inline constexpr std::array<KeyName, 6> kContainerKeys{"image",       "entrypoint", "command",
-                                                       "working_dir", "variables",  "mounts"};
-inline constexpr std::array<KeyName, 3> kContainerMountKeys{"from", "at", "writable"};
-inline constexpr std::array<KeyName, 2> kAcceptanceFileKeys{"from", "to"};
-inline constexpr std::array<KeyName, 11> kPolicyKeys{"network", "writable", "protected", "ignored",
-                                                     "wall",    "memory",   "processes", "disk",
-                                                     "cpu",     "cpus",     "isolation"};
-inline constexpr std::array<KeyName, 1> kCampaignPolicyKeys{"isolation"};
-inline constexpr std::array<KeyName, 9> kCapsKeys{"usd",
-                                                  "tokens",
-                                                  "tool_calls",
-                                                  "failed_acceptance_cycles",
-                                                  "wall",
-                                                  "model_calls",
-                                                  "dependency_installs",
-                                                  "active",
-                                                  "calls_per_minute"};
 inline constexpr std::array<KeyName, 21> kCampaignKeys{
     "$schema",   "name",           "contracts", "methods", "replicates",
     "seed",      "seed_deviation", "stages",    "budget",  "caps",
     "strata",    "workers",        "slots",     "redis",   "infrastructure_retries",
     "task_caps", "rates",          "retries",   "policy",  "analysis",
     "breakers"};
+inline constexpr std::array<KeyName, 1> kCampaignPolicyKeys{"isolation"};
 inline constexpr std::array<KeyName, 12> kAnalysisKeys{
     "baseline",        "contrasts", "estimand",     "interval",  "alpha",   "min_effect",
     "non_inferiority", "pass_k",    "multiplicity", "bootstrap", "weights", "unit"};
 inline constexpr std::array<KeyName, 1> kBootstrapKeys{"draws"};
-inline constexpr std::array<KeyName, 2> kRatesKeys{"calls_per_minute", "providers"};
-inline constexpr std::array<KeyName, 19> kMethodKeys{"name",
-                                                     "kind",
-                                                     "command",
-                                                     "script",
-                                                     "files",
-                                                     "variables",
-                                                     "overload_exit",
-                                                     "container",
-                                                     "environment",
-                                                     "keep",
-                                                     "model",
-                                                     "provider",
-                                                     "attempts",
-                                                     "max_output_tokens",
-                                                     "call_timeout",
-                                                     "gateway",
-                                                     "as",
-                                                     "max_turns",
-                                                     "breakers"};
-inline constexpr std::array<KeyName, 8> kGatewayKeys{"model",   "models",     "provider", "as",
-                                                     "aliases", "output_max", "breakers", "tools"};
-inline constexpr std::array<KeyName, 3> kGatewayModelKeys{"provider", "aliases", "output_max"};
-inline constexpr std::array<KeyName, 6> kMethodEnvironmentKeys{"image",      "variables", "secrets",
-                                                               "toolchains", "network",   "setup"};
-inline constexpr std::array<KeyName, 5> kMethodSetupKeys{"command", "script", "timeout", "network",
-                                                         "cache"};
 inline constexpr std::array<KeyName, 9> kStageKeys{
     "name", "usd", "caps", "tasks", "replicates", "order", "entry", "exit", "approval"};
 inline constexpr std::array<KeyName, 1> kStageTasksKeys{"per_stratum"};
@@ -189,11 +203,6 @@ inline constexpr std::array<KeyName, 1> kApprovalKeys{"people"};
 inline constexpr std::array<KeyName, 10> kBudgetKeys{"global",    "task",    "tasks",  "run",
                                                      "ledger",    "methods", "strata", "alerts",
                                                      "dominance", "shared"};
-inline constexpr std::array<KeyName, 2> kSharedKeys{"name", "cap"};
-inline constexpr std::array<KeyName, 3> kDominanceKeys{"action", "percent", "milestones"};
-inline constexpr std::array<KeyName, 9> kRetriesKeys{
-    "overload",   "backoff",          "overload_backoff", "backoff_max",   "escalate",
-    "park_after", "quarantine_after", "quarantine",       "quarantine_max"};
 // pilot_cost_model_inputs.json
 inline constexpr std::array<KeyName, 4> kCostInputsKeys{"$schema", "notes", "lost_attempts_per_run",
                                                         "usage"};

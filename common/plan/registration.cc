@@ -141,7 +141,7 @@ std::map<std::string, std::string> watch_settings(const BudgetWatch& watch) {
   for (const std::uint32_t percent : watch.alerts)
     alerts += (alerts.empty() ? "" : ", ") + std::to_string(percent);
   const BudgetWatch::Dominance& d = watch.dominance;
-  const std::string rule = std::string(to_string(d.action)) + " at " + std::to_string(d.percent) +
+  const std::string rule = std::string(word_of(d.action)) + " at " + std::to_string(d.percent) +
                            " % of a run's money with fewer than " + std::to_string(d.milestones) +
                            " milestones";
   return {

@@ -39,20 +39,6 @@ void weigh(GateVerdict& gate, GateOutcome outcome, const std::string& why) {
 }
 }  // namespace
 
-std::string_view to_string(Gate g) {
-  switch (g) {
-    case Gate::kPatch:
-      return "patch";
-    case Gate::kBuild:
-      return "build";
-    case Gate::kFunctional:
-      return "functional";
-    case Gate::kSafety:
-      return "safety";
-  }
-  PROCTOR_ASSERT(false);
-}
-
 std::array<GateVerdict, 4> gate_vector(std::span<const GateInput> checks, const GateFacts& facts) {
   std::array<GateVerdict, 4> gates{};
   constexpr std::array kOrder{Gate::kPatch, Gate::kBuild, Gate::kFunctional, Gate::kSafety};

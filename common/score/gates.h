@@ -18,7 +18,6 @@ constexpr auto words(GateOutcome) {
   return std::to_array<Word<GateOutcome>>(
       {{"pass", kPass}, {"fail", kFail}, {"error", kError}, {"not_run", kNotRun}});
 }
-std::string_view to_string(Gate g);  // patch, build, functional, safety
 
 struct GateVerdict {
   Gate gate = Gate::kPatch;

@@ -466,6 +466,8 @@ std::string render_money_json(const MoneyView& view, std::string_view by,
 namespace {
 constexpr int kPlot = 640;  // pixels of the whole time
 constexpr double kLeft = 130, kRight = kLeft + kPlot;
+constexpr int kWidth = 920;
+constexpr int kTop = 66;
 constexpr int kPanel = 120;
 constexpr int kGap = 64;
 constexpr std::size_t kPanelsMax = 8;
@@ -509,7 +511,7 @@ std::vector<Step> steps_of(const MoneyInput& input, std::uint32_t scope) {
   return out;
 }
 
-Span span_of(const MoneyInput& input, bool until_now) {
+Span span_of(const MoneyInput& input) {
   Span span;
   const auto see = [&](WallTime at) {
     if (at.raw() == 0) return;
@@ -523,7 +525,7 @@ Span span_of(const MoneyInput& input, bool until_now) {
   }
   if (span.from == 0) return span;
   for (const MoneyInput::Raise& r : input.raises) see(r.at);
-  if (until_now) see(input.now);
+  if (input.running) see(input.now);
   return span;
 }
 
@@ -562,11 +564,11 @@ class Panel {
 
   void draw(Canvas& canvas) const {
     const MoneyInput::Scope& scope = input_.scopes[scope_];
-    canvas.words("strong", {kLeft, top_ - 8}, text(scope.name, kLabelBytes));
+    canvas.words("group", {kLeft, top_ - 8}, text(scope.name, kLabelBytes));
     axes(canvas);
     areas(canvas);
     cap_line(canvas);
-    canvas.words("label", {kRight + 8, y(scope.cap) + 4}, Markup("cap ") + amount(scope.cap));
+    canvas.words("number", {kRight + 8, y(scope.cap) + 4}, Markup("cap ") + amount(scope.cap));
   }
 
  private:
@@ -636,8 +638,7 @@ class Panel {
 };
 
 // The campaign's own, then those with a cap of their own or with parked runs, fullest first.
-std::vector<std::uint32_t> chosen(const MoneyInput& input, const MoneyView& view,
-                                  std::size_t most) {
+std::vector<std::uint32_t> chosen(const MoneyInput& input, const MoneyView& view) {
   std::vector<std::uint32_t> out;
   for (std::uint32_t s = 1; s < view.envelopes.size(); ++s) {
     const EnvelopeMoney& e = view.envelopes[s];
@@ -651,49 +652,35 @@ std::vector<std::uint32_t> chosen(const MoneyInput& input, const MoneyView& view
   };
   std::ranges::stable_sort(out,
                            [&](std::uint32_t a, std::uint32_t b) { return used(b) < used(a); });
-  if (most - 1 < out.size()) out.resize(most - 1);
+  if (kPanelsMax - 1 < out.size()) out.resize(kPanelsMax - 1);
   out.insert(out.begin(), 0);
   return out;
 }
-
-void draw_panels(Canvas& canvas, const MoneyInput& input, const std::vector<std::uint32_t>& scopes,
-                 const Span& span, double top) {
-  for (const std::uint32_t scope : scopes) {
-    Panel(input, scope, span, top).draw(canvas);
-    top += kPanel + kGap;
-  }
-}
 }  // namespace
-
-std::optional<Canvas> draw_burndown(const MoneyInput& input, const MoneyView& view,
-                                    std::size_t panels_max) {
-  const Span span = span_of(input, false);
-  if (span.from == 0) return std::nullopt;
-  const std::vector<std::uint32_t> panels = chosen(input, view, panels_max);
-  Canvas canvas(kFigureWidth, static_cast<int>(panels.size()) * (kPanel + kGap));
-  draw_panels(canvas, input, panels, span, 24);
-  return canvas;
-}
 
 std::string render_burndown_svg(const MoneyInput& input) {
   const MoneyView view = build_money(input);
-  const Span span = span_of(input, input.running);
-  const std::vector<std::uint32_t> panels = chosen(input, view, kPanelsMax);
-  const int height = 86 + static_cast<int>(panels.size()) * (kPanel + kGap);
-  Canvas canvas(920, height, Canvas::For::kFile);
+  const Span span = span_of(input);
+  const std::vector<std::uint32_t> panels = chosen(input, view);
+  const int height = kTop + static_cast<int>(panels.size()) * (kPanel + kGap) + 20;
+  Canvas canvas(kWidth, height, Canvas::For::kFile);
   canvas.words("title", {16, 24}, "Money spent and reserved, under the caps");
   const std::string since =
       span.from == 0 ? "nothing was reserved yet" : "time since " + to_rfc3339(WallTime(span.from));
   canvas.words("quiet", {16, 42},
                text(input.campaign, 120) + "; dark: spent, light: reserved, dashed line: cap; " +
                    text(since));
-  draw_panels(canvas, input, panels, span, 80);
+  double top = kTop + 14;
+  for (const std::uint32_t scope : panels) {
+    Panel(input, scope, span, top).draw(canvas);
+    top += kPanel + kGap;
+  }
   if (panels.size() < view.envelopes.size())
     canvas.words("quiet", {16, height - 10.0},
                  "envelopes without a cap of their own, or less full than these, are not drawn");
   return canvas.file(Markup("Money of campaign ") + text(input.campaign, 200),
-                     ".strong{font-weight:bold}.quiet{fill:#57606a;font-size:12px}"
-                     ".label{font-size:12px}.spent{fill:#2f5d8c}.held{fill:#b9d0e8}"
+                     ".group{font-weight:bold}.quiet{fill:#57606a;font-size:12px}"
+                     ".number{font-size:12px}.spent{fill:#2f5d8c}.held{fill:#b9d0e8}"
                      ".cap{stroke:#1b1f24;stroke-width:2;fill:none;stroke-dasharray:6 3}"
                      ".grid{stroke:#d0d7de}.axis{stroke:#57606a}");
 }

@@ -15,9 +15,6 @@
 #include "common/contract/cost_model.h"
 
 namespace proctor {
-namespace aggregate {
-class Canvas;
-}
 struct MoneyInput {
   struct Scope {
     std::string name;  // "global", "stage:NAME", "task:ID", "method:NAME", "stratum:KEY=LEVEL"
@@ -155,10 +152,6 @@ std::string render_groups_text(const std::vector<MoneyGroup>& groups);
 // One object; `groups` under its key when a grouping was asked for.
 std::string render_money_json(const MoneyView& view, std::string_view by,
                               const std::vector<MoneyGroup>& groups);
-// Money spent and reserved over time under the caps, a panel for each envelope that matters: the
-// whole file, until now while the campaign runs; and at most so many panels on a page, of what the
-// journal has.  nullopt: nothing was reserved yet.
+// Money spent and reserved over time under the caps, a panel for each envelope that matters.
 std::string render_burndown_svg(const MoneyInput& input);
-std::optional<aggregate::Canvas> draw_burndown(const MoneyInput& input, const MoneyView& view,
-                                               std::size_t panels_max);
 }  // namespace proctor

@@ -40,19 +40,7 @@ namespace {
 constexpr std::size_t kPatchInExport = std::size_t{4} << 20;
 
 std::string kind_word(const Method& m) {
-  switch (m.kind) {
-    case Method::Kind::kNoop:
-      return "noop";
-    case Method::Kind::kReference:
-      return "reference";
-    case Method::Kind::kCommand:
-      return m.container ? "container" : "command";
-    case Method::Kind::kSingleShot:
-      return "single_shot";
-    case Method::Kind::kToolLoop:
-      return "tool_loop";
-  }
-  return "";
+  return std::string(m.container ? "container" : word_of(m.kind));
 }
 
 ExportFacts::OfMethod of_method(const Method& m) {

@@ -101,19 +101,12 @@ ProjectionInput projection_input(const Campaign& campaign, const Plan& plan,
 
 namespace {
 std::string kind_words(const Method& method) {
-  switch (method.kind) {
-    case Method::Kind::kNoop:
-      return "noop";
-    case Method::Kind::kReference:
-      return "reference";
-    case Method::Kind::kCommand:
-      return method.container ? "container" : "command";
-    case Method::Kind::kSingleShot:
-      return method.call.model.empty() ? "single_shot" : "single_shot, model " + method.call.model;
-    case Method::Kind::kToolLoop:
-      return "tool_loop, model " + method.gateway->model().name;
-  }
-  return "";
+  std::string out(method.container ? "container" : word_of(method.kind));
+  const std::string& model =
+      method.kind == Method::Kind::kToolLoop ? method.gateway->model().name : method.call.model;
+  const bool asks = method.kind == Method::Kind::kToolLoop ||
+                    (method.kind == Method::Kind::kSingleShot && !model.empty());
+  return asks ? out + ", model " + model : out;
 }
 
 std::string joined(const std::vector<std::string>& words) {

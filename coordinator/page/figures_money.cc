@@ -112,23 +112,143 @@ Markup frontier_figure(Context& c) {
                       " resampled campaigns a method is one of these.");
 }
 
+namespace {
+struct Step {
+  std::int64_t at = 0;
+  std::int64_t spent = 0, held = 0;  // changes, micro-dollars
+};
+
+using Attempt = MoneyInput::Attempt;
+
+// Changes of one envelope in the order of time.
+std::vector<Step> steps_of(const MoneyInput& money, std::uint32_t scope) {
+  std::vector<Step> out;
+  const auto in_scope = [&](std::uint32_t run) {
+    const auto& path = money.runs[run].path;
+    return std::ranges::find(path, scope) != path.end();
+  };
+  for (const Attempt& a : money.attempts) {
+    if (a.granted_at.raw() == 0 || !in_scope(a.run)) continue;
+    out.push_back({a.granted_at.raw(), 0, a.ask.micros()});
+    if (a.money == Attempt::Money::kSettled)
+      out.push_back({a.settled_at.raw(), a.charged.micros(), -a.ask.micros()});
+    if (a.money == Attempt::Money::kNone && a.returned_at.raw() != 0)
+      out.push_back({a.returned_at.raw(), 0, -a.ask.micros()});
+  }
+  std::ranges::stable_sort(out, [](const Step& a, const Step& b) {
+    return a.at != b.at ? a.at < b.at : a.held < b.held;
+  });
+  return out;
+}
+
+struct Levels {
+  double spent = 0, with_held = 0;
+};
+
+// Of each of so many parts of the time: what was spent at its end, and the most that was spent and
+// reserved together in it, so that nothing that came near a cap is left out.
+std::vector<Levels> levels_of(const std::vector<Step>& steps, std::int64_t from, std::int64_t to,
+                              std::size_t parts) {
+  std::vector<Levels> out(parts);
+  std::int64_t spent = 0, held = 0;
+  std::size_t next = 0;
+  for (std::size_t p = 0; p < parts; ++p) {
+    const std::int64_t end = from + aggregate::scaled(to - from, static_cast<std::int64_t>(p) + 1,
+                                                      static_cast<std::int64_t>(parts));
+    std::int64_t most = spent + held;
+    while (next < steps.size() && (steps[next].at <= end || p + 1 == parts)) {
+      spent += steps[next].spent;
+      held += steps[next].held;
+      most = std::max(most, spent + held);
+      ++next;
+    }
+    out[p] = {static_cast<double>(spent) / 1e6, static_cast<double>(most) / 1e6};
+  }
+  return out;
+}
+}  // namespace
+
 Markup burndown_figure(Context& c) {
   if (c.money == nullptr) return {};
   const MoneyInput& money = *c.money;
+  std::int64_t from = 0, to = 0;
+  const auto see = [&](WallTime at) {
+    if (at.raw() == 0) return;
+    from = from == 0 ? at.raw() : std::min(from, at.raw());
+    to = std::max(to, at.raw());
+  };
+  for (const Attempt& a : money.attempts) {
+    see(a.granted_at);
+    see(a.settled_at);
+  }
+  if (from == 0 || to <= from) return {};
   const MoneyView view = build_money(money);
+  // Those that most was spent in, the whole campaign first; a small campaign shows few.
+  std::vector<std::uint32_t> scopes;
+  for (std::uint32_t s = 1; s < money.scopes.size(); ++s)
+    if (view.envelopes[s].spent != MicroUsd::zero() && money.scopes[s].cap < money.scopes[0].cap)
+      scopes.push_back(s);
+  std::ranges::stable_sort(scopes, [&](std::uint32_t a, std::uint32_t b) {
+    return view.envelopes[b].spent < view.envelopes[a].spent;
+  });
+  constexpr std::size_t kPanels = 6, kParts = 300, kBuckets = 60'000'000;
   // Each panel looks at every attempt.
-  constexpr std::size_t kPanels = 6, kLooks = 4'000'000;
-  const std::optional<Canvas> canvas =
-      draw_burndown(money, view,
-                    std::clamp<std::size_t>(
-                        kLooks / std::max<std::size_t>(1, money.attempts.size()), 1, kPanels));
-  if (!canvas) return {};
-  return c.figure(*canvas, "Money over time",
-                  Markup("Spent ") + money_of(view.envelopes[0].spent) + " of " +
-                      money_of(money.scopes[0].cap) + " " + text(c.report.unit),
-                  "Dark: spent; light above it: reserved for runs under way; line: the cap, with "
-                  "its raises. The envelopes that are fullest; all of them: proctor budget "
-                  "CAMPAIGN.");
+  const std::size_t affordable =
+      std::max<std::size_t>(1, kBuckets / std::max<std::size_t>(1, money.attempts.size() * 16));
+  const std::size_t wanted = std::min(kPanels - 1, affordable - 1);
+  if (wanted < scopes.size()) scopes.resize(wanted);
+  scopes.insert(scopes.begin(), 0);
+  constexpr double kLeft = 90, kRight = 780, kPanel = 110, kGap = 52, kTop = 34;
+  Canvas canvas(kFigureWidth,
+                static_cast<int>(kTop + (kPanel + kGap) * static_cast<double>(scopes.size())));
+  double top = kTop;
+  for (const std::uint32_t s : scopes) {
+    const std::vector<Step> steps = steps_of(money, s);
+    const std::vector<Levels> levels = levels_of(steps, from, to, kParts);
+    const double cap = static_cast<double>(money.scopes[s].cap.micros()) / 1e6;
+    double most = cap;
+    for (const Levels& l : levels) most = std::max(most, l.with_held);
+    const Scale y(0, most <= 0 ? 1 : most, top + kPanel, top);
+    std::vector<Point> held{{kLeft, y.at(0)}}, spent{{kLeft, y.at(0)}};
+    for (std::size_t p = 0; p < levels.size(); ++p) {
+      const double x = kLeft + (kRight - kLeft) * static_cast<double>(p + 1) / kParts;
+      const auto step_to = [&](std::vector<Point>& line, double level) {
+        if (0.05 < std::abs(line.back().y - y.at(level))) {
+          line.push_back({x, line.back().y});
+          line.push_back({x, y.at(level)});
+        }
+      };
+      step_to(held, levels[p].with_held);
+      step_to(spent, levels[p].spent);
+    }
+    for (std::vector<Point>* line : {&held, &spent}) {
+      line->push_back({kRight, line->back().y});
+      line->push_back({kRight, y.at(0)});
+    }
+    canvas.words("strong", {kLeft, top - 10}, text(money.scopes[s].name, 60));
+    canvas.polygon("held", held);
+    canvas.polygon("spent", spent);
+    canvas.line("cap", {kLeft, y.at(cap)}, {kRight, y.at(cap)});
+    canvas.line("axis", {kLeft, y.at(0)}, {kRight, y.at(0)});
+    canvas.words_end("quiet", {kLeft - 8, y.at(0) + 4}, "0");
+    canvas.words("label", {kRight + 10, y.at(cap) + 4},
+                 Markup("cap ") + money_of(money.scopes[s].cap));
+    canvas.words("label", {kRight + 10, std::max(y.at(levels.back().spent) + 4, y.at(cap) + 20)},
+                 Markup("spent ") + money_of(view.envelopes[s].spent));
+    const double minutes = static_cast<double>(to - from) / 60'000;
+    for (int part = 0; part <= 4; ++part)
+      canvas.words_mid("quiet", {kLeft + (kRight - kLeft) * part / 4, top + kPanel + 16},
+                       text(minutes < 3     ? fmt::format("{:.0f} s", minutes * 60 * part / 4)
+                            : minutes < 180 ? fmt::format("{:.1f} min", minutes * part / 4)
+                                            : fmt::format("{:.1f} h", minutes / 60 * part / 4)));
+    top += kPanel + kGap;
+  }
+  return c.figure(
+      canvas, "Money over time",
+      Markup("Spent ") + money_of(view.envelopes[0].spent) + " of " +
+          money_of(money.scopes[0].cap) + " " + text(c.report.unit),
+      Markup("Dark: spent; light above it: reserved for runs under way; line: the cap as it holds "
+             "now. The envelopes with most spending; all of them: proctor budget CAMPAIGN."));
 }
 
 // How long runs take and what they cost, by outcome; and when success comes.

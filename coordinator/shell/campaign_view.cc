@@ -41,8 +41,7 @@ PlanView::Method needs_of(PlanView& view, const Method& method) {
                        method.kind == Method::Kind::kToolLoop;
   out.needs = needs_things(view, things_of(method));
   if (method.kind == Method::Kind::kToolLoop) out.needs |= capability::kToolLoop;
-  if (method.gateway && method.gateway->tools != MethodGateway::Tools::kNone)
-    out.needs |= capability::kAgentTools;
+  if (method.gateway && method.gateway->tools) out.needs |= capability::kAgentTools;
   if (!method.environment.image.empty()) out.needs |= needs_image(view, method.environment.image);
   if (method.container && !method.container->image.empty())
     out.needs |= needs_image(view, method.container->image);

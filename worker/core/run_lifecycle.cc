@@ -27,34 +27,6 @@ inline std::string bounded(std::string text) {
 }
 
 namespace {
-std::string_view name_of(CheckKind kind) {
-  switch (kind) {
-    case CheckKind::kBuild:
-      return "build";
-    case CheckKind::kStatic:
-      return "static";
-    case CheckKind::kUnit:
-      return "unit";
-    case CheckKind::kIntegration:
-      return "integration";
-    case CheckKind::kScript:
-      return "script";
-  }
-  PROCTOR_ASSERT(false);
-}
-
-std::string_view name_of(ResultReader reader) {
-  switch (reader) {
-    case ResultReader::kExitCode:
-      return "exit_code";
-    case ResultReader::kJunit:
-      return "junit";
-    case ResultReader::kTap:
-      return "tap";
-  }
-  PROCTOR_ASSERT(false);
-}
-
 // The exit codes by which a shell, and we ourselves, say that a program could not be run.  The
 // agent may say them too: so what it did before is looked at as well.
 bool may_not_have_started(const AgentEnded& e) {
@@ -80,11 +52,11 @@ LifecyclePlan lifecycle_plan(const Contract& contract, std::chrono::milliseconds
   for (const Check& c : contract.checks) {
     CheckReport report;
     report.id = c.id;
-    report.kind = name_of(c.kind);
+    report.kind = word_of(c.kind);
     report.gate = to_string(c.gate);
     report.command = c.command;
     report.timeout_ms = static_cast<std::uint64_t>(c.timeout.count());
-    report.reader = name_of(c.reader);
+    report.reader = word_of(c.reader);
     report.ended = "not_run";
     report.why = "did not run";
     plan.checks.push_back(std::move(report));

@@ -145,7 +145,7 @@ Json request_json(const CallRecord& r) {
     if (edits.empty() || edits.back() != edit) edits.push_back(std::move(edit));
   }
   Json out = {{"call", r.number},
-              {"route", to_string(r.api)},
+              {"route", word_of(r.api)},
               {"model", r.model},
               {"stream", r.stream},
               {"bytes", r.bytes},
@@ -177,7 +177,7 @@ Json request_json(const CallRecord& r) {
 }
 
 Json refused_json(const CallRecord& r, int status, const Refusal& refusal) {
-  return {{"call", r.number},     {"route", to_string(r.api)},
+  return {{"call", r.number},     {"route", word_of(r.api)},
           {"status", status},     {"why", printable(refusal.text, 500)},
           {"code", refusal.code}, {"final", refusal.cause == Refusal::Cause::kFinal}};
 }

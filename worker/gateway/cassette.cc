@@ -260,7 +260,7 @@ CassettePlayer::Entry* CassettePlayer::find_by_rules(std::string_view route,
 std::variant<CassettePlayer::Hit, CassettePlayer::Miss> CassettePlayer::take(ModelApi api,
                                                                              std::string_view body,
                                                                              const Redact& redact) {
-  const std::string key = key_of(body), route(to_string(api));
+  const std::string key = key_of(body), route(word_of(api));
   const std::lock_guard lock(mutex_);
   const auto same = std::ranges::find_if(
       entries_, [&](const Entry& e) { return !e.used && e.call.route == route && e.key == key; });

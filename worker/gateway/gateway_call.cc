@@ -127,7 +127,7 @@ class Call {
   }
   Refusal unspoken(const std::string& models) const {
     return {Cause::kUnknownModel, "the model \"" + models + "\" does not speak " +
-                                      std::string(to_string(in_.api)) + " in this run"};
+                                      std::string(word_of(in_.api)) + " in this run"};
   }
   bool judge() {
     const bool first = shared_.is_first_call();
@@ -189,7 +189,7 @@ class Call {
   // A run that repeats itself is answered later and later.
   bool slow_down() {
     if (in_.api != ModelApi::kCountTokens)  // which asks a model for nothing
-      r_.key = sha256(std::string(to_string(in_.api)) + "\n" + canonical_request(in_.body)).hex();
+      r_.key = sha256(std::string(word_of(in_.api)) + "\n" + canonical_request(in_.body)).hex();
     if (const auto state = shared_.breakers.look(r_.key))
       shared_.note("workspace.state", By::kHarness, *state);
     const auto since = SteadyClock::now(), until = since + shared_.breakers.wait(r_.key);

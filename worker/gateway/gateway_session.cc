@@ -79,7 +79,7 @@ Json opened_json(const GatewayOptions& options) {
     if (const ModelAccess& access = options.models.at(m.name);
         !out.contains("cassette") && options.players.contains(access.cassette))
       out["cassette"] = {{"calls", unused_calls(options)},
-                         {"match", to_string(access.cassette_match)},
+                         {"match", word_of(access.cassette_match)},
                          {"charges", access.cassette_charges}};
   return out;
 }

@@ -410,7 +410,7 @@ Result<AgentEnded> AttemptRun::work(Listeners& listeners) {
     if (method.gateway) {
       PROCTOR_TRY(listeners.gateway, show_gateway(spec));
     }
-    if (method.gateway && method.gateway->tools != MethodGateway::Tools::kNone) {
+    if (method.gateway && method.gateway->tools) {
       PROCTOR_TRY(listeners.tools, show_tools(*engine, commands, spec, *listeners.gateway));
     }
   } else if (method.kind == Method::Kind::kSingleShot) {

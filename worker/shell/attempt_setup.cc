@@ -593,22 +593,6 @@ std::vector<ManifestLockfile> lockfiles_of(const fs::path& tree) {
   return out;
 }
 
-std::string_view name_of(Method::Kind kind) {
-  switch (kind) {
-    case Method::Kind::kNoop:
-      return "noop";
-    case Method::Kind::kReference:
-      return "reference";
-    case Method::Kind::kCommand:
-      return "command";
-    case Method::Kind::kSingleShot:
-      return "single_shot";
-    case Method::Kind::kToolLoop:
-      return "tool_loop";
-  }
-  PROCTOR_ASSERT(false);
-}
-
 std::uint64_t ms(std::chrono::milliseconds d) {
   return static_cast<std::uint64_t>(d.count());
 }
@@ -686,7 +670,7 @@ Json AttemptRun::manifest() const {
     m.network_setup = m.network_setup || step.network.any();
   m.agent = input_.method->kind == Method::Kind::kCommand
                 ? input_.method->command
-                : std::string(name_of(input_.method->kind));
+                : std::string(word_of(input_.method->kind));
   if (!input_.method->call.model.empty()) m.agent += " " + input_.method->call.model;
   if (input_.method->kind == Method::Kind::kToolLoop)
     m.agent += " " + input_.method->gateway->model().name + ", prompt " +

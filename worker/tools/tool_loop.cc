@@ -131,7 +131,7 @@ bool ToolLoop::leave_out_oldest() {
 }
 
 Result<std::string> ToolLoop::request() {
-  if (rules_.turns <= turns_)
+  if (!has_turns())
     return Error{Errc::kExhausted, "all " + std::to_string(turns_) + " turns are used"};
   for (;;) {
     std::string out = body().dump(-1, Json::Utf8::kReplace);
@@ -224,10 +224,8 @@ ToolLoopEnd run_tool_loop(ToolLoop& loop, ToolSession& session, const AskModel& 
   for (;;) {
     const std::uint64_t before = loop.turns();
     const auto request = loop.request();
-    if (!request.ok()) {
-      const bool turns = request.error().detail.starts_with("all ");
-      return {turns ? Why::kTurns : Why::kTooLarge, request.error().detail};
-    }
+    if (!request.ok())
+      return {loop.has_turns() ? Why::kTooLarge : Why::kTurns, request.error().detail};
     PROCTOR_ASSERT(loop.turns() == before + 1);
     const auto answer = ask(*request);
     if (!answer.ok()) return {Why::kModel, answer.error().detail};

@@ -47,6 +47,7 @@ class ToolLoop {
   void on_result(const Asked& asked, const McpResult& result);
 
   std::uint64_t turns() const { return turns_; }
+  bool has_turns() const { return turns_ < rules_.turns; }
   std::uint64_t left_out() const { return left_out_; }  // bytes of results
 
  private:

@@ -2,10 +2,13 @@
 // ours.
 #include <doctest/doctest.h>
 
+#include <set>
+
 #include "common/base/json.h"
 #include "common/contract/campaign.h"
 #include "common/plan/registration.h"
 #include "tests/support/json_schema.h"
+#include "tests/support/json_tools.h"
 
 using namespace proctor;
 using proctor::testing::JsonSchema;
@@ -69,5 +72,39 @@ TEST_SUITE("plan") {
     Json no_reason = *file;
     no_reason["removals"][0].erase("reason");
     CHECK(!schema.accepts(no_reason));
+  }
+
+  TEST_CASE("the schema lists the members that a registration may have, and no other") {
+    Registration r = make_registration(campaign(), sha256("plan"), WallTime(1)).value();
+    r.cost_inputs = r.plan;
+    r.stage_rules["main"] = r.distrusted["json-lib"] = "why";
+    r.stage_draws["main"].replicates = 2;
+    AnalysisPlan& plan = r.analysis_plan.emplace();
+    plan.multiplicity = AnalysisPlan::Multiplicity::kMaxT;
+    plan.draws = kMostPlanDraws;
+    plan.weights_key = "language";
+    plan.weights["go"] = {1'000'000};
+    plan.unit = AnalysisPlan::Unit::kTask;
+    REQUIRE(add_removal(r, "json-lib", "flaky", WallTime(2), "Ada").ok());
+    const Json file = parse_json(to_json(r)).value();
+    const JsonSchema schema("registration");
+    CHECK(schema.accepts(file));
+    const auto names = [](const Json& object) {
+      std::set<std::string> out;
+      for (const auto& [name, value] : object.items()) out.insert(name);
+      return out;
+    };
+    const auto same = [&](const std::string& pointer, const Json& written) {
+      CAPTURE(pointer);
+      CHECK(names(testing::at_pointer(schema.document(), pointer + "/properties")) ==
+            names(written));
+    };
+    const Json& frozen = file["frozen"];
+    same("/properties/frozen", frozen);
+    same("/properties/removals/items", file["removals"][0]);
+    same("/properties/frozen/properties/analysis_plan", frozen["analysis_plan"]);
+    same("/properties/frozen/properties/cost_model", frozen["cost_model"]);
+    same("/properties/frozen/properties/stage_draws/additionalProperties",
+         frozen["stage_draws"]["main"]);
   }
 }

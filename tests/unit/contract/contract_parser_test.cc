@@ -62,8 +62,8 @@ TEST_SUITE("contract") {
     const Row rows[] = {
         {"timeout: 90s", "timeuot: 90s",
          "c.yaml:30:5: checks[0].timeuot: found the unknown key \"timeuot\", expected id, command, "
-         "script, kind, gate, timeout, result, result_file, fail_to_pass, pass_to_pass, "
-         "others_may_fail, container or services (did you mean \"timeout\"?)\n"},
+         "script, container, kind, gate, timeout, result, result_file, fail_to_pass, "
+         "pass_to_pass, others_may_fail or services (did you mean \"timeout\"?)\n"},
         {"id: fix-sum", "id: Fix Sum",
          "c.yaml:2:5: id: found \"Fix Sum\", expected an id: a-z, 0-9, \".\", \"_\" and \"-\", "
          "beginning with a letter or digit\n"},
@@ -210,11 +210,9 @@ TEST_SUITE("contract") {
     CHECK(
         out.text() ==
         "c.yaml:4:1: repositry: found the unknown key \"repositry\", expected $schema, id, title, "
-        "briefing, briefing_file, type, strata, repository, environment, setup, checks, "
-        "acceptance_files, policy, caps, reference_patch, single_shot, files, services or tools "
-        "(did you "
-        "mean "
-        "\"repository\"?)\n"
+        "briefing, briefing_file, type, strata, repository, environment, setup, "
+        "services, checks, acceptance_files, policy, tools, caps, reference_patch, single_shot or "
+        "files (did you mean \"repository\"?)\n"
         "c.yaml:1:5: id: found \"A\", expected an id: a-z, 0-9, \".\", \"_\" and \"-\", beginning "
         "with a letter or digit\n"
         "c.yaml:2:1: briefing: found nothing, expected a text\n"

@@ -109,7 +109,7 @@ TEST_SUITE("method gateway") {
     REQUIRE_MESSAGE(opened.ok(), opened.error().detail);
     CHECK(opened->gateway == m.gateway);
     Method none = m;
-    none.gateway->tools = MethodGateway::Tools::kNone;
+    none.gateway->tools.reset();
     CHECK(digest_of(none) != m.digest);
     CHECK(canonical_form(none).find("tools") == std::string::npos);
     CHECK(has(read_it(gateway_campaign("{model: big, as: anthropic, tools: none}")).second,

@@ -4,8 +4,8 @@
 #include <set>
 
 #include "common/base/json.h"
-#include "common/contract/call_limits.h"
 #include "common/contract/cost_model_parser.h"
+#include "common/contract/method_parser.h"
 #include "common/contract/rules.h"
 #include "common/contract/scaffold.h"
 #include "tests/support/json_schema.h"
@@ -76,54 +76,56 @@ void check_keys(const Json& root, const std::string& pointer, Keys keys) {
 TEST_SUITE("contract") {
   TEST_CASE("the schemas describe exactly the keys that the parsers read") {
     const Json contract = JsonSchema("contract").document();
-    check_keys(contract, "", kContractKeys);
-    check_keys(contract, "/properties/repository", kRepositoryKeys);
-    check_keys(contract, "/properties/environment", kEnvironmentKeys);
-    check_keys(contract, "/properties/environment/properties/toolchains/items", kToolchainKeys);
-    check_keys(contract, "/properties/environment/properties/image/anyOf/1", kImageBuildKeys);
-    check_keys(contract, "/properties/setup/items/anyOf/1", kSetupKeys);
-    check_keys(contract, "/properties/checks/items", kCheckKeys);
-    check_keys(contract, "/properties/checks/items/properties/container", kContainerKeys);
+    check_keys(contract, "", keys_of<Contract>());
+    check_keys(contract, "/properties/repository", keys_of<Repository>());
+    check_keys(contract, "/properties/environment", keys_of<Environment>());
+    check_keys(contract, "/properties/environment/properties/toolchains/items",
+               keys_of<Toolchain>());
+    check_keys(contract, "/properties/environment/properties/image/anyOf/1", keys_of<ImageBuild>());
+    check_keys(contract, "/properties/setup/items/anyOf/1", keys_of<SetupStep>());
+    check_keys(contract, "/properties/checks/items", keys_of<Check>());
+    check_keys(contract, "/properties/checks/items/properties/container",
+               keys_of<ProgramContainer>());
     check_keys(contract, "/properties/checks/items/properties/container/properties/mounts/items",
-               kContainerMountKeys);
-    check_keys(contract, "/properties/services/items", kServiceKeys);
-    check_keys(contract, "/properties/services/items/properties/ready", kReadyKeys);
-    check_keys(contract, "/properties/acceptance_files/items/anyOf/1", kAcceptanceFileKeys);
-    check_keys(contract, "/properties/policy", kPolicyKeys);
-    check_keys(contract, "/properties/policy/properties/network/anyOf/1", kNetworkPhaseKeys);
-    check_keys(contract, "/definitions/network/anyOf/1", kNetworkKeys);
-    check_keys(contract, "/properties/caps", kCapsKeys);
+               keys_of<ProgramContainer::Mount>());
+    check_keys(contract, "/properties/services/items", keys_of<Service>());
+    check_keys(contract, "/properties/services/items/properties/ready", keys_of<Readiness>());
+    check_keys(contract, "/properties/acceptance_files/items/anyOf/1", keys_of<AcceptanceFile>());
+    check_keys(contract, "/properties/policy", keys_of<Policy>());
+    check_keys(contract, "/properties/policy/properties/network/anyOf/1",
+               keys_of<NetworkOfPhases>());
+    check_keys(contract, "/definitions/network/anyOf/1", keys_of<NetworkAccess>());
+    check_keys(contract, "/properties/caps", keys_of<Caps>());
     const Json campaign = JsonSchema("campaign").document();
     check_keys(campaign, "", kCampaignKeys);
     check_keys(campaign, "/properties/policy", kCampaignPolicyKeys);
-    check_keys(campaign, "/properties/methods/items/anyOf/1", kMethodKeys);
+    check_keys(campaign, "/properties/methods/items/anyOf/1", keys_of<Method>());
     const std::string method = "/properties/methods/items/anyOf/1/properties";
-    check_keys(campaign, method + "/container", kContainerKeys);
-    check_keys(campaign, method + "/environment", kMethodEnvironmentKeys);
-    check_keys(campaign, method + "/gateway", kGatewayKeys);
+    check_keys(campaign, method + "/container", keys_of<ProgramContainer>());
+    check_keys(campaign, method + "/environment", keys_of<MethodEnvironment>());
+    check_keys(campaign, method + "/gateway", keys_of<MethodGateway>());
     check_keys(campaign, method + "/gateway/properties/models/additionalProperties",
-               kGatewayModelKeys);
-    std::vector<std::string_view> breakers;
+               keys_of<GatewayModel>());
     for (const BreakerKind& kind : kBreakerKinds) {
-      breakers.push_back(kind.code);
       std::vector<std::string_view> parameters;
       for (const BreakerParameter& p : kind.all()) parameters.push_back(p.name);
       check_keys(campaign,
                  "/definitions/breakers/oneOf/1/properties/" + std::string(kind.code) + "/oneOf/1",
                  parameters);
     }
-    check_keys(campaign, "/definitions/breakers/oneOf/1", breakers);
+    check_keys(campaign, "/definitions/breakers/oneOf/1", keys_of<Breakers>());
     const std::string environment = method + "/environment/properties";
-    check_keys(campaign, environment + "/toolchains/items", kToolchainKeys);
-    check_keys(campaign, environment + "/setup/items/anyOf/1", kMethodSetupKeys);
+    check_keys(campaign, environment + "/toolchains/items", keys_of<Toolchain>());
+    check_keys(campaign, environment + "/setup/items/anyOf/1", keys_of<MethodStep>());
     CHECK(campaign.at("definitions").at("network") == contract.at("definitions").at("network"));
     check_keys(campaign, "/properties/stages/items", kStageKeys);
     check_keys(campaign, "/properties/stages/items/properties/tasks/oneOf/0", kStageTasksKeys);
     check_keys(campaign, "/properties/stages/items/properties/approval/oneOf/1", kApprovalKeys);
     check_keys(campaign, "/properties/budget", kBudgetKeys);
-    check_keys(campaign, "/properties/budget/properties/dominance", kDominanceKeys);
-    check_keys(campaign, "/properties/budget/properties/shared", kSharedKeys);
-    check_keys(campaign, "/properties/caps", kCapsKeys);
+    check_keys(campaign, "/properties/budget/properties/dominance",
+               keys_of<BudgetWatch::Dominance>());
+    check_keys(campaign, "/properties/budget/properties/shared", keys_of<SharedEnvelope>());
+    check_keys(campaign, "/properties/caps", keys_of<Caps>());
     const Json inputs = JsonSchema("pilot_cost_model_inputs").document();
     check_keys(inputs, "", kCostInputsKeys);
     check_keys(inputs, "/properties/usage/items", kExpectedUsageKeys);

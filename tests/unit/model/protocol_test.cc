@@ -80,7 +80,7 @@ TEST_SUITE("model") {
       const char* why;
     };
     const Row rows[] = {
-        {"[]", "expected {\"models\""},
+        {"[]", "expected a mapping with models"},
         {R"({"models": {"a": {}}})", "one of url, program and cassette"},
         {R"({"models": {"a": {"url": "https://h", "program": ["p"]}}})",
          "one of url, program and cassette"},
@@ -88,10 +88,10 @@ TEST_SUITE("model") {
         {R"({"models": {"a": {"url": "http://h/v1", "key_variable": "K"}}})", "https:// only"},
         {R"({"models": {"a": {"url": "http://127.0.0.1@h/v1", "key_variable": "K"}}})", "password"},
         {R"({"models": {"a": {"url": "http://127.0.0.1.h/v1", "key_variable": "K"}}})", "https://"},
-        {R"({"models": {"a": {"url": "https://h", "key": "secret"}}})", "unknown member \"key\""},
+        {R"({"models": {"a": {"url": "https://h", "key": "secret"}}})", "the unknown key \"key\""},
         {R"({"models": {"a": {"url": "https://h", "key_variable": "K", "key_file": "f"}}})",
          "either key_variable"},
-        {R"({"models": {"a": {"program": []}}})", "its words"},
+        {R"({"models": {"a": {"program": []}}})", "one of url, program and cassette"},
         {R"({"models": {"a": {"url": "https://h", "backoff_ms": -1}}})", "backoff_ms"}};
     for (const Row& row : rows) {
       CAPTURE(row.text);

@@ -175,26 +175,6 @@ TEST_SUITE("page") {
     }
   }
 
-  TEST_CASE("money over time is drawn once something was reserved, with raises as steps") {
-    MoneyInput money;
-    money.scopes = {{"global", usd_micros(2'000'000)}};
-    money.runs = {{"a/x/r1", "a", "x", {}, {0}, usd_micros(500'000)}};
-    const auto drawn = [&] {
-      const std::string page = page_of(varied(3, 2), facts(), &money);
-      check_well_formed(page);
-      return page.find("Money over time") == std::string::npos ? "" : page;
-    };
-    CHECK(drawn().empty());
-    MoneyInput::Attempt& a = money.attempts.emplace_back();
-    a.ask = usd_micros(500'000);
-    a.charged = usd_micros(100'000);
-    a.money = MoneyInput::Attempt::Money::kSettled;
-    a.granted_at = WallTime(1'790'000'000'000);
-    a.settled_at = WallTime(1'790'000'010'000);
-    money.raises = {{0, usd_micros(1'000'000), usd_micros(2'000'000), WallTime(1'790'000'005'000)}};
-    CHECK(drawn().find("class=\"cap\" d=\"M130 84 H450 V24 H770\"") != std::string::npos);
-  }
-
   TEST_CASE("controls are on no axis of a figure and small in tables, and agents are not") {
     ReportInput input = varied(12, 4);
     input.plan.pass_k = {1, 2};

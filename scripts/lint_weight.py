@@ -45,7 +45,7 @@ THIRD = {"json": re.compile(r"nlohmann/"),
 
 NAME = r'"[a-z][a-z0-9_]*"'
 NAMED = re.compile("|".join((
-    rf"\[{NAME}\]", rf"\.(?:at|value|contains|find|emplace|get|has)\({NAME}", rf"(?:[{{,(]|^)\s*\{{{NAME},(?! [\w:]+::k[A-Z])",
+    rf"\[{NAME}\]", rf"\.(?:at|value|contains|find|emplace|get|has)\({NAME}", rf"(?:[{{,(]|^)\s*\{{{NAME},(?! (?:[\w:]+::)?k[A-Z])",
     rf"\b\w+(?:\.|->)(?:text|count|flag|duration|size|usd|choice|texts|table|each|optional\w*|boolean|integer|digest\w*|u64|u32|name|money|binary|"
     rf"list|nested|enumerator|object|array|missing|refuse|wrong|path|number|real|counts|attempts|names|digests|wall_ms|micros|find|add|put)"
     rf"\(\s*(?:\w+,\s*)?{NAME}",

@@ -187,7 +187,8 @@ void fields(auto& v, Is<ResultMessage> auto& m) {
   v.require(of_somebody != m.cause.empty(), "cause", "is said of a task or an agent");
   if (v.version() < 12) return keep(m.has_facts, false);
   v("has_facts", m.has_facts);
-  std::uint32_t code = m.facts.agent_exit ? static_cast<std::uint32_t>(*m.facts.agent_exit) + 1 : 0;
+  const int exit = m.facts.agent_exit.value_or(-1);
+  std::uint32_t code = 0 <= exit && exit < 256 ? static_cast<std::uint32_t>(exit) + 1 : 0;
   v("agent_exit", code, {.most = 256});  // 0: none; else one more
   if (code != 0) keep(m.facts.agent_exit, static_cast<int>(code) - 1);
   v("patch", m.facts.patch, kShort);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -111,18 +112,12 @@ static_assert(sizeof(Usage) == kUsageCounters.size() * sizeof(std::uint64_t),
 
 // Those of a meter: the counters behind the first nine.
 inline constexpr std::size_t kUnmetered = 9;
-inline constexpr auto kMeteredCounters = [] {
-  std::array<std::pair<const char*, std::uint64_t Usage::*>, kUsageCounters.size() - kUnmetered>
-      out;
-  for (std::size_t i = 0; i < out.size(); ++i)
-    out[i] = {kUsageCounters[kUnmetered + i].name, kUsageCounters[kUnmetered + i].member};
-  return out;
-}();
+inline constexpr auto kMeteredCounters = std::span(kUsageCounters).subspan<kUnmetered>();
 // Does a record have so many of them?  It has all until a version, and no more than its usage
 // needs, so that a record of before the later ones keeps its bytes.
 constexpr bool is_metered_size(std::size_t n) {
   return n == 0 || n == kMeteredCounters.size() ||
-         kUsageCounters[kUnmetered + n - 1].since != kUsageCounters[kUnmetered + n].since;
+         kMeteredCounters[n - 1].since != kMeteredCounters[n].since;
 }
 static_assert(is_metered_size(14) && is_metered_size(23) && is_metered_size(25));
 
@@ -130,7 +125,7 @@ static_assert(is_metered_size(14) && is_metered_size(23) && is_metered_size(25))
 constexpr std::size_t metered_said(const Usage& usage) {
   std::size_t needed = 0;
   for (std::size_t i = 0; i < kMeteredCounters.size(); ++i)
-    if (usage.*kMeteredCounters[i].second != 0) needed = i + 1;
+    if (usage.*kMeteredCounters[i].member != 0) needed = i + 1;
   while (!is_metered_size(needed)) ++needed;
   return needed;
 }

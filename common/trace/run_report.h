@@ -135,7 +135,7 @@ void fields(auto& v, const MeteredForm<U>& metered) {
   std::size_t said = metered_said(metered.usage);
   if constexpr (requires { v.has(""); })
     for (std::size_t size = said + 1; size <= kMeteredCounters.size(); ++size)
-      if (is_metered_size(size) && v.has(kUsageCounters[kUnmetered + size - 1].name)) said = size;
+      if (is_metered_size(size) && v.has(kMeteredCounters[size - 1].name)) said = size;
   for (std::size_t i = kUnmetered; i < kUnmetered + said; ++i)
     v(kUsageCounters[i].name, metered.usage.*kUsageCounters[i].member);
 }

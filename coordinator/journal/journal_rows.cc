@@ -64,7 +64,7 @@ std::string metered_text(const Usage& usage) {
   std::string out;
   const std::size_t said = metered_said(usage);
   for (std::size_t i = 0; i < said; ++i)
-    out += (i == 0 ? "" : " ") + std::to_string(usage.*kMeteredCounters[i].second);
+    out += (i == 0 ? "" : " ") + std::to_string(usage.*kMeteredCounters[i].member);
   return out;
 }
 
@@ -72,7 +72,7 @@ bool read_metered(std::string_view text, Usage& out) {
   for (std::size_t i = 0; i < kMeteredCounters.size(); ++i) {
     if (0 < i && text.empty() && is_metered_size(i)) return true;
     if (0 < i && !take_word(text, " ")) return false;
-    if (!take_number(text, out.*kMeteredCounters[i].second)) return false;
+    if (!take_number(text, out.*kMeteredCounters[i].member)) return false;
   }
   return text.empty();
 }

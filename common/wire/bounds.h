@@ -2,9 +2,11 @@
 // The bounds of members of wire messages (schemas/wire.md); those of whole frames and lists are in
 // base/limits.h.  The codec refuses what is outside, so that no code behind
 // it needs to ask.
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "common/base/fields.h"
 #include "common/base/limits.h"
@@ -45,6 +47,10 @@ constexpr Rule since(std::uint32_t version, Rule rule = {}) {
   return rule;
 }
 
+constexpr bool is_plain(std::string_view words) {
+  return std::ranges::all_of(
+      words, [](char c) { return ('a' <= c && c <= 'z') || c == '_' || c == ',' || c == ' '; });
+}
 // Is [offset, offset + size) inside [0, total)?
 constexpr bool fits(std::uint64_t offset, std::size_t size, std::uint64_t total) {
   return offset <= total && size <= total - offset;

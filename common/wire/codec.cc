@@ -62,6 +62,10 @@ std::uint32_t width() {
   return 1;
 }
 
+bool has_zero(std::string_view text) {
+  return text.find('\0') != text.npos;
+}
+
 // msgpack's own sbuffer would have to be copied into the string that the socket takes over.
 struct StringSink {
   std::string& out;
@@ -123,7 +127,8 @@ class Writer {
   }
   void text(std::string_view text, const Rule& rule) {
     std::string safe;
-    if (rule.text == Rule::Text::kProse && (rule.bytes < text.size() || !is_utf8(text))) {
+    if (rule.text == Rule::Text::kProse &&
+        (rule.bytes < text.size() || !is_utf8(text) || has_zero(text))) {
       const std::size_t most = rule.bytes - 8;  // printable() may end in "..."
       safe = printable(text, most);
       if (rule.bytes < safe.size()) safe = printable(text, most / 4);
@@ -322,6 +327,7 @@ std::string Reader::text(const char* name, const Rule& rule) {
   if (rule.bytes < text.size())
     return refuse(name, beyond(text.size(), " bytes, at most ", rule.bytes)), std::string();
   require(bytes || is_utf8(text), name, "not UTF-8");
+  require(bytes || !has_zero(text), name, "has a zero byte");  // which no column of text holds
   if (rule.text == Rule::Text::kName) {
     require(!text.empty(), name, "empty");
     require(std::ranges::none_of(text, is_control), name, "has a control byte");

@@ -195,8 +195,13 @@ void fields(auto& v, Is<ResultMessage> auto& m) {
   v("violations", m.facts.violations, {.most = kUsageCountMax});
   v("violated", m.facts.violated, kProse);
   v("cap", m.facts.cap, kShort);
+  v.require(is_plain(m.facts.patch), "patch", "has other than small letters, _, comma and space");
+  v.require(is_plain(m.facts.cap), "cap", "has other than small letters, _, comma and space");
   v("no_model", m.facts.no_model);
+  v.require(!m.facts.no_model || m.fault == Fault::kAgent, "no_model", "is said of an agent");
   v("not_judged", m.facts.not_judged);
+  v.require(!m.facts.not_judged || m.outcome == RunOutcome::kInvalid, "not_judged",
+            "is said of an invalid run");
 }
 
 struct Leave {  // an orderly goodbye: nothing is running here any more

@@ -413,9 +413,11 @@ Result<int> screen(const TasksArgs& args, const ScreenSettings& settings) {
        .run = [&](const AskedTasks& t) { return run_arms(args, settings, campaign, t); },
        .write = [&](const ScreenResults& results) -> Result<std::vector<std::string>> {
          const std::string quarantined = quarantine_text(results.tasks);
-         std::error_code ec;
-         fs::remove(reports / quarantine, ec);  // of an earlier screen
-         if (quarantined.empty()) return std::vector{file};
+         if (quarantined.empty()) {
+           std::error_code ec;
+           fs::remove(reports / quarantine, ec);  // of an earlier screen
+           return std::vector{file};
+         }
          PROCTOR_CHECK_OK(write_file(reports / quarantine, quarantined));
          return std::vector{file, quarantine};
        },

@@ -52,9 +52,9 @@ struct StatusSnapshot {
   std::uint64_t alerts_before = 0;  // earlier ones, not listed
   // A run that waits for something else than money.
   struct Broken {
-    std::string run;   // TASK/METHOD/rN
-    std::string text;  // "its task is parked: ...", for people
-    FaultSubject::Kind kind = FaultSubject::Kind::kTask;
+    std::string run;                           // TASK/METHOD/rN
+    std::string text;                          // "its task is parked: ...", for people
+    std::optional<FaultSubject::Kind> kind{};  // that is broken; nothing: a person decides
   };
   std::vector<Broken> broken;
   std::uint64_t faulty = 0;  // those of `parked` that are parked for that
@@ -110,7 +110,7 @@ void fields(auto& v, Is<StatusSnapshot::Told> auto& a) {
 }
 void fields(auto& v, Is<StatusSnapshot::Broken> auto& b) {
   v("run", b.run);
-  v("of", b.kind);
+  v("of", b.kind, kOptional);
   v("text", b.text);
 }
 void fields(auto& v, Is<StatusSnapshot::Gate> auto& g) {

@@ -112,7 +112,6 @@ std::vector<Message> one_of_each() {
   result.facts.violations = 2;
   result.facts.violated = "protected: tests/a.py";
   result.facts.cap = "usd";
-  result.facts.no_model = true;
   const Assignment run{id(17, 2),
                        "sum/noop/r1",
                        digest_of("contract"),
@@ -225,8 +224,8 @@ ResultMessage result(std::mt19937_64& rng) {
   m.facts.violations = number(rng, kUsageCountMax);
   m.facts.violated = letters(rng, 0, limits::kDetailBytes);
   m.facts.cap = letters(rng, 0, limits::kNameBytes);
-  m.facts.no_model = below(rng, 2) == 0;
-  m.facts.not_judged = below(rng, 2) == 0;
+  m.facts.no_model = m.fault == Fault::kAgent && below(rng, 2) == 0;
+  m.facts.not_judged = m.outcome == RunOutcome::kInvalid && below(rng, 2) == 0;
   return m;
 }
 

@@ -141,9 +141,10 @@ struct Json::Dump {
       for (const auto& m : members) sorted.push_back(&m);
       if (order == Order::kAdded)
         std::ranges::sort(sorted, {}, [](const auto* m) { return m->second.place_; });
-      else
-        std::ranges::sort(
-            sorted, [](const auto* a, const auto* b) { return utf16_less(a->first, b->first); });
+      else if (const auto before = [](const auto* a,
+                                      const auto* b) { return utf16_less(a->first, b->first); };
+               !std::ranges::is_sorted(sorted, before))
+        std::ranges::sort(sorted, before);
       for (const auto* m : sorted) member(*m, std::exchange(first, false), depth + 1);
     }
     if (!members.empty()) line(depth);

@@ -116,7 +116,13 @@ Result<ModelsFile> parse_models(std::string_view text, std::string_view file) {
                                       std::string(file), wrong, {.bytes_max = kFileBytes});
   if (document && wrong.empty()) read_fields(document->root, "", problems, out);
   if (!wrong.empty()) {
-    const std::string all = wrong.text();
+    // A key in the wrong place is in no message.
+    Diagnostics told;
+    for (Diagnostic d : wrong.kept()) {
+      if (d.found.starts_with('"')) d.found = "another value";
+      told.add(std::move(d));
+    }
+    const std::string all = told.text();
     return Error{Errc::kInvalid, all.substr(0, all.size() - 1)};
   }
   for (auto& [name, access] : out.models)

@@ -277,7 +277,7 @@ Result<Registration> parse_registration(std::string_view text) {
     return Error{Errc::kCorrupt, "digest: found " + file.digest.short_hex() + ", expected " +
                                      sha256(frozen).short_hex() +
                                      ": the frozen part was changed after the freeze"};
-  if (frozen_text(r).value() != frozen)
+  if (to_json<Registration>(r) != json["frozen"])
     return Error{Errc::kInvalid, "frozen: not as this version writes it"};
   for (const Removal& one : std::exchange(r.removals, {})) {
     const Status added = add_removal(r, one.task, one.reason, one.at, one.by);

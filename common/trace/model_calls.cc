@@ -275,7 +275,7 @@ void fields(auto& v, Is<CassetteLine> auto& l) {
   v("model", l.call.model);
   v("status", l.call.status);
   v.require(200 <= l.call.status && l.call.status <= 599, "status", "expected 200 to 599");
-  v("streamed", l.call.streamed);
+  v("streamed", l.call.streamed, kLater);
   v("request", l.request);
   v("answer", l.answer);
   v("digest", l.digest);

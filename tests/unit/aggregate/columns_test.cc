@@ -88,7 +88,7 @@ class Docs {
   template <class R>
   void add(const std::string& table, const Columns<R>& columns) {
     for (const auto& c : columns.all()) {
-      CHECK_MESSAGE(!c.meaning.empty(), c.json + c.csv + c.word);
+      CHECK_MESSAGE(!c.meaning.empty(), (c.json + c.csv + c.word));
       const std::string names = "| " + c.word + " | " + coded(c.json.substr(0, c.json.find('?'))) +
                                 " | " + coded(c.csv) + " | ";
       const std::string meaning =

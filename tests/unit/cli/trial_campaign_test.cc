@@ -81,10 +81,8 @@ const std::vector<Row> kRows{
     {"retries.quarantine_max", Is::kReset, "retries: {quarantine_max: 9s}"},
 };
 
-template <std::size_t N>
-void add_keys(const std::array<KeyName, N>& keys, const std::string& before,
-              std::vector<std::string>& out) {
-  for (const KeyName& key : keys) out.push_back(before + std::string(key));
+void add_keys(Keys keys, const std::string& before, std::vector<std::string>& out) {
+  for (const std::string_view key : keys) out.push_back(before + std::string(key));
 }
 
 Campaign campaign_of(const std::string& yaml) {
@@ -138,8 +136,8 @@ TEST_SUITE("trials") {
     add_keys(kCampaignKeys, "", keys);
     add_keys(kStageKeys, "stages.", keys);
     add_keys(kBudgetKeys, "budget.", keys);
-    add_keys(kRetriesKeys, "retries.", keys);
-    add_keys(kRatesKeys, "rates.", keys);
+    add_keys(keys_of<Retries>(), "retries.", keys);
+    add_keys(keys_of<Rates>(), "rates.", keys);
     add_keys(kCampaignPolicyKeys, "policy.", keys);
     for (const Row& row : kRows) rows.push_back(row.key);
     std::ranges::sort(keys);

@@ -225,6 +225,7 @@ TEST_SUITE("aggregate") {
       RunRecord& run = runs.ended("t", "go", method, RunOutcome::kInvalid);
       run.termination = Termination::kAgentUnavailable;
       run.rationale = why;
+      run.no_model = why.starts_with(no_model(""));
     };
     invalid("a", "the agent could not start: exit 127 after 12 ms, without a change");
     invalid("b", "its model could not be had: the variable K has no key");

@@ -42,7 +42,7 @@ TEST_SUITE("gateway gate") {
         {post("Content-Length: +5\r\n"), 400},
         {post("Content-Length: 0x5\r\n"), 400},
         {post("Content-Length: 5, 5\r\n"), 400},
-        {post("Content-Length: 1234567890123456\r\n"), 400},
+        {post("Content-Length: 12345678901234567\r\n"), 400},
         {post("Content-Length : 5\r\n"), 400},
         {post("Transfer-Encoding: chunked, identity\r\n"), 400},
         {post("Transfer-Encoding: xchunked\r\n"), 400},

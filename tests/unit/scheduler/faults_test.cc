@@ -357,7 +357,8 @@ TEST_SUITE("scheduler") {
                      WorkerId("w"),
                      could_not_start("exit 126"),
                      could_not_start("exit 126"),
-                     {}};
+                     {},
+                     126};
       REQUIRE(next.core.restore_note(note_of(fact)).ok());
       RestoredAttempt had;
       had.attempt = attempt_of(0);

@@ -81,6 +81,7 @@ void end_unstarted(Desk& desk, AttemptId id) {
   r.termination = Termination::kAgentUnavailable;
   r.fault = Fault::kAgent;
   r.cause = r.rationale = could_not_start("exit 127");
+  r.facts.agent_exit = 127;
   desk.feed(ResultReceived{WorkerId("w"), r});
 }
 

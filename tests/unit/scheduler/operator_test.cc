@@ -50,6 +50,7 @@ void end_invalid(Desk& desk, AttemptId id, Termination why = Termination::kInfra
   r.attempt = id;
   r.outcome = RunOutcome::kInvalid;
   r.termination = why;
+  r.facts.not_judged = rationale.find(not_judged("")) != std::string::npos;
   r.rationale = std::move(rationale);
   r.usage.tool_calls = 10;
   r.archive_bytes = 1;

@@ -126,7 +126,7 @@ TEST_SUITE("wire") {
       std::visit(
           [&]<class M>(const M& m) {
             const std::string title =
-                "**" + std::to_string(kKindOf<M>) + " " + std::string(kind_name(message)) + "** ";
+                "**" + std::to_string(kKindOf<M>) + " " + std::string(kind_name(message)) + "**";
             CAPTURE(title);
             const std::size_t from = schema->find(title);
             REQUIRE(from != std::string::npos);

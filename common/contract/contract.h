@@ -159,11 +159,9 @@ struct Environment {
   std::optional<ImageBuild> build{};
 };
 constexpr auto words(Environment::Sandbox) {
-  using Sandbox = Environment::Sandbox;
-  return std::to_array<Word<Sandbox>>({{"auto", Sandbox::kAuto},
-                                       {"bubblewrap", Sandbox::kBubblewrap},
-                                       {"docker", Sandbox::kDocker},
-                                       {"none", Sandbox::kNull}});
+  using enum Environment::Sandbox;
+  return std::to_array<Word<Environment::Sandbox>>(
+      {{"auto", kAuto}, {"bubblewrap", kBubblewrap}, {"docker", kDocker}, {"none", kNull}});
 }
 
 // One step of Setup: runs once in each fresh workspace (R014).

@@ -21,7 +21,6 @@
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "common/base/version.h"
-#include "common/contract/contract.h"
 #include "common/contract/fields.h"
 #include "common/images/image_store.h"
 #include "common/wire/curve.h"

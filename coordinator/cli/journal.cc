@@ -526,8 +526,9 @@ Result<int> recover_journal(const std::string& folder, bool behind) {
   std::error_code ec;
   if (!fs::exists(recovered, ec)) {
     std::optional<Around> missing;
-    if (const Result<JournalFinding> found = check_journal(journal);
-        found.ok() && found->problems.empty()) {
+    const Result<JournalFinding> found = check_journal(journal);
+    if (!found.ok() && found.error().code == Errc::kConflict) return found.error();
+    if (found.ok() && found->problems.empty()) {
       PROCTOR_TRY(missing, around_whole(frozen));
       if (missing->problems.empty() && !behind) {
         say(found->blank ? nothing_granted(folder)

@@ -112,7 +112,10 @@ Result<JournalFinding> check_journal(const fs::path& file) {
   out.blank = !fs::exists(file, ec) || journal::was_never_made(file);
   if (out.blank) return out;
   const Status inside = look_inside(file, out);
-  if (!inside.ok() && inside.error().code == Errc::kUnavailable) return inside.error();
+  // One of a newer proctor is no damaged one.
+  if (!inside.ok() &&
+      (inside.error().code == Errc::kUnavailable || inside.error().code == Errc::kConflict))
+    return inside.error();
   if (!inside.ok()) out.problems.push_back(inside.error().detail);
   return out;
 }

@@ -122,9 +122,9 @@ Status check_schema(sqlite::Database& db) {
     return Error{Errc::kInvalid, db.filename() + " is an SQLite file but not a Proctor journal"};
   }
   if (kSchemaVersion < version) {
-    return Error{Errc::kInvalid, db.filename() + " has journal schema " + std::to_string(version) +
-                                     ", written by a newer proctor; this one knows up to " +
-                                     std::to_string(kSchemaVersion)};
+    return Error{Errc::kConflict, db.filename() + " has journal schema " + std::to_string(version) +
+                                      ", written by a newer proctor; this one knows up to " +
+                                      std::to_string(kSchemaVersion)};
   }
   if (version < 1) {
     return Error{Errc::kCorrupt, db.filename() + " has journal schema " + std::to_string(version)};

@@ -4,11 +4,11 @@
 
 namespace proctor::testing {
 
-// SQL that takes out of a journal of a later schema what came after `schema`.  Seals of rows that
+// SQL that takes out of a journal of schema `from` what came after `schema`.  Seals of rows that
 // had facts of schema 6 do not fit then: for 4 and 5 take 3 first, and let a writer upgrade it.
-inline std::string as_schema(int schema) {
+inline std::string as_schema(int schema, int from = 6) {
   std::string sql;
-  if (schema < 6)
+  if (schema < 6 && 6 <= from)
     for (const char* column : {"fault", "agent_exit", "patch", "violations", "violated", "cap",
                                "no_model", "not_judged"})
       sql += std::string("ALTER TABLE attempts DROP COLUMN ") + column + "; ";

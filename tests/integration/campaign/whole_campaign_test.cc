@@ -88,7 +88,7 @@ TEST_SUITE("campaign") {
     CHECK(upgraded[0] == newest[0]);
     for (const int schema : {5, 4, 3, 2, 1}) {
       CAPTURE(schema);
-      scene.sql(as_schema(schema));
+      scene.sql(as_schema(schema, schema + 1));
       CHECK(alike() == upgraded);
       for (const char* command : {"status", "report", "project", "budget", "leaderboard", "wait"})
         said({command, folder});

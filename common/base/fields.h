@@ -39,7 +39,7 @@ struct Rule {
     kPlain,  // UTF-8
     kName,   // not empty, no control bytes: may become a label or a file's name
     kProse,  // for people: a writer may clip it, and escapes what is not UTF-8
-    kBytes   // any bytes
+    kBytes   // any bytes; forms of text hold "hex:..." where they are not UTF-8
   };
   std::uint64_t most = kExactIntegerMax;  // the largest magnitude of a number
   std::size_t bytes = SIZE_MAX;           // at most, in a text and in each text of a list
@@ -48,7 +48,6 @@ struct Rule {
   Text text = Text::kPlain;
   bool optional = false;    // forms with names leave it out where it has its empty value, T{}
   bool older_lack = false;  // older texts lack it; a reader then leaves the member as it was
-  bool any_bytes = false;   // a text that need not be UTF-8: forms of text hold "hex:..." then
   bool digits = false;      // a number with a fraction that JSON holds as a text of 12 digits
   bool natural = false;     // no negative number
 };

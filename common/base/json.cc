@@ -1,5 +1,6 @@
 #include "common/base/json.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -9,6 +10,7 @@
 #include "common/base/json_text.h"
 #include "common/base/parse.h"
 #include "common/base/text.h"
+#include "common/base/words.h"
 
 namespace proctor {
 // A value from the tokens of a text, and its canonical text.
@@ -273,28 +275,24 @@ void Json::destroy() noexcept {
   if (kind_ == Kind::kObject) delete value_.object;
 }
 
-const char* Json::kind_name() const noexcept {
-  switch (kind_) {
-    case Kind::kNull:
-      return "null";
-    case Kind::kBoolean:
-      return "boolean";
-    case Kind::kInteger:
-    case Kind::kUnsigned:
-    case Kind::kFloat:
-      return "number";
-    case Kind::kString:
-      return "string";
-    case Kind::kArray:
-      return "array";
-    case Kind::kObject:
-      return "object";
-  }
-  return "";
+static constexpr auto words(Json::Kind) {
+  using enum Json::Kind;
+  return std::to_array<Word<Json::Kind>>({{"null", kNull},
+                                          {"boolean", kBoolean},
+                                          {"number", kInteger},
+                                          {"number", kUnsigned},
+                                          {"number", kFloat},
+                                          {"string", kString},
+                                          {"array", kArray},
+                                          {"object", kObject}});
+}
+
+std::string_view Json::kind_name() const noexcept {
+  return word_of(kind_);
 }
 
 void Json::wrong_kind(const char* wanted) const {
-  throw exception(std::string("expected ") + wanted + ", found " + kind_name());
+  throw exception(fmt::format("expected {}, found {}", wanted, kind_name()));
 }
 
 bool Json::boolean() const {

@@ -104,7 +104,7 @@ class Json {
 
   Kind kind() const noexcept { return kind_; }
   // "null", "boolean", "number", "string", "array" or "object".
-  const char* kind_name() const noexcept;
+  std::string_view kind_name() const noexcept;
   bool is_null() const noexcept { return kind_ == Kind::kNull; }
   bool is_boolean() const noexcept { return kind_ == Kind::kBoolean; }
   bool is_number() const noexcept { return Kind::kInteger <= kind_ && kind_ <= Kind::kFloat; }

@@ -30,7 +30,7 @@ void JsonWriter::put(const char* name, Json value) {
 }
 
 Json JsonWriter::text_json(const std::string& text, const Rule& rule) const {
-  if (rule.any_bytes) {
+  if (rule.text == Rule::Text::kBytes) {
     if (is_utf8(text) && !text.starts_with(kHex)) return text;
     return std::string(kHex) + to_hex(text);
   }
@@ -68,7 +68,7 @@ JsonReader::JsonReader(const Json& json, Place place, const JsonReader& parent)
       place_(place),
       problem_(parent.problem_),
       versions_(parent.versions_) {
-  if (!json.is_object()) refuse({}, std::string("expected an object, found ") + json.kind_name());
+  if (!json.is_object()) refuse({}, fmt::format("expected an object, found {}", json.kind_name()));
   seen_.reserve(json.items().size());
 }
 
@@ -118,7 +118,7 @@ void JsonReader::finish() {
 }
 
 bool JsonReader::is(const Json& json, bool right, Place place, std::string_view expected) {
-  if (!right) refuse(place, "expected " + std::string(expected) + ", found " + json.kind_name());
+  if (!right) refuse(place, fmt::format("expected {}, found {}", expected, json.kind_name()));
   return right;
 }
 
@@ -165,7 +165,7 @@ void JsonReader::read(const Json& json, Place place, double& out, const Rule& ru
 
 void JsonReader::read(const Json& json, Place place, std::string& out, const Rule& rule) {
   out = text(json, place);
-  if (rule.any_bytes) out = bytes_of(out);
+  if (rule.text == Rule::Text::kBytes) out = bytes_of(out);
   if (rule.bytes < out.size()) refuse(place, fmt::format("longer than {} bytes", rule.bytes));
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // Outcomes of checks and runs, exactly as R057-R061 define them, and more about a run in words of
 // its rationale: whoever has only that (a scheduler, a journal of any age) knows it.  Pure.
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "common/base/fields.h"
+#include "common/base/limits.h"
 #include "common/base/words.h"
 
 namespace proctor {
@@ -132,14 +134,27 @@ struct AttemptFacts {
   bool not_judged = false;       // its agent is paid for; acceptance failed for the host's reasons
   friend bool operator==(const AttemptFacts&, const AttemptFacts&) = default;
 };
-void fields(auto& v, Is<AttemptFacts> auto& f) {
-  v("fault", f.fault, kOptional);
-  v("agent_exit", f.agent_exit);
-  v("patch", f.patch, kOptional);
+// "", or the words of `patch` and `cap`.
+constexpr bool is_fact_words(std::string_view words) {
+  return std::ranges::all_of(
+      words, [](char c) { return ('a' <= c && c <= 'z') || c == '_' || c == ',' || c == ' '; });
+}
+// Without `fault` and `agent_exit`, which a result on the wire holds in ways of its own.
+void other_fields(auto& v, Is<AttemptFacts> auto& f) {
+  constexpr std::string_view kWhy = "has other than small letters, _, comma and space";
+  v("patch", f.patch, {.bytes = limits::kNameBytes, .optional = true});
+  v.require(is_fact_words(f.patch), "patch", kWhy);
   v("violations", f.violations);
-  v("violated", f.violated, {.bytes = kFirstViolationBytes, .optional = true});
-  v("cap", f.cap, kOptional);
+  v("violated", f.violated,
+    {.bytes = kFirstViolationBytes, .text = Rule::Text::kProse, .optional = true});
+  v("cap", f.cap, {.bytes = limits::kNameBytes, .optional = true});
+  v.require(is_fact_words(f.cap), "cap", kWhy);
   v("no_model", f.no_model);
   v("not_judged", f.not_judged);
+}
+void fields(auto& v, Is<AttemptFacts> auto& f) {
+  v("fault", f.fault, kOptional);
+  v("agent_exit", f.agent_exit, {.most = 255, .optional = true});
+  other_fields(v, f);
 }
 }  // namespace proctor

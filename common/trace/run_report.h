@@ -189,6 +189,8 @@ struct RunReport {
   Termination termination = Termination::kCompleted;
   std::string rationale;
   std::uint64_t evidence_seq = 0;  // event that triggered the termination
+  // What `rationale` says for people.  Reports of before 2026-12 have none.
+  std::optional<AttemptFacts> facts{};
   std::vector<CheckReport> checks;
   std::vector<GateReport> gates;
   PatchEnd application{};  // how the candidate patch fitted; empty: there was none to apply
@@ -223,6 +225,7 @@ void fields(auto& v, Is<RunReport> auto& r) {
     ending("evidence_seq", r.evidence_seq);
     ending("rationale", r.rationale);
   });
+  v("facts", r.facts, kOptional);
   v("checks", r.checks);
   v("gates", r.gates);
   v("patch", r.application, kOptional);  // a report of before there were rungs has none

@@ -47,10 +47,6 @@ constexpr Rule since(std::uint32_t version, Rule rule = {}) {
   return rule;
 }
 
-constexpr bool is_plain(std::string_view words) {
-  return std::ranges::all_of(
-      words, [](char c) { return ('a' <= c && c <= 'z') || c == '_' || c == ',' || c == ' '; });
-}
 // Is [offset, offset + size) inside [0, total)?
 constexpr bool fits(std::uint64_t offset, std::size_t size, std::uint64_t total) {
   return offset <= total && size <= total - offset;

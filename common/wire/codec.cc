@@ -1,6 +1,7 @@
 #include "common/wire/codec.h"
 
 #include <algorithm>
+#include <array>
 #include <concepts>
 #include <limits>
 #include <msgpack.hpp>
@@ -55,10 +56,21 @@ Members members_of(const T& value, std::uint32_t version) {
   return out;
 }
 
+// How many items the array of a T has; its version decides, not its value.
+template <class T>
+std::uint32_t items_of(std::uint32_t version) {
+  static const auto kItems = [] {
+    std::array<std::uint32_t, kVersion + 1> out{};
+    for (std::uint32_t v = kOldestServed; v <= kVersion; ++v) out.at(v) = members_of(T{}, v).count;
+    return out;
+  }();
+  return kItems.at(version);
+}
+
 // How many items of an array one T is.
 template <class T>
 std::uint32_t width() {
-  if constexpr (IsFlat<T>) return members_of(T{}, kVersion).count;
+  if constexpr (IsFlat<T>) return items_of<T>(kVersion);
   return 1;
 }
 
@@ -112,7 +124,7 @@ class Writer {
     } else if constexpr (IsFlat<T>) {
       fields(*this, value);
     } else if constexpr (Described<const T>) {
-      array(members_of(value, version_).count);
+      array(items_of<T>(version_));
       fields(*this, value);
     } else {
       array(value.size() * width<typename T::value_type>(),

@@ -191,15 +191,8 @@ void fields(auto& v, Is<ResultMessage> auto& m) {
   std::uint32_t code = 0 <= exit && exit < 256 ? static_cast<std::uint32_t>(exit) + 1 : 0;
   v("agent_exit", code, {.most = 256});  // 0: none; else one more
   if (code != 0) keep(m.facts.agent_exit, static_cast<int>(code) - 1);
-  v("patch", m.facts.patch, kShort);
-  v("violations", m.facts.violations, {.most = kUsageCountMax});
-  v("violated", m.facts.violated, kProse);
-  v("cap", m.facts.cap, kShort);
-  v.require(is_plain(m.facts.patch), "patch", "has other than small letters, _, comma and space");
-  v.require(is_plain(m.facts.cap), "cap", "has other than small letters, _, comma and space");
-  v("no_model", m.facts.no_model);
+  other_fields(v, m.facts);
   v.require(!m.facts.no_model || m.fault == Fault::kAgent, "no_model", "is said of an agent");
-  v("not_judged", m.facts.not_judged);
   v.require(!m.facts.not_judged || m.outcome == RunOutcome::kInvalid, "not_judged",
             "is said of an invalid run");
 }

@@ -273,7 +273,7 @@ class Rebuilder {
     result.outcome = r.outcome;
     result.termination = r.termination;
     result.rationale = r.rationale;
-    result.facts = journal::facts_in(r.outcome, r.termination, r.rationale);
+    result.facts = r.facts ? *r.facts : journal::facts_in(r.outcome, r.termination, r.rationale);
     result.infrastructure = failed && !sets;
     result.overload = busy && !sets;
     result.report = e.digest;

@@ -26,12 +26,11 @@ Result<std::set<std::string>> suspects(JournalReader& journal) {
   for (;;) {
     PROCTOR_TRY(const std::vector<NoteRecord> notes, journal.notes(after, kPage));
     for (const NoteRecord& n : notes) {
-      const std::string& detail = n.note.detail;
-      if (n.note.kind == "worker_suspect") out.insert(detail);
-      if (n.note.kind == "worker_back") out.erase(detail);
-      // "NAME with 4 slots"
-      if (n.note.kind == "worker_joined" || n.note.kind == "worker_restarted")
-        out.erase(detail.substr(0, detail.find(' ')));
+      if (n.note.kind == "worker_suspect") out.insert(n.note.detail);
+      if (n.note.kind == "worker_back") out.erase(n.note.detail);
+      if (n.note.kind == WorkerJoined::kNote || n.note.kind == WorkerJoined::kNoteAgain)
+        if (const auto joined = fact_of<WorkerJoined>(n.note); joined.ok())
+          out.erase(joined->worker.raw());
       after = n.seq;
     }
     if (notes.size() < kPage) return out;

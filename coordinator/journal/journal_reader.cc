@@ -10,6 +10,7 @@
 #include "coordinator/journal/journal.h"
 #include "coordinator/journal/journal_rows.h"
 #include "coordinator/journal/journal_store.h"
+#include "coordinator/journal/legacy_text.h"
 
 namespace proctor {
 namespace {
@@ -160,7 +161,8 @@ constexpr const char* kStory = R"sql(
       milli_minutes % 1000, reviewer, charged / 1000000, charged % 1000000,
       CASE WHEN note = '' THEN '' ELSE ': ' || note END) FROM reviews $ONLY
   UNION ALL SELECT at_ms, run, attempt, 6, seq, kind, detail FROM notes WHERE NOT (kind = 'operator'
-    AND detail LIKE '%"act":"review"%' AND at_ms IN (SELECT at_ms FROM reviews))
+    AND (CASE WHEN json_valid(detail) THEN json_extract(detail, '$.act') END) IS 'review'
+    AND at_ms IN (SELECT at_ms FROM reviews))
   $EPOCHS)
 WHERE at_ms >= $SINCE AND at_ms IS NOT NULL ORDER BY at_ms, step, seq, run, attempt
 )sql";
@@ -214,7 +216,10 @@ Status JournalReader::each_fact(std::optional<RunId> only, WallTime since,
                                 std::string_view unit) {
   PROCTOR_TRY(const auto snapshot, sqlite::Snapshot::of(*db_));
   return journal::each<StoryFact>(*db_, facts_sql(only, since, unit), "a fact at",
-                                  [&](const StoryFact& fact, journal::RowReader&) { visit(fact); });
+                                  [&](StoryFact& fact, journal::RowReader&) {
+                                    journal::complete_joined(fact.fact, fact.detail);
+                                    visit(fact);
+                                  });
 }
 
 Status JournalReader::each_row_of_all(

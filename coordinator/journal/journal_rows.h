@@ -63,6 +63,7 @@ class RowWriter {
       bytes(value.data(), sizeof value);
     }
   }
+  static void require(bool holds, const char*, std::string_view) { PROCTOR_ASSERT(holds); }
   static constexpr bool wants(bool) { return true; }
   static void from_schema(std::uint32_t) {}
 
@@ -100,6 +101,9 @@ class RowReader {
   static constexpr bool wants(bool wanted) { return wanted; }
   static void from_schema(std::uint32_t) {}
 
+  void require(bool holds, const char* name, std::string_view why) {
+    if (!holds) wrong(std::string(name) + " " + std::string(why));
+  }
   void wrong(std::string why);
   bool ok() const { return error_.empty(); }
   // kCorrupt: "journal: WHAT KEY holds ...", the key being that many columns.
@@ -179,6 +183,7 @@ class ColumnList {
                      std::max(rule.since, since_)});
   }
   void presence(bool) const {}
+  static void require(bool, const char*, std::string_view) {}
   static constexpr bool wants(bool) { return true; }
   const std::vector<Column>& list() const { return list_; }
   // "a, b"; with " = ?" behind each "a = ?, b = ?".

@@ -30,9 +30,7 @@ std::string patch_word_in(std::string_view rationale) {
   if (at == std::string_view::npos) return "";
   rationale.remove_prefix(at + kBegin.size());
   const std::string_view word = rationale.substr(0, rationale.find(" ("));
-  const bool plain = std::ranges::all_of(
-      word, [](char c) { return ('a' <= c && c <= 'z') || c == '_' || c == ',' || c == ' '; });
-  return plain ? std::string(word) : "";
+  return is_fact_words(word) ? std::string(word) : "";
 }
 
 void read_violations(std::string_view rationale, AttemptFacts& out) {
@@ -49,7 +47,8 @@ void read_violations(std::string_view rationale, AttemptFacts& out) {
 
 std::string cap_in(std::string_view rationale) {
   if (!take_word(rationale, "budget_exceeded: ")) return "";
-  return std::string(rationale.substr(0, rationale.find_first_of(":; ")));
+  const std::string_view word = rationale.substr(0, rationale.find_first_of(":; "));
+  return is_fact_words(word) ? std::string(word) : "";
 }
 }  // namespace
 
@@ -72,5 +71,16 @@ void complete_fault(Note& note) {
   fact->exit = exit_in(fact->cause);
   fact->no_model = fact->cause.starts_with(kNoModel);
   if (fact->exit || fact->no_model) note = note_of(*fact);
+}
+
+void complete_joined(std::string_view kind, std::string& detail) {
+  if (kind != WorkerJoined::kNote && kind != WorkerJoined::kNoteAgain) return;
+  constexpr std::string_view kWith = " with ";
+  const std::size_t at = detail.rfind(kWith);
+  if (detail.starts_with('{') || at == std::string::npos) return;
+  WorkerJoined fact;
+  fact.worker = WorkerId(detail.substr(0, at));
+  std::string_view slots = std::string_view(detail).substr(at + kWith.size());
+  if (take_number(slots, fact.slots) && slots == " slots") detail = note_of(fact).detail;
 }
 }  // namespace proctor::journal

@@ -248,22 +248,13 @@ Errc code_for(int rc) {
 }
 
 // SQLite says "disk I/O error" for all of these.
-const char* io_step(int rc) {
-  switch (rc) {
-    case SQLITE_IOERR_FSYNC:
-    case SQLITE_IOERR_DIR_FSYNC:
-      return " (fsync failed)";
-    case SQLITE_IOERR_WRITE:
-      return " (write failed)";
-    case SQLITE_IOERR_READ:
-    case SQLITE_IOERR_SHORT_READ:
-      return " (read failed)";
-    case SQLITE_IOERR_TRUNCATE:
-      return " (truncate failed)";
-    default:
-      return "";
-  }
-}
+constexpr std::array<std::pair<int, const char*>, 6> kIoSteps{
+    {{SQLITE_IOERR_FSYNC, "fsync"},
+     {SQLITE_IOERR_DIR_FSYNC, "fsync"},
+     {SQLITE_IOERR_WRITE, "write"},
+     {SQLITE_IOERR_READ, "read"},
+     {SQLITE_IOERR_SHORT_READ, "read"},
+     {SQLITE_IOERR_TRUNCATE, "truncate"}}};
 
 Error error_of(sqlite3* db, int rc) {
   std::string detail = sqlite3_errstr(rc);
@@ -271,7 +262,8 @@ Error error_of(sqlite3* db, int rc) {
     const char* file = sqlite3_db_filename(db, "main");
     const char* text = sqlite3_errmsg(db);
     detail = std::string(file == nullptr ? "" : file) + ": " + (text == nullptr ? "" : text);
-    detail += io_step(rc);
+    for (const auto& [code, step] : kIoSteps)
+      if (code == rc) detail += fmt::format(" ({} failed)", step);
     const int os = sqlite3_system_errno(db);
     if ((rc & 0xff) == SQLITE_CANTOPEN && os != 0) {
       detail += std::string(" (") + std::strerror(os) + ")";

@@ -151,11 +151,11 @@ struct PatchExtracted {
 };
 void fields(auto& v, Is<PatchExtracted> auto& e) {
   v.follows("event", "patch");
-  v("refused", e.refused, {.any_bytes = true});
-  v("outside_writable", e.outside_writable, {.any_bytes = true});
-  v("unreadable", e.unreadable, {.any_bytes = true});
+  v("refused", e.refused, {.text = Rule::Text::kBytes});
+  v("outside_writable", e.outside_writable, {.text = Rule::Text::kBytes});
+  v("unreadable", e.unreadable, {.text = Rule::Text::kBytes});
   v("changed", e.changed, {.older_lack = true});
-  v("conflicts", e.conflicts, {.older_lack = true, .any_bytes = true});
+  v("conflicts", e.conflicts, {.text = Rule::Text::kBytes, .older_lack = true});
 }
 struct PatchApplied {
   std::string rung;  // to_string(ApplyRung)
@@ -186,7 +186,7 @@ void fields(auto& v, Is<BudgetReached> auto& e) {
   v.follows("event", "budget");
   v("cap", e.cap);
   v("evidence", e.evidence);
-  v("reason", e.reason, {.any_bytes = true});
+  v("reason", e.reason, {.text = Rule::Text::kBytes});
 }
 using LifecycleEvent = std::variant<SnapshotReady, ImageFailed, StepDone, StepFailed, SetupEnded,
                                     AgentEnded, PatchExtracted, PatchApplied, PatchRefused,

@@ -759,6 +759,8 @@ AttemptRun::Answer AttemptRun::perform(const Package&) {
   report.termination = verdict.termination;
   report.rationale = verdict.rationale;
   report.evidence_seq = verdict.evidence;
+  report.facts = verdict.facts;
+  report.facts->fault = verdict.fault;
   report.checks = verdict.checks;
   report.gates = gates_of(contract(), verdict);
   report.application = verdict.application;

@@ -3,6 +3,7 @@
 // Private to the program.
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,8 @@ struct Imported {
   std::size_t written = 0;  // contracts
   struct LeftOut {
     std::string id, category, difficulty, why;
+    // Docker compose can run it.  An older marker does not say it: compose is asked then.
+    std::optional<bool> needs_compose{};
   };
   std::vector<LeftOut> left_out;  // told on standard error too
   std::uint64_t errors = 0;       // records that are none
@@ -73,9 +76,12 @@ void fields(auto& v, Is<Imported::LeftOut> auto& l) {
   v("category", l.category);
   v("difficulty", l.difficulty);
   v("why", l.why);
+  v("needs_compose", l.needs_compose, kOptional);
 }
 // campaign.yaml of a dataset, or of the answers that a judge is asked about.
 std::string cvdp_campaign_text(const std::string& name, const ImportOptions& options);
+// Into CAMPAIGN/contracts.
+Status write_contract(const std::vector<cvdp::ContractFile>& files, const fs::path& campaign);
 // The price table of a campaign, from a file of somebody's.
 Status take_prices(const fs::path& table, const fs::path& campaign);
 // kConflict: the campaign is frozen.

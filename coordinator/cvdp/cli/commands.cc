@@ -104,11 +104,10 @@ Status write_below(const fs::path& root, const std::string& relative, std::strin
 namespace {
 class PrepareWork {
  public:
-  explicit PrepareWork(const PrepareOptions& options) : options_(options) {
-    settings_.no_patch = options.no_patch;
-    settings_.names = options.names;
-    settings_.shared_network =
-        !options.network.empty() ? options.network : cvdp::upstream_network_name(options.file);
+  explicit PrepareWork(const PrepareOptions& options)
+      : options_(options), settings_(options.settings) {
+    if (settings_.shared_network.empty())
+      settings_.shared_network = cvdp::upstream_network_name(options.file);
   }
 
   Status record(const cvdp::Record& record) {
@@ -191,15 +190,17 @@ void add_cvdp_prepare(Command cvdp, int& exit_code) {
   auto o = std::make_shared<PrepareOptions>();
   command.add_option("FILE", o->file, "the dataset").required();
   command.add_option("-p,--prefix", o->prefix, "output folder (work)");
-  command.add_flag("-d,--no-patch", o->no_patch, "without the reference solutions");
-  command.add_option("--network-name", o->network, "the shared network (upstream's name)");
-  command.add_option("--oss-sim-image", o->names.oss_sim, "for __OSS_SIM_IMAGE__")
+  command.add_flag("-d,--no-patch", o->settings.no_patch, "without the reference solutions");
+  command.add_option("--network-name", o->settings.shared_network,
+                     "the shared network (upstream's name)");
+  command.add_option("--oss-sim-image", o->settings.names.oss_sim, "for __OSS_SIM_IMAGE__")
       .envname("OSS_SIM_IMAGE");
-  command.add_option("--oss-pnr-image", o->names.oss_pnr, "for __OSS_PNR_IMAGE__")
+  command.add_option("--oss-pnr-image", o->settings.names.oss_pnr, "for __OSS_PNR_IMAGE__")
       .envname("OSS_PNR_IMAGE");
-  command.add_option("--verif-eda-image", o->names.verif_eda, "for __VERIF_EDA_IMAGE__")
+  command.add_option("--verif-eda-image", o->settings.names.verif_eda, "for __VERIF_EDA_IMAGE__")
       .envname("VERIF_EDA_IMAGE");
-  command.add_option("--license-network", o->names.license_network, "for __LICENSE_NETWORK__")
+  command
+      .add_option("--license-network", o->settings.names.license_network, "for __LICENSE_NETWORK__")
       .envname("LICENSE_NETWORK");
   add_selection(command, o->selection);
   command.callback([=, &exit_code] {

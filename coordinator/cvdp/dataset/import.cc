@@ -141,8 +141,6 @@ std::string translated(std::string_view text) {
   flush();
   return out.empty() ? "''" : out;
 }
-}  // namespace
-
 // Texts of a contract that is made of a problem: a service's command as a shell script for the
 // contract's own sandbox, and a file's change as git would write it.  Pure.
 std::string script_of(const ServicePlan& plan, const EnvPairs& environment) {
@@ -180,7 +178,6 @@ std::string git_diff(const std::string& path, const std::string* before, const s
                            new_lines == 0 ? 0 : 1, new_lines, removed, added);
 }
 
-namespace {
 bool is_variable(std::string_view name) {
   return !name.empty() && !is_digit(name[0]) && std::ranges::all_of(name, is_word_byte);
 }

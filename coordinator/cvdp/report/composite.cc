@@ -11,6 +11,11 @@
 #include "coordinator/cvdp/report/report.h"
 
 namespace proctor::cvdp {
+namespace {
+double plug_in(double rate, std::int64_t k) {
+  return 1 - std::pow(1 - rate, static_cast<double>(k));
+}
+
 // Several samples of one dataset by problem; upstream's estimates, mistakes included.
 // Source: CVDP 9.5, 9.6.
 struct SampledProblem {
@@ -21,9 +26,18 @@ struct SampledProblem {
   std::vector<bool> passed;    // by sample; of problems that pass or fail
   std::vector<double> scores;  // by sample; of scored ones: the average of their cell, as upstream
   // What upstream counts: samples passed, or the sum of the scores.
-  double pass_count() const;
+  double pass_count() const {
+    double sum = 0;
+    for (const bool b : passed) sum += b ? 1 : 0;
+    for (const double s : scores) sum += s;
+    return sum;
+  }
   // 1 - (1 - c/n)^k, or the mean score whatever k is.
-  double probability(std::int64_t k) const;
+  double probability(std::int64_t k) const {
+    const double n = static_cast<double>(passed.size() + scores.size());
+    if (n == 0) return 0;
+    return scored ? pass_count() / n : plug_in(pass_count() / n, k);
+  }
 };
 
 struct Composite {
@@ -34,7 +48,6 @@ struct Composite {
   std::vector<SampledProblem> problems;  // in the order of the samples' logs
 };
 
-namespace {
 // "p.test3" and "p.3" are tests of p.
 std::string problem_of(const std::string& test_id) {
   const std::size_t dot = test_id.rfind('.');
@@ -104,30 +117,6 @@ void judge(Composite& out, const std::vector<SampleVerdicts>& verdicts) {
   }
 }
 
-double plug_in(double rate, std::int64_t k) {
-  return 1 - std::pow(1 - rate, static_cast<double>(k));
-}
-}  // namespace
-
-double SampledProblem::pass_count() const {
-  double sum = 0;
-  for (const bool b : passed) sum += b ? 1 : 0;
-  for (const double s : scores) sum += s;
-  return sum;
-}
-
-double SampledProblem::probability(std::int64_t k) const {
-  const double n = static_cast<double>(passed.size() + scores.size());
-  if (n == 0) return 0;
-  const double rate = pass_count() / n;
-  return scored ? rate : plug_in(rate, k);
-}
-
-bool is_composite(const Value& report) {
-  const Value* flag = value_at(object_at(report, "metadata"), "composite");
-  return flag != nullptr && flag->truthy();
-}
-
 // Points into `composite`.  kInvalid: no composite report.
 Result<Composite> read_composite(const Value& composite, std::int64_t k) {
   const Array* samples = array_at(composite.object(), "samples");
@@ -153,6 +142,13 @@ Result<Composite> read_composite(const Value& composite, std::int64_t k) {
   collect(out, verdicts);
   judge(out, verdicts);
   return out;
+}
+
+}  // namespace
+
+bool is_composite(const Value& report) {
+  const Value* flag = value_at(object_at(report, "metadata"), "composite");
+  return flag != nullptr && flag->truthy();
 }
 
 Result<Value> make_composite(const std::vector<Value>& reports, const CompositeMetadata& m) {

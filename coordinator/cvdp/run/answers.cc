@@ -398,12 +398,12 @@ constexpr std::size_t kTextBytes = std::size_t{64} << 20;
 
 // A judge needs a prompt and no files: one commit of one line for all.
 Result<std::string> make_repository(const fs::path& path) {
-  const ContextRepository repository(path);
-  PROCTOR_CHECK_OK(repository.open());
+  PROCTOR_CHECK_OK(open_contexts(path));
   PROCTOR_TRY(const auto commits,
-              repository.add("commit refs/heads/judging\nmark :1\n"
-                             "committer cvdp <cvdp@localhost> 0 +0000\ndata 8\njudging\n"
-                             "M 100644 inline README\ndata 8\njudging\n"));
+              add_contexts(path,
+                           "commit refs/heads/judging\nmark :1\n"
+                           "committer cvdp <cvdp@localhost> 0 +0000\ndata 8\njudging\n"
+                           "M 100644 inline README\ndata 8\njudging\n"));
   const auto made = commits.find(1);
   if (made == commits.end()) return Error{Errc::kCorrupt, "git fast-import made no commit"};
   return made->second;

@@ -102,19 +102,20 @@ Result<std::string> HostImages::make(const cvdp::BuildContext& context,
                        built.error().detail);
 }
 
-Status ContextRepository::open() const {
-  PROCTOR_CHECK_OK(make_dirs(repository_.parent_path()));
+Status open_contexts(const fs::path& repository) {
+  PROCTOR_CHECK_OK(make_dirs(repository.parent_path()));
   CommandSpec init;
-  init.argv = {"git", "init", "--quiet", "--bare", repository_.string()};
+  init.argv = {"git", "init", "--quiet", "--bare", repository.string()};
   PROCTOR_CHECK_OK(run_for_output(init));
   return ok_status();
 }
 
-Result<std::map<std::uint64_t, std::string>> ContextRepository::add(std::string stream) const {
+Result<std::map<std::uint64_t, std::string>> add_contexts(const fs::path& repository,
+                                                          std::string stream) {
   PROCTOR_TRY(const TempDir scratch, TempDir::create("proctor-cvdp"));
   const fs::path marks = scratch.path() / "marks";
   CommandSpec git;
-  git.argv = {"git",     "--git-dir=" + repository_.string(), "fast-import", "--quiet",
+  git.argv = {"git",     "--git-dir=" + repository.string(), "fast-import", "--quiet",
               "--force", "--export-marks=" + marks.string()};
   git.stdin_bytes = std::move(stream);
   git.timeout = std::chrono::minutes(10);
@@ -232,8 +233,7 @@ class ImportWork {
       : options_(options),
         folder_(options.campaign),
         contexts_(folder_ / "repos" / "cvdp.git"),
-        heavy_(folder_ / "repos" / "cvdp.git", variable("CVDP_HEAVY_REPOS_PATH"),
-               std::getenv("CLONE_HTTP") != nullptr),
+        heavy_(contexts_, variable("CVDP_HEAVY_REPOS_PATH"), std::getenv("CLONE_HTTP") != nullptr),
         images_(options.settings.network),
         settings_(options.settings) {
     settings_.image_id = [this](const std::string& name) { return images_.id_of(name); };
@@ -247,7 +247,7 @@ class ImportWork {
     if (fs::exists(folder_ / "registration.json", ec))
       return Error{Errc::kConflict, options_.campaign + " is frozen: its tasks cannot change"};
     PROCTOR_CHECK_OK(make_dirs(folder_ / "contracts"));
-    PROCTOR_CHECK_OK(contexts_.open());
+    PROCTOR_CHECK_OK(open_contexts(contexts_));
     const fs::path campaign = folder_ / "campaign.yaml";
     if (fs::exists(campaign, ec)) return ok_status();
     const std::string name = campaign_name(fs::absolute(folder_).lexically_normal());
@@ -313,7 +313,7 @@ class ImportWork {
 
   Status flush() {
     if (batch_.empty()) return ok_status();
-    PROCTOR_TRY(const auto ids, contexts_.add(std::move(stream_)));
+    PROCTOR_TRY(const auto ids, add_contexts(contexts_, std::move(stream_)));
     stream_.clear();
     for (std::size_t i = 0; i < batch_.size(); ++i) {
       const auto it = ids.find(i + 1);
@@ -330,8 +330,7 @@ class ImportWork {
   }
 
   const ImportOptions& options_;
-  fs::path folder_;
-  ContextRepository contexts_;
+  fs::path folder_, contexts_;
   HeavyRepos heavy_;
   HostImages images_;
   cvdp::ImportSettings settings_;

@@ -36,16 +36,10 @@ class HostImages {
 
 // The bare repository of a campaign that CVDP's commands make: commits by git's fast-import, no
 // work tree.
-class ContextRepository {
- public:
-  explicit ContextRepository(fs::path repository) : repository_(std::move(repository)) {}
-  Status open() const;
-  // Adds what a fast-import stream says; the commits' ids, by its marks.
-  Result<std::map<std::uint64_t, std::string>> add(std::string stream) const;
-
- private:
-  fs::path repository_;
-};
+Status open_contexts(const fs::path& repository);
+// Adds what a fast-import stream says; the commits' ids, by its marks.
+Result<std::map<std::uint64_t, std::string>> add_contexts(const fs::path& repository,
+                                                          std::string stream);
 
 // A dataset as a campaign: contracts, contexts and a campaign.yaml in a folder.
 

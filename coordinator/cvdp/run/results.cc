@@ -1,5 +1,6 @@
 #include "coordinator/cvdp/run/results.h"
 
+#include <fmt/chrono.h>
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
@@ -21,12 +22,7 @@ Status put(const fs::path& folder, const char* name, std::string_view bytes) {
 }  // namespace
 
 std::string local_time() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  localtime_r(&now, &parts);
-  std::string out(32, '\0');
-  out.resize(std::strftime(out.data(), out.size(), "%Y-%m-%d %H:%M:%S", &parts));
-  return out;
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(std::time(nullptr)));
 }
 
 Status write_single_report(const cvdp::Value& report, const fs::path& folder, bool is_there) {

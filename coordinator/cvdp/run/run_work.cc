@@ -333,9 +333,9 @@ class CvdpWork {
     PrepareOptions prepare;
     prepare.file = plan_.dataset.file;
     prepare.prefix = folder;
-    prepare.no_patch = !mode.golden;
+    prepare.settings.no_patch = !mode.golden;
     prepare.selection = selection;
-    prepare.names = plan_.dataset.settings.names;
+    prepare.settings.names = plan_.dataset.settings.names;
     prepare.quiet = true;  // the import has told it
     prepare.keep_responses = true;
     PROCTOR_CHECK_OK(prepare_problems(prepare));

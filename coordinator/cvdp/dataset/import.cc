@@ -141,6 +141,7 @@ std::string translated(std::string_view text) {
   flush();
   return out.empty() ? "''" : out;
 }
+
 // Texts of a contract that is made of a problem: a service's command as a shell script for the
 // contract's own sandbox, and a file's change as git would write it.  Pure.
 std::string script_of(const ServicePlan& plan, const EnvPairs& environment) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "common/base/fields.h"
 #include "common/base/text.h"
 #include "coordinator/cvdp/dataset/dataset.h"
 #include "coordinator/cvdp/dataset/prepare.h"
@@ -16,29 +17,21 @@ namespace proctor::cli {
 // proctor cvdp check FILE: every record of a dataset judged, nothing run.
 
 namespace {
-void print_cells(const cvdp::DatasetSummary& s) {
+Result<int> check(const std::string& file) {
+  PROCTOR_TRY(const cvdp::DatasetSummary s,
+              read_dataset(file, [](const cvdp::Record&) { return ok_status(); }));
+  tell(stdout,
+       "{}: {} problems: {} copilot, {} agentic ({} heavy); {} comprehension, {} redacted\n", file,
+       s.records, s.records - s.agentic, s.agentic, s.heavy, s.comprehension, s.redacted);
   for (const auto& [category, by_difficulty] : s.cells) {
-    std::printf("  %-10s", category.c_str());
+    tell(stdout, "  {:<10}", category);
     for (const char* difficulty : {"easy", "medium", "hard"})
       if (const auto it = by_difficulty.find(difficulty); it != by_difficulty.end())
-        std::printf("  %s %llu", difficulty, static_cast<unsigned long long>(it->second));
-    std::puts("");
+        tell(stdout, "  {} {}", difficulty, it->second);
+    tell(stdout, "\n");
   }
-}
-
-int check(const std::string& file) {
-  const Result<cvdp::DatasetSummary> s =
-      read_dataset(file, [](const cvdp::Record&) { return ok_status(); });
-  if (!s.ok()) return complain(s.error());
-  const auto n = [](std::uint64_t x) { return static_cast<unsigned long long>(x); };
-  std::printf(
-      "%s: %llu problems: %llu copilot, %llu agentic (%llu heavy); %llu comprehension, "
-      "%llu redacted\n",
-      file.c_str(), n(s->records), n(s->records - s->agentic), n(s->agentic), n(s->heavy),
-      n(s->comprehension), n(s->redacted));
-  print_cells(*s);
-  std::printf("%llu errors, %llu warnings\n", n(s->errors), n(s->warnings));
-  return s->errors == 0 ? kOk : kBadInput;
+  tell(stdout, "{} errors, {} warnings\n", s.errors, s.warnings);
+  return s.errors == 0 ? kOk : kBadInput;
 }
 }  // namespace
 
@@ -50,10 +43,26 @@ void add_cvdp_check(Command cvdp, int& exit_code) {
       "record.");
   auto file = std::make_shared<std::string>();
   command.add_option("FILE", *file, "the dataset, one JSON record a line").required();
-  command.callback([=, &exit_code] { exit_code = check(*file); });
+  command.callback([=, &exit_code] { exit_code = code_of(check(*file)); });
 }
 
 // proctor cvdp import FILE --into CAMPAIGN: problems as contracts.
+namespace {
+Result<int> run_import(const ImportOptions& o) {
+  PROCTOR_TRY(const Imported done, import_problems(o));
+  tell(stdout, "{} contracts in {}/contracts, {} problems left out\n", done.written, o.campaign,
+       done.left_out.size());
+  const bool nothing = done.written == 0 && !done.left_out.empty();
+  if (nothing)
+    tell(stderr,
+         "proctor cvdp import: no problem was left, so {} has no task; each line above says why, "
+         "and "
+         "proctor cvdp import --help what can be changed\n",
+         o.campaign);
+  return done.errors == 0 && !nothing ? kOk : kBadInput;
+}
+}  // namespace
+
 void add_cvdp_import(Command cvdp, int& exit_code) {
   const Command command = cvdp.add_subcommand(
       "import", "problems as contracts of a campaign",
@@ -75,22 +84,7 @@ void add_cvdp_import(Command cvdp, int& exit_code) {
       .add_option("--oss-sim-image,--image-sim", o->settings.names.oss_sim, "for __OSS_SIM_IMAGE__")
       .envname("OSS_SIM_IMAGE");
   add_selection(command, o->selection);
-  command.callback([=, &exit_code] {
-    const Result<Imported> done = import_problems(*o);
-    if (!done.ok()) {
-      exit_code = complain(done.error());
-      return;
-    }
-    const bool nothing = done->written == 0 && !done->left_out.empty();
-    exit_code = done->errors == 0 && !nothing ? kOk : kBadInput;
-    std::printf("%zu contracts in %s/contracts, %zu problems left out\n", done->written,
-                o->campaign.c_str(), done->left_out.size());
-    if (nothing)
-      std::fprintf(stderr,
-                   "proctor cvdp import: no problem was left, so %s has no task; each line above "
-                   "says why, and proctor cvdp import --help what can be changed\n",
-                   o->campaign.c_str());
-  });
+  command.callback([=, &exit_code] { exit_code = code_of(run_import(*o)); });
 }
 
 // proctor cvdp prepare FILE --prefix DIR: upstream's folders and files, nothing run.
@@ -110,25 +104,23 @@ Status write_below(const fs::path& root, const std::string& relative, std::strin
 namespace {
 class PrepareWork {
  public:
-  explicit PrepareWork(const PrepareOptions& options) : options_(options) {
-    settings_.mode = options.no_patch ? cvdp::PrepareMode::kNoPatch : cvdp::PrepareMode::kGolden;
-    settings_.names = options.names;
-    settings_.shared_network =
-        !options.network.empty() ? options.network : cvdp::upstream_network_name(options.file);
+  explicit PrepareWork(const PrepareOptions& options)
+      : options_(options), settings_(options.settings) {
+    if (settings_.shared_network.empty())
+      settings_.shared_network = cvdp::upstream_network_name(options.file);
   }
 
   Status record(const cvdp::Record& record) {
     const Result<cvdp::Prepared> prepared = cvdp::prepare(record, settings_);
-    Status done = prepared.ok() ? write(*prepared) : Status(prepared.error());
-    if (!done.ok()) {
-      ++out_.refused;
-      say(record, done.error().detail);
-    } else {
-      ++out_.prepared;
-      for (const std::string& w : prepared->warnings) say(record, "warning: " + printable(w, 500));
-    }
-    begun_.insert(cvdp::write_json(cvdp::Value(record.id.text)));
-    responses_ += cvdp::prompt_response_line(record, done.ok() ? &*prepared : nullptr) + "\n";
+    const Status done = prepared.ok() ? write(*prepared) : Status(prepared.error());
+    ++(done.ok() ? out_.prepared : out_.refused);
+    if (!options_.quiet && !done.ok()) say(options_.file, record, done.error().detail);
+    if (!options_.quiet && done.ok())
+      for (const std::string& w : prepared->warnings)
+        say(options_.file, record, "warning: " + printable(w, 500));
+    begun_.insert(cvdp::write_json(record.id.text));
+    const auto* const files = done.ok() ? &prepared->files : nullptr;
+    responses_ += cvdp::prompt_response_line(record, files, true) + "\n";
     return ok_status();
   }
 
@@ -161,20 +153,12 @@ class PrepareWork {
     return ok_status();
   }
 
-  void say(const cvdp::Record& record, const std::string& what) const {
-    if (options_.quiet) return;
-    std::fprintf(stderr, "%s:%llu: %s: %s\n", options_.file.c_str(),
-                 static_cast<unsigned long long>(record.line), record.id.text.c_str(),
-                 what.c_str());
-  }
-
   Status write(const cvdp::Prepared& p) const {
     const fs::path root = fs::path(options_.prefix) / p.folder;
     // Files of an earlier run would decide the verdict of this one.
     PROCTOR_CHECK_OK(remove_tree(root));
     for (const std::string& folder : p.folders) PROCTOR_CHECK_OK(make_dirs(root / folder));
-    for (const cvdp::PreparedFile& f : p.files)
-      PROCTOR_CHECK_OK(write_below(root, f.path, f.bytes));
+    for (const cvdp::AnsweredFile& f : p.files) PROCTOR_CHECK_OK(write_below(root, f.path, f.text));
     return ok_status();
   }
 
@@ -187,14 +171,12 @@ class PrepareWork {
 }  // namespace
 
 Result<PreparedCount> prepare_problems(const PrepareOptions& options) {
-  PROCTOR_TRY(const LastLines last, last_lines(options.file, options.selection));
   PrepareWork work(options);
-  const auto add = [&](const cvdp::Record& record) {
-    return last.holds(record) && options.selection.holds(record) ? work.record(record)
-                                                                 : ok_status();
-  };
   PROCTOR_TRY(const cvdp::DatasetSummary summary,
-              read_dataset(options.file, add, options.quiet ? Findings::kKnown : Findings::kTell));
+              read_selected(
+                  options.file, options.selection,
+                  [&](const cvdp::Record& record) { return work.record(record); },
+                  options.quiet ? Findings::kKnown : Findings::kTell));
   return work.finish(summary);
 }
 
@@ -208,116 +190,76 @@ void add_cvdp_prepare(Command cvdp, int& exit_code) {
   auto o = std::make_shared<PrepareOptions>();
   command.add_option("FILE", o->file, "the dataset").required();
   command.add_option("-p,--prefix", o->prefix, "output folder (work)");
-  command.add_flag("-d,--no-patch", o->no_patch, "without the reference solutions");
-  command.add_option("--network-name", o->network, "the shared network (upstream's name)");
-  command.add_option("--oss-sim-image", o->names.oss_sim, "for __OSS_SIM_IMAGE__")
+  command.add_flag("-d,--no-patch", o->settings.no_patch, "without the reference solutions");
+  command.add_option("--network-name", o->settings.shared_network,
+                     "the shared network (upstream's name)");
+  command.add_option("--oss-sim-image", o->settings.names.oss_sim, "for __OSS_SIM_IMAGE__")
       .envname("OSS_SIM_IMAGE");
-  command.add_option("--oss-pnr-image", o->names.oss_pnr, "for __OSS_PNR_IMAGE__")
+  command.add_option("--oss-pnr-image", o->settings.names.oss_pnr, "for __OSS_PNR_IMAGE__")
       .envname("OSS_PNR_IMAGE");
-  command.add_option("--verif-eda-image", o->names.verif_eda, "for __VERIF_EDA_IMAGE__")
+  command.add_option("--verif-eda-image", o->settings.names.verif_eda, "for __VERIF_EDA_IMAGE__")
       .envname("VERIF_EDA_IMAGE");
-  command.add_option("--license-network", o->names.license_network, "for __LICENSE_NETWORK__")
+  command
+      .add_option("--license-network", o->settings.names.license_network, "for __LICENSE_NETWORK__")
       .envname("LICENSE_NETWORK");
   add_selection(command, o->selection);
   command.callback([=, &exit_code] {
     const Result<PreparedCount> done = prepare_problems(*o);
-    if (!done.ok()) {
+    exit_code = done.ok() && done->refused == 0 && done->errors == 0 ? kOk : kBadInput;
+    if (done.ok())
+      tell(stdout, "{} problems prepared in {}, {} refused\n", done->prepared, o->prefix,
+           done->refused);
+    else
       exit_code = complain(done.error());
-      return;
-    }
-    std::printf("%llu problems prepared in %s, %llu refused\n",
-                static_cast<unsigned long long>(done->prepared), o->prefix.c_str(),
-                static_cast<unsigned long long>(done->refused));
-    exit_code = done->refused == 0 && done->errors == 0 ? kOk : kBadInput;
   });
 }
 
 // proctor cvdp transform: a dataset of one shape as one of the other.
 
 namespace {
-class Transformation {
- public:
-  Transformation(const TransformOptions& options, OutputFile& out)
-      : options_(options),
-        to_(options.to == "agentic" ? cvdp::Shape::kAgentic : cvdp::Shape::kCopilot),
-        out_(out),
-        lines_(std::size_t{256} << 20) {}
-
-  Status feed(std::string_view piece) {
-    lines_.feed(piece, [this](const cvdp::LineFeed::Line& l) { take(l); });
-    return flush(std::size_t{1} << 20);
-  }
-  Status finish() {
-    lines_.finish([this](const cvdp::LineFeed::Line& l) { take(l); });
-    return flush(0);
-  }
-  std::uint64_t errors() const { return errors_; }
-  std::string summary() const {
-    return std::to_string(records_) + " records, " + std::to_string(changed_) + " transformed, " +
-           std::to_string(errors_) + " lines left out";
-  }
-
- private:
-  void say(std::uint64_t line, const std::string& text) const {
-    std::fprintf(stderr, "%s:%llu: %s\n", options_.file.c_str(),
-                 static_cast<unsigned long long>(line), printable(text, 1000).c_str());
-  }
-  void take(const cvdp::LineFeed::Line& line) {
-    const Status done = one(line);
-    if (done.ok()) return;
-    ++errors_;
-    say(line.number, "error: " + done.error().detail + ": the line is left out");
-  }
-  Status one(const cvdp::LineFeed::Line& line) {
-    if (line.too_long) return Error{Errc::kInvalid, "longer than 256 MiB"};
-    PROCTOR_TRY(cvdp::Value value, cvdp::read_json(line.text));
-    if (options_.report_losses) {
-      PROCTOR_TRY(const std::vector<cvdp::Loss> losses, cvdp::losses_of(value, to_));
-      for (const cvdp::Loss& l : losses)
-        say(line.number, "loss: " + (l.field.empty() ? "" : l.field + ": ") + l.text);
-    }
-    PROCTOR_TRY(const cvdp::Transformed made, cvdp::transform(std::move(value), to_));
-    if (!options_.report_losses)
-      for (const std::string& w : made.warnings) say(line.number, "warning: " + w);
-    ++records_;
-    changed_ += made.changed ? 1U : 0U;
-    cvdp::write_json(ready_, made.value);
-    ready_ += '\n';
-    return ok_status();
-  }
-  Status flush(std::size_t from) {
-    if (ready_.size() <= from) return ok_status();
-    PROCTOR_CHECK_OK(out_.write(ready_));
-    ready_.clear();
-    return ok_status();
-  }
-
-  const TransformOptions& options_;
-  cvdp::Shape to_;
-  OutputFile& out_;
-  cvdp::LineFeed lines_;
-  std::string ready_;
-  std::uint64_t records_ = 0;
-  std::uint64_t changed_ = 0;
-  std::uint64_t errors_ = 0;
-};
+std::string line_of(const cvdp::Value& value) {
+  return cvdp::write_json(value) + "\n";
+}
 }  // namespace
 
 Result<int> run_transform(const TransformOptions& options) {
+  constexpr std::size_t kLineBytes = std::size_t{256} << 20;
+  const cvdp::Shape to = options.to == "agentic" ? cvdp::Shape::kAgentic : cvdp::Shape::kCopilot;
   fs::path target = options.out;
   std::error_code ec;
   if (!options.out.empty() && fs::is_directory(target, ec))
-    target /= cvdp::transformed_name(
-        fs::path(options.file).filename().string(),
-        options.to == "agentic" ? cvdp::Shape::kAgentic : cvdp::Shape::kCopilot);
+    target /= cvdp::transformed_name(fs::path(options.file).filename().string(), to);
   PROCTOR_TRY(OutputFile out, OutputFile::open(target));
-  Transformation work(options, out);
-  PROCTOR_CHECK_OK(
-      read_pieces(options.file, [&](std::string_view piece) { return work.feed(piece); }));
-  PROCTOR_CHECK_OK(work.finish());
+  const auto say_of = [&](std::uint64_t line, const std::string& text) {
+    tell(stderr, "{}:{}: {}\n", options.file, line, printable(text, 1000));
+  };
+  const auto made_of = [&](const cvdp::LineFeed::Line& line) -> Result<cvdp::Transformed> {
+    if (line.too_long) return cvdp::invalid("longer than 256 MiB");
+    PROCTOR_TRY(cvdp::Value value, cvdp::read_json(line.text));
+    if (!options.report_losses) return cvdp::transform(std::move(value), to);
+    PROCTOR_TRY(const std::vector<cvdp::Loss> losses, cvdp::losses_of(value, to));
+    for (const cvdp::Loss& l : losses)
+      say_of(line.number, "loss: " + (l.field.empty() ? "" : l.field + ": ") + l.text);
+    PROCTOR_TRY(cvdp::Transformed made, cvdp::transform(std::move(value), to));
+    made.warnings.clear();  // they are among the losses
+    return made;
+  };
+  std::uint64_t records = 0, changed = 0, errors = 0;
+  PROCTOR_CHECK_OK(read_lines(options.file, kLineBytes, [&](const cvdp::LineFeed::Line& line) {
+    const Result<cvdp::Transformed> made = made_of(line);
+    if (!made.ok()) {
+      ++errors;
+      say_of(line.number, "error: " + made.error().detail + ": the line is left out");
+      return ok_status();
+    }
+    for (const std::string& w : made->warnings) say_of(line.number, "warning: " + w);
+    ++records;
+    changed += made->changed ? 1U : 0U;
+    return out.write(line_of(made->value));
+  }));
   PROCTOR_CHECK_OK(out.close());
-  std::fprintf(stderr, "%s\n", work.summary().c_str());
-  return work.errors() == 0 ? kOk : kBadInput;
+  tell(stderr, "{} records, {} transformed, {} lines left out\n", records, changed, errors);
+  return errors == 0 ? kOk : kBadInput;
 }
 
 void add_cvdp_transform(Command cvdp, int& exit_code) {
@@ -343,9 +285,6 @@ void add_cvdp_transform(Command cvdp, int& exit_code) {
 // proctor cvdp merge, split, refine and stats: what upstream's tools/ do to dataset files.
 
 namespace {
-std::string line_of(const cvdp::Value& value) {
-  return cvdp::write_json(value) + "\n";
-}
 int verdict(const cvdp::DatasetSummary& s) {
   return s.errors == 0 ? kOk : kBadInput;
 }
@@ -365,7 +304,7 @@ Result<int> run_merge(const std::vector<std::string>& files, const std::string& 
     code = std::max(code, verdict(s));
   }
   PROCTOR_CHECK_OK(out.close());
-  std::fprintf(stderr, "%zu records\n", written);
+  tell(stderr, "{} records\n", written);
   return code;
 }
 
@@ -402,18 +341,22 @@ Result<int> run_split(const SplitOptions& o) {
         return out->write(line_of(r.value));
       }));
   for (auto& [key, file] : files) PROCTOR_CHECK_OK(file.close());
-  std::fprintf(stderr, "%zu files\n", files.size());
+  tell(stderr, "{} files\n", files.size());
   return verdict(s);
 }
 
 struct Sizes {
-  std::uint64_t problems = 0;
-  std::uint64_t prompt_words = 0;
-  std::uint64_t context_files = 0;
-  std::uint64_t context_bytes = 0;
-  std::uint64_t solution_files = 0;
-  std::uint64_t solution_bytes = 0;
+  std::uint64_t problems = 0, prompt_words = 0, context_files = 0, context_bytes = 0,
+                solution_files = 0, solution_bytes = 0;
 };
+void fields(auto& v, Is<Sizes> auto& z) {
+  v("problems", z.problems);
+  v("prompt_words", z.prompt_words);
+  v("context_files", z.context_files);
+  v("context_bytes", z.context_bytes);
+  v("solution_files", z.solution_files);
+  v("solution_bytes", z.solution_bytes);
+}
 
 void add_files(const cvdp::Object* files, std::uint64_t& count, std::uint64_t& bytes) {
   if (files == nullptr) return;
@@ -435,26 +378,22 @@ Result<int> run_stats(const std::string& file, bool json) {
                 return ok_status();
               }));
   cvdp::Object all;
+  constexpr const char* kRow = "{:<10} {:>9} {:>13} {:>14} {:>14} {:>15} {:>15}\n";
   if (!json)
-    std::printf("%-10s %9s %13s %14s %14s %15s %15s\n", "category", "problems", "prompt words",
-                "context files", "context bytes", "solution files", "solution bytes");
-  const auto n = [](std::uint64_t x) { return static_cast<unsigned long long>(x); };
+    tell(stdout, kRow, "category", "problems", "prompt words", "context files", "context bytes",
+         "solution files", "solution bytes");
   for (const auto& [category, z] : by_category) {
-    const std::pair<const char*, std::uint64_t> members[] = {{"problems", z.problems},
-                                                             {"prompt_words", z.prompt_words},
-                                                             {"context_files", z.context_files},
-                                                             {"context_bytes", z.context_bytes},
-                                                             {"solution_files", z.solution_files},
-                                                             {"solution_bytes", z.solution_bytes}};
     cvdp::Object one;
-    for (const auto& [key, value] : members) one.append(key, static_cast<std::int64_t>(value));
+    const auto put = [&one](const char* key, std::uint64_t n) {
+      one.append(key, static_cast<std::int64_t>(n));
+    };
+    fields(put, z);
     all.append(category, std::move(one));
     if (!json)
-      std::printf("%-10s %9llu %13llu %14llu %14llu %15llu %15llu\n", category.c_str(),
-                  n(z.problems), n(z.prompt_words), n(z.context_files), n(z.context_bytes),
-                  n(z.solution_files), n(z.solution_bytes));
+      tell(stdout, kRow, category, z.problems, z.prompt_words, z.context_files, z.context_bytes,
+           z.solution_files, z.solution_bytes);
   }
-  if (json) std::printf("%s\n", cvdp::write_json(cvdp::Value(std::move(all)), 2).c_str());
+  if (json) tell(stdout, "{}\n", cvdp::write_json(cvdp::Value(std::move(all)), 2));
   return verdict(s);
 }
 
@@ -462,22 +401,15 @@ using Replies = std::map<std::string, cvdp::Value>;
 
 Result<Replies> read_replies(const std::string& file) {
   Replies out;
-  std::string wrong;
-  cvdp::LineFeed lines(std::size_t{64} << 20);
-  const auto take = [&](const cvdp::LineFeed::Line& line) {
+  const auto take = [&](const cvdp::LineFeed::Line& line) -> Status {
     const Result<cvdp::Value> v = cvdp::read_json(line.text);
     const std::string* id = v.ok() ? cvdp::text_at(*v, "id") : nullptr;
-    if (id != nullptr && cvdp::text_at(*v, "prompt") != nullptr)
-      out[*id] = *v;
-    else if (wrong.empty())
-      wrong = file + ":" + std::to_string(line.number) + ": {\"id\", \"prompt\", ...} is expected";
-  };
-  PROCTOR_CHECK_OK(read_pieces(file, [&](std::string_view piece) {
-    lines.feed(piece, take);
+    if (id == nullptr || cvdp::text_at(*v, "prompt") == nullptr)
+      return cvdp::invalid("{}:{}: {{\"id\", \"prompt\", ...}} is expected", file, line.number);
+    out[*id] = *v;
     return ok_status();
-  }));
-  lines.finish(take);
-  if (!wrong.empty()) return Error{Errc::kInvalid, wrong};
+  };
+  PROCTOR_CHECK_OK(read_lines(file, std::size_t{64} << 20, take));
   return out;
 }
 
@@ -487,22 +419,22 @@ Result<int> run_refine(const std::string& file, const std::string& replies_file,
   PROCTOR_TRY(const Replies replies, read_replies(replies_file));
   PROCTOR_TRY(OutputFile out, OutputFile::open(target));
   std::size_t refined = 0;
-  PROCTOR_TRY(const cvdp::DatasetSummary s, read_dataset(file, [&](cvdp::Record r) {
-                const auto it = replies.find(r.id.text);
-                if (it != replies.end() && r.shape == cvdp::Shape::kCopilot) {
-                  cvdp::Object& top = *r.value.object();
-                  const std::string original = *cvdp::prompt_of(r);
-                  cvdp::Value& input = *top.find("input");
-                  input.object()->set("prompt", *cvdp::text_at(it->second, "prompt"));
-                  for (const char* key : {"reasoning", "ambiguity_score", "consistency_score"})
-                    if (const cvdp::Value* v = it->second.object()->find(key)) top.set(key, *v);
-                  top.set("original_prompt", original);
-                  ++refined;
-                }
-                return out.write(line_of(r.value));
-              }));
+  PROCTOR_TRY(
+      const cvdp::DatasetSummary s, read_dataset(file, [&](cvdp::Record r) {
+        const auto it = replies.find(r.id.text);
+        if (it != replies.end() && r.shape == cvdp::Shape::kCopilot) {
+          cvdp::Object& top = *r.value.object();
+          const std::string original = *cvdp::prompt_of(r);
+          cvdp::object_at(&top, "input")->set("prompt", *cvdp::text_at(it->second, "prompt"));
+          for (const char* key : {"reasoning", "ambiguity_score", "consistency_score"})
+            if (const auto* v = cvdp::value_at(it->second.object(), key)) top.set(key, *v);
+          top.set("original_prompt", original);
+          ++refined;
+        }
+        return out.write(line_of(r.value));
+      }));
   PROCTOR_CHECK_OK(out.close());
-  std::fprintf(stderr, "%zu prompts refined\n", refined);
+  tell(stderr, "{} prompts refined\n", refined);
   return verdict(s);
 }
 }  // namespace
@@ -561,10 +493,6 @@ void add_cvdp_refine(Command cvdp, int& exit_code) {
 // proctor cvdp yaml and show: datasets for people's eyes.
 
 namespace {
-bool is_yaml(const std::string& file) {
-  return file.ends_with(".yaml") || file.ends_with(".yml");
-}
-
 Result<int> to_yaml(const std::string& file, OutputFile& out) {
   std::size_t left_out = 0;
   PROCTOR_TRY(const cvdp::DatasetSummary summary,
@@ -572,9 +500,7 @@ Result<int> to_yaml(const std::string& file, OutputFile& out) {
                 const Result<std::string> text = cvdp::record_yaml(record.value);
                 if (text.ok()) return out.write(*text);
                 ++left_out;
-                std::fprintf(stderr, "%s:%llu: %s: left out: %s\n", file.c_str(),
-                             static_cast<unsigned long long>(record.line), record.id.text.c_str(),
-                             printable(text.error().detail, 500).c_str());
+                say(file, record, "left out: " + printable(text.error().detail, 500));
                 return ok_status();
               }));
   return summary.errors == 0 && left_out == 0 ? kOk : kBadInput;
@@ -590,16 +516,16 @@ Result<int> to_jsonl(const std::string& file, OutputFile& out) {
       continue;
     }
     code = kBadInput;
-    std::fprintf(stderr, "the document at line %llu is left out: %s\n",
-                 static_cast<unsigned long long>(document.line),
-                 printable(value.error().detail, 1000).c_str());
+    tell(stderr, "the document at line {} is left out: {}\n", document.line,
+         printable(value.error().detail, 1000));
   }
   return code;
 }
 
 Result<int> run_yaml(const std::string& file, const std::string& target) {
   PROCTOR_TRY(OutputFile out, OutputFile::open(target));
-  PROCTOR_TRY(const int code, is_yaml(file) ? to_jsonl(file, out) : to_yaml(file, out));
+  const bool is_yaml = file.ends_with(".yaml") || file.ends_with(".yml");
+  PROCTOR_TRY(const int code, is_yaml ? to_jsonl(file, out) : to_yaml(file, out));
   PROCTOR_CHECK_OK(out.close());
   return code;
 }
@@ -611,8 +537,8 @@ struct ShowOptions {
 };
 
 void print_text(const std::string& title, const std::string& text) {
-  std::printf("--- %s\n%s%s", title.c_str(), printable_lines(text, "\n\t").c_str(),
-              text.ends_with('\n') || text.empty() ? "" : "\n");
+  tell(stdout, "--- {}\n{}{}", title, printable_lines(text, "\n\t"),
+       text.ends_with('\n') || text.empty() ? "" : "\n");
 }
 
 void print_files(const std::string& part, const cvdp::Object* files) {
@@ -627,8 +553,8 @@ void show(const cvdp::Record& record, const std::vector<std::string>& parts) {
   const auto wanted = [&parts](const char* part) {
     return parts.empty() || std::ranges::find(parts, part) != parts.end();
   };
-  std::printf("=== %s: %s, %s, %s\n", record.id.text.c_str(), printable(record.category).c_str(),
-              record.difficulty.c_str(), std::string(cvdp::to_string(record.shape)).c_str());
+  tell(stdout, "=== {}: {}, {}, {}\n", record.id.text, printable(record.category),
+       record.difficulty, cvdp::to_string(record.shape));
   if (const std::string* system = cvdp::text_at(record.value, "system_message");
       system != nullptr && wanted("system"))
     print_text("system message (never used)", *system);
@@ -644,15 +570,12 @@ void show(const cvdp::Record& record, const std::vector<std::string>& parts) {
 }
 
 Result<int> run_show(const ShowOptions& o) {
-  PROCTOR_TRY(const LastLines last, last_lines(o.file, o.selection));
-  PROCTOR_TRY([[maybe_unused]] const cvdp::DatasetSummary summary,
-              read_dataset(
-                  o.file,
-                  [&](const cvdp::Record& record) {
-                    if (last.holds(record) && o.selection.holds(record)) show(record, o.parts);
-                    return ok_status();
-                  },
-                  Findings::kKnown));
+  const auto print = [&](const cvdp::Record& record) {
+    show(record, o.parts);
+    return ok_status();
+  };
+  PROCTOR_TRY([[maybe_unused]] const auto summary,
+              read_selected(o.file, o.selection, print, Findings::kKnown));
   return kOk;
 }
 }  // namespace

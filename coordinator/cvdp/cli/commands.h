@@ -9,7 +9,7 @@
 
 #include "common/base/files.h"
 #include "coordinator/cli/command.h"
-#include "coordinator/cvdp/dataset/compose.h"
+#include "coordinator/cvdp/dataset/prepare.h"
 #include "coordinator/cvdp/run/dataset_file.h"
 
 namespace proctor::cli {
@@ -34,12 +34,10 @@ void add_cvdp_yaml(Command cvdp, int& exit_code);
 struct PrepareOptions {
   std::string file;
   std::string prefix = "work";
-  std::string network;
-  bool no_patch = false;
   Selection selection;
-  cvdp::ImageNames names;
-  bool quiet = false;           // about what is refused or odd
-  bool keep_responses = false;  // of other problems, in the prompt_response.jsonl that is there
+  cvdp::PrepareSettings settings;  // without a network: upstream's name
+  bool quiet = false;              // about what is refused or odd
+  bool keep_responses = false;     // of other problems, in the prompt_response.jsonl that is there
 };
 struct PreparedCount {
   std::uint64_t prepared = 0, refused = 0;

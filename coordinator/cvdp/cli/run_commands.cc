@@ -18,10 +18,9 @@ namespace {
 void tell_sample(const SampleResults& sample, const std::string& name) {
   std::size_t passed = 0;
   for (const auto& [id, pass] : sample.passed) passed += pass ? 1U : 0U;
-  std::printf("%s: %zu of %zu problems passed\n", name.c_str(), passed,
-              sample.passed.size() + sample.no_verdict.size());
-  for (const auto& [id, why] : sample.no_verdict)
-    std::printf("  %s: no verdict: %s\n", id.c_str(), why.c_str());
+  tell(stdout, "{}: {} of {} problems passed\n", name, passed,
+       sample.passed.size() + sample.no_verdict.size());
+  for (const auto& [id, why] : sample.no_verdict) tell(stdout, "  {}: no verdict: {}\n", id, why);
 }
 
 Result<int> run_plan(const CvdpFlags& flags, CvdpPlan plan) {
@@ -37,7 +36,7 @@ Result<int> run_plan(const CvdpFlags& flags, CvdpPlan plan) {
   for (const auto& samples : outcome.samples)
     for (std::size_t i = 0; i < samples.size(); ++i) {
       tell_sample(samples[i],
-                  samples.size() == 1 ? name : name + ", sample " + std::to_string(i + 1));
+                  samples.size() == 1 ? name : fmt::format("{}, sample {}", name, i + 1));
       judged += samples[i].passed.size();
       unjudged += samples[i].no_verdict.size();
     }
@@ -102,8 +101,7 @@ Result<cvdp::Value> report_of(const cvdp::Value& value, const std::string& file,
   if (is_report(value)) return value;
   Result<cvdp::Report> made = cvdp::make_report(value, options.metadata);
   if (!made.ok()) return in_context(file, made.error());
-  for (const std::string& left : made->left_out)
-    std::fprintf(stderr, "%s: left out: %s\n", file.c_str(), left.c_str());
+  for (const std::string& left : made->left_out) tell(stderr, "{}: left out: {}\n", file, left);
   return std::move(made->json);
 }
 
@@ -208,12 +206,11 @@ Result<int> selfcheck(const CvdpFlags& flags) {
         cvdp::unsound(tally(outcome.samples[0], id), tally(outcome.samples[1], id), samples);
     if (what.empty()) continue;
     ++unsound;
-    std::printf("%s: %s\n", id.c_str(), what.c_str());
+    tell(stdout, "{}: {}\n", id, what);
   }
-  std::printf(
-      "%zu of %zu problems are sound: their reference passes and nothing else does, %zu "
-      "times each\n",
-      ids.size() - unsound, ids.size(), samples);
+  tell(stdout,
+       "{} of {} problems are sound: their reference passes and nothing else does, {} times each\n",
+       ids.size() - unsound, ids.size(), samples);
   if (outcome.exit_code != kOk) return outcome.exit_code;
   return unsound == 0 && !ids.empty() ? kOk : kJobFailed;
 }
@@ -246,12 +243,7 @@ struct SweepFlags {
 
 // As a folder is named: a model's or an image's name may be anything.
 std::string folder_name(const std::string& name) {
-  std::string out;
-  for (const char c : name) {
-    const bool fits = ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9') ||
-                      c == '-' || c == '_' || c == '.';
-    out += fits ? c : '_';
-  }
+  const std::string out = file_part(name);
   return out == "." || out == ".." ? "_" : out;
 }
 
@@ -277,14 +269,11 @@ Result<Passed> passed_of(const fs::path& report) {
   Passed out;
   if (value.object() == nullptr) return out;
   for (const cvdp::Member& category : *value.object())
-    for (const char* difficulty : {"easy", "medium", "hard"}) {
-      const cvdp::Object* cell = cvdp::object_at(category.value, difficulty);
-      if (cell == nullptr) continue;
-      const auto add = [cell](const char* key, double& to) {
-        if (const cvdp::Value* n = cell->find(key)) to += n->as_double().value_or(0);
-      };
-      add("Passed Problems", out.passed);
-      add("Total Problems", out.total);
+    for (const auto& difficulty : cvdp::kDifficulties) {
+      if (category.value.object() == nullptr) continue;
+      const cvdp::Tally t = cvdp::tally_of(*category.value.object(), difficulty.key, "Problems");
+      out.passed += t.passed.value;
+      out.total += t.total.value;
     }
   return out;
 }
@@ -318,7 +307,7 @@ class Sweep {
         (prefix_ / folder_name(fs::path(file).stem().string()) / folder_name(name)).string();
     if (!is_agent) flags.agent = {};
     (is_agent ? flags.agent.image : flags.model.model) = name;
-    std::printf("%s, %s: in %s\n", file.c_str(), printable(name).c_str(), flags.prefix.c_str());
+    tell(stdout, "{}, {}: in {}\n", file, printable(name), flags.prefix);
     PROCTOR_TRY(CvdpPlan plan, plan_of(flags));
     PROCTOR_TRY(CvdpMode mode, mode_of(flags, plan));
     plan.modes.push_back(std::move(mode));
@@ -327,21 +316,14 @@ class Sweep {
     if (outcome.samples.empty()) return outcome.exit_code;
     PROCTOR_TRY(const Passed passed, passed_of(first / "report.json"));
     const double percent = passed.total == 0 ? 0 : 100 * passed.passed / passed.total;
-    std::printf("%s, %s: %g of %g problems passed, %.1f %%\n", file.c_str(),
-                printable(name).c_str(), passed.passed, passed.total, percent);
-    cvdp::Object row;
-    row.append("dataset_file", file);
-    row.append("variant", variant_of(file));
-    row.append("model_or_agent", name);
-    row.append("work_dir", flags.prefix);
-    row.append("passed", cvdp::real(passed.passed));
-    row.append("total", static_cast<std::int64_t>(passed.total));
-    row.append("pass_pct", cvdp::real(percent));
-    rows_.emplace_back(std::move(row));
-    cvdp::Object report;
-    report.append("sweep", rows_);
+    tell(stdout, "{}, {}: {:g} of {:g} problems passed, {:.1f} %\n", file, printable(name),
+         passed.passed, passed.total, percent);
+    rows_.emplace_back(
+        cvdp::object_of("dataset_file", file, "variant", variant_of(file), "model_or_agent", name,
+                        "work_dir", flags.prefix, "passed", cvdp::real(passed.passed), "total",
+                        static_cast<std::int64_t>(passed.total), "pass_pct", cvdp::real(percent)));
     PROCTOR_CHECK_OK(write_file(prefix_ / "sweep_report.json",
-                                cvdp::write_json(cvdp::Value(std::move(report)), 2) + "\n"));
+                                cvdp::write_json(cvdp::object_of("sweep", rows_), 2) + "\n"));
     return outcome.exit_code;
   }
 

@@ -10,50 +10,26 @@
 #include "coordinator/cvdp/pycompat/yaml.h"
 
 namespace proctor::cvdp {
-namespace {
-std::vector<std::string> words_of(std::string_view line) {
-  std::vector<std::string> out;
-  std::string word;
-  for (const char c : line) {
-    if (c != ' ' && c != '\t' && c != '\r') {
-      word += c;
-    } else if (!word.empty()) {
-      out.push_back(std::move(word));
-      word.clear();
-    }
-  }
-  if (!word.empty()) out.push_back(std::move(word));
-  return out;
-}
-
-std::string upper(std::string word) {
-  for (char& c : word)
-    if ('a' <= c && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-  return word;
-}
-
-bool in(const std::vector<std::string>& list, const std::string& word) {
-  return std::find(list.begin(), list.end(), word) != list.end();
-}
-}  // namespace
-
 std::optional<Dockerfile> read_dockerfile(std::string_view text) {
   Dockerfile out;
-  std::vector<std::string> stages;
+  std::vector<std::string_view> stages;
+  const auto in = [](const auto& list, std::string_view word) {
+    return std::ranges::find(list, word) != list.end();
+  };
   std::size_t instructions = 0;
   bool goes_on = false;  // the line before ended in a backslash
   while (!text.empty()) {
-    std::vector<std::string> words = words_of(take_until(text, '\n'));
+    std::vector<std::string_view> words = split_words(take_until(text, '\n'));
     if (words.empty() || words[0].starts_with('#')) continue;
     const bool begins = !goes_on;
     goes_on = words.back().ends_with('\\');
     if (!begins) continue;
     ++instructions;
-    if (upper(words[0]) != "FROM") continue;
-    std::erase_if(words, [](const std::string& w) { return w.starts_with("--"); });
-    if (words.size() < 2 || words[1].find('$') != std::string::npos) return std::nullopt;
-    if (!in(stages, words[1]) && !in(out.bases, words[1])) out.bases.push_back(words[1]);
-    if (words.size() == 4 && upper(words[2]) == "AS") stages.push_back(words[3]);
+    if (lowered(words[0]) != "from") continue;
+    std::erase_if(words, [](std::string_view w) { return w.starts_with("--"); });
+    if (words.size() < 2 || words[1].find('$') != std::string_view::npos) return std::nullopt;
+    if (!in(stages, words[1]) && !in(out.bases, words[1])) out.bases.emplace_back(words[1]);
+    if (words.size() == 4 && lowered(words[2]) == "as") stages.push_back(words[3]);
   }
   if (out.bases.empty()) return std::nullopt;
   out.only_from = instructions == 1 && stages.empty();
@@ -68,31 +44,24 @@ void replace_all(std::string& text, std::string_view from, const std::string& to
 }
 
 Object external_network(const std::string& name) {
-  Object out;
-  out.append("name", name);
-  out.append("external", true);
-  return out;
+  return object_of("name", name, "external", true);
 }
 
 constexpr std::string_view kLicnetwork = "licnetwork";
 
 // The record's own name for the licence network becomes the configured one everywhere.
 void rewrite_licence_network(Object& top, const std::string& name) {
-  if (const Value* n = top.find("networks"); n == nullptr || n->object() == nullptr)
-    top.set("networks", Object());
-  Object& networks = *top.find("networks")->object();
+  if (object_at(&top, "networks") == nullptr) top.set("networks", Object());
+  Object& networks = *object_at(&top, "networks");
   if (name != kLicnetwork) networks.erase(kLicnetwork);
   networks.set(name, external_network(name));
-  Value* services = top.find("services");
-  if (services == nullptr || services->object() == nullptr || name == kLicnetwork) return;
-  for (Member& service : services->object()->members()) {
-    Value* own =
-        service.value.object() == nullptr ? nullptr : service.value.object()->find("networks");
-    if (own == nullptr) continue;
-    if (Array* list = own->array())
+  Object* services = object_at(&top, "services");
+  if (services == nullptr || name == kLicnetwork) return;
+  for (Member& service : services->members()) {
+    if (Array* list = array_at(service.value.object(), "networks"))
       for (Value& v : *list)
         if (v == Value(kLicnetwork)) v = Value(name);
-    if (Object* map = own->object())
+    if (Object* map = object_at(service.value.object(), "networks"))
       for (Member& m : map->members())
         if (m.key == kLicnetwork) m.key = name;
   }
@@ -101,23 +70,21 @@ void rewrite_licence_network(Object& top, const std::string& name) {
 // Mounts over /code would hide what the runner mounts there.
 void drop_code_mounts(Object& services, std::vector<std::string>& warnings) {
   for (Member& service : services.members()) {
-    Value* volumes =
-        service.value.object() == nullptr ? nullptr : service.value.object()->find("volumes");
-    if (volumes == nullptr || volumes->array() == nullptr) continue;
-    Array& list = *volumes->array();
-    std::erase_if(list, [&](const Value& v) {
+    Array* const list = array_at(service.value.object(), "volumes");
+    if (list == nullptr) continue;
+    std::erase_if(*list, [&](const Value& v) {
       bool drop = v.string() != nullptr && v.string()->find("/code") != std::string::npos;
       if (const Object* o = v.object()) drop = o->find("/code") != nullptr;
       if (drop)
-        warnings.push_back("service " + printable(service.key) + ": the volume " +
-                           printable(python_repr_of(v)) + " is dropped");
+        warnings.push_back(fmt::format("service {}: the volume {} is dropped",
+                                       printable(service.key), printable(python_repr_of(v))));
       return drop;
     });
   }
 }
 
 Error refusal(const std::string& service, const std::string& what) {
-  return {Errc::kInvalid, "service " + printable(service) + ": " + what};
+  return invalid("service {}: {}", printable(service), what);
 }
 
 bool leads_outside(std::string_view source) {
@@ -142,47 +109,45 @@ Status check_mount(const std::string& service, const Value& v) {
     source = *long_form;
   }
   if (leads_outside(source))
-    return refusal(service,
-                   "mounts \"" + printable(source) + "\" from outside the problem's folder");
+    return refusal(
+        service, fmt::format("mounts \"{}\" from outside the problem's folder", printable(source)));
   return ok_status();
 }
 
 Status check_service(const std::string& name, const Value& value) {
   const Object* s = value.object();
-  if (s == nullptr) return refusal(name, "is " + std::string(value.kind()) + ", not a mapping");
+  if (s == nullptr) return refusal(name, fmt::format("is {}, not a mapping", value.kind()));
   static constexpr std::array<std::string_view, 9> kNever = {
       "devices",       "cap_add", "security_opt", "device_cgroup_rules", "volumes_from",
       "cgroup_parent", "extends", "userns_mode",  "credential_spec"};
   for (const std::string_view key : kNever)
-    if (const Value* v = s->find(key); v != nullptr && v->truthy())
-      return refusal(name, "asks for \"" + std::string(key) + "\"");
-  if (const Value* v = s->find("privileged"); v != nullptr && v->truthy())
+    if (const Value* v = value_at(s, key); v != nullptr && v->truthy())
+      return refusal(name, fmt::format("asks for \"{}\"", key));
+  if (const Value* v = value_at(s, "privileged"); v != nullptr && v->truthy())
     return refusal(name, "asks to be privileged");
   for (const char* key : {"network_mode", "pid", "ipc", "uts", "cgroup"})
-    if (const std::string* v = text_at(value, key);
+    if (const std::string* v = text_at(s, key);
         v != nullptr && *v != "none" && *v != "private" && *v != "bridge" && *v != "default")
-      return refusal(name, "asks for " + std::string(key) + " \"" + printable(*v) + "\"");
-  for (const char* key : {"volumes"})
-    if (const Value* v = s->find(key); v != nullptr && v->array() != nullptr)
-      for (const Value& mount : *v->array()) PROCTOR_CHECK_OK(check_mount(name, mount));
-  for (const char* key : {"build", "env_file"})
-    if (const std::string* v = text_at(value, key); v != nullptr && leads_outside(*v))
-      return refusal(
-          name, std::string(key) + " \"" + printable(*v) + "\" is outside the problem's folder");
-  if (const Object* build = object_at(value, "build"))
-    if (const std::string* c = text_at(*build, "context"); c != nullptr && leads_outside(*c))
-      return refusal(name, "build \"" + printable(*c) + "\" is outside the problem's folder");
-  return ok_status();
+      return refusal(name, fmt::format("asks for {} \"{}\"", key, printable(*v)));
+  if (const Array* volumes = array_at(s, "volumes"))
+    for (const Value& mount : *volumes) PROCTOR_CHECK_OK(check_mount(name, mount));
+  const auto outside = [&](const char* key, const std::string* v) {
+    return v == nullptr || !leads_outside(*v)
+               ? ok_status()
+               : Status(refusal(name, fmt::format("{} \"{}\" is outside the problem's folder", key,
+                                                  printable(*v))));
+  };
+  PROCTOR_CHECK_OK(outside("build", text_at(s, "build")));
+  PROCTOR_CHECK_OK(outside("env_file", text_at(s, "env_file")));
+  return outside("build", text_at(object_at(s, "build"), "context"));
 }
 
-// A volume with a driver's options is a mount of the host under another name.
-Status check_volumes(const Object& top) {
-  const Value* volumes = top.find("volumes");
-  if (volumes == nullptr || volumes->object() == nullptr) return ok_status();
-  for (const Member& m : *volumes->object())
-    if (m.value.object() != nullptr && m.value.object()->find("driver_opts") != nullptr)
-      return Error{Errc::kInvalid, "volume " + printable(m.key) + " asks for \"driver_opts\""};
-  return ok_status();
+// Numbers and truth values as compose prints them into an environment.
+std::optional<std::string> scalar_text(const Value& v) {
+  if (const std::string* s = v.string()) return *s;
+  if (const Number* n = v.number()) return n->text;
+  if (const bool* b = v.boolean()) return *b ? "true" : "false";
+  return std::nullopt;
 }
 }  // namespace
 
@@ -196,14 +161,9 @@ std::string substitute(std::string text, const ImageNames& names) {
 }
 
 bool needs_eda(const Value& record) {
-  const Value* categories =
-      record.object() == nullptr ? nullptr : record.object()->find("categories");
-  if (categories != nullptr && categories->array() != nullptr && !categories->array()->empty()) {
-    const Value& first = categories->array()->front();
-    const std::string number = first.string() != nullptr   ? *first.string()
-                               : first.number() != nullptr ? first.number()->text
-                                                           : "";
-    const int n = category_number(number);
+  const Array* categories = array_at(record.object(), "categories");
+  if (categories != nullptr && !categories->empty()) {
+    const int n = category_number(scalar_text(categories->front()).value_or(""));
     if (12 <= n && n <= 14) return true;
   }
   const std::string all = python_repr_of(record);
@@ -215,11 +175,9 @@ std::string upstream_network_name(std::string_view dataset_path) {
   std::string_view name = dataset_path.substr(dataset_path.rfind('/') + 1);
   if (const std::size_t dot = name.rfind('.'); dot != std::string_view::npos && dot != 0)
     name = name.substr(0, dot);
-  std::string out = "cvdp-bridge-" + std::string(name) + "-" + md5_hex(dataset_path).substr(0, 8);
-  for (char& c : out) {
-    const bool letter = ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9');
-    if (!letter && c != '-' && c != '_') c = '-';
-  }
+  std::string out = fmt::format("cvdp-bridge-{}-{:.8}", name, md5_hex(dataset_path));
+  for (char& c : out)
+    if (!is_word_byte(c) && c != '-') c = '-';
   constexpr std::size_t kCut = 64;
   return out.substr(0, kCut);
 }
@@ -228,23 +186,24 @@ Result<ComposeFile> normalise_compose(std::string_view text, const ComposeSettin
   PROCTOR_TRY(Value value,
               read_yaml(substitute(std::string(text), settings.names), "docker-compose.yml"));
   Object* top = value.object();
-  if (top == nullptr) return Error{Errc::kInvalid, "docker-compose.yml is no mapping"};
+  if (top == nullptr) return invalid("docker-compose.yml is no mapping");
   ComposeFile out;
   if (settings.needs_eda && !settings.names.license_network.empty())
     rewrite_licence_network(*top, settings.names.license_network);
-  Value* services = top->find("services");
-  if (services == nullptr || services->object() == nullptr || services->object()->empty())
-    return Error{Errc::kInvalid, "docker-compose.yml has no services"};
-  if (top->find("include") != nullptr)
-    return Error{Errc::kInvalid, "docker-compose.yml includes other files"};
-  drop_code_mounts(*services->object(), out.warnings);
-  for (const Member& m : *services->object()) PROCTOR_CHECK_OK(check_service(m.key, m.value));
-  PROCTOR_CHECK_OK(check_volumes(*top));
-  if (!settings.shared_network.empty() && top->find("networks") == nullptr) {
-    Object networks;
-    networks.append("default", external_network(settings.shared_network));
-    top->set("networks", std::move(networks));
-  }
+  Object* services = object_at(top, "services");
+  if (services == nullptr || services->empty())
+    return invalid("docker-compose.yml has no services");
+  if (value_at(top, "include") != nullptr)
+    return invalid("docker-compose.yml includes other files");
+  drop_code_mounts(*services, out.warnings);
+  for (const Member& m : *services) PROCTOR_CHECK_OK(check_service(m.key, m.value));
+  // A volume with a driver's options is a mount of the host under another name.
+  if (const Object* volumes = object_at(top, "volumes"))
+    for (const Member& m : *volumes)
+      if (value_at(m.value.object(), "driver_opts") != nullptr)
+        return invalid("volume {} asks for \"driver_opts\"", printable(m.key));
+  if (!settings.shared_network.empty() && value_at(top, "networks") == nullptr)
+    top->set("networks", object_of("default", external_network(settings.shared_network)));
   out.text = write_yaml(value);
   out.value = std::move(value);
   return out;
@@ -261,36 +220,16 @@ constexpr std::array<std::string_view, 19> kServiceKeys = {
     "restart",        "platform", "pull_policy", "healthcheck"};
 
 Error not_known(const std::string& service, std::string_view what) {
-  return {Errc::kInvalid, "service " + printable(service) + ": " + printable(what) + " " +
-                              std::string(kNeedsCompose)};
+  return {kBeyondSubset,
+          fmt::format("service {}: {} {}", printable(service), printable(what), kNeedsCompose)};
 }
-
-// Numbers and truth values as compose prints them into an environment.
-std::optional<std::string> scalar_text(const Value& v) {
-  if (const std::string* s = v.string()) return *s;
-  if (const Number* n = v.number()) return n->text;
-  if (const bool* b = v.boolean()) return *b ? "true" : "false";
-  return std::nullopt;
-}
-
-bool is_name_char(char c) {
-  return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9') || c == '_';
-}
-
-// One word of a shell's line.
-std::string shell_quoted(const std::string& word) {
-  std::string out = "'";
-  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 // What stands between "${" and "}", with nothing in the environment.
 Result<std::string> replacement(std::string_view inside) {
   const auto unknown = [&] {
-    return Error{Errc::kInvalid, "\"${" + printable(inside) + "}\" " + std::string(kNeedsCompose)};
+    return Error{kBeyondSubset, fmt::format("\"${{{}}}\" {}", printable(inside), kNeedsCompose)};
   };
   std::size_t end = 0;
-  while (end < inside.size() && is_name_char(inside[end])) ++end;
+  while (end < inside.size() && is_word_byte(inside[end])) ++end;
   const std::string_view name = inside.substr(0, end), rest = inside.substr(end);
   // Compose itself needs these two to be set.
   if (name.empty() || name == "PATH" || name == "HOME") return unknown();
@@ -318,12 +257,12 @@ Result<std::string> interpolated(std::string_view text) {
     if (rest.starts_with("{")) {
       const std::size_t close = rest.find('}');
       if (close == std::string_view::npos)
-        return Error{Errc::kInvalid, "\"" + printable(text) + "\" has an open \"${\""};
+        return invalid("\"{}\" has an open \"${{\"", printable(text));
       inside = rest.substr(1, close - 1);
       i += close + 1;
     } else {
       std::size_t end = 0;
-      while (end < rest.size() && is_name_char(rest[end])) ++end;
+      while (end < rest.size() && is_word_byte(rest[end])) ++end;
       inside = rest.substr(0, end);
       i += end;
     }
@@ -353,7 +292,7 @@ class ServiceReader {
     for (const Member& m : s_)
       if (std::find(kServiceKeys.begin(), kServiceKeys.end(), m.key) == kServiceKeys.end() &&
           m.value.truthy())
-        return not_known(out_.name, "\"" + m.key + "\"");
+        return unknown(m.key);
     out_.image = text("image");
     out_.working_dir = text("working_dir");
     PROCTOR_CHECK_OK(build());
@@ -363,7 +302,8 @@ class ServiceReader {
     PROCTOR_CHECK_OK(names("env_file", out_.env_files));
     PROCTOR_CHECK_OK(dependencies());
     PROCTOR_CHECK_OK(health());
-    PROCTOR_CHECK_OK(names("networks", out_.networks));
+    std::vector<std::string> networks;  // none is needed: all that it starts can meet
+    PROCTOR_CHECK_OK(names("networks", networks));
     PROCTOR_CHECK_OK(volumes());
     if (out_.image.empty() && out_.build.empty())
       return not_known(out_.name, "no image and no build");
@@ -371,13 +311,17 @@ class ServiceReader {
   }
 
  private:
+  Error unknown(const std::string& key) const { return not_known(out_.name, "\"" + key + "\""); }
+  Error unread(const std::string& key) const {
+    return not_known(out_.name, "this \"" + key + "\"");
+  }
   const Value* at(std::string_view key) const {
     const Value* v = s_.find(key);
     return v == nullptr || v->is_null() ? nullptr : v;
   }
   std::string text(std::string_view key) const {
-    const Value* v = at(key);
-    return v == nullptr || v->string() == nullptr ? "" : *v->string();
+    const std::string* s = text_at(s_, key);
+    return s == nullptr ? "" : *s;
   }
 
   Status build() {
@@ -388,7 +332,7 @@ class ServiceReader {
       out_.build = *s;
       return ok_status();
     }
-    if (v->object() == nullptr) return not_known(out_.name, "this \"build\"");
+    if (v->object() == nullptr) return unread("build");
     out_.build = ".";
     for (const Member& m : *v->object()) {
       if (m.key == "context" && m.value.string() != nullptr)
@@ -396,7 +340,7 @@ class ServiceReader {
       else if (m.key == "dockerfile" && m.value.string() != nullptr)
         out_.dockerfile = *m.value.string();
       else
-        return not_known(out_.name, "\"build." + m.key + "\"");
+        return unknown("build." + m.key);
     }
     return ok_status();
   }
@@ -408,10 +352,10 @@ class ServiceReader {
       PROCTOR_TRY(to, split_command(*s));
       return ok_status();
     }
-    if (v->array() == nullptr) return not_known(out_.name, std::string("this \"") + key + "\"");
+    if (v->array() == nullptr) return unread(key);
     for (const Value& item : *v->array()) {
       const auto word = scalar_text(item);
-      if (!word) return not_known(out_.name, std::string("this \"") + key + "\"");
+      if (!word) return unread(key);
       to.push_back(*word);
     }
     return ok_status();
@@ -425,8 +369,7 @@ class ServiceReader {
       to.push_back(*s);
     } else if (const Array* a = v->array()) {
       for (const Value& item : *a) {
-        if (item.string() == nullptr)
-          return not_known(out_.name, std::string("this \"") + key + "\"");
+        if (item.string() == nullptr) return unread(key);
         to.push_back(*item.string());
       }
     } else if (const Object* o = v->object()) {
@@ -437,10 +380,10 @@ class ServiceReader {
 
   // A list of names, or a mapping with a condition each.
   Status dependencies() {
-    const Value* v = at("depends_on");
     PROCTOR_CHECK_OK(names("depends_on", out_.depends_on));
-    if (v == nullptr || v->object() == nullptr) return ok_status();
-    for (const Member& m : *v->object()) {
+    const Object* given = object_at(&s_, "depends_on");
+    if (given == nullptr) return ok_status();
+    for (const Member& m : *given) {
       const Object* about = m.value.object();
       if (about == nullptr) continue;
       for (const Member& a : *about) {
@@ -455,42 +398,32 @@ class ServiceReader {
     return ok_status();
   }
 
-  // "1m30s"; nothing: not a duration.
-  static std::optional<std::chrono::milliseconds> duration_of(const Value& v) {
-    if (v.string() == nullptr) return std::nullopt;
-    const auto d = parse_duration(*v.string());
-    return d.ok() ? std::optional(*d) : std::nullopt;
-  }
-
   Status health() {
     const Value* v = at("healthcheck");
     if (v == nullptr) return ok_status();
-    const auto unknown = [&](const std::string& key) {
-      return not_known(out_.name, "this \"healthcheck" + key + "\"");
-    };
-    if (v->object() == nullptr) return unknown("");
+    if (v->object() == nullptr) return unread("healthcheck");
     constexpr std::chrono::milliseconds kDefault{30'000};
     constexpr std::int64_t kTries = 3, kTriesMost = 1000;
     std::chrono::milliseconds interval = kDefault, timeout = kDefault, start{0};
     std::int64_t tries = kTries;
     for (const Member& m : *v->object()) {
-      const auto d = duration_of(m.value);
+      const auto d = parse_duration(m.value.string() == nullptr ? "" : *m.value.string());
       if (m.key == "test") {
         PROCTOR_CHECK_OK(health_test(m.value));
         continue;
       }
-      if (m.key == "interval" && d)
+      if (m.key == "interval" && d.ok())
         interval = *d;
-      else if (m.key == "timeout" && d)
+      else if (m.key == "timeout" && d.ok())
         timeout = *d;
-      else if (m.key == "start_period" && d)
+      else if (m.key == "start_period" && d.ok())
         start = *d;
       else if (m.key == "retries" && m.value.number() != nullptr)
         tries = std::atoll(m.value.number()->text.c_str());  // NOLINT: bounded below
       else
-        return unknown("." + m.key);
+        return unread("healthcheck." + m.key);
     }
-    if (tries < 1 || kTriesMost < tries) return unknown(".retries");
+    if (tries < 1 || kTriesMost < tries) return unread("healthcheck.retries");
     out_.health.interval = interval;
     out_.health.at_most = start + tries * (interval + timeout);
     return ok_status();
@@ -504,17 +437,17 @@ class ServiceReader {
     }
     const Array* words = test.array();
     if (words == nullptr || words->empty() || (*words)[0].string() == nullptr)
-      return not_known(out_.name, "this \"healthcheck.test\"");
+      return unread("healthcheck.test");
     const std::string& kind = *(*words)[0].string();
     if (kind == "NONE") return ok_status();
     if (kind == "CMD-SHELL" && words->size() == 2 && (*words)[1].string() != nullptr) {
       line = *(*words)[1].string();
       return ok_status();
     }
-    if (kind != "CMD") return not_known(out_.name, "this \"healthcheck.test\"");
+    if (kind != "CMD") return unread("healthcheck.test");
     for (std::size_t i = 1; i < words->size(); ++i) {
       const auto word = scalar_text((*words)[i]);
-      if (!word) return not_known(out_.name, "this \"healthcheck.test\"");
+      if (!word) return unread("healthcheck.test");
       line += (line.empty() ? "" : " ") + shell_quoted(*word);
     }
     return ok_status();
@@ -525,7 +458,7 @@ class ServiceReader {
     if (v == nullptr) return ok_status();
     if (const Array* a = v->array()) {
       for (const Value& item : *a) {
-        if (item.string() == nullptr) return not_known(out_.name, "this \"environment\"");
+        if (item.string() == nullptr) return unread("environment");
         const std::size_t equals = item.string()->find('=');
         if (equals == std::string::npos)
           out_.environment.emplace_back(*item.string(), std::nullopt);
@@ -542,7 +475,7 @@ class ServiceReader {
   Status volumes() {
     const Value* v = at("volumes");
     if (v == nullptr) return ok_status();
-    if (v->array() == nullptr) return not_known(out_.name, "this \"volumes\"");
+    if (v->array() == nullptr) return unread("volumes");
     for (const Value& item : *v->array()) {
       ServicePlan::Mount mount;
       if (const std::string* s = item.string()) {
@@ -565,7 +498,7 @@ class ServiceReader {
   }
 
   Status long_mount(const Value& item, ServicePlan::Mount& mount) {
-    if (item.object() == nullptr) return not_known(out_.name, "this \"volumes\"");
+    if (item.object() == nullptr) return unread("volumes");
     for (const Member& m : *item.object()) {
       if (m.key == "source" && m.value.string() != nullptr)
         mount.source = *m.value.string();
@@ -574,7 +507,7 @@ class ServiceReader {
       else if (m.key == "read_only" && m.value.boolean() != nullptr)
         mount.read_only = *m.value.boolean();
       else if (m.key != "type")
-        return not_known(out_.name, "\"volumes[]." + m.key + "\"");
+        return unknown("volumes[]." + m.key);
     }
     return ok_status();
   }
@@ -584,6 +517,12 @@ class ServiceReader {
 };
 }  // namespace
 
+std::string shell_quoted(std::string_view word) {
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
 Result<std::vector<std::string>> split_command(std::string_view line) {
   std::vector<std::string> out;
   std::string word;
@@ -592,7 +531,7 @@ Result<std::vector<std::string>> split_command(std::string_view line) {
   for (std::size_t i = 0; i < line.size(); ++i) {
     const char c = line[i];
     if (c == '\\' && quote != '\'') {
-      if (++i == line.size()) return Error{Errc::kInvalid, "a command ends in a backslash"};
+      if (++i == line.size()) return invalid("a command ends in a backslash");
       if (quote == '"' && std::string_view("\\\"$`").find(line[i]) == std::string_view::npos)
         word += c;
       word += line[i];
@@ -614,18 +553,18 @@ Result<std::vector<std::string>> split_command(std::string_view line) {
       in_word = true;
     }
   }
-  if (quote != 0) return Error{Errc::kInvalid, "a command has an open quote"};
+  if (quote != 0) return invalid("a command has an open quote");
   if (in_word) out.push_back(std::move(word));
   return out;
 }
 
 Result<std::vector<ServicePlan>> plan_services(const Value& compose) {
   const Object* services = object_at(compose, "services");
-  if (services == nullptr) return Error{Errc::kInvalid, "docker-compose.yml has no services"};
+  if (services == nullptr) return invalid("docker-compose.yml has no services");
   for (const Member& m : *compose.object())
     if (m.key != "services" && m.key != "networks" && m.key != "volumes" && m.key != "version" &&
         m.key != "name" && !m.key.starts_with("x-"))
-      return Error{Errc::kInvalid, "\"" + printable(m.key) + "\" " + std::string(kNeedsCompose)};
+      return Error{kBeyondSubset, fmt::format("\"{}\" {}", printable(m.key), kNeedsCompose)};
   std::vector<ServicePlan> out;
   for (const Member& m : *services) {
     if (m.value.object() == nullptr) return not_known(m.key, "no mapping");
@@ -635,13 +574,12 @@ Result<std::vector<ServicePlan>> plan_services(const Value& compose) {
     PROCTOR_TRY(ServicePlan plan, ServiceReader(m.key, *service.object()).run());
     out.push_back(std::move(plan));
   }
-  std::sort(out.begin(), out.end(),
-            [](const ServicePlan& a, const ServicePlan& b) { return a.name < b.name; });
+  std::ranges::sort(out, {}, &ServicePlan::name);
   for (const ServicePlan& p : out)
     for (const std::string& d : p.depends_on)
       if (services->find(d) == nullptr)
-        return Error{Errc::kInvalid, "service " + printable(p.name) + " depends on \"" +
-                                         printable(d) + "\", which there is not"};
+        return invalid("service {} depends on \"{}\", which there is not", printable(p.name),
+                       printable(d));
   return out;
 }
 
@@ -655,8 +593,7 @@ Result<EnvPairs> parse_env_file(std::string_view text) {
     if (line.empty() || line.starts_with('#')) continue;
     if (take_word(line, "export ")) line = trim(line);
     const std::size_t equals = line.find('=');
-    if (equals == 0)
-      return Error{Errc::kInvalid, "line " + std::to_string(number) + " has no name"};
+    if (equals == 0) return invalid("line {} has no name", number);
     if (equals == std::string_view::npos) {
       out.emplace_back(std::string(line), std::nullopt);
       continue;

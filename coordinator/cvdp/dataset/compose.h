@@ -41,7 +41,7 @@ std::string upstream_network_name(std::string_view dataset_path);
 
 struct ComposeSettings {
   ImageNames names;
-  std::string shared_network;  // empty: none
+  std::string shared_network{};  // empty: none
   bool needs_eda = false;
 };
 struct ComposeFile {
@@ -67,8 +67,7 @@ struct ServicePlan {
   std::string dockerfile;  // in it
   std::vector<std::string> entrypoint;
   std::vector<std::string> command;
-  std::vector<std::pair<std::string, std::optional<std::string>>>
-      environment;  // nothing: passed on
+  EnvPairs environment;
   std::vector<std::string> env_files;
   struct Mount {
     std::string source;  // a path that begins with "." or a volume's name
@@ -79,7 +78,6 @@ struct ServicePlan {
   std::string working_dir;
   std::vector<std::string> depends_on;
   std::vector<std::string> needs_healthy;  // those of depends_on that must be healthy first
-  std::vector<std::string> networks;
   // When it is healthy, as compose asks: a line for the shell; empty: nobody asks.
   struct Health {
     std::string command;
@@ -88,14 +86,17 @@ struct ServicePlan {
   };
   Health health;
 };
-// The error of a key that only compose knows begins with this.
+// The code of an error about what docker compose alone can run, and how its sentence ends.
+inline constexpr Errc kBeyondSubset = Errc::kConflict;
 inline constexpr std::string_view kNeedsCompose =
     "is not in the subset that runs without docker compose";
 // Variables ("$X", "${X:-default}") are replaced as compose does where none is set.
-// In the order in which upstream runs them: by name.  kInvalid names the first key that this subset
-// does not know, so that `docker compose` can be used instead.
+// In the order in which upstream runs them: by name.  kBeyondSubset names the first key that this
+// subset does not know, so that `docker compose` can be used instead.
 Result<std::vector<ServicePlan>> plan_services(const Value& compose);
 
+// One word of a shell's line, in single quotes.
+std::string shell_quoted(std::string_view word);
 // A command line split as a POSIX shell splits words (quotes and backslashes; nothing is expanded).
 Result<std::vector<std::string>> split_command(std::string_view line);
 }  // namespace proctor::cvdp

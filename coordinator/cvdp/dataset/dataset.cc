@@ -86,12 +86,11 @@ void DatasetReader::line(const LineFeed::Line& line) {
   const auto wrong = [&](std::string text) {
     tell({Finding::Weight::kError, line.number, "", std::move(text)});
   };
-  if (line.too_long)
-    return wrong("longer than " + std::to_string(bounds_.line_bytes_max) + " bytes");
+  if (line.too_long) return wrong(fmt::format("longer than {} bytes", bounds_.line_bytes_max));
   if (line.text.find_first_not_of(" \t") == std::string_view::npos)
     return wrong("a blank line (upstream aborts the whole run)");
   if (bounds_.records_max < ids_.size())
-    return wrong("more than " + std::to_string(bounds_.records_max) + " records");
+    return wrong(fmt::format("more than {} records", bounds_.records_max));
   std::vector<std::string> repeated;
   Result<Value> value = read_json(line.text, {}, &repeated);
   if (!value.ok()) return wrong(value.error().detail);
@@ -121,18 +120,20 @@ void DatasetReader::seen(const Record& record, std::vector<Finding>& findings) {
   if (id.empty()) return;
   const auto [it, fresh] = ids_.emplace(id, record.line);
   if (!fresh) {
-    findings.push_back({Finding::Weight::kWarning, record.line, "id",
-                        "\"" + id + "\" is also on line " + std::to_string(it->second) +
-                            ": the later record counts, as upstream"});
+    findings.push_back(
+        {Finding::Weight::kWarning, record.line, "id",
+         fmt::format("\"{}\" is also on line {}: the later record counts, as upstream", id,
+                     it->second)});
     it->second = record.line;
     return;
   }
-  const std::string folder = record.id.repository + "/" + std::to_string(record.id.issue);
+  const std::string folder = fmt::format("{}/{}", record.id.repository, record.id.issue);
   const auto [other, own] = folders_.emplace(folder, id);
   if (!own)
     findings.push_back({Finding::Weight::kError, record.line, "id",
-                        "\"" + id + "\" shares the folder " + folder + " with \"" + other->second +
-                            "\" (upstream writes the one over the other)"});
+                        fmt::format("\"{}\" shares the folder {} with \"{}\" (upstream writes the "
+                                    "one over the other)",
+                                    id, folder, other->second)});
 }
 
 namespace {
@@ -166,12 +167,9 @@ std::string in_quotes(std::string_view text) {
 
 // A key without quotes: a path or a name that cannot be anything but text.
 std::string plain_key(const std::string& key) {
-  const bool plain = !key.empty() && key.size() < 200 &&
-                     (('a' <= key[0] && key[0] <= 'z') || ('A' <= key[0] && key[0] <= 'Z')) &&
-                     std::ranges::all_of(key, [](char c) {
-                       return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') ||
-                              ('0' <= c && c <= '9') || c == '_' || c == '-' || c == '.' ||
-                              c == '/';
+  const bool plain = !key.empty() && key.size() < 200 && !is_digit(key[0]) && key[0] != '_' &&
+                     is_word_byte(key[0]) && std::ranges::all_of(key, [](char c) {
+                       return is_word_byte(c) || c == '-' || c == '.' || c == '/';
                      });
   return plain && plain_scalar(key).string() != nullptr ? key : in_quotes(key);
 }

@@ -23,21 +23,9 @@ inline constexpr std::string_view kResponseSchema = "{ \"response\": \"<response
 // The name under which reports have these sentences; another number with every other sentence.
 inline constexpr const char* kPromptsName = "Proctor 1";
 
-struct Prompt {
-  std::string system;
-  std::string user;
-  std::vector<std::string> expected;  // files the answer is to hold; none for an answer in words
-};
-
+// `expected`: files the answer is to hold; none for an answer in words.
 // kInvalid: a category no model is asked about, or a record without a prompt.
-Result<Prompt> prompt_for(const Record& record);
-
-struct JudgePrompt {
-  std::string system;
-  std::string user;
-};
-JudgePrompt judge_prompt(std::string_view problem, std::string_view reference,
-                         std::string_view candidate);
+Result<SingleShotTask> prompt_for(const Record& record);
 
 // A problem as a contract of a campaign: the context is a commit, the harness the acceptance
 // checks, the reference solution a patch.  Says what is to be written; `proctor cvdp import` writes
@@ -91,7 +79,8 @@ struct ContractFile {
   unsigned mode = 0644;
 };
 // The contract (<id>.yaml) and the files it refers to (<id>/...).  kInvalid: no check can be made
-// of it (answers in words, licensed tools, compose files outside the subset), with the reason.
+// of it (answers in words, licensed tools), with the reason.  kBeyondSubset: docker compose can run
+// it all the same.
 Result<std::vector<ContractFile>> make_contract(const Record& record, const std::string& repository,
                                                 const std::string& commit,
                                                 const ImportSettings& settings);

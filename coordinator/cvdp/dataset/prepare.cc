@@ -14,11 +14,6 @@ bool is_commit(std::string_view text) {
          });
 }
 
-bool is_place(std::string_view reference) {
-  return reference.starts_with('/') || reference.find("://") != std::string_view::npos ||
-         reference.find('@') != std::string_view::npos;
-}
-
 std::string ended(std::string text) {
   if (!text.empty() && !text.ends_with('\n')) text += '\n';
   return text;
@@ -31,34 +26,34 @@ Result<std::optional<HeavySource>> heavy_source(const Record& record, const std:
   if (record.shape != Shape::kAgentic) return out;
   const Object* context = context_files(record);
   const auto named = [&](const char* key, const std::string& flag) {
-    const std::string* own = context == nullptr ? nullptr : text_at(*context, key);
+    const std::string* own = text_at(context, key);
     return !flag.empty() ? flag : own == nullptr ? std::string() : *own;
   };
   HeavySource source{named("repo", repo_url), named("commit", commit_hash)};
   if (source.repository.empty() || source.commit.empty()) {
     if (!record.id.heavy) return out;
-    return Error{Errc::kInvalid, "context: a heavy record names repo and commit"};
+    return invalid("context: a heavy record names repo and commit");
   }
   if (!is_commit(source.commit))
-    return Error{Errc::kInvalid, "context.commit: expected 40 or 64 hex digits, found \"" +
-                                     printable(source.commit, 80) + "\""};
+    return invalid("context.commit: expected 40 or 64 hex digits, found \"{}\"",
+                   printable(source.commit, 80));
   if (source.repository.starts_with('-') ||
       source.repository.find_first_of(std::string_view("\0\n\r", 3)) != std::string::npos)
-    return Error{Errc::kInvalid,
-                 "context.repo: \"" + printable(source.repository) + "\" is no repository"};
+    return invalid("context.repo: \"{}\" is no repository", printable(source.repository));
   out = std::move(source);
   return out;
 }
 
 Result<std::string> resolve_reference(const std::string& reference, const std::string& base,
                                       const std::function<bool(const std::string&)>& exists) {
-  if (is_place(reference)) return reference;
+  if (reference.starts_with('/') || reference.find("://") != std::string::npos ||
+      reference.find('@') != std::string::npos)
+    return reference;
   if (base.empty())
-    return Error{Errc::kInvalid, "context.repo: \"" + printable(reference) +
-                                     "\" is a bare name, and CVDP_HEAVY_REPOS_PATH is not set"};
+    return invalid("context.repo: \"{}\" is a bare name, and CVDP_HEAVY_REPOS_PATH is not set",
+                   printable(reference));
   if (!is_safe_relative(reference))
-    return Error{Errc::kInvalid,
-                 "context.repo: \"" + printable(reference) + "\" leads out of " + base};
+    return invalid("context.repo: \"{}\" leads out of {}", printable(reference), base);
   const std::string folder = base + "/" + reference;
   if (!exists(folder) && exists(folder + ".bundle")) return folder + ".bundle";
   return folder;
@@ -91,21 +86,18 @@ Result<std::string> heavy_reference(const Record& record) {
   if (patches == nullptr) return out;
   for (const Member& m : *patches) {
     if (m.value.string() == nullptr || m.value.string()->empty()) continue;
-    if (!is_safe_relative(m.key))
-      return Error{Errc::kInvalid, "patch: \"" + printable(m.key) + "\" leads outside"};
+    if (!is_safe_relative(m.key)) return invalid("patch: \"{}\" leads outside", printable(m.key));
     const std::string& text = *m.value.string();
     // Patches of datasets have hunks alone; headers that are there name the wrong root.
     const std::size_t hunk = text.starts_with("@@") ? 0 : text.find("\n@@");
-    if (hunk == std::string::npos)
-      return Error{Errc::kInvalid, "patch." + printable(m.key) + ": no hunk"};
+    if (hunk == std::string::npos) return invalid("patch.{}: no hunk", printable(m.key));
     const std::string body = ended(text.substr(hunk == 0 ? 0 : hunk + 1));
     const bool made = body.starts_with("@@ -0,0 "),
                gone = body.substr(0, body.find('\n')).find(" +0,0 ") != std::string::npos;
-    out += "diff --git a/" + m.key + " b/" + m.key + "\n";
-    if (made) out += "new file mode 100644\n";
-    if (gone) out += "deleted file mode 100644\n";
-    out += (made ? std::string("--- /dev/null") : "--- a/" + m.key) + "\n" +
-           (gone ? std::string("+++ /dev/null") : "+++ b/" + m.key) + "\n" + body;
+    out +=
+        fmt::format("diff --git a/{0} b/{0}\n{1}{2}--- {3}\n+++ {4}\n{5}", m.key,
+                    made ? "new file mode 100644\n" : "", gone ? "deleted file mode 100644\n" : "",
+                    made ? "/dev/null" : "a/" + m.key, gone ? "/dev/null" : "b/" + m.key, body);
   }
   return out;
 }
@@ -116,46 +108,38 @@ std::string golden_patch_text(const Record& record) {
   if (solution == nullptr) return out;
   for (const Member& m : *solution)
     if (const std::string* text = m.value.string(); text != nullptr && !text->empty())
-      out += "# File: " + m.key + "\n" + *text + "\n\n";
+      out += fmt::format("# File: {}\n{}\n\n", m.key, *text);
   return out;
 }
 
 namespace {
-constexpr std::string_view kCompose = "docker-compose.yml";
-
 class Preparation {
  public:
   Preparation(const Record& record, const PrepareSettings& settings)
       : record_(record), settings_(settings) {}
 
   Result<Prepared> run() {
-    out_.folder = record_.id.repository + "/harness/" + std::to_string(record_.id.issue);
-    const Object* harness = harness_files(record_);
-    out_.harness = record_.shape == Shape::kAgentic || (harness != nullptr && !harness->empty());
-    const bool heavy = record_.id.heavy && context_files(record_) != nullptr &&
-                       context_files(record_)->find("repo") != nullptr;
-    if (heavy) {
+    out_.folder = fmt::format("{}/harness/{}", record_.id.repository, record_.id.issue);
+    if (record_.id.heavy && value_at(context_files(record_), "repo") != nullptr) {
       out_.folders = {"external", "rundir"};
     } else {
       out_.folders = {"docs", "rtl", "verif", "src", "rundir"};
       PROCTOR_CHECK_OK(context());
-      if (settings_.mode == PrepareMode::kGolden) PROCTOR_CHECK_OK(solution());
+      if (!settings_.no_patch) PROCTOR_CHECK_OK(solution());
     }
     if (record_.shape == Shape::kAgentic) prompt_file();
-    if (harness != nullptr) PROCTOR_CHECK_OK(harness_of(*harness));
+    if (const Object* harness = harness_files(record_)) PROCTOR_CHECK_OK(harness_of(*harness));
     return conflict_free();
   }
 
  private:
   Status put(const std::string& field, const std::string& path, std::string bytes) {
     if (!is_safe_relative(path))
-      return Error{Errc::kInvalid,
-                   field + ": \"" + printable(path) + "\" is no path inside the problem's folder"};
-    const auto it = std::find_if(out_.files.begin(), out_.files.end(),
-                                 [&](const PreparedFile& f) { return f.path == path; });
+      return invalid("{}: \"{}\" is no path inside the problem's folder", field, printable(path));
+    const auto it = std::ranges::find(out_.files, path, &AnsweredFile::path);
     bytes = substitute(std::move(bytes), settings_.names);
     if (it != out_.files.end())
-      it->bytes = std::move(bytes);
+      it->text = std::move(bytes);
     else
       out_.files.push_back({path, std::move(bytes)});
     return ok_status();
@@ -163,8 +147,8 @@ class Preparation {
 
   Status put_value(const std::string& field, const Member& m) {
     if (m.value.string() == nullptr)
-      out_.warnings.push_back(field + "." + printable(m.key) + " is " +
-                              std::string(m.value.kind()) + ": an empty file, as upstream");
+      out_.warnings.push_back(fmt::format("{}.{} is {}: an empty file, as upstream", field,
+                                          printable(m.key), m.value.kind()));
     return put(field, m.key, m.value.string() == nullptr ? "" : *m.value.string());
   }
 
@@ -180,8 +164,7 @@ class Preparation {
     if (record_.shape == Shape::kCopilot) {
       if (files != nullptr)
         for (const Member& m : *files) PROCTOR_CHECK_OK(put_value("output.context", m));
-      const Object* output = object_at(record_.value, "output");
-      const std::string* response = output == nullptr ? nullptr : text_at(*output, "response");
+      const std::string* response = text_at(object_at(record_.value, "output"), "response");
       if (is_comprehension(category_number(record_.category)) && response != nullptr &&
           !response->empty())
         return put("output.response", "subjective.txt", *response);
@@ -191,11 +174,9 @@ class Preparation {
     for (const Member& m : *files) {
       const std::string* patch = m.value.string();
       if (patch == nullptr)
-        return Error{Errc::kInvalid, "patch." + printable(m.key) + " is " +
-                                         std::string(m.value.kind()) +
-                                         ": there is no solution to apply"};
-      const std::string* before =
-          context_files(record_) == nullptr ? nullptr : text_at(*context_files(record_), m.key);
+        return invalid("patch.{} is {}: there is no solution to apply", printable(m.key),
+                       m.value.kind());
+      const std::string* before = text_at(context_files(record_), m.key);
       PROCTOR_TRY(Applied applied,
                   apply_patch(before == nullptr ? std::string_view() : *before, *patch));
       for (const std::string& w : applied.warnings)
@@ -206,16 +187,13 @@ class Preparation {
   }
 
   void prompt_file() {
-    Object prompt;
-    const std::string* text = prompt_of(record_);
-    prompt.append("prompt", text == nullptr ? Value() : Value(*text));
-    out_.files.push_back(
-        {"prompt.json", substitute(write_json(Value(std::move(prompt))), settings_.names)});
+    out_.files.push_back({"prompt.json", substitute(prompt_json(record_), settings_.names)});
   }
 
   Status harness_of(const Object& files) {
     for (const Member& m : files) {
-      if (!m.key.ends_with(kCompose) || m.value.string() == nullptr || m.value.string()->empty()) {
+      if (!m.key.ends_with("docker-compose.yml") || m.value.string() == nullptr ||
+          m.value.string()->empty()) {
         PROCTOR_CHECK_OK(put_value("harness", m));
         continue;
       }
@@ -224,12 +202,8 @@ class Preparation {
       if (!compose.ok()) return in_context("harness." + printable(m.key), compose.error());
       for (const std::string& w : compose->warnings)
         out_.warnings.push_back("harness." + printable(m.key) + ": " + w);
-      if (m.key == kCompose)
-        for (const Member& s : *object_at(compose->value, "services"))
-          out_.services.push_back(s.key);
       PROCTOR_CHECK_OK(put("harness", m.key, std::move(compose->text)));
     }
-    std::sort(out_.services.begin(), out_.services.end());
     return ok_status();
   }
 
@@ -237,13 +211,13 @@ class Preparation {
   Result<Prepared> conflict_free() {
     std::vector<std::string> paths = out_.folders;
     for (std::string& p : paths) p += "/";
-    for (const PreparedFile& f : out_.files) paths.push_back(f.path);
+    for (const AnsweredFile& f : out_.files) paths.push_back(f.path);
     std::sort(paths.begin(), paths.end());
-    for (const PreparedFile& f : out_.files) {
+    for (const AnsweredFile& f : out_.files) {
       const std::string as_folder = f.path + "/";
       const auto it = std::lower_bound(paths.begin(), paths.end(), as_folder);
       if (it != paths.end() && it->starts_with(as_folder))
-        return Error{Errc::kInvalid, "\"" + printable(f.path) + "\" is a file and a folder"};
+        return invalid("\"{}\" is a file and a folder", printable(f.path));
     }
     return std::move(out_);
   }
@@ -253,47 +227,33 @@ class Preparation {
   Prepared out_;
 };
 
-std::string response_line(const Record& record, Object input, Object output, bool obj) {
-  Object line;
-  Object inner;
-  inner.append("input", std::move(input));
-  inner.append("output", std::move(output));
-  inner.append("obj", obj);
-  line.append(record.id.text, std::move(inner));
-  return write_json(Value(std::move(line)));
+bool has_harness(const Record& record) {
+  const Object* harness = harness_files(record);
+  return record.shape == Shape::kAgentic || (harness != nullptr && !harness->empty());
 }
 }  // namespace
+
+std::string prompt_json(const Record& record) {
+  const std::string* text = prompt_of(record);
+  return write_json(object_of("prompt", text == nullptr ? Value() : Value(*text)));
+}
 
 Result<Prepared> prepare(const Record& record, const PrepareSettings& settings) {
   return Preparation(record, settings).run();
 }
 
-std::string prompt_response_line(const Record& record, const Prepared* prepared) {
-  Object input;
-  Object output;
-  if (prepared != nullptr && context_files(record) != nullptr) input = *context_files(record);
-  const Object* solution = solution_files(record);
-  if (prepared != nullptr)
-    for (const PreparedFile& f : prepared->files) {
-      if (solution == nullptr || solution->find(f.path) == nullptr) continue;
-      const Value* before = input.find(f.path);
-      if (before == nullptr || *before != Value(f.bytes)) output.append(f.path, f.bytes);
-    }
-  return response_line(record, std::move(input), std::move(output),
-                       prepared != nullptr && prepared->harness);
-}
-
-std::string answered_response_line(const Record& record, const std::vector<AnsweredFile>* answer) {
-  Object input;
-  Object output;
-  if (answer != nullptr && context_files(record) != nullptr) input = *context_files(record);
-  if (answer != nullptr)
-    for (const AnsweredFile& f : *answer) {
+std::string prompt_response_line(const Record& record, const std::vector<AnsweredFile>* files,
+                                 bool solution_alone) {
+  Object input, output;
+  if (files != nullptr && context_files(record) != nullptr) input = *context_files(record);
+  if (files != nullptr)
+    for (const AnsweredFile& f : *files) {
+      if (solution_alone && value_at(solution_files(record), f.path) == nullptr) continue;
       const Value* before = input.find(f.path);
       if (before == nullptr || *before != Value(f.text)) output.set(f.path, f.text);
     }
-  const Object* harness = harness_files(record);
-  const bool runs = record.shape == Shape::kAgentic || (harness != nullptr && !harness->empty());
-  return response_line(record, std::move(input), std::move(output), answer != nullptr && runs);
+  return write_json(
+      object_of(record.id.text, object_of("input", std::move(input), "output", std::move(output),
+                                          "obj", files != nullptr && has_harness(record))));
 }
 }  // namespace proctor::cvdp

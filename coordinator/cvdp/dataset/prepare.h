@@ -52,26 +52,15 @@ std::string golden_patch_text(const Record& record);
 // out of the folder and compose files that ask for the host are refused, which upstream does not
 // do.  Source: CVDP 1.8, 4.
 
-enum class PrepareMode {
-  kGolden,   // with the reference solution
-  kNoPatch,  // without it
-};
-
-struct PreparedFile {
-  std::string path;  // relative to the problem's folder
-  std::string bytes;
-};
 struct Prepared {
   std::string folder;                // relative to the prefix
   std::vector<std::string> folders;  // made even if nothing is in them; relative to `folder`
-  std::vector<PreparedFile> files;   // each path once, in the order upstream writes them first
+  std::vector<AnsweredFile> files;   // each path once, in the order upstream writes them first
   std::vector<std::string> warnings;
-  std::vector<std::string> services;  // of docker-compose.yml, by name
-  bool harness = false;               // upstream's "obj": there is one to run
 };
 
 struct PrepareSettings {
-  PrepareMode mode = PrepareMode::kGolden;
+  bool no_patch = false;  // without the reference solution
   ImageNames names;
   std::string shared_network;
 };
@@ -79,9 +68,13 @@ struct PrepareSettings {
 // kInvalid: refused, with the field.
 Result<Prepared> prepare(const Record& record, const PrepareSettings& settings);
 
-// One line of prompt_response.jsonl, without its newline: the starting files and those the solution
-// changed.  Upstream writes either version of a changed file by chance, Proctor the new one.
-std::string prompt_response_line(const Record& record, const Prepared* prepared);
-// The same of what a model answered; null: it gave no answer.
-std::string answered_response_line(const Record& record, const std::vector<AnsweredFile>* answer);
+// prompt.json of a problem.
+std::string prompt_json(const Record& record);
+
+// One line of prompt_response.jsonl, without its newline: the starting files, and those of `files`
+// that differ from them.  Null: there is no answer.  With `solution_alone` the files are all that
+// were prepared, and count where the solution has them.  Upstream writes either version of a
+// changed file by chance, Proctor the new one.
+std::string prompt_response_line(const Record& record, const std::vector<AnsweredFile>* files,
+                                 bool solution_alone = false);
 }  // namespace proctor::cvdp

@@ -1,40 +1,27 @@
 #include "coordinator/cvdp/dataset/record.h"
 
 #include <algorithm>
-#include <array>
 
 #include "common/base/files.h"
 #include "common/base/parse.h"
 #include "common/base/text.h"
 
 namespace proctor::cvdp {
-namespace {
-// A word that can be a folder's name: upstream makes one of it unlooked.
-bool is_plain_name(std::string_view word) {
-  return std::all_of(word.begin(), word.end(), [](char c) {
-    const bool letter = ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z');
-    return letter || is_digit(c) || c == '_' || c == '-' || c == '.';
-  });
-}
-}  // namespace
-
 std::string_view to_string(Shape shape) {
   return shape == Shape::kCopilot ? "copilot" : "agentic";
 }
 
 Result<ProblemId> parse_id(std::string_view id) {
   constexpr std::size_t kIdBytes = 200;
-  const auto wrong = [&](std::string_view why) {
-    return Error{Errc::kInvalid, "\"" + printable(id) + "\" " + std::string(why)};
-  };
+  const auto wrong = [&](std::string_view why) { return invalid("\"{}\" {}", printable(id), why); };
   if (kIdBytes < id.size()) return wrong("is longer than 200 bytes");
-  if (!is_plain_name(id))
+  // Upstream makes a folder's name of it unlooked.
+  if (!std::ranges::all_of(id, [](char c) { return is_word_byte(c) || c == '-' || c == '.'; }))
     return wrong("has characters other than letters, digits, \"_\", \"-\" and \".\"");
   const std::size_t first = id.find('_');
   const std::size_t last = id.rfind('_');
   if (first == std::string_view::npos) return wrong("has no \"_\" (upstream aborts the whole run)");
-  const std::string_view number = id.substr(last + 1);
-  const auto issue = whole_number<std::uint64_t>(number);
+  const auto issue = whole_number<std::uint64_t>(id.substr(last + 1));
   if (!issue) return wrong("does not end in \"_\" and a number (upstream cannot prepare it)");
   ProblemId out;
   out.issue = *issue;
@@ -63,20 +50,15 @@ bool is_comprehension(int category) {
 }
 
 bool is_difficulty(std::string_view word) {
-  static constexpr std::array<std::string_view, 3> kWords = {"easy", "medium", "hard"};
-  return std::find(kWords.begin(), kWords.end(), word) != kWords.end();
+  return word == "easy" || word == "medium" || word == "hard";
 }
 
 Result<Shape> shape_of(const Value& record) {
   const Object* o = record.object();
-  if (o == nullptr)
-    return Error{Errc::kInvalid, "a record is a mapping, found " + std::string(record.kind())};
-  const Value* input = o->find("input");
-  if (input != nullptr && input->object() != nullptr && input->object()->find("context") != nullptr)
-    return Shape::kCopilot;
-  if (o->find("context") != nullptr && o->find("patch") != nullptr) return Shape::kAgentic;
-  return Error{Errc::kInvalid,
-               "neither copilot (input.context) nor agentic (context and patch) in shape"};
+  if (o == nullptr) return invalid("a record is a mapping, found {}", record.kind());
+  if (value_at(object_at(o, "input"), "context") != nullptr) return Shape::kCopilot;
+  if (value_at(o, "context") != nullptr && value_at(o, "patch") != nullptr) return Shape::kAgentic;
+  return invalid("neither copilot (input.context) nor agentic (context and patch) in shape");
 }
 
 std::string to_string(const Finding& f) {
@@ -86,39 +68,43 @@ std::string to_string(const Finding& f) {
   return out + printable(f.text, 1000);
 }
 
+namespace {
+// The mapping in which a record has its question ("input") or its answer ("output").
+const Object* part_of(const Record& record, const char* part) {
+  return record.shape == Shape::kAgentic ? record.value.object() : object_at(record.value, part);
+}
+}  // namespace
+
 const Object* harness_files(const Record& record) {
   if (record.flat_harness) return &*record.flat_harness;
   const Object* harness = object_at(record.value, "harness");
-  const Value* files = harness == nullptr ? nullptr : harness->find("files");
+  const Value* files = value_at(harness, "files");
   // A text is a file of this name.
   const bool flat =
       files == nullptr || (record.shape == Shape::kAgentic && files->string() != nullptr);
   return flat ? harness : files->object();
 }
 
+const std::string* compose_of(const Record& record) {
+  return text_at(harness_files(record), "docker-compose.yml");
+}
+
 const Object* context_files(const Record& record) {
-  const Object* top = record.value.object();
-  if (record.shape == Shape::kAgentic) return object_at(record.value, "context");
-  const Value* input = top->find("input");
-  return input == nullptr ? nullptr : object_at(*input, "context");
+  return object_at(part_of(record, "input"), "context");
 }
 
 const Object* solution_files(const Record& record) {
-  if (record.shape == Shape::kAgentic) return object_at(record.value, "patch");
-  const Value* output = record.value.object()->find("output");
-  return output == nullptr ? nullptr : object_at(*output, "context");
+  return object_at(part_of(record, "output"),
+                   record.shape == Shape::kAgentic ? "patch" : "context");
 }
 
 const std::string* prompt_of(const Record& record) {
-  if (record.shape == Shape::kAgentic) return text_at(record.value, "prompt");
-  const Value* input = record.value.object()->find("input");
-  return input == nullptr ? nullptr : text_at(*input, "prompt");
+  return text_at(part_of(record, "input"), "prompt");
 }
 
 std::string_view reference_of(const Record& record) {
-  if (const std::string* s = text_at(record.value, "subjective_reference")) return *s;
-  const Value* output = record.value.object()->find("output");
-  const std::string* s = output == nullptr ? nullptr : text_at(*output, "response");
+  const std::string* s = text_at(record.value, "subjective_reference");
+  if (s == nullptr) s = text_at(object_at(record.value, "output"), "response");
   return s == nullptr ? std::string_view() : std::string_view(*s);
 }
 
@@ -132,25 +118,27 @@ class Check {
   void run() {
     const Object* top = record_.value.object();
     if (top == nullptr) {
-      error("", "a record is a mapping, found " + std::string(record_.value.kind()));
+      error("", fmt::format("a record is a mapping, found {}", record_.value.kind()));
       record_.value = Object();
       return;
     }
     id(*top);
-    categories(top->find("categories"));
+    categories(value_at(top, "categories"));
     const Result<Shape> shape = shape_of(record_.value);
     if (!shape.ok()) return missing_shape(*top, shape.error().detail);
     record_.shape = *shape;
     if (!record_.id.text.empty() && record_.shape != record_.id.shape)
-      warn("id", "says " + std::string(to_string(record_.id.shape)) + ", the record is " +
-                     std::string(to_string(record_.shape)) +
-                     " in shape: upstream goes by the id of the first record");
+      warn("id",
+           fmt::format(
+               "says {}, the record is {} in shape: upstream goes by the id of the first record",
+               to_string(record_.id.shape), to_string(record_.shape)));
     if (record_.shape == Shape::kCopilot)
       copilot(*top);
     else
       agentic(*top);
-    if (const Value* s = top->find("subjective_reference"); s != nullptr && s->string() == nullptr)
-      warn("subjective_reference", "is " + std::string(s->kind()) + ", not text: taken as absent");
+    if (const Value* s = value_at(top, "subjective_reference");
+        s != nullptr && s->string() == nullptr)
+      warn("subjective_reference", not_text(*s) + ": taken as absent");
     redaction();
   }
 
@@ -165,10 +153,15 @@ class Check {
     add(Finding::Weight::kWarning, std::move(field), std::move(text));
   }
 
+  static std::string is_not(const Value& v, std::string_view kind) {
+    return fmt::format("is {}, not {}", v.kind(), kind);
+  }
+  static std::string not_text(const Value& v) { return is_not(v, "text"); }
+
   void id(const Object& top) {
-    const Value* v = top.find("id");
+    const Value* v = value_at(&top, "id");
     if (v == nullptr) return error("id", "is missing");
-    if (v->string() == nullptr) return error("id", "is " + std::string(v->kind()) + ", not text");
+    if (v->string() == nullptr) return error("id", not_text(*v));
     Result<ProblemId> id = parse_id(*v->string());
     if (!id.ok()) return error("id", id.error().detail);
     record_.id = std::move(*id);
@@ -177,11 +170,12 @@ class Check {
   void categories(const Value* v) {
     if (v == nullptr) return error("categories", "is missing (upstream waits for ever)");
     const Array* a = v->array();
-    if (a == nullptr) return error("categories", "is " + std::string(v->kind()) + ", not a list");
+    if (a == nullptr) return error("categories", is_not(*v, "a list"));
     if (a->size() < 2)
-      return error("categories", "has " + std::to_string(a->size()) +
-                                     " elements, a category and a difficulty are expected "
-                                     "(upstream waits for ever)");
+      return error("categories",
+                   fmt::format("has {} elements, a category and a difficulty are expected "
+                               "(upstream waits for ever)",
+                               a->size()));
     if (2 < a->size()) warn("categories", "has more than two elements: upstream ignores the rest");
     const std::string* category = (*a)[0].string();
     const std::string* difficulty = (*a)[1].string();
@@ -203,9 +197,9 @@ class Check {
   }
 
   void missing_shape(const Object& top, const std::string& why) {
-    const Value* input = top.find("input");
+    const Value* input = value_at(&top, "input");
     if (input != nullptr && input->object() == nullptr)
-      return error("input", "is " + std::string(input->kind()) + ", not a mapping");
+      return error("input", is_not(*input, "a mapping"));
     if (input != nullptr) return error("input.context", "is missing");
     error("", why);
   }
@@ -218,7 +212,7 @@ class Check {
       return;
     }
     const Object* o = v->object();
-    if (o == nullptr) return error(field, "is " + std::string(v->kind()) + ", not a mapping");
+    if (o == nullptr) return error(field, is_not(*v, "a mapping"));
     constexpr std::size_t kFilesMax = 10'000;
     if (kFilesMax < o->size())
       return error(field, std::to_string(o->size()) + " files, at most 10000");
@@ -229,7 +223,7 @@ class Check {
       if (m.value.is_null())
         warn(name, "is null: " + what_null);
       else if (m.value.string() == nullptr)
-        error(name, "is " + std::string(m.value.kind()) + ", not text");
+        error(name, not_text(m.value));
       else if (m.value.string()->find('\0') != std::string::npos)
         warn(name, "holds NUL bytes");
     }
@@ -237,50 +231,48 @@ class Check {
 
   void prompt(const Value* v, const std::string& field) {
     if (v == nullptr || v->string() == nullptr)
-      error(field, v == nullptr ? "is missing" : "is " + std::string(v->kind()) + ", not text");
+      error(field, v == nullptr ? "is missing" : not_text(*v));
   }
 
   void copilot(const Object& top) {
-    const Object& input = *top.find("input")->object();
-    prompt(input.find("prompt"), "input.prompt");
-    files(input.find("context"), "input.context", "upstream leaves an empty file");
-    const Value* output = top.find("output");
+    const Object* input = object_at(&top, "input");
+    prompt(value_at(input, "prompt"), "input.prompt");
+    files(value_at(input, "context"), "input.context", "upstream leaves an empty file");
+    const Value* output = value_at(&top, "output");
     static constexpr std::string_view kUnavailable =
         " (upstream: \"not available in the provided dataset\")";
     if (output == nullptr || output->object() == nullptr) {
-      error("output", (output == nullptr ? "is missing" : "is " + std::string(output->kind())) +
-                          std::string(kUnavailable));
+      error("output",
+            fmt::format("is {}{}", output == nullptr ? "missing" : output->kind(), kUnavailable));
     } else {
-      const Object& o = *output->object();
-      const Value* context = o.find("context");
+      const Object* o = output->object();
+      const Value* context = value_at(o, "context");
       files(context != nullptr && context->is_null() ? nullptr : context, "output.context",
             "upstream leaves an empty file", "is missing" + std::string(kUnavailable));
-      if (const Value* r = o.find("response"); r != nullptr && r->string() == nullptr)
-        warn("output.response", "is " + std::string(r->kind()) + ", not text: taken as absent");
+      if (const Value* r = value_at(o, "response"); r != nullptr && r->string() == nullptr)
+        warn("output.response", not_text(*r) + ": taken as absent");
     }
     harness(top);
   }
 
   void agentic(const Object& top) {
-    prompt(top.find("prompt"), "prompt");
-    if (const Value* s = top.find("system_message"); s != nullptr && s->string() == nullptr)
-      warn("system_message", "is " + std::string(s->kind()) + ", not text; it is never used");
-    files(top.find("context"), "context", "upstream leaves an empty file");
-    files(top.find("patch"), "patch", "upstream cannot apply it in golden mode");
+    prompt(value_at(&top, "prompt"), "prompt");
+    if (const Value* s = value_at(&top, "system_message"); s != nullptr && s->string() == nullptr)
+      warn("system_message", not_text(*s) + "; it is never used");
+    files(value_at(&top, "context"), "context", "upstream leaves an empty file");
+    files(value_at(&top, "patch"), "patch", "upstream cannot apply it in golden mode");
     harness(top);
-    if (record_.id.heavy) {
-      const Object* context = object_at(record_.value, "context");
-      for (const char* key : {"repo", "commit"})
-        if (context != nullptr && context->find(key) == nullptr)
-          warn("context." + std::string(key),
-               "is missing: a heavy record names both, or "
-               "--repo-url and --commit-hash do");
-    }
+    const Object* context = object_at(&top, "context");
+    if (!record_.id.heavy || context == nullptr) return;
+    for (const char* key : {"repo", "commit"})
+      if (context->find(key) == nullptr)
+        warn("context." + std::string(key),
+             "is missing: a heavy record names both, or --repo-url and --commit-hash do");
   }
 
   // Paths to texts, at the top or under `files`; or folders in folders, which become paths.
   void harness(const Object& top) {
-    const Value* given = top.find("harness");
+    const Value* given = value_at(&top, "harness");
     if (given == nullptr || given->object() == nullptr) return files(given, "harness", "");
     std::string field = "harness";
     const Value* inner = given->object()->find("files");
@@ -293,7 +285,9 @@ class Check {
              "form, and the problem fails; its files are taken");
       given = inner;
     }
-    if (given->object() != nullptr && has_folders(*given->object())) {
+    if (const Object* o = given->object();
+        o != nullptr &&
+        std::ranges::any_of(*o, [](const Member& m) { return m.value.object() != nullptr; })) {
       warn(field, "holds mappings: taken as folders (upstream fails)");
       Object flat;
       flatten(*given->object(), field, "", flat);
@@ -302,11 +296,6 @@ class Check {
     const Value paths = record_.flat_harness ? Value(*record_.flat_harness) : Value();
     files(record_.flat_harness ? &paths : given, field, "upstream leaves an empty file");
     compose();
-  }
-
-  static bool has_folders(const Object& from) {
-    return std::any_of(from.begin(), from.end(),
-                       [](const Member& m) { return m.value.object() != nullptr; });
   }
 
   // The reader bounds how deep it goes.
@@ -326,7 +315,7 @@ class Check {
   void compose() {
     const Object* harness = harness_files(record_);
     const bool graded_by_text = is_comprehension(category_number(record_.category));
-    const Value* file = harness == nullptr ? nullptr : harness->find("docker-compose.yml");
+    const Value* file = value_at(harness, "docker-compose.yml");
     if (file == nullptr && !(graded_by_text && (harness == nullptr || harness->empty())))
       warn("harness", "has no docker-compose.yml: upstream records a failure without running");
   }

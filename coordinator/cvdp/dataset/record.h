@@ -61,6 +61,8 @@ struct Record {
 // The harness files of a record of either shape, flat or under `files`; null where there are none.
 const Object* harness_files(const Record& record);
 const Object* context_files(const Record& record);
+// The text of the harness's docker-compose.yml.
+const std::string* compose_of(const Record& record);
 // Its solution: whole files (copilot) or diffs (agentic).
 const Object* solution_files(const Record& record);
 const std::string* prompt_of(const Record& record);

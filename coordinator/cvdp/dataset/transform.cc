@@ -1,5 +1,6 @@
 #include "coordinator/cvdp/dataset/transform.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
 
@@ -10,30 +11,18 @@
 
 namespace proctor::cvdp {
 namespace {
-constexpr std::string_view kBlanks = " \t\n\v\f\r\x1c\x1d\x1e\x1f";
-
-std::string_view stripped(std::string_view s) {
-  const std::size_t from = s.find_first_not_of(kBlanks);
-  if (from == std::string_view::npos) return {};
-  return s.substr(from, s.find_last_not_of(kBlanks) - from + 1);
-}
-
 // The line of the new text at which a hunk begins, read as upstream reads it: signs deleted, "@" at
 // both ends stripped, the heading cut off.
 Result<std::int64_t> hunk_start(std::string_view header) {
   std::string bare;
   for (const char c : header)
     if (c != '-' && c != '+') bare += c;
-  std::string_view rest = bare;
-  while (!rest.empty() && rest.front() == '@') rest.remove_prefix(1);
-  while (!rest.empty() && rest.back() == '@') rest.remove_suffix(1);
-  rest = stripped(rest.substr(0, rest.find(" @")));
-  const auto wrong = [&] {
-    return Error{Errc::kInvalid, "\"" + printable(header, 60) + "\" is no hunk header"};
-  };
+  std::string_view rest = trimmed(bare, "@");
+  rest = strip_text(rest.substr(0, rest.find(" @")));
+  const auto wrong = [&] { return invalid("\"{}\" is no hunk header", printable(header, 60)); };
   const std::size_t blank = rest.find_first_of(" \t");
   if (blank == std::string_view::npos) return wrong();
-  std::string_view second = stripped(rest.substr(blank));
+  std::string_view second = strip_text(rest.substr(blank));
   second = second.substr(0, second.find_first_of(", \t"));
   const auto out = whole_number<std::int64_t>(second);
   constexpr std::int64_t kLinesMax = 1'000'000'000'000;
@@ -42,8 +31,8 @@ Result<std::int64_t> hunk_start(std::string_view header) {
 }
 
 std::string out_of_range(std::string_view what, std::int64_t index, std::size_t size) {
-  return "Warning: Cannot " + std::string(what) + " line at index " + std::to_string(index) +
-         ", out of range (max: " + std::to_string(size) + ")";
+  return fmt::format("Warning: Cannot {} line at index {}, out of range (max: {})", what, index,
+                     size);
 }
 
 // The lines of a text with a cursor: edits near it are cheap however long the text is.
@@ -63,7 +52,7 @@ class Page {
   }
   std::string text() {
     move_to(size());
-    return join_lines(before_);
+    return fmt::format("{}", fmt::join(before_, "\n"));
   }
 
  private:
@@ -92,11 +81,8 @@ Result<std::string> create_patch(std::string_view before, std::string_view after
     const auto old_lines = split_lines(before);
     return unified_diff(old_lines, new_lines, path);
   }
-  std::string out;
-  out.reserve(after.size() + new_lines.size() + path.size() + 60);
-  out += "--- /dev/null\n+++ ";
-  out += path;
-  out += "\n@@ -0,0 +1," + std::to_string(new_lines.size()) + " @@";
+  std::string out = fmt::format("--- /dev/null\n+++ {}\n@@ -0,0 +1,{} @@", path, new_lines.size());
+  out.reserve(out.size() + after.size() + 2 * new_lines.size());
   for (const std::string_view line : new_lines) {
     out += "\n+";
     out += line;
@@ -106,18 +92,16 @@ Result<std::string> create_patch(std::string_view before, std::string_view after
 
 Result<Applied> apply_patch(std::string_view text, std::string_view patch) {
   Applied out;
-  Page page(split_at_newlines(text));
+  Page page(split(text, '\n'));
   std::int64_t i = 0;
-  bool in_hunk = false;
-  for (const std::string_view line : split_at_newlines(patch)) {
+  for (const std::string_view line : split(patch, '\n')) {
     ++i;
     if (page.exhausted()) return Error{Errc::kExhausted, "this patch takes too long to apply"};
     if (line.starts_with("@")) {
       PROCTOR_TRY(const std::int64_t start, hunk_start(line));
       i = start - 1;
-      in_hunk = true;
     } else if (line.starts_with("---") || line.starts_with("+++")) {
-      out.reads_headers_in_body = out.reads_headers_in_body || in_hunk;
+      // A header to upstream, also where it is a removed "--..." or an added "++..." line.
     } else if (line.starts_with("\\")) {
       --i;
     } else if (line.starts_with("-")) {
@@ -177,12 +161,12 @@ Status add(std::string& out, const AgentChange& change) {
   const std::string after = text_of_bytes(change.after.value_or(""));
   const auto old_lines = split_lines(before), new_lines = split_lines(after);
   if (!change.before) {
-    out += "--- /dev/null\n+++ b/" + change.path + "\n@@ -0,0 +1," +
-           std::to_string(new_lines.size()) + " @@\n";
+    out +=
+        fmt::format("--- /dev/null\n+++ b/{}\n@@ -0,0 +1,{} @@\n", change.path, new_lines.size());
     add_lines(out, '+', new_lines);
   } else if (!change.after) {
-    out += "--- a/" + change.path + "\n+++ /dev/null\n@@ -1," + std::to_string(old_lines.size()) +
-           " +0,0 @@\n";
+    out +=
+        fmt::format("--- a/{}\n+++ /dev/null\n@@ -1,{} +0,0 @@\n", change.path, old_lines.size());
     add_lines(out, '-', old_lines);
   } else {
     if (before == after) return ok_status();
@@ -231,13 +215,8 @@ Result<std::string> agent_changes(std::span<const AgentChange> changes) {
 namespace {
 constexpr std::string_view kSubjective = "docs/subjective.txt";
 
-Object* mapping(Object& of, std::string_view key) {
-  Value* v = of.find(key);
-  return v == nullptr ? nullptr : v->object();
-}
-std::string text_or_empty(const Value* v) {
-  const std::string* s = v == nullptr ? nullptr : v->string();
-  return s == nullptr ? std::string() : *s;
+std::string_view text_or_empty(const std::string* s) {
+  return s == nullptr ? std::string_view() : std::string_view(*s);
 }
 
 class ToAgentic {
@@ -245,18 +224,18 @@ class ToAgentic {
   explicit ToAgentic(Transformed& out) : out_(out), top_(*out.value.object()) {}
 
   Status run() {
-    Object* const input = mapping(top_, "input");
-    if (input == nullptr || input->find("context") == nullptr) return ok_status();
+    Object* const input = object_at(&top_, "input");
+    if (value_at(input, "context") == nullptr) return ok_status();
     out_.changed = true;
     // transform() made room: what is added to the record moves none of its members.
     Value& context = top_.at("context");
-    context = std::move(*mapping(top_, "input")->find("context"));
+    context = std::move(*value_at(object_at(&top_, "input"), "context"));
     const Object none;
     const Object& before = context.object() == nullptr ? none : *context.object();
-    if (Value* prompt = input->find("prompt")) top_.set("prompt", std::move(*prompt));
+    if (Value* prompt = value_at(input, "prompt")) top_.set("prompt", std::move(*prompt));
     PROCTOR_CHECK_OK(patch(before));
     lift_harness();
-    if (top_.find("categories") == nullptr)
+    if (value_at(&top_, "categories") == nullptr)
       top_.set("categories", Array{Value("cat_0"), Value("medium")});
     top_.erase("input");
     top_.erase("output");
@@ -265,31 +244,26 @@ class ToAgentic {
 
  private:
   Status patch(const Object& before) {
-    Object* const output = mapping(top_, "output");
-    Object* after = output == nullptr ? nullptr : mapping(*output, "context");
-    const std::string response = output == nullptr ? "" : text_or_empty(output->find("response"));
-    if (!response.empty()) {
+    Object* const output = object_at(&top_, "output");
+    Object* after = object_at(output, "context");
+    if (const std::string response(text_or_empty(text_at(output, "response"))); !response.empty()) {
       if (after == nullptr) {
         output->set("context", Object());
-        after = mapping(*output, "context");
+        after = object_at(output, "context");
       }
       after->set(kSubjective, response);
       top_.set("subjective_reference", response);
-      after = mapping(*mapping(top_, "output"), "context");  // set() may have moved it
+      after = object_at(object_at(&top_, "output"), "context");  // set() may have moved it
     }
     Object patches;
     if (after != nullptr) {
       patches.reserve(after->size());
       for (const Member& m : *after) {
         if (m.value.string() == nullptr)
-          out_.warnings.push_back("output.context." + printable(m.key) + " is " +
-                                  std::string(m.value.kind()) + ": taken as empty");
-        const Value* old = before.find(m.key);
-        const std::string* const old_text = old == nullptr ? nullptr : old->string();
-        const std::string* const new_text = m.value.string();
-        PROCTOR_TRY(std::string diff,
-                    create_patch(old_text == nullptr ? std::string_view() : *old_text,
-                                 new_text == nullptr ? std::string_view() : *new_text, m.key));
+          out_.warnings.push_back(fmt::format("output.context.{} is {}: taken as empty",
+                                              printable(m.key), m.value.kind()));
+        PROCTOR_TRY(std::string diff, create_patch(text_or_empty(text_at(before, m.key)),
+                                                   text_or_empty(m.value.string()), m.key));
         patches.append(m.key, std::move(diff));
       }
     }
@@ -298,15 +272,14 @@ class ToAgentic {
   }
 
   void lift_harness() {
-    Value* const harness = top_.find("harness");
-    if (harness == nullptr || harness->object() == nullptr) return top_.set("harness", Object());
-    Object& h = *harness->object();
-    Value* const files = h.find("files");
+    Object* const h = object_at(&top_, "harness");
+    if (h == nullptr) return top_.set("harness", Object());
+    Value* const files = value_at(h, "files");
     if (files == nullptr) return;
     Value inner = std::move(*files);
-    h.erase("files");
+    h->erase("files");
     if (Object* o = inner.object())
-      for (Member& m : o->members()) h.set(m.key, std::move(m.value));
+      for (Member& m : o->members()) h->set(m.key, std::move(m.value));
   }
 
   Transformed& out_;
@@ -336,75 +309,63 @@ class ToCopilot {
   explicit ToCopilot(Transformed& out) : out_(out), top_(*out.value.object()) {}
 
   Status run() {
-    if (mapping(top_, "input") != nullptr && mapping(top_, "input")->find("context") != nullptr)
+    if (value_at(object_at(&top_, "input"), "context") != nullptr) return ok_status();
+    if (value_at(&top_, "context") == nullptr && value_at(&top_, "patch") == nullptr)
       return ok_status();
-    if (top_.find("context") == nullptr && top_.find("patch") == nullptr) return ok_status();
     out_.changed = true;
     for (const char* key : {"input", "output"})
-      if (mapping(top_, key) == nullptr) top_.set(key, Object());
+      if (object_at(&top_, key) == nullptr) top_.set(key, Object());
     response();
-    move("context", "context");
-    move("prompt", "prompt");
-    if (Value* reference = top_.find("subjective_reference")) {
-      Value r = std::move(*reference);
-      top_.erase("subjective_reference");
-      mapping(top_, "output")->set("response", std::move(r));
-    }
+    move("context", "input", "context");
+    move("prompt", "input", "prompt");
+    move("subjective_reference", "output", "response");
     PROCTOR_CHECK_OK(patches());
-    Value* const harness = top_.find("harness");
-    if (harness == nullptr) {
-      top_.set("harness", Object());
-    }
-    if (Object* h = mapping(top_, "harness"); h != nullptr && h->find("files") == nullptr) {
-      Object wrapped;
-      wrapped.append("files", std::move(*h));
-      top_.set("harness", std::move(wrapped));
-    }
+    if (value_at(&top_, "harness") == nullptr) top_.set("harness", Object());
+    Object* const h = object_at(&top_, "harness");
+    if (h != nullptr && value_at(h, "files") == nullptr)
+      top_.set("harness", object_of("files", std::move(*h)));
     return ok_status();
   }
 
  private:
-  void move(std::string_view from, std::string_view to) {
+  void move(std::string_view from, std::string_view part, std::string_view to) {
     Value* const v = top_.find(from);
     if (v == nullptr) return;
     Value moved = std::move(*v);
     top_.erase(from);
-    mapping(top_, "input")->set(to, std::move(moved));
+    object_at(&top_, part)->set(to, std::move(moved));
   }
 
   void response() {
-    Object* const context = mapping(top_, "context");
-    Value* const text = context == nullptr ? nullptr : context->find(kSubjective);
+    Object* const context = object_at(&top_, "context");
+    Value* const text = value_at(context, kSubjective);
     if (text == nullptr) return;
-    Object& output = *mapping(top_, "output");
-    if (const Value* r = output.find("response"); r == nullptr || !r->truthy())
-      output.set("response", std::move(*text));
+    Object* const output = object_at(&top_, "output");
+    if (const Value* r = value_at(output, "response"); r == nullptr || !r->truthy())
+      output->set("response", std::move(*text));
     context->erase(kSubjective);
   }
 
   Status patches() {
-    Value* const found = top_.find("patch");
-    Object& output = *mapping(top_, "output");
-    if (mapping(output, "context") == nullptr) output.set("context", Object());
-    if (found != nullptr && found->object() != nullptr) {
-      const Object* before = mapping(*mapping(top_, "input"), "context");
-      for (const Member& m : *found->object()) {
-        if (m.key == kSubjective) continue;
-        PROCTOR_CHECK_OK(apply_one(m, before, output));
-      }
+    Object* const output = object_at(&top_, "output");
+    if (object_at(output, "context") == nullptr) output->set("context", Object());
+    if (const Object* const found = object_at(&top_, "patch")) {
+      const Object* before = object_at(object_at(&top_, "input"), "context");
+      for (const Member& m : *found)
+        if (m.key != kSubjective) PROCTOR_CHECK_OK(apply_one(m, before, *output));
     }
     top_.erase("patch");
-    mapping(*mapping(top_, "output"), "context")->erase(kSubjective);
+    object_at(object_at(&top_, "output"), "context")->erase(kSubjective);
     return ok_status();
   }
 
   Status apply_one(const Member& m, const Object* before, Object& output) {
-    std::string old = text_or_empty(before == nullptr ? nullptr : before->find(m.key));
+    std::string old(text_or_empty(text_at(before, m.key)));
     const auto warn = [&](const std::string& text) {
       out_.warnings.push_back("patch." + printable(m.key) + ": " + text);
     };
     if (m.value.string() == nullptr) {
-      warn("is " + std::string(m.value.kind()) + ": the file is kept as it was");
+      warn(fmt::format("is {}: the file is kept as it was", m.value.kind()));
     } else {
       Result<Applied> applied = apply_patch(old, ready_to_apply(*m.value.string()));
       if (!applied.ok() && applied.error().code == Errc::kExhausted) return applied.error();
@@ -415,7 +376,7 @@ class ToCopilot {
         old = std::move(applied->text);
       }
     }
-    mapping(output, "context")->set(m.key, std::move(old));
+    object_at(&output, "context")->set(m.key, std::move(old));
     return ok_status();
   }
 
@@ -430,10 +391,8 @@ std::string difference(std::string_view before, std::string_view after) {
     return "line ends other than \\n become \\n";
   if (after == before.substr(0, after.size()) && after.size() + 1 == before.size())
     return "its final newline is lost";
-  if (before.empty())
-    return "an empty text comes back as " + std::to_string(after.size()) + " bytes";
-  return "comes back as another text (" + std::to_string(before.size()) + " bytes, then " +
-         std::to_string(after.size()) + ")";
+  if (before.empty()) return fmt::format("an empty text comes back as {} bytes", after.size());
+  return fmt::format("comes back as another text ({} bytes, then {})", before.size(), after.size());
 }
 
 void compare(const Value* before, const Value* after, const std::string& field,
@@ -441,26 +400,23 @@ void compare(const Value* before, const Value* after, const std::string& field,
   if (before == nullptr && after == nullptr) return;
   if (before == nullptr) return out.push_back({field, "is added"});
   if (after == nullptr) return out.push_back({field, "is lost"});
-  if (before->object() != nullptr && after->object() != nullptr) {
-    for (const Member& m : *before->object())
-      compare(&m.value, after->object()->find(m.key), field + (field.empty() ? "" : ".") + m.key,
-              out);
-    for (const Member& m : *after->object())
-      if (before->object()->find(m.key) == nullptr)
-        out.push_back({field + (field.empty() ? "" : ".") + m.key, "is added"});
+  if (const Object* was = before->object(), *is = after->object();
+      was != nullptr && is != nullptr) {
+    const std::string within = field + (field.empty() ? "" : ".");
+    for (const Member& m : *was) compare(&m.value, is->find(m.key), within + m.key, out);
+    for (const Member& m : *is)
+      if (was->find(m.key) == nullptr) out.push_back({within + m.key, "is added"});
     return;
   }
   if (*before == *after) return;
   if (before->string() != nullptr && after->string() != nullptr)
     return out.push_back({field, difference(*before->string(), *after->string())});
-  out.push_back(
-      {field, "is " + std::string(before->kind()) + ", then " + std::string(after->kind())});
+  out.push_back({field, fmt::format("is {}, then {}", before->kind(), after->kind())});
 }
 }  // namespace
 
 Result<Transformed> transform(Value value, Shape to) {
-  if (value.object() == nullptr)
-    return Error{Errc::kInvalid, "a record is a mapping, found " + std::string(value.kind())};
+  if (value.object() == nullptr) return invalid("a record is a mapping, found {}", value.kind());
   Transformed out;
   out.value = std::move(value);
   // Room for every member that is added: pointers into the record stay good.
@@ -482,10 +438,9 @@ Result<std::vector<Loss>> losses_of(const Value& value, Shape to) {
 }
 
 std::string transformed_name(std::string_view file_name, Shape to) {
-  const std::size_t dot = file_name.rfind('.');
-  const bool extended = dot != std::string_view::npos && dot != 0;
-  return std::string(extended ? file_name.substr(0, dot) : file_name) + "." +
-         std::string(to_string(to)) + "_transformed" +
-         std::string(extended ? file_name.substr(dot) : std::string_view());
+  std::size_t dot = file_name.rfind('.');
+  if (dot == 0 || dot == file_name.npos) dot = file_name.size();
+  return fmt::format("{}.{}_transformed{}", file_name.substr(0, dot), to_string(to),
+                     file_name.substr(dot));
 }
 }  // namespace proctor::cvdp

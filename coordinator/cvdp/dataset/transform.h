@@ -22,8 +22,7 @@ Result<std::string> create_patch(std::string_view before, std::string_view after
 
 struct Applied {
   std::string text;
-  std::vector<std::string> warnings;   // what upstream prints, a line each
-  bool reads_headers_in_body = false;  // a removed "--..." or added "++..." line was left out
+  std::vector<std::string> warnings;  // what upstream prints, a line each
 };
 // kInvalid: a hunk header upstream cannot read (it then keeps the old text), kExhausted: too much
 // to apply.

@@ -1,17 +1,66 @@
 #pragma once
 // Values, numbers and texts as Python has them.  Pure; any thread; never fails.
+#include <fmt/core.h>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/answers/json.h"
 #include "common/answers/single_shot.h"
 #include "common/base/json_text.h"
+#include "common/base/parse.h"
 
 namespace proctor::cvdp {
 // Values and texts of common/answers as names of this room, for all of it works on them.
 
 using namespace answers;  // lint: allow using, it is no other room's namespace that takes them
+
+// The member `key` of a mapping, which may be null; null where there is none, or none of this kind.
+using answers::object_at;
+using answers::text_at;
+template <class O>  // Object or const Object
+auto value_at(O* of, std::string_view key) {
+  return of == nullptr ? nullptr : of->find(key);
+}
+template <class O>
+auto object_at(O* of, std::string_view key) {
+  auto* const v = value_at(of, key);
+  return v == nullptr ? nullptr : v->object();
+}
+template <class O>
+auto array_at(O* of, std::string_view key) {
+  auto* const v = value_at(of, key);
+  return v == nullptr ? nullptr : v->array();
+}
+inline const std::string* text_at(const Object* of, std::string_view key) {
+  return of == nullptr ? nullptr : text_at(*of, key);
+}
+
+// object_of("id", id, "log", log): a mapping of these members in this order.
+inline void append_to(Object& /*out*/) {}
+template <class V, class... Rest>
+void append_to(Object& out, std::string key, V&& value, Rest&&... rest) {
+  out.append(std::move(key), std::forward<V>(value));
+  append_to(out, std::forward<Rest>(rest)...);
+}
+template <class... Parts>
+Object object_of(Parts&&... parts) {
+  Object out;
+  append_to(out, std::forward<Parts>(parts)...);
+  return out;
+}
+
+// kInvalid, with a sentence.
+template <class... Parts>
+Error invalid(fmt::format_string<Parts...> sentence, Parts&&... parts) {
+  return {Errc::kInvalid, fmt::format(sentence, std::forward<Parts>(parts)...)};
+}
+
+// A letter or digit of ASCII, or "_".
+inline bool is_word_byte(char c) {
+  return is_digit(c) || ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || c == '_';
+}
 
 // Numbers of the reports as Python formats and rounds them.
 
@@ -51,9 +100,6 @@ double rounded_to(double value, int digits);
 
 // str.splitlines(): ends at \n, \r, \r\n, \v, \f, FS, GS, RS, NEL, LS and PS; no last empty line.
 std::vector<std::string_view> split_lines(std::string_view text);
-// str.split("\n"): always at least one element.
-std::vector<std::string_view> split_at_newlines(std::string_view text);
-std::string join_lines(const std::vector<std::string_view>& lines);
 
 // str.lower(), str.split() and re.sub(r"[^\w\s]", "", text).
 std::string lower_text(std::string_view text);

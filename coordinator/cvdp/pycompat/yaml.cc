@@ -48,36 +48,26 @@ bool is_one_of(std::string_view text, std::initializer_list<std::string_view> wo
   return std::find(words.begin(), words.end(), text) != words.end();
 }
 
-bool matches(std::string_view text, const std::regex& pattern) {
-  return std::regex_match(text.begin(), text.end(), pattern);
-}
-
-std::string without_underscores(std::string_view text) {
-  std::string out;
-  for (const char c : text)
-    if (c != '_') out += c;
+// Without "_" and the sign.
+std::string bare_digits(std::string_view text, bool& negative) {
+  std::string out(text);
+  std::erase(out, '_');
+  negative = out.starts_with('-');
+  if (negative || out.starts_with('+')) out.erase(0, 1);
   return out;
 }
 
 // 190:20:30 is a number of YAML 1.1, to the base of 60.
 std::int64_t sexagesimal(std::string_view digits) {
   std::int64_t out = 0;
-  std::int64_t part = 0;
-  for (const char c : digits) {
-    if (c == ':') {
-      out = out * 60 + part;
-      part = 0;
-    } else {
-      part = part * 10 + (c - '0');
-    }
-  }
-  return out * 60 + part;
+  for (const std::string_view part : split(digits, ':'))
+    out = out * 60 + whole_number<std::int64_t>(part).value_or(0);
+  return out;
 }
 
 Value integer_of(std::string_view text) {
-  std::string digits = without_underscores(text);
-  const bool negative = digits.starts_with('-');
-  if (negative || digits.starts_with('+')) digits.erase(0, 1);
+  bool negative = false;
+  const std::string digits = bare_digits(text, negative);
   if (digits == "0") return Value(0);
   std::int64_t n = 0;
   if (digits.find(':') != std::string::npos) {
@@ -93,9 +83,8 @@ Value integer_of(std::string_view text) {
 }
 
 Value real_number(std::string_view text) {
-  std::string digits = without_underscores(text);
-  const bool negative = digits.starts_with('-');
-  if (negative || digits.starts_with('+')) digits.erase(0, 1);
+  bool negative = false;
+  std::string digits = bare_digits(text, negative);
   if (is_one_of(digits, {".inf", ".Inf", ".INF"}))
     return Number{negative ? "-Infinity" : "Infinity", true};
   if (is_one_of(digits, {".nan", ".NaN", ".NAN"})) return Number{"NaN", true};
@@ -111,30 +100,18 @@ Value real_number(std::string_view text) {
   return real(negative ? -d : d);
 }
 
-Result<Value> value_of(const Node& node) {
-  switch (node.kind) {
-    case Node::Kind::kNull:
-      return Value();
-    case Node::Kind::kScalar:
-      return node.quoted ? Value(node.text) : plain_scalar(node.text);
-    case Node::Kind::kSequence: {
-      Array out;
-      for (const Node& item : node.items) {
-        PROCTOR_TRY(Value v, value_of(item));
-        out.push_back(std::move(v));
-      }
-      return Value(std::move(out));
-    }
-    case Node::Kind::kMapping: {
-      Object out;
-      for (const Entry& e : node.entries) {
-        PROCTOR_TRY(Value v, value_of(e.value));
-        out.append(e.key, std::move(v));
-      }
-      return Value(std::move(out));
-    }
+Value value_of(const Node& node) {
+  if (node.kind == Node::Kind::kScalar)
+    return node.quoted ? Value(node.text) : plain_scalar(node.text);
+  if (node.kind == Node::Kind::kSequence) {
+    Array out;
+    for (const Node& item : node.items) out.push_back(value_of(item));
+    return out;
   }
-  return Value();
+  Object out;
+  if (node.kind != Node::Kind::kMapping) return Value();
+  for (const Entry& e : node.entries) out.append(e.key, value_of(e.value));
+  return out;
 }
 }  // namespace
 
@@ -155,39 +132,30 @@ Value plain_scalar(std::string_view text) {
       "[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt]|[ "
       "\\t]+)[0-9]{1,2}:[0-9]{2}:[0-9]{2}"
       "(\\.[0-9]*)?([ \\t]*(Z|[-+][0-9]{1,2}(:[0-9]{2})?))?");
-  if (matches(text, kWhole)) return integer_of(text);
-  if (matches(text, kReal)) return real_number(text);
+  const auto matches = [text](const std::regex& pattern) {
+    return std::regex_match(text.begin(), text.end(), pattern);
+  };
+  if (matches(kWhole)) return integer_of(text);
+  if (matches(kReal)) return real_number(text);
   // A date stays as it is written.
-  if (matches(text, kDate)) return Number{std::string(text), true};
+  if (matches(kDate)) return Number{std::string(text), true};
   return text;
-}
-
-namespace {
-Result<Value> read_within(std::string_view text, const std::string& file,
-                          const DocumentBounds& bounds) {
-  Diagnostics wrong;
-  const std::optional<Document> document = read_document(text, Format::kYaml, file, wrong, bounds);
-  if (!document || !wrong.empty()) {
-    std::string why = wrong.text();
-    while (why.ends_with('\n')) why.pop_back();
-    return Error{Errc::kInvalid, why};
-  }
-  return value_of(document->root);
-}
-}  // namespace
-
-Result<Value> read_yaml(std::string_view text, const std::string& file) {
-  DocumentBounds bounds;
-  bounds.nodes_max = 20'000;
-  return read_within(text, file, bounds);
 }
 
 Result<Value> read_yaml(std::string_view text, const std::string& file, std::size_t bytes_max) {
   DocumentBounds bounds;
-  bounds.bytes_max = bytes_max;
-  bounds.depth_max = 100;
-  bounds.nodes_max = 200'000;
-  return read_within(text, file, bounds);
+  bounds.nodes_max = 20'000;
+  if (bytes_max != 0) {
+    bounds.bytes_max = bytes_max;
+    bounds.depth_max = 100;
+    bounds.nodes_max = 200'000;
+  }
+  Diagnostics wrong;
+  const std::optional<Document> document = read_document(text, Format::kYaml, file, wrong, bounds);
+  if (document && wrong.empty()) return value_of(document->root);
+  std::string why = wrong.text();
+  while (why.ends_with('\n')) why.pop_back();
+  return Error{Errc::kInvalid, why};
 }
 
 // PyYAML's emitter, as far as dumping plain data in block style goes.

@@ -20,11 +20,10 @@ std::vector<std::pair<std::string, std::string>> read_dotenv(std::string_view te
 // at 80 columns, ASCII).  Reading is strict and bounded (common/contract/document.h): anchors,
 // aliases, tags and keys given twice are refused.  Source: CVDP 4.3.
 
-// kInvalid, with line and column.
-Result<Value> read_yaml(std::string_view text, const std::string& file);
-// The same of at most so many bytes, and as deep as a record may be.
+// kInvalid, with line and column.  `bytes_max`: the bounds are those of a record; 0: of a file that
+// is part of one.
 inline constexpr std::size_t kRecordBytes = std::size_t{256} << 20;
-Result<Value> read_yaml(std::string_view text, const std::string& file, std::size_t bytes_max);
+Result<Value> read_yaml(std::string_view text, const std::string& file, std::size_t bytes_max = 0);
 // The value of a plain scalar: null, a truth value, a number, else text.
 Value plain_scalar(std::string_view text);
 // With a newline at the end.

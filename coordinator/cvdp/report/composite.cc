@@ -11,6 +11,11 @@
 #include "coordinator/cvdp/report/report.h"
 
 namespace proctor::cvdp {
+namespace {
+double plug_in(double rate, std::int64_t k) {
+  return 1 - std::pow(1 - rate, static_cast<double>(k));
+}
+
 // Several samples of one dataset by problem; upstream's estimates, mistakes included.
 // Source: CVDP 9.5, 9.6.
 struct SampledProblem {
@@ -21,9 +26,18 @@ struct SampledProblem {
   std::vector<bool> passed;    // by sample; of problems that pass or fail
   std::vector<double> scores;  // by sample; of scored ones: the average of their cell, as upstream
   // What upstream counts: samples passed, or the sum of the scores.
-  double pass_count() const;
+  double pass_count() const {
+    double sum = 0;
+    for (const bool b : passed) sum += b ? 1 : 0;
+    for (const double s : scores) sum += s;
+    return sum;
+  }
   // 1 - (1 - c/n)^k, or the mean score whatever k is.
-  double probability(std::int64_t k) const;
+  double probability(std::int64_t k) const {
+    const double n = static_cast<double>(passed.size() + scores.size());
+    if (n == 0) return 0;
+    return scored ? pass_count() / n : plug_in(pass_count() / n, k);
+  }
 };
 
 struct Composite {
@@ -34,7 +48,6 @@ struct Composite {
   std::vector<SampledProblem> problems;  // in the order of the samples' logs
 };
 
-namespace {
 // "p.test3" and "p.3" are tests of p.
 std::string problem_of(const std::string& test_id) {
   const std::size_t dot = test_id.rfind('.');
@@ -46,19 +59,16 @@ std::string problem_of(const std::string& test_id) {
 
 struct SampleVerdicts {
   std::map<std::string, std::string> difficulty;
-  std::set<std::string> passing;
-  std::set<std::string> failing;
+  std::set<std::string> passing, failing;
 };
 
 SampleVerdicts verdicts_of(const Object& sample) {
   SampleVerdicts out;
-  const Value* details = sample.find("test_details");
+  const Object* details = object_at(&sample, "test_details");
   for (const char* list : {"passing_tests", "failing_tests"}) {
-    const Value* tests = details == nullptr || details->object() == nullptr
-                             ? nullptr
-                             : details->object()->find(list);
-    if (tests == nullptr || tests->array() == nullptr) continue;
-    for (const Value& t : *tests->array()) {
+    const Array* tests = array_at(details, list);
+    if (tests == nullptr) continue;
+    for (const Value& t : *tests) {
       const std::string* id = text_at(t, "test_id");
       if (id == nullptr) continue;
       const std::string problem = problem_of(*id);
@@ -74,9 +84,9 @@ void collect(Composite& out, const std::vector<SampleVerdicts>& verdicts) {
   std::set<std::string> seen;
   for (std::size_t s = 0; s < out.samples.size(); ++s) {
     for (const Member& m : *out.samples[s]) {
-      const Value* logs = m.value.object() == nullptr ? nullptr : m.value.object()->find("logs");
-      if (logs == nullptr || logs->array() == nullptr) continue;
-      for (const Value& log : *logs->array()) {
+      const Array* logs = array_at(m.value.object(), "logs");
+      if (logs == nullptr) continue;
+      for (const Value& log : *logs) {
         const std::string* id = text_at(log, "id");
         if (id == nullptr || !seen.insert(problem_of(*id)).second) continue;
         SampledProblem p;
@@ -99,79 +109,58 @@ void judge(Composite& out, const std::vector<SampleVerdicts>& verdicts) {
                            !verdicts[s].failing.contains(p.id));
         continue;
       }
-      const Value* category = out.samples[s]->find(p.category);
-      const Tally t = category == nullptr || category->object() == nullptr
-                          ? Tally()
-                          : tally_of(*category->object(), p.difficulty.c_str(), "Problems");
+      const Object* category = object_at(out.samples[s], p.category);
+      const Tally t =
+          category == nullptr ? Tally() : tally_of(*category, p.difficulty.c_str(), "Problems");
       p.scores.push_back(t.total.value == 0 ? 0 : t.passed.value / t.total.value);
     }
   }
 }
-}  // namespace
-
-double SampledProblem::pass_count() const {
-  double sum = 0;
-  for (const bool b : passed) sum += b ? 1 : 0;
-  for (const double s : scores) sum += s;
-  return sum;
-}
-
-double SampledProblem::probability(std::int64_t k) const {
-  const double n = static_cast<double>(passed.size() + scores.size());
-  if (n == 0) return 0;
-  const double rate = pass_count() / n;
-  return scored ? rate : 1 - std::pow(1 - rate, static_cast<double>(k));
-}
-
-bool is_composite(const Value& report) {
-  const Object* metadata = object_at(report, "metadata");
-  const Value* flag = metadata == nullptr ? nullptr : metadata->find("composite");
-  return flag != nullptr && flag->truthy();
-}
 
 // Points into `composite`.  kInvalid: no composite report.
 Result<Composite> read_composite(const Value& composite, std::int64_t k) {
-  const Value* samples =
-      composite.object() == nullptr ? nullptr : composite.object()->find("samples");
-  if (!is_composite(composite) || samples == nullptr || samples->array() == nullptr)
-    return Error{Errc::kInvalid,
-                 "no composite report: \"samples\" and metadata.composite are expected"};
+  const Array* samples = array_at(composite.object(), "samples");
+  if (!is_composite(composite) || samples == nullptr)
+    return invalid("no composite report: \"samples\" and metadata.composite are expected");
   Composite out;
   out.metadata = object_at(composite, "metadata");
   out.k = k;
   if (k == 0) {
-    const Value* own = out.metadata->find("k_threshold");
+    const Value* own = value_at(out.metadata, "k_threshold");
     out.k = own == nullptr ? 1 : static_cast<std::int64_t>(own->as_double().value_or(1));
   }
   std::vector<SampleVerdicts> verdicts;
-  for (const Value& s : *samples->array()) {
-    if (s.object() == nullptr) return Error{Errc::kInvalid, "a sample is no mapping"};
+  for (const Value& s : *samples) {
+    if (s.object() == nullptr) return invalid("a sample is no mapping");
     out.samples.push_back(s.object());
     verdicts.push_back(verdicts_of(*s.object()));
   }
   out.n = static_cast<std::int64_t>(out.samples.size());
   constexpr std::int64_t kMost = 1'000'000;
-  if (out.n == 0) return Error{Errc::kInvalid, "a composite report without samples"};
-  if (out.k < 1 || kMost < out.k) return Error{Errc::kInvalid, "k must be from 1 to 1000000"};
+  if (out.n == 0) return invalid("a composite report without samples");
+  if (out.k < 1 || kMost < out.k) return invalid("k must be from 1 to 1000000");
   collect(out, verdicts);
   judge(out, verdicts);
   return out;
 }
 
+}  // namespace
+
+bool is_composite(const Value& report) {
+  const Value* flag = value_at(object_at(report, "metadata"), "composite");
+  return flag != nullptr && flag->truthy();
+}
+
 Result<Value> make_composite(const std::vector<Value>& reports, const CompositeMetadata& m) {
-  if (reports.empty()) return Error{Errc::kInvalid, "no sample has a report"};
-  Object metadata;
-  metadata.append("timestamp", m.timestamp);
-  metadata.append("n_samples", static_cast<std::int64_t>(reports.size()));
-  metadata.append("k_threshold", m.k);
-  Array prefixes;
-  for (const std::string& p : m.prefixes) prefixes.push_back(p);
-  metadata.append("sample_prefixes", std::move(prefixes));
-  metadata.append("composite", true);
+  if (reports.empty()) return invalid("no sample has a report");
+  Object metadata =
+      object_of("timestamp", m.timestamp, "n_samples", static_cast<std::int64_t>(reports.size()),
+                "k_threshold", m.k, "sample_prefixes", Array(m.prefixes.begin(), m.prefixes.end()),
+                "composite", true);
   Array samples;
   for (const Value& report : reports) {
     const Object* own = object_at(report, "metadata");
-    if (own == nullptr) return Error{Errc::kInvalid, "a sample's report has no metadata"};
+    if (own == nullptr) return invalid("a sample's report has no metadata");
     if (samples.empty())
       for (const Member& member : *own)
         if (metadata.find(member.key) == nullptr) metadata.append(member.key, member.value);
@@ -179,10 +168,7 @@ Result<Value> make_composite(const std::vector<Value>& reports, const CompositeM
     sample.set("sample_index", static_cast<std::int64_t>(samples.size()));
     samples.push_back(std::move(sample));
   }
-  Object out;
-  out.append("metadata", std::move(metadata));
-  out.append("samples", std::move(samples));
-  return Value(std::move(out));
+  return Value(object_of("metadata", std::move(metadata), "samples", std::move(samples)));
 }
 
 // Estimates of pass@k beside upstream's.
@@ -196,11 +182,9 @@ Cluster cluster_of(double rate) {
 
 Value rate_json(const std::optional<ClusteredRate>& rate) {
   if (!rate) return Value();
-  Object out;
-  out.append("estimate", real(rate->mean));
-  out.append("low", rate->interval ? real(rate->interval->low) : Value());
-  out.append("high", rate->interval ? real(rate->interval->high) : Value());
-  return out;
+  return object_of("estimate", real(rate->mean), "low",
+                   rate->interval ? real(rate->interval->low) : Value(), "high",
+                   rate->interval ? real(rate->interval->high) : Value());
 }
 
 std::string rate_text(const std::optional<ClusteredRate>& rate) {
@@ -228,26 +212,24 @@ void add(PassRow& row, const SampledProblem& p) {
 
 double plug_in_pass_at_k(const Cluster& t, std::uint64_t k) {
   if (t.runs == 0) return 0;
-  return 1 - std::pow(1 - static_cast<double>(t.successes) / static_cast<double>(t.runs),
-                      static_cast<double>(k));
+  return plug_in(static_cast<double>(t.successes) / static_cast<double>(t.runs),
+                 static_cast<std::int64_t>(k));
 }
 
 PassEstimates estimate_pass(std::span<const Cluster> problems, std::uint64_t k) {
   PassEstimates out;
-  std::vector<Cluster> plug_in;
-  std::vector<Cluster> any;
-  std::vector<Cluster> all;
+  std::vector<Cluster> plugged, any, all;
   for (const Cluster& t : problems) {
     ++out.problems;
     if (t.runs < k) {
       ++out.too_few;
       continue;
     }
-    plug_in.push_back(cluster_of(plug_in_pass_at_k(t, k)));
+    plugged.push_back(cluster_of(plug_in_pass_at_k(t, k)));
     any.push_back(cluster_of(*pass_at_k(t, k)));
     all.push_back(cluster_of(*pass_all_k(t, k)));
   }
-  out.plug_in = mean_of_task_means(plug_in);
+  out.plug_in = mean_of_task_means(plugged);
   out.at_least_one = mean_of_task_means(any);
   out.all = mean_of_task_means(all);
   return out;
@@ -266,36 +248,26 @@ Result<PassTable> pass_table(const Value& composite, std::int64_t k) {
   std::vector<PassRow> rows = {all};
   for (auto& [name, row] : cells) rows.push_back(std::move(row));
   const std::string kk = std::to_string(c.k);
-  Grid g;
-  g.header = {"Problems", "Count", "pass@" + kk + " (plug-in, upstream's)",
-              "pass@" + kk + " (unbiased)", "pass^" + kk + " (unbiased)"};
+  Grid g{{"Problems", "Count", "pass@" + kk + " (plug-in, upstream's)",
+          "pass@" + kk + " (unbiased)", "pass^" + kk + " (unbiased)"},
+         {}};
   Array json;
   for (const PassRow& row : rows) {
     const PassEstimates e = estimate_pass(row.trials, static_cast<std::uint64_t>(c.k));
     g.rows.push_back({row.name, std::to_string(e.problems), rate_text(e.plug_in),
                       rate_text(e.at_least_one), rate_text(e.all)});
-    Object o;
-    o.append("problems_of", row.name);
-    o.append("problems", static_cast<std::int64_t>(e.problems));
-    o.append("scored_problems_left_out", static_cast<std::int64_t>(row.scored));
-    o.append("problems_with_too_few_samples", static_cast<std::int64_t>(e.too_few));
-    o.append("pass_at_k_plug_in", rate_json(e.plug_in));
-    o.append("pass_at_k", rate_json(e.at_least_one));
-    o.append("pass_all_k", rate_json(e.all));
-    json.push_back(std::move(o));
+    json.push_back(object_of("problems_of", row.name, "problems",
+                             static_cast<std::int64_t>(e.problems), "scored_problems_left_out",
+                             static_cast<std::int64_t>(row.scored), "problems_with_too_few_samples",
+                             static_cast<std::int64_t>(e.too_few), "pass_at_k_plug_in",
+                             rate_json(e.plug_in), "pass_at_k", rate_json(e.at_least_one),
+                             "pass_all_k", rate_json(e.all)));
   }
-  PassTable out;
-  out.text =
-      "k = " + kk + ", n = " + std::to_string(c.n) +
-      " samples; intervals of 95 % over problems, each problem one unit; problems that have a "
-      "score: " +
-      std::to_string(all.scored) + ", left out\n" + render_grid(g) + "\n";
-  Object top;
-  top.append("n_samples", c.n);
-  top.append("k", c.k);
-  top.append("rows", std::move(json));
-  out.json = Value(std::move(top));
-  return out;
+  return PassTable{
+      fmt::format("k = {}, n = {} samples; intervals of 95 % over problems, each problem one unit; "
+                  "problems that have a score: {}, left out\n{}\n",
+                  c.k, c.n, all.scored, render_grid(g)),
+      object_of("n_samples", c.n, "k", c.k, "rows", std::move(json))};
 }
 
 // composite_report.json as composite_report.txt.
@@ -311,13 +283,8 @@ struct Slice {
   }
 };
 
-struct SliceStats {
-  Count total;
-  double passed = 0;
-  std::vector<double> rates;  // per cent by sample, of samples that have such problems
-  double rate() const { return total.value == 0 ? 0 : passed / total.value * 100; }
-  Count passed_count() const { return {passed, true}; }
-  Count failed_count() const { return {total.value - passed, true}; }
+struct SliceStats : Tally {
+  std::vector<double> rates{};  // per cent by sample, of samples that have such problems
 };
 
 double mean_of(const std::vector<double>& v) {
@@ -355,15 +322,14 @@ class CompositeText {
   }
 
   std::string text() const {
-    const std::string k = std::to_string(c_.k);
-    std::string out = report_head(*c_.metadata) +
-                      "\n=== Composite Report ===\nNumber of samples: " + n_ + "\n" + label_ +
-                      " threshold: A problem passes if it passes in at least " + k + " out of " +
-                      n_ + " samples\n" + std::string(23, '=') + "\n\n";
-    out += samples() + overall() + by_difficulty() + by_category() + matrix() + distribution() +
-           by_pass_count();
-    const SliceStats all = stats({});
-    return out + "\nOverall " + label_ + " probability: " + percent(all.rate()) + "\n";
+    return fmt::format(
+        "{}\n=== Composite Report ===\nNumber of samples: {}\n{} threshold: A problem passes if it "
+        "passes in at least {} out of {} samples\n{:=<23}\n\n{}{}{}{}{}{}{}\nOverall {} "
+        "probability: "
+        "{}\n",
+        report_head(*c_.metadata), n_, label_, c_.k, n_, "", samples(), overall(), by_difficulty(),
+        by_category(), matrix(), distribution(), by_pass_count(), label_,
+        percent(stats({}).rate()));
   }
 
  private:
@@ -372,8 +338,10 @@ class CompositeText {
     for (const SampledProblem& p : c_.problems) {
       if (!slice.holds(p)) continue;
       ++out.total;
-      out.passed += p.probability(c_.k);
+      out.passed.add(p.probability(c_.k));
     }
+    out.passed.is_float = true;
+    out.failed = {out.total.value - out.passed.value, true};
     for (const Object* s : c_.samples) {
       const Tally t = sample_tally(*s, slice);
       if (t.total.value != 0) out.rates.push_back(t.rate());
@@ -382,16 +350,15 @@ class CompositeText {
   }
 
   std::string samples() const {
-    Grid g;
-    g.header = {"Sample #", "Total Problems", "Passed Problems", "Pass Rate", "Prefix"};
-    const Value* prefixes = c_.metadata->find("sample_prefixes");
+    Grid g{{"Sample #", "Total Problems", "Passed Problems", "Pass Rate", "Prefix"}, {}};
+    const Array* prefixes = array_at(c_.metadata, "sample_prefixes");
     std::vector<double> rates;
     for (std::size_t s = 0; s < c_.samples.size(); ++s) {
       const Tally t = sample_tally(*c_.samples[s], {});
       rates.push_back(t.rate());
       std::string prefix;
-      if (prefixes != nullptr && prefixes->array() != nullptr && s < prefixes->array()->size())
-        if (const std::string* p = (*prefixes->array())[s].string()) prefix = *p;
+      if (prefixes != nullptr && s < prefixes->size())
+        if (const std::string* p = (*prefixes)[s].string()) prefix = *p;
       const Value passed = t.passed.json();
       g.rows.push_back({std::to_string(s + 1), t.total.rounded(), passed.number()->text,
                         percent(t.rate()), prefix});
@@ -409,27 +376,19 @@ class CompositeText {
 
   std::string overall() const {
     const SliceStats all = stats({});
-    Grid g;
-    g.rows = {{"Total Problems", all.total.rounded()},
-              {"Passed Problems", all.passed_count().rounded()},
-              {"Failed Problems", all.failed_count().rounded()},
-              {"Problem Pass Rate", percent(all.rate())},
-              {"Pass Rate StdDev", spread(all.rates)}};
+    Grid g = overall_grid("Problem", all);
+    g.rows.push_back({"Pass Rate StdDev", spread(all.rates)});
     return titled("Overall Problem Statistics", g);
   }
 
   static std::vector<std::string> row(std::string name, const SliceStats& s) {
-    return {std::move(name),
-            s.total.rounded(),
-            s.passed_count().rounded(),
-            s.failed_count().rounded(),
-            percent(s.rate()),
-            spread(s.rates)};
+    std::vector<std::string> out = tally_row(std::move(name), s);
+    out.push_back(spread(s.rates));
+    return out;
   }
 
   std::string by_difficulty() const {
-    Grid g;
-    g.header = {"Difficulty", "Total", "Pass", "Fail", "Rate", "StdDev"};
+    Grid g{{"Difficulty", "Total", "Pass", "Fail", "Rate", "StdDev"}, {}};
     for (const auto& d : kDifficulties)
       if (const SliceStats s = stats({"", d.key}); s.total.value != 0)
         g.rows.push_back(row(d.title, s));
@@ -443,25 +402,23 @@ class CompositeText {
   }
 
   std::string by_category() const {
-    Grid g;
-    g.header = {"Cat", "Total", "Pass", "Fail", "Rate", "StdDev"};
+    Grid g{{"Cat", "Total", "Pass", "Fail", "Rate", "StdDev"}, {}};
     for (const std::string& c : categories_)
       g.rows.push_back(row(category_title(c), stats({c, ""})));
     return titled("Problem Results by Category", g) + footnote();
   }
 
   std::string matrix() const {
-    Grid g;
-    g.header = {"Cat",     "Easy",  "Medium",  "Hard",      "Easy%",
-                "Medium%", "Hard%", "Easy SD", "Medium SD", "Hard SD"};
+    Grid g{{"Cat", "Easy", "Medium", "Hard", "Easy%", "Medium%", "Hard%", "Easy SD", "Medium SD",
+            "Hard SD"},
+           {}};
     for (const std::string& c : categories_) {
       std::vector<std::string> cells = {category_title(c)};
-      std::vector<std::string> rates;
-      std::vector<std::string> spreads;
+      std::vector<std::string> rates, spreads;
       for (const auto& d : kDifficulties) {
         const SliceStats s = stats({c, d.key});
         const bool none = s.total.value == 0;
-        cells.push_back(none ? "-" : s.passed_count().rounded() + "/" + s.total.rounded());
+        cells.push_back(cell_text(s));
         rates.push_back(none ? "-" : percent(s.rate()));
         spreads.push_back(none ? "-" : spread(s.rates));
       }
@@ -487,12 +444,11 @@ class CompositeText {
   }
   double group_probability(double count, bool scored) const {
     const double rate = count / static_cast<double>(c_.n);
-    return 100 * (scored ? rate : 1 - std::pow(1 - rate, static_cast<double>(c_.k)));
+    return 100 * (scored ? rate : plug_in(rate, c_.k));
   }
 
   std::string distribution() const {
-    Grid g;
-    g.header = {"Pass Count", "Problems", "% of Dataset", label_ + " Probability"};
+    Grid g{{"Pass Count", "Problems", "% of Dataset", label_ + " Probability"}, {}};
     for (const auto& [count, group] : groups()) {
       const bool whole = count == std::floor(count);
       const auto size = static_cast<double>(group.problems.size());
@@ -500,22 +456,16 @@ class CompositeText {
                         percent(size / static_cast<double>(c_.problems.size()) * 100),
                         percent(group_probability(count, group.scored))});
     }
-    const std::string k = std::to_string(c_.k);
-    return "\n=== Pass@" + k + " Distribution (n=" + n_ + ") ===\nPass@" + k +
-           " measures the probability of a problem passing in at least " + k + " of " + n_ +
-           " randomly-selected samples\n" + render_grid(g) + "\n";
+    return fmt::format(
+        "\n=== Pass@{0} Distribution (n={1}) ===\nPass@{0} measures the probability of a problem "
+        "passing in at least {0} of {1} randomly-selected samples\n{2}\n",
+        c_.k, n_, render_grid(g));
   }
 
   std::string by_pass_count() const {
-    constexpr std::size_t kBar = 35;
-    std::string thin;
-    std::string thick;
-    for (std::size_t i = 0; i < kBar; ++i) {
-      thin += "\xE2\x94\x80";
-      thick += "\xE2\x95\x90";
-    }
-    Grid g;
-    g.header = {"Problem ID", "Category (Difficulty)"};
+    const std::string thin = fmt::format("{:\xE2\x94\x80<35}", ""),
+                      thick = fmt::format("{:\xE2\x95\x90<35}", "");
+    Grid g{{"Problem ID", "Category (Difficulty)"}, {}};
     for (auto& [count, group] : groups()) {
       if (!g.rows.empty()) {
         g.rows.insert(g.rows.end(), 2, {"", ""});
@@ -529,8 +479,7 @@ class CompositeText {
                             percent(group_probability(count, group.scored))});
       g.rows.push_back({thin, thin});
       std::vector<const SampledProblem*> sorted = group.problems;
-      std::sort(sorted.begin(), sorted.end(),
-                [](const auto* a, const auto* b) { return a->id < b->id; });
+      std::ranges::sort(sorted, {}, &SampledProblem::id);
       for (const SampledProblem* p : sorted)
         g.rows.push_back({p->id, p->category + " (" + p->difficulty + ")"});
     }

@@ -30,7 +30,7 @@ ColumnKind kind_of(const std::string& cell) {
   for (; at < s.size(); ++at) {
     if (s[at] == '.' && !point) {
       point = true;
-    } else if ('0' <= s[at] && s[at] <= '9') {
+    } else if (is_digit(s[at])) {
       ++digits;
     } else {
       break;
@@ -40,10 +40,7 @@ ColumnKind kind_of(const std::string& cell) {
   if (at == s.size()) return point ? ColumnKind::kReal : ColumnKind::kWhole;
   if (s[at] != 'e' && s[at] != 'E') return ColumnKind::kText;
   if (++at < s.size() && (s[at] == '-' || s[at] == '+')) ++at;
-  const bool exponent =
-      at < s.size() && std::all_of(s.begin() + static_cast<std::ptrdiff_t>(at), s.end(),
-                                   [](char c) { return '0' <= c && c <= '9'; });
-  return exponent ? ColumnKind::kReal : ColumnKind::kText;
+  return all_digits(s.substr(at)) ? ColumnKind::kReal : ColumnKind::kText;
 }
 
 // Digits behind the point, counting the point; 0: there is none.
@@ -160,7 +157,7 @@ class ReportMaker {
   void problem(const std::string& id, const Value& result) {
     const std::string* category = text_at(result, "category");
     const std::string* difficulty = text_at(result, "difficulty");
-    const Value* tests = result.object() == nullptr ? nullptr : result.object()->find("tests");
+    const Array* tests = array_at(result.object(), "tests");
     std::string why;
     if (category == nullptr || difficulty == nullptr)
       why = "no category or no difficulty";
@@ -168,10 +165,10 @@ class ReportMaker {
       why = "difficulty \"" + printable(*difficulty, 40) + "\"";
     else if (*category == "metadata" || *category == "test_details")
       why = "category \"" + *category + "\"";
-    else if (tests == nullptr || tests->array() == nullptr)
+    else if (tests == nullptr)
       why = "no list of tests";
     if (!why.empty()) return report_.left_out.push_back(id + ": " + why);
-    judge(id, counts(*category), *difficulty, *tests->array());
+    judge(id, counts(*category), *difficulty, *tests);
   }
 
   Report finish(const ReportMetadata& metadata) {
@@ -188,10 +185,8 @@ class ReportMaker {
       out.append(c.name, std::move(category));
     }
     out.append("metadata", metadata_json(metadata));
-    Object details;
-    details.append("failing_tests", std::move(failing_));
-    details.append("passing_tests", std::move(passing_));
-    out.append("test_details", std::move(details));
+    out.append("test_details", object_of("failing_tests", std::move(failing_), "passing_tests",
+                                         std::move(passing_)));
     report_.json = Value(std::move(out));
     return std::move(report_);
   }
@@ -218,15 +213,12 @@ class ReportMaker {
     ++cell.problems.total;
     if (!is_scored_category(category.name)) {
       ++(all ? cell.problems.passed : cell.problems.failed);
-      return;
-    }
-    const std::optional<double> score = score_of(tests);
-    if (!score) {
+    } else if (const std::optional<double> score = score_of(tests)) {
+      cell.problems.passed.add(*score);
+      cell.problems.failed.add(1 - *score);
+    } else {
       ++cell.problems.failed;
-      return;
     }
-    cell.problems.passed.add(*score);
-    cell.problems.failed.add(1 - *score);
   }
 
   // The mean of the scores of one kind: bleu_score where there is any, else llm_score.
@@ -235,7 +227,7 @@ class ReportMaker {
       double sum = 0;
       std::size_t n = 0;
       for (const Value& t : tests) {
-        const Value* v = t.object() == nullptr ? nullptr : t.object()->find(key);
+        const Value* v = value_at(t.object(), key);
         const auto score = v == nullptr || v->number() == nullptr ? std::nullopt : v->as_double();
         if (!score) continue;
         sum += *score;
@@ -249,20 +241,14 @@ class ReportMaker {
   bool test(const std::string& id, CategoryCounts& category, const std::string& difficulty,
             const Value& t, std::size_t index) {
     const auto member = [&](const char* key) {
-      const Value* v = t.object() == nullptr ? nullptr : t.object()->find(key);
+      const Value* v = value_at(t.object(), key);
       return v == nullptr ? Value() : *v;
     };
     // false is a result of 0 too; true, null and no number are none.
     const bool passed = member("result").as_double() == 0.0;
-    Object log;
-    log.append("id", id);
-    log.append("log", member("log"));
-    category.logs.push_back(std::move(log));
-    Object detail;
-    detail.append("test_id", id);
-    detail.append("category", category.name);
-    detail.append("difficulty", difficulty);
-    detail.append("test_index", static_cast<std::int64_t>(index));
+    category.logs.push_back(object_of("id", id, "log", member("log")));
+    Object detail = object_of("test_id", id, "category", category.name, "difficulty", difficulty,
+                              "test_index", static_cast<std::int64_t>(index));
     if (!passed) {
       detail.append("error_msg", member("error_msg"));
       detail.append("agent_error", member("agent_error"));
@@ -284,25 +270,19 @@ bool is_scored_category(std::string_view category) {
 }
 
 Object metadata_json(const ReportMetadata& m) {
-  Object out;
-  out.append("dataset_path", m.dataset_path);
-  out.append("timestamp", m.timestamp);
-  out.append("golden_mode", m.golden_mode);
-  out.append("disable_patch", m.disable_patch);
-  out.append("model_agent", m.model_agent);
-  out.append("force_agentic", m.force_agentic);
-  out.append("force_agentic_include_golden", m.force_agentic_include_golden);
-  out.append("force_agentic_include_harness", m.force_agentic_include_harness);
-  out.append("force_copilot", m.force_copilot);
-  out.append("copilot_refine", m.copilot_refine);
+  Object out = object_of("dataset_path", m.dataset_path, "timestamp", m.timestamp, "golden_mode",
+                         m.golden_mode, "disable_patch", m.disable_patch, "model_agent",
+                         m.model_agent, "force_agentic", m.force_agentic,
+                         "force_agentic_include_golden", m.force_agentic_include_golden,
+                         "force_agentic_include_harness", m.force_agentic_include_harness,
+                         "force_copilot", m.force_copilot, "copilot_refine", m.copilot_refine);
   if (!m.prompts.empty()) out.append("prompts", m.prompts);
   return out;
 }
 
 Result<Report> make_report(const Value& raw_result, const ReportMetadata& metadata) {
   if (raw_result.object() == nullptr)
-    return Error{Errc::kInvalid,
-                 "a mapping of problems is expected, found " + std::string(raw_result.kind())};
+    return invalid("a mapping of problems is expected, found {}", raw_result.kind());
   ReportMaker maker;
   for (const Member& m : *raw_result.object()) maker.problem(m.key, m.value);
   return maker.finish(metadata);
@@ -311,27 +291,15 @@ Result<Report> make_report(const Value& raw_result, const ReportMetadata& metada
 // report.json as report.txt.
 
 namespace {
-// One row "name | total | pass | fail | rate".
-std::vector<std::string> tally_row(std::string name, const Tally& t) {
-  return {std::move(name), t.total.rounded(), t.passed.rounded(), t.failed.rounded(),
-          percent(t.rate())};
-}
-
 std::string overall(const Object& report, const std::string& what) {
   Tally all;
   for (const auto& [name, category] : categories_of(report))
     for (const auto& d : kDifficulties) all.add(tally_of(*category, d.key, what + "s"));
-  Grid g;
-  g.rows = {{"Total " + what + "s", all.total.rounded()},
-            {"Passed " + what + "s", all.passed.rounded()},
-            {"Failed " + what + "s", all.failed.rounded()},
-            {what + " Pass Rate", percent(all.rate())}};
-  return section("Overall " + what + " Statistics", g);
+  return section("Overall " + what + " Statistics", overall_grid(what, all));
 }
 
 std::string by_difficulty(const Object& report) {
-  Grid g;
-  g.header = {"Difficulty", "Total", "Pass", "Fail", "Rate"};
+  Grid g{{"Difficulty", "Total", "Pass", "Fail", "Rate"}, {}};
   for (const auto& d : kDifficulties) {
     Tally sum;
     for (const auto& [name, category] : categories_of(report))
@@ -349,8 +317,7 @@ bool any_scored(const Object& report) {
 
 std::string by_category(const Object& report, const std::string& what) {
   const bool problems = what == "Problem";
-  Grid g;
-  g.header = {"Cat", "Total", "Pass", "Fail", "Rate"};
+  Grid g{{"Cat", "Total", "Pass", "Fail", "Rate"}, {}};
   for (const auto& [name, category] : categories_of(report)) {
     Tally sum;
     for (const auto& d : kDifficulties) sum.add(tally_of(*category, d.key, what + "s"));
@@ -362,16 +329,14 @@ std::string by_category(const Object& report, const std::string& what) {
 
 std::string matrix(const Object& report, const std::string& what) {
   const bool problems = what == "Problem";
-  Grid g;
-  g.header = {"Cat", "Easy", "Medium", "Hard", "Easy%", "Medium%", "Hard%"};
+  Grid g{{"Cat", "Easy", "Medium", "Hard", "Easy%", "Medium%", "Hard%"}, {}};
   for (const auto& [name, category] : categories_of(report)) {
     std::vector<std::string> row = {problems ? category_title(name) : name};
     std::vector<std::string> rates;
     for (const auto& d : kDifficulties) {
       const Tally t = tally_of(*category, d.key, what + "s");
-      const bool none = t.total.value == 0;
-      row.push_back(none ? "-" : t.passed.rounded() + "/" + t.total.rounded());
-      rates.push_back(none ? "-" : percent(t.rate(), problems ? 2 : 1));
+      row.push_back(cell_text(t));
+      rates.push_back(t.total.value == 0 ? "-" : percent(t.rate(), problems ? 2 : 1));
     }
     row.insert(row.end(), rates.begin(), rates.end());
     g.rows.push_back(std::move(row));
@@ -384,11 +349,9 @@ using TestsByProblem = std::map<std::string, std::vector<const Object*>>;
 
 TestsByProblem tests_of(const Object& report, const char* list) {
   TestsByProblem out;
-  const Value* details = report.find("test_details");
-  const Value* tests =
-      details == nullptr || details->object() == nullptr ? nullptr : details->object()->find(list);
-  if (tests == nullptr || tests->array() == nullptr) return out;
-  for (const Value& t : *tests->array())
+  const Array* tests = array_at(object_at(&report, "test_details"), list);
+  if (tests == nullptr) return out;
+  for (const Value& t : *tests)
     if (const std::string* id = text_at(t, "test_id")) out[*id].push_back(t.object());
   return out;
 }
@@ -412,11 +375,9 @@ void list_problem(Grid& g, const std::string& id, const std::vector<const Object
 std::string lists(const Object& report) {
   const TestsByProblem failing = tests_of(report, "failing_tests");
   const TestsByProblem passing = tests_of(report, "passing_tests");
-  Grid bad;
-  bad.header = {"#", "Problem ID", "Category", "Failed Tests", "Log/Error"};
+  Grid bad{{"#", "Problem ID", "Category", "Failed Tests", "Log/Error"}, {}};
   for (const auto& [id, tests] : failing) list_problem(bad, id, tests);
-  Grid good;
-  good.header = {"#", "Problem ID", "Category", "Passed Tests", "Log/Status"};
+  Grid good{{"#", "Problem ID", "Category", "Passed Tests", "Log/Status"}, {}};
   for (const auto& [id, tests] : passing)
     if (!failing.contains(id)) list_problem(good, id, tests);
   return (bad.rows.empty() ? "\n=== Failing Problems ===\nNo failing problems found.\n"
@@ -436,13 +397,26 @@ std::vector<std::pair<std::string, const Object*>> categories_of(const Object& r
 }
 
 Tally tally_of(const Object& category, const char* difficulty, const std::string& what) {
-  Tally out;
-  const Value* cell = category.find(difficulty);
-  if (cell == nullptr || cell->object() == nullptr) return out;
-  out.passed = count_of(cell->object()->find("Passed " + what));
-  out.failed = count_of(cell->object()->find("Failed " + what));
-  out.total = count_of(cell->object()->find("Total " + what));
-  return out;
+  const Object* cell = object_at(&category, difficulty);
+  return {count_of(value_at(cell, "Passed " + what)), count_of(value_at(cell, "Failed " + what)),
+          count_of(value_at(cell, "Total " + what))};
+}
+
+std::vector<std::string> tally_row(std::string name, const Tally& t) {
+  return {std::move(name), t.total.rounded(), t.passed.rounded(), t.failed.rounded(),
+          percent(t.rate())};
+}
+
+Grid overall_grid(const std::string& what, const Tally& all) {
+  return {{},
+          {{"Total " + what + "s", all.total.rounded()},
+           {"Passed " + what + "s", all.passed.rounded()},
+           {"Failed " + what + "s", all.failed.rounded()},
+           {what + " Pass Rate", percent(all.rate())}}};
+}
+
+std::string cell_text(const Tally& t) {
+  return t.total.value == 0 ? "-" : t.passed.rounded() + "/" + t.total.rounded();
 }
 
 std::string category_title(const std::string& category) {
@@ -450,24 +424,23 @@ std::string category_title(const std::string& category) {
 }
 
 std::string text_or(const Object& object, std::string_view key, std::string_view otherwise) {
-  const Value* v = object.find(key);
-  return v == nullptr || v->string() == nullptr || v->string()->empty() ? std::string(otherwise)
-                                                                        : *v->string();
+  const std::string* s = text_at(object, key);
+  return s == nullptr || s->empty() ? std::string(otherwise) : *s;
 }
 
 std::string report_head(const Object& metadata) {
   const auto yes = [&](const char* key) {
-    const Value* v = metadata.find(key);
+    const Value* v = value_at(&metadata, key);
     return v != nullptr && v->truthy();
   };
-  std::string out =
-      "\n=== Benchmark Report ===\nDataset: " + text_or(metadata, "dataset_path", "Unknown") +
-      "\nGenerated: " + text_or(metadata, "timestamp", "Unknown") +
-      "\n\n=== Run Configuration ===\nGolden Mode: " + (yes("golden_mode") ? "Yes" : "No") +
-      "\nPatches Disabled: " + (yes("disable_patch") ? "Yes" : "No") + "\n";
+  std::string out = fmt::format(
+      "\n=== Benchmark Report ===\nDataset: {}\nGenerated: {}\n\n=== Run Configuration ===\n"
+      "Golden Mode: {}\nPatches Disabled: {}\n",
+      text_or(metadata, "dataset_path", "Unknown"), text_or(metadata, "timestamp", "Unknown"),
+      yes("golden_mode") ? "Yes" : "No", yes("disable_patch") ? "Yes" : "No");
   if (!yes("golden_mode"))
     out += "Model/Agent: " + text_or(metadata, "model_agent", "Unknown") + "\n";
-  if (metadata.find("prompts") != nullptr)  // upstream's reports have none
+  if (value_at(&metadata, "prompts") != nullptr)  // upstream's reports have none
     out +=
         "Prompts: " + text_or(metadata, "prompts", "Unknown") +
         " (upstream's parts and answer forms in other sentences: scores differ from upstream's)\n";
@@ -475,11 +448,11 @@ std::string report_head(const Object& metadata) {
 }
 
 Result<std::string> render_report(const Value& report) {
-  if (report.object() == nullptr || object_at(report, "metadata") == nullptr)
-    return Error{Errc::kInvalid, "no report: a mapping with \"metadata\" is expected"};
+  const Object* metadata = object_at(report, "metadata");
+  if (metadata == nullptr) return invalid("no report: a mapping with \"metadata\" is expected");
   const Object& r = *report.object();
-  return report_head(*object_at(report, "metadata")) + std::string(23, '=') + "\n\n" +
-         overall(r, "Test") + overall(r, "Problem") + by_difficulty(r) + by_category(r, "Test") +
+  return report_head(*metadata) + std::string(23, '=') + "\n\n" + overall(r, "Test") +
+         overall(r, "Problem") + by_difficulty(r) + by_category(r, "Test") +
          by_category(r, "Problem") + matrix(r, "Test") + matrix(r, "Problem") + lists(r);
 }
 }  // namespace proctor::cvdp

@@ -82,9 +82,7 @@ inline constexpr std::string_view kFootnote =
     "pass/fail\n";
 
 struct Tally {
-  Count passed;
-  Count failed;
-  Count total;
+  Count passed, failed, total;
   void add(const Tally& t) {
     passed.add(t.passed);
     failed.add(t.failed);
@@ -100,6 +98,12 @@ Tally tally_of(const Object& category, const char* difficulty, const std::string
 std::string category_title(const std::string& category);  // with its asterisk
 // Dataset, time, mode; up to where a composite report differs.
 std::string report_head(const Object& metadata);
+// "name | total | pass | fail | rate".
+std::vector<std::string> tally_row(std::string name, const Tally& tally);
+// The table "Overall ... Statistics" of tests or problems (`what` is "Test" or "Problem").
+Grid overall_grid(const std::string& what, const Tally& all);
+// What stands in a cell of a matrix of categories and difficulties: "2/5", or "-" for none.
+std::string cell_text(const Tally& tally);
 std::string text_or(const Object& object, std::string_view key, std::string_view otherwise);
 inline std::string section(const std::string& title, const Grid& grid) {
   return "\n=== " + title + " ===\n" + render_grid(grid) + "\n";

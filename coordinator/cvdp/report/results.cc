@@ -166,7 +166,7 @@ Result<double> rouge2(std::string_view candidate, std::string_view reference) {
 
 namespace {
 std::string share(const Verdicts& t) {
-  return std::to_string(t.passed) + " of " + std::to_string(t.verdicts);
+  return fmt::format("{} of {}", t.passed, t.verdicts);
 }
 
 std::string if_flaky(const Verdicts& t) {
@@ -194,6 +194,12 @@ Value or_null(const std::optional<std::string>& text) {
 }
 }  // namespace
 
+TestResult failed(std::string why) {
+  TestResult out;
+  out.error = std::move(why);
+  return out;
+}
+
 TestResult test_result(const ServiceEnd& end) {
   TestResult out;
   out.seconds = static_cast<double>(end.wall_ms) / 1000;
@@ -203,7 +209,7 @@ TestResult test_result(const ServiceEnd& end) {
   }
   out.error = end.why.empty() ? "no verdict: " + end.ended : end.why;
   if (end.ended == "timed_out") {
-    out.error = "killed after " + std::to_string(end.timeout_ms / 1000) + " s, its time limit";
+    out.error = fmt::format("killed after {} s, its time limit", end.timeout_ms / 1000);
   } else if (end.ended == "memory" || end.ended == "cpu") {
     out.result = kKilled;
   } else if (end.ended == "disk") {
@@ -219,27 +225,19 @@ Value item_json(std::string_view category, std::string_view difficulty,
   Array list;
   std::int64_t errors = 0;
   for (const TestResult& t : tests) {
-    Object test;
     // Upstream writes a truth value for what a model judged.
-    if (t.judged && t.judged->score)
-      test.append("result", t.result != 0);
-    else
-      test.append("result", t.result);
-    test.append("log", or_null(t.log));
-    test.append("error_msg", or_null(t.error));
-    test.append("execution", real(t.seconds));
+    const bool judged = t.judged && t.judged->score;
+    Object test =
+        object_of("result", judged ? Value(t.result != 0) : Value(t.result), "log", or_null(t.log),
+                  "error_msg", or_null(t.error), "execution", real(t.seconds));
     if (t.bleu) test.append("bleu_score", real(*t.bleu));
     if (t.judged) test.append("llm_score", t.judged->score ? real(*t.judged->score) : Value());
     errors += t.result;
     list.emplace_back(std::move(test));
   }
-  Object item;
-  item.append("category", category);
-  item.append("difficulty", difficulty);
-  item.append("tests", std::move(list));
   const bool judged = tests.size() == 1 && tests[0].judged && tests[0].judged->score;
-  item.append("errors", judged ? Value(errors != 0) : Value(errors));
-  return item;
+  return object_of("category", category, "difficulty", difficulty, "tests", std::move(list),
+                   "errors", judged ? Value(errors != 0) : Value(errors));
 }
 
 bool passes(const std::vector<TestResult>& tests) {
@@ -252,10 +250,9 @@ bool needs_judge(const Record& record) {
 }
 
 std::string_view problem_of(const Record& record) {
-  if (const std::string* s = text_at(record.value, "prompt")) return *s;
-  if (const std::string* s = prompt_of(record)) return *s;
-  const Object* input = object_at(record.value, "input");
-  const std::string* s = input == nullptr ? nullptr : text_at(*input, "text");
+  const std::string* s = text_at(record.value, "prompt");
+  if (s == nullptr) s = prompt_of(record);
+  if (s == nullptr) s = text_at(object_at(record.value, "input"), "text");
   return s == nullptr ? std::string_view() : std::string_view(*s);
 }
 
@@ -263,8 +260,8 @@ ScoredAnswer judged_answer(const Record& record, const std::string& answer,
                            const Result<Judgement>& judgement) {
   TestResult test;
   test.judged.emplace();
-  std::string log = "problem:\n" + std::string(problem_of(record)) + "\n\nreference:\n" +
-                    std::string(reference_of(record)) + "\n\nanswer:\n" + answer + "\n\n";
+  std::string log = fmt::format("problem:\n{}\n\nreference:\n{}\n\nanswer:\n{}\n\n",
+                                problem_of(record), reference_of(record), answer);
   if (judgement.ok()) {
     test.judged->score = judgement->score;
     test.result = judgement->pass ? 0 : 1;
@@ -278,21 +275,13 @@ ScoredAnswer judged_answer(const Record& record, const std::string& answer,
 
 ScoredAnswer score_answer(const Record& record, const std::optional<std::string>& answer) {
   ScoredAnswer out;
-  const auto fail = [&out](const char* why) {
-    TestResult test;
-    test.error = why;
-    out.tests.push_back(std::move(test));
-    out.logs.emplace_back();
-  };
-  if (!answer) fail("No content for subjective scoring");
-  if (answer && answer->empty()) fail("Empty content for subjective scoring");
-  if (!out.tests.empty()) return out;
+  const auto fail = [](const char* why) { return ScoredAnswer{{failed(why)}, {""}}; };
+  if (!answer) return fail("No content for subjective scoring");
+  if (answer->empty()) return fail("Empty content for subjective scoring");
   const std::string_view reference = reference_of(record);
   const Result<double> rouge = rouge2(*answer, reference);
-  if (!rouge.ok()) {
-    fail("Failed to execute subjective tests: the reference has less than two words");
-    return out;
-  }
+  if (!rouge.ok())
+    return fail("Failed to execute subjective tests: the reference has less than two words");
   const double bleu = bleu2(*answer, reference);
   // Upstream writes the number of failed metrics into both.
   const int failed = (kTextScoreBar < *rouge ? 0 : 1) + (kTextScoreBar < bleu ? 0 : 1);
@@ -300,8 +289,8 @@ ScoredAnswer score_answer(const Record& record, const std::optional<std::string>
     TestResult test;
     test.result = failed;
     out.tests.push_back(std::move(test));
-    out.logs.push_back("reference:\n" + std::string(reference) + "\n\nanswer:\n" + *answer +
-                       "\n\n" + name + ": " + python_repr(score) + "\n");
+    out.logs.push_back(fmt::format("reference:\n{}\n\nanswer:\n{}\n\n{}: {}\n", reference, *answer,
+                                   name, python_repr(score)));
   };
   add("ROUGE", *rouge);
   add("BLEU", bleu);

@@ -69,6 +69,8 @@ struct TestResult {
   std::optional<Judged> judged{};
 };
 TestResult test_result(const ServiceEnd& end);
+// The result of a test that never ran.
+TestResult failed(std::string why);
 
 // Its member of raw_result.json; `errors` is the sum of the results, as upstream's.
 Value item_json(std::string_view category, std::string_view difficulty,

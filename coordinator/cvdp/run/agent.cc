@@ -1,9 +1,11 @@
 #include "coordinator/cvdp/run/agent.h"
 
+#include <algorithm>
 #include <map>
 
 #include "common/base/apply.h"
 #include "common/base/command_line.h"
+#include "common/base/json_fields.h"
 #include "common/base/limits.h"
 #include "common/base/parse.h"
 #include "common/base/subprocess.h"
@@ -32,7 +34,7 @@ class Scratch {
     spec.output_max = 4 * limits::kPatchBytes;
     PROCTOR_TRY(CommandOutcome done, run_command(spec));
     if (!done.success() || done.output_cut)
-      return Error{Errc::kInvalid, "git " + args.front() + ": " + printable(done.describe(), 500)};
+      return cvdp::invalid("git {}: {}", args.front(), printable(done.describe(), 500));
     return std::move(done.out);
   }
 
@@ -71,16 +73,12 @@ Result<std::map<std::string, std::string>> read_blobs(const Scratch& git,
       if (!id.empty()) ids += id + "\n";
   PROCTOR_TRY(const std::string said, git({"cat-file", "--batch"}, ids));
   std::map<std::string, std::string> out;
-  for (std::size_t at = 0; at < said.size();) {
-    const std::size_t line_end = said.find('\n', at);
-    const std::size_t id_end = said.find(' ', at);
-    const std::size_t size_at =
-        line_end == std::string::npos ? line_end : said.rfind(' ', line_end);
-    if (id_end == std::string::npos || size_at == std::string::npos || size_at <= id_end)
-      return Error{Errc::kInvalid, "git cat-file: unexpected output"};
-    const std::size_t size = std::strtoull(said.c_str() + size_at + 1, nullptr, 10);
-    out[said.substr(at, id_end - at)] = said.substr(line_end + 1, size);
-    at = line_end + 1 + size + 1;
+  for (std::string_view rest = said; !rest.empty();) {
+    const std::vector<std::string_view> words = split(take_until(rest, '\n'), ' ');
+    const auto size = words.size() == 3 ? whole_number<std::size_t>(words[2]) : std::nullopt;
+    if (!size || rest.size() < *size) return cvdp::invalid("git cat-file: unexpected output");
+    out[std::string(words[0])] = rest.substr(0, *size);
+    rest.remove_prefix(std::min(*size + 1, rest.size()));
   }
   return out;
 }
@@ -123,13 +121,12 @@ void add_agent_flags(Command command, AgentFlags& flags) {
 
 Status check_agent(const AgentFlags& flags) {
   if (!flags.image.empty() && !flags.method_file.empty())
-    return Error{Errc::kInvalid,
-                 "an agent is an image or a method, not both: --agent or "
-                 "--agent-method"};
+    return cvdp::invalid("an agent is an image or a method, not both: --agent or --agent-method");
   if (flags.image.empty() && (!flags.given.secrets.empty() || flags.given.network))
-    return Error{Errc::kInvalid,
-                 "--agent-secret and --agent-network are of an agent's image (--agent); a method "
-                 "has its own environment"};
+    return cvdp::invalid(
+        "--agent-secret and --agent-network are of an agent's image (--agent); a method has its "
+        "own "
+        "environment");
   return ok_status();
 }
 
@@ -149,9 +146,9 @@ Result<Method> load_agent_method(const std::string& file) {
   Method method = read_method(document->root, "", **folder, problems);
   if (!out.empty()) return as_error(out);
   if (method.kind != Method::Kind::kCommand)
-    return say({Errc::kInvalid,
-                "not a method with a program of its own: name and command, as "
-                "under methods of campaign.yaml"});
+    return say(cvdp::invalid(
+        "not a method with a program of its own: name and command, as under methods of "
+        "campaign.yaml"));
   return method;
 }
 
@@ -166,19 +163,13 @@ Status place_method_files(const Method& method, const fs::path& campaign) {
     const fs::path to = campaign / file.path;
     std::error_code ec;
     if (fs::exists(fs::symlink_status(to, ec)))
-      return Error{Errc::kInvalid, "the agent's file " + file.path +
-                                       " has the name of one of the campaign's own: call it "
-                                       "otherwise"};
+      return cvdp::invalid(
+          "the agent's file {} has the name of one of the campaign's own: call it otherwise",
+          file.path);
     PROCTOR_CHECK_OK(make_dirs(to.parent_path()));
     PROCTOR_CHECK_OK(write_file(to, file.bytes, Durability::kLazy, file.mode));
   }
   return ok_status();
 }
 
-Json environment_of(const AgentGiven& given) {
-  Json out = Json::object();
-  if (!given.secrets.empty()) out["secrets"] = given.secrets;
-  if (given.network) out["network"] = true;
-  return out;
-}
 }  // namespace proctor::cli

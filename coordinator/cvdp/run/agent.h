@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "common/base/fields.h"
 #include "common/base/files.h"
-#include "common/base/json.h"
 #include "common/base/result.h"
 #include "common/contract/campaign.h"
 #include "coordinator/cvdp/dataset/transform.h"
@@ -29,6 +29,11 @@ struct AgentGiven {
   std::vector<std::string> secrets;  // names of variables of the worker
   bool network = false;
 };
+// As `environment` of an image's method.
+void fields(auto& v, Is<AgentGiven> auto& given) {
+  v("secrets", given.secrets, kOptional);
+  v("network", given.network, kOptional);
+}
 
 struct AgentFlags {
   std::string image;
@@ -46,7 +51,4 @@ Result<Method> load_agent_method(const std::string& file);
 std::string method_text(const Method& method);
 // Its files, beside campaign.yaml.  kInvalid: one has the name of a campaign's own.
 Status place_method_files(const Method& method, const fs::path& campaign);
-
-// `environment` of an image's method; empty: it is given nothing.
-Json environment_of(const AgentGiven& given);
 }  // namespace proctor::cli

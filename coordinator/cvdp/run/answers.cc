@@ -5,7 +5,7 @@
 #include <set>
 
 #include "common/base/files.h"
-#include "common/base/json.h"
+#include "common/base/json_fields.h"
 #include "common/base/text.h"
 #include "common/contract/models_file.h"
 #include "common/trace/evidence.h"
@@ -39,7 +39,6 @@ class StoredAnswers {
  private:
   void add(const std::string& id, std::size_t sample, cvdp::GivenAnswer answer);
   void refuse(const std::string& id, std::string why) { refused_[id] = std::move(why); }
-  Status read_completions(const std::string& file);
   Status read_responses(const std::string& file, std::size_t sample);
   Status read_runs(const fs::path& campaign, std::uint32_t before, std::uint32_t samples);
 
@@ -56,37 +55,24 @@ constexpr std::size_t kAnswerBytes = std::size_t{16} << 20;
 constexpr std::size_t kLineBytes = std::size_t{128} << 20;
 
 std::string too_large(std::size_t bytes) {
-  return "its answer has " + std::to_string(bytes >> 20) + " MiB, more than " +
-         std::to_string(kAnswerBytes >> 20);
+  return fmt::format("its answer has {} MiB, more than {}", bytes >> 20, kAnswerBytes >> 20);
 }
 
-// Each line that is a mapping; the others are told and left out.
-Status read_lines(const std::string& file, Sha256& sum,
-                  const std::function<bool(const cvdp::Object&)>& take) {
-  cvdp::LineFeed lines(kLineBytes);
+// Each line that is a mapping; the others are reported on standard error and left out.
+Status read_answers(const std::string& file, Sha256& sum,
+                    const std::function<bool(const cvdp::Object&)>& take) {
   const auto line = [&](const cvdp::LineFeed::Line& l) {
-    const auto say = [&](const std::string& what) {
-      std::fprintf(stderr, "%s:%llu: left out: %s\n", file.c_str(),
-                   static_cast<unsigned long long>(l.number), what.c_str());
-    };
-    if (l.too_long) return say("the line has more than 128 MiB");
-    const Result<cvdp::Value> value = cvdp::read_json(l.text);
-    if (!value.ok()) return say(printable(value.error().detail, 500));
-    if (value->object() == nullptr || !take(*value->object())) say("it is no stored answer");
-  };
-  PROCTOR_CHECK_OK(read_pieces(file, [&](std::string_view piece) {
-    sum.update(piece);
-    lines.feed(piece, line);
+    const Result<cvdp::Value> value =
+        l.too_long ? cvdp::invalid("the line has more than 128 MiB") : cvdp::read_json(l.text);
+    const bool taken = value.ok() && value->object() != nullptr && take(*value->object());
+    if (!taken)
+      tell(stderr, "{}:{}: left out: {}\n", file, l.number,
+           value.ok() ? "it is no stored answer" : printable(value.error().detail, 500));
     return ok_status();
-  }));
-  lines.finish(line);
-  return ok_status();
+  };
+  return read_lines(file, kLineBytes, line, &sum);
 }
 
-bool is_folder(const fs::path& path) {
-  std::error_code ec;
-  return fs::is_directory(path, ec);
-}
 bool is_there(const fs::path& path) {
   std::error_code ec;
   return fs::exists(path, ec);
@@ -102,29 +88,24 @@ void StoredAnswers::add(const std::string& id, std::size_t sample, cvdp::GivenAn
 Result<StoredAnswers> StoredAnswers::completions(const std::string& file) {
   StoredAnswers out;
   out.source_ = file;
-  PROCTOR_CHECK_OK(out.read_completions(file));
-  return out;
-}
-
-Status StoredAnswers::read_completions(const std::string& file) {
   Sha256 sum;
-  PROCTOR_CHECK_OK(read_lines(file, sum, [this](const cvdp::Object& line) {
+  PROCTOR_CHECK_OK(read_answers(file, sum, [&out](const cvdp::Object& line) {
     const std::string* id = cvdp::text_at(line, "id");
     const std::string* completion = cvdp::text_at(line, "completion");
     if (id == nullptr || completion == nullptr) return false;
     if (kAnswerBytes < completion->size())
-      refuse(*id, too_large(completion->size()));
+      out.refuse(*id, too_large(completion->size()));
     else
-      add(*id, answers_[*id].size(), cvdp::GivenText{*completion});
+      out.add(*id, out.answers_[*id].size(), cvdp::GivenText{*completion});
     return true;
   }));
-  digest_ = sum.finish().hex();
-  return ok_status();
+  out.digest_ = sum.finish().hex();
+  return out;
 }
 
 Status StoredAnswers::read_responses(const std::string& file, std::size_t sample) {
   Sha256 sum;
-  PROCTOR_CHECK_OK(read_lines(file, sum, [this, sample](const cvdp::Object& line) {
+  PROCTOR_CHECK_OK(read_answers(file, sum, [this, sample](const cvdp::Object& line) {
     if (line.size() != 1) return false;
     const cvdp::Member& one = *line.begin();
     const cvdp::Object* output = cvdp::object_at(one.value, "output");
@@ -188,7 +169,7 @@ Result<StoredAnswers> StoredAnswers::replay(const std::string& from, std::uint32
   StoredAnswers out;
   out.source_ = from;
   const fs::path prefix(from);
-  if (!is_folder(prefix)) {
+  if (std::error_code ec; !fs::is_directory(prefix, ec)) {
     out.for_all_ = true;
     PROCTOR_CHECK_OK(out.read_responses(from, 0));
   } else if (is_there(prefix / "campaign/registration.json")) {
@@ -201,8 +182,8 @@ Result<StoredAnswers> StoredAnswers::replay(const std::string& from, std::uint32
     PROCTOR_CHECK_OK(out.read_responses((prefix / kResponses).string(), 0));
   } else {
     for (std::uint32_t i = 1; i <= samples; ++i)
-      PROCTOR_CHECK_OK(out.read_responses(
-          (prefix / ("sample_" + std::to_string(i)) / kResponses).string(), i - 1));
+      PROCTOR_CHECK_OK(
+          out.read_responses((prefix / fmt::format("sample_{}", i) / kResponses).string(), i - 1));
   }
   return out;
 }
@@ -220,7 +201,7 @@ Result<std::vector<cvdp::GivenAnswer>> StoredAnswers::of(const cvdp::Record& rec
     const std::size_t at = for_all_ ? 0 : i;
     if (it == answers_.end() || it->second.size() <= at || !it->second[at])
       return Error{Errc::kNotFound,
-                   source_ + " has no answer of it for sample " + std::to_string(i + 1)};
+                   fmt::format("{} has no answer of it for sample {}", source_, i + 1)};
     out.push_back(*it->second[at]);
   }
   return out;
@@ -233,30 +214,25 @@ constexpr const char* kOpenAi = "https://api.openai.com/v1";
 constexpr const char* kUpstreamsKey = "OPENAI_USER_KEY";
 
 Json method_json(const std::string& name, const std::string& model, const ModelFlags& flags) {
-  Json out = {{"name", name}, {"kind", "single_shot"}};
-  if (model.empty()) return out;
-  out["model"] = model;
-  out["attempts"] = flags.retries + 1;
-  out["max_output_tokens"] = flags.max_output_tokens;
-  out["call_timeout"] = std::to_string(flags.timeout_seconds) + "s";
-  if (!flags.provider.empty()) out["provider"] = flags.provider;
-  return out;
-}
-
-Result<cvdp::SingleShotTask> asked(const cvdp::Record& record, std::uint32_t /*from*/,
-                                   std::uint32_t /*to*/) {
-  PROCTOR_TRY(cvdp::Prompt prompt, cvdp::prompt_for(record));
-  cvdp::SingleShotTask out;
-  out.expected = std::move(prompt.expected);
-  out.system = std::move(prompt.system);
-  out.user = std::move(prompt.user);
-  return out;
+  JsonWriter v;
+  v("name", name);
+  v("kind", "single_shot");
+  if (model.empty()) return v.take();
+  v("model", model);
+  v("attempts", flags.retries + 1);
+  v("max_output_tokens", flags.max_output_tokens);
+  v("call_timeout", fmt::format("{}s", flags.timeout_seconds));
+  v("provider", flags.provider, kOptional);
+  return v.take();
 }
 
 CvdpMode asking(const ModelFlags& flags) {
   CvdpMode out{flags.model, "model", "", false};
   const Json method = method_json(out.method, flags.model, flags);
-  out.single_shot = {method.dump(), "model " + method.dump(), asked, true};
+  const auto task = [](const cvdp::Record& record, std::uint32_t /*from*/, std::uint32_t /*to*/) {
+    return cvdp::prompt_for(record);
+  };
+  out.single_shot = {method.dump(), "model " + method.dump(), task, true};
   return out;
 }
 
@@ -279,25 +255,24 @@ CvdpMode handing_in(const std::string& name, StoredAnswers answers) {
 // One way to every model that is named; how to reach it is no part of the question.
 Result<Json> access_of(const ModelFlags& flags) {
   if (!flags.program.empty()) {
-    if (!flags.url.empty()) return Error{Errc::kInvalid, "either --model-url or --model-program"};
+    if (!flags.url.empty()) return cvdp::invalid("either --model-url or --model-program");
     return Json{{"program", flags.program}};
   }
-  Json out = {{"url", flags.url.empty() ? std::string(kOpenAi) : flags.url}};
   if (!flags.key_variable.empty() && !flags.key_file.empty())
-    return Error{Errc::kInvalid, "either --model-key-variable or --model-key-file"};
-  if (!flags.key_variable.empty()) out["key_variable"] = flags.key_variable;
-  if (!flags.key_file.empty()) out["key_file"] = fs::absolute(flags.key_file).string();
+    return cvdp::invalid("either --model-key-variable or --model-key-file");
   // Upstream's key is for upstream's place alone.
-  const bool named = !flags.url.empty() || out.contains("key_variable") || out.contains("key_file");
-  if (!named) {
-    if (std::getenv(kUpstreamsKey) == nullptr)
-      return Error{Errc::kInvalid,
-                   "no way to the model: --model-url, --model-program, --models, or a key in the "
-                   "variable OPENAI_USER_KEY for " +
-                       std::string(kOpenAi)};
-    out["key_variable"] = kUpstreamsKey;
-  }
-  return out;
+  const bool named = !flags.url.empty() || !flags.key_variable.empty() || !flags.key_file.empty();
+  if (!named && std::getenv(kUpstreamsKey) == nullptr)
+    return cvdp::invalid(
+        "no way to the model: --model-url, --model-program, --models, or a key in the variable "
+        "OPENAI_USER_KEY for {}",
+        kOpenAi);
+  JsonWriter v;
+  v("url", flags.url.empty() ? std::string(kOpenAi) : flags.url);
+  v("key_variable", named ? flags.key_variable : std::string(kUpstreamsKey), kOptional);
+  v("key_file", flags.key_file.empty() ? std::string() : fs::absolute(flags.key_file).string(),
+    kOptional);
+  return v.take();
 }
 
 bool is_local(const std::string& model) {
@@ -346,12 +321,11 @@ void add_model_flags(Command command, ModelFlags& flags) {
 
 Status check_models(const ModelFlags& flags) {
   if (!flags.model.empty() && !flags.answers.empty())
-    return Error{Errc::kInvalid, "--model and --answers exclude each other"};
+    return cvdp::invalid("--model and --answers exclude each other");
   if (is_local(flags.model) && flags.responses_file.empty())
-    return Error{Errc::kInvalid, "--model " + flags.model + " needs --prompts-responses-file"};
+    return cvdp::invalid("--model {} needs --prompts-responses-file", flags.model);
   if (!is_local(flags.model) && !flags.responses_file.empty())
-    return Error{Errc::kInvalid,
-                 "--prompts-responses-file goes with --model local_export or local_import"};
+    return cvdp::invalid("--prompts-responses-file goes with --model local_export or local_import");
   return ok_status();
 }
 
@@ -396,29 +370,24 @@ Status take_models(const ModelFlags& flags, const std::vector<GatewayModel>& age
 }
 
 Result<int> export_prompts(const CvdpPlan& plan, const std::string& file) {
-  PROCTOR_TRY(const LastLines last, last_lines(plan.dataset.file, plan.dataset.selection));
   PROCTOR_TRY(OutputFile out, OutputFile::open(file));
   std::size_t written = 0;
+  const auto add = [&](const cvdp::Record& record) -> Status {
+    const Result<cvdp::SingleShotTask> prompt = cvdp::prompt_for(record);
+    if (!prompt.ok()) {
+      tell(stderr, "{}: left out: {}\n", record.id.text, prompt.error().detail);
+      return ok_status();
+    }
+    ++written;
+    return out.write(cvdp::write_json(cvdp::object_of(
+                         "id", record.id.text, "prompt", prompt->system + "\n\n" + prompt->user,
+                         "system", prompt->system, "user", prompt->user)) +
+                     "\n");
+  };
   PROCTOR_TRY(const cvdp::DatasetSummary summary,
-              read_dataset(plan.dataset.file, [&](const cvdp::Record& record) -> Status {
-                if (!last.holds(record) || !plan.dataset.selection.holds(record))
-                  return ok_status();
-                const Result<cvdp::Prompt> prompt = cvdp::prompt_for(record);
-                if (!prompt.ok()) {
-                  std::fprintf(stderr, "%s: left out: %s\n", record.id.text.c_str(),
-                               prompt.error().detail.c_str());
-                  return ok_status();
-                }
-                cvdp::Object line;
-                line.append("id", record.id.text);
-                line.append("prompt", prompt->system + "\n\n" + prompt->user);
-                line.append("system", prompt->system);
-                line.append("user", prompt->user);
-                ++written;
-                return out.write(cvdp::write_json(cvdp::Value(std::move(line))) + "\n");
-              }));
+              read_selected(plan.dataset.file, plan.dataset.selection, add));
   PROCTOR_CHECK_OK(out.close());
-  std::printf("%zu prompts in %s\n", written, file.c_str());
+  tell(stdout, "{} prompts in {}\n", written, file);
   return summary.errors == 0 ? kOk : kBadInput;
 }
 
@@ -429,23 +398,25 @@ constexpr std::size_t kTextBytes = std::size_t{64} << 20;
 
 // A judge needs a prompt and no files: one commit of one line for all.
 Result<std::string> make_repository(const fs::path& path) {
-  const ContextRepository repository(path);
-  PROCTOR_CHECK_OK(repository.open());
+  PROCTOR_CHECK_OK(open_contexts(path));
   PROCTOR_TRY(const auto commits,
-              repository.add("commit refs/heads/judging\nmark :1\n"
-                             "committer cvdp <cvdp@localhost> 0 +0000\ndata 8\njudging\n"
-                             "M 100644 inline README\ndata 8\njudging\n"));
+              add_contexts(path,
+                           "commit refs/heads/judging\nmark :1\n"
+                           "committer cvdp <cvdp@localhost> 0 +0000\ndata 8\njudging\n"
+                           "M 100644 inline README\ndata 8\njudging\n"));
   const auto made = commits.find(1);
   if (made == commits.end()) return Error{Errc::kCorrupt, "git fast-import made no commit"};
   return made->second;
 }
 
-std::string digest_of(const std::vector<cvdp::JudgeCase>& cases) {
+// The marker of a folder that judges these.
+constexpr const char* kCases = "cases.json";
+Json marker_of(const std::vector<cvdp::JudgeCase>& cases) {
   Sha256 sum;
   for (const cvdp::JudgeCase& c : cases)
     for (const cvdp::ContractFile& f : cvdp::make_judgement(c, "", ""))
       sum.update(f.path + "\n" + f.bytes);
-  return sum.finish().hex();
+  return {{"cases", sum.finish().hex()}};
 }
 
 Status write_campaign(const JudgeOptions& options, const std::vector<cvdp::JudgeCase>& cases) {
@@ -454,11 +425,8 @@ Status write_campaign(const JudgeOptions& options, const std::vector<cvdp::Judge
   PROCTOR_TRY(const std::string commit,
               make_repository(fs::absolute(options.folder) / "repos/judging.git"));
   for (const cvdp::JudgeCase& c : cases)
-    for (const cvdp::ContractFile& f : cvdp::make_judgement(c, "../repos/judging.git", commit)) {
-      const fs::path path = options.folder / "contracts" / f.path;
-      PROCTOR_CHECK_OK(make_dirs(path.parent_path()));
-      PROCTOR_CHECK_OK(write_file(path, f.bytes, Durability::kLazy, f.mode));
-    }
+    PROCTOR_CHECK_OK(
+        write_contract(cvdp::make_judgement(c, "../repos/judging.git", commit), options.folder));
   if (!options.prices.empty()) PROCTOR_CHECK_OK(take_prices(options.prices, options.folder));
   ImportOptions one;
   one.methods = "[" + options.method + "]";
@@ -466,15 +434,15 @@ Status write_campaign(const JudgeOptions& options, const std::vector<cvdp::Judge
   one.run_usd = options.run_usd;
   PROCTOR_CHECK_OK(
       write_file(options.folder / "campaign.yaml", cvdp_campaign_text("judging", one)));
-  return write_file(options.folder / "cases.json", Json{{"cases", digest_of(cases)}}.dump() + "\n");
+  return write_file(options.folder / kCases, marker_of(cases).dump() + "\n");
 }
 
 Result<bool> is_written(const JudgeOptions& options, const std::vector<cvdp::JudgeCase>& cases) {
-  const Result<std::string> text = read_file(options.folder / "cases.json", kTextBytes);
+  const Result<std::string> text = read_file(options.folder / kCases, kTextBytes);
   if (!text.ok() && text.error().code == Errc::kNotFound) return false;
   if (!text.ok()) return text.error();
   PROCTOR_TRY(const Json marker, parse_json(*text));
-  if (marker == Json{{"cases", digest_of(cases)}}) return true;
+  if (marker == marker_of(cases)) return true;
   return Error{Errc::kConflict,
                options.folder.string() + " judged other answers: remove it to judge these"};
 }

@@ -27,7 +27,7 @@ constexpr const char* kBuilt = "proctor-cvdp-build:";
 std::string digest_of(const cvdp::BuildContext& context, const std::string& bases, bool network) {
   std::string all = bases + "\n" + context.dockerfile + (network ? "\nnetwork\n" : "\n");
   for (const auto& [path, bytes] : context.files)
-    all += std::to_string(path.size()) + ":" + path + std::to_string(bytes.size()) + ":" + bytes;
+    all += fmt::format("{}:{}{}:{}", path.size(), path, bytes.size(), bytes);
   return sha256(all).hex();
 }
 
@@ -42,13 +42,11 @@ std::string others(const ImageStore& store) {
   std::erase_if(names, [](const std::string& name) { return name.starts_with(kBuilt); });
   if (names.empty()) return "no image is there at all";
   constexpr std::size_t kMost = 8;
-  std::string out = "there are: ";
-  std::size_t told = 0;
-  for (const std::string& name : names) {
-    if (told == kMost) break;
-    out += (told++ == 0 ? "" : ", ") + printable(name);
-  }
-  return names.size() == told ? out : out + " and " + std::to_string(names.size() - told) + " more";
+  std::vector<std::string> told;
+  for (const std::string& name : names)
+    if (told.size() < kMost) told.push_back(printable(name));
+  const std::string out = fmt::format("there are: {}", fmt::join(told, ", "));
+  return names.size() <= kMost ? out : fmt::format("{} and {} more", out, names.size() - kMost);
 }
 }  // namespace
 
@@ -63,11 +61,11 @@ Result<std::string> HostImages::look_for(const std::string& name) const {
   const auto engine = engine_image(name);
   if (engine.ok()) return engine->id;
   const bool absent = engine.error().code == Errc::kNotFound;
-  return Error{Errc::kInvalid, "image " + printable(name) + " is neither in the store " +
-                                   store.dir().string() + " nor in the Docker Engine" +
-                                   (absent ? "" : " (" + engine.error().detail + ")") +
-                                   "; nothing is pulled: proctor images build or import; " +
-                                   others(store)};
+  return cvdp::invalid(
+      "image {} is neither in the store {} nor in the Docker Engine{}; nothing is pulled: proctor "
+      "images build or import; {}",
+      printable(name), store.dir().string(), absent ? "" : " (" + engine.error().detail + ")",
+      others(store));
 }
 
 Result<std::string> HostImages::build(const cvdp::BuildContext& context) {
@@ -75,8 +73,8 @@ Result<std::string> HostImages::build(const cvdp::BuildContext& context) {
   for (const std::string& base : context.bases) {
     const auto there = engine_image(base);
     if (!there.ok())
-      return Error{Errc::kInvalid, "building its image needs " + printable(base) +
-                                       " in a Docker Engine: " + there.error().detail};
+      return cvdp::invalid("building its image needs {} in a Docker Engine: {}", printable(base),
+                           there.error().detail);
     bases += there->id + "\n";
   }
   const std::string digest = digest_of(context, bases, network_);
@@ -100,30 +98,28 @@ Result<std::string> HostImages::make(const cvdp::BuildContext& context,
       {name, dir.path(), context.dockerfile, std::string(kLabel) + "=" + digest, network_});
   if (built.ok()) return built->id;
   if (built.error().code == Errc::kUnavailable && network_) return built.error();
-  return Error{Errc::kInvalid, "its image could not be built" +
-                                   std::string(network_ ? "" : " without a network") + ": " +
-                                   built.error().detail};
+  return cvdp::invalid("its image could not be built{}: {}", network_ ? "" : " without a network",
+                       built.error().detail);
 }
 
-Status ContextRepository::open() const {
-  PROCTOR_CHECK_OK(make_dirs(repository_.parent_path()));
+Status open_contexts(const fs::path& repository) {
+  PROCTOR_CHECK_OK(make_dirs(repository.parent_path()));
   CommandSpec init;
-  init.argv = {"git", "init", "--quiet", "--bare", repository_.string()};
-  PROCTOR_TRY(const std::string out, run_for_output(init));
-  static_cast<void>(out);
+  init.argv = {"git", "init", "--quiet", "--bare", repository.string()};
+  PROCTOR_CHECK_OK(run_for_output(init));
   return ok_status();
 }
 
-Result<std::map<std::uint64_t, std::string>> ContextRepository::add(std::string stream) const {
+Result<std::map<std::uint64_t, std::string>> add_contexts(const fs::path& repository,
+                                                          std::string stream) {
   PROCTOR_TRY(const TempDir scratch, TempDir::create("proctor-cvdp"));
   const fs::path marks = scratch.path() / "marks";
   CommandSpec git;
-  git.argv = {"git",     "--git-dir=" + repository_.string(), "fast-import", "--quiet",
+  git.argv = {"git",     "--git-dir=" + repository.string(), "fast-import", "--quiet",
               "--force", "--export-marks=" + marks.string()};
   git.stdin_bytes = std::move(stream);
   git.timeout = std::chrono::minutes(10);
-  PROCTOR_TRY(const std::string out, run_for_output(git));
-  static_cast<void>(out);
+  PROCTOR_CHECK_OK(run_for_output(git));
   PROCTOR_TRY(const std::string text, read_file(marks, std::size_t{64} << 20));
   std::map<std::uint64_t, std::string> ids;
   for (std::string_view rest = text; !rest.empty();) {
@@ -178,7 +174,7 @@ Status HeavyRepos::fetch(const GitProgram& git, const GitSource& from, const std
   const auto holds = git.run(git.command(
       fs::absolute(repository_), {"for-each-ref", "--count=1", "--contains", commit, refs}));
   if (!holds.ok() || holds->empty())
-    return Error{Errc::kInvalid, printable(from.shown) + " has no commit " + commit};
+    return cvdp::invalid("{} has no commit {}", printable(from.shown), commit);
   return ok_status();
 }
 
@@ -210,8 +206,8 @@ Result<std::string> HeavyRepos::payload(const cvdp::HeavySource& source) {
   std::string id = tree.ok() ? *tree : "";
   while (id.ends_with('\n')) id.pop_back();
   if (id.empty())
-    return Error{Errc::kInvalid, "commit " + source.commit + " of " + printable(place.shown) +
-                                     " has no folder " + folder};
+    return cvdp::invalid("commit {} of {} has no folder {}", source.commit, printable(place.shown),
+                         folder);
   trees_[key] = id;
   return id;
 }
@@ -224,12 +220,10 @@ constexpr const char* kHead =
     "# noop has to fail and reference to succeed on every task: then the tasks are sound.\n";
 
 std::string campaign_name(const fs::path& folder) {
-  std::string out;
-  for (const char c : folder.filename().string()) {
-    const bool fits = ('a' <= c && c <= 'z') || ('0' <= c && c <= '9');
-    out += fits ? c : '-';
-  }
-  while (out.starts_with('-')) out.erase(0, 1);
+  std::string out = folder.filename().string();
+  for (char& c : out)
+    if (!is_digit(c) && (c < 'a' || 'z' < c)) c = '-';
+  out.erase(0, out.find_first_not_of('-'));
   return out.empty() ? "cvdp" : out;
 }
 
@@ -239,20 +233,21 @@ class ImportWork {
       : options_(options),
         folder_(options.campaign),
         contexts_(folder_ / "repos" / "cvdp.git"),
-        heavy_(folder_ / "repos" / "cvdp.git", variable("CVDP_HEAVY_REPOS_PATH"),
-               std::getenv("CLONE_HTTP") != nullptr),
+        heavy_(contexts_, variable("CVDP_HEAVY_REPOS_PATH"), std::getenv("CLONE_HTTP") != nullptr),
         images_(options.settings.network),
         settings_(options.settings) {
     settings_.image_id = [this](const std::string& name) { return images_.id_of(name); };
     settings_.build = [this](const cvdp::BuildContext& context) { return images_.build(context); };
   }
 
+  // Makes the campaign's folder, once.
   Status open() {
+    if (std::exchange(open_, true)) return ok_status();
     std::error_code ec;
     if (fs::exists(folder_ / "registration.json", ec))
       return Error{Errc::kConflict, options_.campaign + " is frozen: its tasks cannot change"};
     PROCTOR_CHECK_OK(make_dirs(folder_ / "contracts"));
-    PROCTOR_CHECK_OK(contexts_.open());
+    PROCTOR_CHECK_OK(open_contexts(contexts_));
     const fs::path campaign = folder_ / "campaign.yaml";
     if (fs::exists(campaign, ec)) return ok_status();
     const std::string name = campaign_name(fs::absolute(folder_).lexically_normal());
@@ -261,6 +256,7 @@ class ImportWork {
   }
 
   Status add(cvdp::Record record) {
+    PROCTOR_CHECK_OK(open());
     const std::string none(40, '0');
     const auto possible = cvdp::make_contract(record, kRepository, none, settings_);
     const std::string id = cvdp::contract_id(record);
@@ -270,8 +266,9 @@ class ImportWork {
     Result<std::string> stream = cvdp::commit_stream(record, batch_.size() + 1, *extras);
     if (!stream.ok()) return leave_out(record, stream.error());
     if (!ids_.emplace(id, record.id.text).second && ids_[id] != record.id.text)
-      return leave_out(record, {Errc::kInvalid, "its name differs from \"" + ids_[id] +
-                                                    "\" in upper and lower case only"});
+      return leave_out(
+          record,
+          cvdp::invalid("its name differs from \"{}\" in upper and lower case only", ids_[id]));
     stream_ += *stream;
     batch_.push_back(std::move(record));
     constexpr std::size_t kBatchBytes = std::size_t{32} << 20;
@@ -279,6 +276,7 @@ class ImportWork {
   }
 
   Result<Imported> finish(const cvdp::DatasetSummary& summary) {
+    PROCTOR_CHECK_OK(open());
     PROCTOR_CHECK_OK(flush());
     out_.errors = summary.errors;
     return std::move(out_);
@@ -307,16 +305,15 @@ class ImportWork {
   }
 
   Status leave_out(const cvdp::Record& record, const Error& why) {
-    out_.left_out.push_back({record.id.text, record.category, record.difficulty, why.detail});
-    std::fprintf(stderr, "%s:%llu: %s: left out: %s\n", options_.file.c_str(),
-                 static_cast<unsigned long long>(record.line), record.id.text.c_str(),
-                 why.detail.c_str());
+    out_.left_out.push_back({record.id.text, record.category, record.difficulty, why.detail,
+                             why.code == cvdp::kBeyondSubset});
+    say(options_.file, record, "left out: " + why.detail);
     return ok_status();
   }
 
   Status flush() {
     if (batch_.empty()) return ok_status();
-    PROCTOR_TRY(const auto ids, contexts_.add(std::move(stream_)));
+    PROCTOR_TRY(const auto ids, add_contexts(contexts_, std::move(stream_)));
     stream_.clear();
     for (std::size_t i = 0; i < batch_.size(); ++i) {
       const auto it = ids.find(i + 1);
@@ -325,11 +322,7 @@ class ImportWork {
       PROCTOR_TRY(const auto files,
                   cvdp::make_contract(batch_[i], kRepository, it->second, settings_));
       PROCTOR_CHECK_OK(remove_tree(folder_ / "contracts" / cvdp::contract_id(batch_[i])));
-      for (const cvdp::ContractFile& f : files) {
-        const fs::path path = folder_ / "contracts" / f.path;
-        PROCTOR_CHECK_OK(make_dirs(path.parent_path()));
-        PROCTOR_CHECK_OK(write_file(path, f.bytes, Durability::kLazy, f.mode));
-      }
+      PROCTOR_CHECK_OK(write_contract(files, folder_));
       ++out_.written;
     }
     batch_.clear();
@@ -337,8 +330,7 @@ class ImportWork {
   }
 
   const ImportOptions& options_;
-  fs::path folder_;
-  ContextRepository contexts_;
+  fs::path folder_, contexts_;
   HeavyRepos heavy_;
   HostImages images_;
   cvdp::ImportSettings settings_;
@@ -346,8 +338,18 @@ class ImportWork {
   std::vector<cvdp::Record> batch_;
   std::map<std::string, std::string> ids_;  // contract id -> problem id
   Imported out_;
+  bool open_ = false;
 };
 }  // namespace
+
+Status write_contract(const std::vector<cvdp::ContractFile>& files, const fs::path& campaign) {
+  for (const cvdp::ContractFile& f : files) {
+    const fs::path path = campaign / "contracts" / f.path;
+    PROCTOR_CHECK_OK(make_dirs(path.parent_path()));
+    PROCTOR_CHECK_OK(write_file(path, f.bytes, Durability::kLazy, f.mode));
+  }
+  return ok_status();
+}
 
 std::string cvdp_campaign_text(const std::string& name, const ImportOptions& options) {
   return fmt::format(
@@ -364,14 +366,10 @@ Status take_prices(const fs::path& table, const fs::path& campaign) {
 }
 
 Result<Imported> import_problems(const ImportOptions& options) {
-  PROCTOR_TRY(const LastLines last, last_lines(options.file, options.selection));
   ImportWork work(options);
-  PROCTOR_CHECK_OK(work.open());
-  PROCTOR_TRY(
-      const cvdp::DatasetSummary summary, read_dataset(options.file, [&](cvdp::Record record) {
-        return last.holds(record) && options.selection.holds(record) ? work.add(std::move(record))
-                                                                     : ok_status();
-      }));
+  PROCTOR_TRY(const cvdp::DatasetSummary summary,
+              read_selected(options.file, options.selection,
+                            [&](cvdp::Record record) { return work.add(std::move(record)); }));
   return work.finish(summary);
 }
 
@@ -439,23 +437,19 @@ Result<CvdpDemand> demand_of(const std::string& file, const std::vector<CvdpPart
                              const Selection& selection, std::uint32_t samples) {
   CvdpDemand out;
   out.touched.resize(parts.size());
-  PROCTOR_TRY(const LastLines last, last_lines(file, selection));
   std::map<std::uint32_t, std::vector<std::string>> have;  // samples there are -> problems
+  const auto add = [&](const cvdp::Record& record) {
+    std::uint32_t there = 0;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      if (!parts[i].selection.holds(record)) continue;
+      there = std::max(there, parts[i].to);
+      if (parts[i].from <= samples) out.touched[i] = true;
+    }
+    have[std::min(there, samples)].push_back(record.id.text);
+    return ok_status();
+  };
   PROCTOR_TRY(const cvdp::DatasetSummary summary,
-              read_dataset(
-                  file,
-                  [&](const cvdp::Record& record) {
-                    if (!last.holds(record) || !selection.holds(record)) return ok_status();
-                    std::uint32_t there = 0;
-                    for (std::size_t i = 0; i < parts.size(); ++i) {
-                      if (!parts[i].selection.holds(record)) continue;
-                      there = std::max(there, parts[i].to);
-                      if (parts[i].from <= samples) out.touched[i] = true;
-                    }
-                    have[std::min(there, samples)].push_back(record.id.text);
-                    return ok_status();
-                  },
-                  Findings::kKnown));
+              read_selected(file, selection, add, Findings::kKnown));
   out.broken = summary.errors;
   for (auto& [there, ids] : have) {
     if (there == samples) continue;

@@ -3,6 +3,7 @@
 // Private to the program.
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,16 +36,10 @@ class HostImages {
 
 // The bare repository of a campaign that CVDP's commands make: commits by git's fast-import, no
 // work tree.
-class ContextRepository {
- public:
-  explicit ContextRepository(fs::path repository) : repository_(std::move(repository)) {}
-  Status open() const;
-  // Adds what a fast-import stream says; the commits' ids, by its marks.
-  Result<std::map<std::uint64_t, std::string>> add(std::string stream) const;
-
- private:
-  fs::path repository_;
-};
+Status open_contexts(const fs::path& repository);
+// Adds what a fast-import stream says; the commits' ids, by its marks.
+Result<std::map<std::uint64_t, std::string>> add_contexts(const fs::path& repository,
+                                                          std::string stream);
 
 // A dataset as a campaign: contracts, contexts and a campaign.yaml in a folder.
 
@@ -64,6 +59,8 @@ struct Imported {
   std::size_t written = 0;  // contracts
   struct LeftOut {
     std::string id, category, difficulty, why;
+    // Docker compose can run it.  An older marker does not say it: compose is asked then.
+    std::optional<bool> needs_compose{};
   };
   std::vector<LeftOut> left_out;  // told on standard error too
   std::uint64_t errors = 0;       // records that are none
@@ -73,9 +70,12 @@ void fields(auto& v, Is<Imported::LeftOut> auto& l) {
   v("category", l.category);
   v("difficulty", l.difficulty);
   v("why", l.why);
+  v("needs_compose", l.needs_compose, kOptional);
 }
 // campaign.yaml of a dataset, or of the answers that a judge is asked about.
 std::string cvdp_campaign_text(const std::string& name, const ImportOptions& options);
+// Into CAMPAIGN/contracts.
+Status write_contract(const std::vector<cvdp::ContractFile>& files, const fs::path& campaign);
 // The price table of a campaign, from a file of somebody's.
 Status take_prices(const fs::path& table, const fs::path& campaign);
 // kConflict: the campaign is frozen.

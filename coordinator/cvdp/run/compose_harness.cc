@@ -45,21 +45,13 @@ struct Problem {
   std::string wrong;            // why it cannot be run
 };
 
-cvdp::TestResult failed(std::string why) {
-  cvdp::TestResult out;
-  out.error = std::move(why);
-  return out;
-}
-
 void read_compose(const cvdp::Value& compose, Problem& to) {
   for (const cvdp::Member& m : *cvdp::object_at(compose, "services")) {
     to.services.push_back(m.key);
     const cvdp::Object* service = m.value.object();
-    if (service == nullptr) continue;
-    const cvdp::Value* image = service->find("image");
-    const bool built = service->find("build") != nullptr;
-    if (image != nullptr && image->string() != nullptr && !built)
-      to.images.push_back(*image->string());
+    const std::string* image = cvdp::text_at(service, "image");
+    if (image != nullptr && cvdp::value_at(service, "build") == nullptr)
+      to.images.push_back(*image);
   }
   std::ranges::sort(to.services);
   to.networks = {"default"};
@@ -75,19 +67,15 @@ Problem problem_of(const cvdp::Record& record, const ComposeRequest& request) {
   const fs::path root = fs::absolute(request.folder) / record.id.repository;
   out.folder = root / "harness" / std::to_string(out.issue);
   out.reports = root / "reports";
-  const cvdp::Object* harness = cvdp::harness_files(record);
-  const std::string* text =
-      harness == nullptr ? nullptr : cvdp::text_at(*harness, "docker-compose.yml");
+  const std::string* text = cvdp::compose_of(record);
   if (record.id.heavy) out.wrong = "its context is a commit of another repository";
   const bool eda = cvdp::needs_eda(record.value);
   if (eda && !request.dataset.settings.licensed) out.wrong = "needs licensed tools";
   if (text == nullptr) out.wrong = "has no docker-compose.yml";
   if (!out.wrong.empty()) return out;
-  cvdp::ComposeSettings settings;
-  settings.names = request.dataset.settings.names;
-  settings.needs_eda = eda;
-  if (eda) out.license_network = settings.names.license_network;
-  const auto file = cvdp::normalise_compose(*text, settings);
+  const cvdp::ImageNames& names = request.dataset.settings.names;
+  if (eda) out.license_network = names.license_network;
+  const auto file = cvdp::normalise_compose(*text, {.names = names, .needs_eda = eda});
   if (!file.ok()) {
     out.wrong = file.error().detail;
     return out;
@@ -113,13 +101,13 @@ class Runner {
         wrong = there.error().detail;
     if (const Status ready = write_files(p); !ready.ok() && wrong.empty())
       wrong = ready.error().detail;
-    if (!wrong.empty()) return {failed("th_prepare: " + wrong)};
+    if (!wrong.empty()) return {cvdp::failed("th_prepare: " + wrong)};
     std::vector<cvdp::TestResult> out;
     for (const std::string& service : p.services) {
       Result<cvdp::TestResult> result = run_service(p, service);
       out.push_back(result.ok() ? std::move(*result)
-                                : failed("Failed to execute objective harness: " +
-                                         std::move(result).error().detail));
+                                : cvdp::failed("Failed to execute objective harness: " +
+                                               std::move(result).error().detail));
     }
     for (const char* file : {kOurCompose, kOurNetworks}) {
       std::error_code ec;
@@ -158,13 +146,8 @@ class Runner {
 
   // Upstream's command line: CVDP 5.1.
   static std::vector<std::string> upstreams_words(const Problem& p, const std::string& service) {
-    std::vector<std::string> out = {"run",
-                                    "--rm",
-                                    "-T",
-                                    "--user",
-                                    std::to_string(::getuid()) + ":" + std::to_string(::getgid()),
-                                    "-e",
-                                    "HOME=/code/rundir"};
+    const std::string user = fmt::format("{}:{}", ::getuid(), ::getgid());
+    std::vector<std::string> out = {"run", "--rm", "-T", "--user", user, "-e", "HOME=/code/rundir"};
     for (const char* folder : {"docs", "rundir", "rtl", "verif", "src"})
       out.insert(out.end(), {"-v", (p.folder / folder).string() + ":/code/" + std::string(folder)});
     out.insert(out.end(), {"-w", "/code/rundir", service});
@@ -172,8 +155,7 @@ class Runner {
   }
 
   Result<cvdp::TestResult> run_service(const Problem& p, const std::string& service) {
-    const std::string project =
-        "proctor-" + std::to_string(::getpid()) + "-" + std::to_string(next_++);
+    const std::string project = fmt::format("proctor-{}-{}", ::getpid(), next_++);
     const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(
         request_.dataset.settings.harness_limit);
     CommandSpec spec = command(p, project, upstreams_words(p, service));
@@ -199,9 +181,8 @@ class Runner {
     spec.timeout = kCleanUpLimit;
     const auto done = run_command(spec);
     if (done.ok() && done->success()) return;
-    std::fprintf(stderr, "%s: docker compose project %s is not removed: %s\n", p.id.c_str(),
-                 project.c_str(),
-                 printable(done.ok() ? done->describe() : done.error().detail, 500).c_str());
+    tell(stderr, "{}: docker compose project {} is not removed: {}\n", p.id, project,
+         printable(done.ok() ? done->describe() : done.error().detail, 500));
   }
 
   const ComposeRequest& request_;
@@ -227,17 +208,14 @@ Result<std::vector<std::string>> find_compose() {
 
 Result<HarnessResults> run_by_compose(const ComposeRequest& request) {
   PROCTOR_TRY(std::vector<std::string> compose, find_compose());
-  PROCTOR_TRY(const LastLines last, last_lines(request.dataset.file, request.dataset.selection));
   std::vector<Problem> problems;
   const auto add = [&](const cvdp::Record& record) {
     const bool words = cvdp::is_comprehension(cvdp::category_number(record.category));
-    if (!words && last.holds(record) && request.dataset.selection.holds(record) &&
-        request.wanted(record))
-      problems.push_back(problem_of(record, request));
+    if (!words && request.wanted(record)) problems.push_back(problem_of(record, request));
     return ok_status();
   };
-  PROCTOR_TRY([[maybe_unused]] const cvdp::DatasetSummary summary,
-              read_dataset(request.dataset.file, add, Findings::kKnown));
+  PROCTOR_CHECK_OK(
+      read_selected(request.dataset.file, request.dataset.selection, add, Findings::kKnown));
   Runner runner(request, std::move(compose));
   HarnessResults out;
   std::mutex mutex;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <map>
 
 #include "common/base/files.h"
 #include "common/base/parse.h"
@@ -14,12 +15,12 @@ Status read_pieces(const std::string& file, const std::function<Status(std::stri
   std::error_code ec;
   const fs::file_status status = fs::status(path, ec);
   if (!fs::exists(status)) return Error{Errc::kNotFound, file + ": no such file"};
-  if (fs::is_directory(status)) return Error{Errc::kInvalid, file + ": is a folder"};
+  if (fs::is_directory(status)) return cvdp::invalid("{}: is a folder", file);
   // Its writer may never come.  What /dev/stdin and the shell's <(...) lead to has one.
   if (fs::is_fifo(fs::symlink_status(path, ec)))
-    return Error{Errc::kInvalid, file + ": a named pipe, and no file: <(...) can be read"};
+    return cvdp::invalid("{}: a named pipe, and no file: <(...) can be read", file);
   std::ifstream in(path, std::ios::binary);
-  if (!in) return Error{Errc::kInvalid, file + ": cannot be opened"};
+  if (!in) return cvdp::invalid("{}: cannot be opened", file);
   std::string piece(std::size_t{1} << 20, '\0');
   while (in) {
     in.read(piece.data(), static_cast<std::streamsize>(piece.size()));
@@ -27,6 +28,22 @@ Status read_pieces(const std::string& file, const std::function<Status(std::stri
   }
   if (in.bad()) return Error{Errc::kUnavailable, file + ": cannot be read to its end"};
   return ok_status();
+}
+
+Status read_lines(const std::string& file, std::size_t bytes_max,
+                  const std::function<Status(const cvdp::LineFeed::Line&)>& take, Sha256* sum) {
+  Status first = ok_status();
+  cvdp::LineFeed lines(bytes_max);
+  const auto line = [&](const cvdp::LineFeed::Line& l) {
+    if (first.ok()) first = take(l);
+  };
+  PROCTOR_CHECK_OK(read_pieces(file, [&](std::string_view piece) {
+    if (sum != nullptr) sum->update(piece);
+    lines.feed(piece, line);
+    return first;
+  }));
+  lines.finish(line);
+  return first;
 }
 
 Result<cvdp::DatasetSummary> read_dataset(const std::string& file,
@@ -41,8 +58,7 @@ Result<cvdp::DatasetSummary> read_dataset(const std::string& file,
       },
       [&](const cvdp::Finding& finding) {
         if (findings == Findings::kKnown) return;
-        if (++told <= kTold)
-          std::fprintf(stderr, "%s:%s\n", file.c_str(), cvdp::to_string(finding).c_str());
+        if (++told <= kTold) tell(stderr, "{}:{}\n", file, cvdp::to_string(finding));
         if (told == kTold) std::fputs("... and so on\n", stderr);
       });
   PROCTOR_CHECK_OK(read_pieces(file, [&](std::string_view piece) {
@@ -104,31 +120,30 @@ void add_selection(Command command, Selection& selection) {
   command.add_option("-i,--id", selection.ids, "only this problem; may be given again");
 }
 
-bool LastLines::holds(const cvdp::Record& record) const {
-  const auto it = line.find(record.id.text);
-  return it != line.end() && it->second == record.line;
+Result<cvdp::DatasetSummary> read_selected(const std::string& file, const Selection& selection,
+                                           const std::function<Status(cvdp::Record)>& record,
+                                           Findings findings) {
+  std::map<std::string, std::uint64_t> last;  // id -> line
+  bool any = selection.ids.empty() && selection.filter.empty();
+  const auto note = [&](const cvdp::Record& r) {
+    last[r.id.text] = r.line;
+    any = any || selection.holds(r);
+    return ok_status();
+  };
+  PROCTOR_TRY([[maybe_unused]] const auto all, read_dataset(file, note, Findings::kKnown));
+  for (const std::string& id : selection.ids)
+    if (!last.contains(id))
+      return cvdp::invalid(
+          "--id {}: {} has no problem of this name that can be used (see proctor cvdp check)",
+          printable(id), file);
+  if (!any) return cvdp::invalid("--filter and --id leave no problem of {}", file);
+  const auto take = [&](cvdp::Record r) {
+    return last[r.id.text] == r.line && selection.holds(r) ? record(std::move(r)) : ok_status();
+  };
+  return read_dataset(file, take, findings);
 }
 
-Result<LastLines> last_lines(const std::string& file, const Selection& selection) {
-  LastLines out;
-  bool any = selection.ids.empty() && selection.filter.empty();
-  cvdp::DatasetReader reader(
-      [&](const cvdp::Record& r) {
-        out.line[r.id.text] = r.line;
-        any = any || selection.holds(r);
-      },
-      [](const cvdp::Finding&) {});
-  PROCTOR_CHECK_OK(read_pieces(file, [&](std::string_view piece) {
-    reader.feed(piece);
-    return ok_status();
-  }));
-  reader.finish();
-  for (const std::string& id : selection.ids)
-    if (!out.line.contains(id))
-      return Error{Errc::kInvalid,
-                   "--id " + printable(id) + ": " + file +
-                       " has no problem of this name that can be used (see proctor cvdp check)"};
-  if (!any) return Error{Errc::kInvalid, "--filter and --id leave no problem of " + file};
-  return out;
+void say(const std::string& file, const cvdp::Record& record, const std::string& what) {
+  tell(stderr, "{}:{}: {}: {}\n", file, record.line, record.id.text, what);
 }
 }  // namespace proctor::cli

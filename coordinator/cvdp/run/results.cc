@@ -1,5 +1,6 @@
 #include "coordinator/cvdp/run/results.h"
 
+#include <fmt/chrono.h>
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
@@ -21,12 +22,7 @@ Status put(const fs::path& folder, const char* name, std::string_view bytes) {
 }  // namespace
 
 std::string local_time() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  localtime_r(&now, &parts);
-  std::string out(32, '\0');
-  out.resize(std::strftime(out.data(), out.size(), "%Y-%m-%d %H:%M:%S", &parts));
-  return out;
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(std::time(nullptr)));
 }
 
 Status write_single_report(const cvdp::Value& report, const fs::path& folder, bool is_there) {
@@ -56,32 +52,11 @@ using cvdp::TestResult;
 constexpr std::size_t kLogBytes = std::size_t{16} << 20;
 constexpr std::size_t kAnswerBytes = std::size_t{128} << 20;  // escaped
 
-TestResult failed(const std::string& why) {
-  TestResult out;
-  out.error = why;
-  return out;
-}
-
-// Names of services as file names: theirs may be anything.
-std::string file_part(const std::string& name) {
-  std::string out;
-  for (const char c : name) {
-    const bool fits = ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9') ||
-                      c == '-' || c == '_' || c == '.';
-    out += fits ? c : '_';
-  }
-  return out;
-}
-
 std::vector<std::string> services_of(const cvdp::Record& record, const cvdp::ImageNames& names) {
   std::vector<std::string> out;
-  const cvdp::Object* harness = cvdp::harness_files(record);
-  const std::string* compose =
-      harness == nullptr ? nullptr : cvdp::text_at(*harness, "docker-compose.yml");
+  const std::string* compose = cvdp::compose_of(record);
   if (compose == nullptr) return out;
-  cvdp::ComposeSettings settings;
-  settings.names = names;
-  const auto file = cvdp::normalise_compose(*compose, settings);
+  const auto file = cvdp::normalise_compose(*compose, {.names = names});
   if (!file.ok()) return out;
   const auto plans = cvdp::plan_services(file->value);
   if (!plans.ok()) return out;
@@ -137,11 +112,8 @@ class ResultGatherer::Sample {
     if (r_.harness != nullptr)
       if (const auto it = r_.harness->find(record.id.text); it != r_.harness->end())
         return outside(record, it->second);
-    if (const auto it = all_.left_out_.find(record.id.text); it != all_.left_out_.end())
-      return no_verdict(record, "th_prepare: " + it->second->why);
-    const RunRecord* found = run_of(record);
-    if (found == nullptr) return no_verdict(record, "th_run: it is not in the campaign");
-    return run(record, *found, reports);
+    if (const std::string why = no_run(record); !why.empty()) return no_verdict(record, why);
+    return run(record, *run_of(record), reports);
   }
 
   Result<SampleResults> finish() {
@@ -156,7 +128,7 @@ class ResultGatherer::Sample {
   Status no_verdict(const cvdp::Record& record, const std::string& why) {
     out_.no_verdict[record.id.text] = why;
     first_.append(record.id.text,
-                  cvdp::item_json(record.category, record.difficulty, {failed(why)}));
+                  cvdp::item_json(record.category, record.difficulty, {cvdp::failed(why)}));
     return ok_status();
   }
 
@@ -174,12 +146,12 @@ class ResultGatherer::Sample {
   }
 
   std::string judge_name(const cvdp::Record& record) const {
-    return cvdp::contract_id(record) + "-" + r_.method + "-s" + std::to_string(r_.sample);
+    return fmt::format("{}-{}-s{}", cvdp::contract_id(record), r_.method, r_.sample);
   }
 
   const RunRecord* run_of(const cvdp::Record& record) const {
-    const auto it = all_.runs_.find(cvdp::contract_id(record) + "/" + r_.method + "/r" +
-                                    std::to_string(r_.replicate));
+    const auto it = all_.runs_.find(
+        fmt::format("{}/{}/r{}", cvdp::contract_id(record), r_.method, r_.replicate));
     return it == all_.runs_.end() ? nullptr : it->second;
   }
 
@@ -212,45 +184,37 @@ class ResultGatherer::Sample {
   Status show_answer(const cvdp::Record& record) {
     if (!r_.single_shot) return ok_status();
     PROCTOR_TRY(const std::optional<cvdp::AnsweredFiles> answer, answer_of(record));
-    out_.responses +=
-        cvdp::answered_response_line(record, answer ? &answer->files : nullptr) + "\n";
+    out_.responses += cvdp::prompt_response_line(record, answer ? &answer->files : nullptr) + "\n";
     const std::string number = std::to_string(record.id.issue);
     const fs::path harness = r_.folder / record.id.repository / "harness" / number;
     if (answer)
-      for (const cvdp::AnsweredFile& f : answer->files) show_file(record, harness, f);
+      for (const cvdp::AnsweredFile& f : answer->files)
+        // A name that no file can have here is the answer's fault, not the report's.
+        if (const Status shown = write_below(harness, f.path, f.text); !shown.ok())
+          tell_of(record, "an answered file is not shown", shown.error());
     const auto prompt = cvdp::prompt_for(record);
     if (!prompt.ok()) return ok_status();
-    const std::string line(40, '-');
     return write_below(r_.folder, record.id.repository + "/prompts/" + number + ".md",
-                       prompt->system + "\n\n" + line + "\n" + prompt->user);
+                       fmt::format("{}\n\n{:-<40}\n{}", prompt->system, "", prompt->user));
   }
 
-  // A name that no file can have here is the answer's fault, not the report's.
-  static void show_file(const cvdp::Record& record, const fs::path& folder,
-                        const cvdp::AnsweredFile& file) {
-    if (const Status shown = write_below(folder, file.path, file.text); !shown.ok())
-      tell(record, "an answered file is not shown", shown.error());
+  static void tell_of(const cvdp::Record& record, const char* what, const Error& why) {
+    tell(stderr, "{}: {}: {}\n", record.id.text, what, printable(why.detail, 500));
   }
 
-  static void tell(const cvdp::Record& record, const char* what, const Error& why) {
-    std::fprintf(stderr, "%s: %s: %s\n", record.id.text.c_str(), what,
-                 printable(why.detail, 500).c_str());
-  }
-
-  // Why there is no answer to score; empty: there is one, or none was to be had.
-  std::string no_answer(const cvdp::Record& record) const {
-    if (!r_.single_shot) return {};
+  // Why there is no run to look at; empty: it has ended.
+  std::string no_run(const cvdp::Record& record) const {
     if (const auto it = all_.left_out_.find(record.id.text); it != all_.left_out_.end())
       return "th_prepare: " + it->second->why;
     const RunRecord* run = run_of(record);
     if (run == nullptr) return "th_run: it is not in the campaign";
-    if (run->state != RunRecord::State::kEnded) return "th_run: the run has not ended";
-    return {};
+    return run->state == RunRecord::State::kEnded ? "" : "th_run: the run has not ended";
   }
 
   Status answer(const cvdp::Record& record, const fs::path& reports) {
     PROCTOR_CHECK_OK(show_answer(record));
-    if (const std::string why = no_answer(record); !why.empty()) return no_verdict(record, why);
+    if (const std::string why = r_.single_shot ? no_run(record) : ""; !why.empty())
+      return no_verdict(record, why);
     PROCTOR_TRY(const std::optional<std::string> text, candidate_of(record));
     const bool judged =
         r_.judgements != nullptr && cvdp::needs_judge(record) && text && !text->empty();
@@ -264,25 +228,21 @@ class ResultGatherer::Sample {
     for (std::size_t i = 0; i < scored.tests.size(); ++i) {
       if (scored.logs[i].empty()) continue;
       const fs::path log =
-          reports / (std::to_string(record.id.issue) + (judged ? "_llm_score.txt" : kNames[i]));
+          reports / fmt::format("{}{}", record.id.issue, judged ? "_llm_score.txt" : kNames[i]);
       PROCTOR_CHECK_OK(make_dirs(reports));
       PROCTOR_CHECK_OK(write_file(log, scored.logs[i], Durability::kLazy));
       scored.tests[i].log = log.string();
     }
     put(record, scored.tests);
-    if (judged && !judgement.ok()) {
-      out_.passed.erase(record.id.text);
-      out_.no_verdict[record.id.text] = judgement.error().detail;
-    } else if (cvdp::needs_judge(record) && !judged && r_.judgements == nullptr) {
-      out_.passed.erase(record.id.text);
-      out_.no_verdict[record.id.text] = "its answers are judged by a model";
-    }
+    const bool unjudged = !judged && cvdp::needs_judge(record) && r_.judgements == nullptr;
+    if (!unjudged && (!judged || judgement.ok())) return ok_status();
+    out_.passed.erase(record.id.text);
+    out_.no_verdict[record.id.text] =
+        unjudged ? "its answers are judged by a model" : judgement.error().detail;
     return ok_status();
   }
 
   Status run(const cvdp::Record& record, const RunRecord& run, const fs::path& reports) {
-    if (run.state != RunRecord::State::kEnded)
-      return no_verdict(record, "th_run: the run has not ended");
     constexpr const char* kFault = "Failed to execute objective harness: ";
     const Result<fs::path> evidence = evidence_of(*all_.frozen_, run);
     if (!evidence.ok()) return no_verdict(record, kFault + evidence.error().detail);
@@ -295,13 +255,13 @@ class ResultGatherer::Sample {
     const std::vector<std::string> services = services_of(record, all_.dataset_.settings.names);
     std::vector<TestResult> tests;
     for (std::size_t i = 0; i < services.size(); ++i) {
-      const std::string id = "service-" + std::to_string(i + 1);
+      const std::string id = fmt::format("service-{}", i + 1);
       auto check = std::ranges::find(report.checks, id, &CheckReport::id);
       const auto others = std::ranges::find(report.checks, services_check(id), &CheckReport::id);
       if (others != report.checks.end()) check = others;  // it never ran, and failed by them
       if (check == report.checks.end() || !check->outcome) {
         const bool why = check != report.checks.end() && !check->why.empty();
-        tests.push_back(failed(kFault + (why ? check->why : report.rationale)));
+        tests.push_back(cvdp::failed(kFault + (why ? check->why : report.rationale)));
         continue;
       }
       tests.push_back(cvdp::test_result(
@@ -310,7 +270,7 @@ class ResultGatherer::Sample {
       PROCTOR_TRY(tests.back().log,
                   copy_logs(*evidence / kAcceptanceDir / check_dir_name(id), reports / name));
     }
-    if (tests.empty()) tests.push_back(failed(kFault + report.rationale));
+    if (tests.empty()) tests.push_back(cvdp::failed(kFault + report.rationale));
     put(record, tests);
     return ok_status();
   }
@@ -327,7 +287,7 @@ class ResultGatherer::Sample {
     PROCTOR_CHECK_OK(write_file(reports / (number + "_agent.txt"), said, Durability::kLazy));
     const Result<std::string> patch = patch_of(evidence);
     if (!patch.ok() && patch.error().code != Errc::kNotFound)
-      tell(record, "there is no agent_changes.patch", patch.error());
+      tell_of(record, "there is no agent_changes.patch", patch.error());
     if (!patch.ok() || patch->empty()) return ok_status();
     const std::string text = as_upstream(record, *patch);
     if (text.empty()) return ok_status();
@@ -344,7 +304,7 @@ class ResultGatherer::Sample {
     Result<std::string> text =
         changes.ok() ? cvdp::agent_changes(*changes) : Result<std::string>(changes.error());
     if (text.ok()) return *std::move(text);
-    tell(record, "agent_changes.patch is as git has it", text.error());
+    tell_of(record, "agent_changes.patch is as git has it", text.error());
     return patch;
   }
 
@@ -381,22 +341,11 @@ bool ResultGatherer::is_heavy(const cvdp::Record& record) const {
   return !source.ok() || source->has_value();
 }
 
-Status ResultGatherer::each(const std::function<Status(const cvdp::Record&)>& visit) const {
-  PROCTOR_TRY(const LastLines last, last_lines(dataset_.file, dataset_.selection));
-  PROCTOR_TRY([[maybe_unused]] const cvdp::DatasetSummary summary,
-              read_dataset(
-                  dataset_.file,
-                  [&](const cvdp::Record& record) {
-                    return last.holds(record) && dataset_.selection.holds(record) ? visit(record)
-                                                                                  : ok_status();
-                  },
-                  Findings::kKnown));
-  return ok_status();
-}
-
 Result<SampleResults> ResultGatherer::gather(const SampleRequest& request) const {
   Sample sample(*this, request);
-  PROCTOR_CHECK_OK(each([&](const cvdp::Record& record) { return sample.add(record); }));
+  PROCTOR_CHECK_OK(read_selected(
+      dataset_.file, dataset_.selection,
+      [&](const cvdp::Record& record) { return sample.add(record); }, Findings::kKnown));
   return sample.finish();
 }
 
@@ -404,11 +353,12 @@ Result<std::vector<cvdp::JudgeCase>> ResultGatherer::judge_cases(
     const SampleRequest& request) const {
   const Sample sample(*this, request);
   std::vector<cvdp::JudgeCase> out;
-  PROCTOR_CHECK_OK(each([&](const cvdp::Record& record) -> Status {
+  const auto add = [&](const cvdp::Record& record) -> Status {
     PROCTOR_TRY(std::optional<cvdp::JudgeCase> one, sample.judge_case(record));
     if (one) out.push_back(*std::move(one));
     return ok_status();
-  }));
+  };
+  PROCTOR_CHECK_OK(read_selected(dataset_.file, dataset_.selection, add, Findings::kKnown));
   return out;
 }
 }  // namespace proctor::cli

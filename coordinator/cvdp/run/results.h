@@ -74,6 +74,12 @@ struct SampleResults {
   Status write(const fs::path& folder, bool with_responses, int indent) const;
 };
 
+// A name as a file may be called: theirs may be anything.
+inline std::string file_part(std::string name) {
+  for (char& c : name)
+    if (!cvdp::is_word_byte(c) && c != '-' && c != '.') c = '_';
+  return name;
+}
 // Name of the log of one service of a problem that has so many, without its extension.
 std::string service_log_name(std::uint64_t issue, const std::string& service, std::size_t services);
 
@@ -90,7 +96,6 @@ class ResultGatherer {
  private:
   class Sample;
   bool is_heavy(const cvdp::Record& record) const;
-  Status each(const std::function<Status(const cvdp::Record&)>& visit) const;
   const ImportOptions& dataset_;
   const FrozenCampaign* frozen_;
   std::map<std::string, const RunRecord*> runs_;              // by name

@@ -110,7 +110,7 @@ void add_cvdp_upstream_flags(Command command, CvdpFlags& flags) {
                      "their commit, instead of their own");
   for (const Refused& r : kRefused) {
     const auto refuse = [&flags, &r] {
-      flags.refused.push_back(std::string(r.option) + ": " + r.why);
+      flags.refused.push_back(fmt::format("{}: {}", r.option, r.why));
     };
     const Option option = r.takes_value
                               ? command.add_option(
@@ -121,25 +121,22 @@ void add_cvdp_upstream_flags(Command command, CvdpFlags& flags) {
 }
 
 Result<CvdpPlan> plan_of(const CvdpFlags& flags) {
-  if (!flags.refused.empty()) return Error{Errc::kInvalid, flags.refused.front()};
-  if (flags.file.empty() == flags.filename.empty())
-    return Error{Errc::kInvalid, "expected one dataset: FILE or -f FILE"};
-  if (flags.golden && flags.no_patch)
-    return Error{Errc::kInvalid, "--golden and --no-patch exclude each other"};
-  if (flags.agent.any() && (flags.golden || flags.no_patch))
-    return Error{Errc::kInvalid, "an agent excludes --golden and --no-patch"};
   const bool model = !flags.model.model.empty() || !flags.model.answers.empty();
-  if (model && (flags.golden || flags.no_patch))
-    return Error{Errc::kInvalid, "--model and --answers exclude --golden and --no-patch"};
-  if (model && flags.agent.any())
-    return Error{Errc::kInvalid, "a model or an agent, not both: --model, --answers or --agent"};
-  if (flags.llm && !flags.agent.any() && !model)
-    return Error{Errc::kInvalid, "--llm needs --model, --agent or --agent-method"};
-  if (flags.agent.any() && !flags.model.responses_file.empty())
-    return Error{Errc::kInvalid, "--prompts-responses-file does not go with an agent"};
-  if (flags.plan.engine == CvdpEngine::kCompose && (model || flags.agent.any()))
-    return Error{Errc::kInvalid,
-                 "--engine compose runs golden and no-patch harnesses, no agents and no models"};
+  const bool agent = flags.agent.any(), plain = flags.golden || flags.no_patch;
+  const std::pair<bool, const char*> rules[] = {
+      {flags.file.empty() == flags.filename.empty(), "expected one dataset: FILE or -f FILE"},
+      {flags.golden && flags.no_patch, "--golden and --no-patch exclude each other"},
+      {agent && plain, "an agent excludes --golden and --no-patch"},
+      {model && plain, "--model and --answers exclude --golden and --no-patch"},
+      {model && agent, "a model or an agent, not both: --model, --answers or --agent"},
+      {flags.llm && !agent && !model, "--llm needs --model, --agent or --agent-method"},
+      {agent && !flags.model.responses_file.empty(),
+       "--prompts-responses-file does not go with an agent"},
+      {flags.plan.engine == CvdpEngine::kCompose && (model || agent),
+       "--engine compose runs golden and no-patch harnesses, no agents and no models"}};
+  if (!flags.refused.empty()) return Error{Errc::kInvalid, flags.refused.front()};
+  for (const auto& [broken, why] : rules)
+    if (broken) return Error{Errc::kInvalid, why};
   CvdpPlan plan = flags.plan;
   plan.prefix = flags.prefix;
   plan.dataset.file = without_quotes(flags.file.empty() ? flags.filename : flags.file);
@@ -164,9 +161,8 @@ Result<CvdpPlan> plan_of(const CvdpFlags& flags) {
   plan.metadata.force_copilot = flags.force_copilot;
   if (!flags.force_agentic && !flags.force_copilot) return plan;
   PROCTOR_CHECK_OK(make_private_dirs(plan.prefix));
-  PROCTOR_TRY([[maybe_unused]] const int told,
-              run_transform({flags.force_agentic ? "agentic" : "copilot", plan.dataset.file,
-                             plan.prefix.string(), false}));
+  PROCTOR_CHECK_OK(run_transform({flags.force_agentic ? "agentic" : "copilot", plan.dataset.file,
+                                  plan.prefix.string(), false}));
   plan.dataset.file =
       (plan.prefix /
        cvdp::transformed_name(fs::path(plan.dataset.file).filename().string(),

@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "common/base/json.h"
+#include "common/base/json_fields.h"
 #include "common/base/text.h"
 #include "coordinator/cli/campaign_run.h"
 #include "coordinator/cli/report_files.h"
@@ -91,7 +91,7 @@ std::string question_of(const CvdpMode& mode) {
   if (mode.single_shot) return mode.single_shot->question;
   if (mode.own_method) return mode.name + " by method " + mode.own_method->digest.hex();
   if (mode.agent.empty()) return mode.name;
-  const Json given = environment_of(mode.given);
+  const Json given = to_json(mode.given);
   return mode.name + " " + mode.agent + (given.empty() ? "" : " " + given.dump());
 }
 
@@ -99,31 +99,31 @@ std::string question_of(const CvdpMode& mode) {
 // samples are asked for: a prefix grows by those.
 Result<Json> question_of(const CvdpPlan& plan) {
   const ImportOptions& d = plan.dataset;
+  const cvdp::ImageNames& names = d.settings.names;
   PROCTOR_TRY(const std::string digest, digest_of_file(d.file));
-  Json modes = Json::array();
+  std::vector<std::string> modes;
   for (const CvdpMode& mode : plan.modes) modes.push_back(question_of(mode));
-  Json question = {
-      {"dataset", digest},
-      {"modes", std::move(modes)},
-      {"images", {d.settings.names.oss_sim, d.settings.names.oss_pnr, d.settings.names.verif_eda}},
-      {"network", d.settings.network},
-      {"harness_seconds", d.settings.harness_limit.count()},
-      {"agent_seconds", d.settings.agent_limit.count()},
-      {"disk_mebibytes", d.settings.disk_mebibytes}};
-  const auto also = [&question](const char* key, const std::string& value) {
-    if (!value.empty()) question[key] = value;
-  };
-  if (d.settings.licensed) question["license_network"] = d.settings.names.license_network;
-  also("repo_url", d.settings.repo_url);
-  also("commit_hash", d.settings.commit_hash);
-  if (d.include_golden) question["include_golden"] = true;
-  if (d.include_harness) question["include_harness"] = true;
-  if (!plan.judge.empty()) question["judge"] = plan.judge_method;
+  std::string prices;
   if (!plan.prices.empty()) {
-    PROCTOR_TRY(question["prices"], digest_of_file(plan.prices));
+    PROCTOR_TRY(prices, digest_of_file(plan.prices));
   }
-  if (plan.engine != CvdpEngine::kAuto) question["engine"] = word_of(plan.engine);
-  return question;
+  JsonWriter v;
+  v("dataset", digest);
+  v("modes", modes);
+  v("images", std::vector<std::string>{names.oss_sim, names.oss_pnr, names.verif_eda});
+  v("network", d.settings.network);
+  v("harness_seconds", d.settings.harness_limit);
+  v("agent_seconds", d.settings.agent_limit);
+  v("disk_mebibytes", d.settings.disk_mebibytes);
+  v("license_network", d.settings.licensed ? names.license_network : "", kOptional);
+  v("repo_url", d.settings.repo_url, kOptional);
+  v("commit_hash", d.settings.commit_hash, kOptional);
+  v("include_golden", d.include_golden, kOptional);
+  v("include_harness", d.include_harness, kOptional);
+  v("judge", plan.judge_method, kOptional);
+  v("prices", prices, kOptional);
+  v("engine", plan.engine, kOptional);
+  return v.take();
 }
 
 // A part as it is read for a report.
@@ -144,8 +144,7 @@ class CvdpWork {
     PROCTOR_CHECK_OK(make_private_dirs(plan_.prefix));
     PROCTOR_CHECK_OK(recall());
     if (plan_.reports_only && plan_.engine == CvdpEngine::kCompose)
-      return Error{Errc::kInvalid,
-                   "reports alone: what docker compose runs leaves no evidence but them"};
+      return cvdp::invalid("reports alone: what docker compose runs leaves no evidence but them");
     if (asked_.parts.empty() && plan_.reports_only)
       return Error{Errc::kNotFound, plan_.prefix.string() + ": nothing has run here yet"};
     PROCTOR_TRY(CvdpDemand demand, demand_of(plan_.dataset.file, asked_.parts,
@@ -170,11 +169,9 @@ class CvdpWork {
   // Their problems are in none of the counts, so that what was counted is not the dataset.
   void tell_broken(std::uint64_t records, CvdpOutcome& out) const {
     if (records == 0) return;
-    const std::string& file = plan_.dataset.file;
-    std::fprintf(stderr, "%s of %s, in no count of this run: proctor cvdp check %s\n",
-                 records == 1 ? "1 record is wrong"
-                              : (std::to_string(records) + " records are wrong").c_str(),
-                 file.c_str(), file.c_str());
+    tell(stderr, "{} of {}, in no count of this run: proctor cvdp check {}\n",
+         records == 1 ? "1 record is wrong" : fmt::format("{} records are wrong", records),
+         plan_.dataset.file, plan_.dataset.file);
     if (out.exit_code == kOk) out.exit_code = kBadInput;
   }
 
@@ -213,7 +210,7 @@ class CvdpWork {
   // Below the prefix.
   std::string place_of(const CvdpMode& mode, std::uint32_t sample) const {
     fs::path place = mode.folder;
-    if (1 < plan_.samples) place /= "sample_" + std::to_string(sample);
+    if (1 < plan_.samples) place /= fmt::format("sample_{}", sample);
     return place.string();
   }
 
@@ -237,9 +234,9 @@ class CvdpWork {
     for (const auto& [key, value] : question.items())
       if (!asked_.question.contains(key) || asked_.question[key] != value)
         differ += (differ.empty() ? "" : ", ") + key;
-    return Error{Errc::kConflict, plan_.prefix.string() +
-                                      " holds the results of another question (" + differ +
-                                      "): give another --prefix, or remove it"};
+    return Error{Errc::kConflict, fmt::format("{} holds the results of another question ({}): give "
+                                              "another --prefix, or remove it",
+                                              plan_.prefix.string(), differ)};
   }
 
   // What upstream shows an agent: CVDP 6.2.
@@ -247,21 +244,17 @@ class CvdpWork {
   Result<bool> is_heavy() const {
     const ImportOptions& d = plan_.dataset;
     std::size_t heavy = 0, plain = 0;
-    PROCTOR_TRY([[maybe_unused]] const auto summary,
-                read_dataset(
-                    d.file,
-                    [&](const cvdp::Record& record) {
-                      if (!d.selection.holds(record)) return ok_status();
-                      const auto source =
-                          cvdp::heavy_source(record, d.settings.repo_url, d.settings.commit_hash);
-                      ++(source.ok() && !*source ? plain : heavy);
-                      return ok_status();
-                    },
-                    Findings::kKnown));
+    const auto count = [&](const cvdp::Record& record) {
+      if (!d.selection.holds(record)) return ok_status();
+      const auto source = cvdp::heavy_source(record, d.settings.repo_url, d.settings.commit_hash);
+      ++(source.ok() && !*source ? plain : heavy);
+      return ok_status();
+    };
+    PROCTOR_CHECK_OK(read_dataset(d.file, count, Findings::kKnown));
     if (0 < heavy && 0 < plain)
-      return Error{Errc::kInvalid,
-                   "an agent's image runs heavy records or others, not both at once: --filter or "
-                   "--id selects"};
+      return cvdp::invalid(
+          "an agent's image runs heavy records or others, not both at once: --filter or --id "
+          "selects");
     return 0 < heavy;
   }
 
@@ -286,8 +279,7 @@ class CvdpWork {
     }
     Json method = {{"name", mode.method},
                    {"container", {{"image", id}, {"working_dir", "/code"}, {"mounts", mounts}}}};
-    if (Json given = environment_of(mode.given); !given.empty())
-      method["environment"] = std::move(given);
+    if (Json given = to_json(mode.given); !given.empty()) method["environment"] = std::move(given);
     return method.dump();
   }
 
@@ -341,12 +333,12 @@ class CvdpWork {
     PrepareOptions prepare;
     prepare.file = plan_.dataset.file;
     prepare.prefix = folder;
-    prepare.no_patch = !mode.golden;
+    prepare.settings.no_patch = !mode.golden;
     prepare.selection = selection;
-    prepare.names = plan_.dataset.settings.names;
+    prepare.settings.names = plan_.dataset.settings.names;
     prepare.quiet = true;  // the import has told it
     prepare.keep_responses = true;
-    PROCTOR_TRY([[maybe_unused]] const PreparedCount count, prepare_problems(prepare));
+    PROCTOR_CHECK_OK(prepare_problems(prepare));
     return ok_status();
   }
 
@@ -388,7 +380,7 @@ class CvdpWork {
     const bool all = plan_.engine == CvdpEngine::kCompose;
     std::set<std::string> beyond;
     for (const Imported::LeftOut& l : results.part.left_out)
-      if (l.why.find(cvdp::kNeedsCompose) != std::string::npos) beyond.insert(l.id);
+      if (l.needs_compose.value_or(true)) beyond.insert(l.id);
     const bool fall_back = !plan_.reports_only && plan_.engine == CvdpEngine::kAuto &&
                            mode.agent.empty() && !mode.single_shot && !beyond.empty() &&
                            find_compose().ok();
@@ -481,7 +473,7 @@ class CvdpWork {
       PROCTOR_TRY(SampleResults results, gather(parts, mode, sample));
       PROCTOR_TRY(cvdp::Report report, cvdp::make_report(results.raw, metadata));
       for (const std::string& left : report.left_out)
-        std::fprintf(stderr, "left out of the report: %s\n", left.c_str());
+        tell(stderr, "left out of the report: {}\n", left);
       PROCTOR_CHECK_OK(write_single_report(report.json, folder, false));
       reports.push_back(std::move(report.json));
       composite.prefixes.push_back(folder);

@@ -116,6 +116,7 @@ TEST_SUITE("cvdp") {
       const auto refused = made(settings, compose);
       const std::string text = refused.ok() ? "taken" : refused.error().detail;
       CHECK_MESSAGE(text.find(part) != std::string::npos, text);
+      CHECK((!refused.ok() && refused.error().code == kBeyondSubset) == (part == kNeedsCompose));
     };
     const std::string plain = R"(    depends_on: [db]\n  db: {image: x, command: y}\n)";
     says(s, plain, "taken");

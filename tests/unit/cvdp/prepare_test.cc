@@ -33,14 +33,14 @@ Record agentic_record(std::string_view context, std::string_view patch, std::str
                               ",\"harness\":" + std::string(harness) + "}"),
                       1, f);
 }
-std::string laid_out(const Record& record, PrepareMode mode = PrepareMode::kGolden) {
+std::string laid_out(const Record& record, bool no_patch = false) {
   PrepareSettings s;
-  s.mode = mode;
+  s.no_patch = no_patch;
   s.names.oss_sim = "sim:1";
   const auto p = prepare(record, s);
   if (!p.ok()) return "! " + p.error().detail;
   std::string out = p->folder;
-  for (const PreparedFile& f : p->files) out += "\n" + f.path + "=" + f.bytes;
+  for (const AnsweredFile& f : p->files) out += "\n" + f.path + "=" + f.text;
   return out;
 }
 }  // namespace
@@ -109,7 +109,7 @@ TEST_SUITE("cvdp") {
           "cvdp_agentic_a/harness/7\nrtl/a.sv=y\n\nprompt.json={\"prompt\": \"p "
           "sim:1\"}\nsrc/t.py=t\n"
           "docker-compose.yml=services:\n  b:\n    image: sim:1\n");
-    CHECK(laid_out(r, PrepareMode::kNoPatch).find("rtl/a.sv=x\n") != std::string::npos);
+    CHECK(laid_out(r, true).find("rtl/a.sv=x\n") != std::string::npos);
     CHECK(prompt_response_line(r, nullptr) ==
           R"({"cvdp_agentic_a_0007": {"input": {}, "output": {}, "obj": false}})");
   }

@@ -55,9 +55,8 @@ Result<int> run_import(const ImportOptions& o) {
   const bool nothing = done.written == 0 && !done.left_out.empty();
   if (nothing)
     tell(stderr,
-         "proctor cvdp import: no problem was left, so {} has no task; each line above says why, "
-         "and "
-         "proctor cvdp import --help what can be changed\n",
+         "proctor cvdp import: no problem was left, so {} has no task; each line above says "
+         "why, and proctor cvdp import --help what can be changed\n",
          o.campaign);
   return done.errors == 0 && !nothing ? kOk : kBadInput;
 }

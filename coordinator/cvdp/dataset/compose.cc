@@ -10,6 +10,19 @@
 #include "coordinator/cvdp/pycompat/yaml.h"
 
 namespace proctor::cvdp {
+namespace {
+// Docker's blanks, fewer than Python's.
+std::vector<std::string_view> words_of(std::string_view line) {
+  constexpr std::string_view kBlanks = " \t\r";
+  std::vector<std::string_view> out;
+  for (line = trimmed(line, kBlanks); !line.empty(); line = trimmed(line, kBlanks)) {
+    out.push_back(line.substr(0, line.find_first_of(kBlanks)));
+    line.remove_prefix(out.back().size());
+  }
+  return out;
+}
+}  // namespace
+
 std::optional<Dockerfile> read_dockerfile(std::string_view text) {
   Dockerfile out;
   std::vector<std::string_view> stages;
@@ -19,7 +32,7 @@ std::optional<Dockerfile> read_dockerfile(std::string_view text) {
   std::size_t instructions = 0;
   bool goes_on = false;  // the line before ended in a backslash
   while (!text.empty()) {
-    std::vector<std::string_view> words = split_words(take_until(text, '\n'));
+    std::vector<std::string_view> words = words_of(take_until(text, '\n'));
     if (words.empty() || words[0].starts_with('#')) continue;
     const bool begins = !goes_on;
     goes_on = words.back().ends_with('\\');

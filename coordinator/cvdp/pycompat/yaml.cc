@@ -57,11 +57,14 @@ std::string bare_digits(std::string_view text, bool& negative) {
   return out;
 }
 
-// 190:20:30 is a number of YAML 1.1, to the base of 60.
-std::int64_t sexagesimal(std::string_view digits) {
+// 190:20:30 is a number of YAML 1.1, to the base of 60.  nullopt: beyond 64 bits.
+std::optional<std::int64_t> sexagesimal(std::string_view digits) {
   std::int64_t out = 0;
-  for (const std::string_view part : split(digits, ':'))
-    out = out * 60 + whole_number<std::int64_t>(part).value_or(0);
+  for (const std::string_view part : split(digits, ':')) {
+    const auto n = whole_number<std::int64_t>(part);
+    if (!n || __builtin_mul_overflow(out, 60, &out) || __builtin_add_overflow(out, *n, &out))
+      return std::nullopt;
+  }
   return out;
 }
 
@@ -71,7 +74,9 @@ Value integer_of(std::string_view text) {
   if (digits == "0") return Value(0);
   std::int64_t n = 0;
   if (digits.find(':') != std::string::npos) {
-    n = sexagesimal(digits);
+    const auto seconds = sexagesimal(digits);
+    if (!seconds) return Value(std::string(text));
+    n = *seconds;
   } else if (digits[0] == '0') {
     const int base = digits[1] == 'b' ? 2 : digits[1] == 'x' ? 16 : 8;
     const char* const from = digits.data() + (base == 8 ? 1 : 2);
@@ -92,7 +97,9 @@ Value real_number(std::string_view text) {
   if (const std::size_t colon = digits.rfind(':'); colon != std::string::npos) {
     double tail = 0;
     std::from_chars(digits.data() + colon + 1, digits.data() + digits.size(), tail);
-    d = static_cast<double>(sexagesimal(digits.substr(0, colon))) * 60 + tail;
+    const auto minutes = sexagesimal(digits.substr(0, colon));
+    if (!minutes) return Value(std::string(text));
+    d = static_cast<double>(*minutes) * 60 + tail;
   } else {
     if (digits[0] == '.') digits.insert(0, 1, '0');
     std::from_chars(digits.data(), digits.data() + digits.size(), d);
@@ -108,8 +115,8 @@ Value value_of(const Node& node) {
     for (const Node& item : node.items) out.push_back(value_of(item));
     return out;
   }
-  Object out;
   if (node.kind != Node::Kind::kMapping) return Value();
+  Object out;
   for (const Entry& e : node.entries) out.append(e.key, value_of(e.value));
   return out;
 }

@@ -324,9 +324,8 @@ class CompositeText {
   std::string text() const {
     return fmt::format(
         "{}\n=== Composite Report ===\nNumber of samples: {}\n{} threshold: A problem passes if it "
-        "passes in at least {} out of {} samples\n{:=<23}\n\n{}{}{}{}{}{}{}\nOverall {} "
-        "probability: "
-        "{}\n",
+        "passes in at least {} out of {} samples\n{:=<23}\n\n{}{}{}{}{}{}{}\n"
+        "Overall {} probability: {}\n",
         report_head(*c_.metadata), n_, label_, c_.k, n_, "", samples(), overall(), by_difficulty(),
         by_category(), matrix(), distribution(), by_pass_count(), label_,
         percent(stats({}).rate()));

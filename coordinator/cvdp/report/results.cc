@@ -284,10 +284,10 @@ ScoredAnswer score_answer(const Record& record, const std::optional<std::string>
     return fail("Failed to execute subjective tests: the reference has less than two words");
   const double bleu = bleu2(*answer, reference);
   // Upstream writes the number of failed metrics into both.
-  const int failed = (kTextScoreBar < *rouge ? 0 : 1) + (kTextScoreBar < bleu ? 0 : 1);
+  const int misses = (kTextScoreBar < *rouge ? 0 : 1) + (kTextScoreBar < bleu ? 0 : 1);
   const auto add = [&](const char* name, double score) {
     TestResult test;
-    test.result = failed;
+    test.result = misses;
     out.tests.push_back(std::move(test));
     out.logs.push_back(fmt::format("reference:\n{}\n\nanswer:\n{}\n\n{}: {}\n", reference, *answer,
                                    name, python_repr(score)));

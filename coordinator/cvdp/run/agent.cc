@@ -124,9 +124,8 @@ Status check_agent(const AgentFlags& flags) {
     return cvdp::invalid("an agent is an image or a method, not both: --agent or --agent-method");
   if (flags.image.empty() && (!flags.given.secrets.empty() || flags.given.network))
     return cvdp::invalid(
-        "--agent-secret and --agent-network are of an agent's image (--agent); a method has its "
-        "own "
-        "environment");
+        "--agent-secret and --agent-network are of an agent's image (--agent); a method has "
+        "its own environment");
   return ok_status();
 }
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <set>
+#include <utility>
 
 #include "common/base/apply.h"
 #include "common/base/digest.h"
@@ -349,6 +350,11 @@ Status write_contract(const std::vector<cvdp::ContractFile>& files, const fs::pa
     PROCTOR_CHECK_OK(write_file(path, f.bytes, Durability::kLazy, f.mode));
   }
   return ok_status();
+}
+
+bool needs_compose(const Imported::LeftOut& left) {
+  const std::string_view words = left.why;
+  return left.needs_compose.value_or(words.find(cvdp::kNeedsCompose) != words.npos);
 }
 
 std::string cvdp_campaign_text(const std::string& name, const ImportOptions& options) {

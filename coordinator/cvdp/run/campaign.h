@@ -59,8 +59,7 @@ struct Imported {
   std::size_t written = 0;  // contracts
   struct LeftOut {
     std::string id, category, difficulty, why;
-    // Docker compose can run it.  An older marker does not say it: compose is asked then.
-    std::optional<bool> needs_compose{};
+    std::optional<bool> needs_compose{};  // docker compose can run it; an older marker lacks it
   };
   std::vector<LeftOut> left_out;  // told on standard error too
   std::uint64_t errors = 0;       // records that are none
@@ -72,6 +71,8 @@ void fields(auto& v, Is<Imported::LeftOut> auto& l) {
   v("why", l.why);
   v("needs_compose", l.needs_compose, kOptional);
 }
+// By the member, or by the words of an older marker.
+bool needs_compose(const Imported::LeftOut& left);
 // campaign.yaml of a dataset, or of the answers that a judge is asked about.
 std::string cvdp_campaign_text(const std::string& name, const ImportOptions& options);
 // Into CAMPAIGN/contracts.

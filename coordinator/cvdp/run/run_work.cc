@@ -380,7 +380,7 @@ class CvdpWork {
     const bool all = plan_.engine == CvdpEngine::kCompose;
     std::set<std::string> beyond;
     for (const Imported::LeftOut& l : results.part.left_out)
-      if (l.needs_compose.value_or(true)) beyond.insert(l.id);
+      if (needs_compose(l)) beyond.insert(l.id);
     const bool fall_back = !plan_.reports_only && plan_.engine == CvdpEngine::kAuto &&
                            mode.agent.empty() && !mode.single_shot && !beyond.empty() &&
                            find_compose().ok();

@@ -113,6 +113,9 @@ TEST_SUITE("cvdp") {
     CHECK(dockerfile("FROM sim\nENV A=1\n") == "built sim");
     CHECK(dockerfile("ARG B\nFROM $B\n") == "none");
     CHECK(dockerfile("RUN x\n") == "none");
+    // A blank of Unicode is none of Docker's: neither does a line go on, nor does FROM end.
+    CHECK(dockerfile("FROM sim\nRUN x \\\u00A0\nFROM other\n") == "built sim other");
+    CHECK(dockerfile("FROM\u00A0sim\n") == "none");
     CHECK(dockerfile("") == "none");
   }
 }

@@ -102,8 +102,8 @@ void read_contrasts(const Fields& f, PlanText& out) {
     contrasts.emplace_back(a, b);
   });
   if (kContrastsMax < contrasts.size())
-    f.problems().add(f.at("contrasts"), f.path("contrasts"), std::to_string(contrasts.size()),
-                     "at most " + std::to_string(kContrastsMax) + " pairs");
+    f.complain("contrasts", std::to_string(contrasts.size()),
+               "at most " + std::to_string(kContrastsMax) + " pairs");
   if (baseline != nullptr && f.find("contrasts") != nullptr)
     f.wrong("baseline", "nothing: contrasts name what is compared");
 }
@@ -275,9 +275,8 @@ class Reader {
       out.push_back(*read);
     });
     if (kCriteriaMax < out.size())
-      stage_.problems().add(stage_.at(key), stage_.path(key),
-                            std::to_string(out.size()) + " criteria",
-                            "at most " + std::to_string(kCriteriaMax));
+      stage_.complain(key, std::to_string(out.size()) + " criteria",
+                      "at most " + std::to_string(kCriteriaMax));
     return out;
   }
 
@@ -417,18 +416,17 @@ void read_methods(const Fields& f, Campaign& out) {
   if (f.find("methods") == nullptr) {
     f.missing("methods", "a list of at least one method");
   } else if (out.methods.empty() && f.find("methods")->kind == Node::Kind::kSequence) {
-    f.problems().add(f.at("methods"), "methods", "no method", "a list of at least one method");
+    f.complain("methods", "no method", "a list of at least one method");
   }
   spread_breakers(f, out);
 }
 
 void check_seed(const Fields& f, const Campaign& out) {
   if (out.seed != kPlannedSeed && f.find("seed_deviation") == nullptr)
-    f.problems().add(f.at("seed"), "seed", std::to_string(out.seed),
-                     "20260307, or a seed_deviation that says why (R072)");
+    f.complain("seed", std::to_string(out.seed),
+               "20260307, or a seed_deviation that says why (R072)");
   if (out.seed == kPlannedSeed && f.find("seed_deviation") != nullptr)
-    f.problems().add(f.at("seed_deviation"), "seed_deviation", "a reason",
-                     "nothing: the seed is the planned one");
+    f.complain("seed_deviation", "a reason", "nothing: the seed is the planned one");
 }
 
 // Deeper than remember_marks() goes: the places of keys, or of what they hold.
@@ -465,8 +463,8 @@ void read_stages(const Fields& f, Campaign& out) {
   f.once("stages", out.stages, &Stage::name, "each stage's name once", "name");
   constexpr std::size_t kStagesMax = 100;  // as of a plan (plan/plan.cc)
   if (kStagesMax < out.stages.size())
-    f.problems().add(f.at("stages"), "stages", std::to_string(out.stages.size()) + " stages",
-                     "1 to " + std::to_string(kStagesMax));
+    f.complain("stages", std::to_string(out.stages.size()) + " stages",
+               "1 to " + std::to_string(kStagesMax));
   if (out.stages.empty()) out.stages.push_back(Stage{"main", std::nullopt});
 }
 
@@ -479,8 +477,7 @@ void fields(auto& v, Is<CampaignPolicy> auto& p) {
 
 void check_redis(const Fields& f, const Campaign& c) {
   if (c.ledger == Campaign::LedgerKind::kJournal && f.find("redis") != nullptr)
-    f.problems().add(f.at("redis"), "redis", "an address",
-                     "nothing: budget.ledger is journal, which asks no Redis");
+    f.complain("redis", "an address", "nothing: budget.ledger is journal, which asks no Redis");
   // A Redis that the coordinator starts for itself is nobody else's.
   if (c.envelopes.shared && c.redis.empty())
     f.problems().add(f.at("budget"), "budget.shared",

@@ -237,11 +237,6 @@ namespace {
 constexpr std::uint64_t kReplicatesMax = 1'000'000;  // of a campaign, and of a stage
 constexpr std::size_t kCriteriaMax = 20;
 
-bool is_share(StagePredicate predicate) {
-  return predicate == StagePredicate::kInvalidShare ||
-         predicate == StagePredicate::kInfrastructureShare;
-}
-
 bool takes_parameter(StagePredicate predicate) {
   return predicate == StagePredicate::kClosed || is_share(predicate);
 }

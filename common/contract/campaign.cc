@@ -204,18 +204,9 @@ std::string list_of(const std::vector<StageCriterion>& criteria) {
 }  // namespace
 
 std::string parameter_of(const StageCriterion& c) {
-  switch (c.is) {
-    case StagePredicate::kClosed:
-      return c.stage;
-    case StagePredicate::kInvalidShare:
-    case StagePredicate::kInfrastructureShare:
-      return format_usd(MicroUsd::from_micros(c.millionths));  // millionths of one, as of a dollar
-    case StagePredicate::kCompleteOrStopped:
-    case StagePredicate::kEndpointComputable:
-    case StagePredicate::kSpendWithin:
-      break;
-  }
-  return "";
+  if (c.is == StagePredicate::kClosed) return c.stage;
+  if (!is_share(c.is)) return "";
+  return format_usd(MicroUsd::from_micros(c.millionths));  // millionths of one, as of a dollar
 }
 
 std::string describe(const StageRules& rules) {

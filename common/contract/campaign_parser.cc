@@ -15,24 +15,45 @@
 
 namespace proctor {
 namespace {
-constexpr std::uint64_t kOne = 1'000'000;
+constexpr std::uint32_t kOne = 1'000'000;
 constexpr std::size_t kContrastsMax = 64;
 constexpr std::uint64_t kPassKMax = 1'000'000;
 
+}  // namespace
+
 // A decimal above 0 and below `below` millionths.
-Millionths read_share(const Fields& f, std::string_view key, Millionths otherwise,
-                      std::uint64_t below = kOne) {
+void read_member(const Fields& f, std::string_view key, Millionths& out, std::uint64_t below) {
   const Node* node = f.find(key);
-  if (node == nullptr) return otherwise;
+  if (node == nullptr) return;
   const auto value = parse_decimal(node->text, kMillionthDigits, kOne);
   if (node->kind == Node::Kind::kScalar && value.ok() && 0 < *value && *value < below)
-    return {static_cast<std::uint32_t>(*value)};
-  f.problems().wrong(*node, f.path(key),
-                     std::string("a decimal above 0 and below ") + (below == kOne ? "1" : "0.5") +
-                         ", such as \"0.05\"");
-  return otherwise;
+    out.value = static_cast<std::uint32_t>(*value);
+  else
+    f.wrong(key, std::string("a decimal above 0 and below ") + (below == kOne ? "1" : "0.5") +
+                     ", such as \"0.05\"");
 }
 
+// Whole numbers, each above the one before.
+void read_member(const Fields& f, std::string_view key, std::vector<std::uint32_t>& out,
+                 std::uint64_t most, const char* expected) {
+  if (f.find(key) != nullptr) out.clear();
+  f.each(key, [&](const Node& item, const std::string& path) {
+    const auto n = parse_count(item.text);
+    const std::uint64_t before = out.empty() ? 0 : out.back();
+    if (item.kind != Node::Kind::kScalar || !n.ok() || *n <= before || most < *n)
+      return f.problems().wrong(item, path, expected);
+    out.push_back(static_cast<std::uint32_t>(*n));
+  });
+}
+
+void read_member(const Fields& f, std::string_view key, std::map<std::string, MicroUsd>& out,
+                 const char* expected) {
+  f.named(key, expected, [&](const Entry& e, const std::string& where) {
+    if (const auto usd = read_usd(e.value, where, f.problems())) out.emplace(e.key, *usd);
+  });
+}
+
+namespace {
 class MethodNames {
  public:
   explicit MethodNames(const Campaign& campaign) {
@@ -57,7 +78,17 @@ class MethodNames {
   bool all_known_ = false;
 };
 
-void read_contrasts(const Fields& f, const MethodNames& names, AnalysisPlan& plan) {
+struct PlanText {
+  AnalysisPlan plan;
+  const Campaign* campaign = nullptr;
+};
+
+void read_contrasts(const Fields& f, PlanText& out) {
+  const MethodNames names(*out.campaign);
+  const Node* baseline = f.find("baseline");
+  if (baseline != nullptr)
+    out.plan.baseline = names.read(*baseline, f.path("baseline"), f.problems());
+  auto& contrasts = out.plan.contrasts;
   std::set<std::pair<std::string, std::string>> seen;
   f.each("contrasts", [&](const Node& item, const std::string& path) {
     if (item.kind != Node::Kind::kSequence || item.items.size() != 2)
@@ -68,42 +99,35 @@ void read_contrasts(const Fields& f, const MethodNames& names, AnalysisPlan& pla
     if (a == b) return f.problems().wrong(item, path, "two different methods");
     if (!seen.insert(std::minmax(a, b)).second)
       return f.problems().wrong(item, path, "each pair of methods once");
-    plan.contrasts.emplace_back(a, b);
+    contrasts.emplace_back(a, b);
   });
-  if (kContrastsMax < plan.contrasts.size())
-    f.problems().add(f.at("contrasts"), f.path("contrasts"), std::to_string(plan.contrasts.size()),
-                     "at most " + std::to_string(kContrastsMax) + " pairs");
+  if (kContrastsMax < contrasts.size())
+    f.complain("contrasts", std::to_string(contrasts.size()),
+               "at most " + std::to_string(kContrastsMax) + " pairs");
+  if (baseline != nullptr && f.find("contrasts") != nullptr)
+    f.wrong("baseline", "nothing: contrasts name what is compared");
 }
 
-// Whole numbers, each above the one before.
-void read_ascending(const Fields& f, std::string_view key, std::uint64_t most,
-                    const std::string& expected, std::vector<std::uint32_t>& out) {
-  if (f.find(key) != nullptr) out.clear();
-  f.each(key, [&](const Node& item, const std::string& path) {
-    const auto n = parse_count(item.text);
-    const std::uint64_t before = out.empty() ? 0 : out.back();
-    if (item.kind != Node::Kind::kScalar || !n.ok() || *n <= before || most < *n)
-      return f.problems().wrong(item, path, expected);
-    out.push_back(static_cast<std::uint32_t>(*n));
-  });
-}
-
-std::uint32_t read_draws(const Fields& f, std::uint32_t otherwise) {
-  const Node* node = f.find("bootstrap");
-  if (node == nullptr) return otherwise;
-  const Fields bootstrap(*node, f.path("bootstrap"), kBootstrapKeys, f.problems());
-  const Node* draws = bootstrap.find("draws");
-  if (draws == nullptr) return otherwise;
+struct DrawsText {
+  std::uint32_t draws = kDefaultDraws;
+};
+void read_draws(const Fields& f, DrawsText& out) {
+  const Node* draws = f.find("draws");
+  if (draws == nullptr) return;
   const auto count = parse_count(draws->text);
   if (draws->kind == Node::Kind::kScalar && count.ok() && kLeastPlanDraws <= *count &&
       *count <= kMostPlanDraws)
-    return static_cast<std::uint32_t>(*count);
-  f.problems().wrong(*draws, bootstrap.path("draws"), "a whole number from 1000 to 20000");
-  return otherwise;
+    out.draws = static_cast<std::uint32_t>(*count);
+  else
+    f.wrong("draws", "a whole number from 1000 to 20000");
+}
+void fields(auto& v, Is<DrawsText> auto& d) {
+  v.also({"draws"});
+  v.then(d, read_draws);
 }
 
 // One key of strata that the campaign reports by, and the share of each of its levels.
-void read_weights(const Fields& f, Campaign& campaign, AnalysisPlan& plan) {
+void read_weights(const Fields& f, PlanText& out) {
   const Node* node = f.find("weights");
   if (node == nullptr) return;
   if (node->kind != Node::Kind::kMapping || node->entries.size() != 1 ||
@@ -112,135 +136,122 @@ void read_weights(const Fields& f, Campaign& campaign, AnalysisPlan& plan) {
                               "one key of strata with the share of each of its levels, such as "
                               "{language: {go: \"0.6\", rust: \"0.4\"}}");
   const Entry& key = node->entries.front();
-  if (std::ranges::find(campaign.strata, key.key) == campaign.strata.end()) {
-    std::vector<std::string_view> all(campaign.strata.begin(), campaign.strata.end());
+  const std::vector<std::string>& strata = out.campaign->strata;
+  if (std::ranges::find(strata, key.key) == strata.end()) {
+    std::vector<std::string_view> all(strata.begin(), strata.end());
     return f.problems().add(key.at, f.path("weights"), key.key,
                             "a key of strata of this campaign: " + one_of(all));
   }
   std::uint64_t sum = 0;
   for (const Entry& level : key.value.entries) {
     const std::string where = f.path("weights") + "." + key.key + "." + level.key;
-    campaign.origin.at.emplace(where, level.at);
     const auto share = parse_decimal(level.value.text, kMillionthDigits, kOne);
     if (level.value.kind != Node::Kind::kScalar || !share.ok() || *share == 0)
       return f.problems().wrong(level.value, where,
                                 "a decimal above 0 and at most 1, such as \"0.5\"");
-    plan.weights[level.key] = {static_cast<std::uint32_t>(*share)};
+    out.plan.weights[level.key] = {static_cast<std::uint32_t>(*share)};
     sum += *share;
   }
-  plan.weights_key = key.key;
+  out.plan.weights_key = key.key;
   if (sum != kOne)
     f.problems().wrong(
         key.value, f.path("weights") + "." + key.key,
         "shares that are together exactly 1, not " + format_decimal(sum, kMillionthDigits));
 }
-}  // namespace
-
-// The section `analysis` of campaign.yaml.
-void read_analysis(const Fields& campaign, Campaign& out) {
-  const Node* node = campaign.find("analysis");
-  if (node == nullptr) return;
-  const Fields f(*node, "analysis", kAnalysisKeys, campaign.problems());
-  const MethodNames names(out);
-  AnalysisPlan plan;
-  if (const Node* baseline = f.find("baseline"))
-    plan.baseline = names.read(*baseline, f.path("baseline"), f.problems());
-  read_contrasts(f, names, plan);
-  if (f.find("baseline") != nullptr && f.find("contrasts") != nullptr)
-    f.problems().wrong(*f.find("baseline"), f.path("baseline"),
-                       "nothing: contrasts name what is compared");
-  f("estimand", plan.estimand);
-  f("interval", plan.interval);
-  plan.alpha = read_share(f, "alpha", plan.alpha, kOne / 2);
-  plan.min_effect = read_share(f, "min_effect", plan.min_effect);
-  plan.non_inferiority = read_share(f, "non_inferiority", plan.non_inferiority);
-  read_ascending(f, "pass_k", kPassKMax, "a whole number above the one before", plan.pass_k);
-  f("multiplicity", plan.multiplicity);
-  plan.draws = read_draws(f, plan.draws);
-  read_weights(f, out, plan);
-  f("unit", plan.unit);
-  out.analysis = std::move(plan);
+void fields(auto& v, Is<PlanText> auto& t) {
+  auto& p = t.plan;
+  v.also({"baseline", "contrasts"});
+  v.then(t, read_contrasts);
+  v("estimand", p.estimand);
+  v("interval", p.interval);
+  v("alpha", p.alpha, kOne / 2);
+  v("min_effect", p.min_effect, kOne);
+  v("non_inferiority", p.non_inferiority, kOne);
+  v("pass_k", p.pass_k, kPassKMax, "a whole number above the one before");
+  v("multiplicity", p.multiplicity);
+  DrawsText bootstrap{p.draws};
+  v("bootstrap", bootstrap);
+  keep(p.draws, bootstrap.draws);
+  v.also({"weights"});
+  v.then(t, read_weights);
+  v("unit", p.unit);
 }
 
-namespace {
-using Amounts = std::map<std::string, MicroUsd>;
-
-// A mapping from names to amounts; each key's place is kept for the rules.
-void read_amounts(const Node& node, const std::string& where, std::string_view expected,
-                  Problems& problems, Origin& origin, Amounts& out) {
-  if (node.kind != Node::Kind::kMapping) return problems.wrong(node, where, std::string(expected));
-  for (const Entry& e : node.entries) {
-    const std::string field = where + "." + e.key;
-    origin.at.emplace(field, e.at);
-    if (const auto usd = read_usd(e.value, field, problems)) out.emplace(e.key, *usd);
-  }
+void read_analysis(const Fields& f, Campaign& out) {
+  if (f.find("analysis") == nullptr) return;
+  PlanText text{{}, &out};
+  f("analysis", text);
+  out.analysis = std::move(text.plan);
 }
 
-void read_strata_amounts(const Fields& f, Campaign& out) {
-  const Node* strata = f.find("strata");
-  if (strata == nullptr) return;
-  if (strata->kind != Node::Kind::kMapping)
-    return f.problems().wrong(*strata, "budget.strata",
-                              "a mapping of strata to levels and amounts");
-  for (const Entry& e : strata->entries) {
-    const std::string where = "budget.strata." + e.key;
-    out.origin.at.emplace(where, e.at);
-    read_amounts(e.value, where, "a mapping of its levels to amounts", f.problems(), out.origin,
-                 out.envelopes.strata[e.key]);
-  }
-}
+// Envelopes, alert levels and the dominance rule: what is wrong with each value; what binds them to
+// the rest is checked later (campaign_rules.cc).
+struct BudgetText {
+  Envelopes envelopes;
+  Campaign::LedgerKind ledger = Campaign::LedgerKind::kRedis;
+  BudgetWatch watch;
+};
 
-void read_shared(const Fields& budget, Campaign& out) {
-  const Node* node = budget.find("shared");
-  if (node == nullptr) return;
-  const std::size_t before = budget.problems().count();
+void read_strata_and_shared(const Fields& f, Envelopes& out) {
+  f.named("strata", "a mapping of strata to levels and amounts",
+          [&](const Entry& e, const std::string& where) {
+            auto& levels = out.strata[e.key];
+            if (e.value.kind != Node::Kind::kMapping)
+              f.problems().wrong(e.value, where, "a mapping of its levels to amounts");
+            for (const Entry& level : e.value.entries)
+              if (const auto usd = read_usd(level.value, where + "." + level.key, f.problems()))
+                levels.emplace(level.key, *usd);
+          });
+  const std::size_t before = f.problems().count();
   SharedEnvelope shared;
-  budget("shared", shared);
-  const Node* cap = node->find("cap");
-  out.origin.at.emplace("budget.shared.cap", cap == nullptr ? node->at : cap->at);
-  if (budget.problems().count() == before) out.envelopes.shared = std::move(shared);
+  f("shared", shared);
+  if (f.find("shared") != nullptr && f.problems().count() == before) out.shared = shared;
+}
+
+void fields(auto& v, Is<BudgetText> auto& b) {
+  auto& e = b.envelopes;
+  v("global", e.global, Need::kMust);
+  v("task", e.task);
+  v("tasks", e.tasks, "a mapping of contract ids to amounts");
+  v("run", e.run);
+  v("ledger", b.ledger);
+  v("methods", e.methods, "a mapping of methods to amounts");
+  v.also({"strata"});
+  v("alerts", b.watch.alerts, 100, "a whole percentage from 1 to 100, above the one before");
+  v("dominance", b.watch.dominance);
+  v.also({"shared"});
+  v.then(e, read_strata_and_shared);
+}
+
+void read_budget(const Fields& f, Campaign& out) {
+  BudgetText text{out.envelopes, out.ledger, out.watch};
+  text.envelopes.global = kLedgerMax;  // an absent one is one error, not one per envelope
+  f("budget", text, "a mapping with at least global");
+  out.envelopes = std::move(text.envelopes);
+  out.ledger = text.ledger;
+  out.watch = text.watch;
 }
 }  // namespace
 
-// The mapping `budget` of campaign.yaml: envelopes, alert levels and the dominance rule.  Reports
-// what is wrong with each value; what binds them to the rest is checked later (campaign_rules.cc).
-void read_budget(const Fields& campaign, Campaign& out) {
-  out.envelopes.global = kLedgerMax;  // an absent one is one error, not one per envelope
-  const Node* node = campaign.find("budget");
-  if (node == nullptr) return campaign.missing("budget", "a mapping with at least global");
-  const Fields f(*node, "budget", kBudgetKeys, campaign.problems());
-  Envelopes& e = out.envelopes;
-  f("global", e.global, Need::kMust);
-  f("task", e.task);
-  f("run", e.run);
-  f("ledger", out.ledger);
-  if (const Node* tasks = f.find("tasks"))
-    read_amounts(*tasks, "budget.tasks", "a mapping of contract ids to amounts", f.problems(),
-                 out.origin, e.tasks);
-  if (const Node* methods = f.find("methods"))
-    read_amounts(*methods, "budget.methods", "a mapping of methods to amounts", f.problems(),
-                 out.origin, e.methods);
-  read_strata_amounts(f, out);
-  read_shared(f, out);
-  read_ascending(f, "alerts", 100, "a whole percentage from 1 to 100, above the one before",
-                 out.watch.alerts);
-  f("dominance", out.watch.dominance);
-}
-
-inline constexpr std::uint64_t kReplicatesMax = 1'000'000;  // of a campaign, and of a stage
-
 namespace {
-constexpr std::uint64_t kPeopleMax = 100;
+constexpr std::uint64_t kReplicatesMax = 1'000'000;  // of a campaign, and of a stage
 constexpr std::size_t kCriteriaMax = 20;
-constexpr std::int64_t kWhole = 1'000'000;
-
-bool is_share(StagePredicate predicate) {
-  return predicate == StagePredicate::kInvalidShare ||
-         predicate == StagePredicate::kInfrastructureShare;
-}
 
 bool takes_parameter(StagePredicate predicate) {
   return predicate == StagePredicate::kClosed || is_share(predicate);
+}
+
+struct StageApproval {
+  std::uint32_t people = 1;
+};
+void fields(auto& v, Is<StageApproval> auto& a) {
+  v("people", a.people, 1, 100);
+}
+struct StageTasks {
+  std::uint32_t per_stratum = 1;
+};
+void fields(auto& v, Is<StageTasks> auto& t) {
+  v("per_stratum", t.per_stratum, 1, limits::kPlanRows);
 }
 
 class Reader {
@@ -259,9 +270,8 @@ class Reader {
       out.push_back(*read);
     });
     if (kCriteriaMax < out.size())
-      stage_.problems().add(stage_.at(key), stage_.path(key),
-                            std::to_string(out.size()) + " criteria",
-                            "at most " + std::to_string(kCriteriaMax));
+      stage_.complain(key, std::to_string(out.size()) + " criteria",
+                      "at most " + std::to_string(kCriteriaMax));
     return out;
   }
 
@@ -269,68 +279,53 @@ class Reader {
   std::optional<std::uint32_t> people() {
     const Node* node = stage_.find("approval");
     if (node == nullptr) return std::nullopt;
-    const std::string path = stage_.path("approval");
     if (node->kind == Node::Kind::kScalar && node->text == "none") return 0;
-    if (node->kind != Node::Kind::kMapping) {
-      stage_.problems().wrong(*node, path, "none, or how many: {people: 1}");
-      return std::nullopt;
-    }
-    const Fields f(*node, path, kApprovalKeys, stage_.problems());
-    std::uint32_t people = 1;
-    f("people", people, 1, kPeopleMax);
-    return people;
+    if (node->kind != Node::Kind::kMapping)
+      return refuse(*node, stage_.path("approval"), "none, or how many: {people: 1}");
+    StageApproval approval;
+    stage_("approval", approval);
+    return approval.people;
   }
 
  private:
+  std::nullopt_t refuse(const Node& node, const std::string& path, std::string expected) {
+    stage_.problems().wrong(node, path, std::move(expected));
+    return std::nullopt;
+  }
+
   std::optional<StageCriterion> one(const Node& item, const std::string& path, bool entry) {
-    Problems& problems = stage_.problems();
-    if (entry && earlier_.empty()) {
-      problems.wrong(item, path, "no criterion: no stage is before the first one");
-      return std::nullopt;
-    }
+    if (entry && earlier_.empty())
+      return refuse(item, path, "no criterion: no stage is before the first one");
     const bool named = item.kind == Node::Kind::kMapping && item.entries.size() == 1;
     const std::string name = named ? item.entries.front().key : item.text;
     const auto known = from_word<StagePredicate>(name);
-    if ((!named && item.kind != Node::Kind::kScalar) || !known) {
-      problems.wrong(named ? item.entries.front().value : item, named ? path + "." + name : path,
-                     "a criterion: " + words_listed<StagePredicate>());
-      return std::nullopt;
-    }
+    if ((!named && item.kind != Node::Kind::kScalar) || !known)
+      return refuse(named ? item.entries.front().value : item, named ? path + "." + name : path,
+                    "a criterion: " + words_listed<StagePredicate>());
     StageCriterion out{.is = *known};
-    if (out.is == StagePredicate::kClosed && !entry) {
-      problems.wrong(item, path, "another criterion: a stage is closed by its exit");
-      return std::nullopt;
-    }
-    if (named != takes_parameter(out.is)) {
-      problems.wrong(item, path,
-                     takes_parameter(out.is) ? name + " with its parameter, as in {" + name +
-                                                   (is_share(out.is) ? ": \"0.05\"}" : ": STAGE}")
-                                             : name + " without a parameter");
-      return std::nullopt;
-    }
+    if (out.is == StagePredicate::kClosed && !entry)
+      return refuse(item, path, "another criterion: a stage is closed by its exit");
+    if (named != takes_parameter(out.is))
+      return refuse(item, path,
+                    takes_parameter(out.is) ? name + " with its parameter, as in {" + name +
+                                                  (is_share(out.is) ? ": \"0.05\"}" : ": STAGE}")
+                                            : name + " without a parameter");
     if (!named) return out;
     return parameter(out, item.entries.front().value, path + "." + name);
   }
 
   std::optional<StageCriterion> parameter(StageCriterion out, const Node& value,
                                           const std::string& path) {
-    Problems& problems = stage_.problems();
     if (out.is == StagePredicate::kClosed) {
-      out.stage = read_text(value, path, kIdRule, problems);
+      out.stage = read_text(value, path, kIdRule, stage_.problems());
       if (out.stage.empty()) return std::nullopt;
-      if (!earlier_.contains(out.stage)) {
-        problems.wrong(value, path, "the name of a stage before this one");
-        return std::nullopt;
-      }
+      if (!earlier_.contains(out.stage))
+        return refuse(value, path, "the name of a stage before this one");
       return out;
     }
-    const Result<MicroUsd> share = value.kind == Node::Kind::kScalar
-                                       ? parse_usd(value.text)
-                                       : Result<MicroUsd>(Error{Errc::kInvalid, "no number"});
-    if (!share.ok() || kWhole < share->micros()) {
-      problems.wrong(value, path, "a share from 0 to 1 with at most six digits, as in \"0.05\"");
-      return std::nullopt;
-    }
+    const auto share = parse_usd(value.text);
+    if (value.kind != Node::Kind::kScalar || !share.ok() || kOne < share->micros())
+      return refuse(value, path, "a share from 0 to 1 with at most six digits, as in \"0.05\"");
     out.millionths = static_cast<std::uint32_t>(share->micros());
     return out;
   }
@@ -338,40 +333,43 @@ class Reader {
   const Fields& stage_;
   const std::set<std::string>& earlier_;
 };
-}  // namespace
+struct StageText {
+  Stage stage;
+  const std::set<std::string>* earlier = nullptr;  // names
+};
 
-// The members of a stage in campaign.yaml beside its name and its money.
-StageRules read_stage_rules(const Fields& stage, const std::set<std::string>& earlier) {
-  Reader read(stage, earlier);
-  StageRules out;
-  out.entry = read.criteria("entry");
-  out.exit = read.criteria("exit");
-  out.people = read.people();
-  return out;
-}
-
-// `tasks`, `replicates` and `order`.
-StageDraw read_stage_draw(const Fields& stage) {
-  StageDraw out;
-  stage("order", out.order);
-  stage("replicates", out.replicates, 1, kReplicatesMax);
-  const Node* tasks = stage.find("tasks");
-  if (tasks == nullptr) return out;
-  const std::string path = stage.path("tasks");
+void read_stage(const Fields& f, StageText& out) {
+  Reader read(f, *out.earlier);
+  out.stage.rules = {read.criteria("entry"), read.criteria("exit"), read.people()};
+  const Node* tasks = f.find("tasks");
+  if (tasks == nullptr) return;
+  StageDraw& draw = out.stage.draw;
   if (tasks->kind == Node::Kind::kMapping) {
-    const Fields f(*tasks, path, kStageTasksKeys, stage.problems());
-    if (f.find("per_stratum") == nullptr) f.missing("per_stratum", "how many of each stratum");
-    f("per_stratum", out.per_stratum.emplace(1), 1, limits::kPlanRows);
-    return out;
+    StageTasks text;
+    f("tasks", text);
+    if (tasks->find("per_stratum") == nullptr)
+      f.problems().add(tasks->at, f.path("tasks.per_stratum"), "nothing",
+                       "how many of each stratum");
+    draw.per_stratum = text.per_stratum;
+    return;
   }
-  if (tasks->kind != Node::Kind::kSequence || tasks->items.empty()) {
-    stage.problems().wrong(*tasks, path, "{per_stratum: N}, or a list of tasks");
-    return out;
-  }
-  stage("tasks", out.tasks, kIdRule);
-  std::ranges::sort(out.tasks);
-  return out;
+  if (tasks->kind != Node::Kind::kSequence || tasks->items.empty())
+    return f.wrong("tasks", "{per_stratum: N}, or a list of tasks");
+  f("tasks", draw.tasks, kIdRule);
+  std::ranges::sort(draw.tasks);
 }
+
+void fields(auto& v, Is<StageText> auto& t) {
+  v("name", t.stage.name, kIdRule, Need::kMust);
+  v("usd", t.stage.usd);
+  v("caps", t.stage.caps);
+  v.also({"tasks"});
+  v("replicates", t.stage.draw.replicates, 1, kReplicatesMax);
+  v("order", t.stage.draw.order);
+  v.also({"entry", "exit", "approval"});
+  v.then(t, read_stage);
+}
+}  // namespace
 
 // campaign.yaml to a Campaign without contracts.
 
@@ -397,135 +395,146 @@ constexpr TextRule kRedisRule{
     kPathBytes, "unix:/path, tcp://host:port[/database] or tls://host:port[/database]",
     is_redis_address};
 
-void read_methods(const Fields& f, const FileSource& files, Campaign& out) {
-  std::set<std::string> names;
-  f.each("methods", [&](const Node& item, const std::string& path) {
-    Method method = read_method(item, path, files, f.problems());
-    if (!method.name.empty() && !names.insert(method.name).second) {
-      const Node* name = item.find("name");
-      f.problems().wrong(name == nullptr ? item : *name, path + ".name", "each method's name once");
-    }
-    out.methods.push_back(std::move(method));
+void read_contracts(const Fields& f, std::vector<CampaignText::Pattern>& out) {
+  f.each("contracts", [&](const Node& item, const std::string& path) {
+    const std::string pattern = read_text(item, path, kPatternRule, f.problems());
+    if (!pattern.empty()) out.push_back({pattern, item.at});
   });
-  if (f.find("methods") == nullptr) {
-    f.missing("methods", "a list of at least one method");
-  } else if (out.methods.empty() && f.find("methods")->kind == Node::Kind::kSequence) {
-    f.problems().add(f.at("methods"), "methods", "no method", "a list of at least one method");
-  }
+  if (f.find("contracts") == nullptr) out.push_back({"contracts/*.yaml", {}});
 }
 
-void read_seed(const Fields& f, Campaign& out) {
-  constexpr std::uint64_t kMost = 0xFFFFFFFF;  // what numpy.random.RandomState takes
-  f("seed", out.seed, 0, kMost);
-  f("seed_deviation", out.seed_deviation, kTitleRule);
+void read_methods(const Fields& f, Campaign& out) {
+  f.each("methods", [&](const Node& item, const std::string& path) {
+    out.methods.push_back(read_method(item, path, f.files()->source(), f.problems()));
+  });
+  f.once("methods", out.methods, &Method::name, "each method's name once", "name");
+  f.some("methods", "method");
+  spread_breakers(f, out);
+}
+
+void check_seed(const Fields& f, const Campaign& out) {
   if (out.seed != kPlannedSeed && f.find("seed_deviation") == nullptr)
-    f.problems().add(f.at("seed"), "seed", std::to_string(out.seed),
-                     "20260307, or a seed_deviation that says why (R072)");
+    f.complain("seed", std::to_string(out.seed),
+               "20260307, or a seed_deviation that says why (R072)");
   if (out.seed == kPlannedSeed && f.find("seed_deviation") != nullptr)
-    f.problems().add(f.at("seed_deviation"), "seed_deviation", "a reason",
-                     "nothing: the seed is the planned one");
+    f.complain("seed_deviation", "a reason", "nothing: the seed is the planned one");
 }
 
-void remember_caps(const Node& caps, const std::string& where, Campaign& out) {
-  for (const Entry& e : caps.entries) out.origin.at.emplace(where + "." + e.key, e.value.at);
+// Deeper than remember_marks() goes: the places of keys, or of what they hold.
+void remember(const Node& node, const std::string& where, bool keys, Origin& out) {
+  for (const Entry& e : node.entries) {
+    const std::string field = where + "." + e.key;
+    out.at.emplace(field, keys ? e.at : e.value.at);
+    remember(e.value, field, keys && field != "budget.shared", out);
+  }
 }
 
 void read_task_caps(const Fields& f, Campaign& out) {
-  const Node* tasks = f.find("task_caps");
-  if (tasks == nullptr) return;
-  if (tasks->kind != Node::Kind::kMapping)
-    f.problems().wrong(*tasks, "task_caps", "a mapping of contract ids to caps");
-  for (const Entry& t : tasks->entries) {
-    const std::string where = "task_caps." + t.key;
-    read_fields(t.value, where, f.problems(), out.task_caps[t.key]);
-    remember_caps(t.value, where, out);
-  }
+  f.named("task_caps", "a mapping of contract ids to caps",
+          [&](const Entry& e, const std::string& where) {
+            read_fields(e.value, where, f.problems(), out.task_caps[e.key]);
+          });
 }
 
 void read_stages(const Fields& f, Campaign& out) {
   std::set<std::string> names;
   f.each("stages", [&](const Node& item, const std::string& path) {
-    const Fields s(item, path, kStageKeys, f.problems());
-    Stage stage;
-    s("name", stage.name, kIdRule, Need::kMust);
-    s("usd", stage.usd);
-    s("caps", stage.caps);
-    if (const Node* caps = s.find("caps"))
-      remember_caps(*caps, "stages." + stage.name + ".caps", out);
-    stage.rules = read_stage_rules(s, names);
-    stage.draw = read_stage_draw(s);
-    for (const std::string_view key : {"tasks", "replicates"})
-      if (s.find(key) != nullptr)
-        out.origin.at.emplace("stages." + stage.name + "." + std::string(key), s.at(key));
-    if (!stage.name.empty() && !names.insert(stage.name).second)
-      f.problems().wrong(*s.find("name"), s.path("name"), "each stage's name once");
+    StageText text{{}, &names};
+    read_fields(item, path, f.problems(), text);
+    Stage& stage = text.stage;
+    const std::string where = "stages." + stage.name;
+    remember(item, where, false, out.origin);
+    if (!stage.name.empty()) names.insert(stage.name);
     if (stage.usd) {
       out.envelopes.stage.emplace(stage.name, *stage.usd);
-      out.origin.at.emplace("stages." + stage.name, s.at("usd"));
+      out.origin.at.emplace(where, item.find("usd")->at);
     }
     out.stages.push_back(std::move(stage));
   });
+  f.once("stages", out.stages, &Stage::name, "each stage's name once", "name");
   constexpr std::size_t kStagesMax = 100;  // as of a plan (plan/plan.cc)
   if (kStagesMax < out.stages.size())
-    f.problems().add(f.at("stages"), "stages", std::to_string(out.stages.size()) + " stages",
-                     "1 to " + std::to_string(kStagesMax));
+    f.complain("stages", std::to_string(out.stages.size()) + " stages",
+               "1 to " + std::to_string(kStagesMax));
   if (out.stages.empty()) out.stages.push_back(Stage{"main", std::nullopt});
 }
 
-void read_strata(const Fields& f, Campaign& out) {
-  out.strata = {"language", "runtime", "dependencies", "type"};
-  f("strata", out.strata, kWordRule);
+struct CampaignPolicy {
+  Isolation isolation = Isolation::kKernel;
+};
+void fields(auto& v, Is<CampaignPolicy> auto& p) {
+  v("isolation", p.isolation);
+}
+
+void check_redis(const Fields& f, const Campaign& c) {
+  if (c.ledger == Campaign::LedgerKind::kJournal && f.find("redis") != nullptr)
+    f.complain("redis", "an address", "nothing: budget.ledger is journal, which asks no Redis");
+  // A Redis that the coordinator starts for itself is nobody else's.
+  if (c.envelopes.shared && c.redis.empty())
+    f.problems().add(f.at("budget"), "budget.shared",
+                     "an envelope shared with other campaigns and no Redis that they share",
+                     "the address of theirs beside it, as in redis: \"tcp://host:6379\"");
 }
 }  // namespace
 
+void fields(auto& v, Is<CampaignText> auto& t) {
+  auto& c = t.campaign;
+  std::string schema;
+  v("$schema", schema, kAnyText);
+  v("name", c.name, kIdRule, Need::kMust);
+  v.also({"contracts", "methods"});
+  v.then(t.contracts, read_contracts);
+  v.then(c, read_methods);
+  v("replicates", c.replicates, 1, kReplicatesMax);
+  v("seed", c.seed, 0, UINT32_MAX);  // what numpy.random.RandomState takes
+  v("seed_deviation", c.seed_deviation, kTitleRule);
+  v.then(c, check_seed);
+  v.also({"stages", "budget"});
+  v.then(c, read_stages);
+  v.then(c, read_budget);
+  v("caps", c.caps);
+  v("strata", c.strata, kWordRule);
+  v("workers", c.workers, 1, limits::kLocalWorkersMax);
+  v("slots", c.slots, 1, limits::kWorkerSlotsMax);
+  v("redis", c.redis, kRedisRule);
+  v.then(c, check_redis);
+  v("infrastructure_retries", c.infrastructure_retries, 0, 1000);
+  v.also({"task_caps"});
+  v.then(c, read_task_caps);
+  v("rates", c.rates);
+  v("retries", c.retries);
+  CampaignPolicy policy{c.isolation};
+  v("policy", policy);
+  keep(c.isolation, policy.isolation);
+  v.also({"analysis", "breakers"});
+  v.then(c, read_analysis);
+}
+
+Keys campaign_keys(std::string_view section) {
+  if (section == "policy") return keys_of<CampaignPolicy>();
+  if (section == "stages") return keys_of<StageText>();
+  if (section == "stages.tasks") return keys_of<StageTasks>();
+  if (section == "stages.approval") return keys_of<StageApproval>();
+  if (section == "budget") return keys_of<BudgetText>();
+  if (section == "analysis") return keys_of<PlanText>();
+  if (section == "analysis.bootstrap") return keys_of<DrawsText>();
+  return keys_of<CampaignText>();
+}
+
 CampaignText parse_campaign(const Document& document, const FileSource& files, Diagnostics& out) {
   Problems problems(document.file, out);
+  FileCollector collector(files, problems, "");
   CampaignText text;
   Campaign& c = text.campaign;
   remember_marks(document, c.origin);
-  const Fields f(document.root, "", kCampaignKeys, problems);
+  for (const Entry& e : document.root.entries)
+    remember(e.value, e.key, e.key == "budget" || e.key == "analysis", c.origin);
+  const Fields f(document.root, "", keys_of<CampaignText>(), problems, &collector);
   if (document.root.kind != Node::Kind::kMapping) return text;
-  std::string schema;
-  f("$schema", schema, kAnyText);
-  f("name", c.name, kIdRule, Need::kMust);
-  f.each("contracts", [&](const Node& item, const std::string& path) {
-    const std::string pattern = read_text(item, path, kPatternRule, problems);
-    if (!pattern.empty()) text.contracts.push_back({pattern, item.at});
-  });
-  if (f.find("contracts") == nullptr) text.contracts.push_back({"contracts/*.yaml", {}});
-  read_methods(f, files, c);
-  spread_breakers(f, c);
-  f("replicates", c.replicates, 1, kReplicatesMax);
-  read_seed(f, c);
-  read_stages(f, c);
-  read_budget(f, c);
-  f("caps", c.caps);
+  c.strata = {"language", "runtime", "dependencies", "type"};
+  fields(f, text);
   constexpr std::chrono::milliseconds kWall{1'800'000};  // R106
   if (!c.caps.wall) c.caps.wall = kWall;
-  read_task_caps(f, c);
-  f("rates", c.rates);
-  if (const Node* n = f.find("rates"))
-    if (const Node* providers = n->find("providers"))
-      remember_caps(*providers, "rates.providers", c);
-  if (const Node* n = f.find("policy")) {
-    const Fields policy(*n, "policy", kCampaignPolicyKeys, problems);
-    policy("isolation", c.isolation);
-  }
-  read_strata(f, c);
-  f("workers", c.workers, 1, limits::kLocalWorkersMax);
-  f("slots", c.slots, 1, limits::kWorkerSlotsMax);
-  f("redis", c.redis, kRedisRule);
-  if (c.ledger == Campaign::LedgerKind::kJournal && f.find("redis") != nullptr)
-    problems.add(f.at("redis"), "redis", "an address",
-                 "nothing: budget.ledger is journal, which asks no Redis");
-  // A Redis that the coordinator starts for itself is nobody else's.
-  if (c.envelopes.shared && c.redis.empty())
-    problems.add(f.at("budget"), "budget.shared",
-                 "an envelope shared with other campaigns and no Redis that they share",
-                 "the address of theirs beside it, as in redis: \"tcp://host:6379\"");
-  f("infrastructure_retries", c.infrastructure_retries, 0, 1000);
-  f("retries", c.retries);
-  read_analysis(f, c);
   return text;
 }
 }  // namespace proctor

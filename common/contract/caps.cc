@@ -11,27 +11,20 @@ std::optional<std::uint64_t> as_ms(const std::optional<std::chrono::milliseconds
   return static_cast<std::uint64_t>(d->count());
 }
 
-// Where in Caps; the two odd types are told apart by the functions below.
-std::optional<std::uint64_t> Caps::*count_of(Cap cap) {
-  switch (cap) {
-    case Cap::kTokens:
-      return &Caps::tokens;
-    case Cap::kModelCalls:
-      return &Caps::model_calls;
-    case Cap::kToolCalls:
-      return &Caps::tool_calls;
-    case Cap::kFailedCycles:
-      return &Caps::failed_acceptance_cycles;
-    case Cap::kInstalls:
-      return &Caps::dependency_installs;
-    case Cap::kCallsPerMinute:
-      return &Caps::calls_per_minute;
-    case Cap::kUsd:
-    case Cap::kWall:
-    case Cap::kActive:
-      return nullptr;
-  }
-  PROCTOR_ASSERT(false);
+// Where each is in Caps, and its key in files; the odd types are told apart by the functions below.
+using Count = std::optional<std::uint64_t> Caps::*;
+constexpr std::array<std::pair<Count, std::string_view>, kCaps.size()> kTable{
+    {{nullptr, "usd"},
+     {&Caps::tokens, "tokens"},
+     {&Caps::model_calls, "model_calls"},
+     {&Caps::tool_calls, "tool_calls"},
+     {&Caps::failed_acceptance_cycles, "failed_acceptance_cycles"},
+     {&Caps::dependency_installs, "dependency_installs"},
+     {nullptr, "wall"},
+     {nullptr, "active"},
+     {&Caps::calls_per_minute, "calls_per_minute"}}};
+Count count_of(Cap cap) {
+  return kTable[static_cast<std::size_t>(cap)].first;
 }
 
 struct Choice {
@@ -51,16 +44,7 @@ void tighten(Choice& choice, std::optional<std::uint64_t> value, CapLevel level,
 }  // namespace
 
 std::string_view to_string(Cap cap) {
-  constexpr std::array<std::string_view, kCaps.size()> kWords{"usd",
-                                                              "tokens",
-                                                              "model_calls",
-                                                              "tool_calls",
-                                                              "failed_acceptance_cycles",
-                                                              "dependency_installs",
-                                                              "wall",
-                                                              "active",
-                                                              "calls_per_minute"};
-  return kWords[static_cast<std::size_t>(cap)];
+  return kTable[static_cast<std::size_t>(cap)].second;
 }
 
 std::optional<std::uint64_t> cap_value(const Caps& caps, Cap cap) {

@@ -62,8 +62,7 @@ void check_source(const Fields& f, Repository& out) {
   std::string found = redact_urls(out.source);
   if (const std::size_t at = found.rfind('@'); at != std::string::npos)
     found.replace(0, at, "***");  // where a password begins is not known
-  f.problems().add(f.at("source"), f.path("source"), "\"" + printable(found, 80) + "\"",
-                   std::string(wanted));
+  f.complain("source", "\"" + printable(found, 80) + "\"", std::string(wanted));
   out.source.clear();
 }
 

@@ -138,13 +138,11 @@ class InputsReader {
       return a.action_type == action && a.unit == unit;
     };
     if (a.action_type != "llm_request" && !(a.model.empty() && a.provider.empty()))
-      return problems_.add(f.at("model"), f.path("model"),
-                           "a model or provider of " + a.action_type,
-                           "none: only llm_request has them");
+      return f.complain("model", "a model or provider of " + a.action_type,
+                        "none: only llm_request has them");
     const CostModel& p = context_.prices;
     if (is("run", "run"))
-      return problems_.add(f.at("action_type"), f.path("action_type"), "\"run\"",
-                           "another action: each run counts once by itself");
+      return f.complain("action_type", "\"run\"", "another action: each run counts once by itself");
     if (is("sandbox", "minute")) return named(CostCategory::kExecution, p.sandbox_minute);
     if (is("tool_call", "call")) return named(CostCategory::kExecution, p.tool_call);
     if (is("artifact_storage", "gigabyte"))
@@ -160,12 +158,11 @@ class InputsReader {
   void put_human_price(const Fields& f, ExpectedAction& a) {
     a.category = CostCategory::kHuman;
     if (a.unit != kHumanUnit)
-      return problems_.add(f.at("unit"), f.path("unit"), "\"" + a.unit + "\"",
-                           "minute: reviews are booked in minutes");
+      return f.complain("unit", "\"" + a.unit + "\"", "minute: reviews are booked in minutes");
     const Result<std::uint64_t> price = human_minute_price(context_.prices);
     if (!price.ok())
-      return problems_.add(f.at("action_type"), f.path("action_type"), "\"human\"",
-                           "an action with a price: " + price.error().detail);
+      return f.complain("action_type", "\"human\"",
+                        "an action with a price: " + price.error().detail);
     a.pico_usd = *price;
   }
 
@@ -174,14 +171,13 @@ class InputsReader {
     if (model) a.category = CostCategory::kModel;
     constexpr std::array<std::string_view, 3> kModelUnits{"call", "input_token", "output_token"};
     if (model && std::ranges::find(kModelUnits, a.unit) == kModelUnits.end())
-      return problems_.add(f.at("unit"), f.path("unit"), "\"" + printable(a.unit, 80) + "\"",
-                           one_of(kModelUnits) + ": input and output may differ in price");
+      return f.complain("unit", "\"" + printable(a.unit, 80) + "\"",
+                        one_of(kModelUnits) + ": input and output may differ in price");
     const Result<Tariff> tariff =
         find_tariff(context_.prices, {a.action_type, a.provider, a.model, model ? "" : a.unit});
     if (!tariff.ok())
-      return problems_.add(f.at("action_type"), f.path("action_type"),
-                           "\"" + a.action_type + "\" in " + a.unit + "s",
-                           "an action with a price: " + tariff.error().detail);
+      return f.complain("action_type", "\"" + a.action_type + "\" in " + a.unit + "s",
+                        "an action with a price: " + tariff.error().detail);
     a.pico_usd = !model                    ? tariff->unit
                  : a.unit == "call"        ? tariff->call
                  : a.unit == "input_token" ? tariff->input_token
@@ -201,10 +197,10 @@ class InputsReader {
         if (missing++ == 0) first = std::string(task) + " under " + std::string(method);
       }
     if (missing == 0 || top.find("usage") == nullptr) return;
-    problems_.add(top.at("usage"), "usage",
-                  "no entry for " + first +
-                      (missing == 1 ? "" : " and " + std::to_string(missing - 1) + " more"),
-                  "an entry for every run; one without task and method holds for all the others");
+    top.complain("usage",
+                 "no entry for " + first +
+                     (missing == 1 ? "" : " and " + std::to_string(missing - 1) + " more"),
+                 "an entry for every run; one without task and method holds for all the others");
   }
 
   const CostInputsContext& context_;

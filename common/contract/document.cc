@@ -251,17 +251,8 @@ Format format_of(std::string_view file) {
 }
 
 std::string describe(const Node& node) {
-  switch (node.kind) {
-    case Node::Kind::kNull:
-      return "nothing";
-    case Node::Kind::kScalar:
-      return "\"" + printable(redact_urls(node.text), 80) + "\"";
-    case Node::Kind::kSequence:
-      return "a list";
-    case Node::Kind::kMapping:
-      return "a mapping";
-  }
-  return "nothing";
+  if (node.kind != Node::Kind::kScalar) return std::string(word_of(node.kind));
+  return "\"" + printable(redact_urls(node.text), 80) + "\"";
 }
 
 // YAML through yaml-cpp's events.  Its own node tree is not used: that keeps the last of duplicate

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/base/limits.h"
+#include "common/base/words.h"
 
 namespace proctor {
 // Faults of a file a person wrote, said so that the person can repair them: where, which
@@ -71,6 +72,12 @@ struct Node {
   // The value of a key of a mapping; null when there is none.
   const Node* find(std::string_view key) const;
 };
+
+constexpr auto words(Node::Kind) {
+  using enum Node::Kind;
+  return std::to_array<Word<Node::Kind>>(
+      {{"nothing", kNull}, {"a text", kScalar}, {"a list", kSequence}, {"a mapping", kMapping}});
+}
 
 struct Entry {
   std::string key;

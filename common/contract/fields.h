@@ -161,8 +161,14 @@ class Fields {
   Problems& problems() const { return *problems_; }
   FileCollector* files() const { return files_; }
   void missing(std::string_view key, std::string_view expected) const;
+  // Reports what was found at a key, or at the mapping where that is absent.
+  void complain(std::string_view key, std::string found, std::string expected) const {
+    problems_->add(at(key), path(key), std::move(found), std::move(expected));
+  }
   // Reports the value of a key that is there.
   void wrong(std::string_view key, std::string expected) const;
+  // Reports a list that is absent or empty.
+  void some(std::string_view key, const std::string& what) const;
   // Each item of a list with its path; an absent list has none.
   void each(std::string_view key,
             const std::function<void(const Node&, const std::string& path)>& visit) const;

@@ -33,8 +33,8 @@ bool says_word(const Node& node, std::string_view word) {
 void check_order(const Fields& f, const Breakers::Rule& rule) {
   const auto first = rule.find("throttle"), last = rule.find("stop");
   if (first == rule.end() || last == rule.end() || first->second < last->second) return;
-  f.problems().add(f.at("stop"), f.path("stop"), std::to_string(last->second),
-                   "more than throttle, which is " + std::to_string(first->second));
+  f.complain("stop", std::to_string(last->second),
+             "more than throttle, which is " + std::to_string(first->second));
 }
 }  // namespace
 

@@ -33,7 +33,7 @@ bool is_local(std::string_view url) {
 
 void check_url(const Fields& f, const std::string& url, bool has_key) {
   const auto refuse = [&](const std::string& found, const char* expected) {
-    f.problems().add(f.at("url"), f.path("url"), found, expected);
+    f.complain("url", found, expected);
   };
   const bool plain = url.starts_with("http://");
   if (!plain && !url.starts_with("https://"))

@@ -239,8 +239,7 @@ std::string read_command(const Fields& fields) {
 
 void check_rates(const Fields& f, const Rates& rates) {
   if (kRateProvidersMax < rates.providers.size())
-    f.problems().add(f.at("providers"), f.path("providers"),
-                     std::to_string(rates.providers.size()) + " providers",
-                     "at most " + std::to_string(kRateProvidersMax));
+    f.complain("providers", std::to_string(rates.providers.size()) + " providers",
+               "at most " + std::to_string(kRateProvidersMax));
 }
 }  // namespace proctor

@@ -119,6 +119,7 @@ class FileCollector {
   void remove(const std::string& path) { files_.erase(path); }
   std::vector<ReferencedFile> take();
   std::string_view folder() const { return folder_; }
+  const FileSource& source() const { return source_; }
 
  private:
   const FileSource& source_;
@@ -183,27 +184,11 @@ void fields(auto& v, Is<Retries> auto& r) {
   v("quarantine_max", r.quarantine_max, Ms(1));
 }
 
-// Keys of mappings that are read by hand, which the JSON Schemas list too (a test compares them).
+// The keys of campaign.yaml ("") or of a section of it, such as "stages.tasks", which the JSON
+// Schema lists too (a test compares them).
+Keys campaign_keys(std::string_view section);
+// Likewise those of pilot_cost_model_inputs.json.
 using KeyName = std::string_view;
-inline constexpr std::array<KeyName, 21> kCampaignKeys{
-    "$schema",   "name",           "contracts", "methods", "replicates",
-    "seed",      "seed_deviation", "stages",    "budget",  "caps",
-    "strata",    "workers",        "slots",     "redis",   "infrastructure_retries",
-    "task_caps", "rates",          "retries",   "policy",  "analysis",
-    "breakers"};
-inline constexpr std::array<KeyName, 1> kCampaignPolicyKeys{"isolation"};
-inline constexpr std::array<KeyName, 12> kAnalysisKeys{
-    "baseline",        "contrasts", "estimand",     "interval",  "alpha",   "min_effect",
-    "non_inferiority", "pass_k",    "multiplicity", "bootstrap", "weights", "unit"};
-inline constexpr std::array<KeyName, 1> kBootstrapKeys{"draws"};
-inline constexpr std::array<KeyName, 9> kStageKeys{
-    "name", "usd", "caps", "tasks", "replicates", "order", "entry", "exit", "approval"};
-inline constexpr std::array<KeyName, 1> kStageTasksKeys{"per_stratum"};
-inline constexpr std::array<KeyName, 1> kApprovalKeys{"people"};
-inline constexpr std::array<KeyName, 10> kBudgetKeys{"global",    "task",    "tasks",  "run",
-                                                     "ledger",    "methods", "strata", "alerts",
-                                                     "dominance", "shared"};
-// pilot_cost_model_inputs.json
 inline constexpr std::array<KeyName, 4> kCostInputsKeys{"$schema", "notes", "lost_attempts_per_run",
                                                         "usage"};
 inline constexpr std::array<KeyName, 4> kExpectedUsageKeys{"task", "method", "notes", "actions"};

@@ -62,6 +62,10 @@ constexpr auto words(StagePredicate) {
        {"spend_within", StagePredicate::kSpendWithin}});
 }
 
+constexpr bool is_share(StagePredicate p) {
+  return p == StagePredicate::kInvalidShare || p == StagePredicate::kInfrastructureShare;
+}
+
 struct StageCriterion {
   StagePredicate is = StagePredicate::kCompleteOrStopped;
   std::string stage{};           // of kClosed: which

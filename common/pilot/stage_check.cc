@@ -2,13 +2,12 @@
 
 #include <algorithm>
 
+#include "common/base/json_fields.h"
 #include "common/base/result.h"
 
 namespace proctor {
 namespace {
 using Value = StageAnswer::Value;
-
-constexpr const char* kFormat = "proctor-stage-check-1";
 
 std::string of(std::uint64_t part, std::uint64_t whole) {
   return std::to_string(part) + " of " + std::to_string(whole);
@@ -150,26 +149,12 @@ std::uint64_t StageFacts::ended() const {
   return out;
 }
 
-Json to_json(const StageAnswer& a) {
-  return {{"name", a.name},
-          {"parameter", a.parameter.empty() ? Json() : Json(a.parameter)},
-          {"value", to_string(a.value)},
-          {"text", a.text},
-          {"facts", a.facts}};
-}
-
 bool StageCheck::holds() const {
   return std::ranges::all_of(predicates, &StageAnswer::holds);
 }
 
 std::string StageCheck::canonical() const {
-  Json out{{"campaign", campaign},
-           {"format", kFormat},
-           {"predicates", Json::array()},
-           {"side", "entry"},
-           {"stage", stage}};
-  for (const StageAnswer& a : predicates) out["predicates"].push_back(to_json(a));
-  const Result<std::string> text = canonical_json(out);
+  const Result<std::string> text = canonical_json(to_json(*this));
   PROCTOR_ASSERT(text.ok());  // whole numbers, and names that were read from a file
   return *text;
 }

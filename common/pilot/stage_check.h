@@ -4,12 +4,14 @@
 // what people approve.
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/base/digest.h"
+#include "common/base/fields.h"
 #include "common/base/json.h"
 #include "common/base/money.h"
 #include "common/base/words.h"
@@ -55,8 +57,15 @@ constexpr auto words(StageAnswer::Value) {
   return std::to_array<Word<StageAnswer::Value>>(
       {{"yes", kYes}, {"no", kNo}, {"waived", kWaived}, {"unknown", kUnknown}});
 }
-// {name, parameter or null, value, text, facts}.
-Json to_json(const StageAnswer& answer);
+void fields(auto& v, Is<StageAnswer> auto& a) {
+  std::optional<std::string> parameter;
+  if (!a.parameter.empty()) parameter = a.parameter;
+  v("name", a.name);
+  v("parameter", parameter);
+  v("value", a.value);
+  v("text", a.text);
+  v("facts", a.facts);
+}
 
 struct StageCheck {
   std::string campaign, stage;
@@ -65,6 +74,13 @@ struct StageCheck {
   std::string canonical() const;  // RFC 8785
   Digest digest() const;
 };
+void fields(auto& v, Is<StageCheck> auto& c) {
+  v("campaign", c.campaign);
+  v.follows("format", "proctor-stage-check-1");
+  v("predicates", c.predicates);
+  v.follows("side", "entry");
+  v("stage", c.stage);
+}
 
 // Entry of `stage`: that `previous` is closed, which is asked of every gate, and what `entry` asks
 // for; `waived` of that ("entry invalid_share 0.05") need not hold.  `previous` is empty before the

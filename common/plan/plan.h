@@ -136,8 +136,8 @@ class Plan {
   std::vector<PlanRow> rows_;
 };
 
-// Fails with kInvalid: nothing to run, a name twice, a name that a file cannot hold, a stratum key
-// that is a column of the file, more than limits::kPlanRows runs.
+// Fails with kInvalid: nothing to run, a stratum key that is a column of the file, more than
+// limits::kPlanRows runs.  Requires: names and stages as a campaign's parser has them.
 Result<Plan> draw_plan(PlanShape shape);
 
 // pilot_randomization_plan.csv: a header and one record per run.
@@ -150,9 +150,4 @@ Result<Plan> parse_plan(std::string_view file, std::string_view csv, PlanShape s
 
 // The header of the file for these stratum keys.
 std::vector<std::string> plan_columns(const PlanShape& shape);
-
-// Puts tables into plan order and checks them; used by draw and parse.
-Status normalise(PlanShape& shape);
-// How many runs the shape has.  Requires: normalised.
-std::uint32_t run_count(const PlanShape& shape);
 }  // namespace proctor

@@ -1,7 +1,6 @@
 #include "common/plan/registration.h"
 
 #include <algorithm>
-#include <array>
 
 #include "common/base/json_fields.h"
 #include "common/base/limits.h"
@@ -174,19 +173,27 @@ std::map<std::string, std::string> retry_settings(const Retries& r) {
 }
 
 namespace {
+// Those of the campaign that its `caps` have; the others are among its `limits`.
+constexpr auto kAmongCaps =
+    std::to_array<Word<Cap>>({{"micro_usd", Cap::kUsd},
+                              {"tokens", Cap::kTokens},
+                              {"tool_calls", Cap::kToolCalls},
+                              {"failed_acceptance_cycles", Cap::kFailedCycles},
+                              {"wall_ms", Cap::kWall}});
+
+std::int64_t whole(std::uint64_t value) {
+  return static_cast<std::int64_t>(std::min<std::uint64_t>(value, INT64_MAX));
+}
+
 // All that bounds a run or how often it is tried, of the campaign, its stages and its tasks.
 std::map<std::string, std::int64_t> limits_of(const Campaign& campaign) {
   std::map<std::string, std::int64_t> out;
   constexpr std::string_view kCampaign = "campaign";
-  // Those of the campaign that stand among its `caps`.
-  constexpr std::array kTold{Cap::kUsd, Cap::kTokens, Cap::kToolCalls, Cap::kFailedCycles,
-                             Cap::kWall};
   const auto add = [&](const std::string& whose, const Caps& caps) {
     for (const Cap cap : kCaps)
       if (const auto value = cap_value(caps, cap);
-          value && (whose != kCampaign || std::ranges::find(kTold, cap) == kTold.end()))
-        out[whose + ":" + std::string(to_string(cap))] =
-            static_cast<std::int64_t>(std::min<std::uint64_t>(*value, INT64_MAX));
+          value && (whose != kCampaign || word_in(kAmongCaps, cap).empty()))
+        out[whose + ":" + std::string(to_string(cap))] = whole(*value);
   };
   add(std::string(kCampaign), campaign.caps);
   for (const Stage& stage : campaign.stages) add("stage:" + stage.name, stage.caps);
@@ -226,14 +233,8 @@ Result<Registration> make_registration(const Campaign& campaign, const Digest& p
   for (const auto& [key, levels] : e.strata)
     for (const auto& [level, amount] : levels)
       r.envelopes["stratum:" + key + "=" + level] = amount.micros();
-  const auto cap = [&](const char* name, const std::optional<std::uint64_t>& value) {
-    if (value) r.caps[name] = static_cast<std::int64_t>(std::min<std::uint64_t>(*value, INT64_MAX));
-  };
-  if (campaign.caps.usd) r.caps["micro_usd"] = campaign.caps.usd->micros();
-  cap("tokens", campaign.caps.tokens);
-  cap("tool_calls", campaign.caps.tool_calls);
-  cap("failed_acceptance_cycles", campaign.caps.failed_acceptance_cycles);
-  if (campaign.caps.wall) r.caps["wall_ms"] = campaign.caps.wall->count();
+  for (const auto& [name, cap] : kAmongCaps)
+    if (const auto value = cap_value(campaign.caps, cap)) r.caps[std::string(name)] = whole(*value);
   r.limits = limits_of(campaign);
   r.cost_model = campaign.cost_model.digest;
   r.cost_model_version = campaign.cost_model.version;

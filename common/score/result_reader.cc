@@ -15,24 +15,21 @@ CheckVerdict verdict(CheckOutcome outcome, std::string why) {
   return v;
 }
 
+constexpr auto kEnded = each_once<ExecEnd>(std::to_array<Word<ExecEnd>>(
+    {{"", ExecEnd::kExited},
+     {"killed by signal ", ExecEnd::kSignalled},
+     {"took longer than ", ExecEnd::kTimedOut},
+     {"ran out of the memory that the policy allows", ExecEnd::kMemory},
+     {"used more of the disk than the policy allows", ExecEnd::kDisk},
+     {"used more CPU time than the policy allows", ExecEnd::kCpu},
+     {"was cancelled", ExecEnd::kCancelled}}));
+
 // Rule 1: nothing when the process ended by itself with an exit code that is its own.
 std::optional<std::string> not_completed(const Check& check, const ExecFacts& facts) {
-  switch (facts.end) {
-    case ExecEnd::kTimedOut:
-      return "took longer than " + std::to_string(check.timeout.count()) + " ms";
-    case ExecEnd::kMemory:
-      return "ran out of the memory that the policy allows";
-    case ExecEnd::kDisk:
-      return "used more of the disk than the policy allows";
-    case ExecEnd::kCpu:
-      return "used more CPU time than the policy allows";
-    case ExecEnd::kCancelled:
-      return "was cancelled";
-    case ExecEnd::kSignalled:
-      return "killed by signal " + std::to_string(facts.signal);
-    case ExecEnd::kExited:
-      break;
-  }
+  std::string why(word_in(kEnded, facts.end));
+  if (facts.end == ExecEnd::kTimedOut) why += std::to_string(check.timeout.count()) + " ms";
+  if (facts.end == ExecEnd::kSignalled) why += std::to_string(facts.signal);
+  if (!why.empty()) return why;
   if (facts.exit_code == 126) return "exit code 126: the command cannot be executed";
   if (facts.exit_code == 127) return "exit code 127: a command was not found";
   if (128 < facts.exit_code && facts.exit_code < 160)

@@ -37,7 +37,6 @@ QuantileEstimate by_order_statistics(std::vector<double> values, double q, doubl
     out.estimate.why = Why::kTooFew;
     return out;
   }
-  out.coverage = binomial_cdf(high, n, q) - binomial_cdf(low - 1, n, q);
   out.estimate.interval =
       Interval{values[static_cast<std::size_t>(low) - 1], values[static_cast<std::size_t>(high)]};
   return out;
@@ -153,22 +152,5 @@ std::vector<CurvePoint> cumulative_incidence(std::span<const Lifetime> runs, dou
 const CurvePoint* at(std::span<const CurvePoint> curve, double t) {
   const auto after = std::ranges::upper_bound(curve, t, {}, &CurvePoint::at);
   return after == curve.begin() ? nullptr : &*(after - 1);
-}
-
-Estimate forecast(std::span<const RunsLeft> groups, double slots, double alpha) {
-  PROCTOR_ASSERT(0 < slots);
-  double sum = 0, variance = 0;
-  for (const RunsLeft& g : groups) {
-    if (!(0 < g.left)) continue;
-    PROCTOR_ASSERT(0 <= g.deviation && 0 < g.seen.value_or(1));
-    sum += g.left * g.mean;
-    variance += g.left * square(g.deviation) * (1 + (g.seen ? g.left / *g.seen : 0));
-  }
-  Estimate out;
-  out.value = sum / slots;
-  out.standard_error = std::sqrt(variance) / slots;
-  const double half = normal_quantile_two_sided(alpha) * *out.standard_error;
-  out.interval = Interval{*out.value - half, *out.value + half};
-  return out;
 }
 }  // namespace proctor

@@ -1,5 +1,5 @@
 #pragma once
-// Amounts of time and money: quantiles, time until success, forecasts of what is to come.
+// Amounts of time and money: quantiles, time until success.
 // Pure; thread-safe.
 #include <cstdint>
 #include <optional>
@@ -26,7 +26,6 @@ inline std::optional<double> median(std::vector<std::uint64_t> values) {
 struct QuantileEstimate {
   Estimate estimate;
   std::optional<Interval> shares;  // what the interval's ends are quantiles of
-  std::optional<double> coverage;  // of order statistics: exact, at least 1 - alpha where it can be
 };
 QuantileEstimate quantile_over_tasks(std::span<const std::vector<double>> tasks, double q,
                                      double alpha = 0.05);
@@ -56,19 +55,4 @@ struct CurvePoint {
 std::vector<CurvePoint> cumulative_incidence(std::span<const Lifetime> runs, double alpha = 0.05);
 // The value of a curve at t: its last point up to t; nothing before its first.
 const CurvePoint* at(std::span<const CurvePoint> curve, double t);
-
-// The cost of the runs that are left, in money or in time.
-
-// Below this many ended runs of a task and method a forecast takes the method's runs together.
-inline constexpr std::uint64_t kForecastRuns = 3;
-
-// Runs that are expected to behave alike.  Requires: seen > 0 where left > 0; deviation >= 0.
-struct RunsLeft {
-  double left = 0;
-  double mean = 0, deviation = 0;  // of the runs seen, in the unit of the forecast
-  std::optional<double> seen;      // nothing: the mean is known and not estimated
-};
-// The sum over all groups, shared by `slots` that work side by side (1 for money).  The interval is
-// normal: it counts how the runs left differ, and how badly few ended runs know their mean.
-Estimate forecast(std::span<const RunsLeft> groups, double slots = 1, double alpha = 0.2);
 }  // namespace proctor

@@ -55,7 +55,7 @@ std::optional<RatioRate> ratio_rate(std::span<const Cluster> tasks, double alpha
   RatioRate out;
   out.ratio = successes / runs;
   // Of residuals e and leverages w = runs of the task / all runs; q = w^2 / (1 - w).
-  double squares = 0, squares2 = 0, squares3 = 0, w2 = 0, q1 = 0, q2 = 0;
+  double squares = 0, squares2 = 0, w2 = 0, q1 = 0, q2 = 0;
   for (const Cluster& c : tasks) {
     // Whole numbers first, so that tasks that are all alike have residuals of exactly 0.
     const double e =
@@ -64,17 +64,14 @@ std::optional<RatioRate> ratio_rate(std::span<const Cluster> tasks, double alpha
     squares += e * e;
     if (!(0 < rest)) continue;
     squares2 += e * e / rest;
-    squares3 += e * e / (rest * rest);
     const double q = w * w / rest;
     w2 += w * w;
     q1 += q;
     q2 += q * q;
   }
-  out.cr0 = std::sqrt(squares) / runs;
   if (with_runs < 2) return out;
-  out.cr1 = out.cr0 * std::sqrt(with_runs / (with_runs - 1));
+  out.cr1 = std::sqrt(squares) / runs * std::sqrt(with_runs / (with_runs - 1));
   out.cr2 = std::sqrt(squares2) / runs;
-  out.cr3 = std::sqrt(squares3) / runs;
   out.df = 1 / (w2 + q1 * q1 - q2);
   if (0 < *out.cr2) {
     const double half = t_quantile_two_sided(alpha, *out.df) * *out.cr2;
@@ -216,7 +213,7 @@ Stratified stratified_mean(std::span<const Stratum> strata, double alpha) {
   return out;
 }
 
-Kish kish(std::span<const double> task_weights) {
+double effective_tasks(std::span<const double> task_weights) {
   double sum = 0, squares = 0;
   for (const double w : task_weights) {
     PROCTOR_ASSERT(0 <= w);
@@ -224,8 +221,7 @@ Kish kish(std::span<const double> task_weights) {
     squares += w * w;
   }
   PROCTOR_ASSERT(0 < squares);
-  const double effective = sum * sum / squares;
-  return {effective, static_cast<double>(task_weights.size()) / effective};
+  return sum * sum / squares;
 }
 
 IntraclassCorrelation intraclass_correlation(std::span<const Cluster> tasks, double alpha) {
@@ -263,7 +259,6 @@ IntraclassCorrelation intraclass_correlation(std::span<const Cluster> tasks, dou
   const double total = out.between + (out.runs_per_task - 1) * out.within;
   if (!(0 < total) || p <= 0 || 1 <= p) return missing(Why::kNoVariance);
   out.rho.value = (out.between - out.within) / total;
-  out.fleiss_cuzick = 1 - within / ((runs - n) * p * (1 - p));
   out.design_effect = 1 + (out.runs_per_task - 1) * *out.rho.value;
   if (least == most && 0 < out.within) {
     const double f = out.between / out.within, df1 = n - 1, df2 = runs - n;

@@ -34,8 +34,7 @@ std::optional<ClusteredRate> mean_of_task_means(std::span<const Cluster> tasks,
 // All successes over all runs, with cluster-robust standard errors (Bell & McCaffrey 2002).
 struct RatioRate {
   double ratio = 0;
-  double cr0 = 0;
-  std::optional<double> cr1, cr2, cr3;  // nothing below two tasks with runs
+  std::optional<double> cr1, cr2;  // nothing below two tasks with runs
   // The degrees of CR2, under working independence, in closed form for an intercept.
   std::optional<double> df;
   // Ratio and CR2 with Student's t at df, not clamped.  nullopt where cr2 is 0 or missing.
@@ -99,13 +98,9 @@ struct Stratified {
 // Requires: weights >= 0.  A stratum of weight 0 is left out.
 Stratified stratified_mean(std::span<const Stratum> strata, double alpha = 0.05);
 
-// How many equally weighted tasks the weights are worth, and what that costs (Kish 1965).
+// How many equally weighted tasks the weights are worth (Kish 1965).
 // Requires: weights >= 0, at least one of them > 0.
-struct Kish {
-  double effective_n = 0;
-  double design_effect = 1;
-};
-Kish kish(std::span<const double> task_weights);
+double effective_tasks(std::span<const double> task_weights);
 
 // Where the variance is: between tasks or between runs of one task.
 
@@ -113,7 +108,6 @@ Kish kish(std::span<const double> task_weights);
 // of a rate.  kTooFew: no task has two runs; kOneTask; kNoVariance: all runs came out alike.
 struct IntraclassCorrelation {
   Estimate rho;  // its interval, Searle's, only where all tasks have as many runs
-  std::optional<double> fleiss_cuzick;  // the same by the formula for shares
   std::optional<double> design_effect;  // 1 + (k0 - 1) rho: how much larger the variance is
   double runs_per_task = 0;             // k0, of analysis of variance with unequal numbers
   double between = 0, within = 0;       // mean squares

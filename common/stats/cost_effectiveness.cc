@@ -32,24 +32,11 @@ CostPerSuccess cost_per_success(std::span<const CostOfTask> tasks, double alpha)
   const double var_c = variance_of(costs) / n, var_s = variance_of(successes) / n;
   const double covariance = covariance_of(costs, successes) / n;
 
-  if (0 < cost) {
-    double squares = 0;
-    for (const CostOfTask& task : tasks) {
-      const double u = task.cost / cost - task.successes / success;
-      squares += u * u;
-    }
-    const double relative = std::sqrt(n / (n - 1) * squares);
-    out.delta_error = ratio * relative;
-    out.delta = Interval{ratio - t * *out.delta_error, ratio + t * *out.delta_error};
-    out.log_delta = Interval{ratio * std::exp(-t * relative), ratio * std::exp(t * relative)};
-  }
-
   // Ratios r with (mean_c - r mean_s)^2 <= t^2 var(c - r s): a r^2 + b r + d <= 0.
   const double a = mean_s * mean_s - t * t * var_s;
   const double b = -2 * (mean_c * mean_s - t * t * covariance);
   const double d = mean_c * mean_c - t * t * var_c;
   const double root = b * b - 4 * a * d;
-  out.g = t * t * var_s / (mean_s * mean_s);
   out.estimate.df = n - 1;
   if (0 < a && 0 <= root) {
     out.estimate.interval =

@@ -62,11 +62,6 @@ double binomial_cdf(double x, double n, double p) {
   return bm::cdf(bm::binomial(n, p), x);
 }
 
-double f_upper_tail(double x, double df1, double df2) {
-  PROCTOR_ASSERT(0 <= x && 0 < df1 && 0 < df2);
-  return bm::cdf(bm::complement(bm::fisher_f(df1, df2), x));
-}
-
 double f_quantile(double p, double df1, double df2) {
   PROCTOR_ASSERT(0 < p && p < 1 && 0 < df1 && 0 < df2);
   return bm::quantile(bm::fisher_f(df1, df2), p);

@@ -23,7 +23,6 @@ double beta_quantile_upper(double p, double a, double b);
 double binomial_cdf(double x, double n, double p);
 
 // P(F > x) and the x with P(F <= x) = p.
-double f_upper_tail(double x, double df1, double df2);
 double f_quantile(double p, double df1, double df2);
 // P(X > x) of chi-squared.
 double chi_squared_upper_tail(double x, double df);

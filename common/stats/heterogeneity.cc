@@ -11,34 +11,6 @@ namespace proctor {
 namespace {
 using Groups = std::vector<std::vector<double>>;
 
-void meta_analysis(const Groups& groups, Heterogeneity& out) {
-  double weights = 0, squares = 0, sum = 0;
-  std::vector<double> weight, mean;
-  for (const std::vector<double>& g : groups) {
-    if (g.size() < 2 || !(0 < variance_of(g))) {
-      out.why = Why::kNoVariance;
-      return;
-    }
-    weight.push_back(static_cast<double>(g.size()) / variance_of(g));
-    mean.push_back(mean_of(g));
-    weights += weight.back();
-    squares += weight.back() * weight.back();
-    sum += weight.back() * mean.back();
-  }
-  const double df = static_cast<double>(groups.size() - 1), centre = sum / weights;
-  double q = 0, unequal = 0;
-  for (std::size_t h = 0; h < groups.size(); ++h) {
-    q += weight[h] * square(mean[h] - centre);
-    unequal += square(1 - weight[h] / weights) / static_cast<double>(groups[h].size() - 1);
-  }
-  out.q = Significance{q, chi_squared_upper_tail(q, df), df, false};
-  out.i_squared = 0 < q ? std::max(0.0, (q - df) / q) : 0;
-  out.tau_squared = std::max(0.0, (q - df) / (weights - squares / weights));
-  const double k = df + 1, spread = k * k - 1;
-  const double f = q / df / (1 + 2 * (k - 2) / spread * unequal), df2 = spread / (3 * unequal);
-  out.welch = Significance{f, f_upper_tail(f, df, df2), df2, false};
-}
-
 // Values with the strata's sizes: how far the strata lie apart under any arrangement.
 class Arrangement {
  public:
@@ -84,8 +56,14 @@ void shuffle(std::vector<std::size_t>& labels, PhiloxWords& words) {
   for (std::size_t i = labels.size(); 1 < i; --i)
     std::swap(labels[i - 1], labels[static_cast<std::size_t>(((words.next() >> 32U) * i) >> 32U)]);
 }
+}  // namespace
 
-std::optional<Significance> permute(const Groups& groups, std::uint64_t seed) {
+std::optional<Significance> heterogeneity(std::span<const std::vector<double>> strata,
+                                          std::uint64_t seed) {
+  Groups groups;
+  for (const std::vector<double>& s : strata)
+    if (!s.empty()) groups.push_back(s);
+  if (groups.size() < 2) return std::nullopt;
   Arrangement a(groups);
   const double seen = a.between();
   if (!(0 < seen)) return std::nullopt;
@@ -106,21 +84,6 @@ std::optional<Significance> permute(const Groups& groups, std::uint64_t seed) {
   }
   return Significance{
       seen, static_cast<double>(far + 1) / static_cast<double>(kDrawnArrangements + 1), {}, false};
-}
-}  // namespace
-
-Heterogeneity heterogeneity(std::span<const std::vector<double>> strata, std::uint64_t seed) {
-  Groups groups;
-  for (const std::vector<double>& s : strata)
-    if (!s.empty()) groups.push_back(s);
-  Heterogeneity out;
-  if (groups.size() < 2) {
-    out.why = Why::kTooFew;
-    return out;
-  }
-  meta_analysis(groups, out);
-  out.permutation = permute(groups, seed);
-  return out;
 }
 
 // Trends in time, and association with groups.

@@ -1,6 +1,5 @@
 #pragma once
-// Do strata differ?  Cochran's Q with DerSimonian and Laird's variance between strata, Welch's F,
-// and the permutation of task labels that few tasks need.  Pure; thread-safe.
+// Do strata differ?  By permutation of their tasks' labels, for tasks are few.  Pure; thread-safe.
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -14,18 +13,10 @@ namespace proctor {
 inline constexpr std::uint64_t kExactArrangements = 200000;
 inline constexpr std::uint32_t kDrawnArrangements = 9999;
 
-struct Heterogeneity {
-  Why why = Why::kOk;  // kTooFew: below two strata with a task; kNoVariance: only the permutation
-  std::optional<Significance> q;      // chi-squared, strata - 1 degrees
-  std::optional<double> i_squared;    // share of the variance that is between strata; >= 0
-  std::optional<double> tau_squared;  // that variance; >= 0
-  std::optional<Significance> welch;  // F; `df` is that of the denominator
-  // By the sum of squares between strata.  nullopt where all tasks have the same value.
-  std::optional<Significance> permutation;
-};
-// `strata`: the tasks' values (rates, or differences of two methods) of each.
-Heterogeneity heterogeneity(std::span<const std::vector<double>> strata,
-                            std::uint64_t seed = kResampleSeed);
+// By the sum of squares between strata.  `strata`: the tasks' values (rates, or differences of two
+// methods) of each.  nullopt below two strata with a task, or where all tasks have the same value.
+std::optional<Significance> heterogeneity(std::span<const std::vector<double>> strata,
+                                          std::uint64_t seed = kResampleSeed);
 
 // Did success drift while a campaign ran, or depend on which worker had a run?  The order of a plan
 // is drawn at random, so within one task and method the runs' outcomes are exchangeable, and both

@@ -45,13 +45,6 @@ std::optional<Interval> clopper_pearson(std::uint64_t x, std::uint64_t n, double
   return clopper_pearson_at(static_cast<double>(x), static_cast<double>(n), alpha);
 }
 
-std::optional<double> clopper_pearson_upper(std::uint64_t x, std::uint64_t n, double alpha) {
-  PROCTOR_ASSERT(x <= n && 0 < alpha && alpha < 1);
-  if (n == 0) return std::nullopt;
-  if (x == n) return 1.0;
-  return beta_quantile_upper(alpha, static_cast<double>(x) + 1, static_cast<double>(n - x));
-}
-
 namespace {
 // P(X >= x) of n trials.
 double at_least(std::uint64_t x, std::uint64_t n, double p) {

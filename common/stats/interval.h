@@ -103,8 +103,6 @@ std::optional<Interval> wilson_at(double rate, double n, double alpha = 0.05);
 std::optional<Interval> clopper_pearson(std::uint64_t x, std::uint64_t n, double alpha = 0.05);
 // The same for numbers that need not be whole.  Requires: 0 <= x <= n, 0 < n.
 Interval clopper_pearson_at(double x, double n, double alpha = 0.05);
-// The one-sided upper bound at 1 - alpha: what a screen without a finding still allows.
-std::optional<double> clopper_pearson_upper(std::uint64_t x, std::uint64_t n, double alpha = 0.05);
 
 // How often a check flickers, by its repeats.
 

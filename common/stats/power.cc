@@ -151,10 +151,6 @@ SimulatedPower simulate_power(const Design& d, std::uint64_t tasks, std::uint64_
       sum += x;
       squares += x * x;
     }
-    if (c == 0) {
-      out.first_sum = sum;
-      out.first_squares = squares;
-    }
     out.sum += sum;
     if (t_rejects(static_cast<double>(sum), static_cast<double>(squares), n, critical))
       ++out.rejected;

@@ -61,8 +61,7 @@ Discordance discordance(const Design& design);
 // else for each run first method a's and then b's.
 struct SimulatedPower {
   std::uint64_t rejected = 0;
-  std::int64_t first_sum = 0, first_squares = 0;  // of differences of successes, first campaign
-  std::int64_t sum = 0;                           // of them, over all campaigns
+  std::int64_t sum = 0;  // of differences of successes, over all campaigns
 };
 SimulatedPower simulate_power(const Design& design, std::uint64_t tasks, std::uint64_t campaigns,
                               const std::function<double()>& uniform);

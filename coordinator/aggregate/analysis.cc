@@ -408,7 +408,7 @@ std::optional<Weighted> weighted_of(const TaskCells& cells, const AnalysisPlan& 
     strata.push_back(std::move(stratum));
   }
   out.of = stratified_mean(strata, plan.alpha.real());
-  if (!of_tasks.empty()) out.worth = kish(of_tasks).effective_n;
+  if (!of_tasks.empty()) out.worth = effective_tasks(of_tasks);
   return out;
 }
 }  // namespace

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "common/base/json.h"
+#include "common/base/json_fields.h"
 #include "common/base/limits.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"

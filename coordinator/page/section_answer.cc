@@ -503,10 +503,10 @@ Markup heterogeneity_of(const Context& c, std::size_t key) {
     }
     std::vector<std::vector<double>> groups;
     for (auto& [name, values] : rates) groups.push_back(std::move(values));
-    const Heterogeneity h = heterogeneity(groups);
-    if (!h.permutation) continue;
+    const std::optional<Significance> differ = heterogeneity(groups);
+    if (!differ) continue;
     out << (out.empty() ? Markup() : Markup("; ")) << text(r.method) << " p "
-        << text(fmt::format("{:.4f}", h.permutation->p));
+        << text(fmt::format("{:.4f}", differ->p));
   }
   if (out.empty()) return out;
   return element("p", Markup("Do levels of ") + text(c.report.strata_keys[key]) +

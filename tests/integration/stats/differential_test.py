@@ -132,13 +132,12 @@ def one_method(data, out):
     task = np.repeat(np.arange(n), k)
     seen = np.concatenate([[1.0] * x + [0.0] * (m - x) for x, m in zip(c, k)])
     p, e = won / runs, c - k * won / runs
-    out["ratio"], out["ratio.cr0"] = p, math.sqrt((e ** 2).sum()) / runs
+    out["ratio"], cr0 = p, math.sqrt((e ** 2).sum()) / runs
     if n >= 2:
-        out["ratio.cr1"] = out["ratio.cr0"] * math.sqrt(n / (n - 1))
-        out["ratio.cr3"] = math.sqrt((e ** 2 / (1 - k / runs) ** 2).sum()) / runs
+        out["ratio.cr1"] = cr0 * math.sqrt(n / (n - 1))
         out["ratio.cr2"], out["ratio.df"] = cr2(task, seen)
         robust = sm.OLS(seen, np.ones(runs)).fit(cov_type="cluster", cov_kwds={"groups": task, "use_correction": False})
-        assert math.isclose(robust.bse[0], out["ratio.cr0"], rel_tol=1e-7, abs_tol=1e-9)
+        assert math.isclose(robust.bse[0], cr0, rel_tol=1e-7, abs_tol=1e-9)
         half = 0 if alike else stats.t.ppf(.975, out["ratio.df"]) * out["ratio.cr2"]
         out.interval("ratio", *(None, None) if alike else (p - half, p + half))
     two = k >= 2
@@ -151,7 +150,6 @@ def one_method(data, out):
         k0, msb = (runs - (k ** 2).sum() / runs) / (n - 1), (k * (y - p) ** 2).sum() / (n - 1)
         msw = sum(((seen[task == i] - y[i]) ** 2).sum() for i in range(n)) / (runs - n)
         out["icc"] = (msb - msw) / (msb + (k0 - 1) * msw)
-        out["icc.fleiss_cuzick"] = 1 - (k * y * (1 - y)).sum() / ((runs - n) * p * (1 - p))
         out["icc.design_effect"] = 1 + (k0 - 1) * out["icc"]
         if len(set(k)) == 1 and msw > 0:
             f = [msb / msw / stats.f.ppf(q, n - 1, runs - n) for q in (.975, .025)]
@@ -166,8 +164,6 @@ def one_method(data, out):
     cost = np.array(data["cost"])
     out["cost"] = cost.sum() / won if won else None
     if won and n >= 2:
-        ratio = cost.sum() / won
-        out["cost.delta_error"] = math.sqrt(n / (n - 1) * ((cost - ratio * c) ** 2).sum()) / won
         t2 = stats.t.ppf(.975, n - 1) ** 2
         cov = np.cov(cost, c) / n
         quad = [c.mean() ** 2 - t2 * cov[1, 1], -2 * (cost.mean() * c.mean() - t2 * cov[0, 1]), cost.mean() ** 2 - t2 * cov[0, 0]]
@@ -257,15 +253,6 @@ def two_methods(data, out):
         if e > 1e-9:
             out.about("grouped", d.mean(), e, df)
             out["grouped.df"], out["grouped.p"] = df, 2 * stats.t.sf(abs(d.mean() / e), df)
-    rates = [(ca / ka)[group == g] for g in groups]
-    if len(rates) > 1 and all(len(r) > 1 and r.std() > 1e-9 for r in rates):
-        mean, var = np.array([r.mean() for r in rates]), np.array([r.var(ddof=1) / len(r) for r in rates])
-        meta = combine_effects(mean, var, method_re="dl")
-        out["heterogeneity"], out["heterogeneity.p"] = meta.q, stats.chi2.sf(meta.q, len(rates) - 1)
-        out["heterogeneity.i_squared"] = max(0.0, (meta.q - meta.df) / meta.q) if meta.q > 0 else 0.0
-        out["heterogeneity.tau_squared"] = max(0.0, meta.tau2)
-        welch = anova_oneway(rates, use_var="unequal", welch_correction=True)
-        out["heterogeneity.welch"], out["heterogeneity.welch.p"] = welch.statistic, welch.pvalue
 
 
 def of_runs(data, out):
@@ -481,9 +468,7 @@ if os.environ.get("PROCTOR_ORACLE_INNER") == "1":
     import numpy as np
     import statsmodels.api as sm
     from scipy import optimize, special, stats
-    from statsmodels.stats.meta_analysis import combine_effects
     from statsmodels.stats.multitest import multipletests
-    from statsmodels.stats.oneway import anova_oneway
 
     warnings.simplefilter("ignore")
     Z = stats.norm.ppf(.975)

@@ -73,10 +73,8 @@ void of_one_method(const std::vector<Cluster>& a, const Json& data, Answers& out
   }
   if (const auto ratio = ratio_rate(a)) {
     out.put("ratio", ratio->ratio);
-    out.put("ratio.cr0", ratio->cr0);
     out.put("ratio.cr1", ratio->cr1);
     out.put("ratio.cr2", ratio->cr2);
-    out.put("ratio.cr3", ratio->cr3);
     out.put("ratio.df", ratio->df);
     out.put("ratio", ratio->interval);
   }
@@ -86,7 +84,6 @@ void of_one_method(const std::vector<Cluster>& a, const Json& data, Answers& out
   out.put("pass_all", pass.all.value);
   const IntraclassCorrelation icc = intraclass_correlation(a);
   out.put("icc", icc.rho);
-  out.put("icc.fleiss_cuzick", icc.fleiss_cuzick);
   out.put("icc.design_effect", icc.design_effect);
   const RerunNoise tasks = rerun_noise(a), by_run = rerun_noise(a, Weighing::kRuns);
   out.put("rerun.tasks", tasks.standard_error);
@@ -97,7 +94,6 @@ void of_one_method(const std::vector<Cluster>& a, const Json& data, Answers& out
   const CostPerSuccess cost = cost_per_success(costs);
   out.put("cost", cost.estimate.value);
   out.put("cost", cost.estimate.interval);
-  out.put("cost.delta_error", cost.delta_error);
 }
 
 void of_two_methods(const std::vector<Cluster>& a, const std::vector<Cluster>& b, const Json& data,
@@ -106,7 +102,6 @@ void of_two_methods(const std::vector<Cluster>& a, const std::vector<Cluster>& b
   std::vector<PartlyKnownPair> known;
   std::vector<double> differences;
   std::vector<std::int64_t> whole;
-  std::vector<std::vector<double>> groups(8);
   const auto repository = data["repository"].get<std::vector<std::uint32_t>>();
   for (std::size_t i = 0; i < a.size(); ++i) {
     pairs.push_back({a[i], b[i]});
@@ -120,9 +115,7 @@ void of_two_methods(const std::vector<Cluster>& a, const std::vector<Cluster>& b
     differences.push_back(rate(a[i]) - rate(b[i]));
     // Runs are at most 6, and 60 is a multiple of all numbers up to that.
     whole.push_back(std::llround(differences.back() * 60));
-    groups.at(repository[i]).push_back(rate(a[i]));
   }
-  std::erase_if(groups, [](const auto& g) { return g.empty(); });
   const Difference mean = paired_difference(pairs),
                    ratio = paired_difference(pairs, 0.05, Weighing::kRuns);
   out.put("difference", mean.estimate);
@@ -155,11 +148,6 @@ void of_two_methods(const std::vector<Cluster>& a, const std::vector<Cluster>& b
   out.put("grouped", by.estimate);
   out.put("grouped.df", by.estimate.df);
   out.put("grouped.p", by.p);
-  const Heterogeneity h = heterogeneity(groups);
-  out.put("heterogeneity", h.q);
-  out.put("heterogeneity.i_squared", h.i_squared);
-  out.put("heterogeneity.tau_squared", h.tau_squared);
-  out.put("heterogeneity.welch", h.welch);
 }
 
 void of_runs(const Json& data, Answers& out) {

@@ -244,7 +244,7 @@ TEST_SUITE("power study") {
       CHECK(JsonSchema("analysis_monotonicity").violations(sweeps) == "");
       CHECK(sweeps.at("ok") == true);
       CHECK(member(sweeps.at("sweeps"), "over", "rho").at("direction") == (r < .7 ? "down" : "up"));
-      const SimulatedPower drawn{.rejected = 799, .first_sum = 0, .first_squares = 0, .sum = 0};
+      const SimulatedPower drawn{.rejected = 799, .sum = 0};
       const Json checks =
           parse_json(
               render_power_checks_json(s, kOf, r < .7 ? std::nullopt : std::optional(drawn), 1000))
@@ -255,7 +255,7 @@ TEST_SUITE("power study") {
         const Json& one = member(checks.at("checks"), "id", "v1_is_psi_minus_delta2");
         CHECK(one.at("found") == "0.294040820577");
         CHECK(member(checks.at("checks"), "id", "simulation").at("ok") == true);
-        const SimulatedPower off{.rejected = 700, .first_sum = 0, .first_squares = 0, .sum = 0};
+        const SimulatedPower off{.rejected = 700, .sum = 0};
         CHECK(parse_json(render_power_checks_json(s, kOf, off, 1000)).value().at("ok") == false);
       }
     }

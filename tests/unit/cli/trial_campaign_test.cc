@@ -133,12 +133,12 @@ std::string of_try(const Campaign& c) {
 TEST_SUITE("trials") {
   TEST_CASE("every key that a campaign can have is decided") {
     std::vector<std::string> keys, rows;
-    add_keys(kCampaignKeys, "", keys);
-    add_keys(kStageKeys, "stages.", keys);
-    add_keys(kBudgetKeys, "budget.", keys);
+    add_keys(campaign_keys(""), "", keys);
+    add_keys(campaign_keys("stages"), "stages.", keys);
+    add_keys(campaign_keys("budget"), "budget.", keys);
     add_keys(keys_of<Retries>(), "retries.", keys);
     add_keys(keys_of<Rates>(), "rates.", keys);
-    add_keys(kCampaignPolicyKeys, "policy.", keys);
+    add_keys(campaign_keys("policy"), "policy.", keys);
     for (const Row& row : kRows) rows.push_back(row.key);
     std::ranges::sort(keys);
     std::ranges::sort(rows);

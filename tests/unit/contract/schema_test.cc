@@ -97,8 +97,8 @@ TEST_SUITE("contract") {
     check_keys(contract, "/definitions/network/anyOf/1", keys_of<NetworkAccess>());
     check_keys(contract, "/properties/caps", keys_of<Caps>());
     const Json campaign = JsonSchema("campaign").document();
-    check_keys(campaign, "", kCampaignKeys);
-    check_keys(campaign, "/properties/policy", kCampaignPolicyKeys);
+    check_keys(campaign, "", campaign_keys(""));
+    check_keys(campaign, "/properties/policy", campaign_keys("policy"));
     check_keys(campaign, "/properties/methods/items/anyOf/1", keys_of<Method>());
     const std::string method = "/properties/methods/items/anyOf/1/properties";
     check_keys(campaign, method + "/container", keys_of<ProgramContainer>());
@@ -118,10 +118,12 @@ TEST_SUITE("contract") {
     check_keys(campaign, environment + "/toolchains/items", keys_of<Toolchain>());
     check_keys(campaign, environment + "/setup/items/anyOf/1", keys_of<MethodStep>());
     CHECK(campaign.at("definitions").at("network") == contract.at("definitions").at("network"));
-    check_keys(campaign, "/properties/stages/items", kStageKeys);
-    check_keys(campaign, "/properties/stages/items/properties/tasks/oneOf/0", kStageTasksKeys);
-    check_keys(campaign, "/properties/stages/items/properties/approval/oneOf/1", kApprovalKeys);
-    check_keys(campaign, "/properties/budget", kBudgetKeys);
+    check_keys(campaign, "/properties/stages/items", campaign_keys("stages"));
+    check_keys(campaign, "/properties/stages/items/properties/tasks/oneOf/0",
+               campaign_keys("stages.tasks"));
+    check_keys(campaign, "/properties/stages/items/properties/approval/oneOf/1",
+               campaign_keys("stages.approval"));
+    check_keys(campaign, "/properties/budget", campaign_keys("budget"));
     check_keys(campaign, "/properties/budget/properties/dominance",
                keys_of<BudgetWatch::Dominance>());
     check_keys(campaign, "/properties/budget/properties/shared", keys_of<SharedEnvelope>());

@@ -15,8 +15,6 @@ TEST_SUITE("stats") {
   TEST_CASE("the other intervals of independent trials are the published ones") {
     check_interval(clopper_pearson(3, 1000), 0.0006190999316, 0.008742023238);
     check_interval(clopper_pearson(500'000, 1'000'000), 0.4990195192, 0.5009804808);
-    CHECK(*clopper_pearson_upper(0, 59) == near(0.04950760989));
-    CHECK(*clopper_pearson_upper(5, 5) == 1);
   }
 
   TEST_CASE("p-values are adjusted for the size of their family") {
@@ -36,7 +34,6 @@ TEST_SUITE("stats") {
     const auto clustered = bounds_of_rate(tasks);
     CHECK(clustered->identified.low == near(0.4375));
     CHECK(clustered->identified.high == near(0.6875));
-    CHECK(clustered->critical == near(1.648877389));
     check_interval(clustered->interval, 0.194250664, 0.9043703632);
   }
 
@@ -49,7 +46,6 @@ TEST_SUITE("stats") {
     const auto d = bounds_of_difference(tasks);
     CHECK(d->identified.low == near(0.08333333333));
     CHECK(d->identified.high == near(0.4166666667));
-    CHECK(d->critical == near(1.645514682));
     check_interval(d->interval, -0.1695149295, 0.5537928902);
     CHECK_FALSE(bounds_of_difference({}).has_value());
   }
@@ -61,17 +57,12 @@ TEST_SUITE("stats") {
       tasks.push_back({costs[i], static_cast<double>(kA[i])});
     const CostPerSuccess r = cost_per_success(tasks);
     CHECK(*r.estimate.value == near(1.7));
-    CHECK(*r.delta_error == near(0.634484389));
-    check_interval(r.delta, 0.1996828265, 3.200317173);
-    check_interval(r.log_delta, 0.7033425318, 4.108951001);
-    CHECK(r.g == near(0.4173547333));
     check_interval(r.estimate.interval, 0.7853629227, 5.923895213);
     const std::vector<double> rare = {1, 0, 0, 0, 0, 0, 0, 2};
     for (std::size_t i = 0; i < rare.size(); ++i) tasks[i].successes = rare[i];
     const CostPerSuccess unbounded = cost_per_success(tasks);
     CHECK(*unbounded.estimate.value == near(9.633333333));
     CHECK(unbounded.estimate.why == Why::kUnbounded);
-    CHECK(unbounded.g == near(2.751347355));
     CHECK(*unbounded.low == near(3.200472581));
     // Where the ratio lies below the smaller root (1128), nothing bounds it from below.
     const CostPerSuccess below = cost_per_success(std::vector<CostOfTask>{{2114, 2}, {3263, 3}});
@@ -108,23 +99,19 @@ TEST_SUITE("stats") {
     strata[1].values.clear();
     CHECK(stratified_mean(strata).estimate.why == Why::kNothing);
     CHECK_FALSE(stratified_mean(strata).estimate.value.has_value());
-    const Kish k = kish(std::vector<double>(5, 2.0));
-    CHECK(k.effective_n == near(5));
-    CHECK(k.design_effect == near(1));
+    CHECK(effective_tasks(std::vector<double>(5, 2.0)) == near(5));
   }
 
   TEST_CASE("runs of one task are as alike as their intraclass correlation says") {
     const auto a = intraclass_correlation(side_of(equal_pairs(), &PairedTask::a));
     CHECK(*a.rho.value == near(0.4986225895));
     check_interval(a.rho.interval, 0.1547278989, 0.8398588348);
-    CHECK(*a.fleiss_cuzick == near(0.4562091503));
     CHECK(*a.design_effect == near(2.495867769));
     const auto b = intraclass_correlation(side_of(unequal_pairs(), &PairedTask::a));
     CHECK(b.runs_per_task == near(2.911111111));
     CHECK(b.between == near(0.5055555556));
     CHECK(b.within == near(0.1458333333));
     CHECK(*b.rho.value == near(0.458677686));
-    CHECK(*b.fleiss_cuzick == near(0.3863636364));
     CHECK_FALSE(b.rho.interval.has_value());
     CHECK(intraclass_correlation(std::vector<Cluster>(3, {2, 2})).rho.why == Why::kNoVariance);
     CHECK(intraclass_correlation(std::vector<Cluster>{{1, 1}, {1, 0}}).rho.why == Why::kTooFew);

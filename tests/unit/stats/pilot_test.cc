@@ -1,10 +1,8 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <vector>
 
 #include "common/stats/interval.h"
-#include "common/stats/sequential.h"
 #include "tests/unit/stats/oracles.h"
 
 using namespace proctor;
@@ -20,35 +18,6 @@ doctest::Approx nine(double expected) {
 
 // Figures by SciPy, or by exact arithmetic of whole numbers.
 TEST_SUITE("pilot") {
-  TEST_CASE("after a stop the estimate is nearer to nothing than it looks") {
-    const std::array<double, 3> thirds = {1.0 / 3, 2.0 / 3, 1};
-    const auto bounds = lan_demets_bounds(thirds);
-    const auto at = std::span(thirds).first(2);
-    const auto before = std::span(bounds).first(1);
-    const StoppedEstimate up = stopped_estimate(at, before, 2.8 * .04, .04);
-    CHECK(up.p == nine(0.00521479283744));
-    CHECK(up.estimate == nine(0.111912442637));
-    CHECK(up.interval.low == nine(0.0334295411555));
-    CHECK(up.interval.high == nine(0.190341877303));
-    const StoppedEstimate down = stopped_estimate(at, before, -2.8 * .04, .04);
-    CHECK(down.p == nine(up.p));
-    CHECK(down.estimate == nine(-up.estimate));
-    CHECK(down.interval.low == nine(-up.interval.high));
-    // The first look has nothing before it.
-    const StoppedEstimate first = stopped_estimate(std::span(thirds).first(1), {}, .2, .05);
-    CHECK(first.estimate == nine(.2));
-  }
-
-  TEST_CASE("conditional power, and bounds of few tasks") {
-    CHECK(conditional_power(.5, 2.0 / 3, 2.8015852181, 1.99304747761) == nine(0.129774712158));
-    CHECK(conditional_power(1, 1.0 / 3, 2.8015852181, 1.99304747761) == nine(0.710079456247));
-    CHECK(conditional_power(-.2, 2.0 / 3, 2.8015852181, 1.99304747761) == nine(0.0171126931385));
-    CHECK(bound_by_t(3.71030287326, 99) == nine(3.85339059211));
-    CHECK(bound_by_t(2.51142748127, 99) == nine(2.5585892811));
-    CHECK(bound_by_t(2.51142748127, 29) == nine(2.67949511944));
-    CHECK(bound_by_t(1.99304747761, 99) == nine(2.01838350115));
-  }
-
   TEST_CASE("a clean screen still allows this much") {
     struct Row {
       std::uint64_t agreeing, repeats;

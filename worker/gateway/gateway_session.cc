@@ -2,17 +2,11 @@
 
 #include <openssl/rand.h>
 #include <poll.h>
-#include <signal.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <list>
-#include <system_error>
-#include <thread>
 
-#include "common/base/net_host.h"
 #include "common/base/text.h"
 #include "worker/gateway/cassette.h"
 #include "worker/gateway/gateway_call.h"
@@ -21,19 +15,6 @@
 
 namespace proctor {
 namespace {
-void wake(int fd) {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t n = ::write(fd, &one, sizeof one);
-}
-
-// OpenSSL writes to sockets whose peer may have gone.
-void forbid_sigpipe() {
-  sigset_t pipe;
-  sigemptyset(&pipe);
-  sigaddset(&pipe, SIGPIPE);
-  ::pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
-}
-
 Json sums_json(const GatewaySums& s) {
   return {{"calls", s.calls},
           {"refused", s.refused},
@@ -264,50 +245,8 @@ void GatewaySession::Shared::wait_for_calls(std::chrono::milliseconds most) {
 // GatewaySession: its socket, its threads, its end.
 
 struct GatewaySession::Impl {
-  struct Client {
-    std::atomic<bool> ended = false;
-    std::jthread thread;
-  };
   Shared shared;
-  UniqueFd listener, news;
-  std::list<Client> clients;  // of the accepting thread alone
-  std::jthread thread;
-  bool closed = false;
-
-  void run() {
-    forbid_sigpipe();
-    for (;;) {
-      const bool full = shared.options.bounds.connections <= clients.size();
-      std::array<pollfd, 3> fds = {pollfd{shared.closing.get(), POLLIN, 0},
-                                   pollfd{news.get(), POLLIN, 0},
-                                   pollfd{full ? -1 : listener.get(), POLLIN, 0}};
-      if (::poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) break;
-      if (fds[0].revents != 0) break;
-      if (fds[1].revents != 0) {
-        std::uint64_t count = 0;
-        [[maybe_unused]] const ssize_t n = ::read(news.get(), &count, sizeof count);
-        clients.remove_if([](const Client& c) { return c.ended.load(); });
-      }
-      if (fds[2].revents != 0) accept_one();
-    }
-    listener.reset();
-    clients.clear();  // joins: each of them sees `closing`, and `cut`
-  }
-
-  void accept_one() {
-    UniqueFd fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!fd.valid()) return;
-    Client& client = clients.emplace_back();
-    try {
-      client.thread = std::jthread([this, &client, c = std::move(fd)]() mutable {
-        serve_gateway_client(shared, std::move(c));
-        client.ended = true;
-        wake(news.get());
-      });
-    } catch (const std::system_error&) {  // no thread to be had: as if nobody listened
-      clients.pop_back();
-    }
-  }
+  std::unique_ptr<SocketServer> server;  // last: its threads use what is shared
 };
 
 GatewaySession::GatewaySession(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -316,30 +255,25 @@ Result<std::unique_ptr<GatewaySession>> GatewaySession::open(const fs::path& dir
                                                              GatewayOptions options,
                                                              GatewayHooks hooks,
                                                              ProviderPool& pool) {
-  PROCTOR_TRY(UniqueFd listener,
-              listen_in(dir, static_cast<int>(options.bounds.connections), "gateway"));
-  UniqueFd closing(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  UniqueFd cut(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  UniqueFd news(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!closing.valid() || !cut.valid() || !news.valid())
-    return errno_error("gateway: eventfd", errno);
+  PROCTOR_TRY(auto server, SocketServer::open(dir, options.bounds.connections, "gateway"));
   std::unique_ptr<Impl> impl(
-      new Impl{{std::move(options), std::move(hooks), pool}, {}, {}, {}, {}, false});
-  impl->listener = std::move(listener);
-  impl->news = std::move(news);
-  impl->shared.closing = std::move(closing);
-  impl->shared.cut = std::move(cut);
-  impl->shared.note("gateway.open", GatewayHooks::By::kHarness, opened_json(impl->shared.options));
-  impl->thread = std::jthread([i = impl.get()] { i->run(); });
+      new Impl{{std::move(options), std::move(hooks), pool}, std::move(server)});
+  Shared& shared = impl->shared;
+  PROCTOR_TRY(shared.closing, new_signal("gateway"));
+  PROCTOR_TRY(shared.cut, new_signal("gateway"));
+  shared.note("gateway.open", GatewayHooks::By::kHarness, opened_json(shared.options));
+  impl->server->start(shared.closing.get(), [&shared](UniqueFd client) {
+    serve_gateway_client(shared, std::move(client));
+  });
   return std::unique_ptr<GatewaySession>(new GatewaySession(std::move(impl)));
 }
 
 void GatewaySession::close() {
-  if (std::exchange(impl_->closed, true)) return;
+  if (impl_->server == nullptr) return;
   wake(impl_->shared.closing.get());
   impl_->shared.wait_for_calls(impl_->shared.options.bounds.drain);
   wake(impl_->shared.cut.get());
-  impl_->thread.join();
+  impl_->server.reset();
   Json sums = sums_json(impl_->shared.sums());
   const GatewayOptions& options = impl_->shared.options;
   if (!options.players.empty()) sums["cassette_unused"] = unused_calls(options);

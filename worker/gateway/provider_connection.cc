@@ -1,8 +1,5 @@
 #include "worker/gateway/provider_connection.h"
 
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <poll.h>
@@ -11,10 +8,8 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <cstring>
 
 #include "common/base/digest.h"
-#include "common/base/files.h"
 #include "common/base/text.h"
 #include "worker/network/resolver.h"
 
@@ -22,37 +17,6 @@ namespace proctor {
 std::uint64_t micros_since(SteadyClock::time_point since) {
   return static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(SteadyClock::now() - since).count());
-}
-
-Waited wait_for_fd(int fd, short events, int stop, SteadyClock::time_point until) {
-  for (;;) {
-    std::array<pollfd, 2> fds = {pollfd{stop, POLLIN, 0}, pollfd{fd, events, 0}};
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(until - SteadyClock::now()).count();
-    constexpr std::int64_t kSlice = 60'000;
-    const int n =
-        ::poll(fds.data(), fds.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, kSlice)));
-    if (n < 0 && errno != EINTR) return Waited::kStopped;
-    if (0 < n && fds[0].revents != 0) return Waited::kStopped;
-    if (0 < n && fds[1].revents != 0) return Waited::kReady;
-    if (until <= SteadyClock::now()) return Waited::kTime;
-  }
-}
-
-Wrote write_all(int fd, std::string_view bytes, int stop, std::chrono::milliseconds idle) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (0 <= n) {
-      bytes.remove_prefix(static_cast<std::size_t>(n));
-      continue;
-    }
-    if (errno == EINTR) continue;
-    if (errno != EAGAIN) return Wrote::kGone;
-    const Waited waited = wait_for_fd(fd, POLLOUT, stop, SteadyClock::now() + idle);
-    if (waited == Waited::kStopped) return Wrote::kStopped;
-    if (waited == Waited::kTime) return Wrote::kGone;
-  }
-  return Wrote::kAll;
 }
 
 bool has_left(int fd) {
@@ -256,39 +220,6 @@ class TlsConnection final : public ProviderConnection {
   Ssl ssl_;
 };
 
-Result<UniqueFd> connect_address(const IpAddress& address, std::uint16_t port, int stop,
-                                 SteadyClock::time_point until) {
-  sockaddr_storage to{};
-  socklen_t size = 0;
-  if (address.is_v4()) {
-    sockaddr_in in{};
-    in.sin_family = AF_INET;
-    in.sin_port = htons(port);
-    std::memcpy(&in.sin_addr, address.bytes.data() + 12, 4);
-    std::memcpy(&to, &in, size = sizeof in);
-  } else {
-    sockaddr_in6 in{};
-    in.sin6_family = AF_INET6;
-    in.sin6_port = htons(port);
-    std::memcpy(&in.sin6_addr, address.bytes.data(), address.bytes.size());
-    std::memcpy(&to, &in, size = sizeof in);
-  }
-  UniqueFd fd(::socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.valid()) return errno_error("socket", errno);
-  const int yes = 1;
-  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): how connect is called
-  int error = ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), size) == 0 ? 0 : errno;
-  if (error == EINPROGRESS || error == EINTR) {
-    if (wait_for_fd(fd.get(), POLLOUT, stop, until) != Waited::kReady)
-      return away("no connection in time");
-    socklen_t length = sizeof error;
-    ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &length);
-  }
-  if (error == 0) return fd;
-  return away("connect: " + std::string(std::strerror(error)));  // NOLINT(concurrency-mt-unsafe)
-}
-
 Result<UniqueFd> connect_place(const ProviderPlace& place, int stop,
                                SteadyClock::time_point until) {
   std::vector<IpAddress> addresses;
@@ -301,7 +232,7 @@ Result<UniqueFd> connect_place(const ProviderPlace& place, int stop,
   }
   std::string failed = "its name leads nowhere";
   for (const IpAddress& address : addresses) {
-    Result<UniqueFd> fd = connect_address(address, place.port, stop, until);
+    Result<UniqueFd> fd = connect_to_address(address, place.port, stop, until, "connect: ");
     if (fd.ok()) return fd;
     failed = fd.error().detail;
   }

@@ -516,29 +516,20 @@ class Client {
     const bool chunked = head.body.kind == HttpFraming::Kind::kChunked;
     if (!chunked && bounds().body < head.body.bytes)
       return refuse_body(api, Cause::kTooLarge, "a request of more than 32 MiB");
-    const std::uint64_t most = chunked ? bounds().body : head.body.bytes;
-    if (!chunked && !hold(most))
+    if (!chunked && !hold(head.body.bytes))
       return refuse_body(api, Cause::kNotNow, "this run's requests under way are too large");
     const auto until = SteadyClock::now() + bounds().body_time;
-    ChunkReader chunks;
+    BodyScanner scanner(head.body);
     for (;;) {
-      if (chunked) {
-        const std::size_t before = out.size();
-        const auto used = chunks.feed(bytes_, &out);
-        if (!used.ok()) return refuse_body(api, Cause::kGate, "chunks that are none");
-        bytes_.erase(0, *used);
-        if (most < out.size())
-          return refuse_body(api, Cause::kTooLarge, "a request of more than 32 MiB");
-        if (!hold(out.size() - before))
-          return refuse_body(api, Cause::kNotNow, "this run's requests under way are too large");
-        if (chunks.done()) return true;
-      } else {
-        const std::size_t now =
-            std::min(bytes_.size(), static_cast<std::size_t>(most) - out.size());
-        out.append(bytes_, 0, now);
-        bytes_.erase(0, now);
-        if (out.size() == most) return true;
-      }
+      const std::size_t before = out.size();
+      const auto used = scanner.feed(bytes_, &out);
+      if (!used.ok()) return refuse_body(api, Cause::kGate, "chunks that are none");
+      bytes_.erase(0, *used);
+      if (bounds().body < out.size())
+        return refuse_body(api, Cause::kTooLarge, "a request of more than 32 MiB");
+      if (chunked && !hold(out.size() - before))
+        return refuse_body(api, Cause::kNotNow, "this run's requests under way are too large");
+      if (scanner.done()) return true;
       const Waited waited = wait_for_fd(fd_.get(), POLLIN, shared_.closing.get(), until);
       if (waited == Waited::kTime)
         return refuse_body(api, Cause::kGate, "a body that did not come in time");

@@ -11,6 +11,7 @@
 
 #include "common/base/digest.h"
 #include "common/base/text.h"
+#include "common/base/words.h"
 #include "worker/network/resolver.h"
 
 namespace proctor {
@@ -390,29 +391,25 @@ void ProviderPool::give_back(const ModelAccess& access,
   if (kIdleMost < kept.size()) kept.pop_front();
 }
 
+constexpr std::string_view kClosed = "the provider closed the connection";
+constexpr auto kReadEnds = each_once(std::to_array<Word<ProviderConnection::Read>>(
+    {{"", ProviderConnection::Read::kBytes},
+     {kClosed, ProviderConnection::Read::kEnd},
+     {"the connection to the provider broke", ProviderConnection::Read::kBroken},
+     {"the provider sent nothing in time", ProviderConnection::Read::kTime},
+     {"the run ended", ProviderConnection::Read::kStopped}}));
+
 ProviderAnswer::More ProviderAnswer::broken(std::string why) {
   why_ = std::move(why);
   return More::kBroken;
 }
 
 bool ProviderAnswer::fill(SteadyClock::time_point until, More& how) {
-  switch (connection_.read(bytes_, stop_, until)) {
-    case ProviderConnection::Read::kBytes:
-      return true;
-    case ProviderConnection::Read::kTime:
-      why_ = "the provider sent nothing in time";
-      how = More::kTime;
-      return false;
-    case ProviderConnection::Read::kEnd:
-      how = broken("the provider closed the connection");
-      return false;
-    case ProviderConnection::Read::kBroken:
-      how = broken("the connection to the provider broke");
-      return false;
-    case ProviderConnection::Read::kStopped:
-      how = broken("the run ended");
-      return false;
-  }
+  using Read = ProviderConnection::Read;
+  const Read got = connection_.read(bytes_, stop_, until);
+  if (got == Read::kBytes) return true;
+  how = broken(std::string(word_in(kReadEnds, got)));
+  if (got == Read::kTime) how = More::kTime;
   return false;
 }
 
@@ -435,8 +432,8 @@ bool ProviderAnswer::read_head(SteadyClock::time_point until) {
       return false;
     }
     head_ = *head;
-    left_ = head_.body.bytes;
-    whole_ = head_.body.kind == HttpFraming::Kind::kNone;
+    body_ = BodyScanner(head_.body);
+    whole_ = body_.done();
     if (kOk <= head_.status) return true;
   }
   why_ = "too many answers that are none yet";
@@ -447,35 +444,15 @@ ProviderAnswer::More ProviderAnswer::read_body(std::string& out, SteadyClock::ti
   if (whole_) return More::kWhole;
   for (;;) {
     const std::size_t before = out.size();
-    switch (head_.body.kind) {
-      case HttpFraming::Kind::kNone:
-        break;
-      case HttpFraming::Kind::kLength: {
-        const auto now = static_cast<std::size_t>(std::min<std::uint64_t>(left_, bytes_.size()));
-        out.append(bytes_, 0, now);
-        bytes_.erase(0, now);
-        left_ -= now;
-        whole_ = left_ == 0;
-        break;
-      }
-      case HttpFraming::Kind::kChunked: {
-        const auto used = chunks_.feed(bytes_, &out);
-        if (!used.ok()) return broken(used.error().detail);
-        bytes_.erase(0, *used);
-        whole_ = chunks_.done();
-        break;
-      }
-      case HttpFraming::Kind::kToTheEnd:
-        out += bytes_;
-        bytes_.clear();
-        break;
-    }
+    const auto used = body_.feed(bytes_, &out);
+    if (!used.ok()) return broken(used.error().detail);
+    bytes_.erase(0, *used);
+    whole_ = body_.done();
     if (before < out.size()) return More::kBytes;
     if (whole_) return More::kWhole;
     More how{};
     if (fill(until, how)) continue;
-    if (head_.body.kind == HttpFraming::Kind::kToTheEnd && how == More::kBroken &&
-        why_ == "the provider closed the connection") {
+    if (head_.body.kind == HttpFraming::Kind::kToTheEnd && why_ == kClosed) {
       whole_ = true;
       return More::kWhole;
     }

@@ -217,9 +217,8 @@ class ProviderAnswer {
   ProviderConnection& connection_;
   int stop_;
   AnswerHead head_;
-  ChunkReader chunks_;
+  BodyScanner body_;
   std::string bytes_;  // read and not yet used
-  std::uint64_t left_ = 0;
   bool whole_ = false;
   std::string why_;
 };

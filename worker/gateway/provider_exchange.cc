@@ -493,9 +493,7 @@ class Exchange {
                                  bounds_.silence, access_.idle, total, in_.number});
     const bool whole = stream.run(answer, [this, &stream](std::string_view bytes) {
       if (!r_.begun && stream.says_something()) shared_.begun(r_);
-      if (r_.client_gone) return;
-      reply_.say(bytes);
-      if (r_.client_gone) machine_.client_gone();  // what comes still counts
+      reply_.say(bytes);  // what comes counts though its client is gone
     });
     keep_answer(shared_, stream.bytes(), r_);
     r_.streamed = true;

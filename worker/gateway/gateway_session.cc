@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 
+#include "common/base/json_fields.h"
 #include "common/base/text.h"
 #include "worker/gateway/cassette.h"
 #include "worker/gateway/gateway_call.h"
@@ -15,28 +16,6 @@
 
 namespace proctor {
 namespace {
-Json sums_json(const GatewaySums& s) {
-  return {{"calls", s.calls},
-          {"refused", s.refused},
-          {"released", s.released},
-          {"by_usage", s.by_usage},
-          {"at_ceiling", s.at_ceiling},
-          {"partial", s.partial},
-          {"overruns", s.overruns},
-          {"charged_micros", s.charged_micros},
-          {"ceiling_micros", s.ceiling_micros},
-          {"input_tokens", s.input},
-          {"cache_read_tokens", s.cache_read},
-          {"cache_written_tokens", s.cache_written},
-          {"output_tokens", s.output},
-          {"reasoning_tokens", s.reasoning},
-          {"waited_ms", s.waited_ms},
-          {"clamped", s.clamped},
-          {"clients_gone", s.clients_gone},
-          {"wrong_tokens", s.wrong_tokens},
-          {"unknown_routes", s.unknown_routes}};
-}
-
 // The recordings together.
 std::size_t unused_calls(const GatewayOptions& options) {
   std::size_t out = 0;
@@ -44,25 +23,36 @@ std::size_t unused_calls(const GatewayOptions& options) {
   return out;
 }
 
+void name_model(JsonWriter& v, const char* name, const GatewayModel& m) {
+  v(name, m.name);
+  v("provider", m.provider);
+}
+
 Json opened_json(const GatewayOptions& options) {
-  const GatewayModel& first = options.method.model();
-  Json out = {
-      {"model", first.name}, {"provider", first.provider}, {"pieces", true}};  // how texts are kept
-  if (1 < options.method.models.size())
-    for (const GatewayModel& m : options.method.models)
-      out["models"].push_back({{"name", m.name}, {"provider", m.provider}});
-  if (options.method.breakers.any()) {
-    Json breakers = Json::object();
-    for (const auto& [code, rule] : options.method.breakers.rules) breakers[code] = rule;
-    out["breakers"] = std::move(breakers);
+  const std::vector<GatewayModel>& models = options.method.models;
+  JsonWriter v;
+  name_model(v, "model", models.front());
+  v("pieces", true);  // how texts are kept
+  if (1 < models.size()) {
+    Json all = Json::array();
+    for (const GatewayModel& m : models) {
+      JsonWriter one;
+      name_model(one, "name", m);
+      all.push_back(one.take());
+    }
+    v("models", all);
   }
-  for (const GatewayModel& m : options.method.models)
-    if (const ModelAccess& access = options.models.at(m.name);
-        !out.contains("cassette") && options.players.contains(access.cassette))
-      out["cassette"] = {{"calls", unused_calls(options)},
-                         {"match", word_of(access.cassette_match)},
-                         {"charges", access.cassette_charges}};
-  return out;
+  if (options.method.breakers.any()) v("breakers", options.method.breakers.rules);
+  const auto played = std::ranges::find_if(models, [&](const GatewayModel& m) {
+    return options.players.contains(options.models.at(m.name).cassette);
+  });
+  if (played != models.end())
+    v.section("cassette", [&, &access = options.models.at(played->name)](JsonWriter& cassette) {
+      cassette("calls", unused_calls(options));
+      cassette("match", access.cassette_match);
+      cassette("charges", access.cassette_charges);
+    });
+  return v.take();
 }
 }  // namespace
 
@@ -274,10 +264,12 @@ void GatewaySession::close() {
   impl_->shared.wait_for_calls(impl_->shared.options.bounds.drain);
   wake(impl_->shared.cut.get());
   impl_->server.reset();
-  Json sums = sums_json(impl_->shared.sums());
   const GatewayOptions& options = impl_->shared.options;
-  if (!options.players.empty()) sums["cassette_unused"] = unused_calls(options);
-  impl_->shared.note("gateway.closed", GatewayHooks::By::kHarness, sums);
+  const GatewaySums sums = impl_->shared.sums();
+  JsonWriter v;
+  fields(v, sums);
+  if (!options.players.empty()) v("cassette_unused", unused_calls(options));
+  impl_->shared.note("gateway.closed", GatewayHooks::By::kHarness, v.take());
 }
 
 GatewaySession::Heard GatewaySession::tell(std::string_view type, GatewayHooks::By by,

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "common/base/clock.h"
+#include "common/base/fields.h"
 #include "common/base/owned.h"
 #include "common/score/outcome.h"
 #include "common/trace/breakers.h"
@@ -116,6 +117,27 @@ struct GatewaySums {
   std::uint64_t waited_ms = 0, clamped = 0, clients_gone = 0, wrong_tokens = 0, unknown_routes = 0;
   void settled(const Settlement& s, std::uint64_t charged, bool overrun);  // one call
 };
+void fields(auto& v, Is<GatewaySums> auto& s) {
+  v("calls", s.calls);
+  v("refused", s.refused);
+  v("released", s.released);
+  v("by_usage", s.by_usage);
+  v("at_ceiling", s.at_ceiling);
+  v("partial", s.partial);
+  v("overruns", s.overruns);
+  v("charged_micros", s.charged_micros);
+  v("ceiling_micros", s.ceiling_micros);
+  v("input_tokens", s.input);
+  v("cache_read_tokens", s.cache_read);
+  v("cache_written_tokens", s.cache_written);
+  v("output_tokens", s.output);
+  v("reasoning_tokens", s.reasoning);
+  v("waited_ms", s.waited_ms);
+  v("clamped", s.clamped);
+  v("clients_gone", s.clients_gone);
+  v("wrong_tokens", s.wrong_tokens);
+  v("unknown_routes", s.unknown_routes);
+}
 
 // One for all connections of a session.  Thread-safe.
 struct GatewaySession::Shared {

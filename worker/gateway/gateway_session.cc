@@ -101,12 +101,8 @@ std::string GatewaySession::Shared::redacted(std::string_view text) const {
 
 SessionBreakers::Told GatewaySession::Shared::tell(std::string_view type, GatewayHooks::By by,
                                                    const Json& payload) {
-  struct Own final : Redactor {
-    explicit Own(const Shared& s) : shared(s) {}
-    std::string apply(std::string_view text) const override { return shared.redacted(text); }
-    const Shared& shared;
-  };
-  SessionBreakers::Told told = breakers.tell(type, by, proctor::redacted(payload, Own(*this)));
+  SessionBreakers::Told told = breakers.tell(
+      type, by, proctor::redacted(payload, [this](std::string_view t) { return redacted(t); }));
   if (told.stop) {
     Refusal no{Refusal::Cause::kFinal, "breaker: " + told.stop->code + ": " + told.stop->why};
     no.code = "breaker";

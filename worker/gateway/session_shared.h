@@ -152,7 +152,7 @@ struct GatewaySession::Shared {
   const GatewayOptions options;
   const GatewayHooks hooks;
   ProviderPool& pool;
-  const LiteralRedactor own_token;
+  const Redactor own_token;
   SessionBreakers breakers;
   UniqueFd closing;  // readable when no further request is taken
   UniqueFd cut;      // ... when everything ends now

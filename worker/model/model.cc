@@ -1,6 +1,8 @@
 #include "worker/model/model.h"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "common/base/json_fields.h"
 #include "common/base/subprocess.h"
@@ -64,17 +66,14 @@ ModelReply read_choice(const std::string& body) {
 // How a call ended that has no answer.
 ReplyEnd end_of(const OwnReply& answer) {
   if (answer.again) return *answer.again ? ReplyEnd::kNotNow : ReplyEnd::kNever;
-  switch (failure_of(answer.status)) {
-    case OwnFailure::kBusy:
-      return ReplyEnd::kBusy;
-    case OwnFailure::kNoAccess:
-      return ReplyEnd::kNoAccess;
-    case OwnFailure::kFailed:
-      return ReplyEnd::kFailed;
-    case OwnFailure::kRefused:
-      return ReplyEnd::kRefused;
-  }
-  return ReplyEnd::kFailed;
+  constexpr std::array<std::pair<OwnFailure, ReplyEnd>, 4> kEnds{
+      {{OwnFailure::kBusy, ReplyEnd::kBusy},
+       {OwnFailure::kNoAccess, ReplyEnd::kNoAccess},
+       {OwnFailure::kFailed, ReplyEnd::kFailed},
+       {OwnFailure::kRefused, ReplyEnd::kRefused}}};
+  return std::ranges::find(kEnds, failure_of(answer.status),
+                           &std::pair<OwnFailure, ReplyEnd>::first)
+      ->second;
 }
 }  // namespace
 

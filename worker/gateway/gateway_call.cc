@@ -116,7 +116,8 @@ class Call {
 
   // A run that is refused at its first request has not had its model, whatever it does then.
   bool bar(const Refusal& no, bool first) {
-    if (first) shared_.barred(no.text);
+    if (first)
+      shared_.watched([told = shared_.redacted(no.text)](ModelWatch& w) { w.barred(told); });
     return refuse(no);
   }
   Refusal unspoken(const std::string& models) const {
@@ -168,7 +169,8 @@ class Call {
   // Earlier calls of the run may bound its input closer than its bytes do.
   void bound_by_earlier() {
     shape_ = shape_of(in_.api, in_.body, peek_, *access_);
-    if (shape_) r_.delta = shared_.delta_bound(*shape_);
+    if (shape_)
+      r_.delta = shared_.deltas([&](const DeltaRule& rule) { return rule.bound(*shape_); });
     if (r_.delta && shared_.pool.delta_holds(*access_))
       r_.ceiling.input = std::min(r_.ceiling.input, *r_.delta);
   }
@@ -260,7 +262,7 @@ class Call {
         }
         const MeterDenied& no = std::get<MeterDenied>(*answer);
         if (no.final) {
-          shared_.watch_cap(no);
+          shared_.watched([&](ModelWatch& w) { w.capped(no); });
           const Refusal final{Cause::kFinal, no.reason};
           shared_.say_final(final);
           return refuse(final);
@@ -319,12 +321,13 @@ class Call {
     if (r_.overrun) stop_overrun(s.actual);
     if (s.how == How::kUsage && r_.delta)
       shared_.pool.delta_seen(*access_, *r_.delta, s.actual.input_tokens);
-    if (s.how == How::kUsage && shape_) shared_.delta_settled(*std::move(shape_), s.actual);
+    if (s.how == How::kUsage && shape_)
+      shared_.deltas([&](DeltaRule& rule) { rule.settled(*std::move(shape_), s.actual); });
     shared_.count([&](GatewaySums& sums) { sums.settled(s, r_.charged_micros, r_.overrun); });
     // A client that has its answer may ask at once, and what became of the call is known by then.
     const bool cut = wait_for_fd(-1, 0, shared_.cut.get(), SteadyClock::now()) == Waited::kStopped;
     if (!cut) shared_.watch_charge(r_);
-    pass_->end(r_, cut, shared_.floods());
+    pass_->end(r_, cut, shared_.watched([](const ModelWatch& w) { return w.floods(); }));
   }
 
   // What a call may cost at most was wrong, so it is known of no further one: whoever found out how

@@ -127,15 +127,7 @@ void GatewaySession::Shared::watch(const CallRecord& call, std::uint64_t evidenc
 }
 
 void GatewaySession::Shared::cannot_ask(const std::string& why) {
-  const std::string told = redacted(why);
-  const std::lock_guard lock(mutex_);
-  watch_.refused(told, 0);
-}
-
-void GatewaySession::Shared::barred(const std::string& why) {
-  const std::string told = redacted(why);
-  const std::lock_guard lock(mutex_);
-  watch_.barred(told);
+  watched([told = redacted(why)](ModelWatch& w) { w.refused(told, 0); });
 }
 
 void GatewaySession::Shared::watch_charge(const CallRecord& call) {
@@ -147,11 +139,6 @@ void GatewaySession::Shared::watch_charge(const CallRecord& call) {
   watch_.charged(
       call, under_way_,
       std::chrono::duration_cast<std::chrono::milliseconds>(SteadyClock::now().time_since_epoch()));
-}
-
-void GatewaySession::Shared::watch_cap(const MeterDenied& no) {
-  const std::lock_guard lock(mutex_);
-  watch_.capped(no);
 }
 
 bool GatewaySession::Shared::answered() const {
@@ -261,9 +248,8 @@ void GatewaySession::close() {
   wake(impl_->shared.cut.get());
   impl_->server.reset();
   const GatewayOptions& options = impl_->shared.options;
-  const GatewaySums sums = impl_->shared.sums();
   JsonWriter v;
-  fields(v, sums);
+  impl_->shared.count([&](const GatewaySums& sums) { fields(v, sums); });
   if (!options.players.empty()) v("cassette_unused", unused_calls(options));
   impl_->shared.note("gateway.closed", GatewayHooks::By::kHarness, v.take());
 }

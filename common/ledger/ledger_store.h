@@ -77,32 +77,22 @@ class LedgerStore {
   // The part that others took of it, as the last apply() counted.
   virtual Elsewhere elsewhere() const { return {}; }
   // Says that it is here, up to which change its journal knows the members, and its limit.
-  virtual Result<SharedView> tend(Epoch, std::uint64_t noted, MicroUsd limit);
+  virtual Result<SharedView> tend(Epoch, std::uint64_t /*noted*/, MicroUsd /*limit*/) {
+    return not_shared();
+  }
   // Says that its part is settled, and stays so before the next begin_epoch().
-  virtual Status leave(Epoch);
+  virtual Status leave(Epoch) { return not_shared(); }
   // The envelope as it is; without members and cap: Redis does not have it.
-  virtual Result<SharedView> shared();
+  virtual Result<SharedView> shared() { return not_shared(); }
 
   // All envelopes at one instant, by scope id.  kNotFound: no epoch has begun.
   virtual Result<std::vector<ScopeBalance>> snapshot() = 0;
 
  protected:
-  LedgerStore() = default;
-  LedgerStore(const LedgerStore&) = default;
-  LedgerStore(LedgerStore&&) = default;
-  LedgerStore& operator=(const LedgerStore&) = default;
-  LedgerStore& operator=(LedgerStore&&) = default;
+  static Error not_shared() {
+    return {Errc::kInvalid, "ledger: no envelope of this campaign is shared"};
+  }
 };
-
-inline Result<SharedView> LedgerStore::tend(Epoch, std::uint64_t, MicroUsd) {
-  return Error{Errc::kInvalid, "ledger: no envelope of this campaign is shared"};
-}
-inline Status LedgerStore::leave(Epoch) {
-  return Error{Errc::kInvalid, "ledger: no envelope of this campaign is shared"};
-}
-inline Result<SharedView> LedgerStore::shared() {
-  return Error{Errc::kInvalid, "ledger: no envelope of this campaign is shared"};
-}
 
 // The ledger without a Redis (`budget.ledger: journal`): the pure rules in the coordinator's own
 // memory, filled from the journal at each start.  It needs no other program, so it is never away;

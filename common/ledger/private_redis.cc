@@ -109,19 +109,6 @@ void PrivateRedis::remove_abandoned() const {
   for (const fs::path& at : abandoned) (void)remove_tree(at);
 }
 
-PrivateRedis& PrivateRedis::operator=(PrivateRedis&& other) noexcept {
-  if (this != &other) {
-    stop();
-    command_ = std::move(other.command_);
-    log_ = std::move(other.log_);
-    not_before_ = other.not_before_;
-    child_ = std::move(other.child_);
-    folder_ = std::move(other.folder_);
-    address_ = std::move(other.address_);
-  }
-  return *this;
-}
-
 PrivateRedis::~PrivateRedis() {
   stop();
 }

@@ -21,7 +21,6 @@ class PrivateRedis {
   // the end of its log.
   static Result<PrivateRedis> start(const fs::path& state_dir);
   PrivateRedis(PrivateRedis&&) noexcept = default;
-  PrivateRedis& operator=(PrivateRedis&&) noexcept;
   ~PrivateRedis();
 
   // The file of this folder that holds the address of its server while that runs, and after its

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "common/base/git_program.h"
+#include "common/base/owned.h"
 #include "common/base/parse.h"
 #include "common/base/text.h"
 
@@ -22,10 +23,7 @@ namespace proctor {
 namespace {
 constexpr const char* kNoAnswer = "tls: no answer in time";
 
-struct ContextFree {
-  void operator()(SSL_CTX* context) const noexcept { SSL_CTX_free(context); }
-};
-using Context = std::unique_ptr<SSL_CTX, ContextFree>;
+using Context = Owned<SSL_CTX, SSL_CTX_free>;
 
 // The latest word of OpenSSL in this thread, and the others forgotten.
 std::string openssl_says() {
@@ -396,10 +394,7 @@ Result<RedisReply> RedisConnection::call_under_tls(std::span<const char*> args,
   const int length =
       redisFormatCommandArgv(&command, static_cast<int>(args.size()), args.data(), sizes.data());
   if (length < 0) return Error{Errc::kExhausted, "out of memory"};
-  struct Free {
-    void operator()(char* c) const noexcept { redisFreeCommand(c); }
-  };
-  const std::unique_ptr<char, Free> owned(command);
+  const Owned<char, redisFreeCommand> owned(command);
   PROCTOR_CHECK_OK(tls_->write({command, static_cast<std::size_t>(length)}));
   std::array<char, 16'384> buffer;
   for (;;) {

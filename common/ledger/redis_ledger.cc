@@ -153,9 +153,8 @@ Result<ScopeBalance> read_balance(std::string_view text) {
   const std::string_view whole = text;
   std::array<std::int64_t, 3> n{};
   if (!read_number(take_until(text, ' '), &n[0]) || !read_number(take_until(text, ' '), &n[1]) ||
-      !read_number(text, &n[2])) {
+      !read_number(text, &n[2]))
     return bad_reply(whole);
-  }
   return ScopeBalance{MicroUsd::from_micros(n[0]), MicroUsd::from_micros(n[1]),
                       MicroUsd::from_micros(n[2])};
 }
@@ -235,16 +234,21 @@ Result<SharedView> read_shared(const std::vector<std::pair<std::string, std::str
 namespace {
 constexpr std::size_t kRebuildChunk = 4096;  // pairs of one call: a few milliseconds of Redis
 
-// A hash, sorted by field.
-Result<std::vector<std::pair<std::string, std::string>>> read_hash(const redisReply& reply) {
-  if (reply.type != REDIS_REPLY_ARRAY || reply.elements % 2 != 0) return bad_reply("HGETALL");
+// The text of a reply to `command`.
+Result<std::string_view> text_of(const redisReply& reply, std::string_view command) {
+  if (reply.type != REDIS_REPLY_STRING) return bad_reply(command);
+  return std::string_view(reply.str, reply.len);
+}
+
+// A hash that answers `command`, sorted by field.
+Result<std::vector<std::pair<std::string, std::string>>> read_hash(
+    const redisReply& reply, std::string_view command = "HGETALL") {
+  if (reply.type != REDIS_REPLY_ARRAY || reply.elements % 2 != 0) return bad_reply(command);
   std::vector<std::pair<std::string, std::string>> out;
   for (std::size_t i = 0; i < reply.elements; i += 2) {
-    const redisReply* field = reply.element[i];
-    const redisReply* text = reply.element[i + 1];
-    if (field->type != REDIS_REPLY_STRING || text->type != REDIS_REPLY_STRING)
-      return bad_reply("HGETALL");
-    out.emplace_back(std::string(field->str, field->len), std::string(text->str, text->len));
+    PROCTOR_TRY(const std::string_view field, text_of(*reply.element[i], command));
+    PROCTOR_TRY(const std::string_view text, text_of(*reply.element[i + 1], command));
+    out.emplace_back(field, text);
   }
   std::ranges::sort(out);
   return out;
@@ -299,8 +303,7 @@ Status RedisLedger::load_scripts() {
   const auto load = [&](std::string_view script, std::string* sha) -> Status {
     PROCTOR_TRY(const RedisReply reply,
                 connection_->call(std::array<std::string_view, 3>{"SCRIPT", "LOAD", script}));
-    if (reply->type != REDIS_REPLY_STRING) return bad_reply("SCRIPT LOAD");
-    sha->assign(reply->str, reply->len);
+    PROCTOR_TRY(*sha, text_of(*reply, "SCRIPT LOAD"));
     return ok_status();
   };
   PROCTOR_CHECK_OK(load(kLedgerScript, &ledger_sha_));
@@ -338,8 +341,7 @@ Status RedisLedger::refusal(std::string_view answer) const {
 
 Status RedisLedger::rebuild_step(std::vector<std::string> args) {
   PROCTOR_TRY(const RedisReply reply, run(&rebuild_sha_, kRebuildScript, args));
-  if (reply->type != REDIS_REPLY_STRING) return bad_reply(args[0]);
-  const std::string_view answer(reply->str, reply->len);
+  PROCTOR_TRY(const std::string_view answer, text_of(*reply, args[0]));
   PROCTOR_CHECK_OK(refusal(answer));
   if (answer != "OK") return bad_reply(answer);
   return ok_status();
@@ -526,8 +528,7 @@ Result<std::vector<LedgerAnswer>> RedisLedger::apply(Epoch epoch,
     args.push_back(std::to_string(part_->scope.raw()));
   }
   PROCTOR_TRY(const RedisReply reply, run(&ledger_sha_, kLedgerScript, args));
-  if (reply->type != REDIS_REPLY_STRING) return bad_reply("not text");
-  std::string_view text(reply->str, reply->len);
+  PROCTOR_TRY(std::string_view text, text_of(*reply, "not text"));
   PROCTOR_CHECK_OK(refusal(text));
   if (part_ && text.starts_with("o ")) {
     PROCTOR_TRY(elsewhere_, read_elsewhere(take_until(text, '\n')));
@@ -548,19 +549,13 @@ Result<std::vector<ScopeBalance>> RedisLedger::snapshot() {
   if (reply->type == REDIS_REPLY_STRING) {
     PROCTOR_CHECK_OK(refusal({reply->str, reply->len}));
   }
-  if (reply->type != REDIS_REPLY_ARRAY || reply->elements % 2 != 0) return bad_reply("snapshot");
-  std::vector<std::optional<ScopeBalance>> found(reply->elements / 2);
-  for (std::size_t i = 0; i < reply->elements; i += 2) {
-    const redisReply* index = reply->element[i];
-    const redisReply* text = reply->element[i + 1];
-    if (index->type != REDIS_REPLY_STRING || text->type != REDIS_REPLY_STRING) {
-      return bad_reply("snapshot");
-    }
+  PROCTOR_TRY(const Fields scopes, read_hash(*reply, "snapshot"));
+  std::vector<std::optional<ScopeBalance>> found(scopes.size());
+  for (const auto& [index, text] : scopes) {
     std::int64_t n = 0;
-    if (!read_number({index->str, index->len}, &n) || found.size() <= static_cast<std::size_t>(n)) {
-      return bad_reply({index->str, index->len});
-    }
-    PROCTOR_TRY(found[static_cast<std::size_t>(n)], read_balance({text->str, text->len}));
+    if (!read_number(index, &n) || found.size() <= static_cast<std::size_t>(n))
+      return bad_reply(index);
+    PROCTOR_TRY(found[static_cast<std::size_t>(n)], read_balance(text));
   }
   std::vector<ScopeBalance> balances;
   for (const auto& balance : found) {
@@ -584,23 +579,13 @@ void add_member(const SharedMember& m, std::vector<std::string>& to) {
 }
 
 Result<SharedView> view_of(const redisReply& reply) {
-  if (reply.type != REDIS_REPLY_ARRAY || reply.elements % 2 != 0) return bad_reply("a view");
-  std::vector<std::pair<std::string, std::string>> fields;
-  for (std::size_t i = 0; i < reply.elements; i += 2) {
-    const redisReply* field = reply.element[i];
-    const redisReply* text = reply.element[i + 1];
-    if (field->type != REDIS_REPLY_STRING || text->type != REDIS_REPLY_STRING)
-      return bad_reply("a view");
-    fields.emplace_back(std::string(field->str, field->len), std::string(text->str, text->len));
-  }
-  std::ranges::sort(fields);
+  PROCTOR_TRY(const auto fields, read_hash(reply, "a view"));
   return read_shared(fields);
 }
 }  // namespace
 
 Result<RedisReply> RedisLedger::run_shared(const std::vector<std::string>& args) {
-  if (shared_key_.empty())
-    return Error{Errc::kInvalid, "ledger: no envelope of this campaign is shared"};
+  if (shared_key_.empty()) return not_shared();
   PROCTOR_CHECK_OK(connect());
   return run(&shared_sha_, kSharedScript, args);
 }
@@ -652,8 +637,8 @@ Status RedisLedger::report_part(Epoch epoch, const std::vector<ScopeSpec>& scope
                                 std::string(word_of(part_->cap))};
   for (const SharedMember& m : part_->known) add_member(m, args);
   PROCTOR_TRY(const RedisReply reply, run_shared(args));
-  if (reply->type != REDIS_REPLY_STRING) return bad_reply("report");
-  PROCTOR_CHECK_OK(shared_refusal({reply->str, reply->len}, part.cap));
+  PROCTOR_TRY(const std::string_view answer, text_of(*reply, "report"));
+  PROCTOR_CHECK_OK(shared_refusal(answer, part.cap));
   part_->cap = SharedCap::kAny;
   return ok_status();
 }
@@ -674,8 +659,7 @@ Result<SharedView> RedisLedger::tend(Epoch epoch, std::uint64_t noted, MicroUsd 
 Status RedisLedger::leave(Epoch epoch) {
   PROCTOR_TRY(const RedisReply reply, run_shared({"leave", std::to_string(epoch.raw()), token_,
                                                   options_.campaign, now_ms()}));
-  if (reply->type != REDIS_REPLY_STRING) return bad_reply("leave");
-  const std::string_view answer(reply->str, reply->len);
+  PROCTOR_TRY(const std::string_view answer, text_of(*reply, "leave"));
   if (answer == "HELD")
     return Error{Errc::kConflict, "shared envelope " + options_.shared + ": money is reserved"};
   return shared_refusal(answer, MicroUsd::zero());
@@ -691,8 +675,7 @@ Status RedisLedger::found(MicroUsd cap, const std::vector<SharedMember>& known) 
   std::vector<std::string> args{"found", connection_->facts().run_id, micros(cap)};
   for (const SharedMember& m : known) add_member(m, args);
   PROCTOR_TRY(const RedisReply reply, run_shared(args));
-  if (reply->type != REDIS_REPLY_STRING) return bad_reply("found");
-  const std::string_view answer(reply->str, reply->len);
+  PROCTOR_TRY(const std::string_view answer, text_of(*reply, "found"));
   if (answer == "HELD")
     return Error{Errc::kConflict, "shared envelope " + options_.shared + ": Redis at " +
                                       proctor::describe(options_.endpoint) + " has it already"};
@@ -703,7 +686,7 @@ Status RedisLedger::tell_left(const SharedMember& member) {
   PROCTOR_CHECK_OK(connect());
   PROCTOR_TRY(const RedisReply reply, run_shared({"left", connection_->facts().run_id, member.id,
                                                   micros(member.spent), member.name, now_ms()}));
-  if (reply->type != REDIS_REPLY_STRING) return bad_reply("left");
-  return shared_refusal({reply->str, reply->len}, MicroUsd::zero());
+  PROCTOR_TRY(const std::string_view answer, text_of(*reply, "left"));
+  return shared_refusal(answer, MicroUsd::zero());
 }
 }  // namespace proctor

@@ -63,7 +63,7 @@ void target(std::string_view bytes) {
     PROCTOR_ASSERT(sum == end);
   } else if (kind == 2) {
     const std::string_view secret = bytes.substr(0, std::min<std::size_t>(bytes.size(), 6));
-    const LiteralRedactor by({{"r", std::string(secret)}});
+    const Redactor by({{"r", std::string(secret)}});
     const std::string once = by.apply(bytes);
     PROCTOR_ASSERT(once == by.apply(bytes));
     if (secret.size() == 6 && secret.find_first_of("[]:redact0123456789bf") == secret.npos)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "common/base/json_fields.h"
 #include "common/base/result.h"
 #include "common/base/text.h"
 
@@ -41,22 +42,8 @@ void CallMachine::answered(int status) {
   state_ = State::kRelaying;
 }
 
-void CallMachine::client_gone() {
-  if (state_ == State::kRelaying) state_ = State::kDraining;
-}
-
 bool CallMachine::may_try_again() const {
-  switch (state_) {
-    case State::kReserved:
-    case State::kSending:  // half a request cannot be billed
-      return true;
-    case State::kSent:  // it may have run
-    case State::kRelaying:
-    case State::kDraining:
-    case State::kSettled:
-      return false;
-  }
-  return false;
+  return state_ < State::kSent;  // half a request cannot be billed; a whole one may have run
 }
 
 void CallMachine::again() {
@@ -96,8 +83,8 @@ Settlement CallMachine::cut(const std::optional<Amount>& begun,
 }
 
 Settlement CallMachine::failed() {
-  if (state_ == State::kReserved || state_ == State::kSending) return settle({});
-  if (state_ == State::kRelaying || state_ == State::kDraining) {
+  if (may_try_again()) return settle({});
+  if (state_ == State::kRelaying) {
     if (!is_ok(status_)) return settle(by_status());
     return settle({Settlement::How::kCeiling, {}, "no_usage"});
   }
@@ -106,20 +93,24 @@ Settlement CallMachine::failed() {
 
 namespace {
 // Under `name`, as far as they fit, and how many do not.
-void put_told(Json& event, const std::string& name, const std::vector<ToolTold>& told) {
-  if (told.empty()) return;
-  Json& list = event[name] = Json::array();
+void put_told(JsonWriter& event, const std::string& name, const std::vector<ToolTold>& told) {
+  Json list = Json::array();
   std::size_t bytes = 0, left_out = 0;
   for (const ToolTold& t : told) {
-    Json one = {{"id", printable(t.id, 200)}, {"digest", t.digest}, {"bytes", t.bytes}};
-    if (!t.name.empty()) one["name"] = printable(t.name, 100);
-    bytes += one.dump().size();  // as it is written: a byte may need six
+    JsonWriter one;
+    one("id", printable(t.id, 200));
+    one("name", printable(t.name, 100), kOptional);
+    one("digest", t.digest);
+    one("bytes", t.bytes);
+    Json written = one.take();
+    bytes += written.dump().size();  // as it is written: a byte may need six
     if (kToldBytes < bytes)
       ++left_out;
     else
-      list.push_back(std::move(one));
+      list.push_back(std::move(written));
   }
-  if (0 < left_out) event[name + "_left_out"] = left_out;
+  if (!told.empty()) event(name.c_str(), list);
+  event((name + "_left_out").c_str(), left_out, kOptional);
 }
 }  // namespace
 
@@ -141,45 +132,56 @@ MeterCharge charge_of(const CallRecord& r, const std::string& id, const Settleme
 Json request_json(const CallRecord& r) {
   Json edits = Json::array();
   for (const Splice& s : r.edits) {
-    Json edit = {{"member", s.member}, {"why", s.why}};
-    if (edits.empty() || edits.back() != edit) edits.push_back(std::move(edit));
+    JsonWriter edit;
+    edit("member", s.member);
+    edit("why", s.why);
+    if (Json written = edit.take(); edits.empty() || edits.back() != written)
+      edits.push_back(std::move(written));
   }
-  Json out = {{"call", r.number},
-              {"route", word_of(r.api)},
-              {"model", r.model},
-              {"stream", r.stream},
-              {"bytes", r.bytes},
-              {"digest", r.digest},
-              {"sent_digest", r.sent_digest},
-              {"kept", r.kept},
-              {"edits", std::move(edits)},
-              {"client", {{"user_agent", printable(r.user_agent, 200)}}},
-              {"ceiling",
-               {{"input", r.ceiling.input},
-                {"output", r.output},
-                {"asked", r.ceiling.asked},
-                {"limit", r.limit},
-                {"micros", r.ceiling_micros}}},
-              {"waited_ms", r.waited_ms}};
-  if (r.delta) {
-    out["ceiling"]["bytes"] = r.widest_input;
-    out["ceiling"]["delta"] = *r.delta;
-    out["ceiling"]["rule"] = r.ceiling.input < r.widest_input ? "delta" : "bytes";
-  }
-  if (!r.key.empty()) out["key"] = r.key;
-  if (r.kept && r.pieces_list.empty()) out["pieces"] = r.pieces;
-  if (r.kept && !r.pieces_list.empty()) out["pieces_list"] = r.pieces_list;
-  if (!r.stored_digest.empty()) out["stored_digest"] = r.stored_digest;
-  put_told(out, "tool_results", r.results);
-  if (!r.retry_count.empty()) out["client"]["retry_count"] = printable(r.retry_count, 20);
-  if (!r.waited_for.empty()) out["waited_for"] = printable(r.waited_for, 200);
-  return out;
+  JsonWriter v;
+  v("call", r.number);
+  v("route", r.api);
+  v("model", r.model);
+  v("stream", r.stream);
+  v("bytes", r.bytes);
+  v("digest", r.digest);
+  v("sent_digest", r.sent_digest);
+  v("stored_digest", r.stored_digest, kOptional);
+  v("key", r.key, kOptional);
+  v("kept", r.kept);
+  if (r.kept && r.pieces_list.empty()) v("pieces", r.pieces);
+  if (r.kept) v("pieces_list", r.pieces_list, kOptional);
+  put_told(v, "tool_results", r.results);
+  v("edits", edits);
+  v.section("client", [&](JsonWriter& client) {
+    client("user_agent", printable(r.user_agent, 200));
+    client("retry_count", printable(r.retry_count, 20), kOptional);
+  });
+  v.section("ceiling", [&](JsonWriter& ceiling) {
+    ceiling("input", r.ceiling.input);
+    ceiling("output", r.output);
+    ceiling("asked", r.ceiling.asked);
+    ceiling("limit", r.limit);
+    ceiling("micros", r.ceiling_micros);
+    if (!r.delta) return;
+    ceiling("bytes", r.widest_input);
+    ceiling("delta", *r.delta);
+    ceiling("rule", r.ceiling.input < r.widest_input ? "delta" : "bytes");
+  });
+  v("waited_ms", r.waited_ms);
+  v("waited_for", printable(r.waited_for, 200), kOptional);
+  return v.take();
 }
 
 Json refused_json(const CallRecord& r, int status, const Refusal& refusal) {
-  return {{"call", r.number},     {"route", word_of(r.api)},
-          {"status", status},     {"why", printable(refusal.text, 500)},
-          {"code", refusal.code}, {"final", refusal.cause == Refusal::Cause::kFinal}};
+  JsonWriter v;
+  v("call", r.number);
+  v("route", r.api);
+  v("status", status);
+  v("why", printable(refusal.text, 500));
+  v("code", refusal.code);
+  v("final", refusal.cause == Refusal::Cause::kFinal);
+  return v.take();
 }
 
 std::string overrun_words(const CallRecord& r, const Amount& billed) {
@@ -189,35 +191,39 @@ std::string overrun_words(const CallRecord& r, const Amount& billed) {
 }
 
 Json response_json(const CallRecord& r) {
-  Json out = {{"call", r.number},
-              {"status", r.status},
-              {"settled", to_string(r.settled.how)},
-              {"charged_micros", r.charged_micros},
-              {"bytes", r.answer_bytes},
-              {"digest", r.answer_digest},
-              {"kept", r.answer_kept},
-              {"first_byte_us", r.first_byte_us},
-              {"wall_us", r.wall_us},
-              {"tries", r.tries},
-              {"client_gone", r.client_gone}};
-  if (!r.answer_stored_digest.empty()) out["stored_digest"] = r.answer_stored_digest;
-  if (r.streamed) out["streamed"] = true;
-  put_told(out, "tool_calls", r.tool_calls);
-  if (0 < r.replayed) out["replayed"] = r.replayed;
-  if (r.facts.usage) {
-    const Amount& u = *r.facts.usage;
-    out["usage"] = {{"input_tokens", u.input_tokens},   {"cache_read", u.cache_read},
-                    {"cache_write", u.cache_write},     {"cache_write_long", u.cache_write_long},
-                    {"output_tokens", u.output_tokens}, {"reasoning", u.reasoning}};
-  }
-  if (!r.facts.raw_usage.empty()) out["usage_raw"] = printable(r.facts.raw_usage, 4096);
-  if (!r.facts.finish.empty()) out["finish"] = printable(r.facts.finish, 100);
-  if (!r.facts.id.empty()) out["provider_id"] = printable(r.facts.id, 200);
-  if (r.asked_wait) out["retry_after_ms"] = r.asked_wait->count();
-  if (!r.settled.flag.empty()) out["flag"] = r.settled.flag;
-  if (r.overrun) out["overrun"] = true;
-  if (r.key_status != 0) out["key_status"] = r.key_status;
-  if (!r.why.empty()) out["why"] = printable(r.why, 300);
-  return out;
+  JsonWriter v;
+  v("call", r.number);
+  v("status", r.status);
+  v("settled", r.settled.how);
+  v("flag", r.settled.flag, kOptional);
+  v("charged_micros", r.charged_micros);
+  v("overrun", r.overrun, kOptional);
+  v("bytes", r.answer_bytes);
+  v("digest", r.answer_digest);
+  v("stored_digest", r.answer_stored_digest, kOptional);
+  v("kept", r.answer_kept);
+  v("streamed", r.streamed, kOptional);
+  put_told(v, "tool_calls", r.tool_calls);
+  v("replayed", r.replayed, kOptional);
+  v("first_byte_us", r.first_byte_us);
+  v("wall_us", r.wall_us);
+  v("tries", r.tries);
+  v("client_gone", r.client_gone);
+  if (r.facts.usage)
+    v.section("usage", [&u = *r.facts.usage](JsonWriter& usage) {
+      usage("input_tokens", u.input_tokens);
+      usage("output_tokens", u.output_tokens);
+      usage("cache_read", u.cache_read);
+      usage("cache_write", u.cache_write);
+      usage("cache_write_long", u.cache_write_long);
+      usage("reasoning", u.reasoning);
+    });
+  v("usage_raw", printable(r.facts.raw_usage, 4096), kOptional);
+  v("finish", printable(r.facts.finish, 100), kOptional);
+  v("provider_id", printable(r.facts.id, 200), kOptional);
+  if (r.asked_wait) v("retry_after_ms", *r.asked_wait);
+  v("key_status", r.key_status, kOptional);
+  v("why", printable(r.why, 300), kOptional);
+  return v.take();
 }
 }  // namespace proctor

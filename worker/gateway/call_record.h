@@ -37,7 +37,7 @@ constexpr auto words(Settlement::How) {
 // The life of one call.  One thread.
 class CallMachine {
  public:
-  enum class State { kReserved, kSending, kSent, kRelaying, kDraining, kSettled };
+  enum class State { kReserved, kSending, kSent, kRelaying, kSettled };
   CallMachine(ModelApi api, bool errors_are_free, std::uint64_t output_granted)
       : api_(api), errors_are_free_(errors_are_free), output_granted_(output_granted) {}
 
@@ -46,7 +46,6 @@ class CallMachine {
   void sending();             // the first byte goes out
   void sent();                // the last byte is out: it may run from now on
   void answered(int status);  // the answer's head has come
-  void client_gone();
   // May the same request be sent once more, by what is known now?
   bool may_try_again() const;
   void again();

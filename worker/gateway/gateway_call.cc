@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/base/digest.h"
+#include "common/base/json_fields.h"
 #include "common/base/text.h"
 #include "common/contract/host_things.h"
 #include "worker/gateway/call_record.h"
@@ -14,36 +15,6 @@
 #include "worker/gateway/provider_exchange.h"
 
 namespace proctor {
-// A call's word with the worker's other calls of the same provider (provider_connection.h).
-// Whatever becomes of the call, it is said how it ended.  One thread.
-class ProviderPass {
- public:
-  // All outlive it; `run` is only told from others.
-  ProviderPass(ProviderPool& pool, const ModelAccess& access, ProviderStreak::Run run)
-      : pool_(pool), access_(access), run_(run) {}
-  ProviderPass(const ProviderPass&) = delete;
-  ProviderPass& operator=(const ProviderPass&) = delete;
-  ~ProviderPass();
-
-  // Zero: the call may be made.  Its provider had no room (why() says it), or fails.
-  std::chrono::milliseconds wait();
-  std::string why() const {
-    return place_ == 0 ? "a provider that failed" : "a provider without room";
-  }
-  // It is made although it should wait.
-  void go() { begun_ = true; }
-  // `cut`: by us, for its agent had ended.  `floods`: the run asks for so much that a want of room
-  // says nothing to others.
-  void end(const CallRecord& call, bool cut, bool floods);
-
- private:
-  ProviderPool& pool_;
-  const ModelAccess& access_;
-  const ProviderStreak::Run run_;
-  bool begun_ = false, probe_ = false;
-  std::uint32_t place_ = 0;  // in the order of those that a hold kept; 0: none did
-};
-
 namespace {
 using End = ProviderStreak::End;
 
@@ -54,31 +25,54 @@ End end_of(const CallRecord& call, bool cut) {
   if (call.api == ModelApi::kCountTokens) return End::kUnknown;
   return is_unanswered(call) ? End::kFailed : End::kAnswered;
 }
-}  // namespace
 
-ProviderPass::~ProviderPass() {
-  if (begun_) pool_.call_ended(access_, run_, End::kUnknown, probe_);
-}
-
-std::chrono::milliseconds ProviderPass::wait() {
-  if (const auto held = pool_.held(access_, place_); 0 < held.count()) return held;
-  const ProviderStreak::May may = pool_.may_call(access_, run_);
-  begun_ = may.wait.count() == 0;
-  probe_ = may.probe;
-  return may.wait;
-}
-
-void ProviderPass::end(const CallRecord& call, bool cut, bool floods) {
-  if (!std::exchange(begun_, false)) return;
-  pool_.call_ended(access_, run_, end_of(call, cut), probe_);
-  if (!is_busy(call.status)) {
-    if (!call.unasked && !is_unanswered(call)) pool_.had_room(access_);
-  } else if (!floods) {
-    pool_.no_room(access_, call.asked_wait);
+// A call's word with the worker's other calls of the same provider (provider_connection.h).
+// Whatever becomes of the call, it is said how it ended.  One thread.
+class ProviderPass {
+ public:
+  // All outlive it; `run` is only told from others.
+  ProviderPass(ProviderPool& pool, const ModelAccess& access, ProviderStreak::Run run)
+      : pool_(pool), access_(access), run_(run) {}
+  ProviderPass(const ProviderPass&) = delete;
+  ProviderPass& operator=(const ProviderPass&) = delete;
+  ~ProviderPass() {
+    if (begun_) pool_.call_ended(access_, run_, End::kUnknown, probe_);
   }
-}
 
-namespace {
+  // Zero: the call may be made.  Its provider had no room (why() says it), or fails.
+  std::chrono::milliseconds wait() {
+    if (const auto held = pool_.held(access_, place_); 0 < held.count()) return held;
+    const ProviderStreak::May may = pool_.may_call(access_, run_);
+    begun_ = may.wait.count() == 0;
+    probe_ = may.probe;
+    return may.wait;
+  }
+
+  std::string why() const {
+    return place_ == 0 ? "a provider that failed" : "a provider without room";
+  }
+  // It is made although it should wait.
+  void go() { begun_ = true; }
+  // `cut`: by us, for its agent had ended.  `floods`: the run asks for so much that a want of room
+  // says nothing to others.
+  void end(const CallRecord& call, bool cut, bool floods) {
+    if (!std::exchange(begun_, false)) return;
+    pool_.call_ended(access_, run_, end_of(call, cut), probe_);
+    if (!is_busy(call.status)) {
+      if (!call.unasked && !is_unanswered(call)) pool_.had_room(access_);
+    } else if (!floods) {
+      pool_.no_room(access_, call.asked_wait);
+    }
+  }
+
+ private:
+  ProviderPool& pool_;
+  const ModelAccess& access_;
+  const ProviderStreak::Run run_;
+  bool begun_ = false, probe_ = false;
+  std::uint32_t place_ = 0;  // in the order of those that a hold kept; 0: none did
+};
+
 using Cause = Refusal::Cause;
 using By = GatewayHooks::By;
 using std::chrono::milliseconds;
@@ -122,7 +116,8 @@ class Call {
 
   // A run that is refused at its first request has not had its model, whatever it does then.
   bool bar(const Refusal& no, bool first) {
-    if (first) shared_.barred(no.text);
+    if (first)
+      shared_.watched([told = shared_.redacted(no.text)](ModelWatch& w) { w.barred(told); });
     return refuse(no);
   }
   Refusal unspoken(const std::string& models) const {
@@ -174,7 +169,8 @@ class Call {
   // Earlier calls of the run may bound its input closer than its bytes do.
   void bound_by_earlier() {
     shape_ = shape_of(in_.api, in_.body, peek_, *access_);
-    if (shape_) r_.delta = shared_.delta_bound(*shape_);
+    if (shape_)
+      r_.delta = shared_.deltas([&](const DeltaRule& rule) { return rule.bound(*shape_); });
     if (r_.delta && shared_.pool.delta_holds(*access_))
       r_.ceiling.input = std::min(r_.ceiling.input, *r_.delta);
   }
@@ -266,7 +262,7 @@ class Call {
         }
         const MeterDenied& no = std::get<MeterDenied>(*answer);
         if (no.final) {
-          shared_.watch_cap(no);
+          shared_.watched([&](ModelWatch& w) { w.capped(no); });
           const Refusal final{Cause::kFinal, no.reason};
           shared_.say_final(final);
           return refuse(final);
@@ -325,12 +321,13 @@ class Call {
     if (r_.overrun) stop_overrun(s.actual);
     if (s.how == How::kUsage && r_.delta)
       shared_.pool.delta_seen(*access_, *r_.delta, s.actual.input_tokens);
-    if (s.how == How::kUsage && shape_) shared_.delta_settled(*std::move(shape_), s.actual);
+    if (s.how == How::kUsage && shape_)
+      shared_.deltas([&](DeltaRule& rule) { rule.settled(*std::move(shape_), s.actual); });
     shared_.count([&](GatewaySums& sums) { sums.settled(s, r_.charged_micros, r_.overrun); });
     // A client that has its answer may ask at once, and what became of the call is known by then.
     const bool cut = wait_for_fd(-1, 0, shared_.cut.get(), SteadyClock::now()) == Waited::kStopped;
     if (!cut) shared_.watch_charge(r_);
-    pass_->end(r_, cut, shared_.floods());
+    pass_->end(r_, cut, shared_.watched([](const ModelWatch& w) { return w.floods(); }));
   }
 
   // What a call may cost at most was wrong, so it is known of no further one: whoever found out how
@@ -342,9 +339,11 @@ class Call {
                    " cost more than its worst case, and nothing more is granted: " + r_.why};
     no.code = "overrun";
     shared_.say_final(no);
-    const std::uint64_t seq = shared_.note(
-        "gateway.stopped", By::kHarness,
-        Json{{"call", r_.number}, {"code", no.code}, {"why", printable(no.text, 500)}});
+    JsonWriter v;
+    v("call", r_.number);
+    v("code", no.code);
+    v("why", printable(no.text, 500));
+    const std::uint64_t seq = shared_.note("gateway.stopped", By::kHarness, v.take());
     if (shared_.hooks.stop) shared_.hooks.stop(kOverrunCap, "overrun: " + r_.why, seq);
   }
 

@@ -2,17 +2,12 @@
 
 #include <openssl/rand.h>
 #include <poll.h>
-#include <signal.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <list>
-#include <system_error>
-#include <thread>
 
-#include "common/base/net_host.h"
+#include "common/base/json_fields.h"
 #include "common/base/text.h"
 #include "worker/gateway/cassette.h"
 #include "worker/gateway/gateway_call.h"
@@ -21,41 +16,6 @@
 
 namespace proctor {
 namespace {
-void wake(int fd) {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t n = ::write(fd, &one, sizeof one);
-}
-
-// OpenSSL writes to sockets whose peer may have gone.
-void forbid_sigpipe() {
-  sigset_t pipe;
-  sigemptyset(&pipe);
-  sigaddset(&pipe, SIGPIPE);
-  ::pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
-}
-
-Json sums_json(const GatewaySums& s) {
-  return {{"calls", s.calls},
-          {"refused", s.refused},
-          {"released", s.released},
-          {"by_usage", s.by_usage},
-          {"at_ceiling", s.at_ceiling},
-          {"partial", s.partial},
-          {"overruns", s.overruns},
-          {"charged_micros", s.charged_micros},
-          {"ceiling_micros", s.ceiling_micros},
-          {"input_tokens", s.input},
-          {"cache_read_tokens", s.cache_read},
-          {"cache_written_tokens", s.cache_written},
-          {"output_tokens", s.output},
-          {"reasoning_tokens", s.reasoning},
-          {"waited_ms", s.waited_ms},
-          {"clamped", s.clamped},
-          {"clients_gone", s.clients_gone},
-          {"wrong_tokens", s.wrong_tokens},
-          {"unknown_routes", s.unknown_routes}};
-}
-
 // The recordings together.
 std::size_t unused_calls(const GatewayOptions& options) {
   std::size_t out = 0;
@@ -63,25 +23,36 @@ std::size_t unused_calls(const GatewayOptions& options) {
   return out;
 }
 
+void name_model(JsonWriter& v, const char* name, const GatewayModel& m) {
+  v(name, m.name);
+  v("provider", m.provider);
+}
+
 Json opened_json(const GatewayOptions& options) {
-  const GatewayModel& first = options.method.model();
-  Json out = {
-      {"model", first.name}, {"provider", first.provider}, {"pieces", true}};  // how texts are kept
-  if (1 < options.method.models.size())
-    for (const GatewayModel& m : options.method.models)
-      out["models"].push_back({{"name", m.name}, {"provider", m.provider}});
-  if (options.method.breakers.any()) {
-    Json breakers = Json::object();
-    for (const auto& [code, rule] : options.method.breakers.rules) breakers[code] = rule;
-    out["breakers"] = std::move(breakers);
+  const std::vector<GatewayModel>& models = options.method.models;
+  JsonWriter v;
+  name_model(v, "model", models.front());
+  v("pieces", true);  // how texts are kept
+  if (1 < models.size()) {
+    Json all = Json::array();
+    for (const GatewayModel& m : models) {
+      JsonWriter one;
+      name_model(one, "name", m);
+      all.push_back(one.take());
+    }
+    v("models", all);
   }
-  for (const GatewayModel& m : options.method.models)
-    if (const ModelAccess& access = options.models.at(m.name);
-        !out.contains("cassette") && options.players.contains(access.cassette))
-      out["cassette"] = {{"calls", unused_calls(options)},
-                         {"match", word_of(access.cassette_match)},
-                         {"charges", access.cassette_charges}};
-  return out;
+  if (options.method.breakers.any()) v("breakers", options.method.breakers.rules);
+  const auto played = std::ranges::find_if(models, [&](const GatewayModel& m) {
+    return options.players.contains(options.models.at(m.name).cassette);
+  });
+  if (played != models.end())
+    v.section("cassette", [&, &access = options.models.at(played->name)](JsonWriter& cassette) {
+      cassette("calls", unused_calls(options));
+      cassette("match", access.cassette_match);
+      cassette("charges", access.cassette_charges);
+    });
+  return v.take();
 }
 }  // namespace
 
@@ -130,12 +101,8 @@ std::string GatewaySession::Shared::redacted(std::string_view text) const {
 
 SessionBreakers::Told GatewaySession::Shared::tell(std::string_view type, GatewayHooks::By by,
                                                    const Json& payload) {
-  struct Own final : Redactor {
-    explicit Own(const Shared& s) : shared(s) {}
-    std::string apply(std::string_view text) const override { return shared.redacted(text); }
-    const Shared& shared;
-  };
-  SessionBreakers::Told told = breakers.tell(type, by, proctor::redacted(payload, Own(*this)));
+  SessionBreakers::Told told = breakers.tell(
+      type, by, proctor::redacted(payload, [this](std::string_view t) { return redacted(t); }));
   if (told.stop) {
     Refusal no{Refusal::Cause::kFinal, "breaker: " + told.stop->code + ": " + told.stop->why};
     no.code = "breaker";
@@ -160,15 +127,7 @@ void GatewaySession::Shared::watch(const CallRecord& call, std::uint64_t evidenc
 }
 
 void GatewaySession::Shared::cannot_ask(const std::string& why) {
-  const std::string told = redacted(why);
-  const std::lock_guard lock(mutex_);
-  watch_.refused(told, 0);
-}
-
-void GatewaySession::Shared::barred(const std::string& why) {
-  const std::string told = redacted(why);
-  const std::lock_guard lock(mutex_);
-  watch_.barred(told);
+  watched([told = redacted(why)](ModelWatch& w) { w.refused(told, 0); });
 }
 
 void GatewaySession::Shared::watch_charge(const CallRecord& call) {
@@ -180,11 +139,6 @@ void GatewaySession::Shared::watch_charge(const CallRecord& call) {
   watch_.charged(
       call, under_way_,
       std::chrono::duration_cast<std::chrono::milliseconds>(SteadyClock::now().time_since_epoch()));
-}
-
-void GatewaySession::Shared::watch_cap(const MeterDenied& no) {
-  const std::lock_guard lock(mutex_);
-  watch_.capped(no);
 }
 
 bool GatewaySession::Shared::answered() const {
@@ -264,50 +218,8 @@ void GatewaySession::Shared::wait_for_calls(std::chrono::milliseconds most) {
 // GatewaySession: its socket, its threads, its end.
 
 struct GatewaySession::Impl {
-  struct Client {
-    std::atomic<bool> ended = false;
-    std::jthread thread;
-  };
   Shared shared;
-  UniqueFd listener, news;
-  std::list<Client> clients;  // of the accepting thread alone
-  std::jthread thread;
-  bool closed = false;
-
-  void run() {
-    forbid_sigpipe();
-    for (;;) {
-      const bool full = shared.options.bounds.connections <= clients.size();
-      std::array<pollfd, 3> fds = {pollfd{shared.closing.get(), POLLIN, 0},
-                                   pollfd{news.get(), POLLIN, 0},
-                                   pollfd{full ? -1 : listener.get(), POLLIN, 0}};
-      if (::poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) break;
-      if (fds[0].revents != 0) break;
-      if (fds[1].revents != 0) {
-        std::uint64_t count = 0;
-        [[maybe_unused]] const ssize_t n = ::read(news.get(), &count, sizeof count);
-        clients.remove_if([](const Client& c) { return c.ended.load(); });
-      }
-      if (fds[2].revents != 0) accept_one();
-    }
-    listener.reset();
-    clients.clear();  // joins: each of them sees `closing`, and `cut`
-  }
-
-  void accept_one() {
-    UniqueFd fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!fd.valid()) return;
-    Client& client = clients.emplace_back();
-    try {
-      client.thread = std::jthread([this, &client, c = std::move(fd)]() mutable {
-        serve_gateway_client(shared, std::move(c));
-        client.ended = true;
-        wake(news.get());
-      });
-    } catch (const std::system_error&) {  // no thread to be had: as if nobody listened
-      clients.pop_back();
-    }
-  }
+  std::unique_ptr<SocketServer> server;  // last: its threads use what is shared
 };
 
 GatewaySession::GatewaySession(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -316,34 +228,30 @@ Result<std::unique_ptr<GatewaySession>> GatewaySession::open(const fs::path& dir
                                                              GatewayOptions options,
                                                              GatewayHooks hooks,
                                                              ProviderPool& pool) {
-  PROCTOR_TRY(UniqueFd listener,
-              listen_in(dir, static_cast<int>(options.bounds.connections), "gateway"));
-  UniqueFd closing(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  UniqueFd cut(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  UniqueFd news(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!closing.valid() || !cut.valid() || !news.valid())
-    return errno_error("gateway: eventfd", errno);
+  PROCTOR_TRY(auto server, SocketServer::open(dir, options.bounds.connections, "gateway"));
   std::unique_ptr<Impl> impl(
-      new Impl{{std::move(options), std::move(hooks), pool}, {}, {}, {}, {}, false});
-  impl->listener = std::move(listener);
-  impl->news = std::move(news);
-  impl->shared.closing = std::move(closing);
-  impl->shared.cut = std::move(cut);
-  impl->shared.note("gateway.open", GatewayHooks::By::kHarness, opened_json(impl->shared.options));
-  impl->thread = std::jthread([i = impl.get()] { i->run(); });
+      new Impl{{std::move(options), std::move(hooks), pool}, std::move(server)});
+  Shared& shared = impl->shared;
+  PROCTOR_TRY(shared.closing, new_signal("gateway"));
+  PROCTOR_TRY(shared.cut, new_signal("gateway"));
+  shared.note("gateway.open", GatewayHooks::By::kHarness, opened_json(shared.options));
+  impl->server->start(shared.closing.get(), [&shared](UniqueFd client) {
+    serve_gateway_client(shared, std::move(client));
+  });
   return std::unique_ptr<GatewaySession>(new GatewaySession(std::move(impl)));
 }
 
 void GatewaySession::close() {
-  if (std::exchange(impl_->closed, true)) return;
+  if (impl_->server == nullptr) return;
   wake(impl_->shared.closing.get());
   impl_->shared.wait_for_calls(impl_->shared.options.bounds.drain);
   wake(impl_->shared.cut.get());
-  impl_->thread.join();
-  Json sums = sums_json(impl_->shared.sums());
+  impl_->server.reset();
   const GatewayOptions& options = impl_->shared.options;
-  if (!options.players.empty()) sums["cassette_unused"] = unused_calls(options);
-  impl_->shared.note("gateway.closed", GatewayHooks::By::kHarness, sums);
+  JsonWriter v;
+  impl_->shared.count([&](const GatewaySums& sums) { fields(v, sums); });
+  if (!options.players.empty()) v("cassette_unused", unused_calls(options));
+  impl_->shared.note("gateway.closed", GatewayHooks::By::kHarness, v.take());
 }
 
 GatewaySession::Heard GatewaySession::tell(std::string_view type, GatewayHooks::By by,
@@ -582,29 +490,20 @@ class Client {
     const bool chunked = head.body.kind == HttpFraming::Kind::kChunked;
     if (!chunked && bounds().body < head.body.bytes)
       return refuse_body(api, Cause::kTooLarge, "a request of more than 32 MiB");
-    const std::uint64_t most = chunked ? bounds().body : head.body.bytes;
-    if (!chunked && !hold(most))
+    if (!chunked && !hold(head.body.bytes))
       return refuse_body(api, Cause::kNotNow, "this run's requests under way are too large");
     const auto until = SteadyClock::now() + bounds().body_time;
-    ChunkReader chunks;
+    BodyScanner scanner(head.body);
     for (;;) {
-      if (chunked) {
-        const std::size_t before = out.size();
-        const auto used = chunks.feed(bytes_, &out);
-        if (!used.ok()) return refuse_body(api, Cause::kGate, "chunks that are none");
-        bytes_.erase(0, *used);
-        if (most < out.size())
-          return refuse_body(api, Cause::kTooLarge, "a request of more than 32 MiB");
-        if (!hold(out.size() - before))
-          return refuse_body(api, Cause::kNotNow, "this run's requests under way are too large");
-        if (chunks.done()) return true;
-      } else {
-        const std::size_t now =
-            std::min(bytes_.size(), static_cast<std::size_t>(most) - out.size());
-        out.append(bytes_, 0, now);
-        bytes_.erase(0, now);
-        if (out.size() == most) return true;
-      }
+      const std::size_t before = out.size();
+      const auto used = scanner.feed(bytes_, &out);
+      if (!used.ok()) return refuse_body(api, Cause::kGate, "chunks that are none");
+      bytes_.erase(0, *used);
+      if (bounds().body < out.size())
+        return refuse_body(api, Cause::kTooLarge, "a request of more than 32 MiB");
+      if (chunked && !hold(out.size() - before))
+        return refuse_body(api, Cause::kNotNow, "this run's requests under way are too large");
+      if (scanner.done()) return true;
       const Waited waited = wait_for_fd(fd_.get(), POLLIN, shared_.closing.get(), until);
       if (waited == Waited::kTime)
         return refuse_body(api, Cause::kGate, "a body that did not come in time");

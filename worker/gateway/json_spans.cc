@@ -92,6 +92,31 @@ const JsonMember* find_member(const std::vector<JsonMember>& members, std::strin
   return it == members.end() ? nullptr : &*it;
 }
 
+JsonAt JsonAt::operator[](std::string_view path) const {
+  JsonAt out = *this;
+  while (!path.empty() && out) {
+    const std::string_view name = take_until(path, '.');
+    const JsonSpan in = *std::exchange(out.span_, std::nullopt);
+    if (text_->kind(in) == '[' && name == "0") {
+      const auto elements = text_->elements(in);
+      if (elements.ok() && !elements->empty()) out.span_ = elements->front();
+    } else if (text_->kind(in) == '{') {
+      const auto members = text_->members(in);
+      const JsonMember* m = members.ok() ? find_member(*members, name) : nullptr;
+      if (m != nullptr) out.span_ = m->value;
+    }
+  }
+  return out;
+}
+
+std::vector<JsonAt> JsonAt::each() const {
+  std::vector<JsonAt> out;
+  if (kind() != '[') return out;
+  if (const auto elements = text_->elements(*span_); elements.ok())
+    for (const JsonSpan& e : *elements) out.push_back({text_, e});
+  return out;
+}
+
 std::string spliced(std::string_view text, std::vector<Splice> edits) {
   std::ranges::stable_sort(edits, {}, [](const Splice& s) { return s.instead.at; });
   std::string out;

@@ -55,6 +55,29 @@ class JsonText {
 
 const JsonMember* find_member(const std::vector<JsonMember>& members, std::string_view key);
 
+// A value of a JSON text; empty where the way to it is not there.
+class JsonAt {
+ public:
+  // `text` outlives this.
+  explicit JsonAt(const JsonText& text) : JsonAt(&text, text.root()) {}
+
+  explicit operator bool() const { return span_.has_value(); }
+  // By names with a dot between them; "0" is the first element of a list.
+  JsonAt operator[](std::string_view path) const;
+  std::vector<JsonAt> each() const;  // element of a list
+  char kind() const { return span_ ? text_->kind(*span_) : '\0'; }
+  std::string_view bytes() const { return span_ ? text_->bytes(*span_) : std::string_view(); }
+  std::string text() const { return span_ ? text_->text(*span_).value_or("") : ""; }
+  // A string's own text, else the JSON of it.
+  std::string said() const { return kind() == '"' ? text() : std::string(bytes()); }
+  std::uint64_t count() const { return span_ ? text_->count(*span_).value_or(0) : 0; }
+
+ private:
+  JsonAt(const JsonText* text, std::optional<JsonSpan> span) : text_(text), span_(span) {}
+  const JsonText* text_;
+  std::optional<JsonSpan> span_;
+};
+
 // An edit of a text that leaves every other byte as it was.
 struct Splice {
   JsonSpan instead;  // of size 0: before this place

@@ -11,6 +11,7 @@
 #include "common/base/result.h"
 #include "common/contract/models_file.h"
 #include "worker/core/run_meter.h"
+#include "worker/gateway/json_spans.h"
 
 namespace proctor {
 // Events of a stream (text/event-stream), as they come, in pieces of any size.
@@ -72,9 +73,10 @@ class StreamFacts {
   std::optional<Amount> begun() const { return begun_; }
 
  private:
-  void on_chat(std::string_view data);
-  void on_responses(const SseEvent& event);
-  void on_messages(const SseEvent& event);
+  void on_chat(const JsonAt& event);
+  void on_responses(const JsonAt& event);
+  void on_messages(const JsonAt& event);
+  void take_usage(std::string_view usage);
   ModelApi api_;
   bool long_cache_;
   bool ended_ = false, failed_ = false;
@@ -103,8 +105,8 @@ class StreamToolCalls {
   std::vector<ToolCall> calls() const;  // those that have begun, in their order
 
  private:
-  void on_chat(std::string_view data);
-  void on_messages(std::string_view data);
+  void on_chat(const JsonAt& event);
+  void on_messages(const JsonAt& event);
   void append(ToolCall& call, const std::string& more);
   ModelApi api_;
   std::map<std::uint64_t, ToolCall> open_;  // by their index

@@ -1,8 +1,5 @@
 #include "worker/gateway/provider_connection.h"
 
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <poll.h>
@@ -11,48 +8,16 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <cstring>
 
 #include "common/base/digest.h"
-#include "common/base/files.h"
 #include "common/base/text.h"
+#include "common/base/words.h"
 #include "worker/network/resolver.h"
 
 namespace proctor {
 std::uint64_t micros_since(SteadyClock::time_point since) {
   return static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(SteadyClock::now() - since).count());
-}
-
-Waited wait_for_fd(int fd, short events, int stop, SteadyClock::time_point until) {
-  for (;;) {
-    std::array<pollfd, 2> fds = {pollfd{stop, POLLIN, 0}, pollfd{fd, events, 0}};
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(until - SteadyClock::now()).count();
-    constexpr std::int64_t kSlice = 60'000;
-    const int n =
-        ::poll(fds.data(), fds.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, kSlice)));
-    if (n < 0 && errno != EINTR) return Waited::kStopped;
-    if (0 < n && fds[0].revents != 0) return Waited::kStopped;
-    if (0 < n && fds[1].revents != 0) return Waited::kReady;
-    if (until <= SteadyClock::now()) return Waited::kTime;
-  }
-}
-
-Wrote write_all(int fd, std::string_view bytes, int stop, std::chrono::milliseconds idle) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (0 <= n) {
-      bytes.remove_prefix(static_cast<std::size_t>(n));
-      continue;
-    }
-    if (errno == EINTR) continue;
-    if (errno != EAGAIN) return Wrote::kGone;
-    const Waited waited = wait_for_fd(fd, POLLOUT, stop, SteadyClock::now() + idle);
-    if (waited == Waited::kStopped) return Wrote::kStopped;
-    if (waited == Waited::kTime) return Wrote::kGone;
-  }
-  return Wrote::kAll;
 }
 
 bool has_left(int fd) {
@@ -256,39 +221,6 @@ class TlsConnection final : public ProviderConnection {
   Ssl ssl_;
 };
 
-Result<UniqueFd> connect_address(const IpAddress& address, std::uint16_t port, int stop,
-                                 SteadyClock::time_point until) {
-  sockaddr_storage to{};
-  socklen_t size = 0;
-  if (address.is_v4()) {
-    sockaddr_in in{};
-    in.sin_family = AF_INET;
-    in.sin_port = htons(port);
-    std::memcpy(&in.sin_addr, address.bytes.data() + 12, 4);
-    std::memcpy(&to, &in, size = sizeof in);
-  } else {
-    sockaddr_in6 in{};
-    in.sin6_family = AF_INET6;
-    in.sin6_port = htons(port);
-    std::memcpy(&in.sin6_addr, address.bytes.data(), address.bytes.size());
-    std::memcpy(&to, &in, size = sizeof in);
-  }
-  UniqueFd fd(::socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.valid()) return errno_error("socket", errno);
-  const int yes = 1;
-  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): how connect is called
-  int error = ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), size) == 0 ? 0 : errno;
-  if (error == EINPROGRESS || error == EINTR) {
-    if (wait_for_fd(fd.get(), POLLOUT, stop, until) != Waited::kReady)
-      return away("no connection in time");
-    socklen_t length = sizeof error;
-    ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &length);
-  }
-  if (error == 0) return fd;
-  return away("connect: " + std::string(std::strerror(error)));  // NOLINT(concurrency-mt-unsafe)
-}
-
 Result<UniqueFd> connect_place(const ProviderPlace& place, int stop,
                                SteadyClock::time_point until) {
   std::vector<IpAddress> addresses;
@@ -301,7 +233,7 @@ Result<UniqueFd> connect_place(const ProviderPlace& place, int stop,
   }
   std::string failed = "its name leads nowhere";
   for (const IpAddress& address : addresses) {
-    Result<UniqueFd> fd = connect_address(address, place.port, stop, until);
+    Result<UniqueFd> fd = connect_to_address(address, place.port, stop, until, "connect: ");
     if (fd.ok()) return fd;
     failed = fd.error().detail;
   }
@@ -459,29 +391,25 @@ void ProviderPool::give_back(const ModelAccess& access,
   if (kIdleMost < kept.size()) kept.pop_front();
 }
 
+constexpr std::string_view kClosed = "the provider closed the connection";
+constexpr auto kReadEnds = each_once(std::to_array<Word<ProviderConnection::Read>>(
+    {{"", ProviderConnection::Read::kBytes},
+     {kClosed, ProviderConnection::Read::kEnd},
+     {"the connection to the provider broke", ProviderConnection::Read::kBroken},
+     {"the provider sent nothing in time", ProviderConnection::Read::kTime},
+     {"the run ended", ProviderConnection::Read::kStopped}}));
+
 ProviderAnswer::More ProviderAnswer::broken(std::string why) {
   why_ = std::move(why);
   return More::kBroken;
 }
 
 bool ProviderAnswer::fill(SteadyClock::time_point until, More& how) {
-  switch (connection_.read(bytes_, stop_, until)) {
-    case ProviderConnection::Read::kBytes:
-      return true;
-    case ProviderConnection::Read::kTime:
-      why_ = "the provider sent nothing in time";
-      how = More::kTime;
-      return false;
-    case ProviderConnection::Read::kEnd:
-      how = broken("the provider closed the connection");
-      return false;
-    case ProviderConnection::Read::kBroken:
-      how = broken("the connection to the provider broke");
-      return false;
-    case ProviderConnection::Read::kStopped:
-      how = broken("the run ended");
-      return false;
-  }
+  using Read = ProviderConnection::Read;
+  const Read got = connection_.read(bytes_, stop_, until);
+  if (got == Read::kBytes) return true;
+  how = broken(std::string(word_in(kReadEnds, got)));
+  if (got == Read::kTime) how = More::kTime;
   return false;
 }
 
@@ -504,8 +432,8 @@ bool ProviderAnswer::read_head(SteadyClock::time_point until) {
       return false;
     }
     head_ = *head;
-    left_ = head_.body.bytes;
-    whole_ = head_.body.kind == HttpFraming::Kind::kNone;
+    body_ = BodyScanner(head_.body);
+    whole_ = body_.done();
     if (kOk <= head_.status) return true;
   }
   why_ = "too many answers that are none yet";
@@ -516,35 +444,15 @@ ProviderAnswer::More ProviderAnswer::read_body(std::string& out, SteadyClock::ti
   if (whole_) return More::kWhole;
   for (;;) {
     const std::size_t before = out.size();
-    switch (head_.body.kind) {
-      case HttpFraming::Kind::kNone:
-        break;
-      case HttpFraming::Kind::kLength: {
-        const auto now = static_cast<std::size_t>(std::min<std::uint64_t>(left_, bytes_.size()));
-        out.append(bytes_, 0, now);
-        bytes_.erase(0, now);
-        left_ -= now;
-        whole_ = left_ == 0;
-        break;
-      }
-      case HttpFraming::Kind::kChunked: {
-        const auto used = chunks_.feed(bytes_, &out);
-        if (!used.ok()) return broken(used.error().detail);
-        bytes_.erase(0, *used);
-        whole_ = chunks_.done();
-        break;
-      }
-      case HttpFraming::Kind::kToTheEnd:
-        out += bytes_;
-        bytes_.clear();
-        break;
-    }
+    const auto used = body_.feed(bytes_, &out);
+    if (!used.ok()) return broken(used.error().detail);
+    bytes_.erase(0, *used);
+    whole_ = body_.done();
     if (before < out.size()) return More::kBytes;
     if (whole_) return More::kWhole;
     More how{};
     if (fill(until, how)) continue;
-    if (head_.body.kind == HttpFraming::Kind::kToTheEnd && how == More::kBroken &&
-        why_ == "the provider closed the connection") {
+    if (head_.body.kind == HttpFraming::Kind::kToTheEnd && why_ == kClosed) {
       whole_ = true;
       return More::kWhole;
     }

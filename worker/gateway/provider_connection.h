@@ -20,20 +20,10 @@
 #include "common/contract/models_file.h"
 #include "worker/gateway/ceiling.h"
 #include "worker/gateway/http_gate.h"
+#include "worker/network/sockets.h"
 
 namespace proctor {
-// Waiting for sockets with a word that ends it.  Blocking; any thread.
-
-using SteadyClock = std::chrono::steady_clock;
 std::uint64_t micros_since(SteadyClock::time_point since);
-
-enum class Waited { kReady, kTime, kStopped };
-// Until `fd` is ready for `events`, `until` has come, or `stop` (a descriptor) is readable.
-Waited wait_for_fd(int fd, short events, int stop, SteadyClock::time_point until);
-
-enum class Wrote { kAll, kGone, kStopped };
-// The rest is not written to a peer that takes nothing for `idle`: it is as good as gone.
-Wrote write_all(int fd, std::string_view bytes, int stop, std::chrono::milliseconds idle);
 
 // Has the peer of a stream socket left?
 bool has_left(int fd);
@@ -227,9 +217,8 @@ class ProviderAnswer {
   ProviderConnection& connection_;
   int stop_;
   AnswerHead head_;
-  ChunkReader chunks_;
+  BodyScanner body_;
   std::string bytes_;  // read and not yet used
-  std::uint64_t left_ = 0;
   bool whole_ = false;
   std::string why_;
 };

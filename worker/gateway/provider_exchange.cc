@@ -8,8 +8,10 @@
 
 #include "common/base/digest.h"
 #include "common/base/ids.h"
+#include "common/base/json_fields.h"
 #include "common/base/text.h"
 #include "common/base/version.h"
+#include "common/base/words.h"
 #include "common/contract/models_file.h"
 #include "common/trace/model_calls.h"
 #include "worker/gateway/cassette.h"
@@ -19,6 +21,7 @@
 #include "worker/gateway/session_shared.h"
 
 namespace proctor {
+namespace {
 // The head of a request as it goes to a provider: the operator's key, and of the agent's own head
 // what decides nothing.  Pure; any thread.
 struct ProviderRequest {
@@ -30,24 +33,18 @@ struct ProviderRequest {
   const std::string& user_agent;
   std::size_t bytes;  // of the body
 };
+constexpr auto kKeyFields =
+    each_once(std::to_array<Word<ModelAuth>>({{"authorization: Bearer ", ModelAuth::kBearer},
+                                              {"x-api-key: ", ModelAuth::kXApiKey},
+                                              {"api-key: ", ModelAuth::kApiKey},
+                                              {"", ModelAuth::kNone}}));
 std::string provider_head(const ProviderRequest& r) {
   std::string_view path = path_of(r.api);  // of Anthropic's it has the version, as a URL may
   if (path.starts_with("/v1/") && r.place.path.ends_with("/v1")) path.remove_prefix(3);
   std::string out = "POST " + r.place.path + std::string(path) + " HTTP/1.1\r\nhost: ";
   out += r.place.header + "\r\n";
-  switch (r.key.empty() ? ModelAuth::kNone : r.auth) {
-    case ModelAuth::kBearer:
-      out += "authorization: Bearer " + r.key.reveal() + "\r\n";
-      break;
-    case ModelAuth::kXApiKey:
-      out += "x-api-key: " + r.key.reveal() + "\r\n";
-      break;
-    case ModelAuth::kApiKey:
-      out += "api-key: " + r.key.reveal() + "\r\n";
-      break;
-    case ModelAuth::kNone:
-      break;
-  }
+  if (!r.key.empty() && r.auth != ModelAuth::kNone)
+    out += std::string(word_in(kKeyFields, r.auth)) + r.key.reveal() + "\r\n";
   out += "content-type: application/json\r\naccept-encoding: identity\r\ncontent-length: ";
   out += std::to_string(r.bytes) + "\r\nuser-agent: proctor/" + std::string(kVersion);
   if (!r.user_agent.empty()) out += " " + r.user_agent;
@@ -85,6 +82,9 @@ int ask_about_key(ProviderPool& pool, const ModelAccess& access, ModelApi api, i
   return answer.read_head(until) ? answer.head().status : 0;
 }
 
+constexpr std::size_t kKept = std::size_t{16} << 20;
+constexpr std::chrono::seconds kAfterLast{5};  // for the framing behind the last event
+
 // A provider's stream on its way to the agent: each read is written on at once, a copy is read for
 // what the call has used.  Where the usage was asked for by us, the agent does not see it.
 // Blocking; one thread.
@@ -105,9 +105,39 @@ class StreamRelay {
   // Until the stream is over.  True: the answer is complete, by the stream's own last event or by a
   // reason to finish (providers of chat completions without "[DONE]"), and none said that it
   // failed.
-  bool run(ProviderAnswer& answer, const Say& say);
+  bool run(ProviderAnswer& answer, const Say& say) {
+    using More = ProviderAnswer::More;
+    say("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\n"
+        "x-accel-buffering: no\r\n" +
+        fmt::format("request-id: prq_{0}\r\nx-request-id: prq_{0}\r\n", options_.number) +
+        (options_.unframed ? "connection: close\r\n\r\n" : "transfer-encoding: chunked\r\n\r\n"));
+    auto last = SteadyClock::now();
+    for (;;) {
+      auto until =
+          std::min({options_.total, last + options_.idle, SteadyClock::now() + options_.silence});
+      if (facts_.ended()) until = std::min(until, last + kAfterLast);
+      std::string bytes;
+      const More more = answer.read_body(bytes, until);
+      if (more == More::kBytes) {
+        last = SteadyClock::now();
+        if (!take(bytes, say)) return false;
+        continue;
+      }
+      ended_well_ = more == More::kWhole || facts_.ended();
+      if (ended_well_ || more == More::kBroken) break;
+      const auto now = SteadyClock::now();
+      if (options_.total <= now || last + options_.idle <= now) return false;
+      if (scan_.between()) pass(": wait\n\n", say);
+    }
+    return (facts_.ended() || (ended_well_ && !facts_.facts().finish.empty())) && !facts_.failed();
+  }
+
   // The end of the framing, as the provider's; false: the connection's end is it.
-  bool end(const Say& say) const;
+  bool end(const Say& say) const {
+    if (options_.unframed || !ended_well_) return false;
+    say("0\r\n\r\n");
+    return true;
+  }
 
   const StreamFacts& facts() const { return facts_; }
   // Has its agent an event of it that is no failure?
@@ -116,8 +146,27 @@ class StreamRelay {
   const std::string& bytes() const { return bytes_; }  // as they came, to 16 MiB
 
  private:
-  bool take(std::string_view bytes, const Say& say);
-  void pass(std::string_view bytes, const Say& say) const;
+  bool take(std::string_view bytes, const Say& say) {
+    if (bytes_.size() < kKept) bytes_ += bytes.substr(0, kKept - bytes_.size());
+    const auto events = scan_.feed(bytes);
+    if (!events.ok()) return false;
+    said_ = said_ || !events->empty();
+    std::string on;
+    for (const SseEvent& e : *events) {
+      if (options_.hides_usage && !StreamFacts::is_bare_usage(e)) on += e.bytes;
+      facts_.on(e);
+      tools_.on(e);
+    }
+    pass(options_.hides_usage ? std::string_view(on) : bytes, say);
+    return true;
+  }
+
+  void pass(std::string_view bytes, const Say& say) const {
+    if (bytes.empty()) return;
+    if (options_.unframed) return say(bytes);
+    say(fmt::format("{:x}\r\n{}\r\n", bytes.size(), bytes));
+  }
+
   Options options_;
   SseScan scan_;
   StreamFacts facts_;
@@ -126,64 +175,6 @@ class StreamRelay {
   bool said_ = false, ended_well_ = false;
 };
 
-constexpr std::size_t kKept = std::size_t{16} << 20;
-constexpr std::chrono::seconds kAfterLast{5};  // for the framing behind the last event
-
-void StreamRelay::pass(std::string_view bytes, const Say& say) const {
-  if (bytes.empty()) return;
-  if (options_.unframed) return say(bytes);
-  say(fmt::format("{:x}\r\n{}\r\n", bytes.size(), bytes));
-}
-
-bool StreamRelay::take(std::string_view bytes, const Say& say) {
-  if (bytes_.size() < kKept) bytes_ += bytes.substr(0, kKept - bytes_.size());
-  const auto events = scan_.feed(bytes);
-  if (!events.ok()) return false;
-  said_ = said_ || !events->empty();
-  std::string on;
-  for (const SseEvent& e : *events) {
-    if (options_.hides_usage && !StreamFacts::is_bare_usage(e)) on += e.bytes;
-    facts_.on(e);
-    tools_.on(e);
-  }
-  pass(options_.hides_usage ? std::string_view(on) : bytes, say);
-  return true;
-}
-
-bool StreamRelay::run(ProviderAnswer& answer, const Say& say) {
-  using More = ProviderAnswer::More;
-  say("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\n"
-      "x-accel-buffering: no\r\n" +
-      fmt::format("request-id: prq_{0}\r\nx-request-id: prq_{0}\r\n", options_.number) +
-      (options_.unframed ? "connection: close\r\n\r\n" : "transfer-encoding: chunked\r\n\r\n"));
-  auto last = SteadyClock::now();
-  for (;;) {
-    auto until =
-        std::min({options_.total, last + options_.idle, SteadyClock::now() + options_.silence});
-    if (facts_.ended()) until = std::min(until, last + kAfterLast);
-    std::string bytes;
-    const More more = answer.read_body(bytes, until);
-    if (more == More::kBytes) {
-      last = SteadyClock::now();
-      if (!take(bytes, say)) return false;
-      continue;
-    }
-    ended_well_ = more == More::kWhole || facts_.ended();
-    if (ended_well_ || more == More::kBroken) break;
-    const auto now = SteadyClock::now();
-    if (options_.total <= now || last + options_.idle <= now) return false;
-    if (scan_.between()) pass(": wait\n\n", say);
-  }
-  return (facts_.ended() || (ended_well_ && !facts_.facts().finish.empty())) && !facts_.failed();
-}
-
-bool StreamRelay::end(const Say& say) const {
-  if (options_.unframed || !ended_well_) return false;
-  say("0\r\n\r\n");
-  return true;
-}
-
-namespace {
 // The digest under which it lies; `ok` false: there was no room.
 std::string keep(GatewaySession::Shared& shared, std::string_view text, std::string& whole,
                  bool& ok) {
@@ -193,7 +184,6 @@ std::string keep(GatewaySession::Shared& shared, std::string_view text, std::str
   whole += stored;
   return digest;
 }
-}  // namespace
 
 // The parts of a call's texts that are kept: pieces of its request, its answer, and which tools
 // were asked for and came back.  Thread-safe as the session is.
@@ -248,9 +238,23 @@ std::vector<ToolTold> told_of(const std::vector<ToolCall>& calls) {
 // through.  One thread.
 class ReplayConnection final : public ProviderConnection {
  public:
-  explicit ReplayConnection(const CassetteCall& call);
-  bool write(std::string_view bytes, int stop, SteadyClock::time_point until) override;
-  Read read(std::string& out, int stop, SteadyClock::time_point until) override;
+  explicit ReplayConnection(const CassetteCall& call) {
+    bytes_ = "HTTP/1.1 " + std::to_string(call.status) + " Recorded\r\ncontent-type: ";
+    bytes_ += call.streamed ? "text/event-stream" : "application/json";
+    bytes_ += "\r\ncontent-length: " + std::to_string(call.answer.size()) + "\r\n\r\n";
+    bytes_ += call.answer;
+  }
+
+  bool write(std::string_view, int, SteadyClock::time_point) override { return true; }
+
+  ProviderConnection::Read read(std::string& out, int, SteadyClock::time_point) override {
+    constexpr std::size_t kPiece = std::size_t{16} << 10;
+    if (bytes_.size() <= at_) return Read::kEnd;
+    out += bytes_.substr(at_, kPiece);
+    at_ += kPiece;
+    return Read::kBytes;
+  }
+
   bool is_quiet() const override { return true; }
 
  private:
@@ -258,26 +262,6 @@ class ReplayConnection final : public ProviderConnection {
   std::size_t at_ = 0;
 };
 
-ReplayConnection::ReplayConnection(const CassetteCall& call) {
-  bytes_ = "HTTP/1.1 " + std::to_string(call.status) + " Recorded\r\ncontent-type: ";
-  bytes_ += call.streamed ? "text/event-stream" : "application/json";
-  bytes_ += "\r\ncontent-length: " + std::to_string(call.answer.size()) + "\r\n\r\n";
-  bytes_ += call.answer;
-}
-
-bool ReplayConnection::write(std::string_view, int, SteadyClock::time_point) {
-  return true;
-}
-
-ProviderConnection::Read ReplayConnection::read(std::string& out, int, SteadyClock::time_point) {
-  constexpr std::size_t kPiece = std::size_t{16} << 10;
-  if (bytes_.size() <= at_) return Read::kEnd;
-  out += bytes_.substr(at_, kPiece);
-  at_ += kPiece;
-  return Read::kBytes;
-}
-
-namespace {
 using Cause = Refusal::Cause;
 using By = GatewayHooks::By;
 
@@ -320,12 +304,13 @@ class Exchange {
     if (const auto* miss = std::get_if<CassettePlayer::Miss>(&found)) {
       r_.why = miss->text;
       settle_(machine_.failed());
-      shared_.note("cassette.divergence", By::kHarness,
-                   Json{{"call", r_.number},
-                        {"expected", miss->expected},
-                        {"pointer", printable(miss->pointer, 500)},
-                        {"ours", miss->ours},
-                        {"theirs", miss->theirs}});
+      JsonWriter v;
+      v("call", r_.number);
+      v("expected", miss->expected);
+      v("pointer", printable(miss->pointer, 500));
+      v("ours", miss->ours);
+      v("theirs", miss->theirs);
+      shared_.note("cassette.divergence", By::kHarness, v.take());
       Refusal no{Cause::kFinal, "cassette: call " + std::to_string(r_.number) + ": " + miss->text};
       no.code = "cassette_end";
       shared_.say_final(no);
@@ -493,9 +478,7 @@ class Exchange {
                                  bounds_.silence, access_.idle, total, in_.number});
     const bool whole = stream.run(answer, [this, &stream](std::string_view bytes) {
       if (!r_.begun && stream.says_something()) shared_.begun(r_);
-      if (r_.client_gone) return;
-      reply_.say(bytes);
-      if (r_.client_gone) machine_.client_gone();  // what comes still counts
+      reply_.say(bytes);  // what comes counts though its client is gone
     });
     keep_answer(shared_, stream.bytes(), r_);
     r_.streamed = true;

@@ -5,7 +5,7 @@
 #include "common/base/digest.h"
 
 namespace proctor {
-std::string LiteralRedactor::apply(std::string_view text) const {
+std::string Redactor::apply(std::string_view text) const {
   constexpr std::size_t kShown = 8;
   std::string out(text);
   for (const auto& [name, secret] : rules_) {
@@ -24,8 +24,8 @@ std::string LiteralRedactor::apply(std::string_view text) const {
   return out;
 }
 
-Json redacted(const Json& value, const Redactor& by) {
-  if (value.is_string()) return by.apply(value.string());
+Json redacted(const Json& value, const std::function<std::string(std::string_view)>& by) {
+  if (value.is_string()) return by(value.string());
   if (value.is_array()) {
     Json out = Json::array();
     for (const Json& item : value) out.push_back(redacted(item, by));
@@ -33,12 +33,12 @@ Json redacted(const Json& value, const Redactor& by) {
   }
   if (!value.is_object()) return value;
   Json out = Json::object();
-  for (const auto& [key, item] : value.items()) out[by.apply(key)] = redacted(item, by);
+  for (const auto& [key, item] : value.items()) out[by(key)] = redacted(item, by);
   return out;
 }
 
-LiteralRedactor::Rules rules_for_secrets(const std::map<std::string, std::string>& secrets) {
-  LiteralRedactor::Rules out;
+Redactor::Rules rules_for_secrets(const std::map<std::string, std::string>& secrets) {
+  Redactor::Rules out;
   for (const auto& [name, value] : secrets) {
     if (value.size() < kSecretLeast) continue;
     const std::string rule = "secret " + name;

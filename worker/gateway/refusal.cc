@@ -1,8 +1,9 @@
 #include "worker/gateway/refusal.h"
 
 #include <algorithm>
+#include <array>
 
-#include "common/base/json.h"
+#include "common/base/json_fields.h"
 #include "common/base/text.h"
 
 namespace proctor {
@@ -15,55 +16,53 @@ bool is_anthropic(ModelApi api) {
 
 // Status, the type of the error in either style, and its code.
 struct Form {
+  Cause cause;
   int status;
-  const char* type;
-  const char* anthropic;
-  const char* code;
+  const char *type, *anthropic, *code;
+};
+constexpr int kBad = 400, kDenied = 401, kForbidden = 403, kNone = 404, kMethod = 405, kLarge = 413,
+              kLater = 429;
+constexpr const char* kInvalid = "invalid_request_error";
+constexpr std::array kForms{
+    Form{Cause::kFinal, kDenied, "insufficient_quota", "permission_error", "budget_exceeded"},
+    Form{Cause::kNotNow, kLater, "rate_limit_error", "rate_limit_error", "rate_limit_exceeded"},
+    Form{Cause::kToken, kDenied, kInvalid, "authentication_error", "invalid_api_key"},
+    Form{Cause::kUnknownModel, kNone, kInvalid, "not_found_error", "model_not_found"},
+    Form{Cause::kPolicy, kBad, kInvalid, kInvalid, "not_allowed"},
+    Form{Cause::kTooLarge, kLarge, kInvalid, "request_too_large", "request_too_large"},
+    Form{Cause::kUnknownRoute, kNone, kInvalid, "not_found_error", "unknown_route"},
+    Form{Cause::kWrongMethod, kMethod, kInvalid, kInvalid, "wrong_method"},
+    Form{Cause::kGate, kBad, kInvalid, kInvalid, "bad_request"},
 };
 
 Form form_of(ModelApi api, const Refusal& r, bool litellm) {
-  constexpr int kBad = 400, kDenied = 401, kForbidden = 403, kNone = 404, kMethod = 405,
-                kLarge = 413, kLater = 429;
   const bool responses = api == ModelApi::kResponses;
-  switch (r.cause) {
-    case Cause::kFinal:
-      // Of every other status some program tries again: see the page.
-      return {is_anthropic(api)       ? kForbidden
-              : responses && !litellm ? kLater
-                                      : kDenied,
-              "insufficient_quota", "permission_error", "budget_exceeded"};
-    case Cause::kNotNow:
-      return {kLater, "rate_limit_error", "rate_limit_error", "rate_limit_exceeded"};
-    case Cause::kToken:
-      return {kDenied, "invalid_request_error", "authentication_error", "invalid_api_key"};
-    case Cause::kUnknownModel:
-      return {responses ? kBad : kNone, "invalid_request_error", "not_found_error",
-              "model_not_found"};
-    case Cause::kPolicy:
-      return {kBad, "invalid_request_error", "invalid_request_error", "not_allowed"};
-    case Cause::kTooLarge:
-      return {kLarge, "invalid_request_error", "request_too_large", "request_too_large"};
-    case Cause::kUnknownRoute:
-      return {kNone, "invalid_request_error", "not_found_error", "unknown_route"};
-    case Cause::kWrongMethod:
-      return {kMethod, "invalid_request_error", "invalid_request_error", "wrong_method"};
-    case Cause::kGate:
-      break;
+  Form out = *std::ranges::find(kForms, r.cause, &Form::cause);
+  // Of every other status some program tries again: see the page.
+  if (r.cause == Cause::kFinal && is_anthropic(api)) out.status = kForbidden;
+  if (r.cause == Cause::kFinal && responses && !litellm) out.status = kLater;
+  if (r.cause == Cause::kUnknownModel && responses) out.status = kBad;
+  if (r.cause == Cause::kGate) out.status = r.status;
+  return out;
+}
+
+std::string dumped(JsonWriter&& body) {
+  return body.take().dump(-1, Json::Utf8::kReplace);
+}
+
+JsonWriter entry(ModelApi style, std::string_view model) {
+  JsonWriter v;
+  v("id", model);
+  if (is_anthropic(style)) {
+    v("type", "model");
+    v("display_name", model);
+    v("created_at", "1970-01-01T00:00:00Z");
+  } else {
+    v("object", "model");
+    v("created", 0);
+    v("owned_by", "proctor");
   }
-  return {r.status, "invalid_request_error", "invalid_request_error", "bad_request"};
-}
-
-std::string dumped(const Json& body) {
-  return body.dump(-1, Json::Utf8::kReplace);
-}
-
-Json entry(ModelApi style, std::string_view model) {
-  if (!is_anthropic(style))
-    return {{"id", model}, {"object", "model"}, {"created", 0}, {"owned_by", "proctor"}};
-  return {{"type", "model"},
-          {"id", model},
-          {"display_name", model},
-          {"created_at", "1970-01-01T00:00:00Z"}};
+  return v;
 }
 }  // namespace
 
@@ -85,18 +84,19 @@ OwnAnswer make_refusal(ModelApi api, const Refusal& r, bool litellm, std::uint64
   }
   out.last = r.cause == Cause::kFinal || r.cause == Cause::kGate || r.cause == Cause::kTooLarge;
   const std::string request = "prq_" + std::to_string(id);
+  JsonWriter body;
   if (is_anthropic(api)) {
-    out.body = dumped({{"type", "error"},
-                       {"error", {{"type", form.anthropic}, {"message", text}}},
-                       {"request_id", request}});
-  } else {
-    Json error = {{"message", text},
-                  {"type", form.type},
-                  {"param", nullptr},
-                  {"code", r.code.empty() ? form.code : r.code}};
-    if (!r.param.empty()) error["param"] = r.param;
-    out.body = dumped({{"error", std::move(error)}});
+    body("type", "error");
+    body("request_id", request);
   }
+  body.section("error", [&](JsonWriter& error) {
+    error("message", text);
+    error("type", is_anthropic(api) ? form.anthropic : form.type);
+    if (is_anthropic(api)) return;
+    error("param", r.param.empty() ? Json() : Json(r.param));
+    error("code", r.code.empty() ? form.code : r.code);
+  });
+  out.body = dumped(std::move(body));
   out.headers += std::string(kOwnHeader) + ": 1\r\nrequest-id: " + request +
                  "\r\nx-request-id: " + request + "\r\n";
   return out;
@@ -116,12 +116,17 @@ std::string to_bytes(const OwnAnswer& a, bool head_only) {
 
 std::string model_list(ModelApi style, const std::vector<GatewayModel>& models) {
   Json data = Json::array();
-  for (const GatewayModel& m : models) data.push_back(entry(style, m.name));
-  if (!is_anthropic(style)) return dumped({{"object", "list"}, {"data", std::move(data)}});
-  return dumped({{"first_id", models.front().name},
-                 {"last_id", models.back().name},
-                 {"has_more", false},
-                 {"data", std::move(data)}});
+  for (const GatewayModel& m : models) data.push_back(entry(style, m.name).take());
+  JsonWriter v;
+  v("data", data);
+  if (is_anthropic(style)) {
+    v("first_id", models.front().name);
+    v("last_id", models.back().name);
+    v("has_more", false);
+  } else {
+    v("object", "list");
+  }
+  return dumped(std::move(v));
 }
 
 std::string model_entry(ModelApi style, std::string_view model) {

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "common/base/clock.h"
+#include "common/base/fields.h"
 #include "common/base/owned.h"
 #include "common/score/outcome.h"
 #include "common/trace/breakers.h"
@@ -116,6 +117,27 @@ struct GatewaySums {
   std::uint64_t waited_ms = 0, clamped = 0, clients_gone = 0, wrong_tokens = 0, unknown_routes = 0;
   void settled(const Settlement& s, std::uint64_t charged, bool overrun);  // one call
 };
+void fields(auto& v, Is<GatewaySums> auto& s) {
+  v("calls", s.calls);
+  v("refused", s.refused);
+  v("released", s.released);
+  v("by_usage", s.by_usage);
+  v("at_ceiling", s.at_ceiling);
+  v("partial", s.partial);
+  v("overruns", s.overruns);
+  v("charged_micros", s.charged_micros);
+  v("ceiling_micros", s.ceiling_micros);
+  v("input_tokens", s.input);
+  v("cache_read_tokens", s.cache_read);
+  v("cache_written_tokens", s.cache_written);
+  v("output_tokens", s.output);
+  v("reasoning_tokens", s.reasoning);
+  v("waited_ms", s.waited_ms);
+  v("clamped", s.clamped);
+  v("clients_gone", s.clients_gone);
+  v("wrong_tokens", s.wrong_tokens);
+  v("unknown_routes", s.unknown_routes);
+}
 
 // One for all connections of a session.  Thread-safe.
 struct GatewaySession::Shared {
@@ -130,7 +152,7 @@ struct GatewaySession::Shared {
   const GatewayOptions options;
   const GatewayHooks hooks;
   ProviderPool& pool;
-  const LiteralRedactor own_token;
+  const Redactor own_token;
   SessionBreakers breakers;
   UniqueFd closing;  // readable when no further request is taken
   UniqueFd cut;      // ... when everything ends now
@@ -156,16 +178,10 @@ struct GatewaySession::Shared {
   // How a call ended, and that none can be made any more: whether the model could be had.
   void watch(const CallRecord& call, std::uint64_t evidence);
   void cannot_ask(const std::string& why);
-  // True once, for the session's first call.  barred(): the gateway refused it.
+  // True once, for the session's first call.
   bool is_first_call() { return !called_.exchange(true); }
-  void barred(const std::string& why);
-  // Its charge, before its client knows; and the cap that holds no further call.
+  // Its charge, before its client knows.
   void watch_charge(const CallRecord& call);
-  void watch_cap(const MeterDenied& no);
-  bool floods() const {
-    const std::lock_guard lock(mutex_);
-    return watch_.floods();
-  }
   // Was a call of this run?  Then 401 and 403 are of one request, unless the key is refused to us,
   // too: its agent may ask for something else.
   bool answered() const;
@@ -174,27 +190,25 @@ struct GatewaySession::Shared {
   bool may_ask_about_key() { return key_questions_.fetch_add(1) < kKeyQuestions; }
   ModelLack lack() const;
 
-  std::optional<std::uint64_t> delta_bound(const CallShape& shape) const {
-    const std::lock_guard lock(mutex_);
-    return delta_.bound(shape);
-  }
-  void delta_settled(CallShape shape, const Amount& actual) {
-    const std::lock_guard lock(mutex_);
-    delta_.settled(std::move(shape), actual);
-  }
-
   // Takes bytes of the session's memory, if it has as many.
   bool take_bytes(std::uint64_t n);
   void give_bytes(std::uint64_t n) { bytes.fetch_sub(n); }
 
+  // Changes the sums; asks or tells the watch and the rule of deltas.
   template <class F>
   void count(F&& change) {
     const std::lock_guard lock(mutex_);
     change(sums_);
   }
-  GatewaySums sums() const {
+  template <class F>
+  auto watched(F&& ask) {
     const std::lock_guard lock(mutex_);
-    return sums_;
+    return ask(watch_);
+  }
+  template <class F>
+  auto deltas(F&& ask) {
+    const std::lock_guard lock(mutex_);
+    return ask(delta_);
   }
 
   // A place among the calls under way.  Those that wait are served in the order in which they came.

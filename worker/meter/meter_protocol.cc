@@ -1,8 +1,9 @@
 #include "worker/meter/meter_protocol.h"
 
 #include <algorithm>
+#include <map>
 
-#include "common/base/json.h"
+#include "common/base/json_fields.h"
 #include "common/base/text.h"
 
 namespace proctor {
@@ -11,46 +12,38 @@ Error wrong(std::string why) {
   return Error{Errc::kInvalid, std::move(why)};
 }
 
-// Takes the fields of one request; the first thing that is wrong is kept.
+// Takes the members of one request; the first thing that is wrong is kept.
 class Request {
  public:
   explicit Request(const Json& json) : json_(json) {}
 
-  std::string text(const char* key, std::size_t bytes_max = kTextBytes) {
-    known_.push_back(key);
-    const auto it = json_.find(key);
-    if (it == json_.end()) return "";
-    if (!it->is_string()) {
-      refuse(std::string(key) + ": expected a text");
-      return "";
-    }
-    std::string value = it->get<std::string>();
+  void operator()(const char* key, std::string& out, const Rule& rule = {}) {
+    const Json* value = find(key);
+    if (value == nullptr) return;
+    if (!value->is_string()) return refuse(std::string(key) + ": expected a text");
+    out = value->string();
+    const std::size_t most = std::min(rule.bytes, kTextBytes);
     const bool clean =
-        std::ranges::all_of(value, [](unsigned char c) { return 0x20 <= c && c != 0x7F; });
-    if (value.empty() || bytes_max < value.size() || !clean)
-      refuse(std::string(key) + ": expected 1 to " + std::to_string(bytes_max) +
-             " bytes on one line");
-    return value;
+        std::ranges::all_of(out, [](unsigned char c) { return 0x20 <= c && c != 0x7F; });
+    require(!out.empty() && out.size() <= most && clean,
+            std::string(key) + ": expected 1 to " + std::to_string(most) + " bytes on one line");
   }
-  std::uint64_t count(const char* key) {
-    known_.push_back(key);
-    const auto it = json_.find(key);
-    if (it == json_.end()) return 0;
-    if (it->is_number_unsigned() && it->get<std::uint64_t>() <= kUsageCountMax)
-      return it->get<std::uint64_t>();
-    refuse(std::string(key) + ": expected a whole number from 0 to " +
-           std::to_string(kUsageCountMax));
-    return 0;
+  void operator()(const char* key, std::uint64_t& out) {
+    const Json* value = find(key);
+    if (value == nullptr) return;
+    if (!value->is_number_unsigned() || kUsageCountMax < value->get<std::uint64_t>())
+      return refuse(std::string(key) + ": expected a whole number from 0 to " +
+                    std::to_string(kUsageCountMax));
+    out = value->get<std::uint64_t>();
   }
-  bool flag(const char* key) {
-    known_.push_back(key);
-    const auto it = json_.find(key);
-    if (it == json_.end()) return false;
-    if (!it->is_boolean()) refuse(std::string(key) + ": expected true or false");
-    return it->is_boolean() && it->get<bool>();
+  void operator()(const char* key, bool& out) {
+    const Json* value = find(key);
+    if (value == nullptr) return;
+    if (!value->is_boolean()) return refuse(std::string(key) + ": expected true or false");
+    out = value->boolean();
   }
-  void require(bool holds, const char* why) {
-    if (!holds) refuse(why);
+  void require(bool holds, std::string why) {
+    if (!holds) refuse(std::move(why));
   }
   // Misspelt keys would be counted as nothing.
   Status finish() {
@@ -63,6 +56,11 @@ class Request {
 
  private:
   static constexpr std::size_t kTextBytes = 300;
+  const Json* find(const char* key) {
+    known_.push_back(key);
+    const auto it = json_.find(key);
+    return it == json_.end() ? nullptr : &*it;
+  }
   void refuse(std::string why) {
     if (error_.empty()) error_ = std::move(why);
   }
@@ -71,23 +69,15 @@ class Request {
   std::string error_;
 };
 
-Amount read_amount(Request& r) {
-  Amount a;
-  a.input_tokens = r.count("input_tokens");
-  a.output_tokens = r.count("output_tokens");
-  a.units = r.count("quantity");
-  a.ms = r.count("ms");
-  return a;
+std::string line_of(JsonWriter&& v) {
+  return v.take().dump(-1, Json::Utf8::kReplace, true) + "\n";
 }
 
-std::string line_of(const Json& json) {
-  return json.dump(-1, Json::Utf8::kReplace, true) + "\n";
-}
-
-Json with_id(const std::string& id) {
-  Json out = Json::object();
-  if (!id.empty()) out["id"] = id;
-  return out;
+JsonWriter answer_of(const std::string& id, std::string_view answer) {
+  JsonWriter v;
+  v("id", id, kOptional);
+  v("answer", answer);
+  return v;
 }
 }  // namespace
 
@@ -99,28 +89,28 @@ Result<MeterRequest> parse_meter_request(std::string_view line) {
   if (!json->is_object()) return wrong("expected an object");
   Request r(*json);
   MeterRequest out;
-  const std::string op = r.text("op");
-  out.run = r.text("run");
-  if (op == "status") {
+  const auto& [reserve, charge, release, status] = kMeterOps;
+  std::string op;
+  r("op", op);
+  r("run", out.run);
+  if (op == status) {
     out.operation = MeterStatus{};
     PROCTOR_CHECK_OK(r.finish());
     return out;
   }
-  out.id = r.text("id", kMeterIdBytes);
-  if (op == "reserve") {
-    MeterReserve m;
-    m.id = out.id;
-    m.action = {r.text("action"), r.text("provider"), r.text("model"), r.text("unit")};
-    m.most = read_amount(r);
+  r("id", out.id, {.bytes = kMeterIdBytes});
+  if (op == reserve) {
+    MeterReserve m{out.id, {}, {}};
+    action_fields(r, m.action);
+    amount_fields(r, m.most);
     r.require(!m.action.type.empty(), "action: expected the name of one");
     out.operation = std::move(m);
-  } else if (op == "charge") {
-    MeterCharge m;
-    m.id = out.id;
-    m.actual = read_amount(r);
-    m.actual.failed = r.flag("failed");
+  } else if (op == charge) {
+    MeterCharge m{out.id, {}};
+    amount_fields(r, m.actual);
+    r("failed", m.actual.failed);
     out.operation = std::move(m);
-  } else if (op == "release") {
+  } else if (op == release) {
     out.operation = MeterRelease{out.id};
   } else {
     return wrong("op: expected reserve, charge, release or status");
@@ -131,59 +121,66 @@ Result<MeterRequest> parse_meter_request(std::string_view line) {
 }
 
 std::string meter_line(const std::string& id, const MeterAnswer& answer) {
-  Json out = with_id(id);
+  constexpr std::array<std::string_view, 4> kAnswers{"granted", "denied", "charged", "released"};
+  JsonWriter v = answer_of(id, kAnswers.at(answer.index()));
   std::visit(Overload{[&](const MeterGranted& a) {
-                        out["answer"] = "granted";
-                        out["usd"] = format_usd_exact(a.held);
-                        if (a.defaulted) out["default_price"] = true;
+                        v("usd", format_usd_exact(a.held));
+                        v("default_price", a.defaulted, kOptional);
                       },
                       [&](const MeterDenied& a) {
-                        out["answer"] = "denied";
-                        out["cap"] = a.cap;
-                        out["short_by"] = a.short_by;
-                        out["final"] = a.final;
-                        out["reason"] = printable(a.reason, 1000);
-                        if (0 < a.retry_after_ms) out["retry_after_ms"] = a.retry_after_ms;
+                        v("cap", a.cap);
+                        v("short_by", a.short_by);
+                        v("final", a.final);
+                        v("reason", printable(a.reason, 1000));
+                        v("retry_after_ms", a.retry_after_ms, kOptional);
                       },
                       [&](const MeterCharged& a) {
-                        out["answer"] = "charged";
-                        out["usd"] = format_usd_exact(a.charged);
-                        if (a.overrun) out["overrun"] = true;
+                        v("usd", format_usd_exact(a.charged));
+                        v("overrun", a.overrun, kOptional);
                       },
-                      [&](const MeterReleased&) { out["answer"] = "released"; }},
+                      [](const MeterReleased&) {}},
              answer);
-  return line_of(out);
+  return line_of(std::move(v));
 }
 
 std::string meter_error_line(const std::string& id, std::string_view reason) {
-  Json out = with_id(id);
-  out["answer"] = "error";
-  out["reason"] = printable(reason, 1000);
-  return line_of(out);
+  JsonWriter v = answer_of(id, "error");
+  v("reason", printable(reason, 1000));
+  return line_of(std::move(v));
 }
 
 std::string meter_status_line(const RunMeter& meter) {
-  Json out = {{"answer", "status"}, {"stopped", meter.stop().has_value()}};
-  if (meter.stop()) out["reason"] = meter.stop()->reason;
-  out["usd"] = {{"limit", format_usd_exact(meter.limit())},
-                {"spent", format_usd_exact(meter.spent())},
-                {"held", format_usd_exact(meter.held())},
-                {"headroom", format_usd_exact(meter.headroom())},
-                {"free", format_usd_exact(meter.free())}};
+  JsonWriter v = answer_of("", kMeterOps.back());
+  v("stopped", meter.stop().has_value());
+  if (meter.stop()) v("reason", meter.stop()->reason);
+  v.section("usd", [&](JsonWriter& usd) {
+    usd("limit", format_usd_exact(meter.limit()));
+    usd("spent", format_usd_exact(meter.spent()));
+    usd("held", format_usd_exact(meter.held()));
+    usd("headroom", format_usd_exact(meter.headroom()));
+    usd("free", format_usd_exact(meter.free()));
+  });
+  std::map<std::string_view, Json> caps;
   for (const Cap cap : kCaps) {
     if (cap == Cap::kUsd || cap == Cap::kCallsPerMinute) continue;
     const auto limit = cap_value(meter.caps(), cap);
     if (!limit) continue;
-    out["caps"][std::string(to_string(cap))] = {
-        {"limit", *limit}, {"used", meter.used(cap)}, {"held", meter.held(cap)}};
+    JsonWriter one;
+    one("limit", *limit);
+    one("used", meter.used(cap));
+    one("held", meter.held(cap));
+    caps.emplace(to_string(cap), one.take());
   }
-  return line_of(out);
+  v("caps", caps, kOptional);
+  return line_of(std::move(v));
 }
 
 std::string meter_stop_line(const MeterStop& stop, Millis grace) {
-  return line_of({{"event", "stop"},
-                  {"cap", stop.cap},
-                  {"reason", printable(stop.reason, 1000)},
-                  {"grace_ms", grace.count()}});
+  JsonWriter v;
+  v("event", "stop");
+  v("cap", stop.cap);
+  v("reason", printable(stop.reason, 1000));
+  v("grace_ms", grace);
+  return line_of(std::move(v));
 }
 }  // namespace proctor

@@ -2,10 +2,12 @@
 // What an agent and the meter say to each other: one JSON object a line (docs/metering.md).
 // Everything an agent writes is hostile: bounded, UTF-8, whole numbers only, known keys only.
 // Pure; any thread.  Errors: kInvalid with the exact reason, which goes back to the agent.
+#include <array>
 #include <string>
 #include <string_view>
 #include <variant>
 
+#include "common/base/fields.h"
 #include "common/base/result.h"
 #include "worker/core/run_meter.h"
 
@@ -21,6 +23,23 @@ struct MeterRequest {
   std::string id;   // empty: none
   MeterOperation operation;
 };
+
+// By the place of an operation in the variant.
+inline constexpr std::array<std::string_view, 4> kMeterOps{"reserve", "charge", "release",
+                                                           "status"};
+// What an agent says of an action and of an amount; a run's trace has the same members.
+void action_fields(auto& v, Is<ActionName> auto& a) {
+  v("action", a.type, kOptional);
+  v("provider", a.provider, kOptional);
+  v("model", a.model, kOptional);
+  v("unit", a.unit, kOptional);
+}
+void amount_fields(auto& v, Is<Amount> auto& a) {
+  v("input_tokens", a.input_tokens);
+  v("output_tokens", a.output_tokens);
+  v("quantity", a.units);
+  v("ms", a.ms);
+}
 
 // One line without its end.
 Result<MeterRequest> parse_meter_request(std::string_view line);

@@ -1,8 +1,10 @@
 #include "worker/model/model.h"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
-#include "common/base/json.h"
+#include "common/base/json_fields.h"
 #include "common/base/subprocess.h"
 #include "common/base/text.h"
 
@@ -19,6 +21,30 @@ namespace {
 using ReplyEnd = ModelReply::End;
 
 constexpr JsonBounds kBounds{.bytes_max = kModelReplyBytes, .depth_max = 64};
+constexpr int kOk = 200, kTooMany = 429;
+
+// A question as chat completions have it.
+struct ChatMessage {
+  std::string role;
+  Json content;
+};
+void fields(auto& v, Is<ChatMessage> auto& m) {
+  v("role", m.role);
+  v("content", m.content);
+}
+struct ChatRequest {
+  std::string model;
+  std::vector<ChatMessage> messages;
+};
+void fields(auto& v, Is<ChatRequest> auto& r) {
+  v("model", r.model);
+  v("messages", r.messages);
+}
+
+// Prompts and what programs write may hold bytes that are no UTF-8: they travel as U+FFFD.
+std::string dumped(const Json& value) {
+  return value.dump(-1, Json::Utf8::kReplace);
+}
 
 ModelReply read_choice(const std::string& body) {
   if (kModelReplyBytes < body.size())
@@ -40,31 +66,23 @@ ModelReply read_choice(const std::string& body) {
 // How a call ended that has no answer.
 ReplyEnd end_of(const OwnReply& answer) {
   if (answer.again) return *answer.again ? ReplyEnd::kNotNow : ReplyEnd::kNever;
-  switch (failure_of(answer.status)) {
-    case OwnFailure::kBusy:
-      return ReplyEnd::kBusy;
-    case OwnFailure::kNoAccess:
-      return ReplyEnd::kNoAccess;
-    case OwnFailure::kFailed:
-      return ReplyEnd::kFailed;
-    case OwnFailure::kRefused:
-      return ReplyEnd::kRefused;
-  }
-  return ReplyEnd::kFailed;
+  constexpr std::array<std::pair<OwnFailure, ReplyEnd>, 4> kEnds{
+      {{OwnFailure::kBusy, ReplyEnd::kBusy},
+       {OwnFailure::kNoAccess, ReplyEnd::kNoAccess},
+       {OwnFailure::kFailed, ReplyEnd::kFailed},
+       {OwnFailure::kRefused, ReplyEnd::kRefused}}};
+  return std::ranges::find(kEnds, failure_of(answer.status),
+                           &std::pair<OwnFailure, ReplyEnd>::first)
+      ->second;
 }
 }  // namespace
 
 std::string chat_body(const ModelRequest& request) {
-  // Prompts may hold bytes that are no UTF-8 (lone surrogates): they travel as U+FFFD.
-  return Json{{"model", request.model},
-              {"messages",
-               {{{"role", "system"}, {"content", request.system}},
-                {{"role", "user"}, {"content", request.user}}}}}
-      .dump(-1, Json::Utf8::kReplace);
+  return dumped(
+      to_json(ChatRequest{request.model, {{"system", request.system}, {"user", request.user}}}));
 }
 
 ModelReply read_chat_answer(const OwnReply& answer) {
-  constexpr int kOk = 200;
   if (answer.status == kOk) return read_choice(answer.body);
   ModelReply out{end_of(answer)};
   out.cause = answer.status == 0 ? "the call ended without an answer"
@@ -75,41 +93,43 @@ ModelReply read_chat_answer(const OwnReply& answer) {
 }
 
 namespace {
-constexpr int kOk = 200, kTooMany = 429;
-
-std::string dumped(const Json& value) {
-  return value.dump(-1, Json::Utf8::kReplace);
-}
-
-std::string request_of(const ModelAccess& access, const ProgramTask& task, const Json& asked) {
-  return dumped({{"model", asked["model"]},
-                 {"task", task.task},
-                 {"sample", task.sample},
-                 {"system", asked["messages"][0]["content"]},
-                 {"user", asked["messages"][1]["content"]},
-                 {"max_output_tokens", asked[access.output_limit]},
-                 {"timeout_ms", access.total.count()}}) +
-         "\n";
+Result<std::string> request_of(const ModelAccess& access, const ProgramTask& task,
+                               std::string_view body) {
+  PROCTOR_TRY(const Json json, parse_json(body));
+  PROCTOR_TRY(const auto asked, from_json<ChatRequest>(json, "", Errc::kInvalid, Versions::kAny));
+  if (asked.messages.size() < 2) return Error{Errc::kInvalid, "messages: fewer than two"};
+  JsonWriter v;
+  v("model", asked.model);
+  v("task", task.task);
+  v("sample", task.sample);
+  v("system", asked.messages[0].content);
+  v("user", asked.messages[1].content);
+  v("max_output_tokens", json.value(access.output_limit, Json()));
+  v("timeout_ms", access.total);
+  return dumped(v.take()) + "\n";
 }
 
 // Its output, as chat completions have it; other output stays as it is.
 std::string answer_in(const std::string& out) {
-  const Result<Json> said = parse_json(out, {.bytes_max = kModelReplyBytes, .depth_max = 64});
+  const Result<Json> said = parse_json(out, kBounds);
   if (!said.ok() || !said->is_object() || !said->contains("text")) return out;
-  Json answer = {{"choices", {{{"message", {{"content", (*said)["text"]}}}}}}};
+  JsonWriter choice, answer;
+  choice.section("message", [&](JsonWriter& v) { v("content", said->at("text")); });
+  answer("choices", Json::array({choice.take()}));
   if (const auto usage = said->find("usage"); usage != said->end() && usage->is_object())
-    answer["usage"] = {{"prompt_tokens", usage->value("input_tokens", Json())},
-                       {"completion_tokens", usage->value("output_tokens", Json())}};
-  return dumped(answer);
+    answer.section("usage", [&](JsonWriter& v) {
+      v("prompt_tokens", usage->value("input_tokens", Json()));
+      v("completion_tokens", usage->value("output_tokens", Json()));
+    });
+  return dumped(answer.take());
 }
 }  // namespace
 
 Result<CassetteCall> ask_program(const ModelAccess& access, const ProgramTask& task,
                                  std::string_view body, const std::function<bool()>& stop) {
-  PROCTOR_TRY(const Json asked, parse_json(body));
   CommandSpec spec;
   spec.argv = access.program;
-  spec.stdin_bytes = request_of(access, task, asked);
+  PROCTOR_TRY(spec.stdin_bytes, request_of(access, task, body));
   spec.timeout = access.total;
   spec.output_max = kModelReplyBytes + 1;  // one more than an answer may have
   spec.cancelled = stop;

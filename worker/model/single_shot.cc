@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/answers/single_shot.h"
+#include "common/base/parse.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "worker/model/model.h"
@@ -160,14 +161,9 @@ class Asking {
 // Longer names would be a fault of the host where they are one of the answer.
 bool fits(const std::string& path) {
   constexpr std::size_t kPathMost = 2000, kNameMost = 255;
-  if (kPathMost < path.size()) return false;
-  std::size_t at = 0;
-  while (true) {
-    const std::size_t slash = std::min(path.find('/', at), path.size());
-    if (kNameMost < slash - at) return false;
-    if (slash == path.size()) return true;
-    at = slash + 1;
-  }
+  return path.size() <= kPathMost &&
+         std::ranges::all_of(split(path, '/'),
+                             [](std::string_view name) { return name.size() <= kNameMost; });
 }
 
 // A name that the workspace will not have is the answer's fault, and the rest of it counts.

@@ -1,25 +1,19 @@
 #include "worker/network/filter_proxy.h"
 
-#include <netinet/in.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
-#include <list>
 #include <mutex>
 #include <optional>
-#include <system_error>
-#include <thread>
 
-#include "common/base/net_host.h"
 #include "common/base/owned.h"
 #include "worker/network/allow_list.h"
 #include "worker/network/proxy_request.h"
+#include "worker/network/sockets.h"
 
 namespace proctor {
 // One client of a FilterProxy from its first byte to its last.  Blocking, on a thread of its own;
@@ -33,241 +27,31 @@ struct ProxyContext {
   std::atomic<std::uint64_t>& bytes;  // relayed so far by all of them
 };
 
-// An answer of ours and no more: "HTTP/1.1 403 Forbidden" with `why` as its text.
-void answer_proxy_client(int client, int status, const std::string& why, int stop);
+namespace {
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kAnswer{5'000}, kLook{1'000};  // look: at a clock that may stand still
+constexpr std::size_t kTriedMax = 4;                  // addresses of one name
+constexpr std::string_view kBadRequest = "400 Bad Request", kForbidden = "403 Forbidden",
+                           kBadGateway = "502 Bad Gateway",
+                           kUnavailable = "503 Service Unavailable";
+
+// An answer of ours and no more, with `why` as its text.
+void answer_proxy_client(int client, std::string_view status, const std::string& why, int stop) {
+  const std::string text = "proctor: " + why + "\n";
+  write_all(client,
+            "HTTP/1.1 " + std::string(status) + "\r\ncontent-type: text/plain\r\ncontent-length: " +
+                std::to_string(text.size()) + "\r\nconnection: close\r\n\r\n" + text,
+            stop, kAnswer);
+}
 
 // Bytes both ways between a client and the server it was connected to, until one of them ends.
-// Blocking; one thread.
 struct Relayed {
   std::uint64_t sent = 0, received = 0;
   std::string cut;  // why it was ended by us; empty: it was not
 };
 
-// `first` goes to the server before anything else; `early` is what the client had said behind its
-// head.  A tunnel lasts until both sides have ended; a request until the server has, and nothing
-// the client says behind its body is passed on.
-Relayed relay(const ProxyContext& context, int client, int server, const ProxyRequest& request,
-              std::string_view early);
-
-namespace {
-using Clock = std::chrono::steady_clock;
-using std::chrono::milliseconds;
-
-constexpr milliseconds kAnswer{5'000};
-constexpr std::size_t kTriedMax = 4;  // addresses of one name
-constexpr int kBadRequest = 400, kForbidden = 403, kBadGateway = 502;
-
-// Until `fd` is ready, at most one second.  False: told to stop.
-bool wait_for(int fd, short events, int stop, milliseconds most) {
-  std::array<pollfd, 2> fds = {pollfd{stop, POLLIN, 0}, pollfd{fd, events, 0}};
-  const auto ms = std::clamp<std::int64_t>(most.count(), 0, 1000);
-  ::poll(fds.data(), fds.size(), static_cast<int>(ms));
-  return fds[0].revents == 0;
-}
-
-bool send_all(int fd, std::string_view bytes, int stop) {
-  const auto until = Clock::now() + kAnswer;
-  while (!bytes.empty()) {
-    const ssize_t n = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (0 < n) {
-      bytes.remove_prefix(static_cast<std::size_t>(n));
-    } else if (errno != EAGAIN && errno != EINTR) {
-      return false;
-    } else if (until <= Clock::now() || !wait_for(fd, POLLOUT, stop, kAnswer)) {
-      return false;
-    }
-  }
-  return true;
-}
-
-std::string_view phrase(int status) {
-  switch (status) {
-    case kBadRequest:
-      return "Bad Request";
-    case kForbidden:
-      return "Forbidden";
-    case kBadGateway:
-      return "Bad Gateway";
-    default:
-      return "Service Unavailable";
-  }
-}
-
-class Connection {
- public:
-  Connection(const ProxyContext& context, UniqueFd client)
-      : context_(context), client_(std::move(client)) {}
-
-  std::optional<ProxyRecord> serve() {
-    const auto begun = Clock::now();
-    const bool spoke = read_head();
-    if (spoke && record_.why.empty()) answer_request();
-    if (!spoke && record_.why.empty()) return std::nullopt;
-    record_.wall = std::chrono::duration_cast<milliseconds>(Clock::now() - begun);
-    return std::move(record_);
-  }
-
- private:
-  void refuse(ProxyRecord::Verdict verdict, int status, std::string why) {
-    record_.verdict = verdict;
-    record_.why = std::move(why);
-    const std::string of = record_.host.empty() ? "" : to_string(target_) + ": ";
-    answer_proxy_client(client_.get(), status, of + record_.why, context_.stop);
-  }
-
-  // False: nothing came, or too little to answer.
-  bool read_head() {
-    using Verdict = ProxyRecord::Verdict;
-    const auto& now = context_.options.now;
-    const auto until = now() + context_.options.bounds.head;
-    std::array<char, 4096> buffer{};
-    while (head_length(bytes_) == 0) {
-      if (kHttpHeadBytes <= bytes_.size()) {
-        refuse(Verdict::kMalformed, kBadRequest, "a head that is too long");
-        return true;
-      }
-      if (until <= now()) {
-        if (!bytes_.empty()) refuse(Verdict::kMalformed, kBadRequest, "a head without end");
-        return false;
-      }
-      if (!wait_for(client_.get(), POLLIN, context_.stop, milliseconds(1000))) return false;
-      const ssize_t n = ::recv(client_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
-      if (0 < n) {
-        bytes_.append(buffer.data(), static_cast<std::size_t>(n));
-      } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
-        if (!bytes_.empty()) refuse(Verdict::kMalformed, kBadRequest, "a head without end");
-        return false;
-      }
-    }
-    return true;
-  }
-
-  void answer_request() {
-    using Verdict = ProxyRecord::Verdict;
-    const std::size_t length = head_length(bytes_);
-    auto request = parse_proxy_request(std::string_view(bytes_).substr(0, length));
-    bytes_.erase(0, length);
-    if (!request.ok()) return refuse(Verdict::kMalformed, kBadRequest, request.error().detail);
-    target_ = request->target;
-    record_.method = request->method;
-    record_.host = target_.host.text;
-    record_.port = target_.port;
-    const AllowedPlace* place = context_.list.entry_for(target_);
-    if (place == nullptr)
-      return refuse(Verdict::kDenied, kForbidden, "not on the contract's allow-list");
-    const UniqueFd server = reach(*place);
-    if (!server.valid()) return;
-    record_.verdict = Verdict::kAllowed;
-    if (request->tunnel &&
-        !send_all(client_.get(), "HTTP/1.1 200 Connection established\r\n\r\n", context_.stop)) {
-      record_.why = "the client left";
-      return;
-    }
-    Relayed done = relay(context_, client_.get(), server.get(), *request, bytes_);
-    record_.sent = done.sent;
-    record_.received = done.received;
-    record_.why = std::move(done.cut);
-  }
-
-  // A connection to an address that was judged; invalid after an answer that says why not.
-  UniqueFd reach(const AllowedPlace& place) {
-    using Verdict = ProxyRecord::Verdict;
-    const auto until = Clock::now() + context_.options.bounds.connect;
-    std::vector<IpAddress> addresses;
-    if (target_.host.address) {
-      addresses = {*target_.host.address};
-    } else {
-      auto found = context_.options.resolve(target_.host.text, context_.stop, until);
-      if (!found.ok()) {
-        refuse(Verdict::kUnreachable, kBadGateway, found.error().detail);
-        return {};
-      }
-      addresses = std::move(found).value();
-    }
-    const auto denied =
-        std::ranges::find_if(addresses, [&](const IpAddress& a) { return !admits(place, a); });
-    const std::string why = denied == addresses.end()
-                                ? ""
-                                : "its name leads to " + to_string(*denied) + ", a " +
-                                      std::string(to_string(kind_of(*denied))) + " address";
-    std::erase_if(addresses, [&](const IpAddress& a) { return !admits(place, a); });
-    if (addresses.empty()) {
-      refuse(Verdict::kDenied, kForbidden, why.empty() ? "its name leads nowhere" : why);
-      return {};
-    }
-    std::string failed;
-    for (std::size_t i = 0; i < std::min(addresses.size(), kTriedMax); ++i) {
-      record_.address = to_string(addresses[i]);
-      UniqueFd server = connect_to(addresses[i], until, failed);
-      if (server.valid()) return server;
-    }
-    refuse(Verdict::kUnreachable, kBadGateway, failed);
-    return {};
-  }
-
-  UniqueFd connect_to(const IpAddress& address, Clock::time_point until,
-                      std::string& failed) const {
-    sockaddr_storage to{};
-    socklen_t size = 0;
-    if (address.is_v4()) {
-      sockaddr_in in{};
-      in.sin_family = AF_INET;
-      in.sin_port = htons(target_.port);
-      std::memcpy(&in.sin_addr, address.bytes.data() + 12, 4);
-      std::memcpy(&to, &in, size = sizeof in);
-    } else {
-      sockaddr_in6 in{};
-      in.sin6_family = AF_INET6;
-      in.sin6_port = htons(target_.port);
-      std::memcpy(&in.sin6_addr, address.bytes.data(), address.bytes.size());
-      std::memcpy(&to, &in, size = sizeof in);
-    }
-    UniqueFd fd(::socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!fd.valid()) {
-      failed = std::strerror(errno);  // NOLINT(concurrency-mt-unsafe): glibc's is
-      return {};
-    }
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): how connect is called
-    int error = ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), size) == 0 ? 0 : errno;
-    while (error == EINPROGRESS || error == EINTR) {
-      const auto left = std::chrono::ceil<milliseconds>(until - Clock::now());
-      if (left.count() <= 0 || !wait_for(fd.get(), POLLOUT, context_.stop, left)) {
-        failed = "no connection in time";
-        return {};
-      }
-      std::array<pollfd, 1> ready = {pollfd{fd.get(), POLLOUT, 0}};
-      if (::poll(ready.data(), 1, 0) <= 0) continue;
-      socklen_t length = sizeof error;
-      ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &length);
-    }
-    if (error == 0) return fd;
-    failed = std::strerror(error);  // NOLINT(concurrency-mt-unsafe)
-    return {};
-  }
-
-  const ProxyContext& context_;
-  UniqueFd client_;
-  std::string bytes_;  // read and not yet used
-  ProxyTarget target_;
-  ProxyRecord record_;
-};
-}  // namespace
-
-void answer_proxy_client(int client, int status, const std::string& why, int stop) {
-  const std::string text = "proctor: " + why + "\n";
-  send_all(client,
-           "HTTP/1.1 " + std::to_string(status) + " " + std::string(phrase(status)) +
-               "\r\ncontent-type: text/plain\r\ncontent-length: " + std::to_string(text.size()) +
-               "\r\nconnection: close\r\n\r\n" + text,
-           stop);
-}
-
-// `client` is non-blocking.  Nullopt: the client left without a word.
-std::optional<ProxyRecord> serve_proxy_client(const ProxyContext& context, UniqueFd client) {
-  return Connection(context, std::move(client)).serve();
-}
-
-namespace {
 constexpr std::size_t kBuffer = std::size_t{64} << 10;
 
 // Bytes that have been read on one side and not yet written on the other.
@@ -278,6 +62,8 @@ struct Stream {
   bool shut = false;  // the other side has been told that no more will
 };
 
+// A tunnel lasts until both sides have ended; a request until the server has, and nothing the
+// client says behind its body is passed on.
 class Relay {
  public:
   Relay(const ProxyContext& context, int client, int server, const ProxyRequest& request)
@@ -291,6 +77,7 @@ class Relay {
     own_ = up_.waiting.size();
   }
 
+  // `early` is what the client had said behind its head.
   Relayed run(std::string_view early) {
     if (!early.empty() && !take(up_, early)) return std::move(out_);
     last_ = context_.options.now();
@@ -394,93 +181,165 @@ class Relay {
   std::chrono::steady_clock::time_point last_{};
   Relayed out_;
 };
-}  // namespace
+class Connection {
+ public:
+  // `client` is non-blocking.
+  Connection(const ProxyContext& context, UniqueFd client)
+      : context_(context), client_(std::move(client)) {}
 
-Relayed relay(const ProxyContext& context, int client, int server, const ProxyRequest& request,
-              std::string_view early) {
-  Relay both(context, client, server, request);
-  return both.run(early);
-}
+  // Nullopt: the client left without a word.
+  std::optional<ProxyRecord> serve() {
+    const auto begun = Clock::now();
+    const bool spoke = read_head();
+    if (spoke && record_.why.empty()) answer_request();
+    if (!spoke && record_.why.empty()) return std::nullopt;
+    record_.wall = std::chrono::duration_cast<milliseconds>(Clock::now() - begun);
+    return std::move(record_);
+  }
 
-namespace {
-constexpr int kUnavailable = 503;
+ private:
+  void refuse(ProxyRecord::Verdict verdict, std::string_view status, std::string why) {
+    record_.verdict = verdict;
+    record_.why = std::move(why);
+    const std::string of = record_.host.empty() ? "" : to_string(target_) + ": ";
+    answer_proxy_client(client_.get(), status, of + record_.why, context_.stop);
+  }
 
-void wake(int fd) {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t n = ::write(fd, &one, sizeof one);
-}
+  // False: nothing came, or too little to answer.
+  bool read_head() {
+    using Verdict = ProxyRecord::Verdict;
+    const auto& now = context_.options.now;
+    const auto until = now() + context_.options.bounds.head;
+    std::array<char, 4096> buffer{};
+    while (head_length(bytes_) == 0) {
+      if (kHttpHeadBytes <= bytes_.size()) {
+        refuse(Verdict::kMalformed, kBadRequest, "a head that is too long");
+        return true;
+      }
+      if (until <= now()) {
+        if (!bytes_.empty()) refuse(Verdict::kMalformed, kBadRequest, "a head without end");
+        return false;
+      }
+      if (wait_for_fd(client_.get(), POLLIN, context_.stop, Clock::now() + kLook) ==
+          Waited::kStopped)
+        return false;
+      const ssize_t n = ::recv(client_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+      if (0 < n) {
+        bytes_.append(buffer.data(), static_cast<std::size_t>(n));
+      } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+        if (!bytes_.empty()) refuse(Verdict::kMalformed, kBadRequest, "a head without end");
+        return false;
+      }
+    }
+    return true;
+  }
+
+  void answer_request() {
+    using Verdict = ProxyRecord::Verdict;
+    const std::size_t length = head_length(bytes_);
+    auto request = parse_proxy_request(std::string_view(bytes_).substr(0, length));
+    bytes_.erase(0, length);
+    if (!request.ok()) return refuse(Verdict::kMalformed, kBadRequest, request.error().detail);
+    target_ = request->target;
+    record_.method = request->method;
+    record_.host = target_.host.text;
+    record_.port = target_.port;
+    const AllowedPlace* place = context_.list.entry_for(target_);
+    if (place == nullptr)
+      return refuse(Verdict::kDenied, kForbidden, "not on the contract's allow-list");
+    const UniqueFd server = reach(*place);
+    if (!server.valid()) return;
+    record_.verdict = Verdict::kAllowed;
+    if (request->tunnel && write_all(client_.get(), "HTTP/1.1 200 Connection established\r\n\r\n",
+                                     context_.stop, kAnswer) != Wrote::kAll) {
+      record_.why = "the client left";
+      return;
+    }
+    Relayed done = Relay(context_, client_.get(), server.get(), *request).run(bytes_);
+    record_.sent = done.sent;
+    record_.received = done.received;
+    record_.why = std::move(done.cut);
+  }
+
+  // A connection to an address that was judged; invalid after an answer that says why not.
+  UniqueFd reach(const AllowedPlace& place) {
+    using Verdict = ProxyRecord::Verdict;
+    const auto until = Clock::now() + context_.options.bounds.connect;
+    std::vector<IpAddress> addresses;
+    if (target_.host.address) {
+      addresses = {*target_.host.address};
+    } else {
+      auto found = context_.options.resolve(target_.host.text, context_.stop, until);
+      if (!found.ok()) {
+        refuse(Verdict::kUnreachable, kBadGateway, found.error().detail);
+        return {};
+      }
+      addresses = std::move(found).value();
+    }
+    const auto denied =
+        std::ranges::find_if(addresses, [&](const IpAddress& a) { return !admits(place, a); });
+    const std::string why = denied == addresses.end()
+                                ? ""
+                                : "its name leads to " + to_string(*denied) + ", a " +
+                                      std::string(to_string(kind_of(*denied))) + " address";
+    std::erase_if(addresses, [&](const IpAddress& a) { return !admits(place, a); });
+    if (addresses.empty()) {
+      refuse(Verdict::kDenied, kForbidden, why.empty() ? "its name leads nowhere" : why);
+      return {};
+    }
+    std::string failed;
+    for (std::size_t i = 0; i < std::min(addresses.size(), kTriedMax); ++i) {
+      record_.address = to_string(addresses[i]);
+      Result<UniqueFd> server =
+          connect_to_address(addresses[i], target_.port, context_.stop, until, "");
+      if (server.ok()) return std::move(server).value();
+      failed = server.error().detail;
+    }
+    refuse(Verdict::kUnreachable, kBadGateway, failed);
+    return {};
+  }
+
+  const ProxyContext& context_;
+  UniqueFd client_;
+  std::string bytes_;  // read and not yet used
+  ProxyTarget target_;
+  ProxyRecord record_;
+};
 }  // namespace
 
 struct FilterProxy::Impl {
-  struct Client {
-    std::atomic<bool> ended = false;
-    std::jthread thread;
-  };
-
-  Impl(AllowList l, Options o, OnRecord r, UniqueFd s, UniqueFd w, UniqueFd e)
+  Impl(AllowList l, Options o, OnRecord r, UniqueFd s, std::unique_ptr<SocketServer> server_of)
       : list(std::move(l)),
         options(std::move(o)),
         on_record(std::move(r)),
-        listener(std::move(s)),
-        stop(std::move(w)),
-        news(std::move(e)) {}
+        stop(std::move(s)),
+        server(std::move(server_of)) {}
 
   AllowList list;
   Options options;
   OnRecord on_record;
   std::mutex recording;
-  UniqueFd listener;
   UniqueFd stop;  // readable from the end on
-  UniqueFd news;  // a client has ended
-  std::atomic<std::uint64_t> bytes = 0;
-  std::uint64_t requests = 0;
-  std::list<Client> clients;  // of the accepting thread alone
-  std::jthread thread;
+  std::atomic<std::uint64_t> bytes = 0, requests = 0;
+  std::unique_ptr<SocketServer> server;  // last: its threads use the others
 
   void record(const ProxyRecord& r) {
     const std::lock_guard lock(recording);
     on_record(r);
   }
 
-  void run() {
-    for (;;) {
-      const bool full = options.bounds.connections <= clients.size();
-      std::array<pollfd, 3> fds = {pollfd{stop.get(), POLLIN, 0}, pollfd{news.get(), POLLIN, 0},
-                                   pollfd{full ? -1 : listener.get(), POLLIN, 0}};
-      if (::poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) break;
-      if (fds[0].revents != 0) break;
-      if (fds[1].revents != 0) {
-        std::uint64_t count = 0;
-        [[maybe_unused]] const ssize_t n = ::read(news.get(), &count, sizeof count);
-        clients.remove_if([](const Client& c) { return c.ended.load(); });
-      }
-      if (fds[2].revents != 0) accept_one();
+  void serve(UniqueFd client) {
+    if (requests.fetch_add(1) < options.bounds.requests) {
+      if (const auto done =
+              Connection({list, options, stop.get(), bytes}, std::move(client)).serve())
+        record(*done);
+      return;
     }
-    clients.clear();  // joins: each of them sees `stop`
-  }
-
-  void accept_one() {
-    UniqueFd fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!fd.valid()) return;
-    if (options.bounds.requests <= requests) {
-      ProxyRecord turned_away;
-      turned_away.verdict = ProxyRecord::Verdict::kDenied;
-      turned_away.why = "more requests than a phase may make";
-      answer_proxy_client(fd.get(), kUnavailable, turned_away.why, stop.get());
-      return record(turned_away);
-    }
-    ++requests;
-    Client& client = clients.emplace_back();
-    try {
-      client.thread = std::jthread([this, &client, c = std::move(fd)]() mutable {
-        if (const auto done = serve_proxy_client({list, options, stop.get(), bytes}, std::move(c)))
-          record(*done);
-        client.ended = true;
-        wake(news.get());
-      });
-    } catch (const std::system_error&) {  // no thread to be had: as if nobody listened
-      clients.pop_back();
-    }
+    ProxyRecord turned_away;
+    turned_away.verdict = ProxyRecord::Verdict::kDenied;
+    turned_away.why = "more requests than a phase may make";
+    answer_proxy_client(client.get(), kUnavailable, turned_away.why, stop.get());
+    record(turned_away);
   }
 };
 
@@ -489,19 +348,16 @@ FilterProxy::FilterProxy(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Result<std::unique_ptr<FilterProxy>> FilterProxy::start(const fs::path& dir, Options options,
                                                         OnRecord on_record) {
   PROCTOR_TRY(AllowList list, AllowList::of(options.allow));
-  PROCTOR_TRY(UniqueFd listener,
-              listen_in(dir, static_cast<int>(options.bounds.connections), "network proxy"));
-  UniqueFd stop(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  UniqueFd news(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!stop.valid() || !news.valid()) return errno_error("network proxy: eventfd", errno);
+  PROCTOR_TRY(auto server, SocketServer::open(dir, options.bounds.connections, "network proxy"));
+  PROCTOR_TRY(UniqueFd stop, new_signal("network proxy"));
   auto impl = std::make_unique<Impl>(std::move(list), std::move(options), std::move(on_record),
-                                     std::move(listener), std::move(stop), std::move(news));
-  impl->thread = std::jthread([i = impl.get()] { i->run(); });
+                                     std::move(stop), std::move(server));
+  impl->server->start(impl->stop.get(),
+                      [i = impl.get()](UniqueFd client) { i->serve(std::move(client)); });
   return std::unique_ptr<FilterProxy>(new FilterProxy(std::move(impl)));
 }
 
 FilterProxy::~FilterProxy() {
   wake(impl_->stop.get());
-  impl_->thread.join();
 }
 }  // namespace proctor

@@ -179,4 +179,14 @@ Status ChunkReader::on_byte(char c) {
   }
   return ok_status();
 }
+
+Result<std::size_t> BodyScanner::feed(std::string_view bytes, std::string* out) {
+  if (body_.kind == HttpFraming::Kind::kChunked) return chunks_.feed(bytes, out);
+  if (body_.kind != HttpFraming::Kind::kToTheEnd) {
+    bytes = bytes.substr(0, body_.bytes);
+    body_.bytes -= bytes.size();
+  }
+  if (out != nullptr) out->append(bytes);
+  return bytes.size();
+}
 }  // namespace proctor

@@ -65,4 +65,21 @@ class ChunkReader {
   std::size_t line_ = 0;                 // of a trailer
   char before_ = 0;
 };
+
+// Follows a message's body through the bytes that come.
+class BodyScanner {
+ public:
+  explicit BodyScanner(HttpFraming body = {}) : body_(body) {}
+  // Appends what the body holds to `out`, if there is one; how many bytes belong to the message:
+  // less than all only when done().  kInvalid: not chunks as agreed.
+  Result<std::size_t> feed(std::string_view bytes, std::string* out = nullptr);
+  bool done() const {
+    if (body_.kind == HttpFraming::Kind::kChunked) return chunks_.done();
+    return body_.kind != HttpFraming::Kind::kToTheEnd && body_.bytes == 0;
+  }
+
+ private:
+  HttpFraming body_;  // `bytes`: still to come
+  ChunkReader chunks_;
+};
 }  // namespace proctor

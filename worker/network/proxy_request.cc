@@ -99,11 +99,4 @@ Result<ProxyRequest> parse_proxy_request(std::string_view head) {
   out.head = server_head(out.method, path, out.target, read.fields);
   return out;
 }
-
-Result<std::size_t> BodyScanner::feed(std::string_view bytes) {
-  if (body_.kind == HttpFraming::Kind::kChunked) return chunks_.feed(bytes, nullptr);
-  const std::uint64_t used = std::min<std::uint64_t>(body_.bytes, bytes.size());
-  body_.bytes -= used;
-  return static_cast<std::size_t>(used);
-}
 }  // namespace proctor

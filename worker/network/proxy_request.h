@@ -25,20 +25,4 @@ struct ProxyRequest {
 
 // `head` as head_length() found it.
 Result<ProxyRequest> parse_proxy_request(std::string_view head);
-
-// Follows a request's body through the bytes that come.
-class BodyScanner {
- public:
-  explicit BodyScanner(HttpFraming body) : body_(body) {}
-  // How many of the bytes belong to the request; less than all only when done().
-  // kInvalid: not chunks as agreed.
-  Result<std::size_t> feed(std::string_view bytes);
-  bool done() const {
-    return body_.kind == HttpFraming::Kind::kChunked ? chunks_.done() : body_.bytes == 0;
-  }
-
- private:
-  HttpFraming body_;  // `bytes`: still to come
-  ChunkReader chunks_;
-};
 }  // namespace proctor

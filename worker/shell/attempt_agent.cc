@@ -36,7 +36,7 @@ std::shared_ptr<const Redactor> secrets_redactor(const SandboxSpec& spec, const 
     for (const std::string& name : *names)
       if (const auto it = spec.env.find(name); it != spec.env.end()) secrets.insert(*it);
   if (secrets.empty()) return nullptr;
-  return std::make_shared<LiteralRedactor>(rules_for_secrets(secrets));
+  return std::make_shared<Redactor>(rules_for_secrets(secrets));
 }
 
 // A single shot asks in chat completions, for exactly what its method says, and waits as long.

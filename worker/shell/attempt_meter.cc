@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/json_fields.h"
 #include "common/base/result.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
@@ -10,54 +11,44 @@
 
 namespace proctor {
 namespace {
-Json amount_json(const Amount& a) {
-  return {{"input_tokens", a.input_tokens},
-          {"output_tokens", a.output_tokens},
-          {"quantity", a.units},
-          {"ms", a.ms}};
-}
-
 Json operation_json(const MeterRequest& request) {
-  Json out = std::visit(Overload{[](const MeterReserve& r) {
-                                   Json j = {{"op", "reserve"}, {"action", r.action.type}};
-                                   if (!r.action.provider.empty())
-                                     j["provider"] = r.action.provider;
-                                   if (!r.action.model.empty()) j["model"] = r.action.model;
-                                   if (!r.action.unit.empty()) j["unit"] = r.action.unit;
-                                   j["most"] = amount_json(r.most);
-                                   return j;
-                                 },
-                                 [](const MeterCharge& r) {
-                                   Json j = {{"op", "charge"}, {"actual", amount_json(r.actual)}};
-                                   if (r.actual.failed) j["failed"] = true;
-                                   return j;
-                                 },
-                                 [](const MeterRelease&) {
-                                   return Json{{"op", "release"}};
-                                 },
-                                 [](const MeterStatus&) {
-                                   return Json{{"op", "status"}};
-                                 }},
-                        request.operation);
-  out["id"] = request.id;
-  return out;
+  JsonWriter v;
+  v("id", request.id);
+  v("op", kMeterOps.at(request.operation.index()));
+  const auto amount = [&](const char* name, const Amount& a) {
+    v.section(name, [&](JsonWriter& inner) { amount_fields(inner, a); });
+  };
+  std::visit(Overload{[&](const MeterReserve& r) {
+                        action_fields(v, r.action);
+                        amount("most", r.most);
+                      },
+                      [&](const MeterCharge& r) {
+                        amount("actual", r.actual);
+                        v("failed", r.actual.failed, kOptional);
+                      },
+                      [](const auto&) {}},
+             request.operation);
+  return v.take();
 }
 
 Json answer_json(const MeterAnswer& answer) {
-  return std::visit(
-      Overload{[](const MeterGranted& a) {
-                 return Json{{"granted_micros", a.held.micros()}, {"default_price", a.defaulted}};
-               },
-               [](const MeterDenied& a) {
-                 return Json{{"denied", a.cap}, {"short_by", a.short_by}, {"reason", a.reason}};
-               },
-               [](const MeterCharged& a) {
-                 return Json{{"charged_micros", a.charged.micros()}, {"overrun", a.overrun}};
-               },
-               [](const MeterReleased&) {
-                 return Json{{"released", true}};
-               }},
-      answer);
+  JsonWriter v;
+  std::visit(Overload{[&](const MeterGranted& a) {
+                        v("granted_micros", a.held);
+                        v("default_price", a.defaulted);
+                      },
+                      [&](const MeterDenied& a) {
+                        v("denied", a.cap);
+                        v("short_by", a.short_by);
+                        v("reason", a.reason);
+                      },
+                      [&](const MeterCharged& a) {
+                        v("charged_micros", a.charged);
+                        v("overrun", a.overrun);
+                      },
+                      [&](const MeterReleased&) { v("released", true); }},
+             answer);
+  return v.take();
 }
 
 // What the worker reserves for itself, its gateway's calls and its tools, is not the agent's to
@@ -132,6 +123,17 @@ Json AttemptMeter::applied(Json event, const MeterAnswer& answer) {
   return event;
 }
 
+template <class Operation>
+Result<MeterAnswer> AttemptMeter::asked(const Operation& operation) {
+  return std::visit(
+      Overload{[&](const MeterReserve& r) { return meter_.reserve(r, hooks_.now()); },
+               [&](const MeterFit& f) { return meter_.fit(f, hooks_.now()); },
+               [&](const MeterCharge& r) { return meter_.charge(r); },
+               [&](const MeterRelease& r) { return meter_.release(r); },
+               [](const MeterStatus&) -> Result<MeterAnswer> { return MeterAnswer{}; }},
+      operation);
+}
+
 Result<MeterAnswer> AttemptMeter::act(
     const std::variant<MeterReserve, MeterCharge, MeterRelease>& operation) {
   const std::string id = std::visit([](const auto& o) { return o.id; }, operation);
@@ -139,12 +141,7 @@ Result<MeterAnswer> AttemptMeter::act(
   std::optional<MeterAnswer> answer;
   {
     const std::lock_guard lock(mutex_);
-    PROCTOR_TRY(
-        answer,
-        std::visit(Overload{[&](const MeterReserve& r) { return meter_.reserve(r, hooks_.now()); },
-                            [&](const MeterCharge& r) { return meter_.charge(r); },
-                            [&](const MeterRelease& r) { return meter_.release(r); }},
-                   as_own(operation)));
+    PROCTOR_TRY(answer, asked(as_own(operation)));
     keep();  // before the call is made
     MeterRequest request{"", id, {}};
     std::visit([&](const auto& o) { request.operation = o; }, operation);
@@ -158,11 +155,7 @@ Result<MeterAnswer> AttemptMeter::act(
 Result<MeterAnswer> AttemptMeter::act_for_agent(
     const std::variant<MeterFit, MeterCharge, MeterRelease>& operation) {
   std::unique_lock lock(mutex_);
-  PROCTOR_TRY(MeterAnswer answer,
-              std::visit(Overload{[&](const MeterFit& f) { return meter_.fit(f, hooks_.now()); },
-                                  [&](const MeterCharge& r) { return meter_.charge(r); },
-                                  [&](const MeterRelease& r) { return meter_.release(r); }},
-                         as_own(operation)));
+  PROCTOR_TRY(MeterAnswer answer, asked(as_own(operation)));
   if (!std::holds_alternative<MeterDenied>(answer)) keep(false);
   lock.unlock();  // no call waits because another one waits for the disk
   if (std::holds_alternative<MeterCharged>(answer)) cover();
@@ -205,12 +198,7 @@ AttemptMeter::Reply AttemptMeter::reply(std::string_view line) {
   }
   if (std::holds_alternative<MeterStatus>(request->operation))
     return {meter_status_line(meter_), nullptr};
-  Result<MeterAnswer> answer =
-      std::visit(Overload{[&](const MeterReserve& r) { return meter_.reserve(r, hooks_.now()); },
-                          [&](const MeterCharge& r) { return meter_.charge(r); },
-                          [&](const MeterRelease& r) { return meter_.release(r); },
-                          [](const MeterStatus&) -> Result<MeterAnswer> { return MeterAnswer{}; }},
-                 request->operation);
+  Result<MeterAnswer> answer = asked(request->operation);
   if (!answer.ok()) {
     ++errors_;
     return {meter_error_line(request->id, answer.error().detail), nullptr};
@@ -353,17 +341,19 @@ std::optional<MeterStop> AttemptMeter::stop() const {
 Json AttemptMeter::totals_payload() const {
   const std::lock_guard lock(mutex_);
   const Usage& u = meter_.usage();
-  return {{"operations", operations_},
-          {"errors", errors_},
-          {"recorded", std::min(operations_, kEventsMax)},
-          {"limit_micros", meter_.limit().micros()},
-          {"spent_micros", meter_.spent().micros()},
-          {"overrun_micros", meter_.overrun().micros()},
-          {"model_calls", u.model_calls},
-          {"tokens", u.input_tokens + u.output_tokens},
-          {"tool_calls", u.tool_calls},
-          {"self_reported_micros", u.reported_micros},
-          {"charges_at_default", u.defaulted},
-          {"charges_cut", u.overruns}};
+  JsonWriter v;
+  v("operations", operations_);
+  v("errors", errors_);
+  v("recorded", std::min(operations_, kEventsMax));
+  v("limit_micros", meter_.limit());
+  v("spent_micros", meter_.spent());
+  v("overrun_micros", meter_.overrun());
+  v("model_calls", u.model_calls);
+  v("tokens", u.input_tokens + u.output_tokens);
+  v("tool_calls", u.tool_calls);
+  v("self_reported_micros", u.reported_micros);
+  v("charges_at_default", u.defaulted);
+  v("charges_cut", u.overruns);
+  return v.take();
 }
 }  // namespace proctor

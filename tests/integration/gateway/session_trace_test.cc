@@ -96,8 +96,7 @@ TEST_SUITE("gateway trace") {
 
   TEST_CASE("the run's token and what the rules name is in nothing that is told or kept") {
     SessionScene::Shape shape;
-    shape.redactor =
-        std::make_shared<LiteralRedactor>(LiteralRedactor::Rules{{"name", "Ada Lovelace"}});
+    shape.redactor = std::make_shared<Redactor>(Redactor::Rules{{"name", "Ada Lovelace"}});
     SessionScene scene(
         shape, [](const auto&, std::size_t) { return chat_answer("I am Ada Lovelace", 8, 9); });
     const std::string body =

@@ -4,6 +4,7 @@
 
 #include "common/base/text.h"
 #include "common/trace/model_calls.h"
+#include "common/trace/payloads.h"
 
 namespace proctor {
 namespace {
@@ -29,11 +30,12 @@ std::string times_of(std::uint64_t n) {
 }  // namespace
 
 Json alert_json(const BreakerTrip& trip, const std::string& stage) {
-  return {{"code", trip.code}, {"signals", trip.signals}, {"stage", stage}, {"why", trip.why}};
+  return events::kAlert.json(trip.code, trip.signals, stage, trip.why);
 }
 
 Json intervention_json(const BreakerTrip& trip, std::uint64_t alert) {
-  return {{"action", to_string(trip.action)}, {"alert", alert}, {"breaker", trip.code}};
+  return events::kIntervention.json(std::string(to_string(trip.action)), alert, trip.code,
+                                    std::nullopt);
 }
 
 Breakers breakers_in(const Json& payload) {

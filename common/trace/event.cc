@@ -12,7 +12,7 @@
 #include "common/base/owned.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
-#include "common/trace/evidence.h"
+#include "common/trace/payloads.h"
 
 namespace proctor {
 namespace {
@@ -296,9 +296,9 @@ Status RunRecorder::write_manifest(const Json& manifest) {
   bytes += '\n';
   PROCTOR_CHECK_OK(write_file(impl_->dir / kManifestFile, bytes, Durability::kLazy));
   impl_->manifest = sha256(bytes);
-  PROCTOR_TRY(
-      [[maybe_unused]] const std::uint64_t seq,
-      impl_->append("manifest.written", Actor::kHarness, {{"digest", impl_->manifest->hex()}}));
+  PROCTOR_TRY([[maybe_unused]] const std::uint64_t seq,
+              impl_->append(events::kManifestWritten.type, events::kManifestWritten.actor,
+                            events::kManifestWritten.json(*impl_->manifest)));
   return impl_->flush();
 }
 

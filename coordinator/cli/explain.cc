@@ -9,6 +9,7 @@
 #include "common/base/text.h"
 #include "common/contract/cost_model.h"
 #include "common/trace/evidence.h"
+#include "common/trace/payloads.h"
 #include "common/trace/run_report.h"
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
@@ -212,13 +213,12 @@ const Json& member(const Json& json, std::string_view name) {
 
 // Lists the files of the agent that its method would have kept, each with why it was not.
 Result<std::string> not_kept(const fs::path& dir) {
-  PROCTOR_TRY(const Json kept, last_event(dir, "agent.kept"));
+  PROCTOR_TRY(const auto kept, events::last_in(dir, events::kAgentKept));
   std::string out;
-  for (const Json& l : member(kept, "left_out"))
-    if (l.is_object() && l.contains("path") && l["path"].is_string() && l.contains("why") &&
-        l["why"].is_string())
-      out += "    not kept of its agent: " + printable(l["path"].get<std::string>(), kShownOfName) +
-             ": " + printable(l["why"].get<std::string>(), kShownOfName) + "\n";
+  if (!kept) return out;
+  for (const events::LeftOut& l : std::get<1>(*kept))
+    out += "    not kept of its agent: " + printable(l.path, kShownOfName) + ": " +
+           printable(l.why, kShownOfName) + "\n";
   return out;
 }
 

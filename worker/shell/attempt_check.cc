@@ -294,27 +294,14 @@ fs::path stream_of(const fs::path& evidence, const std::string& service, const c
   return evidence / kServicesDir / (service + "." + stream);
 }
 
-Json end_payload(const Check& check, const fs::path& evidence, const ServiceGroup::End& end) {
-  Json out = {{"check", check.id},
-              {"service", end.service},
-              {"ready", end.ready_after.has_value()},
-              {"by_itself", end.by_itself}};
-  if (end.ready_after) out["ready_after_ms"] = end.ready_after->count();
-  if (!end.outcome) {
-    out["error"] = as_utf8(end.error);
-    return out;
-  }
-  const ProgramEnd program = end_of(*end.outcome);
-  out["ended"] = to_string(program.end);
-  out["exit_code"] = program.exit_code;
-  out["signal"] = program.signal;
-  out["wall_ms"] = end.outcome->wall.count();
-  out["cpu_ms"] = end.outcome->cpu.count();
-  out["memory_peak"] = end.outcome->memory_peak;
-  out["stdout"] =
-      output_payload(stream_of(evidence, end.service, "stdout"), end.outcome->stdout_bytes);
-  out["stderr"] =
-      output_payload(stream_of(evidence, end.service, "stderr"), end.outcome->stderr_bytes);
+events::ServiceEnded ended_payload(const Check& check, const fs::path& evidence,
+                                   const ServiceGroup::End& end) {
+  events::ServiceEnded out{check.id, end.service, end.by_itself, end.ready_after};
+  if (end.outcome)
+    out.use = program_use(*end.outcome, stream_of(evidence, end.service, "stdout"),
+                          stream_of(evidence, end.service, "stderr"));
+  else
+    out.error = end.error;
   return out;
 }
 }  // namespace
@@ -401,7 +388,7 @@ Result<ServicePlan> AttemptRun::service_plan(const Service& service, const std::
 void AttemptRun::note_services(const Check& check, const fs::path& evidence,
                                const std::vector<ServiceGroup::End>& ends) {
   for (const ServiceGroup::End& end : ends) {
-    note("service", Actor::kHarness, end_payload(check, evidence, end));
+    note(events::kService, ended_payload(check, evidence, end));
     // Their time is that of the check, which is counted; what else they used is theirs.
     if (end.outcome)
       meter_.executed(MeterPhase::kAcceptance,
@@ -476,7 +463,7 @@ Result<CheckEnded> AttemptRun::check(std::size_t index) {
     PROCTOR_CHECK_OK(workspace_->whole(TreeMark::Look::kFolders));
     PROCTOR_CHECK_OK(had_all(*checked.engine, checked.ran_as));
     report.why = "did not run: " + checked.never_ran;
-    note("acceptance", Actor::kHarness, check_payload(report, started, wall_now().raw()));
+    note(events::kAcceptance, events::CheckTold{report, started, wall_now().raw()});
     return CheckEnded{std::move(report), checked.never_ran};
   }
   const ExecOutcome& outcome = checked.outcome;
@@ -507,7 +494,7 @@ Result<CheckEnded> AttemptRun::check(std::size_t index) {
   report.stdout_digest = digest_of(kStdoutFile);
   report.stderr_digest = digest_of(kStderrFile);
   report.result_digest = digest_of(kResultsFile);
-  note("acceptance", Actor::kHarness, check_payload(report, started, wall_now().raw()));
+  note(events::kAcceptance, events::CheckTold{report, started, wall_now().raw()});
   return CheckEnded{std::move(report)};
 }
 
@@ -542,14 +529,13 @@ Status AttemptRun::put_home_and_git_back() {
     if (e.code == Errc::kExhausted) e.code = full ? Errc::kInvalid : Errc::kUnavailable;
     return e;
   }
-  if (!in_home.empty())
-    note("home.restored", Actor::kHarness, paths_payload(in_home, kListedAgain));
-  if (!back.empty()) note("git.restored", Actor::kHarness, paths_payload(back, kListedAgain));
+  if (!in_home.empty()) note(events::kHomeRestored, path_list(in_home, kListedAgain));
+  if (!back.empty()) note(events::kGitRestored, path_list(back, kListedAgain));
   return ok_status();
 }
 
 Status AttemptRun::keep_setup_home() {
-  setup_home_ = layered_ ? layer_->home() : kept_home();
+  setup_home_ = layered_ ? setup_.layer->home() : kept_home();
   if (layered_) return ok_status();
   PROCTOR_CHECK_OK(make_dirs(kept_home()));
   CopiedFiles unused;
@@ -580,8 +566,7 @@ Status AttemptRun::protect_again(std::size_t index) {
   changed.insert(changed.end(), copies->begin(), copies->end());
   std::ranges::sort(changed);
   changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
-  if (!changed.empty())
-    note("mutation.restored", Actor::kHarness, paths_payload(changed, kListedAgain));
+  if (!changed.empty()) note(events::kRestored, path_list(changed, kListedAgain));
   return place_acceptance_files();
 }
 

@@ -114,7 +114,7 @@ AttemptRun::AttemptRun(const Tools& tools, const AttemptInput& input, AttemptWat
            [this] {
              const std::string why = watch_.agent_order();
              if (why.empty()) return std::pair(why, std::uint64_t{0});
-             return std::pair(why, note("agent.order", Actor::kHarness, Json{{"reason", why}}));
+             return std::pair(why, note(events::kAgentOrder, why));
            },
            [hold = watch_.hold()] {
              return Instant(std::chrono::duration_cast<Millis>(hold->now().time_since_epoch()));
@@ -185,13 +185,11 @@ std::uint64_t AttemptRun::note_of_agent(std::string_view type, Actor actor, cons
 // the manifest's are none: there is no trace yet.
 void AttemptRun::point_to_evidence(LifecycleEvent& event) {
   if (auto* failed = std::get_if<StepFailed>(&event); failed != nullptr && failed->evidence == 0)
-    failed->evidence = note(
-        "step.failed", Actor::kHarness,
-        Json{{"error", to_string(failed->error.code)}, {"why", as_utf8(failed->error.detail)}});
+    failed->evidence = note(events::kStepFailed, failed->error.code, failed->error.detail);
   if (auto* asked = std::get_if<RunCancelAsked>(&event))
     asked->evidence =
-        note("cancel.asked", asked->worker_leaves ? Actor::kHarness : Actor::kOperator,
-             Json{{"reason", as_utf8(asked->reason)}, {"worker_leaves", asked->worker_leaves}});
+        note(events::kCancelAsked.type, asked->worker_leaves ? Actor::kHarness : Actor::kOperator,
+             events::kCancelAsked.json(asked->reason, asked->worker_leaves));
 }
 
 std::string AttemptRun::label(std::string_view phase) const {
@@ -269,9 +267,7 @@ AttemptRun::Answer AttemptRun::perform(const WriteManifest& c) {
   const std::uint64_t image = note_image();
   if (image_ && !image_->failure.empty()) return StepDone{image};
   if (c.against.empty()) return StepDone{};
-  return StepDone{note(
-      "snapshot.refused", Actor::kHarness,
-      Json{{"why", as_utf8(c.against)}, {"commit", snapshot_.commit}, {"tree", snapshot_.tree}})};
+  return StepDone{note(events::kSnapshotRefused, c.against, snapshot_.commit, snapshot_.tree)};
 }
 
 AttemptRun::Answer AttemptRun::perform(const OpenWorkspace& c) {
@@ -291,21 +287,18 @@ Status AttemptRun::open_workspace(Room room) {
   // The agent's is gone before the fresh one exists.
   leave_workspace(room == Room::kAcceptance ? MeterPhase::kAcceptance : MeterPhase::kSetup);
   layered_ = false;
-  setup_making_.reset();
+  setup_.making.reset();
   if (room == Room::kAcceptance) watch_.enter(wire::Stage::kAcceptance);
-  if (room == Room::kAgent) find_or_make_layer();
-  if (room == Room::kAgent && layer_) {
+  if (room == Room::kAgent) find_or_make(setup_, contract().setup);
+  if (room == Room::kAgent && setup_.layer) {
     PROCTOR_CHECK_OK(open_on_layer(room));
   } else {
     PROCTOR_TRY(workspace_, tools_.store.create(snapshot_, label(to_string(room)), nullptr,
                                                 disk_bound(room), shown_to()));
   }
-  note("workspace.opened", Actor::kHarness,
-       Json{{"room", to_string(room)},
-            {"kind", to_string(workspace_->kind())},
-            // What it has: the manifest, which comes before it, says what was to be had.
-            {"users", workspace_->user() ? "own" : "one"},
-            {"tree", snapshot_.tree}});
+  note(events::kWorkspaceOpened, std::string(to_string(room)),
+       std::string(to_string(workspace_->kind())), workspace_->user() ? "own" : "one",
+       snapshot_.tree);
   return ok_status();
 }
 
@@ -399,7 +392,7 @@ AttemptRun::Answer AttemptRun::perform(const GiveBriefing&) {
         workspace_->made_under(contract().policy.protected_, layered_ ? fs::path() : kept_made());
     if (!made.ok()) return StepFailed{std::move(made).error(), 0};
     setup_makes_ = std::move(made).value();
-    if (layered_) setup_makes_.at = layer_->work();
+    if (layered_) setup_makes_.at = setup_.layer->work();
     // Who may write where is asked of the agent alone.
     if (!contract().policy.writable.empty())
       if (auto wrote = workspace_->changed_under({"**"}); wrote.ok())
@@ -409,7 +402,7 @@ AttemptRun::Answer AttemptRun::perform(const GiveBriefing&) {
   if (!contract().setup.empty()) (void)::clock_gettime(CLOCK_REALTIME, &setup_over_);
   briefing_ = briefing_text(contract(), agent_network(), agent_wall(), caps_.caps,
                             model_variable(*input_.method));
-  note("briefing", Actor::kHarness, Json{{"text", as_utf8(briefing_)}});  // verbatim, R068
+  note(events::kBriefing, briefing_);
   return done_or_failed(recorder_->flush());
 }
 
@@ -438,7 +431,7 @@ AttemptRun::Answer AttemptRun::perform(const PlaceAcceptanceFiles&) {
 
 Status AttemptRun::place_acceptance_files() {
   acceptance_placed_ = true;
-  Json placed = Json::array();
+  std::vector<events::PlacedPath> placed;
   for (const AcceptanceFile& file : contract().acceptance_files) {
     const auto from = std::find_if(contract().files.begin(), contract().files.end(),
                                    [&](const ReferencedFile& f) { return f.path == file.from; });
@@ -446,9 +439,9 @@ Status AttemptRun::place_acceptance_files() {
       return Error{Errc::kInvalid, "the contract holds no file " + file.from};
     }
     PROCTOR_CHECK_OK(workspace_->put_file(file.to, from->bytes, from->mode, Way::kCleared));
-    placed.push_back(Json{{"path", as_utf8(file.to)}, {"digest", sha256(from->bytes).hex()}});
+    placed.push_back({file.to, sha256(from->bytes)});
   }
-  if (!placed.empty()) note("mutation.placed", Actor::kHarness, Json{{"files", std::move(placed)}});
+  if (!placed.empty()) note(events::kPlaced, placed);
   return ok_status();
 }
 
@@ -461,20 +454,20 @@ AttemptRun::Answer AttemptRun::perform(const RunCheck& c) {
 }
 
 AttemptRun::Answer AttemptRun::perform(const RecordStage& c) {
-  note("stage", Actor::kHarness, Json{{"from", c.from}, {"to", c.to}});
+  note(events::kStage, c.from, c.to);
   return std::nullopt;
 }
 
 AttemptRun::Answer AttemptRun::perform(const RecordSkippedCheck& c) {
   const std::int64_t now = wall_now().raw();
-  note("acceptance", Actor::kHarness, check_payload(c.check, now, now));
+  note(events::kAcceptance, events::CheckTold{c.check, now, now});
   return std::nullopt;
 }
 
 AttemptRun::Answer AttemptRun::perform(const RecordTermination& c) {
-  note("termination",
+  note(events::kTermination.type,
        c.termination == Termination::kOperatorCancel ? Actor::kOperator : Actor::kHarness,
-       termination_payload(c));
+       events::kTermination.json(c.termination, c.rationale, c.evidence));
   return std::nullopt;
 }
 
@@ -515,9 +508,8 @@ Status AttemptRun::remove_counted(const fs::path& dir) {
 void AttemptRun::count_removal(MeterPhase phase, const RemovalCost& took) {
   if (!took.apart && took.wall < kCountedWork) return;
   meter_.executed(phase, {took.wall, took.cpu, took.memory_peak});
-  Json payload = {{"wall_ms", took.wall.count()}, {"cpu_ms", took.cpu.count()}};
-  if (took.apart) payload["memory_peak"] = took.memory_peak;
-  note("removed", Actor::kHarness, payload);
+  note(events::kRemoved, took.wall, took.cpu,
+       took.apart ? std::optional(took.memory_peak) : std::nullopt);
 }
 
 // AttemptRun: what is kept for a later life of the worker, and going on with what an earlier one
@@ -583,8 +575,7 @@ std::vector<LifecycleCommand> AttemptRun::go_on(const LeftAttempt& left) {
     point_to_evidence(lost);
     return tell(lost);
   }
-  note("worker.restarted", Actor::kHarness,
-       Json{{"agent", left.checkpoint.program.has_value()}, {"lives", lives_}});
+  note(events::kWorkerRestarted, left.checkpoint.program.has_value(), lives_);
   // What came before the agent's start is in the trace; what follows its patch is not.
   if (left.checkpoint.program) next.erase(next.begin(), next.end() - 1);
   return next;
@@ -622,11 +613,11 @@ Status AttemptRun::restore(const LeftAttempt& left) {
   std::error_code ec;
   if (fs::exists(kept_made(), ec)) {
     setup_makes_.at = kept_made();
-  } else if (layer_) {
-    setup_makes_.at = layer_->work();
+  } else if (setup_.layer) {
+    setup_makes_.at = setup_.layer->work();
   }
   setup_home_ = kept_home();
-  if (!fs::exists(kept_home(), ec) && layer_) setup_home_ = layer_->home();
+  if (!fs::exists(kept_home(), ec) && setup_.layer) setup_home_ = setup_.layer->home();
   if (c.workspace() == nullptr) return clear_acceptance();
   if (agent) left_program_ = &left;
   PROCTOR_TRY(workspace_,
@@ -673,7 +664,7 @@ AttemptRun::Answer AttemptRun::perform(const JudgeAgain& c) {
     PROCTOR_TRY(RunRecorder cut,
                 RunRecorder::reopen(run_dir(), patched_at_, RunRecorder::Keep::kMarked));
     *recorder_ = std::move(cut);
-    note("acceptance.again", Actor::kHarness, Json{{"nth", c.nth}, {"why", as_utf8(c.why)}});
+    note(events::kJudgedAgain, c.nth, c.why);
     PROCTOR_TRY(snapshot_, tools_.store.snapshot(contract().repository, input_.contract->base));
     return clear_acceptance();
   });

@@ -116,12 +116,12 @@ struct Mutation {
   std::string unreadable{};  // not empty: why it is not what the agent left
 };
 void fields(auto& v, Is<Mutation> auto& m) {
-  v("files", m.files);
-  v("insertions", m.insertions);
-  v("deletions", m.deletions);
-  v("bytes", m.bytes);
-  v("patch", m.patch);
-  v("paths", m.paths);
+  v("files", m.files, kLater);
+  v("insertions", m.insertions, kLater);
+  v("deletions", m.deletions, kLater);
+  v("bytes", m.bytes, kLater);
+  v("patch", m.patch, kLater);
+  v("paths", m.paths, kLater);
   v("refused", m.refused, kLater);
   v("conflict_markers", m.conflicts, kLater);
   v.section("ignored", [&](auto& ignored) {
@@ -238,9 +238,14 @@ struct Kind {
 // One whose few members have their names here.  An empty std::optional is left out.
 template <class... T>
 struct Plain {
+  template <class Member>
+  using Name = const char*;
+  explicit constexpr Plain(std::string_view event, Name<T>... members)
+      : type(event), names{members...} {}
+
   std::string_view type;
   std::array<const char*, sizeof...(T)> names;
-  Actor actor = Actor::kHarness;
+  static constexpr Actor actor = Actor::kHarness;
 
   Json json(const T&... values) const {
     JsonWriter v(JsonWriter::Texts::kClean);
@@ -275,61 +280,61 @@ using Text = std::string;
 using Count = std::uint64_t;
 using MaybeText = std::optional<std::string>;
 
-inline constexpr Plain<Digest> kManifestWritten{"manifest.written", {"digest"}};
+inline constexpr Plain<Digest> kManifestWritten{"manifest.written", "digest"};
 // With the ids of the images it was built on by their names, and a digest of what its builder said.
+// Where it cannot be built the type ends in ".failed".
 inline constexpr Plain<Digest, Text, bool, std::map<Text, Text>, bool, Millis, MaybeText,
                        std::optional<Digest>>
-    kSetupImage{"setup.image",
-                {"inputs", "id", "built", "bases", "network", "wall_ms", "failure", "log"}},
-    kNoSetupImage{"setup.image.failed", kSetupImage.names};
-inline constexpr Plain<Text, Text, Text> kSnapshotRefused{"snapshot.refused",
-                                                          {"why", "commit", "tree"}};
+    kSetupImage{"setup.image", "inputs",  "id",      "built", "bases",
+                "network",     "wall_ms", "failure", "log"};
+inline constexpr Plain<Text, Text, Text> kSnapshotRefused{"snapshot.refused", "why", "commit",
+                                                          "tree"};
 // Its users are what it has; the manifest, which comes before it, says what was to be had.
-inline constexpr Plain<Text, Text, Text, Text> kWorkspaceOpened{"workspace.opened",
-                                                                {"room", "kind", "users", "tree"}};
-inline constexpr Plain<Text, Text> kStage{"stage", {"from", "to"}};
+inline constexpr Plain<Text, Text, Text, Text> kWorkspaceOpened{"workspace.opened", "room", "kind",
+                                                                "users", "tree"};
+inline constexpr Plain<Text, Text> kStage{"stage", "from", "to"};
 inline constexpr Kind<CommandRan> kSetup{"setup"}, kMethodSetup{"setup.method"};
-inline constexpr Plain<Digest, Digest, Count, Count> kSetupKept{"setup.kept",
-                                                                {"key", "layer", "bytes", "files"}},
-    kMethodSetupKept{"setup.method.kept", kSetupKept.names};
-inline constexpr Plain<Text> kBriefing{"briefing", {"text"}};  // verbatim (R068)
-inline constexpr Plain<Text, Json, std::vector<Text>> kAgentStart{
-    "agent.start", {"method", "network", "privileges"}};
-inline constexpr Plain<Text> kToolsOpen{"tools.open", {"mode"}};
-inline constexpr Plain<Count, Count, Text, bool> kToolsClosed{
-    "tools.closed", {"calls", "refused", "stage", "submitted"}};
+inline constexpr Plain<Digest, Digest, Count, Count> kSetupKept{"setup.kept", "key", "layer",
+                                                                "bytes", "files"},
+    kMethodSetupKept{"setup.method.kept", "key", "layer", "bytes", "files"};
+inline constexpr Plain<Text> kBriefing{"briefing", "text"};  // verbatim (R068)
+inline constexpr Plain<Text, Json, std::vector<Text>> kAgentStart{"agent.start", "method",
+                                                                  "network", "privileges"};
+inline constexpr Plain<Text> kToolsOpen{"tools.open", "mode"};
+inline constexpr Plain<Count, Count, Text, bool> kToolsClosed{"tools.closed", "calls", "refused",
+                                                              "stage", "submitted"};
 inline constexpr Plain<Text, Text, Count, Count, Count, Count> kToolLoopClosed{
-    "tool_loop.closed", {"why", "prompt", "turns", "tool_calls", "refused", "left_out_bytes"}};
+    "tool_loop.closed", "why", "prompt", "turns", "tool_calls", "refused", "left_out_bytes"};
 inline constexpr Kind<CommandRan> kTool{"tool", Actor::kAgent};
-inline constexpr Plain<Text> kAgentOrder{"agent.order", {"reason"}};
-inline constexpr Plain<Millis, Text> kAgentStop{"agent.stop", {"grace_ms", "reason"}};
-inline constexpr Plain<Text, Count, Count> kTraceFull{"trace.full", {"why", "bytes", "events"}};
+inline constexpr Plain<Text> kAgentOrder{"agent.order", "reason"};
+inline constexpr Plain<Millis, Text> kAgentStop{"agent.stop", "grace_ms", "reason"};
+inline constexpr Plain<Text, Count, Count> kTraceFull{"trace.full", "why", "bytes", "events"};
 // Files of the agent that its method keeps, and those that it would have kept.
 inline constexpr Plain<std::vector<EvidenceFile>, std::vector<LeftOut>> kAgentKept{
-    "agent.kept", {"files", "left_out"}};
+    "agent.kept", "files", "left_out"};
 inline constexpr Kind<NetworkRequest> kNetworkRequest{"network.request", Actor::kAgent};
 inline constexpr Plain<Text, std::map<Text, Traffic>, std::vector<UnlistedPlace>, Count>
-    kNetworkClosed{"network.closed", {"phase", "sums", "not_listed", "beyond"}};
+    kNetworkClosed{"network.closed", "phase", "sums", "not_listed", "beyond"};
 // A monitor is a circuit breaker, or a filtered network: what it saw, and what was done about it.
-inline constexpr Plain<Text, Json, Text, MaybeText> kAlert{
-    "monitor.alert", {"code", "signals", "stage", "why"}, Actor::kMonitor};
+inline constexpr Plain<Text, Json, Text, MaybeText> kAlert{"monitor.alert", "code", "signals",
+                                                           "stage", "why"};
 inline constexpr Plain<Text, Count, MaybeText, MaybeText> kIntervention{
-    "monitor.intervention", {"action", "alert", "breaker", "stage"}, Actor::kMonitor};
+    "monitor.intervention", "action", "alert", "breaker", "stage"};
 inline constexpr Kind<Mutation> kMutation{"mutation"};
 inline constexpr Kind<PatchTried> kPatchApply{"patch.apply"};
 inline constexpr Kind<PathList> kRestored{"mutation.restored"}, kHomeRestored{"home.restored"},
     kGitRestored{"git.restored"};
-inline constexpr Plain<std::vector<PlacedPath>> kPlaced{"mutation.placed", {"files"}};
+inline constexpr Plain<std::vector<PlacedPath>> kPlaced{"mutation.placed", "files"};
 inline constexpr Kind<ServiceEnded> kService{"service"};
 inline constexpr Kind<CheckTold> kAcceptance{"acceptance", Actor::kHarness, kReportTextBytes};
 // The same patch is judged again, for the host failed.
-inline constexpr Plain<Count, Text> kJudgedAgain{"acceptance.again", {"nth", "why"}};
-inline constexpr Plain<Millis, Millis, std::optional<Count>> kRemoved{
-    "removed", {"wall_ms", "cpu_ms", "memory_peak"}};
+inline constexpr Plain<Count, Text> kJudgedAgain{"acceptance.again", "nth", "why"};
+inline constexpr Plain<Millis, Millis, std::optional<Count>> kRemoved{"removed", "wall_ms",
+                                                                      "cpu_ms", "memory_peak"};
 // Whether the agent's program went on, and the lives of the worker before this one.
-inline constexpr Plain<bool, Count> kWorkerRestarted{"worker.restarted", {"agent", "lives"}};
-inline constexpr Plain<Errc, Text> kStepFailed{"step.failed", {"error", "why"}};
-inline constexpr Plain<Text, bool> kCancelAsked{"cancel.asked", {"reason", "worker_leaves"}};
+inline constexpr Plain<bool, Count> kWorkerRestarted{"worker.restarted", "agent", "lives"};
+inline constexpr Plain<Errc, Text> kStepFailed{"step.failed", "error", "why"};
+inline constexpr Plain<Text, bool> kCancelAsked{"cancel.asked", "reason", "worker_leaves"};
 inline constexpr Plain<Termination, Text, Count> kTermination{"termination",  // R081
-                                                              {"code", "rationale", "evidence"}};
+                                                              "code", "rationale", "evidence"};
 }  // namespace proctor::events

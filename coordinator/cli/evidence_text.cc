@@ -122,30 +122,6 @@ std::string calls_text(const TracedModels& told) {
   return notes.empty() ? out : out + "\n" + notes;
 }
 
-Json unlisted_json(const UnlistedRefusals& unlisted) {
-  return {{"refused", unlisted.all},
-          {"wrong_tokens", unlisted.wrong_tokens},
-          {"unknown_routes", unlisted.unknown_routes}};
-}
-
-Json calls_json(const std::vector<TracedCall>& calls) {
-  Json out = Json::array();
-  for (const TracedCall& c : calls)
-    out.push_back({{"life", c.life},
-                   {"call", c.number},
-                   {"request", c.request},
-                   {"response", c.response},
-                   {"refused", c.refused}});
-  return out;
-}
-
-Json trips_json(const std::vector<TracedTrip>& trips) {
-  Json out = Json::array();
-  for (const TracedTrip& t : trips)
-    out.push_back({{"event", t.seq}, {"breaker", t.code}, {"action", t.action}, {"why", t.why}});
-  return out;
-}
-
 std::string cassette_list(const std::vector<CassetteCall>& calls) {
   Table table({"call", "run", "route", "model", "status", "request", "answer", "form"}, 4);
   for (std::size_t i = 0; i < calls.size(); ++i) {

@@ -98,10 +98,11 @@ std::uint64_t AttemptRun::note_image() {
     if (kept.ok()) kept = write_file(file, log, Durability::kLazy, kOpenFile);
     if (!kept.ok() && !broken_) broken_ = Error{Errc::kUnavailable, kept.error().detail};
   }
-  return note(failed ? events::kNoSetupImage : events::kSetupImage, wanted.inputs, image_->id,
-              image_->built, image_->bases, wanted.network, image_->took,
-              failed ? std::optional(image_->failure) : std::nullopt,
-              log.empty() ? std::nullopt : std::optional(sha256(log)));
+  return note(failed ? "setup.image.failed" : events::kSetupImage.type, Actor::kHarness,
+              events::kSetupImage.json(wanted.inputs, image_->id, image_->built, image_->bases,
+                                       wanted.network, image_->took,
+                                       failed ? std::optional(image_->failure) : std::nullopt,
+                                       log.empty() ? std::nullopt : std::optional(sha256(log))));
 }
 
 // AttemptRun: setup, run in the workspace or taken from what an earlier run of this host kept of it

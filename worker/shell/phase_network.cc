@@ -63,8 +63,8 @@ void PhaseNetwork::on_record(const ProxyRecord& record) {
   }
   const char* code = record.verdict == Judged::kDenied ? "network_denied" : "network_malformed";
   const std::uint64_t alert =
-      note_(kAlert.type, kAlert.actor, kAlert.json(code, request, phase_, std::nullopt));
-  note_(kIntervention.type, kIntervention.actor,
+      note_(kAlert.type, Actor::kMonitor, kAlert.json(code, request, phase_, std::nullopt));
+  note_(kIntervention.type, Actor::kMonitor,
         kIntervention.json("request_refused", alert, std::nullopt, phase_));
 }
 

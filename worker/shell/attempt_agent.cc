@@ -488,10 +488,10 @@ AttemptRun::Answer AttemptRun::perform(const RunAgent&) {
     meter_.time_is_up(caps_.source(Cap::kWall).level == CapLevel::kPolicy);
   meter_.agent_gone();
   if (metered) note("meter.closed", Actor::kHarness, meter_.totals_payload());
-  if (!ended.ok()) return StepFailed{std::move(ended).error(), 0};
+  PROCTOR_CHECK_OK(ended);
   ended->asked = ended->asked || has_asked_meter(meter_.usage());
   if (const auto stop = meter_.stop()) tell_budget_reached(*stop, ended->evidence);
-  if (Status kept = keep_files(); !kept.ok()) return StepFailed{std::move(kept).error(), 0};
+  PROCTOR_CHECK_OK(keep_files());
   return *ended;
 }
 
@@ -531,14 +531,13 @@ AttemptRun::Answer AttemptRun::perform(const ExtractPatch&) {
   if (!patch.ok()) {
     // Beyond our limits, or closed even to its owner: so the agent left it.
     const Errc code = patch.error().code;
-    if (code != Errc::kExhausted && code != Errc::kInvalid)
-      return StepFailed{std::move(patch).error(), 0};
+    if (code != Errc::kExhausted && code != Errc::kInvalid) return std::move(patch).error();
     extracted.unreadable = printable(patch.error().detail, limits::kDetailBytes);
     patch = Patch{};
   }
   patch_ = std::move(patch).value();
   if (Status written = recorder_->write_patch(patch_.diff); !written.ok()) {
-    return StepFailed{as_host_error(std::move(written).error()), 0};
+    return as_host_error(std::move(written).error());
   }
   events::Mutation mutation = mutation_of(patch_, contract().policy.ignored);
   mutation.wall = took;
@@ -575,8 +574,7 @@ bool AttemptRun::is_setups(const std::string& path) const {
 AttemptRun::Answer AttemptRun::perform(const ApplyPatch&) {
   if (patch_.diff.empty()) return StepDone{};
   Result<AppliedPatch> applied = workspace_->apply(patch_.diff);
-  if (!applied.ok() && applied.error().code != Errc::kInvalid)
-    return StepFailed{std::move(applied).error(), 0};
+  if (!applied.ok() && applied.error().code != Errc::kInvalid) return std::move(applied).error();
   const std::string why =
       applied.ok() ? "" : printable(applied.error().detail, limits::kDetailBytes);
   note(events::kPatchApply,
@@ -589,13 +587,12 @@ AttemptRun::Answer AttemptRun::perform(const RestoreProtected& c) {
   std::vector<std::string> globs = contract().policy.protected_;
   globs.insert(globs.end(), c.also.begin(), c.also.end());
   if (globs.empty()) return ProtectedRestored{};
-  Result<std::vector<std::string>> changed = workspace_->restore(globs);
-  if (!changed.ok()) return StepFailed{std::move(changed).error(), 0};
-  std::erase_if(*changed, [this](const std::string& path) {
+  PROCTOR_TRY(std::vector<std::string> changed, workspace_->restore(globs));
+  std::erase_if(changed, [this](const std::string& path) {
     return std::ranges::binary_search(setup_left_, path);
   });
-  note(events::kRestored, path_list(*changed));
-  return ProtectedRestored{std::move(changed).value()};
+  note(events::kRestored, path_list(changed));
+  return ProtectedRestored{std::move(changed)};
 }
 
 // AttemptRun: files of the agent that its method wants kept as evidence (campaign.h).

@@ -82,16 +82,6 @@ std::vector<std::string> paths_to_copy(const ProgramContainer& container,
   return out;
 }
 
-// Those that share one copy of the workspace with the checks'.
-std::vector<const ProgramContainer*> containers_of(const Contract& contract) {
-  std::vector<const ProgramContainer*> out;
-  for (const Check& check : contract.checks)
-    if (check.container) out.push_back(&*check.container);
-  for (const Service& service : contract.services)
-    if (service.container) out.push_back(&*service.container);
-  return out;
-}
-
 // Is it there already?  A link or a pipe there, or on the way, is none of ours: it goes, for nobody
 // knows what an engine would make of it.
 Result<bool> is_copied(int root, const std::string& relative) {
@@ -126,6 +116,15 @@ Environment environment_of(const Contract& contract, const ProgramContainer& con
   return out;
 }
 }  // namespace
+
+std::vector<const ProgramContainer*> containers_of(const Contract& contract) {
+  std::vector<const ProgramContainer*> out;
+  for (const Check& check : contract.checks)
+    if (check.container) out.push_back(&*check.container);
+  for (const Service& service : contract.services)
+    if (service.container) out.push_back(&*service.container);
+  return out;
+}
 
 // Copies, made once and shared by the containers of a suite, one after another, as the services of
 // a compose file share their folders.  A copy, because a container writes as it likes and an engine

@@ -42,17 +42,12 @@ AttemptRun::Answer AttemptRun::answer_to(const LifecycleCommand& command) {
         const auto* failed = std::get_if<StepFailed>(&*answer);
         return failed == nullptr ? ok_status() : Status(failed->error);
       });
-  if (!done.ok()) return StepFailed{done.error(), 0};
+  PROCTOR_CHECK_OK(done);
   return answer;
 }
 
 namespace {
 constexpr std::uint32_t kJudgedMost = 5;  // times again, however many retries are registered
-
-LifecycleEvent done_or_failed(Status status) {
-  if (status.ok()) return StepDone{};
-  return StepFailed{std::move(status).error(), 0};
-}
 
 EffectiveCaps caps_of(const AttemptInput& input) {
   const std::vector<std::string>& stages = input.settings->stages;
@@ -231,39 +226,23 @@ void AttemptRun::look_at_disk(ExecOutcome& outcome) const {
 }
 
 AttemptRun::Answer AttemptRun::perform(const TakeSnapshot&) {
-  Result<SandboxEngine*> engine =
-      tools_.engines.wait_for(wish(contract().environment), watch_.token());
-  if (!engine.ok()) return StepFailed{std::move(engine).error(), 0};
-  engine_ = *engine;
-  Result<std::optional<ImageFailed>> image = have_image();
-  if (!image.ok()) return StepFailed{std::move(image).error(), 0};
-  if (*image) return *std::move(*image);
+  PROCTOR_TRY(engine_, tools_.engines.wait_for(wish(contract().environment), watch_.token()));
+  PROCTOR_TRY(std::optional<ImageFailed> image, have_image());
+  if (image) return *std::move(image);
   if (!input_.method->environment.image.empty()) {
-    const auto other = agent_engine();
-    if (!other.ok()) return StepFailed{other.error(), 0};
-    method_engine_ = *other;
+    PROCTOR_TRY(method_engine_, agent_engine());
   }
-  if (input_.method->container)
-    if (const auto other = container_engine(*input_.method->container); !other.ok())
-      return StepFailed{other.error(), 0};
-  for (const Service& service : contract().services) {
-    if (!service.container) continue;
-    if (const auto other = container_engine(*service.container); !other.ok())
-      return StepFailed{other.error(), 0};
-  }
-  for (const Check& check : contract().checks) {  // an image that is not here is no check's end
-    if (!check.container) continue;
-    if (const auto other = container_engine(*check.container); !other.ok())
-      return StepFailed{other.error(), 0};
-  }
-  Result<Snapshot> snapshot = tools_.store.snapshot(contract().repository, input_.contract->base);
-  if (!snapshot.ok()) return StepFailed{std::move(snapshot).error(), 0};
-  snapshot_ = std::move(snapshot).value();
+  // An image that is not here is no check's end.
+  std::vector<const ProgramContainer*> containers = containers_of(contract());
+  if (input_.method->container) containers.push_back(&*input_.method->container);
+  for (const ProgramContainer* container : containers)
+    PROCTOR_CHECK_OK(container_engine(*container));
+  PROCTOR_TRY(snapshot_, tools_.store.snapshot(contract().repository, input_.contract->base));
   return SnapshotReady{snapshot_.commit, snapshot_.tree};
 }
 
 AttemptRun::Answer AttemptRun::perform(const WriteManifest& c) {
-  if (Status written = write_manifest(); !written.ok()) return done_or_failed(std::move(written));
+  PROCTOR_CHECK_OK(write_manifest());
   const std::uint64_t image = note_image();
   if (image_ && !image_->failure.empty()) return StepDone{image};
   if (c.against.empty()) return StepDone{};
@@ -271,7 +250,8 @@ AttemptRun::Answer AttemptRun::perform(const WriteManifest& c) {
 }
 
 AttemptRun::Answer AttemptRun::perform(const OpenWorkspace& c) {
-  return done_or_failed(open_workspace(c.room));
+  PROCTOR_CHECK_OK(open_workspace(c.room));
+  return StepDone{};
 }
 
 ShownTo AttemptRun::shown_to() const {
@@ -388,31 +368,29 @@ Result<std::unique_ptr<PhaseNetwork>> AttemptRun::give_network(SandboxSpec& spec
 
 AttemptRun::Answer AttemptRun::perform(const GiveBriefing&) {
   if (!contract().setup.empty()) {
-    auto made =
-        workspace_->made_under(contract().policy.protected_, layered_ ? fs::path() : kept_made());
-    if (!made.ok()) return StepFailed{std::move(made).error(), 0};
-    setup_makes_ = std::move(made).value();
+    PROCTOR_TRY(setup_makes_, workspace_->made_under(contract().policy.protected_,
+                                                     layered_ ? fs::path() : kept_made()));
     if (layered_) setup_makes_.at = setup_.layer->work();
     // Who may write where is asked of the agent alone.
     if (!contract().policy.writable.empty())
       if (auto wrote = workspace_->changed_under({"**"}); wrote.ok())
         setup_wrote_ = std::move(wrote).value();
-    if (Status kept = keep_setup_home(); !kept.ok()) return StepFailed{std::move(kept).error(), 0};
+    PROCTOR_CHECK_OK(keep_setup_home());
   }
   if (!contract().setup.empty()) (void)::clock_gettime(CLOCK_REALTIME, &setup_over_);
   briefing_ = briefing_text(contract(), agent_network(), agent_wall(), caps_.caps,
                             model_variable(*input_.method));
   note(events::kBriefing, briefing_);
-  return done_or_failed(recorder_->flush());
+  PROCTOR_CHECK_OK(recorder_->flush());
+  return StepDone{};
 }
 
 AttemptRun::Answer AttemptRun::perform(const PlaceAcceptanceFiles&) {
   // What setup runs is the candidate's by now, which could copy them into its work, or out to who
   // comes next: behind a setup they come with what is put back before the first check.
   FolderUse to_come;
-  Status placed = ok_status();
   if (contract().setup.empty()) {
-    placed = place_acceptance_files();
+    PROCTOR_CHECK_OK(place_acceptance_files());
   } else {
     for (const auto& [place, file] : acceptance_by_place()) {
       to_come.bytes += file.bytes.size();
@@ -426,7 +404,7 @@ AttemptRun::Answer AttemptRun::perform(const PlaceAcceptanceFiles&) {
     patched_ = {patch_.diff.size(), patch_.files};
   patched_.bytes += to_come.bytes;
   patched_.files += to_come.files;
-  return done_or_failed(placed);
+  return StepDone{};
 }
 
 Status AttemptRun::place_acceptance_files() {
@@ -446,11 +424,9 @@ Status AttemptRun::place_acceptance_files() {
 }
 
 AttemptRun::Answer AttemptRun::perform(const RunCheck& c) {
-  if (Status again = protect_again(c.index); !again.ok())
-    return StepFailed{std::move(again).error(), 0};
-  Result<CheckEnded> ended = check(c.index);
-  if (!ended.ok()) return StepFailed{std::move(ended).error(), 0};
-  return std::move(ended).value();
+  PROCTOR_CHECK_OK(protect_again(c.index));
+  PROCTOR_TRY(CheckEnded ended, check(c.index));
+  return ended;
 }
 
 AttemptRun::Answer AttemptRun::perform(const RecordStage& c) {

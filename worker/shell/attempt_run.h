@@ -59,6 +59,8 @@ inline constexpr Millis kCountedWork{100};
 // Errors of our own disk are the host's, whatever their code says about the path: a full one would
 // pass for a patch that is too large, and decide the run.
 Error as_host_error(Error e);
+// Of checks and services, which share one copy of the workspace.
+std::vector<const ProgramContainer*> containers_of(const Contract& contract);
 
 class AttemptRun {
  public:
@@ -88,7 +90,12 @@ class AttemptRun {
   fs::path run_dir() const { return dir_ / "run"; }
 
  private:
-  using Answer = std::optional<LifecycleEvent>;
+  // An event, or none.  An error is a step that failed.
+  struct Answer : std::optional<LifecycleEvent> {
+    using std::optional<LifecycleEvent>::optional;
+    // NOLINTNEXTLINE(google-explicit-constructor)
+    Answer(Error e) : optional(StepFailed{std::move(e), 0}) {}
+  };
   Answer perform(const TakeSnapshot&);
   Answer perform(const WriteManifest&);
   Answer perform(const OpenWorkspace& c);

@@ -183,7 +183,7 @@ Status AttemptRun::lay_layer_below() {
 AttemptRun::Answer AttemptRun::perform(const RunSetup& c) {
   if (c.room == Room::kAcceptance && c.index == 0 && setup_.layer) {
     if (Status laid = lay_layer_below(); !laid.ok())
-      return StepFailed{in_context("kept setup", std::move(laid).error()), 0};
+      return in_context("kept setup", std::move(laid).error());
   }
   const std::string room(to_string(c.room));
   return perform({contract().setup, c.index, setup_, "setup-" + room, c.room}, layered_);
@@ -197,9 +197,8 @@ AttemptRun::Answer AttemptRun::perform(const RunMethodSetup& c) {
 }
 
 AttemptRun::Answer AttemptRun::perform(const SetupRun& run, bool as_kept) {
-  Result<SetupEnded> ended = as_kept ? setup_as_kept(run) : run_setup(run);
-  if (!ended.ok()) return StepFailed{std::move(ended).error(), 0};
-  return std::move(ended).value();
+  PROCTOR_TRY(SetupEnded ended, as_kept ? setup_as_kept(run) : run_setup(run));
+  return ended;
 }
 
 // Where a step's output lies in the evidence.

@@ -18,14 +18,8 @@
 
 namespace proctor {
 namespace {
-struct FreeWriter {
-  void operator()(archive* a) const { archive_write_free(a); }
-};
-using Writer = std::unique_ptr<archive, FreeWriter>;
-struct FreeEntry {
-  void operator()(archive_entry* e) const { archive_entry_free(e); }
-};
-using Entry = std::unique_ptr<archive_entry, FreeEntry>;
+using Writer = Owned<archive, archive_write_free>;
+using Entry = Owned<archive_entry, archive_entry_free>;
 
 // Where libarchive's output goes: a file, counted and hashed on the way.
 struct Sink {
@@ -35,24 +29,30 @@ struct Sink {
   std::optional<Error> error;  // the real reason; libarchive only knows that it failed
 };
 
+// 0, or the error's number.
+int write_all(int fd, std::string_view rest) {
+  while (!rest.empty()) {
+    const ssize_t written = ::write(fd, rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    rest.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
+
 la_ssize_t write_block(archive*, void* data, const void* buffer, std::size_t n) {
   Sink& sink = *static_cast<Sink*>(data);
-  std::string_view rest(static_cast<const char*>(buffer), n);
+  const std::string_view bytes(static_cast<const char*>(buffer), n);
   if (limits::kArchiveBytes - sink.bytes < n) {
     sink.error = Error{Errc::kInvalid, "an archive of more than " +
                                            std::to_string(limits::kArchiveBytes) + " bytes"};
     return -1;
   }
-  sink.hash.update(rest);
+  sink.hash.update(bytes);
   sink.bytes += n;
-  while (!rest.empty()) {
-    const ssize_t written = ::write(sink.fd, rest.data(), rest.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) {
-      sink.error = errno_error("write", errno);
-      return -1;
-    }
-    rest.remove_prefix(static_cast<std::size_t>(written));
+  if (const int failed = write_all(sink.fd, bytes); failed != 0) {
+    sink.error = errno_error("write", failed);
+    return -1;
   }
   return static_cast<la_ssize_t>(n);
 }
@@ -151,10 +151,7 @@ Result<ArchiveInfo> pack_archive(const fs::path& dir, const fs::path& out_file) 
 namespace {
 constexpr mode_t kFolder = 0700;  // evidence is its owner's to show
 
-struct FreeReader {
-  void operator()(archive* a) const { archive_read_free(a); }
-};
-using Reader = std::unique_ptr<archive, FreeReader>;
+using Reader = Owned<archive, archive_read_free>;
 
 // What this machine lacks at the moment (memory, files, room on its disk) is no word about the
 // archive: it may be whole, and is unpacked another time.
@@ -294,13 +291,9 @@ class Unpacker {
       if (n == 0) break;
       if (left() < static_cast<std::uint64_t>(n)) return too_large();
       total_ += static_cast<std::uint64_t>(n);
-      std::string_view rest(block.data(), static_cast<std::size_t>(n));
-      while (!rest.empty()) {
-        const ssize_t written = ::write(fd, rest.data(), rest.size());
-        if (written < 0 && errno == EINTR) continue;
-        if (written < 0) return ours("write " + path, errno);
-        rest.remove_prefix(static_cast<std::size_t>(written));
-      }
+      if (const int failed = write_all(fd, {block.data(), static_cast<std::size_t>(n)});
+          failed != 0)
+        return ours("write " + path, failed);
     }
     // An empty file is its name, and that is its folder's.
     if (total_ != before && bounds_.durability == Durability::kSync && ::fsync(fd) != 0)

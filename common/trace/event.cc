@@ -9,10 +9,9 @@
 #include <vector>
 
 #include "common/base/json_fields.h"
-#include "common/base/owned.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
-#include "common/trace/evidence.h"
+#include "common/trace/payloads.h"
 
 namespace proctor {
 namespace {
@@ -112,67 +111,44 @@ Status remove_unfinished(const fs::path& dir) {
   if (ec) return errno_error("clear " + dir.string(), ec.value());
   return ok_status();
 }
-
-Error misuse(std::string detail) {
-  return Error{Errc::kInvalid, std::move(detail)};
-}
 }  // namespace
 
-struct RunRecorder::Impl {
-  fs::path dir;
-  MicrosClock clock;
-  UniqueFd log;
-  std::string buffer;  // whole lines, or the rest of one after a short write
-  std::size_t logged = 0;
-  std::uint64_t seq = 0;
-  std::optional<std::uint64_t> origin;  // clock at the first event
-  std::uint64_t last_t = 0;
-  Digest head;
-  std::optional<Digest> manifest, patch;
-  bool finished = false;
-
-  Status flush() {
-    while (!buffer.empty()) {
-      const ssize_t n = ::write(log.get(), buffer.data(), buffer.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return errno_error("write " + (dir / kEventsFile).string(), errno);
-      buffer.erase(0, static_cast<std::size_t>(n));
-    }
-    return ok_status();
+Status RunRecorder::flush() {
+  while (!buffer_.empty()) {
+    const ssize_t n = ::write(log_.get(), buffer_.data(), buffer_.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno_error("write " + (dir_ / kEventsFile).string(), errno);
+    buffer_.erase(0, static_cast<std::size_t>(n));
   }
-  Result<std::uint64_t> append(std::string_view type, Actor actor, const Json& payload);
-  Status complete_checks(RunReport& report) const;
-  Status remove_empty_folders() const;
-  Status collect_files(RunReport& report) const;
-};
+  return ok_status();
+}
 
-Result<std::uint64_t> RunRecorder::Impl::append(std::string_view type, Actor actor,
-                                                const Json& payload) {
-  const std::uint64_t now = clock();
-  const std::uint64_t start = origin.value_or(now);
+Result<std::uint64_t> RunRecorder::append(std::string_view type, Actor actor, const Json& payload) {
+  const std::uint64_t now = clock_();
+  const std::uint64_t start = origin_.value_or(now);
   std::uint64_t t = start < now ? now - start : 0;
-  if (0 < seq && t <= last_t) t = last_t + 1;
-  PROCTOR_TRY(const SealedEvent sealed, seal_event({.seq = seq,
+  if (0 < seq_ && t <= last_t_) t = last_t_ + 1;
+  PROCTOR_TRY(const SealedEvent sealed, seal_event({.seq = seq_,
                                                     .t = t,
                                                     .actor = actor,
                                                     .type = std::string(type),
                                                     .payload = payload,
-                                                    .prev = head}));
-  if (kEventsMax <= seq || kEventLogBytes - logged < sealed.line.size())
-    return Error{Errc::kExhausted, "the event log is full at " + std::to_string(seq) + " events"};
-  buffer += sealed.line;
-  logged += sealed.line.size();
-  origin = start;
-  last_t = t;
-  head = sealed.hash;
-  return seq++;
+                                                    .prev = head_}));
+  if (kEventsMax <= seq_ || kEventLogBytes - logged_ < sealed.line.size())
+    return Error{Errc::kExhausted, "the event log is full at " + std::to_string(seq_) + " events"};
+  buffer_ += sealed.line;
+  logged_ += sealed.line.size();
+  origin_ = start;
+  last_t_ = t;
+  head_ = sealed.hash;
+  return seq_++;
 }
 
 // The machine-readable payload of each check (R050), and the digests of what it left behind.
-Status RunRecorder::Impl::complete_checks(RunReport& report) const {
+Status RunRecorder::complete_checks(RunReport& report) const {
   for (CheckReport& check : report.checks) {
     const std::string name = check_dir_name(check.id);
-    const fs::path folder = dir / kAcceptanceDir / name;
+    const fs::path folder = dir_ / kAcceptanceDir / name;
     std::error_code ec;
     if (!fs::is_directory(folder, ec)) continue;  // it never ran: nothing to bind
     const auto fill = [&](std::optional<Digest>& digest, std::string_view file) -> Status {
@@ -194,8 +170,8 @@ Status RunRecorder::Impl::complete_checks(RunReport& report) const {
 }
 
 // A phase that ended before it wrote anything leaves its folder: no evidence of anything.
-Status RunRecorder::Impl::remove_empty_folders() const {
-  PROCTOR_TRY(const std::vector<TreeEntry> entries, list_tree(dir));
+Status RunRecorder::remove_empty_folders() const {
+  PROCTOR_TRY(const std::vector<TreeEntry> entries, list_tree(dir_));
   std::set<std::string, std::less<>> needed;
   for (const TreeEntry& entry : entries) {
     if (entry.folder) continue;
@@ -209,29 +185,29 @@ Status RunRecorder::Impl::remove_empty_folders() const {
   std::ranges::sort(empty, std::greater<>());  // what is inside goes first
   std::error_code ec;
   for (const std::string& path : empty) {
-    fs::remove(dir / path, ec);
-    if (ec) return errno_error("remove " + (dir / path).string(), ec.value());
+    fs::remove(dir_ / path, ec);
+    if (ec) return errno_error("remove " + (dir_ / path).string(), ec.value());
   }
   return ok_status();
 }
 
-Status RunRecorder::Impl::collect_files(RunReport& report) const {
-  PROCTOR_TRY(const std::vector<TreeEntry> entries, list_tree(dir));
+Status RunRecorder::collect_files(RunReport& report) const {
+  PROCTOR_TRY(const std::vector<TreeEntry> entries, list_tree(dir_));
   report.files.clear();
   for (const TreeEntry& entry : entries) {
     if (entry.folder || entry.path == kReportFile) continue;
-    PROCTOR_TRY(EvidenceFile file, hash_file(dir, entry.path));
+    PROCTOR_TRY(EvidenceFile file, hash_file(dir_, entry.path));
     report.files.push_back(std::move(file));
   }
   return ok_status();
 }
 
-RunRecorder::RunRecorder(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-RunRecorder::RunRecorder(RunRecorder&&) noexcept = default;
-RunRecorder& RunRecorder::operator=(RunRecorder&&) noexcept = default;
+RunRecorder::RunRecorder(const fs::path& dir, MicrosClock clock)
+    : dir_(dir), clock_(clock ? std::move(clock) : MicrosClock(machine_micros)) {}
+
 RunRecorder::~RunRecorder() {
   // An attempt that died half-way keeps what it knew; there is nobody left to tell of a failure.
-  if (impl_ && !impl_->finished) static_cast<void>(impl_->flush().ok());
+  if (log_.valid() && !finished_) static_cast<void>(flush().ok());
 }
 
 Result<RunRecorder> RunRecorder::create(const fs::path& dir, MicrosClock clock) {
@@ -240,118 +216,101 @@ Result<RunRecorder> RunRecorder::create(const fs::path& dir, MicrosClock clock) 
   const bool empty = fs::is_empty(dir, ec);
   if (ec) return errno_error("list " + dir.string(), ec.value());
   if (!empty) return Error{Errc::kConflict, dir.string() + ": not empty; a run directory is new"};
-  auto impl = std::make_unique<Impl>();
-  impl->dir = dir;
-  impl->clock = clock ? std::move(clock) : MicrosClock(machine_micros);
+  RunRecorder out(dir, std::move(clock));
   const fs::path log = dir / kEventsFile;
-  impl->log = UniqueFd(::open(
+  out.log_ = UniqueFd(::open(
       log.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, kPrivateFile));
-  if (!impl->log.valid()) return errno_error("create " + log.string(), errno);
-  return RunRecorder(std::move(impl));
+  if (!out.log_.valid()) return errno_error("create " + log.string(), errno);
+  return out;
 }
 
 RunRecorder::Mark RunRecorder::mark() const {
-  return {impl_->seq, impl_->origin.value_or(0), impl_->patch, impl_->manifest.value_or(Digest())};
+  return {seq_, origin_.value_or(0), patch_, manifest_.value_or(Digest())};
 }
 
 Result<RunRecorder> RunRecorder::reopen(const fs::path& dir, const Mark& mark, Keep keep,
                                         MicrosClock clock) {
   const fs::path log = dir / kEventsFile;
   PROCTOR_TRY(const std::string bytes, read_file(log, kEventLogBytes));
-  auto impl = std::make_unique<Impl>();
-  impl->dir = dir;
-  impl->clock = clock ? std::move(clock) : MicrosClock(machine_micros);
-  impl->origin = mark.origin;
-  impl->manifest = mark.manifest;
-  impl->patch = mark.patch;
+  RunRecorder out(dir, std::move(clock));
+  out.origin_ = mark.origin;
+  out.manifest_ = mark.manifest;
+  out.patch_ = mark.patch;
   EventChain chain;
-  for (std::size_t end = 0; (end = bytes.find('\n', impl->logged)) != std::string::npos;) {
+  for (std::size_t end = 0; (end = bytes.find('\n', out.logged_)) != std::string::npos;) {
     if (keep == Keep::kMarked && chain.length() == mark.events) break;
     const Result<TraceEvent> event =
-        chain.accept(std::string_view(bytes).substr(impl->logged, end - impl->logged));
+        chain.accept(std::string_view(bytes).substr(out.logged_, end - out.logged_));
     if (!event.ok()) break;
-    impl->last_t = event->t;
-    impl->logged = end + 1;
+    out.last_t_ = event->t;
+    out.logged_ = end + 1;
   }
   if (chain.length() < mark.events)
     return Error{Errc::kCorrupt, log.string() + ": " + std::to_string(chain.length()) +
                                      " events, expected " + std::to_string(mark.events)};
   PROCTOR_CHECK_OK(remove_unfinished(dir));
-  impl->seq = chain.length();
-  impl->head = chain.head();
-  impl->log = UniqueFd(::open(log.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC));
-  if (!impl->log.valid() || ::ftruncate(impl->log.get(), static_cast<off_t>(impl->logged)) != 0)
+  out.seq_ = chain.length();
+  out.head_ = chain.head();
+  out.log_ = UniqueFd(::open(log.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC));
+  if (!out.log_.valid() || ::ftruncate(out.log_.get(), static_cast<off_t>(out.logged_)) != 0)
     return errno_error("go on with " + log.string(), errno);
-  return RunRecorder(std::move(impl));
-}
-
-const fs::path& RunRecorder::dir() const {
-  return impl_->dir;
+  return out;
 }
 
 Status RunRecorder::write_manifest(const Json& manifest) {
-  if (impl_->finished) return misuse("the run directory is finished");
-  if (impl_->manifest) return misuse("the manifest is written once");
+  if (finished_) return invalid("the run directory is finished");
+  if (manifest_) return invalid("the manifest is written once");
   PROCTOR_TRY(std::string bytes, canonical_json(manifest));
   bytes += '\n';
-  PROCTOR_CHECK_OK(write_file(impl_->dir / kManifestFile, bytes, Durability::kLazy));
-  impl_->manifest = sha256(bytes);
-  PROCTOR_TRY(
-      [[maybe_unused]] const std::uint64_t seq,
-      impl_->append("manifest.written", Actor::kHarness, {{"digest", impl_->manifest->hex()}}));
-  return impl_->flush();
+  PROCTOR_CHECK_OK(write_file(dir_ / kManifestFile, bytes, Durability::kLazy));
+  manifest_ = sha256(bytes);
+  PROCTOR_TRY([[maybe_unused]] const std::uint64_t seq,
+              append(events::kManifestWritten.type, events::kManifestWritten.actor,
+                     events::kManifestWritten.json(*manifest_)));
+  return flush();
 }
 
 Result<std::uint64_t> RunRecorder::event(std::string_view type, Actor actor, const Json& payload) {
-  if (impl_->finished) return misuse("the run directory is finished");
-  if (actor == Actor::kAgent && !impl_->manifest)
-    return misuse("the agent acts before the manifest is written");
-  PROCTOR_TRY(const std::uint64_t seq, impl_->append(type, actor, payload));
-  if (kBufferBytes <= impl_->buffer.size()) PROCTOR_CHECK_OK(impl_->flush());
+  if (finished_) return invalid("the run directory is finished");
+  if (actor == Actor::kAgent && !manifest_)
+    return invalid("the agent acts before the manifest is written");
+  PROCTOR_TRY(const std::uint64_t seq, append(type, actor, payload));
+  if (kBufferBytes <= buffer_.size()) PROCTOR_CHECK_OK(flush());
   return seq;
 }
 
-RunRecorder::Length RunRecorder::length() const {
-  return {impl_->seq, impl_->logged};
-}
-
-Status RunRecorder::flush() {
-  return impl_->flush();
-}
-
 Status RunRecorder::write_patch(std::string_view diff) {
-  if (impl_->finished) return misuse("the run directory is finished");
-  if (impl_->patch) return misuse("the patch is written once");
+  if (finished_) return invalid("the run directory is finished");
+  if (patch_) return invalid("the patch is written once");
   if (limits::kPatchBytes < diff.size())
     return Error{Errc::kExhausted, "a patch of " + std::to_string(diff.size()) + " bytes"};
-  PROCTOR_CHECK_OK(write_file(impl_->dir / kPatchFile, diff, Durability::kLazy));
-  impl_->patch = sha256(diff);
+  PROCTOR_CHECK_OK(write_file(dir_ / kPatchFile, diff, Durability::kLazy));
+  patch_ = sha256(diff);
   return ok_status();
 }
 
 Result<fs::path> RunRecorder::check_dir(std::string_view check_id) {
-  if (impl_->finished) return misuse("the run directory is finished");
-  fs::path folder = impl_->dir / kAcceptanceDir / check_dir_name(check_id);
+  if (finished_) return invalid("the run directory is finished");
+  fs::path folder = dir_ / kAcceptanceDir / check_dir_name(check_id);
   PROCTOR_CHECK_OK(make_private_dirs(folder));
   return folder;
 }
 
 Result<Digest> RunRecorder::finish(RunReport report) {
-  Impl& run = *impl_;
-  if (run.finished) return misuse("the run directory is finished");
-  PROCTOR_CHECK_OK(run.flush());
-  report.manifest = run.manifest.value_or(Digest());
-  report.patch = run.patch.value_or(Digest());
-  report.events = run.seq;
-  report.head = run.head;
-  PROCTOR_CHECK_OK(run.complete_checks(report));
-  PROCTOR_CHECK_OK(run.remove_empty_folders());
-  PROCTOR_CHECK_OK(run.collect_files(report));
+  if (finished_) return invalid("the run directory is finished");
+  PROCTOR_CHECK_OK(flush());
+  report.manifest = manifest_.value_or(Digest());
+  report.patch = patch_.value_or(Digest());
+  report.events = seq_;
+  report.head = head_;
+  PROCTOR_CHECK_OK(complete_checks(report));
+  PROCTOR_CHECK_OK(remove_empty_folders());
+  PROCTOR_CHECK_OK(collect_files(report));
   const std::string bytes = report_bytes(report);
   if (kReportBytes < bytes.size())
     return Error{Errc::kInvalid, "a report of " + std::to_string(bytes.size()) + " bytes"};
-  PROCTOR_CHECK_OK(write_file(run.dir / kReportFile, bytes, Durability::kLazy));
-  run.finished = true;
+  PROCTOR_CHECK_OK(write_file(dir_ / kReportFile, bytes, Durability::kLazy));
+  finished_ = true;
   return sha256(bytes);
 }
 }  // namespace proctor

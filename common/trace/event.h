@@ -11,7 +11,6 @@
 // re-serialising never changes a hash and no byte is left unbound.
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,6 +20,7 @@
 #include "common/base/files.h"
 #include "common/base/json.h"
 #include "common/base/limits.h"
+#include "common/base/owned.h"
 #include "common/base/result.h"
 #include "common/base/words.h"
 #include "common/trace/run_report.h"
@@ -121,11 +121,11 @@ class RunRecorder {
   enum class Keep { kAll, kMarked };
   static Result<RunRecorder> reopen(const fs::path& dir, const Mark& mark, Keep keep,
                                     MicrosClock clock = {});
-  RunRecorder(RunRecorder&&) noexcept;
-  RunRecorder& operator=(RunRecorder&&) noexcept;
+  RunRecorder(RunRecorder&&) noexcept = default;
+  RunRecorder& operator=(RunRecorder&&) noexcept = default;
   ~RunRecorder();
 
-  const fs::path& dir() const;
+  const fs::path& dir() const { return dir_; }
   // Once, before any event of the agent (those are refused without it).  Its digest goes into the
   // chain as the event "manifest.written".
   Status write_manifest(const Json& manifest);
@@ -138,7 +138,7 @@ class RunRecorder {
     std::uint64_t events = 0;
     std::size_t bytes = 0;
   };
-  Length length() const;
+  Length length() const { return {seq_, logged_}; }
   // Everything recorded so far is in the file when it returns.  Call it before the agent starts.
   Status flush();
   // Once.
@@ -151,9 +151,23 @@ class RunRecorder {
   Result<Digest> finish(RunReport report);
 
  private:
-  struct Impl;
-  explicit RunRecorder(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  RunRecorder(const fs::path& dir, MicrosClock clock);
+  Result<std::uint64_t> append(std::string_view type, Actor actor, const Json& payload);
+  Status complete_checks(RunReport& report) const;
+  Status remove_empty_folders() const;
+  Status collect_files(RunReport& report) const;
+
+  fs::path dir_;
+  MicrosClock clock_;
+  UniqueFd log_;
+  std::string buffer_;  // whole lines, or the rest of one after a short write
+  std::size_t logged_ = 0;
+  std::uint64_t seq_ = 0;
+  std::optional<std::uint64_t> origin_;  // clock at the first event
+  std::uint64_t last_t_ = 0;
+  Digest head_;
+  std::optional<Digest> manifest_, patch_;
+  bool finished_ = false;
 };
 void fields(auto& v, Is<RunRecorder::Mark> auto& m) {
   v("events", m.events);

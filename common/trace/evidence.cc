@@ -12,7 +12,7 @@
 #include "common/base/limits.h"
 #include "common/base/owned.h"
 #include "common/base/text.h"
-#include "common/trace/event.h"
+#include "common/trace/payloads.h"
 
 namespace proctor {
 constexpr std::string_view kBegin = "[proctor: cut here: ", kEnd = " bytes are not kept]\n";
@@ -175,21 +175,16 @@ Result<Json> last_event(const fs::path& run_dir, std::string_view type) {
 Result<std::string> patch_of(const fs::path& run_dir) {
   PROCTOR_TRY(std::string patch, read_file(run_dir / kPatchFile, limits::kPatchBytes));
   if (!patch.empty()) return patch;
-  PROCTOR_TRY(const Json mutation, last_event(run_dir, "mutation"));
-  if (const auto why = mutation.find("unreadable"); why != mutation.end() && why->is_string())
+  PROCTOR_TRY(const auto mutation, events::last_in(run_dir, events::kMutation));
+  if (mutation && !mutation->unreadable.empty())
     return Error{Errc::kCorrupt,
-                 "what its agent left could not be read: " + printable(why->string())};
+                 "what its agent left could not be read: " + printable(mutation->unreadable)};
   return patch;
 }
 
 Result<std::vector<std::string>> refused_paths(const fs::path& run_dir) {
-  PROCTOR_TRY(const Json mutation, last_event(run_dir, "mutation"));
-  std::vector<std::string> out;
-  const auto refused = mutation.find("refused");
-  if (refused == mutation.end()) return out;
-  if (const auto listed = refused->find("listed"); listed != refused->end())
-    for (const Json& path : *listed)
-      if (path.is_string()) out.push_back(path.string());
-  return out;
+  PROCTOR_TRY(auto mutation, events::last_in(run_dir, events::kMutation));
+  if (!mutation) return std::vector<std::string>();
+  return std::move(mutation->refused.listed);
 }
 }  // namespace proctor

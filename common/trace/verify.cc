@@ -1,6 +1,7 @@
 #include "common/trace/verify.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "common/base/json_fields.h"
@@ -8,6 +9,7 @@
 #include "common/base/text.h"
 #include "common/trace/evidence.h"
 #include "common/trace/manifest.h"
+#include "common/trace/payloads.h"
 
 namespace proctor {
 void BreakerAudit::nothing_due(std::uint64_t line) {
@@ -29,8 +31,8 @@ void BreakerAudit::on(const TraceEvent& event, std::uint64_t line) {
     fold_.emplace(breakers_in(event.payload));
     return;
   }
-  if (event.type == "monitor.alert") return alert(event, line);
-  if (event.type == "monitor.intervention") return intervention(event, line);
+  if (event.type == events::kAlert.type) return alert(event, line);
+  if (event.type == events::kIntervention.type) return intervention(event, line);
   if (event.type == "gateway.closed") return nothing_due(line);
   if (!fold_ || !BreakerFold::hears(event.type)) return;
   nothing_due(line);
@@ -56,7 +58,8 @@ void BreakerAudit::alert(const TraceEvent& event, std::uint64_t line) {
 }
 
 void BreakerAudit::intervention(const TraceEvent& event, std::uint64_t line) {
-  if (!event.payload.contains("breaker")) return;
+  const auto done = events::kIntervention.read(event.payload);
+  if (done && !std::get<2>(*done)) return;  // another monitor's
   if (!told_ || event.payload != intervention_json(told_->first, told_->second))
     problem_(kEventsFile, "an intervention that no breaker's alert before it asks for (R104)",
              line);
@@ -152,11 +155,8 @@ class Verifier {
   Verifier(const fs::path& dir, const PriceFunction& price)
       : dir_(dir),
         price_(price),
-        calls_(dir, [this](std::string_view file, std::string what,
-                           std::uint64_t line) { problem(file, std::move(what), line); }),
-        breakers_([this](std::string_view file, std::string what, std::uint64_t line) {
-          problem(file, std::move(what), line);
-        }) {}
+        calls_(dir, std::bind_front(&Verifier::problem, this)),
+        breakers_(std::bind_front(&Verifier::problem, this)) {}
 
   VerifyResult run(const std::optional<Digest>& expected_report) {
     if (!read_report(expected_report)) return std::move(result_);
@@ -360,19 +360,19 @@ class Verifier {
   bool check_event(TraceEvent event, std::uint64_t line) {
     calls_.on(event, line);
     breakers_.on(event, line);
-    if (event.type == "acceptance" && event.actor == Actor::kHarness) {
-      const auto id = event.payload.find("id");
-      if (id == event.payload.end() || !id->is_string())
+    if (event.type == events::kAcceptance.type && event.actor == Actor::kHarness) {
+      const std::string check = text_in(event.payload, "id");
+      if (check.empty())
         problem(kEventsFile, "an acceptance event names no check", line);
-      else if (const std::string check = id->get<std::string>(); told_.contains(check))
+      else if (told_.contains(check))
         problem(kEventsFile, "a second acceptance event of check " + printable(check, 100), line);
       else
         told_.emplace(check, Told{line, std::move(event.payload)});
       return false;
     }
-    if (event.type != "manifest.written") return false;
-    const auto it = event.payload.find("digest");
-    if (it == event.payload.end() || *it != report().manifest.hex()) {
+    if (event.type != events::kManifestWritten.type) return false;
+    const auto written = events::kManifestWritten.read(event.payload);
+    if (!written || std::get<0>(*written) != report().manifest) {
       problem(kEventsFile, "manifest.written names another manifest", line);
       return false;
     }

@@ -6,6 +6,7 @@
 #include "common/base/limits.h"
 #include "common/base/text.h"
 #include "common/trace/evidence.h"
+#include "common/trace/payloads.h"
 #include "common/trace/run_report.h"
 #include "coordinator/aggregate/format.h"
 
@@ -121,30 +122,6 @@ std::string calls_text(const TracedModels& told) {
   return notes.empty() ? out : out + "\n" + notes;
 }
 
-Json unlisted_json(const UnlistedRefusals& unlisted) {
-  return {{"refused", unlisted.all},
-          {"wrong_tokens", unlisted.wrong_tokens},
-          {"unknown_routes", unlisted.unknown_routes}};
-}
-
-Json calls_json(const std::vector<TracedCall>& calls) {
-  Json out = Json::array();
-  for (const TracedCall& c : calls)
-    out.push_back({{"life", c.life},
-                   {"call", c.number},
-                   {"request", c.request},
-                   {"response", c.response},
-                   {"refused", c.refused}});
-  return out;
-}
-
-Json trips_json(const std::vector<TracedTrip>& trips) {
-  Json out = Json::array();
-  for (const TracedTrip& t : trips)
-    out.push_back({{"event", t.seq}, {"breaker", t.code}, {"action", t.action}, {"why", t.why}});
-  return out;
-}
-
 std::string cassette_list(const std::vector<CassetteCall>& calls) {
   Table table({"call", "run", "route", "model", "status", "request", "answer", "form"}, 4);
   for (std::size_t i = 0; i < calls.size(); ++i) {
@@ -169,12 +146,12 @@ std::vector<CheckReport> checks_in(const fs::path& attempt) {
 }
 
 std::string how(const CheckReport& c) {
-  constexpr std::string_view kUnrun = "did not run";
   // What never ran says so in its own reason.
-  if (!c.outcome && c.why.starts_with(kUnrun)) return printable(c.why, limits::kDetailBytes);
-  std::string out(c.outcome ? to_string(*c.outcome) : kUnrun);
+  if (!c.outcome)
+    return c.why.empty() ? std::string("did not run") : printable(c.why, limits::kDetailBytes);
+  std::string out(to_string(*c.outcome));
   const std::string exit = "exit code " + std::to_string(c.exit_code);
-  if (c.outcome && c.ended == "exited" && c.why != exit) out += ", " + exit;
+  if (c.ended == "exited" && c.why != exit) out += ", " + exit;
   if (!c.why.empty()) out += ": " + printable(c.why, limits::kDetailBytes);
   return out;
 }
@@ -221,12 +198,10 @@ std::string unfinished_check(const fs::path& attempt) {
 }
 
 Result<std::string> judged_again(const fs::path& attempt) {
-  PROCTOR_TRY(const Json again, last_event(attempt, "acceptance.again"));  // it counts them
-  if (!again.is_object() || !again.contains("nth") || !again["nth"].is_number_unsigned() ||
-      !again.contains("why") || !again["why"].is_string())
-    return std::string();
-  return "judged again from the same patch, " + counted(again["nth"].get<std::uint64_t>(), "time") +
-         ", the last time because of " +
-         printable(again["why"].get<std::string>(), limits::kDetailBytes);
+  PROCTOR_TRY(const auto again, events::last_in(attempt, events::kJudgedAgain));  // it counts them
+  if (!again) return std::string();
+  const auto& [nth, why] = *again;
+  return "judged again from the same patch, " + counted(nth, "time") +
+         ", the last time because of " + printable(why, limits::kDetailBytes);
 }
 }  // namespace proctor::cli

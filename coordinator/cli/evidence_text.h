@@ -4,16 +4,36 @@
 #include <vector>
 
 #include "common/base/files.h"
+#include "common/base/json_fields.h"
 #include "common/trace/model_calls.h"
+
+namespace proctor {
+// Calls of models and what tripped, as `explain --json` has them.
+void fields(auto& v, Is<UnlistedRefusals> auto& u) {
+  v("refused", u.all);
+  v("wrong_tokens", u.wrong_tokens);
+  v("unknown_routes", u.unknown_routes);
+}
+void fields(auto& v, Is<TracedCall> auto& c) {
+  v("life", c.life);
+  v("call", c.number);
+  v("request", c.request);
+  v("response", c.response);
+  v("refused", c.refused);
+}
+void fields(auto& v, Is<TracedTrip> auto& t) {
+  v("event", t.seq);
+  v("breaker", t.code);
+  v("action", t.action);
+  v("why", t.why);
+}
+}  // namespace proctor
 
 namespace proctor::cli {
 // Calls of models as a table, for `explain --calls` and `cassette`.  Pure.
 
 // One line a call; what agents and providers said is escaped.
 std::string calls_text(const TracedModels& told);
-Json unlisted_json(const UnlistedRefusals& unlisted);
-Json calls_json(const std::vector<TracedCall>& calls);
-Json trips_json(const std::vector<TracedTrip>& trips);
 std::string cassette_list(const std::vector<CassetteCall>& calls);
 
 // The evidence of one attempt for people: which checks did not pass and what they wrote last, and

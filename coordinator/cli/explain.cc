@@ -9,6 +9,7 @@
 #include "common/base/text.h"
 #include "common/contract/cost_model.h"
 #include "common/trace/evidence.h"
+#include "common/trace/payloads.h"
 #include "common/trace/run_report.h"
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
@@ -25,10 +26,6 @@
 #include "coordinator/shell/status.h"
 
 namespace proctor::cli {
-// All by the attempt's number; `unlisted` is what was refused and is none of the calls.
-struct ExplainedCalls {
-  Json calls = Json::object(), breakers = Json::object(), unlisted = Json::object();
-};
 namespace {
 struct Evidence {
   AttemptNo attempt;
@@ -73,17 +70,23 @@ Result<std::string> explain_calls(const FrozenCampaign& frozen, RunId run) {
   return out.empty() ? "\nNo attempt has left evidence here yet.\n" : out;
 }
 
-Result<ExplainedCalls> explain_calls_json(const FrozenCampaign& frozen, RunId run) {
+// The same, as members by the attempt's number; what is unlisted was refused and is no call.
+Status explain_calls(const FrozenCampaign& frozen, RunId run, JsonWriter& v) {
   PROCTOR_TRY(const std::vector<Evidence> evidence, evidence_of(frozen, run));
-  ExplainedCalls out;
+  std::map<std::string, std::vector<TracedCall>> calls;
+  std::map<std::string, std::vector<TracedTrip>> breakers;
+  std::map<std::string, UnlistedRefusals> unlisted;
   for (const Evidence& e : evidence) {
-    PROCTOR_TRY(const TracedModels told, read_models(e.dir));
+    PROCTOR_TRY(TracedModels told, read_models(e.dir));
     const std::string attempt = std::to_string(e.attempt.raw());
-    out.calls[attempt] = calls_json(told.calls);
-    out.breakers[attempt] = trips_json(told.trips);
-    out.unlisted[attempt] = unlisted_json(told.unlisted);
+    calls[attempt] = std::move(told.calls);
+    breakers[attempt] = std::move(told.trips);
+    unlisted[attempt] = told.unlisted;
   }
-  return out;
+  v("calls", calls);
+  v("breakers", breakers);
+  v("unlisted_refusals", unlisted);
+  return ok_status();
 }
 
 // What was said in the call of that number, of the last attempt that has one.
@@ -110,10 +113,6 @@ Result<std::string> explain_call(const FrozenCampaign& frozen, RunId run, std::u
 
 namespace {
 constexpr std::size_t kShownOfName = 400;
-
-std::string as_text(const std::string& text) {
-  return is_utf8(text) ? text : printable(text, 4 * text.size());
-}
 
 // "; set aside by ada (the disk was full)": it was the run's outcome, and decides nothing any more.
 std::string set_aside_words(const RunRecord& run, AttemptNo no) {
@@ -203,22 +202,14 @@ std::string review_line(const RunReviewed& r, const std::string& unit) {
          (r.note.empty() ? "" : ": " + printable(r.note, limits::kDetailBytes)) + "\n";
 }
 
-// The member of an object; null where there is none.
-const Json& member(const Json& json, std::string_view name) {
-  static const Json kNone;
-  const auto at = json.find(name);
-  return at == json.end() ? kNone : *at;
-}
-
 // Lists the files of the agent that its method would have kept, each with why it was not.
 Result<std::string> not_kept(const fs::path& dir) {
-  PROCTOR_TRY(const Json kept, last_event(dir, "agent.kept"));
+  PROCTOR_TRY(const auto kept, events::last_in(dir, events::kAgentKept));
   std::string out;
-  for (const Json& l : member(kept, "left_out"))
-    if (l.is_object() && l.contains("path") && l["path"].is_string() && l.contains("why") &&
-        l["why"].is_string())
-      out += "    not kept of its agent: " + printable(l["path"].get<std::string>(), kShownOfName) +
-             ": " + printable(l["why"].get<std::string>(), kShownOfName) + "\n";
+  if (!kept) return out;
+  for (const events::LeftOut& l : std::get<1>(*kept))
+    out += "    not kept of its agent: " + printable(l.path, kShownOfName) + ": " +
+           printable(l.why, kShownOfName) + "\n";
   return out;
 }
 
@@ -318,81 +309,95 @@ std::string no_coordinator(const FrozenCampaign& frozen, bool begun) {
                       : "; proctor run " + frozen.folder.campaign.string() + " begins");
 }
 
-// {"code": ..., "facts": ..., "text": ...}, and whether a coordinator said so.  Null: nothing of
-// the campaign has run yet.
+}  // namespace
+
+// As a scheduler says it (coordinator/core/events.h).
+struct Said {
+  std::string code, text;
+  Json facts = Json::object();
+};
+void fields(auto& v, Is<Said> auto& s) {
+  v("code", s.code);
+  v("text", s.text);
+  v("facts", s.facts);
+}
+
+namespace {
+// And whether a coordinator said so.  Without words: nothing of the campaign has run yet.
 struct Why {
-  Json said;
+  std::optional<Said> said{};
   bool live = false;
 };
+std::optional<Said> said_in(const Json& json) {
+  const auto said = from_json<Said>(json, "", Errc::kCorrupt, Versions::kAny);
+  return said.ok() ? std::optional(*said) : std::nullopt;
+}
+
 Result<Why> why_of(const FrozenCampaign& frozen, RunId run) {
   const ControlRequest request{.act = kActExplain, .runs = frozen.plan.run_name(run)};
   const auto live = ask_coordinator(frozen.folder, request);
   // One that does not answer has written down what it knew.
   if (live.ok() && *live && (*live)->verdict == ControlAnswer::Verdict::kDone)
-    return Why{(*live)->explanation, true};
+    return Why{said_in((*live)->explanation), true};
   if (!live.ok())
     std::fprintf(stderr, "proctor: this is by the journal: %s\n",
                  printable(live.error().detail, limits::kDetailBytes).c_str());
   std::error_code ec;
   if (!fs::exists(frozen.folder.journal(), ec)) return Why{};
-  PROCTOR_TRY(Json said, explain_offline(frozen, run));
+  PROCTOR_TRY(const Json told, explain_offline(frozen, run));
+  std::optional<Said> said = said_in(told);
+  if (!said) return Why{};
   // Whatever a scheduler would be waiting for, there is none.
-  const std::string code = said.value("code", std::string());
+  const std::string code = said->code;
   if (code == "worker" || code == "capability" || code == "elsewhere" || code == "alone" ||
       code == "order") {
     PROCTOR_TRY(JournalReader journal, open_journal(frozen.folder));
     PROCTOR_TRY(const std::vector<EpochBegun> lives, journal.epochs());
-    said = {{"code", "coordinator"},
-            {"text", "it waits for a coordinator: " + no_coordinator(frozen, !lives.empty())},
-            {"facts", Json::object()}};
+    said = Said{"coordinator",
+                "it waits for a coordinator: " + no_coordinator(frozen, !lives.empty())};
   }
   // A worker may go on with it, and nobody hears of that.
   if (code == "running")
-    said["text"] = said.value("text", std::string()) +
-                   ", as the last coordinator knew: " + no_coordinator(frozen, true);
+    said->text += ", as the last coordinator knew: " + no_coordinator(frozen, true);
   return Why{std::move(said), false};
 }
 
 // As `folder` is typed here, which no scheduler knows.
 Why with_folder(Why why, const std::string& folder) {
-  if (why.said.is_object() && why.said.contains("text") && why.said["text"].is_string())
-    why.said["text"] = told_with_folder(why.said["text"].get<std::string>(), folder);
+  if (why.said) why.said->text = told_with_folder(why.said->text, folder);
   return why;
 }
 
-std::string text_of(const Why& why) {
-  if (!why.said.is_object() || !why.said.contains("text") || !why.said["text"].is_string())
-    return "";
-  return printable(why.said["text"].get<std::string>(), limits::kDetailBytes);
-}
-
-// "task" or "method", where one is parked because it is broken.
-std::string fault_of(const Why& why) {
-  const Json& fault = member(member(why.said, "facts"), "fault");
-  return fault.is_string() ? fault.string() : "";
-}
-
-Json attempt_json(const AttemptRecord& a) {
+Json attempt_json(const AttemptRecord& a, const RunRecord& run) {
   const auto time = [](WallTime at) { return at.raw() == 0 ? Json() : Json(to_rfc3339(at)); };
-  Json out = {{"attempt", a.core.attempt.no.raw()}, {"state", std::string(word_of(a.core.state))},
-              {"worker", a.core.worker.raw()},      {"reserved_micro_usd", a.core.ask.micros()},
-              {"asked_at", time(a.intent_at)},      {"granted_at", time(a.granted_at)},
-              {"result_at", time(a.result_at)},     {"settled_at", time(a.settled_at)}};
-  if (a.core.settled) out["charged_micro_usd"] = a.core.charged.micros();
-  if (!a.reason.empty()) out["reason"] = as_text(a.reason);
-  if (!a.core.has_result) return out;
-  out["outcome"] = std::string(to_string(a.core.outcome));
-  out["termination"] = std::string(to_string(a.core.termination));
-  out["infrastructure"] = a.core.infrastructure;
-  out["metered_calls"] = a.core.usage.model_calls;
-  const ModelUse u = model_use_of(a.core.usage);
-  for (const ModelCount& m : kModelCounts) out["model_use"][m.name] = u.*m.count;
-  out["model_use"]["ceiling_micro_usd"] = u.at_ceiling.micros();
-  out["self_reported"] = {{"micro_usd", self_reported_cost(a.core.usage).total().micros()},
-                          {"calls", a.core.usage.reported_calls},
-                          {"tokens", a.core.usage.reported_tokens}};
-  out["rationale"] = as_text(a.rationale);
-  return out;
+  JsonWriter v(JsonWriter::Texts::kClean);
+  v("attempt", a.core.attempt.no);
+  v("state", a.core.state);
+  v("worker", a.core.worker);
+  v("reserved_micro_usd", a.core.ask);
+  v("asked_at", time(a.intent_at));
+  v("granted_at", time(a.granted_at));
+  v("result_at", time(a.result_at));
+  v("settled_at", time(a.settled_at));
+  v("set_aside", !set_aside_words(run, a.core.attempt.no).empty());
+  if (a.core.settled) v("charged_micro_usd", a.core.charged);
+  v("reason", a.reason, kOptional);
+  if (!a.core.has_result) return v.take();
+  v("outcome", a.core.outcome);
+  v("termination", a.core.termination);
+  v("infrastructure", a.core.infrastructure);
+  v("metered_calls", a.core.usage.model_calls);
+  v.section("model_use", [u = model_use_of(a.core.usage)](auto& use) {
+    for (const ModelCount& m : kModelCounts) use(m.name, u.*m.count);
+    use("ceiling_micro_usd", u.at_ceiling);
+  });
+  v.section("self_reported", [&u = a.core.usage](auto& reported) {
+    reported("micro_usd", self_reported_cost(u).total());
+    reported("calls", u.reported_calls);
+    reported("tokens", u.reported_tokens);
+  });
+  v("rationale", a.rationale);
+  return v.take();
 }
 
 Result<int> explain_json(const std::string& folder, const AskedRun& asked, bool calls) {
@@ -401,25 +406,23 @@ Result<int> explain_json(const std::string& folder, const AskedRun& asked, bool 
   const RunRecord& r = report.runs[run.raw()];
   PROCTOR_TRY(Why said, why_of(frozen, run));
   const Why why = with_folder(std::move(said), folder);
-  Json out = {{"run", r.name},    {"number", run.raw()}, {"state", std::string(to_string(r.state))},
-              {"live", why.live}, {"why", why.said},     {"attempts", Json::array()}};
-  if (r.state == RunRecord::State::kEnded) out["outcome"] = std::string(to_string(r.outcome));
+  JsonWriter v;
+  v("run", r.name);
+  v("number", run);
+  v("state", r.state);
+  v("live", why.live);
+  v("why", why.said);
+  if (r.state == RunRecord::State::kEnded) v("outcome", r.outcome);
+  std::vector<Json> told;
   std::error_code ec;
   if (fs::exists(frozen.folder.journal(), ec)) {
     PROCTOR_TRY(JournalReader journal, open_journal(frozen.folder));
     PROCTOR_TRY(const std::vector<AttemptRecord> attempts, journal.attempts_of(run));
-    for (const AttemptRecord& a : attempts) {
-      out["attempts"].push_back(attempt_json(a));
-      out["attempts"].back()["set_aside"] = !set_aside_words(r, a.core.attempt.no).empty();
-    }
+    for (const AttemptRecord& a : attempts) told.push_back(attempt_json(a, r));
   }
-  if (calls) {
-    PROCTOR_TRY(ExplainedCalls told, explain_calls_json(frozen, run));
-    out["calls"] = std::move(told.calls);
-    out["breakers"] = std::move(told.breakers);
-    out["unlisted_refusals"] = std::move(told.unlisted);
-  }
-  std::printf("%s\n", out.dump(1, Json::Utf8::kReplace, true).c_str());
+  v("attempts", told);
+  if (calls) PROCTOR_CHECK_OK(explain_calls(frozen, run, v));
+  std::printf("%s\n", v.take().dump(1, Json::Utf8::kReplace, true).c_str());
   return kOk;
 }
 
@@ -438,8 +441,10 @@ Result<std::string> explain(const std::string& folder, const AskedRun& asked, bo
   if (r.state != RunRecord::State::kEnded && !for_money) {
     PROCTOR_TRY(Why said, why_of(frozen, run));
     const Why why = with_folder(std::move(said), folder);
-    if (const std::string text = text_of(why); !text.empty()) out += "  " + text + "\n";
-    if (const std::string fault = fault_of(why); !fault.empty())
+    if (why.said && !why.said->text.empty())
+      out += "  " + printable(why.said->text, limits::kDetailBytes) + "\n";
+    // Parked because that is broken.
+    if (const std::string fault = why.said ? text_in(why.said->facts, "fault") : ""; !fault.empty())
       out += mends_for(folder, r.name, fault == "method" ? Broken::kMethod : Broken::kTask,
                        resume_command(folder, frozen.campaign));
   }

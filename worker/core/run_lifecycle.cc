@@ -65,23 +65,19 @@ LifecyclePlan lifecycle_plan(const Contract& contract, std::chrono::milliseconds
 }
 
 std::string ProgramEnd::describe() const {
-  switch (end) {
-    case ExecEnd::kExited:
-      return "exit " + std::to_string(exit_code);
-    case ExecEnd::kSignalled:
-      return "ended by signal " + std::to_string(signal);
-    case ExecEnd::kTimedOut:
-      return "stopped at its time limit after " + std::to_string(wall.count()) + " ms";
-    case ExecEnd::kMemory:
-      return "stopped at its memory limit";
-    case ExecEnd::kDisk:
-      return "stopped at its disk limit";
-    case ExecEnd::kCpu:
-      return "stopped at its CPU limit";
-    case ExecEnd::kCancelled:
-      return "cancelled";
-  }
-  PROCTOR_ASSERT(false);
+  constexpr auto kSaid = each_once(
+      std::to_array<Word<ExecEnd>>({{"exit ", ExecEnd::kExited},
+                                    {"ended by signal ", ExecEnd::kSignalled},
+                                    {"stopped at its time limit after ", ExecEnd::kTimedOut},
+                                    {"stopped at its memory limit", ExecEnd::kMemory},
+                                    {"stopped at its disk limit", ExecEnd::kDisk},
+                                    {"stopped at its CPU limit", ExecEnd::kCpu},
+                                    {"cancelled", ExecEnd::kCancelled}}));
+  std::string out(word_in(kSaid, end));
+  if (end == ExecEnd::kExited) out += std::to_string(exit_code);
+  if (end == ExecEnd::kSignalled) out += std::to_string(signal);
+  if (end == ExecEnd::kTimedOut) out += std::to_string(wall.count()) + " ms";
+  return out;
 }
 
 struct RunLifecycle::Patched {
@@ -208,15 +204,10 @@ void RunLifecycle::handle(const AgentEnded& e) {
     verdict_.rationale = "the agent was stopped after " + std::to_string(e.exec.wall.count()) +
                          " ms; its limit is " + std::to_string(plan_.agent_wall.count()) +
                          " ms";  // R092
-  } else if (e.ran_program && e.exec.end == ExecEnd::kMemory) {
+  } else if (e.ran_program && (e.exec.end == ExecEnd::kMemory || e.exec.end == ExecEnd::kDisk ||
+                               e.exec.end == ExecEnd::kCpu)) {
     verdict_.termination = Termination::kResourceLimit;
-    verdict_.rationale = "the agent was stopped at its memory limit";
-  } else if (e.ran_program && e.exec.end == ExecEnd::kDisk) {
-    verdict_.termination = Termination::kResourceLimit;
-    verdict_.rationale = "the agent was stopped at its disk limit";
-  } else if (e.ran_program && e.exec.end == ExecEnd::kCpu) {
-    verdict_.termination = Termination::kResourceLimit;
-    verdict_.rationale = "the agent was stopped at its CPU limit";
+    verdict_.rationale = "the agent was " + e.exec.describe();
   } else if (e.ran_program && e.exec.end == ExecEnd::kCancelled) {
     end_invalid(Termination::kOperatorCancel, "cancelled while the agent worked", false,
                 e.evidence);

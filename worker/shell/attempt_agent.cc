@@ -223,8 +223,8 @@ Result<std::unique_ptr<OfferedTools>> AttemptRun::show_tools(SandboxEngine& engi
   commands.label = label("tool");  // beside the agent's own
   RunToolHooks hooks = tool_hooks(gateway, commands);
   hooks.failed = [this] { agent_stop_.request_stop(); };
-  gateway.tell("tools.open", GatewayHooks::By::kHarness,
-               Json{{"mode", enforced ? "enforced" : "offered"}});
+  gateway.tell(events::kToolsOpen.type, GatewayHooks::By::kHarness,
+               events::kToolsOpen.json(enforced ? "enforced" : "offered"));
   PROCTOR_TRY(auto out, OfferedTools::open(dir, tool_place(engine, std::move(commands), scratch),
                                            tool_rules(), std::move(hooks), agent_wall(),
                                            agent_stop_.get_token()));
@@ -240,11 +240,8 @@ Result<std::unique_ptr<OfferedTools>> AttemptRun::show_tools(SandboxEngine& engi
 std::optional<Error> AttemptRun::end_tools(OfferedTools& tools) {
   tools.close();
   const ToolSession& session = tools.work().session();
-  note("tools.closed", Actor::kHarness,
-       Json{{"calls", session.calls()},
-            {"refused", session.refused()},
-            {"stage", to_string(session.stage())},
-            {"submitted", session.submitted()}});
+  note(events::kToolsClosed, session.calls(), session.refused(),
+       std::string(to_string(session.stage())), session.submitted());
   return tools.work().broken();
 }
 
@@ -324,7 +321,8 @@ AgentJob AttemptRun::agent_job(SandboxEngine& engine, SandboxSpec spec, fs::path
               whole.memory_peak = std::max(whole.memory_peak, spent.memory_peak);
             }
             meter_.program_ended(whole);
-            evidence = note("tool", Actor::kAgent, tool_payload(use));
+            evidence = note(events::kTool, command_ran(use.command, use.outcome, use.ceiling,
+                                                       use.stdout_file, use.stderr_file, use.tool));
           },
           [this, &engine] { return meter_.start_program(engine.kind() == SandboxKind::kDocker); },
           [this](const std::string& container) { outlives(container); },
@@ -425,10 +423,8 @@ Result<AgentEnded> AttemptRun::work(Listeners& listeners) {
   }
   std::uint64_t evidence = 0;
   if (left_program_ == nullptr)
-    evidence = note("agent.start", Actor::kHarness,
-                    Json{{"method", method.name},
-                         {"network", network_payload(agent_network())},
-                         {"privileges", {"read", "write", "test"}}});
+    evidence = note(events::kAgentStart, method.name, network_payload(agent_network()),
+                    std::vector<std::string>{"read", "write", "test"});
   const std::stop_callback whole_run(watch_.token(), [this] { agent_stop_.request_stop(); });
   const AgentJob job =
       agent_job(*engine, std::move(spec), std::move(scratch), evidence, listeners.tools.get());
@@ -461,8 +457,8 @@ Result<AgentEnded> AttemptRun::work(Listeners& listeners) {
     ended.words = failure_words(recorder_->dir() / "agent" / "stderr", ended.denied);
   ended.evidence = evidence;
   if (report.applied || !report.misfit.empty()) {
-    ended.evidence = note("patch.apply", Actor::kHarness,
-                          applied_payload(Room::kAgent, report.applied, report.misfit));
+    ended.evidence =
+        note(events::kPatchApply, patch_tried(Room::kAgent, report.applied, report.misfit));
     ended.misfit = printable(report.misfit, limits::kDetailBytes);
     if (report.applied) ended.rung = to_string(report.applied->rung);
   }
@@ -492,10 +488,10 @@ AttemptRun::Answer AttemptRun::perform(const RunAgent&) {
     meter_.time_is_up(caps_.source(Cap::kWall).level == CapLevel::kPolicy);
   meter_.agent_gone();
   if (metered) note("meter.closed", Actor::kHarness, meter_.totals_payload());
-  if (!ended.ok()) return StepFailed{std::move(ended).error(), 0};
+  PROCTOR_CHECK_OK(ended);
   ended->asked = ended->asked || has_asked_meter(meter_.usage());
   if (const auto stop = meter_.stop()) tell_budget_reached(*stop, ended->evidence);
-  if (Status kept = keep_files(); !kept.ok()) return StepFailed{std::move(kept).error(), 0};
+  PROCTOR_CHECK_OK(keep_files());
   return *ended;
 }
 
@@ -509,8 +505,7 @@ void AttemptRun::tell_budget_reached(const MeterStop& stop, std::uint64_t eviden
 AttemptRun::Answer AttemptRun::perform(const StopAgent&) {
   // The agent has been told over its socket and has kStopGrace; the meter's clock then pulls
   // agent_stop_, which kills its sandbox.  An agent that has ended needs neither.
-  note("agent.stop", Actor::kHarness,
-       Json{{"grace_ms", kStopGrace.count()}, {"reason", meter_.stop()->reason}});
+  note(events::kAgentStop, kStopGrace, meter_.stop()->reason);
   return std::nullopt;
 }
 
@@ -536,21 +531,20 @@ AttemptRun::Answer AttemptRun::perform(const ExtractPatch&) {
   if (!patch.ok()) {
     // Beyond our limits, or closed even to its owner: so the agent left it.
     const Errc code = patch.error().code;
-    if (code != Errc::kExhausted && code != Errc::kInvalid)
-      return StepFailed{std::move(patch).error(), 0};
+    if (code != Errc::kExhausted && code != Errc::kInvalid) return std::move(patch).error();
     extracted.unreadable = printable(patch.error().detail, limits::kDetailBytes);
     patch = Patch{};
   }
   patch_ = std::move(patch).value();
   if (Status written = recorder_->write_patch(patch_.diff); !written.ok()) {
-    return StepFailed{as_host_error(std::move(written).error()), 0};
+    return as_host_error(std::move(written).error());
   }
-  Json mutation = mutation_payload(patch_, contract().policy.ignored);
-  mutation["wall_ms"] = took.count();
-  mutation["cpu_ms"] = cpu.count();
-  if (patch_.apart) mutation["memory_peak"] = patch_.apart->memory_peak;
-  if (!extracted.unreadable.empty()) mutation["unreadable"] = extracted.unreadable;
-  note("mutation", Actor::kHarness, mutation);
+  events::Mutation mutation = mutation_of(patch_, contract().policy.ignored);
+  mutation.wall = took;
+  mutation.cpu = cpu;
+  if (patch_.apart) mutation.memory_peak = patch_.apart->memory_peak;
+  mutation.unreadable = extracted.unreadable;
+  note(events::kMutation, mutation);
   extracted.refused = patch_.refused;
   extracted.conflicts = patch_.conflicts;
   for (std::string& place : extracted.conflicts) place = printable(place, limits::kDetailBytes);
@@ -580,13 +574,11 @@ bool AttemptRun::is_setups(const std::string& path) const {
 AttemptRun::Answer AttemptRun::perform(const ApplyPatch&) {
   if (patch_.diff.empty()) return StepDone{};
   Result<AppliedPatch> applied = workspace_->apply(patch_.diff);
-  if (!applied.ok() && applied.error().code != Errc::kInvalid)
-    return StepFailed{std::move(applied).error(), 0};
+  if (!applied.ok() && applied.error().code != Errc::kInvalid) return std::move(applied).error();
   const std::string why =
       applied.ok() ? "" : printable(applied.error().detail, limits::kDetailBytes);
-  note("patch.apply", Actor::kHarness,
-       applied_payload(Room::kAcceptance, applied.ok() ? std::optional(*applied) : std::nullopt,
-                       why));
+  note(events::kPatchApply,
+       patch_tried(Room::kAcceptance, applied.ok() ? std::optional(*applied) : std::nullopt, why));
   if (!applied.ok()) return PatchRefused{why};
   return PatchApplied{std::string(to_string(applied->rung))};
 }
@@ -595,28 +587,15 @@ AttemptRun::Answer AttemptRun::perform(const RestoreProtected& c) {
   std::vector<std::string> globs = contract().policy.protected_;
   globs.insert(globs.end(), c.also.begin(), c.also.end());
   if (globs.empty()) return ProtectedRestored{};
-  Result<std::vector<std::string>> changed = workspace_->restore(globs);
-  if (!changed.ok()) return StepFailed{std::move(changed).error(), 0};
-  std::erase_if(*changed, [this](const std::string& path) {
+  PROCTOR_TRY(std::vector<std::string> changed, workspace_->restore(globs));
+  std::erase_if(changed, [this](const std::string& path) {
     return std::ranges::binary_search(setup_left_, path);
   });
-  note("mutation.restored", Actor::kHarness, paths_payload(*changed));
-  return ProtectedRestored{std::move(changed).value()};
+  note(events::kRestored, path_list(changed));
+  return ProtectedRestored{std::move(changed)};
 }
 
 // AttemptRun: files of the agent that its method wants kept as evidence (campaign.h).
-
-namespace {
-// What may not be there is no mistake: an agent that failed writes no trajectory.
-void add(const KeptFiles& kept, const std::string& below, Json& files, Json& left_out) {
-  for (const KeptFiles::File& f : kept.files)
-    files.push_back({{"path", below + f.path}, {"bytes", f.bytes}, {"digest", f.digest.hex()}});
-  for (const KeptFiles::LeftOut& l : kept.left_out)
-    left_out.push_back({{"path", below + l.path}, {"why", l.why}});
-  if (0 < kept.left_out_beside)
-    left_out.push_back({{"path", below}, {"why", std::to_string(kept.left_out_beside) + " more"}});
-}
-}  // namespace
 
 Status AttemptRun::keep_files() {
   const std::vector<std::string>& wanted = input_.method->keep;
@@ -630,7 +609,8 @@ Status AttemptRun::keep_files() {
       of_workspace.push_back(glob);
   }
   KeepRoom room{kKeptFiles, kKeptFileBytes, kKeptBytes, 0};
-  Json files = Json::array(), left_out = Json::array();
+  std::vector<EvidenceFile> files;
+  std::vector<events::LeftOut> left_out;
   const auto keep = [&](const fs::path& from, const std::vector<std::string>& globs,
                         const std::string& name) -> Status {
     if (globs.empty()) return ok_status();
@@ -638,7 +618,12 @@ Status AttemptRun::keep_files() {
     room.depth = kArchiveDepth - static_cast<std::size_t>(std::ranges::count(below, '/'));
     PROCTOR_TRY(const KeptFiles kept,
                 proctor::keep_files(from, globs, recorder_->dir() / below, room));
-    add(kept, below, files, left_out);
+    // What may not be there is no mistake: an agent that failed writes no trajectory.
+    for (const KeptFiles::File& f : kept.files)
+      files.push_back({below + f.path, f.bytes, f.digest});
+    for (const KeptFiles::LeftOut& l : kept.left_out) left_out.push_back({below + l.path, l.why});
+    if (0 < kept.left_out_beside)
+      left_out.push_back({below, std::to_string(kept.left_out_beside) + " more"});
     return ok_status();
   };
   PROCTOR_CHECK_OK(keep(workspace_->dir(), of_workspace, "workspace"));
@@ -646,8 +631,7 @@ Status AttemptRun::keep_files() {
     PROCTOR_TRY(const fs::path home, writable_dir(home_name(Room::kAgent)));
     PROCTOR_CHECK_OK(keep(home, of_home, "home"));
   }
-  note("agent.kept", Actor::kHarness,
-       Json{{"files", std::move(files)}, {"left_out", std::move(left_out)}});
+  note(events::kAgentKept, files, left_out);
   return ok_status();
 }
 }  // namespace proctor

@@ -82,16 +82,6 @@ std::vector<std::string> paths_to_copy(const ProgramContainer& container,
   return out;
 }
 
-// Those that share one copy of the workspace with the checks'.
-std::vector<const ProgramContainer*> containers_of(const Contract& contract) {
-  std::vector<const ProgramContainer*> out;
-  for (const Check& check : contract.checks)
-    if (check.container) out.push_back(&*check.container);
-  for (const Service& service : contract.services)
-    if (service.container) out.push_back(&*service.container);
-  return out;
-}
-
 // Is it there already?  A link or a pipe there, or on the way, is none of ours: it goes, for nobody
 // knows what an engine would make of it.
 Result<bool> is_copied(int root, const std::string& relative) {
@@ -126,6 +116,15 @@ Environment environment_of(const Contract& contract, const ProgramContainer& con
   return out;
 }
 }  // namespace
+
+std::vector<const ProgramContainer*> containers_of(const Contract& contract) {
+  std::vector<const ProgramContainer*> out;
+  for (const Check& check : contract.checks)
+    if (check.container) out.push_back(&*check.container);
+  for (const Service& service : contract.services)
+    if (service.container) out.push_back(&*service.container);
+  return out;
+}
 
 // Copies, made once and shared by the containers of a suite, one after another, as the services of
 // a compose file share their folders.  A copy, because a container writes as it likes and an engine
@@ -294,27 +293,14 @@ fs::path stream_of(const fs::path& evidence, const std::string& service, const c
   return evidence / kServicesDir / (service + "." + stream);
 }
 
-Json end_payload(const Check& check, const fs::path& evidence, const ServiceGroup::End& end) {
-  Json out = {{"check", check.id},
-              {"service", end.service},
-              {"ready", end.ready_after.has_value()},
-              {"by_itself", end.by_itself}};
-  if (end.ready_after) out["ready_after_ms"] = end.ready_after->count();
-  if (!end.outcome) {
-    out["error"] = as_utf8(end.error);
-    return out;
-  }
-  const ProgramEnd program = end_of(*end.outcome);
-  out["ended"] = to_string(program.end);
-  out["exit_code"] = program.exit_code;
-  out["signal"] = program.signal;
-  out["wall_ms"] = end.outcome->wall.count();
-  out["cpu_ms"] = end.outcome->cpu.count();
-  out["memory_peak"] = end.outcome->memory_peak;
-  out["stdout"] =
-      output_payload(stream_of(evidence, end.service, "stdout"), end.outcome->stdout_bytes);
-  out["stderr"] =
-      output_payload(stream_of(evidence, end.service, "stderr"), end.outcome->stderr_bytes);
+events::ServiceEnded ended_payload(const Check& check, const fs::path& evidence,
+                                   const ServiceGroup::End& end) {
+  events::ServiceEnded out{check.id, end.service, end.by_itself, end.ready_after};
+  if (end.outcome)
+    out.use = program_use(*end.outcome, stream_of(evidence, end.service, "stdout"),
+                          stream_of(evidence, end.service, "stderr"));
+  else
+    out.error = end.error;
   return out;
 }
 }  // namespace
@@ -381,7 +367,7 @@ Result<ServicePlan> AttemptRun::service_plan(const Service& service, const std::
       out.spec.disk.files = limits::kSandboxFiles;
     }
   } else {
-    PROCTOR_TRY(out.spec, spec_for(Room::kAcceptance, own_label));
+    PROCTOR_TRY(out.spec, spec_for(Room::kAcceptance, own_label, *engine_));
     PROCTOR_CHECK_OK(show_contract_files(out.spec, FilesFor::kChecks));
     for (const auto& [key, value] : service.variables) out.spec.env[key] = value;
     out.exec.command = service.command;
@@ -401,7 +387,7 @@ Result<ServicePlan> AttemptRun::service_plan(const Service& service, const std::
 void AttemptRun::note_services(const Check& check, const fs::path& evidence,
                                const std::vector<ServiceGroup::End>& ends) {
   for (const ServiceGroup::End& end : ends) {
-    note("service", Actor::kHarness, end_payload(check, evidence, end));
+    note(events::kService, ended_payload(check, evidence, end));
     // Their time is that of the check, which is counted; what else they used is theirs.
     if (end.outcome)
       meter_.executed(MeterPhase::kAcceptance,
@@ -476,7 +462,7 @@ Result<CheckEnded> AttemptRun::check(std::size_t index) {
     PROCTOR_CHECK_OK(workspace_->whole(TreeMark::Look::kFolders));
     PROCTOR_CHECK_OK(had_all(*checked.engine, checked.ran_as));
     report.why = "did not run: " + checked.never_ran;
-    note("acceptance", Actor::kHarness, check_payload(report, started, wall_now().raw()));
+    note(events::kAcceptance, events::CheckTold{report, started, wall_now().raw()});
     return CheckEnded{std::move(report), checked.never_ran};
   }
   const ExecOutcome& outcome = checked.outcome;
@@ -507,7 +493,7 @@ Result<CheckEnded> AttemptRun::check(std::size_t index) {
   report.stdout_digest = digest_of(kStdoutFile);
   report.stderr_digest = digest_of(kStderrFile);
   report.result_digest = digest_of(kResultsFile);
-  note("acceptance", Actor::kHarness, check_payload(report, started, wall_now().raw()));
+  note(events::kAcceptance, events::CheckTold{report, started, wall_now().raw()});
   return CheckEnded{std::move(report)};
 }
 
@@ -542,14 +528,13 @@ Status AttemptRun::put_home_and_git_back() {
     if (e.code == Errc::kExhausted) e.code = full ? Errc::kInvalid : Errc::kUnavailable;
     return e;
   }
-  if (!in_home.empty())
-    note("home.restored", Actor::kHarness, paths_payload(in_home, kListedAgain));
-  if (!back.empty()) note("git.restored", Actor::kHarness, paths_payload(back, kListedAgain));
+  if (!in_home.empty()) note(events::kHomeRestored, path_list(in_home, kListedAgain));
+  if (!back.empty()) note(events::kGitRestored, path_list(back, kListedAgain));
   return ok_status();
 }
 
 Status AttemptRun::keep_setup_home() {
-  setup_home_ = layered_ ? layer_->home() : kept_home();
+  setup_home_ = layered_ ? setup_.layer->home() : kept_home();
   if (layered_) return ok_status();
   PROCTOR_CHECK_OK(make_dirs(kept_home()));
   CopiedFiles unused;
@@ -580,8 +565,7 @@ Status AttemptRun::protect_again(std::size_t index) {
   changed.insert(changed.end(), copies->begin(), copies->end());
   std::ranges::sort(changed);
   changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
-  if (!changed.empty())
-    note("mutation.restored", Actor::kHarness, paths_payload(changed, kListedAgain));
+  if (!changed.empty()) note(events::kRestored, path_list(changed, kListedAgain));
   return place_acceptance_files();
 }
 
@@ -595,7 +579,7 @@ Result<AttemptRun::CheckEnd> AttemptRun::run_alone(const Check& check, const fs:
 Result<AttemptRun::CheckEnd> AttemptRun::run_command(const fs::path& results,
                                                      const std::string& name, const ExecSpec& exec,
                                                      const ServedBy* served) {
-  PROCTOR_TRY(SandboxSpec spec, spec_for(Room::kAcceptance, label(name)));
+  PROCTOR_TRY(SandboxSpec spec, spec_for(Room::kAcceptance, label(name), *engine_));
   spec.mounts.push_back({results, kResultsAt, true});
   spec.disk.places.push_back({results, 0, 0});
   spec.env["PROCTOR_RESULTS"] = kResultsAt;

@@ -14,7 +14,6 @@
 #include "common/trace/evidence.h"
 #include "worker/model/model.h"
 #include "worker/sandbox/spec_rules.h"
-#include "worker/shell/coordinators.h"
 #include "worker/shell/sandbox_dress.h"
 
 namespace proctor {
@@ -42,17 +41,12 @@ AttemptRun::Answer AttemptRun::answer_to(const LifecycleCommand& command) {
         const auto* failed = std::get_if<StepFailed>(&*answer);
         return failed == nullptr ? ok_status() : Status(failed->error);
       });
-  if (!done.ok()) return StepFailed{done.error(), 0};
+  PROCTOR_CHECK_OK(done);
   return answer;
 }
 
 namespace {
 constexpr std::uint32_t kJudgedMost = 5;  // times again, however many retries are registered
-
-LifecycleEvent done_or_failed(Status status) {
-  if (status.ok()) return StepDone{};
-  return StepFailed{std::move(status).error(), 0};
-}
 
 EffectiveCaps caps_of(const AttemptInput& input) {
   const std::vector<std::string>& stages = input.settings->stages;
@@ -114,7 +108,7 @@ AttemptRun::AttemptRun(const Tools& tools, const AttemptInput& input, AttemptWat
            [this] {
              const std::string why = watch_.agent_order();
              if (why.empty()) return std::pair(why, std::uint64_t{0});
-             return std::pair(why, note("agent.order", Actor::kHarness, Json{{"reason", why}}));
+             return std::pair(why, note(events::kAgentOrder, why));
            },
            [hold = watch_.hold()] {
              return Instant(std::chrono::duration_cast<Millis>(hold->now().time_since_epoch()));
@@ -185,13 +179,11 @@ std::uint64_t AttemptRun::note_of_agent(std::string_view type, Actor actor, cons
 // the manifest's are none: there is no trace yet.
 void AttemptRun::point_to_evidence(LifecycleEvent& event) {
   if (auto* failed = std::get_if<StepFailed>(&event); failed != nullptr && failed->evidence == 0)
-    failed->evidence = note(
-        "step.failed", Actor::kHarness,
-        Json{{"error", to_string(failed->error.code)}, {"why", as_utf8(failed->error.detail)}});
+    failed->evidence = note(events::kStepFailed, failed->error.code, failed->error.detail);
   if (auto* asked = std::get_if<RunCancelAsked>(&event))
     asked->evidence =
-        note("cancel.asked", asked->worker_leaves ? Actor::kHarness : Actor::kOperator,
-             Json{{"reason", as_utf8(asked->reason)}, {"worker_leaves", asked->worker_leaves}});
+        note(events::kCancelAsked.type, asked->worker_leaves ? Actor::kHarness : Actor::kOperator,
+             events::kCancelAsked.json(asked->reason, asked->worker_leaves));
 }
 
 std::string AttemptRun::label(std::string_view phase) const {
@@ -233,49 +225,32 @@ void AttemptRun::look_at_disk(ExecOutcome& outcome) const {
 }
 
 AttemptRun::Answer AttemptRun::perform(const TakeSnapshot&) {
-  Result<SandboxEngine*> engine =
-      tools_.engines.wait_for(wish(contract().environment), watch_.token());
-  if (!engine.ok()) return StepFailed{std::move(engine).error(), 0};
-  engine_ = *engine;
-  Result<std::optional<ImageFailed>> image = have_image();
-  if (!image.ok()) return StepFailed{std::move(image).error(), 0};
-  if (*image) return *std::move(*image);
+  PROCTOR_TRY(engine_, tools_.engines.wait_for(wish(contract().environment), watch_.token()));
+  PROCTOR_TRY(std::optional<ImageFailed> image, have_image());
+  if (image) return *std::move(image);
   if (!input_.method->environment.image.empty()) {
-    const auto other = agent_engine();
-    if (!other.ok()) return StepFailed{other.error(), 0};
-    method_engine_ = *other;
+    PROCTOR_TRY(method_engine_, agent_engine());
   }
-  if (input_.method->container)
-    if (const auto other = container_engine(*input_.method->container); !other.ok())
-      return StepFailed{other.error(), 0};
-  for (const Service& service : contract().services) {
-    if (!service.container) continue;
-    if (const auto other = container_engine(*service.container); !other.ok())
-      return StepFailed{other.error(), 0};
-  }
-  for (const Check& check : contract().checks) {  // an image that is not here is no check's end
-    if (!check.container) continue;
-    if (const auto other = container_engine(*check.container); !other.ok())
-      return StepFailed{other.error(), 0};
-  }
-  Result<Snapshot> snapshot = tools_.store.snapshot(contract().repository, input_.contract->base);
-  if (!snapshot.ok()) return StepFailed{std::move(snapshot).error(), 0};
-  snapshot_ = std::move(snapshot).value();
+  // An image that is not here is no check's end.
+  std::vector<const ProgramContainer*> containers = containers_of(contract());
+  if (input_.method->container) containers.push_back(&*input_.method->container);
+  for (const ProgramContainer* container : containers)
+    PROCTOR_CHECK_OK(container_engine(*container));
+  PROCTOR_TRY(snapshot_, tools_.store.snapshot(contract().repository, input_.contract->base));
   return SnapshotReady{snapshot_.commit, snapshot_.tree};
 }
 
 AttemptRun::Answer AttemptRun::perform(const WriteManifest& c) {
-  if (Status written = write_manifest(); !written.ok()) return done_or_failed(std::move(written));
+  PROCTOR_CHECK_OK(write_manifest());
   const std::uint64_t image = note_image();
   if (image_ && !image_->failure.empty()) return StepDone{image};
   if (c.against.empty()) return StepDone{};
-  return StepDone{note(
-      "snapshot.refused", Actor::kHarness,
-      Json{{"why", as_utf8(c.against)}, {"commit", snapshot_.commit}, {"tree", snapshot_.tree}})};
+  return StepDone{note(events::kSnapshotRefused, c.against, snapshot_.commit, snapshot_.tree)};
 }
 
 AttemptRun::Answer AttemptRun::perform(const OpenWorkspace& c) {
-  return done_or_failed(open_workspace(c.room));
+  PROCTOR_CHECK_OK(open_workspace(c.room));
+  return StepDone{};
 }
 
 ShownTo AttemptRun::shown_to() const {
@@ -291,31 +266,25 @@ Status AttemptRun::open_workspace(Room room) {
   // The agent's is gone before the fresh one exists.
   leave_workspace(room == Room::kAcceptance ? MeterPhase::kAcceptance : MeterPhase::kSetup);
   layered_ = false;
-  setup_making_.reset();
+  setup_.making.reset();
   if (room == Room::kAcceptance) watch_.enter(wire::Stage::kAcceptance);
-  if (room == Room::kAgent) find_or_make_layer();
-  if (room == Room::kAgent && layer_) {
+  if (room == Room::kAgent) find_or_make(setup_, contract().setup);
+  if (room == Room::kAgent && setup_.layer) {
     PROCTOR_CHECK_OK(open_on_layer(room));
   } else {
     PROCTOR_TRY(workspace_, tools_.store.create(snapshot_, label(to_string(room)), nullptr,
                                                 disk_bound(room), shown_to()));
   }
-  note("workspace.opened", Actor::kHarness,
-       Json{{"room", to_string(room)},
-            {"kind", to_string(workspace_->kind())},
-            // What it has: the manifest, which comes before it, says what was to be had.
-            {"users", workspace_->user() ? "own" : "one"},
-            {"tree", snapshot_.tree}});
+  note(events::kWorkspaceOpened, std::string(to_string(room)),
+       std::string(to_string(workspace_->kind())), workspace_->user() ? "own" : "one",
+       snapshot_.tree);
   return ok_status();
 }
 
-Result<SandboxSpec> AttemptRun::spec_for(Room room, const std::string& label) {
-  return spec_for(room, label, input_.assignment.seed, engine_->kind());
-}
-
-Result<SandboxSpec> AttemptRun::spec_for(Room room, const std::string& label, std::uint32_t seed,
-                                         SandboxKind kind) {
-  SandboxSpec spec = dress_sandbox(contract(), kind, seed);
+Result<SandboxSpec> AttemptRun::spec_for(Room room, const std::string& label, SandboxEngine& engine,
+                                         std::optional<std::uint32_t> seed) {
+  const SandboxKind kind = engine.kind();
+  SandboxSpec spec = dress_sandbox(contract(), kind, seed.value_or(input_.assignment.seed));
   spec.label = label;
   spec.hold = watch_.hold();
   if (kind == SandboxKind::kDocker) {
@@ -395,31 +364,29 @@ Result<std::unique_ptr<PhaseNetwork>> AttemptRun::give_network(SandboxSpec& spec
 
 AttemptRun::Answer AttemptRun::perform(const GiveBriefing&) {
   if (!contract().setup.empty()) {
-    auto made =
-        workspace_->made_under(contract().policy.protected_, layered_ ? fs::path() : kept_made());
-    if (!made.ok()) return StepFailed{std::move(made).error(), 0};
-    setup_makes_ = std::move(made).value();
-    if (layered_) setup_makes_.at = layer_->work();
+    PROCTOR_TRY(setup_makes_, workspace_->made_under(contract().policy.protected_,
+                                                     layered_ ? fs::path() : kept_made()));
+    if (layered_) setup_makes_.at = setup_.layer->work();
     // Who may write where is asked of the agent alone.
     if (!contract().policy.writable.empty())
       if (auto wrote = workspace_->changed_under({"**"}); wrote.ok())
         setup_wrote_ = std::move(wrote).value();
-    if (Status kept = keep_setup_home(); !kept.ok()) return StepFailed{std::move(kept).error(), 0};
+    PROCTOR_CHECK_OK(keep_setup_home());
   }
   if (!contract().setup.empty()) (void)::clock_gettime(CLOCK_REALTIME, &setup_over_);
   briefing_ = briefing_text(contract(), agent_network(), agent_wall(), caps_.caps,
                             model_variable(*input_.method));
-  note("briefing", Actor::kHarness, Json{{"text", as_utf8(briefing_)}});  // verbatim, R068
-  return done_or_failed(recorder_->flush());
+  note(events::kBriefing, briefing_);
+  PROCTOR_CHECK_OK(recorder_->flush());
+  return StepDone{};
 }
 
 AttemptRun::Answer AttemptRun::perform(const PlaceAcceptanceFiles&) {
   // What setup runs is the candidate's by now, which could copy them into its work, or out to who
   // comes next: behind a setup they come with what is put back before the first check.
   FolderUse to_come;
-  Status placed = ok_status();
   if (contract().setup.empty()) {
-    placed = place_acceptance_files();
+    PROCTOR_CHECK_OK(place_acceptance_files());
   } else {
     for (const auto& [place, file] : acceptance_by_place()) {
       to_come.bytes += file.bytes.size();
@@ -433,12 +400,12 @@ AttemptRun::Answer AttemptRun::perform(const PlaceAcceptanceFiles&) {
     patched_ = {patch_.diff.size(), patch_.files};
   patched_.bytes += to_come.bytes;
   patched_.files += to_come.files;
-  return done_or_failed(placed);
+  return StepDone{};
 }
 
 Status AttemptRun::place_acceptance_files() {
   acceptance_placed_ = true;
-  Json placed = Json::array();
+  std::vector<FileDigest> placed;
   for (const AcceptanceFile& file : contract().acceptance_files) {
     const auto from = std::find_if(contract().files.begin(), contract().files.end(),
                                    [&](const ReferencedFile& f) { return f.path == file.from; });
@@ -446,35 +413,33 @@ Status AttemptRun::place_acceptance_files() {
       return Error{Errc::kInvalid, "the contract holds no file " + file.from};
     }
     PROCTOR_CHECK_OK(workspace_->put_file(file.to, from->bytes, from->mode, Way::kCleared));
-    placed.push_back(Json{{"path", as_utf8(file.to)}, {"digest", sha256(from->bytes).hex()}});
+    placed.push_back({file.to, sha256(from->bytes)});
   }
-  if (!placed.empty()) note("mutation.placed", Actor::kHarness, Json{{"files", std::move(placed)}});
+  if (!placed.empty()) note(events::kPlaced, placed);
   return ok_status();
 }
 
 AttemptRun::Answer AttemptRun::perform(const RunCheck& c) {
-  if (Status again = protect_again(c.index); !again.ok())
-    return StepFailed{std::move(again).error(), 0};
-  Result<CheckEnded> ended = check(c.index);
-  if (!ended.ok()) return StepFailed{std::move(ended).error(), 0};
-  return std::move(ended).value();
+  PROCTOR_CHECK_OK(protect_again(c.index));
+  PROCTOR_TRY(CheckEnded ended, check(c.index));
+  return ended;
 }
 
 AttemptRun::Answer AttemptRun::perform(const RecordStage& c) {
-  note("stage", Actor::kHarness, Json{{"from", c.from}, {"to", c.to}});
+  note(events::kStage, c.from, c.to);
   return std::nullopt;
 }
 
 AttemptRun::Answer AttemptRun::perform(const RecordSkippedCheck& c) {
   const std::int64_t now = wall_now().raw();
-  note("acceptance", Actor::kHarness, check_payload(c.check, now, now));
+  note(events::kAcceptance, events::CheckTold{c.check, now, now});
   return std::nullopt;
 }
 
 AttemptRun::Answer AttemptRun::perform(const RecordTermination& c) {
-  note("termination",
+  note(events::kTermination.type,
        c.termination == Termination::kOperatorCancel ? Actor::kOperator : Actor::kHarness,
-       termination_payload(c));
+       events::kTermination.json(c.termination, c.rationale, c.evidence));
   return std::nullopt;
 }
 
@@ -515,9 +480,8 @@ Status AttemptRun::remove_counted(const fs::path& dir) {
 void AttemptRun::count_removal(MeterPhase phase, const RemovalCost& took) {
   if (!took.apart && took.wall < kCountedWork) return;
   meter_.executed(phase, {took.wall, took.cpu, took.memory_peak});
-  Json payload = {{"wall_ms", took.wall.count()}, {"cpu_ms", took.cpu.count()}};
-  if (took.apart) payload["memory_peak"] = took.memory_peak;
-  note("removed", Actor::kHarness, payload);
+  note(events::kRemoved, took.wall, took.cpu,
+       took.apart ? std::optional(took.memory_peak) : std::nullopt);
 }
 
 // AttemptRun: what is kept for a later life of the worker, and going on with what an earlier one
@@ -583,8 +547,7 @@ std::vector<LifecycleCommand> AttemptRun::go_on(const LeftAttempt& left) {
     point_to_evidence(lost);
     return tell(lost);
   }
-  note("worker.restarted", Actor::kHarness,
-       Json{{"agent", left.checkpoint.program.has_value()}, {"lives", lives_}});
+  note(events::kWorkerRestarted, left.checkpoint.program.has_value(), lives_);
   // What came before the agent's start is in the trace; what follows its patch is not.
   if (left.checkpoint.program) next.erase(next.begin(), next.end() - 1);
   return next;
@@ -622,11 +585,11 @@ Status AttemptRun::restore(const LeftAttempt& left) {
   std::error_code ec;
   if (fs::exists(kept_made(), ec)) {
     setup_makes_.at = kept_made();
-  } else if (layer_) {
-    setup_makes_.at = layer_->work();
+  } else if (setup_.layer) {
+    setup_makes_.at = setup_.layer->work();
   }
   setup_home_ = kept_home();
-  if (!fs::exists(kept_home(), ec) && layer_) setup_home_ = layer_->home();
+  if (!fs::exists(kept_home(), ec) && setup_.layer) setup_home_ = setup_.layer->home();
   if (c.workspace() == nullptr) return clear_acceptance();
   if (agent) left_program_ = &left;
   PROCTOR_TRY(workspace_,
@@ -673,7 +636,7 @@ AttemptRun::Answer AttemptRun::perform(const JudgeAgain& c) {
     PROCTOR_TRY(RunRecorder cut,
                 RunRecorder::reopen(run_dir(), patched_at_, RunRecorder::Keep::kMarked));
     *recorder_ = std::move(cut);
-    note("acceptance.again", Actor::kHarness, Json{{"nth", c.nth}, {"why", as_utf8(c.why)}});
+    note(events::kJudgedAgain, c.nth, c.why);
     PROCTOR_TRY(snapshot_, tools_.store.snapshot(contract().repository, input_.contract->base));
     return clear_acceptance();
   });
@@ -745,15 +708,7 @@ AttemptRun::Answer AttemptRun::perform(const Package&) {
   out_.usage = meter_.usage();
   const Verdict& verdict = lifecycle_.verdict();
   RunReport report;
-  report.campaign = id_of(input_.campaign);
-  report.run_name = input_.assignment.run_name;
-  report.attempt = input_.assignment.attempt;
-  report.task = contract().id;
-  report.method = input_.method->name;
-  report.replicate = input_.assignment.replicate;
-  report.contract = contract().digest;
-  report.method_digest = input_.method->digest;
-  report.commit = snapshot_.commit;
+  identify(report);
   report.tree = snapshot_.tree;
   report.outcome = verdict.outcome;
   report.termination = verdict.termination;
@@ -773,9 +728,6 @@ AttemptRun::Answer AttemptRun::perform(const Package&) {
   report.usage = out_.usage;
   report.failed_cycles = out_.usage.failed_cycles;
   report.cost = price(input_.settings->cost_model, out_.usage);
-  report.cost_model = input_.settings->cost_model.digest;
-  report.cost_model_version = input_.settings->cost_model.version;
-  report.started_ms = out_.started_ms;
   report.finished_ms = out_.finished_ms;
   const Result<Digest> digest =
       when_there_is_room<Digest>("the report of attempt " + to_string(report.attempt), patience(),

@@ -18,6 +18,7 @@
 #include "common/trace/event.h"
 #include "common/trace/manifest.h"
 #include "common/trace/model_calls.h"
+#include "common/trace/payloads.h"
 #include "common/wire/messages.h"
 #include "worker/agent/agent.h"
 #include "worker/core/run_lifecycle.h"
@@ -27,6 +28,7 @@
 #include "worker/shell/attempt_meter.h"
 #include "worker/shell/built_images.h"
 #include "worker/shell/checkpoint.h"
+#include "worker/shell/coordinators.h"
 #include "worker/shell/engines.h"
 #include "worker/shell/host_room.h"
 #include "worker/shell/phase_network.h"
@@ -58,6 +60,8 @@ inline constexpr Millis kCountedWork{100};
 // Errors of our own disk are the host's, whatever their code says about the path: a full one would
 // pass for a patch that is too large, and decide the run.
 Error as_host_error(Error e);
+// Of checks and services, which share one copy of the workspace.
+std::vector<const ProgramContainer*> containers_of(const Contract& contract);
 
 class AttemptRun {
  public:
@@ -87,7 +91,12 @@ class AttemptRun {
   fs::path run_dir() const { return dir_ / "run"; }
 
  private:
-  using Answer = std::optional<LifecycleEvent>;
+  // An event, or none.  An error is a step that failed.
+  struct Answer : std::optional<LifecycleEvent> {
+    using std::optional<LifecycleEvent>::optional;
+    // NOLINTNEXTLINE(google-explicit-constructor)
+    Answer(Error e) : optional(StepFailed{std::move(e), 0}) {}
+  };
   Answer perform(const TakeSnapshot&);
   Answer perform(const WriteManifest&);
   Answer perform(const OpenWorkspace& c);
@@ -130,28 +139,56 @@ class AttemptRun {
 
   Status write_manifest();
   Json manifest() const;
+  // What manifest and report say alike of the run.
+  void identify(auto& run) const {
+    run.campaign = id_of(input_.campaign);
+    run.run_name = input_.assignment.run_name;
+    run.attempt = input_.assignment.attempt;
+    run.task = contract().id;
+    run.method = input_.method->name;
+    run.replicate = input_.assignment.replicate;
+    run.contract = contract().digest;
+    run.method_digest = input_.method->digest;
+    run.commit = snapshot_.commit;
+    run.cost_model = input_.settings->cost_model.digest;
+    run.cost_model_version = input_.settings->cost_model.version;
+    run.started_ms = out_.started_ms;
+  }
   Status open_workspace(Room room);
   Result<ExecOutcome> execute(SandboxEngine& engine, MeterPhase phase, const SandboxSpec& spec,
                               const ExecSpec& exec, std::stop_token cancel);
-  Result<SandboxSpec> spec_for(Room room, const std::string& label);
-  Result<SandboxSpec> spec_for(Room room, const std::string& label, std::uint32_t seed,
-                               SandboxKind kind);
-  // attempt_setup.cc: setup, run or taken from what was kept.
-  std::optional<ManifestSetupCache> setup_cache() const;
-  void look_for_layer();
-  void find_or_make_layer();
-  // A thing that is made once for all runs of this host: it, or the right to make it; or neither,
-  // and this run makes it for itself alone.
-  struct LayerOrMaking {
-    std::optional<SetupLayer> layer{};
-    std::optional<SetupMaking> making{};
+  Result<SandboxSpec> spec_for(Room room, const std::string& label, SandboxEngine& engine,
+                               std::optional<std::uint32_t> seed = {});
+  // attempt_setup.cc: a setup, run or taken from what was kept of one: the task's and the method's.
+  struct KeptSetup {
+    std::optional<Digest> key;            // none: nothing of it is kept
+    bool hit = false;                     // when the manifest was written
+    std::optional<SetupLayer> layer;      // what it makes
+    std::optional<SetupMaking> making{};  // this run makes it; neither: for itself alone
+    Json steps = Json::array();           // so far
+    std::optional<ManifestSetupCache> in_manifest() const;
   };
-  LayerOrMaking find_or_make(const Digest& key, std::chrono::milliseconds patience) const;
+  struct SetupRun {
+    const std::vector<SetupStep>& steps;
+    std::size_t index;
+    KeptSetup& kept;
+    std::string dir;             // in the evidence
+    std::optional<Room> room{};  // none: it is the method's
+    const SetupStep& step() const { return steps[index]; }
+  };
+  Answer perform(const SetupRun& run, bool as_kept);
+  void look_for(KeptSetup& setup, const Digest& key) const;
+  void look_for_layer();
+  void find_or_make(KeptSetup& setup, const std::vector<SetupStep>& steps) const;
   Status open_on_layer(Room room);
   Status lay_layer_below();
-  Result<LifecycleEvent> run_setup(const RunSetup& c);
-  Result<LifecycleEvent> setup_as_kept(const RunSetup& c);
-  void record_step(const RunSetup& c, const ExecOutcome& outcome);
+  Result<SandboxSpec> setup_spec(Room room, const std::string& name);
+  Result<SetupEnded> run_setup(const SetupRun& run);
+  Result<SetupEnded> setup_as_kept(const SetupRun& run);
+  void record_step(const SetupRun& run, const ExecOutcome& outcome) const;
+  fs::path output_of(const SetupRun& run, const char* stream) const;
+  std::uint64_t note_setup(const SetupRun& run, const ExecOutcome& outcome, std::string layer);
+  Status keep_setup(const SetupRun& run);
   // attempt_setup.cc: an image that is built.
   Result<std::optional<ImageFailed>> have_image();
   std::uint64_t note_image();
@@ -162,16 +199,7 @@ class AttemptRun {
   std::optional<ManifestMethod> manifest_method() const;
   void look_for_method_layer();
   Result<SandboxSpec> method_setup_spec(SandboxEngine& engine);
-  Result<LifecycleEvent> run_method_setup(std::size_t index);
-  Result<LifecycleEvent> method_setup_as_kept(std::size_t index);
-  Json method_setup_payload(std::size_t index, const ExecOutcome& outcome) const;
-  Status keep_method_setup();
-  fs::path method_setup_output(std::size_t index, const char* stream) const;
   Status keep_files();
-  // Where a step's output lies in the evidence, and what its event says.
-  fs::path setup_output(const RunSetup& c, const char* stream) const;
-  Json setup_payload(const RunSetup& c, const ExecOutcome& outcome) const;
-  Status keep_setup();
   // The contract's files for setup, or for checks and services: none has the reference patch.
   enum class FilesFor { kSetup, kChecks };
   Status show_contract_files(SandboxSpec& spec, FilesFor whom);
@@ -302,9 +330,13 @@ class AttemptRun {
   std::chrono::milliseconds agent_wall() const { return *caps_.caps.wall; }
   // The seq of the event; 0 and a broken trace when it could not be written.
   std::uint64_t note(std::string_view type, Actor actor, const Json& payload);
+  template <class K, class... T>
+  requires requires(const K& kind) { kind.type; }
+  std::uint64_t note(const K& kind, const T&... payload) {
+    return note(kind.type, kind.actor, kind.json(payload...));
+  }
   // The same, of what the agent does while it works (run_events.h).
   std::uint64_t note_of_agent(std::string_view type, Actor actor, const Json& payload);
-  Status package();
   std::uint64_t recorded_bytes() const;
 
   const Contract& contract() const {
@@ -358,16 +390,8 @@ class AttemptRun {
   // (TreeCopy::known).
   std::map<std::string, CopiedFiles> container_copies_;
   bool network_used_ = false;
-  std::optional<Digest> setup_key_;          // none: nothing of setup is kept
-  bool setup_hit_ = false;                   // when the manifest was written
-  std::optional<SetupLayer> layer_;          // what setup makes of the untouched snapshot
-  std::optional<SetupMaking> setup_making_;  // this run makes it
-  Json setup_steps_ = Json::array();
-  std::optional<Digest> method_key_;  // likewise, of the method's own setup
-  bool method_hit_ = false;
-  std::optional<SetupLayer> method_layer_;
-  std::optional<SetupMaking> method_making_;
-  Json method_steps_ = Json::array();
+  KeptSetup setup_;                            // of the untouched snapshot
+  KeptSetup method_setup_;                     // likewise, of the method's own
   fs::path method_made_;                       // what it made; empty: it has none
   bool layered_ = false;                       // the layer is in the present workspace
   std::vector<LifecycleEvent> told_;           // what the lifecycle was

@@ -11,18 +11,10 @@ std::string place_of(const ProxyRecord& record) {
   return record.host + ":" + std::to_string(record.port);
 }
 
-Json request_payload(const std::string& phase, const ProxyRecord& record) {
-  Json out = {{"phase", phase},
-              {"method", as_utf8(record.method)},
-              {"host", as_utf8(record.host)},
-              {"port", record.port},
-              {"verdict", to_string(record.verdict)},
-              {"address", record.address},
-              {"sent", record.sent},
-              {"received", record.received},
-              {"wall_ms", record.wall.count()}};
-  if (!record.why.empty()) out["why"] = as_utf8(record.why);
-  return out;
+Json request_json(const std::string& phase, const ProxyRecord& r) {
+  return events::kNetworkRequest.json(
+      phase, r.method, r.host, r.port, std::string(to_string(r.verdict)), r.address, r.sent,
+      r.received, r.wall, r.why.empty() ? std::nullopt : std::optional(r.why));
 }
 }  // namespace
 
@@ -44,7 +36,7 @@ Result<std::unique_ptr<PhaseNetwork>> PhaseNetwork::give(SandboxSpec& spec,
 
 void PhaseNetwork::on_record(const ProxyRecord& record) {
   using Judged = ProxyRecord::Verdict;
-  const auto add = [&record](Sum& sum) {
+  const auto add = [&record](events::Traffic& sum) {
     ++sum.requests;
     sum.sent += record.sent;
     sum.received += record.received;
@@ -64,39 +56,27 @@ void PhaseNetwork::on_record(const ProxyRecord& record) {
     return;
   }
   ++listed_;
-  const bool stopped = record.verdict == Judged::kDenied || record.verdict == Judged::kMalformed;
-  if (!stopped) {
-    note_("network.request", Actor::kAgent, request_payload(phase_, record));
+  using events::kAlert, events::kIntervention, events::kNetworkRequest;
+  const Json request = request_json(phase_, record);
+  if (record.verdict != Judged::kDenied && record.verdict != Judged::kMalformed) {
+    note_(kNetworkRequest.type, Actor::kAgent, request);
     return;
   }
   const char* code = record.verdict == Judged::kDenied ? "network_denied" : "network_malformed";
   const std::uint64_t alert =
-      note_("monitor.alert", Actor::kMonitor,
-            Json{{"code", code}, {"stage", phase_}, {"signals", request_payload(phase_, record)}});
-  note_("monitor.intervention", Actor::kMonitor,
-        Json{{"action", "request_refused"}, {"alert", alert}, {"stage", phase_}});
-}
-
-Json PhaseNetwork::closed_payload() const {
-  const auto of = [](const Sum& s) {
-    return Json{{"requests", s.requests}, {"sent", s.sent}, {"received", s.received}};
-  };
-  Json sums = Json::object(), rest = Json::array();
-  for (const auto& [verdict, sum] : sums_) sums[verdict] = of(sum);
-  for (const auto& [key, sum] : unlisted_) {
-    Json row = of(sum);
-    row["place"] = as_utf8(key.first);
-    row["verdict"] = key.second;
-    rest.push_back(std::move(row));
-  }
-  return {{"phase", phase_}, {"sums", sums}, {"not_listed", rest}, {"beyond", beyond_}};
+      note_(kAlert.type, Actor::kMonitor, kAlert.json(code, request, phase_, std::nullopt));
+  note_(kIntervention.type, Actor::kMonitor,
+        kIntervention.json("request_refused", alert, std::nullopt, phase_));
 }
 
 std::vector<std::string> PhaseNetwork::close() {
   std::vector<std::string> denied;
   if (!way_out_) return denied;
   way_out_.reset();
-  note_("network.closed", Actor::kHarness, closed_payload());
+  std::vector<events::UnlistedPlace> rest;
+  for (const auto& [key, sum] : unlisted_) rest.push_back({key.first, key.second, sum});
+  note_(events::kNetworkClosed.type, events::kNetworkClosed.actor,
+        events::kNetworkClosed.json(phase_, sums_, rest, beyond_));
   for (const auto& [place, times] : denied_)
     denied.push_back(place + " (" + std::to_string(times) + (times == 1 ? " time)" : " times)"));
   return denied;

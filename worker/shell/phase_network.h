@@ -15,7 +15,7 @@
 
 #include "common/base/json.h"
 #include "common/contract/contract.h"
-#include "common/trace/event.h"
+#include "common/trace/payloads.h"
 #include "worker/network/way_out.h"
 
 namespace proctor {
@@ -39,19 +39,15 @@ class PhaseNetwork {
   bool was_used() const { return !sums_.empty(); }
 
  private:
-  struct Sum {
-    std::uint64_t requests = 0, sent = 0, received = 0;
-  };
   PhaseNetwork(std::string phase, Note note) : phase_(std::move(phase)), note_(std::move(note)) {}
   void on_record(const ProxyRecord& record);
-  Json closed_payload() const;
 
   std::string phase_;
   Note note_;
   std::size_t listed_ = 0;
-  std::map<std::string, Sum> sums_;                              // by verdict
-  std::map<std::string, std::uint64_t> denied_;                  // by place
-  std::map<std::pair<std::string, std::string>, Sum> unlisted_;  // by place and verdict
+  std::map<std::string, events::Traffic> sums_;                              // by verdict
+  std::map<std::string, std::uint64_t> denied_;                              // by place
+  std::map<std::pair<std::string, std::string>, events::Traffic> unlisted_;  // by place and verdict
   std::uint64_t beyond_ = 0;         // requests to places that are not even in these
   std::unique_ptr<WayOut> way_out_;  // last: its threads use the others
 };

@@ -12,34 +12,10 @@
 #include "common/trace/evidence.h"
 
 namespace proctor {
-namespace {
-ExecEnd end_kind(ExecOutcome::End end) {
-  switch (end) {
-    case ExecOutcome::End::kExited:
-      return ExecEnd::kExited;
-    case ExecOutcome::End::kSignalled:
-      return ExecEnd::kSignalled;
-    case ExecOutcome::End::kTimedOut:
-      return ExecEnd::kTimedOut;
-    case ExecOutcome::End::kMemory:
-      return ExecEnd::kMemory;
-    case ExecOutcome::End::kDisk:
-      return ExecEnd::kDisk;
-    case ExecOutcome::End::kCpu:
-      return ExecEnd::kCpu;
-    case ExecOutcome::End::kCancelled:
-      return ExecEnd::kCancelled;
-  }
-  PROCTOR_ASSERT(false);
-}
-}  // namespace
-
 ProgramEnd end_of(const ExecOutcome& outcome) {
-  return {end_kind(outcome.end), outcome.exit_code, outcome.signal, outcome.wall};
-}
-
-std::string as_utf8(const std::string& text) {
-  return is_utf8(text) ? text : printable(text, 4 * text.size());
+  static_assert(static_cast<int>(ExecEnd::kCancelled) ==
+                static_cast<int>(ExecOutcome::End::kCancelled));  // and so all before it
+  return {static_cast<ExecEnd>(outcome.end), outcome.exit_code, outcome.signal, outcome.wall};
 }
 
 void mark_cut(const fs::path& file, std::uint64_t produced) {
@@ -57,89 +33,71 @@ void mark_cut(const fs::path& file, std::uint64_t produced) {
     log::warn(file.string() + " does not say that it is cut: " + written.error().detail);
 }
 
-Json output_payload(const fs::path& file, std::uint64_t produced) {
-  mark_cut(file, produced);
-  const Result<std::string> kept = read_file(file, 2 * limits::kCheckOutputBytes);
-  if (!kept.ok()) return Json{{"bytes", produced}, {"kept", 0}, {"digest", nullptr}};
-  return Json{{"bytes", produced}, {"kept", kept->size()}, {"digest", sha256(*kept).hex()}};
-}
-
-Json exec_payload(const std::string& command, const ExecOutcome& outcome,
-                  std::chrono::milliseconds ceiling, const fs::path& out, const fs::path& err) {
+events::ProgramUse program_use(const ExecOutcome& outcome, const fs::path& out,
+                               const fs::path& err) {
+  const auto stream = [](const fs::path& file, std::uint64_t produced) -> events::StreamKept {
+    mark_cut(file, produced);
+    const Result<std::string> kept = read_file(file, 2 * limits::kCheckOutputBytes);
+    if (!kept.ok()) return {produced};
+    return {produced, kept->size(), sha256(*kept)};
+  };
   const ProgramEnd end = end_of(outcome);
-  return Json{{"command", as_utf8(command)},
-              {"ended", to_string(end.end)},
-              {"exit_code", end.exit_code},
-              {"signal", end.signal},
-              {"wall_ms", outcome.wall.count()},
-              {"ceiling_ms", ceiling.count()},
-              {"cpu_ms", outcome.cpu.count()},
-              {"memory_peak", outcome.memory_peak},
-              {"stdout", output_payload(out, outcome.stdout_bytes)},
-              {"stderr", output_payload(err, outcome.stderr_bytes)}};
+  return {end.end,
+          end.exit_code,
+          end.signal,
+          outcome.wall,
+          outcome.cpu,
+          outcome.memory_peak,
+          stream(out, outcome.stdout_bytes),
+          stream(err, outcome.stderr_bytes)};
 }
 
-Json tool_payload(const ToolUse& use) {
-  Json payload =
-      exec_payload(use.command, use.outcome, use.ceiling, use.stdout_file, use.stderr_file);
-  payload["tool"] = use.tool;
-  return payload;
+events::CommandRan command_ran(const std::string& command, const ExecOutcome& outcome,
+                               std::chrono::milliseconds ceiling, const fs::path& out,
+                               const fs::path& err, const std::string& tool) {
+  return {command, ceiling, program_use(outcome, out, err), tool};
 }
 
-Json paths_payload(const std::vector<std::string>& paths, std::size_t most_bytes) {
-  Json listed = Json::array();
+events::PathList path_list(const std::vector<std::string>& paths, std::size_t most_bytes) {
+  events::PathList out{paths.size()};
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < std::min(paths.size(), kListedPaths); ++i) {
-    Json path = as_utf8(paths[i]);
-    bytes += path.dump().size();  // as it is written: a byte may need six
+    std::string path = is_utf8(paths[i]) ? paths[i] : printable(paths[i], 4 * paths[i].size());
+    bytes += Json(path).dump().size();  // as it is written: a byte may need six
     if (most_bytes < bytes) break;
-    listed.push_back(std::move(path));
+    out.listed.push_back(std::move(path));
   }
-  return Json{{"count", paths.size()}, {"listed", std::move(listed)}};
+  return out;
 }
 
-Json mutation_payload(const Patch& patch, const std::vector<std::string>& kept) {
-  Json left_out = paths_payload(patch.left_out);
-  left_out["count"] = patch.left_out_count;
-  return Json{{"files", patch.files},
-              {"insertions", patch.insertions},
-              {"deletions", patch.deletions},
-              {"bytes", patch.diff.size()},
-              {"patch", sha256(patch.diff).hex()},
-              {"paths", paths_payload(patch.paths)},
-              {"refused", paths_payload(patch.refused)},
-              {"conflict_markers", paths_payload(patch.conflicts)},
-              {"ignored", {{"kept", paths_payload(kept)}, {"left_out", std::move(left_out)}}}};
+events::Mutation mutation_of(const Patch& patch, const std::vector<std::string>& kept) {
+  events::Mutation out{patch.files,
+                       patch.insertions,
+                       patch.deletions,
+                       patch.diff.size(),
+                       sha256(patch.diff),
+                       path_list(patch.paths),
+                       path_list(patch.refused),
+                       path_list(patch.conflicts),
+                       path_list(kept),
+                       path_list(patch.left_out)};
+  out.left_out.count = patch.left_out_count;
+  return out;
 }
 
-Json applied_payload(Room room, const std::optional<AppliedPatch>& applied,
-                     const std::string& why) {
-  Json tried = Json::array();
-  if (applied)
-    for (const std::string& words : applied->tried)
-      tried.push_back(printable(words, limits::kDetailBytes));
-  return Json{{"room", to_string(room)},
-              {"rung", applied ? Json(to_string(applied->rung)) : Json(nullptr)},
-              {"tried", std::move(tried)},
-              {"why", as_utf8(why)}};
-}
-
-Json check_payload(const CheckReport& check, std::int64_t started_ms, std::int64_t finished_ms) {
-  Json payload = to_json(check);
-  payload["started_ms"] = started_ms;
-  payload["finished_ms"] = finished_ms;
-  return payload;
+events::PatchTried patch_tried(Room room, const std::optional<AppliedPatch>& applied,
+                               const std::string& why) {
+  events::PatchTried out{std::string(to_string(room)), std::nullopt, {}, why};
+  if (!applied) return out;
+  out.rung = to_string(applied->rung);
+  for (const std::string& words : applied->tried)
+    out.tried.push_back(printable(words, limits::kDetailBytes));
+  return out;
 }
 
 Json network_payload(const NetworkAccess& access) {
   if (access.filtered()) return access.allow;
   return access.open;
-}
-
-Json termination_payload(const RecordTermination& t) {
-  return Json{{"code", to_string(t.termination)},
-              {"rationale", as_utf8(t.rationale)},
-              {"evidence", t.evidence}};
 }
 
 Result<AgentLog::Noted> AgentLog::note(RunRecorder& log, std::string_view type, Actor actor,
@@ -164,10 +122,9 @@ Result<AgentLog::Noted> AgentLog::note(RunRecorder& log, std::string_view type, 
 Result<AgentLog::Noted> AgentLog::fill(RunRecorder& log, std::string why, Noted noted) {
   if (full_ != 0) return noted;
   why = "the agent was stopped at the limit of what is recorded of its calls: " + why;
-  PROCTOR_TRY(full_, log.event("trace.full", Actor::kHarness,
-                               Json{{"why", why},
-                                    {"bytes", log.length().bytes},
-                                    {"events", log.length().events}}));
+  PROCTOR_TRY(full_,
+              log.event(events::kTraceFull.type, Actor::kHarness,
+                        events::kTraceFull.json(why, log.length().bytes, log.length().events)));
   if (noted.seq == 0) noted.seq = full_;
   noted.full = std::move(why);
   noted.evidence = full_;

@@ -1,7 +1,6 @@
 #pragma once
-// Payloads of trace events as JSON (R052, R081, R088, R090-R092).  Pure but for the output files a
-// payload names, which are hashed and told to be cut.  Text that is not UTF-8 is made printable:
-// the trace holds JSON.
+// Payloads of trace events (common/trace/payloads.h) from what the worker has.  Pure but for the
+// output files that a payload names, which are hashed and told to be cut.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,7 +9,7 @@
 
 #include "common/base/files.h"
 #include "common/base/json.h"
-#include "common/trace/event.h"
+#include "common/trace/payloads.h"
 #include "worker/agent/agent.h"
 #include "worker/core/run_lifecycle.h"
 #include "worker/sandbox/sandbox.h"
@@ -19,21 +18,19 @@
 namespace proctor {
 ProgramEnd end_of(const ExecOutcome& outcome);
 
-std::string as_utf8(const std::string& text);
 // Where more was produced than the file holds, it ends with a line that says so (evidence.h).
 void mark_cut(const fs::path& file, std::uint64_t produced);
-// The same, and {bytes, kept, digest}: what was produced, what was kept, the digest of what was
-// kept.
-Json output_payload(const fs::path& file, std::uint64_t produced);
-Json exec_payload(const std::string& command, const ExecOutcome& outcome,
-                  std::chrono::milliseconds ceiling, const fs::path& out, const fs::path& err);
-Json tool_payload(const ToolUse& use);
+// Marks the files of its streams likewise.
+events::ProgramUse program_use(const ExecOutcome& outcome, const fs::path& out,
+                               const fs::path& err);
+events::CommandRan command_ran(const std::string& command, const ExecOutcome& outcome,
+                               std::chrono::milliseconds ceiling, const fs::path& out,
+                               const fs::path& err, const std::string& tool = "");
 // `kept`: the contract's word about files that git ignores.
-Json mutation_payload(const Patch& patch, const std::vector<std::string>& kept);
+events::Mutation mutation_of(const Patch& patch, const std::vector<std::string>& kept);
 // Without `applied`: it fits by no rung, and `why`.
-Json applied_payload(Room room, const std::optional<AppliedPatch>& applied, const std::string& why);
-Json check_payload(const CheckReport& check, std::int64_t started_ms, std::int64_t finished_ms);
-Json termination_payload(const RecordTermination& t);
+events::PatchTried patch_tried(Room room, const std::optional<AppliedPatch>& applied,
+                               const std::string& why);
 // true, false, or the list of places.
 Json network_payload(const NetworkAccess& access);
 // Bounds of one list of an event.  Two fit into it; what comes again before each check, and the
@@ -41,7 +38,8 @@ Json network_payload(const NetworkAccess& access);
 inline constexpr std::size_t kListedPaths = 1000, kListedBytes = std::size_t{512} << 10,
                              kListedAgain = std::size_t{16} << 10;
 // At most kListedPaths of them, in so many bytes as they are written, and how many there are.
-Json paths_payload(const std::vector<std::string>& paths, std::size_t most_bytes = kListedBytes);
+events::PathList path_list(const std::vector<std::string>& paths,
+                           std::size_t most_bytes = kListedBytes);
 
 // AgentLog: what an agent does while it works, as events of its run's log.  Calls, tools and
 // messages of its own are as many and as long as it likes, so they have a share of the log: at its

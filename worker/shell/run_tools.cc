@@ -268,13 +268,11 @@ class Conversation {
                                           [this](const std::string& body) { return ask(body); });
     if (broken_) return *std::move(broken_);
     if (work_->broken()) return *work_->broken();
-    tools_.hooks.tell("tool_loop.closed", GatewayHooks::By::kHarness,
-                      Json{{"why", word_of(end.why)},
-                           {"prompt", ToolLoop::kPromptVersion},
-                           {"turns", loop.turns()},
-                           {"tool_calls", work_->session().calls()},
-                           {"refused", work_->session().refused()},
-                           {"left_out_bytes", loop.left_out()}});
+    const ToolSession& session = work_->session();
+    tools_.hooks.tell(events::kToolLoopClosed.type, GatewayHooks::By::kHarness,
+                      events::kToolLoopClosed.json(
+                          std::string(word_of(end.why)), std::string(ToolLoop::kPromptVersion),
+                          loop.turns(), session.calls(), session.refused(), loop.left_out()));
     return report(end);
   }
 

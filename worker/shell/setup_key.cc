@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/base/json.h"
+#include "common/base/json_fields.h"
 #include "common/base/text.h"
 #include "worker/shell/sandbox_dress.h"
 
@@ -16,16 +16,24 @@ std::string hashed(std::string_view text) {
   return sha256(text).hex();
 }
 
-Json network_of(const NetworkAccess& network) {
-  return {{"open", network.open}, {"allow", network.allow}};
+// Each member of a structure that a setup can see.
+Json made_of(auto describe) {
+  JsonWriter v;
+  describe(v);
+  return v.take();
 }
 
 Json steps_of(const std::vector<SetupStep>& setup) {
   Json out = Json::array();
   for (const SetupStep& s : setup)
-    out.push_back({{"command", hashed(s.command)},
-                   {"timeout_ms", s.timeout.count()},
-                   {"network", network_of(s.network)}});
+    out.push_back(made_of([&](auto& v) {
+      v("command", hashed(s.command));
+      v("timeout_ms", s.timeout);
+      v.section("network", [&](auto& network) {
+        network("open", s.network.open);
+        network("allow", s.network.allow);
+      });
+    }));
   return out;
 }
 
@@ -38,44 +46,34 @@ Json variables_of(const std::map<std::string, std::string>& variables) {
 Json toolchains_of(const std::vector<Toolchain>& toolchains) {
   Json out = Json::array();
   for (const Toolchain& t : toolchains)
-    out.push_back({{"path", hashed(t.path)}, {"at", hashed(t.at)}});
+    out.push_back(made_of([&](auto& v) {
+      v("path", hashed(t.path));
+      v("at", hashed(t.at));
+    }));
   return out;
-}
-
-Json environment_of(const Environment& e) {
-  return {{"image", e.image},
-          {"variables", variables_of(e.variables)},
-          {"locale", e.locale},
-          {"timezone", e.timezone},
-          {"toolchains", toolchains_of(e.toolchains)}};
-}
-
-// A setup that fits into one set of limits need not fit into another.
-Json limits_of(const Policy& p) {
-  return {{"memory", p.memory_bytes},
-          {"processes", p.processes},
-          {"disk", p.disk_bytes},
-          {"cpu_ms", p.cpu.count()},
-          {"cpus", std::to_string(p.cpus)}};
 }
 
 Json file_of(const ReferencedFile& f) {
-  return {{"path", hashed(f.path)}, {"mode", f.mode}, {"bytes", hashed(f.bytes)}};
-}
-
-// As setup finds them at $PROCTOR_CONTRACT.
-Json files_of(const Contract& c) {
-  Json out = Json::array();
-  const std::set<std::string> shown = shown_to_setup(c);
-  for (const ReferencedFile& f : c.files)
-    if (shown.contains(f.path)) out.push_back(file_of(f));
-  return out;
+  return made_of([&](auto& v) {
+    v("path", hashed(f.path));
+    v("mode", f.mode);
+    v("bytes", hashed(f.bytes));
+  });
 }
 
 Json host_of(const SetupPlace& place) {
   Json out = Json::array();
   for (const std::string& word : place.host) out.push_back(hashed(word));
   return out;
+}
+
+Digest key_of(auto describe) {
+  const Json all = made_of([&](auto& v) {
+    v("format", kFormat);
+    describe(v);
+  });
+  // Keys are sorted, and all of it is text or whole numbers.
+  return sha256(all.dump(-1, Json::Utf8::kStrict, true));
 }
 }  // namespace
 
@@ -85,17 +83,34 @@ bool setup_is_cacheable(const Contract& contract) {
 }
 
 Digest setup_key(const Contract& contract, const SetupPlace& place) {
-  const Json all = {{"format", kFormat},
-                    {"tree", place.content},
-                    {"sandbox", place.sandbox},
-                    {"workspace", place.workspace},
-                    {"host", host_of(place)},
-                    {"environment", environment_of(contract.environment)},
-                    {"setup", steps_of(contract.setup)},
-                    {"limits", limits_of(contract.policy)},
-                    {"files", files_of(contract)}};
-  return sha256(all.dump(-1, Json::Utf8::kStrict,
-                         true));  // keys are sorted, and all of it is text or whole numbers
+  // As setup finds them at $PROCTOR_CONTRACT.
+  Json files = Json::array();
+  const std::set<std::string> shown = shown_to_setup(contract);
+  for (const ReferencedFile& f : contract.files)
+    if (shown.contains(f.path)) files.push_back(file_of(f));
+  return key_of([&](auto& v) {
+    v("tree", place.content);
+    v("sandbox", place.sandbox);
+    v("workspace", place.workspace);
+    v("host", host_of(place));
+    v.section("environment", [&e = contract.environment](auto& environment) {
+      environment("image", e.image);
+      environment("variables", variables_of(e.variables));
+      environment("locale", e.locale);
+      environment("timezone", e.timezone);
+      environment("toolchains", toolchains_of(e.toolchains));
+    });
+    v("setup", steps_of(contract.setup));
+    // A setup that fits into one set of limits need not fit into another.
+    v.section("limits", [&p = contract.policy](auto& limits) {
+      limits("memory", p.memory_bytes);
+      limits("processes", p.processes);
+      limits("disk", p.disk_bytes);
+      limits("cpu_ms", p.cpu);
+      limits("cpus", std::to_string(p.cpus));
+    });
+    v("files", files);
+  });
 }
 
 bool setup_is_cacheable(const Method& method) {
@@ -107,16 +122,16 @@ Digest method_setup_key(const Method& method, const std::string& image, const Se
   Json files = Json::array();
   for (const ReferencedFile& f : method.files) files.push_back(file_of(f));
   const MethodEnvironment& e = method.environment;
-  const Json all = {{"format", kFormat},
-                    {"of", "method"},
-                    {"sandbox", place.sandbox},
-                    {"host", host_of(place)},
-                    {"image", image},
-                    {"variables", variables_of(e.variables)},
-                    {"toolchains", toolchains_of(e.toolchains)},
-                    {"setup", steps_of(e.setup)},
-                    {"files", std::move(files)}};
-  return sha256(all.dump(-1, Json::Utf8::kStrict, true));
+  return key_of([&](auto& v) {
+    v("of", "method");
+    v("sandbox", place.sandbox);
+    v("host", host_of(place));
+    v("image", image);
+    v("variables", variables_of(e.variables));
+    v("toolchains", toolchains_of(e.toolchains));
+    v("setup", steps_of(e.setup));
+    v("files", files);
+  });
 }
 
 bool setup_reads_none_of(const Contract& contract, const std::vector<std::string>& touched) {

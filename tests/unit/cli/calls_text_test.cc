@@ -22,7 +22,7 @@ TEST_SUITE("calls of models") {
     CHECK_MESSAGE(text.find("call 4: used up\n") != std::string::npos, text);
     CHECK_MESSAGE(text.find("  4 more refused before they were calls") != std::string::npos, text);
     CHECK_MESSAGE(text.find("2 after its last word") != std::string::npos, text);
-    CHECK(unlisted_json(told.unlisted)["refused"] == 4);
+    CHECK(to_json(told.unlisted)["refused"] == 4);
   }
 
   TEST_CASE("calls that go by no gateway are where their meter wrote them") {

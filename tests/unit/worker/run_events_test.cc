@@ -9,12 +9,12 @@ TEST_SUITE("run events") {
   TEST_CASE("a list of paths is bounded as it is written, and its count is whole") {
     const std::vector<std::string> paths(1'000, std::string(3'000, '\x01'));
     for (const std::size_t most : {kListedBytes, kListedAgain}) {
-      const Json payload = paths_payload(paths, most);
-      CHECK(payload["count"] == 1'000);
-      CHECK(payload.dump().size() <= most + 2'048);
+      const events::PathList list = path_list(paths, most);
+      CHECK(list.count == 1'000);
+      CHECK(to_json(list).dump().size() <= most + 2'048);
     }
-    const Json few = paths_payload({"a", "b"}, kListedAgain);
+    const Json few = to_json(path_list({"a", "b"}, kListedAgain));
     CHECK(few == Json{{"count", 2}, {"listed", {"a", "b"}}});
-    CHECK(paths_payload(std::vector<std::string>(2'000, "a"))["listed"].size() == kListedPaths);
+    CHECK(path_list(std::vector<std::string>(2'000, "a")).listed.size() == kListedPaths);
   }
 }

@@ -4,8 +4,24 @@
 #include "coordinator/aggregate/analysis.h"
 #include "coordinator/aggregate/columns.h"
 #include "coordinator/aggregate/details.h"
+#include "coordinator/aggregate/power_study.h"
 
 namespace proctor::aggregate {
+std::string filled(std::string_view shape, std::initializer_list<Ordered> values) {
+  std::string out;
+  const Ordered* value = values.begin();
+  for (const char c : shape)
+    if (c == '$')
+      out += dumped(*value++);
+    else if (c == '#')
+      out += '"' + twelve_digits((value++)->get<double>()) + '"';
+    else if (c == '@')
+      out += (value++)->string();
+    else
+      out += c;
+  return out;
+}
+
 // Comparisons for programs.
 
 Ordered weighted_json(const std::optional<Weighted>& w) {

@@ -2,8 +2,11 @@
 // JSON of the room's exports: members in the order of the tables, money with its micro-units exact.
 // Private to the room.
 #include <cstdint>
+#include <functional>
+#include <initializer_list>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/json.h"
@@ -15,6 +18,17 @@ using Ordered = Json;
 
 inline std::string dumped(const Ordered& value) {
   return value.dump_as_built(-1, Json::Utf8::kReplace);
+}
+// JSON text of this shape: each '$' of it is the next value, each '#' one that is a number, as a
+// text of twelve digits, and each '@' one that is JSON text itself.  For what is written alone, and
+// once.  Requires: as many of both.
+std::string filled(std::string_view shape, std::initializer_list<Ordered> values);
+// A list of the items' JSON texts.
+template <class Text = std::identity>
+std::string listed(const auto& items, const Text& text = {}) {
+  std::string out;
+  for (const auto& item : items) out += (out.empty() ? "[" : ",") + text(item);
+  return out.empty() ? "[]" : out + "]";
 }
 template <class T>
 Ordered or_null(const std::optional<T>& value) {

@@ -157,24 +157,10 @@ std::string file_word(std::string_view text) {
 
 namespace {
 using aggregate::dumped;
+using aggregate::filled;
 using aggregate::Ordered;
 
 constexpr std::size_t kInstanceReason = 2'000;
-
-// JSON text of this shape: each '$' of it is the next value, each '@' one that is JSON text itself.
-// Requires: as many of both.
-std::string filled(std::string_view shape, std::initializer_list<Ordered> values) {
-  std::string out;
-  const Ordered* value = values.begin();
-  for (const char c : shape)
-    if (c == '$')
-      out += dumped(*value++);
-    else if (c == '@')
-      out += (value++)->string();
-    else
-      out += c;
-  return out;
-}
 
 // Seconds since 1970, as a text: what the schema wants.
 std::string every_time(std::int64_t ms) {

@@ -471,9 +471,6 @@ std::string times(const std::optional<double>& ratio) {
   return ratio ? fmt::format("x{:.2f}", *ratio) : "-";
 }
 
-std::string shown(const std::optional<double>& p) {
-  return p ? p_words(*p) : "-";
-}
 }  // namespace
 
 std::string render_comparison_text(const CampaignComparison& c) {
@@ -495,22 +492,21 @@ std::string render_comparison_text(const CampaignComparison& c) {
   }
   out += fmt::format("\nSuccess rate over tasks, newer less older, in points (margin {:.1f})\n\n",
                      c.margin * 100);
-  Table table({"method", "decision", "difference", "interval", "p", "tasks", "better", "worse",
-               "p turned", "cost", "time"},
-              2);
+  const auto columns = contrast_columns().named("difference|interval|p|tasks|better|worse");
+  std::vector<std::string> head = titles_of(columns);
+  head.insert(head.begin(), {"method", "decision"});
+  head.insert(head.end(), {"p turned", "cost", "time"});
+  Table table(head, 2);
   for (const MethodComparison& m : c.methods) {
-    const Estimate& d = m.contrast.difference.estimate;
     const std::string name =
         m.old_name == m.new_name ? m.new_name : m.old_name + " -> " + m.new_name;
-    table.group(m.is_control ? "controls" : "");
-    table.add({printable(name),
-               m.is_control ? "control" : std::string(word_of(decision_of(m, c.margin, c.alpha))),
-               d.value ? points(*d.value) : "-",
-               d.interval ? points_between(*d.interval) : std::string(word_of(d.why)),
-               shown(m.contrast.flips ? std::optional(m.contrast.flips->p) : std::nullopt),
-               std::to_string(m.contrast.tasks), std::to_string(m.contrast.a_better),
-               std::to_string(m.contrast.b_better), shown(m.p_turned), times(m.cost_ratio),
-               times(m.time_ratio)});
+    const std::string_view decision = word_of(decision_of(m, c.margin, c.alpha));
+    std::vector<std::string> cells = cells_of(columns, m.contrast);
+    cells.insert(cells.begin(),
+                 {printable(name), m.is_control ? "control" : std::string(decision)});
+    cells.insert(cells.end(), {p_words(m.p_turned), times(m.cost_ratio), times(m.time_ratio)});
+    table.group(controls_apart(m));
+    table.add(std::move(cells));
   }
   table.append_to(out);
   for (const MethodComparison& m : c.methods)
@@ -532,34 +528,21 @@ std::string render_comparison_text(const CampaignComparison& c) {
 }
 
 std::string render_comparison_json(const CampaignComparison& c) {
-  Ordered methods = Ordered::array();
-  for (const MethodComparison& m : c.methods) {
-    Ordered one = {{"older", m.old_name},
-                   {"newer", m.new_name},
-                   {"decision", word_of(decision_of(m, c.margin, c.alpha))},
-                   {"control", m.is_control},
-                   {"contrast", contrast_columns().json(m.contrast)},
-                   {"p_turned", m.p_turned}};
-    one["cost_ratio"] = m.cost_ratio ? Ordered(*m.cost_ratio) : Ordered(nullptr);
-    one["time_ratio"] = m.time_ratio ? Ordered(*m.time_ratio) : Ordered(nullptr);
-    one["new_invalid"] = m.new_invalid;
-    methods.push_back(std::move(one));
-  }
-  const Ordered out = {{"older", c.older},
-                       {"newer", c.newer},
-                       {"one_campaign", c.one_campaign},
-                       {"margin", c.margin},
-                       {"alpha", c.alpha},
-                       {"decision", word_of(decision_of(c))},
-                       {"provisional", c.differences},
-                       {"common", c.common},
-                       {"changed", c.changed},
-                       {"only_older", c.only_older},
-                       {"only_newer", c.only_newer},
-                       {"methods", std::move(methods)},
-                       {"methods_only_older", c.methods_only_older},
-                       {"methods_only_newer", c.methods_only_newer},
-                       {"lost_agents", c.lost_agents}};
-  return dumped(out) + "\n";
+  const auto method = [&](const MethodComparison& m) {
+    return filled(R"({"older":$,"newer":$,"decision":$,"control":$,"contrast":$,"p_turned":$,)"
+                  R"("cost_ratio":$,"time_ratio":$,"new_invalid":$})",
+                  {m.old_name, m.new_name, word_of(decision_of(m, c.margin, c.alpha)), m.is_control,
+                   contrast_columns().json(m.contrast), m.p_turned, or_null(m.cost_ratio),
+                   or_null(m.time_ratio), m.new_invalid});
+  };
+  return filled(
+             R"({"older":$,"newer":$,"one_campaign":$,"margin":$,"alpha":$,"decision":$,)"
+             R"("provisional":$,"common":$,"changed":$,"only_older":$,"only_newer":$,"methods":@,)"
+             R"("methods_only_older":$,"methods_only_newer":$,"lost_agents":$})",
+             {c.older, c.newer, c.one_campaign, c.margin, c.alpha, word_of(decision_of(c)),
+              c.differences, c.common, c.changed, c.only_older, c.only_newer,
+              listed(c.methods, method), c.methods_only_older, c.methods_only_newer,
+              c.lost_agents}) +
+         "\n";
 }
 }  // namespace proctor

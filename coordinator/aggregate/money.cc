@@ -9,6 +9,7 @@
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "coordinator/aggregate/canvas.h"
+#include "coordinator/aggregate/columns.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/ordered_json.h"
 
@@ -292,29 +293,7 @@ Status check_raise(const MoneyInput& input, std::string_view scope, MicroUsd to)
 namespace {
 using namespace aggregate;
 
-constexpr std::size_t kBar = 20;
 constexpr std::size_t kToldBytes = 400;
-
-std::size_t cells(MicroUsd part, MicroUsd cap) {
-  if (cap <= MicroUsd::zero()) return kBar;
-  const auto most = static_cast<std::int64_t>(kBar);
-  // Rounded up: a cent spent is seen.
-  return kBar - static_cast<std::size_t>(
-                    scaled(std::max<std::int64_t>((cap - part).micros(), 0), most, cap.micros()));
-}
-
-// '#' spent, '+' reserved, '?' reserved and at risk, '.' free.
-std::string bar(const EnvelopeMoney& e) {
-  std::string out(kBar, '.');
-  const auto fill = [&](MicroUsd until, char c) {
-    for (std::size_t i = 0; i < cells(until, e.cap); ++i)
-      if (out[i] == '.') out[i] = c;
-  };
-  fill(e.spent, '#');
-  fill(e.spent + e.reserved - e.at_risk, '+');
-  fill(e.spent + e.reserved, '?');
-  return "[" + out + "]";
-}
 
 void append_notes(std::string& out, const EnvelopeMoney& e, const std::string& unit) {
   const std::string name = printable(e.name);
@@ -339,34 +318,9 @@ void append_notes(std::string& out, const EnvelopeMoney& e, const std::string& u
     out += "  " + name + ": at this rate used up at " + to_rfc3339(*e.used_up_at) + "\n";
 }
 
-Ordered envelope_json(const EnvelopeMoney& e) {
-  Ordered alerts = Ordered::array();
-  for (const MoneyInput::Alert& a : e.alerts)
-    alerts.push_back({{"percent", a.percent},
-                      {"spent", money_json(a.spent)},
-                      {"cap", money_json(a.cap)},
-                      {"at", to_rfc3339(a.at)}});
-  Ordered out = {{"name", e.name},
-                 {"depth", e.depth},
-                 {"across", e.across},
-                 {"cap", money_json(e.cap)},
-                 {"spent", money_json(e.spent)},
-                 {"self_reported", money_json(e.self_reported)},
-                 {"reserved", money_json(e.reserved)},
-                 {"metered", money_or_null(e.metered)},
-                 {"free", money_json(e.free())},
-                 {"at_risk", money_json(e.at_risk)},
-                 {"denied", {{"runs", e.parked}}}};
-  if (0 < e.parked) {
-    out["denied"]["short_least"] = money_json(e.short_least);
-    out["denied"]["short_most"] = money_json(e.short_most);
-    out["denied"]["cap_for_all"] = money_json(e.cap + e.wanted);
-  }
-  out["per_hour"] = money_or_null(e.per_hour);
-  out["used_up_at"] = e.used_up_at ? Ordered(to_rfc3339(*e.used_up_at)) : Ordered(nullptr);
-  out["alerts"] = std::move(alerts);
-  out["registered_cap"] = money_json(e.declared_cap.value_or(e.cap));
-  return out;
+bool tells_of_itself(const auto& records) {
+  return std::ranges::any_of(records,
+                             [](const auto& r) { return r.self_reported != MicroUsd::zero(); });
 }
 }  // namespace
 
@@ -374,26 +328,15 @@ std::string render_money_text(const MoneyView& view) {
   std::string out = "Campaign " + printable(view.campaign) + ", " + to_rfc3339(view.at) + ", " +
                     (view.running ? "running" : "not running") + "; amounts in " + view.unit +
                     "\n\n";
-  const bool told = std::ranges::any_of(
-      view.envelopes, [](const EnvelopeMoney& e) { return e.self_reported != MicroUsd::zero(); });
-  const auto with = [&](std::vector<std::string> cells, std::string self_reported) {
-    if (told) cells.push_back(std::move(self_reported));
-    return cells;
-  };
-  Table table(with({"envelope", "", "cap", "spent", "reserved", "metered", "free", "at risk",
-                    "parked", "per hour"},
-                   "self_reported"),
-              1, Table::Rule::kNone);
+  const bool told = tells_of_itself(view.envelopes);
+  const auto columns = envelope_columns().named(
+      std::string("envelope|=bar|cap|spent|reserved|metered|free|at risk|parked|per hour") +
+      (told ? "|self_reported" : ""));
+  Table table(titles_of(columns), 1, Table::Rule::kNone);
   bool crossed = false;
   for (const EnvelopeMoney& e : view.envelopes) {
-    if (e.across && !std::exchange(crossed, true))
-      table.add(with({"across the tree:", "", "", "", "", "", "", "", "", ""}, ""));
-    table.add(
-        with({std::string(e.depth * 2, ' ') + printable(e.name), bar(e), format_usd(e.cap),
-              format_usd(e.spent), format_usd(e.reserved), e.metered ? format_usd(*e.metered) : "-",
-              format_usd(e.free()), format_usd(e.at_risk), std::to_string(e.parked),
-              e.per_hour ? format_usd(*e.per_hour) : "-"},
-             format_usd(e.self_reported)));
+    if (e.across && !std::exchange(crossed, true)) table.add({"across the tree:"});
+    table.add(cells_of(columns, e));
   }
   table.append_to(out);
   if (told) out += "\nself_reported: the part of what is spent that agents said of themselves\n";
@@ -411,52 +354,26 @@ std::string render_money_text(const MoneyView& view) {
 }
 
 std::string render_groups_text(const std::vector<MoneyGroup>& groups) {
-  std::string out = "\n";
-  const bool told = std::ranges::any_of(
-      groups, [](const MoneyGroup& g) { return g.self_reported != MicroUsd::zero(); });
-  std::vector<std::string> header = {"group", "spent",    "reserved", "at risk",
-                                     "runs",  "attempts", "parked"};
-  if (told) header.emplace_back("self_reported");
-  Table table(std::move(header), 1, Table::Rule::kNone);
-  for (const MoneyGroup& g : groups) {
-    std::vector<std::string> cells = {printable(g.name),       format_usd(g.spent),
-                                      format_usd(g.reserved),  format_usd(g.at_risk),
-                                      std::to_string(g.runs),  std::to_string(g.attempts),
-                                      std::to_string(g.parked)};
-    if (told) cells.push_back(format_usd(g.self_reported));
-    table.add(std::move(cells));
-  }
-  table.append_to(out);
+  std::string out = "\n", words = "group|spent|reserved|at risk|runs|attempts|parked";
+  if (tells_of_itself(groups)) words += "|self_reported";
+  table_of(group_columns(), words, groups, ungrouped<MoneyGroup>, 1, Table::Rule::kNone)
+      .append_to(out);
   return out;
 }
 
 std::string render_money_json(const MoneyView& view, std::string_view by,
                               const std::vector<MoneyGroup>& groups) {
-  Ordered out = {{"schema_version", 1},       {"campaign", view.campaign},
-                 {"at", to_rfc3339(view.at)}, {"running", view.running},
-                 {"unit", view.unit},         {"overrun", money_json(view.overrun)}};
-  Ordered envelopes = Ordered::array();
-  for (const EnvelopeMoney& e : view.envelopes) envelopes.push_back(envelope_json(e));
-  out["envelopes"] = std::move(envelopes);
-  Ordered dominant = Ordered::array();
-  for (const MoneyInput::Told& d : view.dominant)
-    dominant.push_back({{"at", to_rfc3339(d.at)}, {"text", d.text}});
-  out["dominant"] = std::move(dominant);
-  if (!by.empty()) {
-    Ordered list = Ordered::array();
-    for (const MoneyGroup& g : groups)
-      list.push_back({{"name", g.name},
-                      {"spent", money_json(g.spent)},
-                      {"self_reported", money_json(g.self_reported)},
-                      {"reserved", money_json(g.reserved)},
-                      {"at_risk", money_json(g.at_risk)},
-                      {"runs", g.runs},
-                      {"attempts", g.attempts},
-                      {"parked", g.parked}});
-    out["by"] = by;
-    out["groups"] = std::move(list);
-  }
-  return dumped(out) + "\n";
+  const auto envelope = [](const EnvelopeMoney& e) { return dumped(envelope_columns().json(e)); };
+  const auto told = [](const MoneyInput::Told& d) {
+    return filled(R"({"at":$,"text":$})", {to_rfc3339(d.at), d.text});
+  };
+  const auto group = [](const MoneyGroup& g) { return dumped(group_columns().json(g)); };
+  return filled(
+             R"({"schema_version":1,"campaign":$,"at":$,"running":$,"unit":$,"overrun":$,)"
+             R"("envelopes":@,"dominant":@)",
+             {view.campaign, to_rfc3339(view.at), view.running, view.unit, money_json(view.overrun),
+              listed(view.envelopes, envelope), listed(view.dominant, told)}) +
+         (by.empty() ? "" : filled(R"(,"by":$,"groups":@)", {by, listed(groups, group)})) + "}\n";
 }
 
 // How the money went: a panel for each envelope that matters, time to the right, dollars upward,

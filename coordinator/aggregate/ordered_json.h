@@ -34,14 +34,18 @@ template <class T>
 Ordered or_null(const std::optional<T>& value) {
   return value ? Ordered(*value) : Ordered(nullptr);
 }
+// null where it is empty
+inline Ordered or_null(const std::string& text) {
+  return text.empty() ? Ordered(nullptr) : Ordered(text);
+}
 inline Ordered interval_json(const std::optional<Interval>& interval) {
   return interval ? Ordered::array({interval->low, interval->high}) : Ordered(nullptr);
 }
+inline Ordered why_json(Why why) {
+  return why == Why::kOk ? Ordered(nullptr) : Ordered(word_of(why));
+}
 inline Ordered money_json(MicroUsd amount) {
   return {{"usd", format_usd_exact(amount)}, {"micro_usd", amount.micros()}};
-}
-inline Ordered money_or_null(const std::optional<MicroUsd>& amount) {
-  return amount ? money_json(*amount) : Ordered(nullptr);
 }
 
 }  // namespace proctor::aggregate

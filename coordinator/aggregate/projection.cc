@@ -1,11 +1,12 @@
 #include "coordinator/aggregate/projection.h"
 
+#include <fmt/format.h>
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <map>
 #include <string_view>
 
-#include "common/base/csv.h"
 #include "common/base/text.h"
 #include "common/contract/cost_model.h"
 #include "coordinator/aggregate/columns.h"
@@ -24,13 +25,8 @@ void append_comparison(std::string& out, const Comparison& c) {
          (c.registered ? "registered before the first run"
                        : "NOT registered: written afterwards, so no forecast") +
          ")\n\n";
-  const auto columns = comparison_columns().named(kComparisonWords);
-  Table table(titles_of(columns));
-  for (const ComparisonRow& r : c.rows) {
-    table.group(r.by);
-    table.add(cells_of(columns, r));
-  }
-  table.append_to(out);
+  table_of(comparison_columns(), kComparisonWords, c.rows, std::mem_fn(&ComparisonRow::by))
+      .append_to(out);
   out += "\n  " + std::to_string(c.paid) + " of " + std::to_string(c.runs) +
          " planned runs were paid for. ratio: actual / projected of the runs paid for. actual: "
          "metered\n  quantities at the registered prices, and reviews; not a provider's bill.\n";
@@ -288,13 +284,19 @@ class Comparer {
 };
 }  // namespace
 
+namespace {
+// "0.000003" of 3'000'000 at 12 digits.
+std::string decimal(std::uint64_t parts, std::size_t digits) {
+  std::string out = fmt::format("{:0{}}", parts, digits + 1);
+  out.insert(out.size() - digits, ".");
+  out.erase(out.find_last_not_of('0') + 1);
+  if (out.back() == '.') out.pop_back();
+  return out;
+}
+}  // namespace
+
 std::string format_pico_usd(std::uint64_t pico) {
-  constexpr std::uint64_t kPicoPerUsd = 1'000'000'000'000;
-  constexpr std::size_t kDigits = 12;
-  std::string fraction = std::to_string(pico % kPicoPerUsd);
-  fraction.insert(0, kDigits - fraction.size(), '0');
-  while (!fraction.empty() && fraction.back() == '0') fraction.pop_back();
-  return std::to_string(pico / kPicoPerUsd) + (fraction.empty() ? "" : "." + fraction);
+  return decimal(pico, 12);
 }
 
 Projection project(const ProjectionInput& input) {
@@ -311,8 +313,6 @@ std::optional<Comparison> comparison(const ProjectionInput& input, const MoneyIn
 // A projection on a terminal, for programs and as the table that stays in the campaign's folder.
 
 namespace {
-constexpr unsigned kQuantityDigits = 6;
-
 std::string run_name(const ProjectionInput& in, std::uint32_t run) {
   const ProjectionInput::Kind& kind = in.kinds[in.runs[run].kind];
   return kind.task + "/" + kind.method + "/r" + std::to_string(in.runs[run].replicate);
@@ -320,10 +320,7 @@ std::string run_name(const ProjectionInput& in, std::uint32_t run) {
 
 // "3.5" of 3'500'000.
 std::string quantity(std::uint64_t micro_units) {
-  std::string fraction = std::to_string(micro_units % 1'000'000);
-  fraction.insert(0, kQuantityDigits - fraction.size(), '0');
-  while (!fraction.empty() && fraction.back() == '0') fraction.pop_back();
-  return std::to_string(micro_units / 1'000'000) + (fraction.empty() ? "" : "." + fraction);
+  return decimal(micro_units, 6);
 }
 
 std::string percent_of(MicroUsd part, MicroUsd whole) {
@@ -398,14 +395,9 @@ std::string render_projection_text(const ProjectionInput& in, const Projection& 
   out += "Prices: " + printable(in.prices) + "; amounts in " + money_word(in.abstract) +
          (in.abstract ? ", abstract ones of about a dollar.\n" : ".\n");
   out += inputs_text(in) + "\n";
-  Table table({"envelope", "runs", "cap", "expected", "at caps", "at most", "at once"}, 1,
-              Table::Rule::kNone);
-  for (const EnvelopeProjection& e : p.envelopes)
-    table.add({std::string(e.name == "global" ? 0 : 2, ' ') + printable(e.name),
-               std::to_string(e.runs), format_usd(e.cap),
-               e.expected ? format_usd(*e.expected) : "-", format_usd(e.at_caps),
-               format_usd(e.at_most), std::to_string(e.at_once)});
-  table.append_to(out);
+  table_of(projection_columns(), "envelope|runs|cap|expected|at caps|at most|at once", p.envelopes,
+           ungrouped<EnvelopeProjection>, 1, Table::Rule::kNone)
+      .append_to(out);
   if (p.has_expected) {
     out += "\nExpected by category:";
     for (std::size_t c = 0; c < kCostCategories.size(); ++c)
@@ -437,117 +429,65 @@ std::string render_projection_text(const ProjectionInput& in, const Projection& 
 }
 
 namespace {
-Ordered binding_json(const ProjectionInput& in, const Projection& p,
-                     const std::optional<Binding>& b) {
-  if (!b) return nullptr;
-  return {{"envelope", p.envelopes[b->scope].name},
-          {"run", run_name(in, b->run)},
-          {"order", b->run},
-          {"ran_before", b->ran_before},
-          {"short_by", money_json(b->short_by)}};
+std::string binding_json(const ProjectionInput& in, const Projection& p,
+                         const std::optional<Binding>& b) {
+  if (!b) return "null";
+  return filled(R"({"envelope":$,"run":$,"order":$,"ran_before":$,"short_by":$})",
+                {p.envelopes[b->scope].name, run_name(in, b->run), b->run, b->ran_before,
+                 money_json(b->short_by)});
 }
 }  // namespace
 
 std::string render_projection_json(const ProjectionInput& in, const Projection& p) {
-  Ordered out = {{"schema_version", 1},
-                 {"campaign", in.campaign},
-                 {"runs", in.runs.size()},
-                 {"prices", in.prices},
-                 {"abstract_units", in.abstract}};
-  out["inputs"] = in.inputs.empty() ? Ordered(nullptr) : Ordered(in.inputs);
-  out["inputs_registered"] = in.inputs_registered;
-  Ordered envelopes = Ordered::array();
-  for (const EnvelopeProjection& e : p.envelopes)
-    envelopes.push_back(
-        {{"name", e.name},
-         {"runs", e.runs},
-         {"cap", money_json(e.cap)},
-         {"expected", money_or_null(e.expected)},
-         {"at_caps", money_json(e.at_caps)},
-         {"at_most", money_json(e.at_most)},
-         {"at_once", e.at_once},
-         {"parked",
-          {{"expected", p.has_expected ? Ordered(e.parked_expected) : Ordered(nullptr)},
-           {"at_caps", e.parked_at_caps}}}});
-  out["envelopes"] = std::move(envelopes);
-  Ordered categories = nullptr;
-  if (p.has_expected) {
-    categories = Ordered::object();
+  Ordered categories = p.has_expected ? Ordered::object() : Ordered();
+  if (p.has_expected)
     for (std::size_t c = 0; c < kCostCategories.size(); ++c)
       categories[kCostCategories[c]] = money_json(p.by_category[c]);
-  }
-  out["expected_by_category"] = std::move(categories);
-  out["binds_first"] = {{"expected", binding_json(in, p, p.binds_expected)},
-                        {"at_caps", binding_json(in, p, p.binds_at_caps)}};
-  out["slots"] = in.slots;
-  out["attempts_max"] = in.attempts_max;
-  Ordered above = Ordered::array();
-  for (const std::uint32_t k : p.above_cap)
-    above.push_back({{"task", in.kinds[k].task},
-                     {"method", in.kinds[k].method},
-                     {"expected", money_json(p.per_run[k])},
-                     {"cap", money_json(in.kinds[k].ask)}});
-  out["above_cap"] = std::move(above);
-  return dumped(out) + "\n";
+  const auto envelope = [](const EnvelopeProjection& e) {
+    return dumped(projection_columns().json(e));
+  };
+  const auto above = [&](std::uint32_t k) {
+    return filled(R"({"task":$,"method":$,"expected":$,"cap":$})",
+                  {in.kinds[k].task, in.kinds[k].method, money_json(p.per_run[k]),
+                   money_json(in.kinds[k].ask)});
+  };
+  return filled(
+             R"({"schema_version":1,"campaign":$,"runs":$,"prices":$,"abstract_units":$,)"
+             R"("inputs":$,"inputs_registered":$,"envelopes":@,"expected_by_category":$,)"
+             R"("binds_first":{"expected":@,"at_caps":@},"slots":$,"attempts_max":$,"above_cap":@})",
+             {in.campaign, in.runs.size(), in.prices, in.abstract, or_null(in.inputs),
+              in.inputs_registered, listed(p.envelopes, envelope), categories,
+              binding_json(in, p, p.binds_expected), binding_json(in, p, p.binds_at_caps), in.slots,
+              in.attempts_max, listed(p.above_cap, above)}) +
+         "\n";
 }
-
-namespace {
-// The columns of the table, in their order; a line has the cells it has, the others are empty.
-constexpr std::array<const char*, 21> kColumns = {
-    "level",         "name",        "stage",          "task",       "method",
-    "action_type",   "unit",        "provider",       "model",      "category",
-    "runs",          "per_run",     "unit_price_usd", "price_from", "expected_usd",
-    "cap_usd",       "at_caps_usd", "at_most_usd",    "at_once",    "parked_expected",
-    "parked_at_caps"};
-
-void append_line(std::string& out, const std::map<std::string_view, std::string>& cells) {
-  std::vector<std::string> record;
-  for (const char* column : kColumns) {
-    const auto cell = cells.find(column);
-    record.push_back(cell == cells.end() ? "" : cell->second);
-  }
-  csv_append_record(out, record);
-}
-}  // namespace
 
 std::string render_projection_csv(const ProjectionInput& in, const Projection& p) {
-  std::string out;
-  csv_append_record(out, {kColumns.begin(), kColumns.end()});
+  const Columns<ProjectionRecord>& columns = projection_record_columns();
+  std::string out = columns.csv_header();
   for (const EnvelopeProjection& e : p.envelopes)
-    append_line(out, {{"level", "envelope"},
-                      {"name", e.name},
-                      {"runs", std::to_string(e.runs)},
-                      {"expected_usd", e.expected ? format_usd_exact(*e.expected) : ""},
-                      {"cap_usd", format_usd_exact(e.cap)},
-                      {"at_caps_usd", format_usd_exact(e.at_caps)},
-                      {"at_most_usd", format_usd_exact(e.at_most)},
-                      {"at_once", std::to_string(e.at_once)},
-                      {"parked_expected", p.has_expected ? std::to_string(e.parked_expected) : ""},
-                      {"parked_at_caps", std::to_string(e.parked_at_caps)}});
+    columns.append_csv(out, {.level = "envelope",
+                             .name = e.name,
+                             .envelope = &e,
+                             .runs = e.runs,
+                             .expected = e.expected});
   if (!p.has_expected) return out;
   for (std::size_t c = 0; c < kCostCategories.size(); ++c)
-    append_line(out, {{"level", "category"},
-                      {"name", kCostCategories[c]},
-                      {"category", kCostCategories[c]},
-                      {"runs", std::to_string(in.runs.size())},
-                      {"expected_usd", format_usd_exact(p.by_category[c])}});
+    columns.append_csv(out, {.level = "category",
+                             .name = kCostCategories[c],
+                             .category = kCostCategories[c],
+                             .runs = in.runs.size(),
+                             .expected = p.by_category[c]});
   for (const ProjectionLine& l : p.lines) {
     const ProjectionInput::Kind& k = in.kinds[l.kind];
-    append_line(out, {{"level", "action"},
-                      {"name", k.task + "/" + k.method},
-                      {"stage", k.stage},
-                      {"task", k.task},
-                      {"method", k.method},
-                      {"action_type", l.action_type},
-                      {"unit", l.unit},
-                      {"provider", l.provider},
-                      {"model", l.model},
-                      {"category", kCostCategories[static_cast<std::size_t>(l.category)]},
-                      {"runs", std::to_string(l.runs)},
-                      {"per_run", quantity(l.micro_units)},
-                      {"unit_price_usd", l.unit_price},
-                      {"price_from", std::string(word_of(l.price))},
-                      {"expected_usd", format_usd_exact(l.expected)}});
+    columns.append_csv(out, {.level = "action",
+                             .name = k.task + "/" + k.method,
+                             .kind = &k,
+                             .line = &l,
+                             .category = kCostCategories[static_cast<std::size_t>(l.category)],
+                             .runs = l.runs,
+                             .per_run = quantity(l.micro_units),
+                             .expected = l.expected});
   }
   return out;
 }

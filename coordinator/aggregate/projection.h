@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/money.h"
@@ -112,6 +113,20 @@ struct Projection {
   bool has_expected = false;
   // Kinds whose attempts are expected to cost more than they may: they would be stopped.
   std::vector<std::uint32_t> above_cap;
+};
+
+// A record of the table that stays in the campaign's folder: of an envelope, of a category or of a
+// line.
+struct ProjectionRecord {
+  std::string_view level;
+  std::string name;
+  const ProjectionInput::Kind* kind = nullptr;
+  const ProjectionLine* line = nullptr;
+  const EnvelopeProjection* envelope = nullptr;
+  std::string_view category{};
+  std::uint64_t runs = 0;
+  std::string per_run{};
+  std::optional<MicroUsd> expected{};
 };
 
 // Requires: every index is in its range and every kind has the run's scopes at its levels.

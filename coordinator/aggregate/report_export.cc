@@ -106,28 +106,19 @@ std::string render_json(const CampaignReport& report, JsonForm form, std::string
   return out + "\n]}\n";
 }
 
-namespace {
-template <class R>
-std::string table_of(const Columns<R>& columns, const std::vector<R>& records) {
-  std::string out = columns.csv_header();
-  for (const R& r : records) columns.append_csv(out, r);
-  return out;
-}
-}  // namespace
-
 std::string render_csv(const CampaignReport& report) {
-  return table_of(row_columns(), report.rows);
+  return csv_of(row_columns(), report.rows);
 }
 
 std::string render_runs_csv(const CampaignReport& report) {
-  return table_of(run_columns(report.strata_keys), report.runs);
+  return csv_of(run_columns(report.strata_keys), report.runs);
 }
 
 std::string render_costs_csv(const CampaignReport& report) {
-  return table_of(cost_columns(), report.costs);
+  return csv_of(cost_columns(), report.costs);
 }
 
 std::string render_projection_comparison_csv(const Comparison& comparison) {
-  return table_of(comparison_columns(), comparison.rows);
+  return csv_of(comparison_columns(), comparison.rows);
 }
 }  // namespace proctor

@@ -173,27 +173,21 @@ Markup methods_table(Context& c) {
 Markup changes(const Context& c) {
   if (c.report.deviations.empty() && c.facts.removals.empty())
     return element("p", "Nothing was declared to differ from what was registered.");
-  Markup out = element("h3", "What changed since"), items;
-  std::size_t shown = 0;
-  for (const std::string& d : c.report.deviations)
-    if (++shown <= kDeviations) items << element("li", text(d, kReasonBytes)) << line_end();
+  Items items;
+  items.add(c.report.deviations, kReasonBytes, kDeviations);
+  std::size_t n = c.report.deviations.size();
   for (const PageFacts::Removal& r : c.facts.removals)
-    if (++shown <= kDeviations)
-      items << element("li", Markup("task ") + text(r.task) +
-                                 " was removed: " + text(r.reason, kReasonBytes))
-            << line_end();
-  out << element("ul", items);
-  if (kDeviations < shown)
-    out << element("p", Markup("and ") + number(shown - kDeviations) + " more in report.json");
-  return out;
+    if (++n <= kDeviations)
+      items.add(Markup("task ") + text(r.task) + " was removed: " + text(r.reason, kReasonBytes));
+  return element("h3", "What changed since") + items.list() +
+         and_more(n, kDeviations, " in report.json");
 }
 
 Markup approvals(const Context& c) {
   if (c.report.approvals.empty()) return {};
-  Markup items;
-  for (const std::string& a : c.report.approvals)
-    items << element("li", text(a, kReasonBytes)) << line_end();
-  return element("h3", "Approvals of stages") + element("ul", items);
+  Items items;
+  items.add(c.report.approvals, kReasonBytes);
+  return element("h3", "Approvals of stages") + items.list();
 }
 }  // namespace
 
@@ -248,44 +242,35 @@ Markup removed(Context& c) {
 
 Markup parked(const Context& c) {
   constexpr std::size_t kShown = 20;
-  Markup items;
+  Items items;
   std::size_t n = 0;
   for (const RunRecord& run : c.report.runs) {
     if (run.state != RunRecord::State::kParked || kShown < ++n) continue;
-    Markup why = run.parked_why.empty() ? text(run.parked_scope) + " was short by " +
-                                              money_of(run.short_by) + " " + text(c.report.unit)
-                                        : text(run.parked_why, kReasonBytes);
-    items << element("li", text(run.name) + ": " + why) << line_end();
+    items.add(text(run.name) + ": " +
+              (run.parked_why.empty() ? text(run.parked_scope) + " was short by " +
+                                            money_of(run.short_by) + " " + text(c.report.unit)
+                                      : text(run.parked_why, kReasonBytes)));
   }
   if (n == 0) return {};
-  Markup out = element("h3", "Parked runs") + element("ul", items);
-  if (kShown < n)
-    out << element(
-        "p", Markup("and ") + number(n - kShown) + " more: " + element("code", "state=parked"));
-  return out;
+  return element("h3", "Parked runs") + items.list() +
+         and_more(n, kShown, Markup(": ") + element("code", "state=parked"));
 }
 
 Markup set_aside(const Context& c) {
   constexpr std::size_t kShown = 20;
-  Markup items;
+  Items items;
   std::size_t n = 0;
   for (const RunRecord& run : c.report.runs)
-    for (const SetAside& s : run.set_aside) {
-      if (kShown < ++n) continue;
-      items << element(
-                   "li",
-                   text(run.name) + ", attempt " + number(s.attempt) + ": " +
-                       text(s.why, kReasonBytes) + "; put in line again by " + text(s.by) +
-                       (s.reason.empty() ? Markup() : Markup(", ") + text(s.reason, kReasonBytes)))
-            << line_end();
-    }
+    for (const SetAside& s : run.set_aside)
+      if (++n <= kShown)
+        items.add(text(run.name) + ", attempt " + number(s.attempt) + ": " +
+                  text(s.why, kReasonBytes) + "; put in line again by " + text(s.by) +
+                  (s.reason.empty() ? Markup() : Markup(", ") + text(s.reason, kReasonBytes)));
   if (n == 0) return {};
-  Markup out =
-      element("h3", "Invalid results that were set aside") +
-      element("p", "They are kept as evidence and stand in no rate; their runs were run again.") +
-      element("ul", items);
-  if (kShown < n) out << element("p", Markup("and ") + number(n - kShown) + " more in runs.csv");
-  return out;
+  return element("h3", "Invalid results that were set aside") +
+         element("p",
+                 "They are kept as evidence and stand in no rate; their runs were run again.") +
+         items.list() + and_more(n, kShown, " in runs.csv");
 }
 }  // namespace
 
@@ -329,36 +314,14 @@ Markup endpoint(Context& c) {
 }
 
 namespace {
-Markup over_repositories(const ByRepository& by) {
-  if (by.mean.groups < 2) return "one repository";
-  return points_interval(by.mean.estimate.interval, by.mean.estimate.why);
-}
-
 // What the comparisons rest on.
 Markup footing(Context& c) {
   DataTable table = c.table(
       "What the comparisons rest on: what two equal methods would differ by (points), repositories "
       "as units, and how many acceptance errors and invalid runs would turn the verdict");
-  table.words("comparison").numbers("difference").numbers("chance alone (95 %)");
-  table.numbers("chance p").words("tie").numbers("repositories").numbers("interval over them");
-  table.numbers("p over them").words("verdict is turned by");
-  for (const Contrast& x : c.analysis.contrasts) {
-    Markup groups = none(), interval = none(), p = none(), gap = none(), chance = none(),
-           tie = none();
-    if (x.by_repository) {
-      groups = number(x.by_repository->mean.groups);
-      interval = over_repositories(*x.by_repository);
-      p = p_value(x.by_repository->flips.p);
-    }
-    if (x.equals) {
-      gap = points(x.equals->gap95);
-      chance = p_value(x.equals->p);
-      tie = x.is_tie() ? Markup("tie") : Markup("no");
-    }
-    table.group(x.is_control ? "controls" : "");
-    table.row({name_of(x), points(x.difference.estimate.value), gap, chance, tie, groups, interval,
-               p, text(turned_words(x))});
-  }
+  add_contrasts(table, c.analysis.contrasts,
+                "difference|chance alone (95 %)=chance|chance p|tie=is tied|repositories|interval "
+                "over them|p over them|verdict is turned by=turned by");
   return table.finish() +
          element("p",
                  "A tie: dealing the runs of each task out anew between two equal methods gives a "
@@ -370,11 +333,11 @@ Markup footing(Context& c) {
 }
 
 Markup notes_of(const Context& c, const std::vector<Contrast>& contrasts) {
-  Markup notes;
+  Items notes;
   for (const Contrast& x : contrasts)
     if (const std::string note = contrast_sentence(x, c.analysis.plan); !note.empty())
-      notes << element("li", text(note, 1'000)) << line_end();
-  return notes.empty() ? notes : element("ul", notes);
+      notes.add(text(note, 1'000));
+  return notes.list();
 }
 
 // Beside what stands in the table: who takes a task out after seeing its runs may have taken out
@@ -385,14 +348,7 @@ Markup with_removed(Context& c) {
       c.table(Markup("The same comparisons with the tasks that were taken out after runs of them "
                      "had ended (") +
               number(c.analysis.removed_tasks) + ")");
-  table.words("comparison").words("verdict").numbers("difference").numbers("interval");
-  table.numbers("adjusted p").numbers("tasks");
-  for (const Contrast& x : c.analysis.with_removed) {
-    const Estimate& d = x.difference.estimate;
-    table.group(x.is_control ? "controls" : "");
-    table.row({name_of(x), text(verdict_words(x)), points(d.value),
-               points_interval(d.interval, d.why), p_value(x.adjusted), number(x.tasks)});
-  }
+  add_contrasts(table, c.analysis.with_removed, aggregate::kRemovedWords);
   return table.finish() + notes_of(c, c.analysis.with_removed);
 }
 }  // namespace
@@ -412,24 +368,8 @@ Markup comparisons(Context& c) {
                                      : Markup("Comparisons by the default plan")) +
               " (points; exact p of sign flips over " + text(unit_words(c.analysis.plan)) + ")");
   const bool joint = c.analysis.adjustment.used == AnalysisPlan::Multiplicity::kMaxT;
-  table.words("comparison").words("verdict").numbers("difference").numbers("interval");
-  if (joint) table.numbers("holding together");
-  table.numbers("p").numbers("adjusted p").numbers("tasks").numbers("better").numbers("worse");
-  table.numbers("bounds").numbers("their interval");
-  for (const Contrast& x : c.analysis.contrasts) {
-    const Estimate& d = x.difference.estimate;
-    table.group(x.is_control ? "controls" : "");
-    std::vector<Markup> row = {name_of(x), text(verdict_words(x)), points(d.value),
-                               points_interval(d.interval, d.why)};
-    if (joint) row.push_back(points_interval(x.simultaneous, Why::kNoVariance));
-    for (Markup& cell : std::vector<Markup>{
-             p_value(x.flips ? std::optional(x.flips->p) : std::nullopt), p_value(x.adjusted),
-             number(x.tasks), number(x.a_better), number(x.b_better),
-             x.bounds ? points_interval(x.bounds->identified) : none(),
-             x.bounds ? points_interval(x.bounds->interval, Why::kOneTask) : none()})
-      row.push_back(std::move(cell));
-    table.row(row);
-  }
+  add_contrasts(table, c.analysis.contrasts,
+                aggregate::contrast_words(c.analysis) + "|their interval");
   Markup out = contrast_figure(c) + table.finish() + notes_of(c, c.analysis.contrasts);
   out << element("p", Markup("Adjusted for being several by ") +
                           text(words(c.analysis.adjustment)) +
@@ -460,27 +400,21 @@ Markup unknowns(Context& c) {
                c.count(at, kClassInvalid, r.invalid), rate(r.invalid_rate.rate),
                rate_interval(r.invalid_rate.interval), rate_interval(r.bounds)});
   }
-  Markup out = table.finish(), items;
-  for (const std::string& task : broken_tasks(c.report.runs))
-    items << element("li", text(task, 1'000)) << line_end();
+  Items items;
+  items.add(broken_tasks(c.report.runs), 1'000);
   for (const EarlyEnd& early : early_ends(c.report.runs))
-    items << element("li", text(early_end_text(early, c.report.runs), 1'000)) << line_end();
-  for (const std::string& m : unmetered_methods(c.report))
-    items << element("li", text(m, 1'000)) << line_end();
+    items.add(text(early_end_text(early, c.report.runs), 1'000));
+  items.add(unmetered_methods(c.report), 1'000);
   for (const std::uint32_t at : c.methods) {
     const ReportRow& r = c.report.rows[at];
     if (r.without_agent() == 0) continue;
-    items << element("li", text(r.method) +
-                               ": its program could not start, or had no model or no room at "
-                               "its provider, in " +
-                               number(r.without_agent()) +
-                               " runs, which are invalid; had they failed, its rate over "
-                               "runs would be " +
-                               rate(r.success_rate_started.rate))
-          << line_end();
+    items.add(text(r.method) +
+              ": its program could not start, or had no model or no room at its provider, in " +
+              number(r.without_agent()) +
+              " runs, which are invalid; had they failed, its rate over runs would be " +
+              rate(r.success_rate_started.rate));
   }
-  if (!items.empty()) out << element("ul", items);
-  return out;
+  return table.finish() + items.list();
 }
 
 namespace {
@@ -564,8 +498,7 @@ Markup strata(Context& c) {
   if (shown == 0)
     return element("p", "No strata are reported, or every task is in the same one.") + weighted(c);
   Markup out = forest_figure(c, ForestRows::kWithStrata) + table.finish() + weighted(c);
-  if (kRows < shown)
-    out << element("p", Markup("and ") + number(shown - kRows) + " more in report.csv");
+  out << and_more(shown, kRows, " in report.csv");
   for (std::size_t k = 0; k < c.report.strata_keys.size(); ++k)
     if (!c.report.only_levels[k]) out << heterogeneity_of(c, k);
   return out;

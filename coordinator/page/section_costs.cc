@@ -103,24 +103,20 @@ Markup drift_tables(Context& c) {
     workers.row({text(drift.workers[i]), number(groups[i].runs), number(groups[i].successes),
                  data(groups[i].expected, fmt::format("{:.1f}", groups[i].expected))});
   out << workers.finish();
-  if (kWorkers < groups.size())
-    out << element("p", Markup("and ") + number(groups.size() - kWorkers) + " more in report.json");
-  return out;
+  return out + and_more(groups.size(), kWorkers, " in report.json");
 }
 
 Markup price_contrasts(const Context& c) {
-  Markup items;
+  Items items;
   for (const PriceContrast& one : c.report.details->price_contrasts)
-    items << element("li",
-                     text(words(one, c.report.unit), 2'000) + " (" + number(one.tasks) + " tasks)")
-          << line_end();
+    items.add(text(words(one, c.report.unit), 2'000) + " (" + number(one.tasks) + " tasks)");
   if (items.empty()) return Markup();
   Markup out =
       element("h3", "What the difference costs") +
       element("p",
               "Over the tasks that both have. Exploratory: the plan compares success, and these "
               "intervals hold each by itself.") +
-      element("ul", items);
+      items.list();
   if (const std::size_t left = c.report.details->price_contrasts_left_out; 0 < left)
     out << element("p", Markup("and ") + number(left) + " pairs more");
   return out;
@@ -183,12 +179,10 @@ Markup money_section(Context& c) {
   }
   Markup out = frontier_figure(c) + prices.finish() + price_contrasts(c) + burndown_figure(c) +
                parts.finish();
-  if (kGroups < n) out << element("p", Markup("and ") + number(n - kGroups) + " more in costs.csv");
-  Markup alerts;
-  constexpr std::size_t kAlerts = 40;
-  for (std::size_t i = 0; i < std::min(kAlerts, c.report.alerts.size()); ++i)
-    alerts << element("li", text(c.report.alerts[i], 2'000)) << line_end();
-  if (!alerts.empty()) out << element("h3", "Alerts about money") << element("ul", alerts);
+  out << and_more(n, kGroups, " in costs.csv");
+  Items alerts;
+  alerts.add(c.report.alerts, 2'000, 40);
+  if (!alerts.empty()) out << element("h3", "Alerts about money") << alerts.list();
   if (!c.report.projection)
     return out + element("p",
                          "There is no projection: the campaign has no inputs of one "

@@ -89,6 +89,18 @@ Markup name_of(const Contrast& contrast) {
   return small_if(contrast.is_control, text(contrast.a) + " less " + text(contrast.b));
 }
 
+void add_contrasts(DataTable& table, const std::vector<Contrast>& contrasts,
+                   std::string_view words) {
+  add_records(
+      table, "comparison", aggregate::contrast_columns(), words, contrasts,
+      [](const Contrast& c) { return name_of(c); }, aggregate::controls_apart<Contrast>);
+}
+
+Markup and_more(std::size_t all, std::size_t shown, const Markup& where) {
+  if (all <= shown) return {};
+  return element("p", Markup("and ") + number(all - shown) + " more" + where);
+}
+
 Markup data(double value, std::string_view shown) {
   return element("data", {{"value", full(value)}}, text(shown));
 }
@@ -130,9 +142,15 @@ Markup money_of(const std::optional<MicroUsd>& amount) {
 }
 
 Markup markup_of(const aggregate::Cell& cell, aggregate::Type type) {
-  if (const auto* words = cell.get<std::string_view>()) return text(*words);
+  using enum aggregate::Type;
+  if (const auto* words = cell.get<std::string_view>())
+    return type == kPoints && words->empty() ? none() : text(*words);
+  if (const auto* ends = cell.get<Interval>(); ends != nullptr && type == kPoints)
+    return points_interval(*ends);
+  if (const auto* value = cell.get<double>(); value != nullptr && (type == kPoints || type == kP))
+    return type == kP ? p_value(*value) : points(*value);
   const auto* n = cell.get<std::int64_t>();
-  if (n != nullptr && *n == 0 && type == aggregate::Type::kMs) return none();
+  if (n != nullptr && *n == 0 && type == kMs) return none();
   return text(aggregate::shown(cell, type));
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 // The sections and figures of one page, and what they share.  Private to the room.
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -77,6 +78,40 @@ void append_cells(std::vector<Markup>& to, const std::vector<aggregate::Column<R
                   const R& record) {
   for (const auto& c : columns) to.push_back(markup_of(c.read(record), c.type));
 }
+// All of a table: `first` is the name of a record, the others are these columns.
+template <class R>
+void add_records(DataTable& table, const Markup& first, const aggregate::Columns<R>& all,
+                 std::string_view words, const auto& records, const auto& name, const auto& group) {
+  const auto columns = all.named(words);
+  table.words(first);
+  add_columns(table, columns);
+  for (const R& r : records) {
+    table.group(group(r));
+    std::vector<Markup> cells{name(r)};
+    append_cells(cells, columns, r);
+    table.row(cells);
+  }
+}
+void add_contrasts(DataTable& table, const std::vector<Contrast>& contrasts,
+                   std::string_view words);
+
+// Items of a list; empty: it has none.
+class Items {
+ public:
+  void add(const Markup& item) { all_ << element("li", item) << line_end(); }
+  void add(const std::vector<std::string>& sentences, std::size_t bytes_max,
+           std::size_t most = SIZE_MAX) {
+    for (std::size_t i = 0; i < std::min(most, sentences.size()); ++i)
+      add(text(sentences[i], bytes_max));
+  }
+  bool empty() const { return all_.empty(); }
+  Markup list() const { return all_.empty() ? Markup() : element("ul", all_); }
+
+ private:
+  Markup all_;
+};
+// "and 3 more in report.json", where there are more than so many.
+Markup and_more(std::size_t all, std::size_t shown, const Markup& where);
 
 // Marks by RunOutcome: their class in the sheet, their letter and its class.
 inline constexpr std::array<Literal, 4> kOutcomeStyles{"success", "failure", "error", "invalid"};

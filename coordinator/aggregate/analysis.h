@@ -6,6 +6,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "common/base/words.h"
@@ -42,6 +44,10 @@ struct TaskCells {
   }
   // Position of a method; its number of methods: there is none.
   std::size_t method(const std::string& name) const;
+  // Position of a task; its number of tasks: there is none.
+  std::size_t place(const std::string& task) const;
+  // An empty one where nothing ended, or there is no such task or method.
+  TaskCell cell(const std::string& task, std::size_t method) const;
 };
 // `key`: which key of strata their levels are wanted of.
 TaskCells task_cells(std::span<const RunRecord> runs, std::optional<std::size_t> key = {});
@@ -154,6 +160,14 @@ struct Adjustment {
   std::uint32_t flips = 0;  // of max_t: assignments of signs behind the p values
   std::string_view units = "tasks";
 };
+// With the fewest tasks, and their units.
+constexpr auto words(Adjustment::Instead) {
+  using enum Adjustment::Instead;
+  return std::to_array<Word<Adjustment::Instead>>(
+      {{"Holm", kNo},
+       {"Holm, for max-t needs {} {} in every comparison", kFewTasks},
+       {"Holm, for max-t of so many tasks and comparisons would take minutes", kTooLarge}});
+}
 // "max-t (2000 joint replicates of tasks, 9999 common sign flips)", or Holm, and why it is.
 std::string words(const Adjustment& adjustment);
 
@@ -228,6 +242,11 @@ std::string render_contrasts_csv(const Analysis& analysis);
 }  // namespace proctor
 
 namespace proctor::aggregate {
+// Positions of the names among `names`, which are sorted, of the runs that count.  Views of `runs`.
+using Codes = std::unordered_map<std::string_view, std::size_t>;
+Codes codes_of(std::span<const RunRecord> runs, std::string RunRecord::*what,
+               std::vector<std::string>& names, bool (*counts)(const RunRecord&));
+
 // Estimates with the plan's weights of strata.  Private to the room.
 
 // For one method, or for its differences to another over the tasks that both have; nothing: the

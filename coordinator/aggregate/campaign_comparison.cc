@@ -275,12 +275,7 @@ std::vector<TaskCell> column(const TaskCells& cells, const std::string& method,
                              const std::vector<std::string>& tasks) {
   std::vector<TaskCell> out;
   const std::size_t m = cells.method(method);
-  for (const std::string& task : tasks) {
-    const auto at = std::ranges::lower_bound(cells.tasks, task);
-    const bool there = at != cells.tasks.end() && *at == task && m < cells.methods.size();
-    out.push_back(there ? cells.at(static_cast<std::size_t>(at - cells.tasks.begin()), m)
-                        : TaskCell{});
-  }
+  for (const std::string& task : tasks) out.push_back(cells.cell(task, m));
   return out;
 }
 
@@ -333,9 +328,8 @@ MethodComparison compare_method(const ComparedCampaign& older, const ComparedCam
   const TaskCells cells = task_cells(newer.report.runs);
   std::vector<std::uint32_t> repositories;
   for (const std::string& task : all.common) {
-    const auto at = std::ranges::lower_bound(cells.tasks, task);
-    const bool there = at != cells.tasks.end() && *at == task;
-    repositories.push_back(there ? cells.repositories[at - cells.tasks.begin()] : 0);
+    const std::size_t at = cells.place(task);
+    repositories.push_back(at < cells.tasks.size() ? cells.repositories[at] : 0);
   }
   out.contrast =
       contrast_of(column(cells, new_name, all.common),

@@ -100,10 +100,7 @@ BoardEntry entry_of(const BoardCampaign& c, const TaskCells& cells, std::size_t 
   std::vector<Cluster> scorable;
   std::vector<PartlyKnown> known;
   for (const auto& [task, contract] : tasks) {
-    const auto at = std::ranges::lower_bound(cells.tasks, task);
-    const TaskCell cell = at != cells.tasks.end() && *at == task
-                              ? cells.at(static_cast<std::size_t>(at - cells.tasks.begin()), method)
-                              : TaskCell{};
+    const TaskCell cell = cells.cell(task, method);
     out.cells.push_back(cell);
     if (const PartlyKnown attempted = cell.known(true); 0 < attempted.runs)
       known.push_back(attempted);

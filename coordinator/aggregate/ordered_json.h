@@ -62,10 +62,10 @@ enum class JsonForm : std::uint8_t;
 namespace proctor::aggregate {
 // The comparisons and details of a report for programs.
 
-Ordered analysis_json(const Analysis& analysis);
+std::string analysis_json(const Analysis& analysis);
 Ordered estimate_json(const Estimate& estimate);
 Ordered weighted_json(const std::optional<Weighted>& weighted);
-Ordered details_json(const ReportDetails& details, JsonForm form);
-Ordered drift_json(const Drift& drift);
-Ordered price_contrasts_json(const std::vector<PriceContrast>& contrasts);
+std::string details_json(const ReportDetails& details, JsonForm form);
+std::string drift_json(const Drift& drift);
+std::string price_contrast_json(const PriceContrast& contrast);
 }  // namespace proctor::aggregate

@@ -68,6 +68,25 @@ void add_parked(EnvelopeMoney& e, MicroUsd short_by) {
   e.short_most = std::max(e.short_most, short_by);
   ++e.parked;
 }
+// Of an attempt, to an envelope or a group.
+void add_attempt(auto& to, const Attempt& a) {
+  if (a.money == Attempt::Money::kSettled) {
+    to.spent = to.spent + a.charged;
+    to.self_reported = to.self_reported + a.self_reported.total();
+  } else if (a.money != Attempt::Money::kNone) {
+    to.reserved = to.reserved + a.ask;
+    if (a.money == Attempt::Money::kAtRisk) to.at_risk = to.at_risk + a.ask;
+  }
+}
+
+// The least that a run asks for that is parked there.
+std::optional<MicroUsd> least_ask(const MoneyInput& input, std::size_t scope) {
+  std::optional<MicroUsd> least;
+  for (const MoneyInput::Parked& p : input.parked)
+    if (const MicroUsd ask = input.runs[p.run].ask; p.scope == scope)
+      least = least ? std::min(*least, ask) : ask;
+  return least;
+}
 }  // namespace
 
 MoneyView build_money(const MoneyInput& input) {
@@ -87,15 +106,9 @@ MoneyView build_money(const MoneyInput& input) {
   for (const Attempt& a : input.attempts) {
     view.overrun = view.overrun + a.overrun;
     for (const std::uint32_t s : input.runs[a.run].path) {
-      EnvelopeMoney& e = view.envelopes[s];
-      if (a.money == Attempt::Money::kSettled) {
-        e.spent = e.spent + a.charged;
-        e.self_reported = e.self_reported + a.self_reported.total();
-        if (window.from <= a.settled_at.raw()) lately[s] = lately[s] + a.charged;
-      } else if (a.money != Attempt::Money::kNone) {
-        e.reserved = e.reserved + a.ask;
-        if (a.money == Attempt::Money::kAtRisk) e.at_risk = e.at_risk + a.ask;
-      }
+      add_attempt(view.envelopes[s], a);
+      if (a.money == Attempt::Money::kSettled && window.from <= a.settled_at.raw())
+        lately[s] = lately[s] + a.charged;
     }
   }
   // People's time has no rate of its own: `lately` is of attempts.
@@ -192,14 +205,8 @@ std::vector<MoneyGroup> group_money(const MoneyInput& input, MoneyBy by) {
   for (const Attempt& a : input.attempts) {
     for (MoneyGroup* g : of_run[a.run]) {
       if (a.granted_at.raw() != 0 && !granted[a.run]) ++g->runs;
-      if (a.money == Attempt::Money::kSettled) {
-        ++g->attempts;
-        g->spent = g->spent + a.charged;
-        g->self_reported = g->self_reported + a.self_reported.total();
-      } else if (a.money != Attempt::Money::kNone) {
-        g->reserved = g->reserved + a.ask;
-        if (a.money == Attempt::Money::kAtRisk) g->at_risk = g->at_risk + a.ask;
-      }
+      g->attempts += a.money == Attempt::Money::kSettled ? 1 : 0;
+      add_attempt(*g, a);
     }
     if (a.granted_at.raw() != 0) granted[a.run] = true;
   }
@@ -236,12 +243,7 @@ std::vector<ReviewShort> check_review(const MoneyInput& input, std::uint32_t run
     const EnvelopeMoney& e = view.envelopes[s];
     if (cost <= e.free()) continue;
     ReviewShort entry{e.name, e.cap, e.spent, e.reserved, cost - e.free(), {}};
-    MicroUsd room = cost;
-    std::optional<MicroUsd> least;
-    for (const MoneyInput::Parked& p : input.parked)
-      if (const MicroUsd ask = input.runs[p.run].ask; p.scope == s)
-        least = least ? std::min(*least, ask) : ask;
-    if (least) room = std::max(room, *least);
+    const MicroUsd room = std::max(cost, least_ask(input, s).value_or(cost));
     entry.raise_to = e.spent + e.reserved + room;
     out.push_back(std::move(entry));
   }
@@ -270,12 +272,7 @@ Status check_raise(const MoneyInput& input, std::string_view scope, MicroUsd to)
   if (&e != &global && around && global.cap < to)
     return refuse("the envelope around it, global, holds only " + format_usd(global.cap) + " " +
                   view.unit + "; raise that first");
-  std::optional<MicroUsd> least;
-  const auto at = static_cast<std::uint32_t>(found - view.envelopes.begin());
-  for (const MoneyInput::Parked& p : input.parked) {
-    const MicroUsd ask = input.runs[p.run].ask;
-    if (p.scope == at) least = least ? std::min(*least, ask) : ask;
-  }
+  const auto least = least_ask(input, static_cast<std::size_t>(found - view.envelopes.begin()));
   const MicroUsd held = e.spent + e.reserved + e.elsewhere;
   if (least && to < held + *least)
     return refuse("none of the runs parked there could start; that needs at least " +

@@ -229,8 +229,6 @@ ContrastVerdict verdict_of(const Contrast& contrast, const AnalysisPlan& plan);
 void append_analysis(std::string& out, const Analysis& analysis);
 // A line for each of so many comparisons at most.
 void append_asked(std::string& out, const Analysis& analysis, std::size_t most);
-// What the comparisons rest on: noise, repositories, unknown outcomes.  Empty: there is none.
-void append_footing(std::string& out, const Analysis& analysis);
 std::string turned_words(const Contrast& contrast);  // "2 of 9 for a: better"
 // Which test the verdict is by, where the interval beside it is not that test's or says otherwise;
 // empty: the two agree.

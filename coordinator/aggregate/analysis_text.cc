@@ -20,18 +20,6 @@ std::string turned_words(const Contrast& c) {
                      word_of(t.becomes));
 }
 
-void append_footing(std::string& out, const Analysis& analysis) {
-  if (analysis.contrasts.empty()) return;
-  out +=
-      "\nWhat the comparisons rest on (points; what two equal methods differ by; repositories as "
-      "units;\nhow many acceptance errors and invalid runs would turn the verdict)\n\n";
-  table_of(contrast_columns(),
-           "comparison|difference|chance alone (95 %)|tie|repositories|interval over them|p=p over "
-           "them|verdict is turned by unknown outcomes=turned by",
-           analysis.contrasts, controls_apart<Contrast>, 1)
-      .append_to(out);
-}
-
 // Comparisons on a terminal and as CSV.
 
 namespace {
@@ -104,6 +92,18 @@ void contrasts_with_removed(std::string& out, const Analysis& analysis) {
            controls_apart<Contrast>)
       .append_to(out);
   append_notes(out, analysis.with_removed, analysis.plan);
+}
+
+void footing(std::string& out, const Analysis& analysis) {
+  if (analysis.contrasts.empty()) return;
+  out +=
+      "\nWhat the comparisons rest on (points; what two equal methods differ by; repositories as "
+      "units;\nhow many acceptance errors and invalid runs would turn the verdict)\n\n";
+  table_of(contrast_columns(),
+           "comparison|difference|chance alone (95 %)|tie|repositories|interval over them|p=p over "
+           "them|verdict is turned by unknown outcomes=turned by",
+           analysis.contrasts, controls_apart<Contrast>, 1)
+      .append_to(out);
 }
 }  // namespace
 
@@ -182,7 +182,7 @@ void append_analysis(std::string& out, const Analysis& analysis) {
   rates(out, analysis);
   contrasts(out, analysis);
   contrasts_with_removed(out, analysis);
-  append_footing(out, analysis);
+  footing(out, analysis);
   append_weighted(out, analysis);
 }
 

@@ -27,6 +27,12 @@ std::string why_unknown(Why why) {
   return why == Why::kNoVariance ? "runs of each task and method came out alike"
                                  : std::string(word_of(why));
 }
+
+std::string trend_sentence(const Trend& trend) {
+  if (!trend.test || !trend.slope) return "nothing is known of it (" + why_unknown(trend.why) + ")";
+  return fmt::format("success changed by {:+.1f} points from the first start to the last (p {})",
+                     *trend.slope * 100, aggregate::p_words(trend.test->p));
+}
 }  // namespace
 
 Drift drift_of(const CampaignReport& report) {
@@ -60,12 +66,6 @@ Drift drift_of(const CampaignReport& report) {
   if (out.workers.size() <= kMostGroups)
     out.by_worker = stratified_association(grouped, out.workers.size());
   return out;
-}
-
-std::string trend_sentence(const Trend& trend) {
-  if (!trend.test || !trend.slope) return "nothing is known of it (" + why_unknown(trend.why) + ")";
-  return fmt::format("success changed by {:+.1f} points from the first start to the last (p {})",
-                     *trend.slope * 100, aggregate::p_words(trend.test->p));
 }
 
 std::string worker_sentence(const Drift& drift) {

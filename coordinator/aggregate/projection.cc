@@ -50,6 +50,15 @@ MicroUsd rounded_up(Wide amount) {
   return MicroUsd::from_micros(static_cast<std::int64_t>(std::min(micros, most)));
 }
 
+// "0.000003" of 3'000'000 at 12 digits.
+std::string decimal(std::uint64_t parts, std::size_t digits) {
+  std::string out = fmt::format("{:0{}}", parts, digits + 1);
+  out.insert(out.size() - digits, ".");
+  out.erase(out.find_last_not_of('0') + 1);
+  if (out.back() == '.') out.pop_back();
+  return out;
+}
+
 // What one run of a kind is expected to cost.
 struct Expected {
   std::array<Wide, 4> by_category{};
@@ -112,7 +121,7 @@ class Projector {
       for (const ExpectedAction& a : in_.usages[kind.usage]) {
         const Wide amount = Wide{a.micro_units} * a.pico_usd;
         (a.category == CostCategory::kHuman ? e.human : e.attempt) += amount;
-        add_line(k, a, format_pico_usd(a.pico_usd), amount);
+        add_line(k, a, decimal(a.pico_usd, 12), amount);
       }
       if (0 < in_.lost_micro) {
         // Nobody knows what a lost attempt spent: it is charged its ask, as execution.
@@ -284,21 +293,6 @@ class Comparer {
 };
 }  // namespace
 
-namespace {
-// "0.000003" of 3'000'000 at 12 digits.
-std::string decimal(std::uint64_t parts, std::size_t digits) {
-  std::string out = fmt::format("{:0{}}", parts, digits + 1);
-  out.insert(out.size() - digits, ".");
-  out.erase(out.find_last_not_of('0') + 1);
-  if (out.back() == '.') out.pop_back();
-  return out;
-}
-}  // namespace
-
-std::string format_pico_usd(std::uint64_t pico) {
-  return decimal(pico, 12);
-}
-
 Projection project(const ProjectionInput& input) {
   return Projector(input).run();
 }
@@ -316,11 +310,6 @@ namespace {
 std::string run_name(const ProjectionInput& in, std::uint32_t run) {
   const ProjectionInput::Kind& kind = in.kinds[in.runs[run].kind];
   return kind.task + "/" + kind.method + "/r" + std::to_string(in.runs[run].replicate);
-}
-
-// "3.5" of 3'500'000.
-std::string quantity(std::uint64_t micro_units) {
-  return decimal(micro_units, 6);
 }
 
 std::string percent_of(MicroUsd part, MicroUsd whole) {
@@ -486,7 +475,7 @@ std::string render_projection_csv(const ProjectionInput& in, const Projection& p
                              .line = &l,
                              .category = kCostCategories[static_cast<std::size_t>(l.category)],
                              .runs = l.runs,
-                             .per_run = quantity(l.micro_units),
+                             .per_run = decimal(l.micro_units, 6),
                              .expected = l.expected});
   }
   return out;

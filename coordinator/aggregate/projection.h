@@ -135,9 +135,6 @@ Projection project(const ProjectionInput& input);
 // Nothing without inputs.  Requires: both are of the same campaign, runs by number.
 std::optional<Comparison> comparison(const ProjectionInput& input, const MoneyInput& money);
 
-// "0.000003" of 3'000'000.
-std::string format_pico_usd(std::uint64_t pico);
-
 std::string render_projection_text(const ProjectionInput& input, const Projection& projection);
 std::string render_projection_json(const ProjectionInput& input, const Projection& projection);
 // pilot_cost_projection_table.csv.

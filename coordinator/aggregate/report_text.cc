@@ -31,7 +31,6 @@ void append_rows(std::string& out, const CampaignReport& report, std::string_vie
 std::string with_self_reported(const CampaignReport& report, std::string_view words) {
   return std::string(words) + (shows_self_reported(report) ? "|self_reported" : "");
 }
-}  // namespace
 
 void append_cost_tables(std::string& out, const CampaignReport& report) {
   out += "\nWhere the money went (" + report.unit + "; one run with all its attempts)\n\n";
@@ -62,7 +61,6 @@ void append_cost_tables(std::string& out, const CampaignReport& report) {
 
 // The tables of the report by task, on a terminal.
 
-namespace {
 constexpr std::size_t kTasksShown = 200;
 constexpr const char* kTaskWords =
     "task=method|planned|scorable|success|failure|acceptance error|invalid|total";
@@ -107,8 +105,8 @@ void removed(std::string& out, const CampaignReport& report) {
   out += "\nEnded runs of removed tasks (in no rate; their cost is in the totals)\n\n";
   table.append_to(out);
 }
-}  // namespace
 
+// The matrix task by method, of so many tasks at most.
 void append_task_matrix(std::string& out, const CampaignReport& report, std::size_t most) {
   std::set<std::string_view> tasks;
   for (const RunRecord& run : report.runs)
@@ -138,6 +136,7 @@ void append_task_matrix(std::string& out, const CampaignReport& report, std::siz
   and_more(out, tasks.size(), most);
 }
 
+// The tables by task, that matrix, and what ended of removed tasks.
 void append_task_tables(std::string& out, const CampaignReport& report) {
   std::map<std::string_view, ReportRow> tasks;
   for (const RunRecord& run : report.runs) {
@@ -158,6 +157,7 @@ void append_task_tables(std::string& out, const CampaignReport& report) {
   }
   removed(out, report);
 }
+}  // namespace
 
 // How far a campaign is, by method and stratum.
 

@@ -19,13 +19,18 @@
 #include "coordinator/aggregate/ordered_json.h"
 
 namespace proctor {
+namespace {
+using ZipEntry = Owned<archive_entry, archive_entry_free>;
+
+constexpr std::time_t kFirstZipDay = 315'532'800;  // 1980-01-01: zip knows no earlier one
+
 // A zip file that is written member by member: the container of an Inspect log.  Adapter (file
 // system, libarchive).
 class ZipFile {
  public:
   // Nothing lies at `path` until finish(); what is written before is beside it.
   static Result<ZipFile> create(const fs::path& path);
-  ZipFile(ZipFile&&) noexcept;
+  ZipFile(ZipFile&&) = default;
   ZipFile& operator=(ZipFile&&) = delete;
   ~ZipFile();  // without finish(): as if there had been none
   // Members have no time: the same members give the same bytes.
@@ -33,81 +38,64 @@ class ZipFile {
   Status finish();
 
  private:
-  struct Writer;
-  explicit ZipFile(std::unique_ptr<Writer> writer);
-  std::unique_ptr<Writer> writer_;
-};
-
-using WriteArchive = Owned<archive, archive_write_free>;
-using ZipEntry = Owned<archive_entry, archive_entry_free>;
-
-constexpr std::time_t kFirstZipDay = 315'532'800;  // 1980-01-01: zip knows no earlier one
-
-struct ZipFile::Writer {
-  fs::path path, temporary;
-  WriteArchive out;
-
+  explicit ZipFile(const fs::path& path)
+      : path_(path), temporary_(path.native() + ".part"), out_(archive_write_new()) {}
   Error failed(const char* what) const {
-    const char* why = archive_error_string(out.get());
-    return Error{Errc::kUnavailable, path.string() + ": " + what + ": " +
+    const char* why = archive_error_string(out_.get());
+    return Error{Errc::kUnavailable, path_.string() + ": " + what + ": " +
                                          (why == nullptr ? "no reason was given" : why)};
   }
+  fs::path path_, temporary_;
+  Owned<archive, archive_write_free> out_;
 };
 
-ZipFile::ZipFile(std::unique_ptr<Writer> writer) : writer_(std::move(writer)) {}
-ZipFile::ZipFile(ZipFile&&) noexcept = default;
-
 ZipFile::~ZipFile() {
-  if (writer_ == nullptr || writer_->out == nullptr) return;
-  writer_->out.reset();
+  if (out_ == nullptr) return;
+  out_.reset();
   std::error_code ec;
-  fs::remove(writer_->temporary, ec);
+  fs::remove(temporary_, ec);
 }
 
 Result<ZipFile> ZipFile::create(const fs::path& path) {
-  auto writer = std::make_unique<Writer>();
-  writer->path = path;
-  writer->temporary = path;
-  writer->temporary += ".part";
-  writer->out.reset(archive_write_new());
-  archive* out = writer->out.get();
+  ZipFile file(path);
+  archive* out = file.out_.get();
   if (out == nullptr) return Error{Errc::kUnavailable, path.string() + ": no memory"};
   // libarchive makes files of its own umask; what is made here is its owner's.
-  if (const Status empty = write_file(writer->temporary, "", Durability::kLazy); !empty.ok())
+  if (const Status empty = write_file(file.temporary_, "", Durability::kLazy); !empty.ok())
     return empty.error();
   if (archive_write_set_format_zip(out) != ARCHIVE_OK ||
-      archive_write_open_filename(out, writer->temporary.c_str()) != ARCHIVE_OK)
-    return writer->failed("it cannot be written");
-  return ZipFile(std::move(writer));
+      archive_write_open_filename(out, file.temporary_.c_str()) != ARCHIVE_OK)
+    return file.failed("it cannot be written");
+  return file;
 }
 
 Status ZipFile::add(const std::string& name, std::string_view bytes) {
-  archive* out = writer_->out.get();
+  archive* out = out_.get();
   const ZipEntry entry(archive_entry_new());
-  if (entry == nullptr) return Error{Errc::kUnavailable, writer_->path.string() + ": no memory"};
+  if (entry == nullptr) return Error{Errc::kUnavailable, path_.string() + ": no memory"};
   archive_entry_set_pathname_utf8(entry.get(), name.c_str());
   archive_entry_set_filetype(entry.get(), AE_IFREG);
   archive_entry_set_perm(entry.get(), kOpenFile);
   archive_entry_set_size(entry.get(), static_cast<la_int64_t>(bytes.size()));
   archive_entry_set_mtime(entry.get(), kFirstZipDay, 0);
   if (archive_write_header(out, entry.get()) != ARCHIVE_OK)
-    return writer_->failed("a member cannot be written");
+    return failed("a member cannot be written");
   while (!bytes.empty()) {
     const la_ssize_t n = archive_write_data(out, bytes.data(), bytes.size());
-    if (n <= 0) return writer_->failed("a member cannot be written");
+    if (n <= 0) return failed("a member cannot be written");
     bytes.remove_prefix(static_cast<std::size_t>(n));
   }
   return ok_status();
 }
 
 Status ZipFile::finish() {
-  if (archive_write_close(writer_->out.get()) != ARCHIVE_OK)
-    return writer_->failed("it cannot be finished");
-  PROCTOR_CHECK_OK(sync_path(writer_->temporary));
-  PROCTOR_CHECK_OK(rename_path(writer_->temporary, writer_->path));
-  writer_->out.reset();
-  return sync_path(writer_->path.parent_path());
+  if (archive_write_close(out_.get()) != ARCHIVE_OK) return failed("it cannot be finished");
+  PROCTOR_CHECK_OK(sync_path(temporary_));
+  PROCTOR_CHECK_OK(rename_path(temporary_, path_));
+  out_.reset();
+  return sync_path(path_.parent_path());
 }
+}  // namespace
 
 ExportedMethod exported(const ExportFacts& facts, const CampaignReport& report,
                         const ExportFacts::OfMethod& method) {
@@ -123,6 +111,8 @@ ExportedMethod exported(const ExportFacts& facts, const CampaignReport& report,
   return out;
 }
 
+namespace {
+// The number N of a run named TASK/METHOD/rN.
 std::uint64_t replicate_of(const RunRecord& run) {
   std::uint64_t n = 0;
   for (std::size_t at = run.name.rfind("/r") + 2; at < run.name.size(); ++at) {
@@ -132,11 +122,13 @@ std::uint64_t replicate_of(const RunRecord& run) {
   return std::max<std::uint64_t>(n, 1);
 }
 
+// "developer/model", or "proctor/METHOD" where nobody says which model it asks.
 std::string model_name(const ExportFacts::OfMethod& method) {
   if (method.model.empty()) return "proctor/" + method.name;
   return (method.developer.empty() ? "unknown" : method.developer) + "/" + method.model;
 }
 
+// A UUID (version 4 by its form) that depends on nothing but this text.
 std::string uuid_of(std::string_view text) {
   std::string hex = sha256(text).hex().substr(0, 32);
   hex[12] = '4';
@@ -145,6 +137,7 @@ std::string uuid_of(std::string_view text) {
   return hex;
 }
 
+// Part of a file name: what is not a letter, digit, '.' or '-' becomes '-'.
 std::string file_word(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -155,7 +148,6 @@ std::string file_word(std::string_view text) {
   return out.empty() ? "-" : out;
 }
 
-namespace {
 using aggregate::dumped;
 using aggregate::filled;
 using aggregate::Ordered;

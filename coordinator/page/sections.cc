@@ -91,9 +91,15 @@ Markup name_of(const Contrast& contrast) {
 
 void add_contrasts(DataTable& table, const std::vector<Contrast>& contrasts,
                    std::string_view words) {
-  add_records(
-      table, "comparison", aggregate::contrast_columns(), words, contrasts,
-      [](const Contrast& c) { return name_of(c); }, aggregate::controls_apart<Contrast>);
+  const auto columns = aggregate::contrast_columns().named(words);
+  table.words("comparison");
+  add_columns(table, columns);
+  for (const Contrast& c : contrasts) {
+    table.group(aggregate::controls_apart(c));
+    std::vector<Markup> cells{name_of(c)};
+    append_cells(cells, columns, c);
+    table.row(cells);
+  }
 }
 
 Markup and_more(std::size_t all, std::size_t shown, const Markup& where) {

@@ -78,20 +78,7 @@ void append_cells(std::vector<Markup>& to, const std::vector<aggregate::Column<R
                   const R& record) {
   for (const auto& c : columns) to.push_back(markup_of(c.read(record), c.type));
 }
-// All of a table: `first` is the name of a record, the others are these columns.
-template <class R>
-void add_records(DataTable& table, const Markup& first, const aggregate::Columns<R>& all,
-                 std::string_view words, const auto& records, const auto& name, const auto& group) {
-  const auto columns = all.named(words);
-  table.words(first);
-  add_columns(table, columns);
-  for (const R& r : records) {
-    table.group(group(r));
-    std::vector<Markup> cells{name(r)};
-    append_cells(cells, columns, r);
-    table.row(cells);
-  }
-}
+// All of a table: a row for each contrast in these columns, behind its name.
 void add_contrasts(DataTable& table, const std::vector<Contrast>& contrasts,
                    std::string_view words);
 

@@ -242,6 +242,11 @@ std::string verdict_words(const Contrast& c) {
   return std::string(word_of(c.verdict)) + (too_few ? units : "");
 }
 
+const MethodRate* rate_of(const Analysis& analysis, std::string_view method) {
+  const auto it = std::ranges::find(analysis.rates, method, &MethodRate::method);
+  return it == analysis.rates.end() ? nullptr : &*it;
+}
+
 std::span<const Contrast> of_agents(const std::vector<Contrast>& contrasts) {
   return {contrasts.begin(), std::ranges::find(contrasts, true, &Contrast::is_control)};
 }
@@ -468,19 +473,11 @@ std::string weights_words(const AnalysisPlan& plan) {
 }
 
 std::string weighted_note(const Weighted& w) {
-  const auto joined = [](const std::vector<std::string>& levels) {
-    std::string all;
-    for (const std::string& level : levels) {
-      all += all.empty() ? "" : ", ";
-      all += printable(level);
-    }
-    return all;
-  };
   std::string out;
   if (w.of.estimate.why == Why::kNothing)
-    out = "no estimate: no task of " + joined(w.missing);
+    out = "no estimate: no task of " + aggregate::listed_names(w.missing);
   else if (w.of.estimate.why == Why::kOneTask)
-    out = "no interval: one task of " + joined(w.single);
+    out = "no interval: one task of " + aggregate::listed_names(w.single);
   else if (w.of.estimate.why != Why::kOk)
     out = word_of(w.of.estimate.why);
   if (0 < w.left_out) {

@@ -269,11 +269,9 @@ Status keep_stage(ReportInput& input, const std::string& stage) {
   if (kept.empty()) {
     const std::vector<std::string_view> words(known.begin(), known.end());
     const auto near = nearest_word(stage, words);
-    std::string names;
-    for (const std::string& name : known) names += (names.empty() ? "" : ", ") + printable(name);
-    return Error{Errc::kInvalid,
-                 "there is no stage " + printable(stage) +
-                     (near ? " (did you mean " + *near + "?)" : "; there are " + names)};
+    return Error{Errc::kInvalid, "there is no stage " + printable(stage) +
+                                     (near ? " (did you mean " + *near + "?)"
+                                           : "; there are " + aggregate::listed_names(known))};
   }
   input.part = "This is stage " + stage + " alone, " + std::to_string(kept.size()) + " of " +
                std::to_string(all) +

@@ -195,13 +195,8 @@ std::string number(std::uint64_t n) {
 }
 
 std::string head_line(const CampaignReport& report) {
-  const ReportRow& t = report.total;
-  std::string line = "Campaign " + printable(report.campaign) + ": " + counted(t.planned, "run") +
-                     " planned, " + number(t.ended()) + " ended, " + number(t.parked) +
-                     " parked, " + number(t.open) + " open";
-  if (0 < t.cancelled) line += ", " + number(t.cancelled) + " cancelled";
-  if (0 < t.removed) line += ", " + number(t.removed) + " removed";
-  return line + ". Spent " + format_usd(t.cost.total()) + " " + report.unit + ".\n";
+  return fmt::format("Campaign {}: {}. Spent {} {}.\n", printable(report.campaign),
+                     runs_line(report.total), format_usd(report.total.cost.total()), report.unit);
 }
 
 // What all tasks have in common is said once: it has no rows of its own in any table.

@@ -247,8 +247,8 @@ std::string instance(const ExportedMethod& m, const RunRecord& run) {
 
 std::optional<EveryEvalFiles> every_eval(const ExportedMethod& m) {
   const Analysis& analysis = *m.report.analysis;
-  const auto rate = std::ranges::find(analysis.rates, m.method.name, &MethodRate::method);
-  if (rate == analysis.rates.end() || !rate->rate.value) return std::nullopt;
+  const MethodRate* rate = rate_of(analysis, m.method.name);
+  if (rate == nullptr || !rate->rate.value) return std::nullopt;
   EveryEvalFiles out;
   std::size_t rows = 0;
   for (const RunRecord* run : m.runs) {
@@ -433,9 +433,8 @@ std::string results_of(const ExportedMethod& m) {
     add("accuracy", p);
     if (1 < scored) add("stderr", std::sqrt(p * (1 - p) / static_cast<double>(scored - 1)));
   }
-  const auto& rates = m.report.analysis->rates;
-  const auto rate = std::ranges::find(rates, m.method.name, &MethodRate::method);
-  if (rate != rates.end() && rate->rate.value) {
+  const MethodRate* rate = rate_of(*m.report.analysis, m.method.name);
+  if (rate != nullptr && rate->rate.value) {
     add("rate_over_tasks", *rate->rate.value);
     if (const auto& interval = rate->rate.interval) {
       add("rate_over_tasks_low", interval->low);

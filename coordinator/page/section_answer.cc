@@ -37,26 +37,26 @@ Markup against(const Contrast& c, const AnalysisPlan& plan) {
 
 Markup card(Context& c, std::uint32_t position) {
   const ReportRow& row = c.report.rows[position];
-  const MethodRate* r = c.rate_of(row.method);
-  const MethodPrice* price = c.price_of(row.method);
+  const MethodRate& r = c.rate_of(row.method);
+  const MethodPrice& price = c.price_of(row.method);
   Markup name = text(row.method);
   if (row.is_control) name << element("span", {{"class", "quiet"}}, " (control)");
   Markup out = element("span", {{"class", "name"}}, name);
-  if (r == nullptr || !r->rate.value) {
+  if (!r.rate.value) {
     out << element("span", {{"class", "big"}}, "no rate");
     out << paragraph(Markup("none of its ") + number(row.planned) + " runs is scorable");
   } else {
     out << element("span", {{"class", "big"}},
-                   c.linked(position, kClassScorable, rate(r->rate.value)));
+                   c.linked(position, kClassScorable, rate(r.rate.value)));
     Markup sure = c.analysis.plan.estimand == AnalysisPlan::Estimand::kTaskMean
                       ? Markup("solved, the mean over its tasks; ")
                       : Markup("of its runs solved; ");
-    if (r->rate.interval)
+    if (r.rate.interval)
       sure << text(aggregate::confidence(c.analysis.plan.alpha.real())) << " interval ";
-    sure << rate_interval(r->rate.interval, r->rate.why);
+    sure << rate_interval(r.rate.interval, r.rate.why);
     out << paragraph(sure);
     out << element("p", {{"class", "quiet"}},
-                   text(counted(r->tasks, "task") + ", " + counted(r->runs, "run")));
+                   text(counted(r.tasks, "task") + ", " + counted(r.runs, "run")));
   }
   for (const Contrast& contrast : of_agents(c.analysis.contrasts))
     if (contrast.a == row.method) out << paragraph(against(contrast, c.analysis.plan));
@@ -67,10 +67,10 @@ Markup card(Context& c, std::uint32_t position) {
                  " failed a gate beside their checks (section 10)");
   if (row.ended() == 0) return element("li", out);
   Markup cost;
-  if (price != nullptr && price->of_run.value)
-    cost << usd(*price->of_run.value) << " " << text(c.report.unit) << " a run";
-  if (price != nullptr && price->of_success.estimate.value)
-    cost << (cost.empty() ? Markup() : Markup("; ")) << per_success(price->of_success)
+  if (price.of_run.value)
+    cost << usd(*price.of_run.value) << " " << text(c.report.unit) << " a run";
+  if (price.of_success.estimate.value)
+    cost << (cost.empty() ? Markup() : Markup("; ")) << per_success(price.of_success)
          << " a success";
   if (row.unmetered()) cost << " (model use unmetered)";
   if (!cost.empty()) out << paragraph(cost);
@@ -299,16 +299,17 @@ Markup endpoint(Context& c) {
   DataTable table = c.table(Markup("Success rate ") + text(over_words(c.analysis.plan)) + ", " +
                             text(aggregate::confidence(c.analysis.plan.alpha.real())) +
                             " intervals; the same over runs is in the appendix");
-  table.words("method").numbers("success rate").numbers("interval (%)").numbers("tasks");
-  table.numbers("runs").numbers("solved always").numbers("sometimes").numbers("never");
+  const auto columns = aggregate::rate_columns(c.analysis.plan)
+                           .named("tasks|runs|solved always=always|sometimes|never");
+  table.words("method").numbers("success rate").numbers("interval (%)");
+  add_columns(table, columns);
   for (const std::uint32_t at : c.methods) {
-    const MethodRate* r = c.rate_of(c.report.rows[at].method);
-    if (r == nullptr) continue;
-    table.group(r->is_control ? "controls" : "");
-    table.row({name_of(*r), c.linked(at, kClassScorable, rate(r->rate.value)),
-               rate_interval(r->rate.interval, r->rate.why), number(r->tasks), number(r->runs),
-               number(r->reliability.always), number(r->reliability.sometimes),
-               number(r->reliability.never)});
+    const MethodRate& r = c.rate_of(c.report.rows[at].method);
+    table.group(r.is_control ? "controls" : "");
+    std::vector<Markup> cells{name_of(r), c.linked(at, kClassScorable, rate(r.rate.value)),
+                              rate_interval(r.rate.interval, r.rate.why)};
+    append_cells(cells, columns, r);
+    table.row(cells);
   }
   return forest_figure(c, ForestRows::kAllTasks) + table.finish();
 }
@@ -431,9 +432,7 @@ Markup heterogeneity_of(const Context& c, std::size_t key) {
     std::map<std::string_view, std::vector<double>> rates;
     for (std::size_t i = 0; i < c.cells.tasks.size(); ++i) {
       const TaskCell& cell = c.cells.at(i, m);
-      if (0 < cell.scorable)
-        rates[level.at(c.cells.tasks[i])].push_back(static_cast<double>(cell.success) /
-                                                    static_cast<double>(cell.scorable));
+      if (0 < cell.scorable) rates[level.at(c.cells.tasks[i])].push_back(cell.share());
     }
     std::vector<std::vector<double>> groups;
     for (auto& [name, values] : rates) groups.push_back(std::move(values));

@@ -145,22 +145,15 @@ Markup money_section(Context& c) {
   prices.numbers("dearest run").numbers("on the frontier").numbers("in replicates");
   for (const std::uint32_t at : c.methods) {
     const ReportRow& r = c.report.rows[at];
-    const MethodPrice* p = c.price_of(r.method);
+    const MethodPrice& p = c.price_of(r.method);
     const auto group = std::ranges::find_if(c.report.costs, [&](const CostRow& row) {
       return row.by == "method" && row.name == r.method;
     });
-    const bool has_group = group != c.report.costs.end();
-    Markup interval = none(), front = none(), share = none(), run = none(), success = none();
-    if (p != nullptr) {
-      if (p->of_run.value) run = usd(*p->of_run.value);
-      interval = between(p->of_run.interval, p->of_run.why, usd);
-      success = per_success(p->of_success);
-      if (p->undominated) front = *p->undominated ? Markup("yes") : Markup("no");
-      if (p->undominated_share) share = rate(p->undominated_share);
-    }
-    prices.row({name_of(r), run, interval, success,
-                money_of(has_group ? group->median : std::nullopt),
-                money_of(has_group ? group->most : std::nullopt), front, share});
+    prices.row({name_of(r), p.of_run.value ? usd(*p.of_run.value) : none(),
+                between(p.of_run.interval, p.of_run.why, usd), per_success(p.of_success),
+                money_of(group->median), money_of(group->most),
+                p.undominated ? Markup(*p.undominated ? Literal("yes") : Literal("no")) : none(),
+                rate(p.undominated_share)});
   }
   DataTable parts = c.table(Markup("Where it went (") + text(unit) +
                             Markup("): by what was paid for; reserved for attempts that are paid, "
@@ -211,13 +204,11 @@ Markup time_section(Context& c) {
   table.numbers("median of failures").numbers("longest");
   for (const std::uint32_t at : c.methods) {
     const ReportRow& r = c.report.rows[at];
-    const MethodPrice* p = c.price_of(r.method);
-    Markup interval = none();
-    if (p != nullptr)
-      interval = between(p->median_ms.estimate.interval, p->median_ms.estimate.why, seconds_of);
+    const Estimate& median = c.price_of(r.method).median_ms.estimate;
     std::optional<double> longest;
     if (r.time.longest_ms) longest = static_cast<double>(*r.time.longest_ms);
-    table.row({name_of(r), seconds_of(r.time.median_ms), interval,
+    table.row({name_of(r), seconds_of(r.time.median_ms),
+               between(median.interval, median.why, seconds_of),
                seconds_of(r.time_of_success.median_ms), seconds_of(r.time_of_failure.median_ms),
                seconds_of(longest)});
   }

@@ -62,15 +62,16 @@ std::size_t Context::shape(const std::string& method) const {
   return static_cast<std::size_t>(it - methods.begin());
 }
 
-const MethodRate* Context::rate_of(const std::string& method) const {
-  const auto it = std::ranges::find(analysis.rates, method, &MethodRate::method);
-  return it == analysis.rates.end() ? nullptr : &*it;
+const MethodRate& Context::rate_of(const std::string& method) const {
+  const MethodRate* rate = proctor::rate_of(analysis, method);
+  PROCTOR_ASSERT(rate != nullptr);
+  return *rate;
 }
 
-const MethodPrice* Context::price_of(const std::string& method) const {
-  const auto& prices = report.details->prices;
-  const auto it = std::ranges::find(prices, method, &MethodPrice::method);
-  return it == prices.end() ? nullptr : &*it;
+const MethodPrice& Context::price_of(const std::string& method) const {
+  const auto it = std::ranges::find(report.details->prices, method, &MethodPrice::method);
+  PROCTOR_ASSERT(it != report.details->prices.end());
+  return *it;
 }
 
 Markup facts_table(Context& c, const Markup& caption, const std::vector<PageFacts::Fact>& facts) {

@@ -44,8 +44,9 @@ class Context {
   }
   // Position of a method among `methods`, for its shape in figures.
   std::size_t shape(const std::string& method) const;
-  const MethodRate* rate_of(const std::string& method) const;
-  const MethodPrice* price_of(const std::string& method) const;
+  // Requires: it has runs.
+  const MethodRate& rate_of(const std::string& method) const;
+  const MethodPrice& price_of(const std::string& method) const;
   bool is_interim() const { return 0 < analysis.open; }
 
  private:

@@ -137,14 +137,6 @@ MoneyView build_money(const MoneyInput& input) {
   return view;
 }
 
-std::optional<MoneyBy> money_by(std::string_view word) {
-  if (word == "category") return MoneyBy::kCategory;
-  if (word == "method") return MoneyBy::kMethod;
-  if (word == "stratum") return MoneyBy::kStratum;
-  if (word == "task") return MoneyBy::kTask;
-  return std::nullopt;
-}
-
 namespace {
 std::vector<MoneyGroup> by_category(const MoneyInput& input) {
   std::vector<MoneyGroup> out(4);
@@ -293,26 +285,29 @@ using namespace aggregate;
 constexpr std::size_t kToldBytes = 400;
 
 void append_notes(std::string& out, const EnvelopeMoney& e, const std::string& unit) {
-  const std::string name = printable(e.name);
+  const auto note = [&](const std::string& words) {
+    out += "  " + printable(e.name) + ": " + words + "\n";
+  };
   if (0 < e.parked)
-    out += "  " + name + ": " + std::to_string(e.parked) +
-           (e.parked == 1 ? " run is" : " runs are") + " parked, short by " +
-           format_usd(e.short_least) +
-           (e.short_least == e.short_most ? "" : " to " + format_usd(e.short_most)) + " " + unit +
-           "; for all of them it must hold " + format_usd(e.cap + e.wanted) + "\n";
+    note(fmt::format("{} parked, short by {}{} {}; for all of them it must hold {}",
+                     e.parked == 1 ? "1 run is" : fmt::format("{} runs are", e.parked),
+                     format_usd(e.short_least),
+                     e.short_least == e.short_most ? "" : " to " + format_usd(e.short_most), unit,
+                     format_usd(e.cap + e.wanted)));
   if (MicroUsd::zero() < e.at_risk)
-    out += "  " + name + ": " + format_usd(e.at_risk) + " " + unit +
-           " are held for attempts nobody hears of (charged in full if they stay lost)\n";
+    note(
+        fmt::format("{} {} are held for attempts nobody hears of (charged in full if they stay "
+                    "lost)",
+                    format_usd(e.at_risk), unit));
   if (!e.alerts.empty()) {
     const MoneyInput::Alert& a = e.alerts.back();
-    out += "  " + name + ": " + std::to_string(a.percent) + " % of " + format_usd(a.cap) + " " +
-           unit + " were spent at " + to_rfc3339(a.at) + "\n";
+    note(fmt::format("{} % of {} {} were spent at {}", a.percent, format_usd(a.cap), unit,
+                     to_rfc3339(a.at)));
   }
   if (e.declared_cap)
-    out += "  " + name + ": raised from the registered " + format_usd(*e.declared_cap) + " " +
-           unit + ", a declared deviation\n";
-  if (e.depth == 0 && e.used_up_at)
-    out += "  " + name + ": at this rate used up at " + to_rfc3339(*e.used_up_at) + "\n";
+    note(fmt::format("raised from the registered {} {}, a declared deviation",
+                     format_usd(*e.declared_cap), unit));
+  if (e.depth == 0 && e.used_up_at) note("at this rate used up at " + to_rfc3339(*e.used_up_at));
 }
 
 bool tells_of_itself(const auto& records) {
@@ -322,9 +317,9 @@ bool tells_of_itself(const auto& records) {
 }  // namespace
 
 std::string render_money_text(const MoneyView& view) {
-  std::string out = "Campaign " + printable(view.campaign) + ", " + to_rfc3339(view.at) + ", " +
-                    (view.running ? "running" : "not running") + "; amounts in " + view.unit +
-                    "\n\n";
+  std::string out =
+      fmt::format("Campaign {}, {}, {}; amounts in {}\n\n", printable(view.campaign),
+                  to_rfc3339(view.at), view.running ? "running" : "not running", view.unit);
   const bool told = tells_of_itself(view.envelopes);
   const auto columns = envelope_columns().named(
       std::string("envelope|=bar|cap|spent|reserved|metered|free|at risk|parked|per hour") +

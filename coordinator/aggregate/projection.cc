@@ -236,61 +236,27 @@ class Projector {
   std::vector<std::vector<std::uint32_t>> kinds_of_scope_, runs_of_scope_;
 };
 
-// The observed money of every envelope and category, and the part of the projection that the same
-// runs stand for.
-class Comparer {
- public:
-  Comparer(const ProjectionInput& input, const MoneyInput& money) : in_(input), money_(money) {}
+ProjectionInput only_paid(const ProjectionInput& input, const MoneyInput& money) {
+  std::vector<bool> paid(input.runs.size(), false);
+  for (const MoneyInput::Attempt& a : money.attempts)
+    if (a.money == MoneyInput::Attempt::Money::kSettled) paid[a.run] = true;
+  ProjectionInput out = input;
+  std::size_t r = 0;
+  std::erase_if(out.runs, [&](const auto&) { return !paid[r++]; });
+  return out;
+}
 
-  Comparison run() {
-    Comparison out{in_.inputs_registered, in_.abstract, in_.inputs, in_.runs.size(), 0, {}};
-    // Twice the same projection, of all runs and of those that were paid for.
-    const Projection whole = project(in_);
-    const ProjectionInput paid_input = only_paid();
-    const Projection paid = project(paid_input);
-    out.paid = paid_input.runs.size();
-    const std::vector<MoneyGroup> spent = group_money(money_, MoneyBy::kCategory);
-    MicroUsd actual;
-    for (const MoneyGroup& g : spent) actual = actual + g.spent;
-    const MicroUsd all = *whole.envelopes[0].expected, part = *paid.envelopes[0].expected;
-    out.rows.push_back(row("total", "all", all, part, actual));
-    for (std::size_t c = 0; c < kCostCategories.size(); ++c)
-      out.rows.push_back(row("category", kCostCategories[c], whole.by_category[c],
-                             paid.by_category[c], spent[c].spent));
-    const MoneyView view = build_money(money_);
-    for (std::size_t s = 0; s < in_.scopes.size(); ++s)
-      out.rows.push_back(row("envelope", in_.scopes[s].name, *whole.envelopes[s].expected,
-                             *paid.envelopes[s].expected, view.envelopes[s].spent));
-    return out;
+ComparisonRow row(std::string by, std::string name, MicroUsd expected, MicroUsd of_paid,
+                  MicroUsd actual) {
+  ComparisonRow out{std::move(by), std::move(name), expected, of_paid, actual, {}};
+  if (MicroUsd::zero() < of_paid) {
+    const auto base = static_cast<Wide>(of_paid.micros());
+    const Wide ratio = (static_cast<Wide>(actual.micros()) * 1000 + base / 2) / base;
+    out.ratio_thousandths = static_cast<std::int64_t>(
+        std::min(ratio, static_cast<Wide>(std::numeric_limits<std::int64_t>::max())));
   }
-
- private:
-  ProjectionInput only_paid() const {
-    std::vector<bool> paid(in_.runs.size(), false);
-    for (const MoneyInput::Attempt& a : money_.attempts)
-      if (a.money == MoneyInput::Attempt::Money::kSettled) paid[a.run] = true;
-    ProjectionInput out = in_;
-    out.runs.clear();
-    for (std::size_t r = 0; r < in_.runs.size(); ++r)
-      if (paid[r]) out.runs.push_back(in_.runs[r]);
-    return out;
-  }
-
-  static ComparisonRow row(std::string by, std::string name, MicroUsd expected, MicroUsd of_paid,
-                           MicroUsd actual) {
-    ComparisonRow out{std::move(by), std::move(name), expected, of_paid, actual, {}};
-    if (MicroUsd::zero() < of_paid) {
-      const auto base = static_cast<Wide>(of_paid.micros());
-      const Wide ratio = (static_cast<Wide>(actual.micros()) * 1000 + base / 2) / base;
-      out.ratio_thousandths = static_cast<std::int64_t>(
-          std::min(ratio, static_cast<Wide>(std::numeric_limits<std::int64_t>::max())));
-    }
-    return out;
-  }
-
-  const ProjectionInput& in_;
-  const MoneyInput& money_;
-};
+  return out;
+}
 }  // namespace
 
 Projection project(const ProjectionInput& input) {
@@ -301,7 +267,25 @@ std::optional<Comparison> comparison(const ProjectionInput& input, const MoneyIn
   if (input.usages.empty() || money.runs.size() != input.runs.size() ||
       money.scopes.size() != input.scopes.size())
     return std::nullopt;
-  return Comparer(input, money).run();
+  Comparison out{input.inputs_registered, input.abstract, input.inputs, input.runs.size(), 0, {}};
+  // Twice the same projection, of all runs and of those that were paid for.
+  const Projection whole = project(input);
+  const ProjectionInput paid_input = only_paid(input, money);
+  const Projection paid = project(paid_input);
+  out.paid = paid_input.runs.size();
+  const std::vector<MoneyGroup> spent = group_money(money, MoneyBy::kCategory);
+  MicroUsd actual;
+  for (const MoneyGroup& g : spent) actual = actual + g.spent;
+  out.rows.push_back(
+      row("total", "all", *whole.envelopes[0].expected, *paid.envelopes[0].expected, actual));
+  for (std::size_t c = 0; c < kCostCategories.size(); ++c)
+    out.rows.push_back(row("category", kCostCategories[c], whole.by_category[c],
+                           paid.by_category[c], spent[c].spent));
+  const MoneyView view = build_money(money);
+  for (std::size_t s = 0; s < input.scopes.size(); ++s)
+    out.rows.push_back(row("envelope", input.scopes[s].name, *whole.envelopes[s].expected,
+                           *paid.envelopes[s].expected, view.envelopes[s].spent));
+  return out;
 }
 
 // A projection on a terminal, for programs and as the table that stays in the campaign's folder.
@@ -335,33 +319,33 @@ std::string binding_text(const ProjectionInput& in, const Projection& p,
     out += "no envelope binds: every run can start";
     if (!expected) return out + ".\n";
     const EnvelopeProjection& e = fullest(p);
-    return out + ". The fullest at the end is " + printable(e.name) + ", with " +
-           percent_of(*e.expected, e.cap) + " of its cap.\n";
+    return out + fmt::format(". The fullest at the end is {}, with {} of its cap.\n",
+                             printable(e.name), percent_of(*e.expected, e.cap));
   }
-  const EnvelopeProjection& e = p.envelopes[binding->scope];
   std::uint64_t parked = 0;
-  for (const EnvelopeProjection& f : p.envelopes)
-    parked += expected ? f.parked_expected : f.parked_at_caps;
-  out += printable(e.name) + " binds first: " + printable(run_name(in, binding->run)) +
-         ", number " + std::to_string(binding->run) + " of the plan, is parked short by " +
-         format_usd(binding->short_by) + ", with " + counted(binding->ran_before, "run") +
-         " paid for; " + std::to_string(parked) + " of " + counted(in.runs.size(), "run") +
-         " are parked at the end";
   std::string where;
-  for (const EnvelopeProjection& f : p.envelopes)
-    if (const std::uint64_t n = expected ? f.parked_expected : f.parked_at_caps; 0 < n)
-      where += (where.empty() ? " (" : ", ") + printable(f.name) + ": " + std::to_string(n);
-  return out + where + ").\n";
+  for (const EnvelopeProjection& f : p.envelopes) {
+    const std::uint64_t n = expected ? f.parked_expected : f.parked_at_caps;
+    parked += n;
+    if (0 < n) where += fmt::format("{}{}: {}", where.empty() ? " (" : ", ", printable(f.name), n);
+  }
+  return out + fmt::format(
+                   "{} binds first: {}, number {} of the plan, is parked short by {}, with {} paid "
+                   "for; {} of {} are parked at the end{}).\n",
+                   printable(p.envelopes[binding->scope].name),
+                   printable(run_name(in, binding->run)), binding->run,
+                   format_usd(binding->short_by), counted(binding->ran_before, "run"), parked,
+                   counted(in.runs.size(), "run"), where);
 }
 
 // Which envelope lets the fewest runs in at once, of those that are asked by more.
 std::string concurrency_text(const ProjectionInput& in, const Projection& p) {
   const std::uint64_t admitted = p.envelopes[0].at_once;
-  std::string out = "At once: the campaign's own workers take " + counted(in.slots, "run") +
-                    ", its money admits " + std::to_string(admitted) + ".";
-  if (admitted < std::min<std::uint64_t>(in.slots, in.runs.size()))
-    out += " Workers will wait for money: lower the cap of a run, or give more.";
-  return out + "\n";
+  const bool waits = admitted < std::min<std::uint64_t>(in.slots, in.runs.size());
+  return fmt::format(
+      "At once: the campaign's own workers take {}, its money admits {}.{}\n",
+      counted(in.slots, "run"), admitted,
+      waits ? " Workers will wait for money: lower the cap of a run, or give more." : "");
 }
 
 std::string inputs_text(const ProjectionInput& in) {
@@ -378,11 +362,10 @@ std::string inputs_text(const ProjectionInput& in) {
 }  // namespace
 
 std::string render_projection_text(const ProjectionInput& in, const Projection& p) {
-  std::string out = "Campaign " + printable(in.campaign) +
-                    ", a projection: " + counted(in.runs.size(), "run") +
-                    ", none of this is spent.\n";
-  out += "Prices: " + printable(in.prices) + "; amounts in " + money_word(in.abstract) +
-         (in.abstract ? ", abstract ones of about a dollar.\n" : ".\n");
+  std::string out = fmt::format(
+      "Campaign {}, a projection: {}, none of this is spent.\nPrices: {}; amounts in {}{}.\n",
+      printable(in.campaign), counted(in.runs.size(), "run"), printable(in.prices),
+      money_word(in.abstract), in.abstract ? ", abstract ones of about a dollar" : "");
   out += inputs_text(in) + "\n";
   table_of(projection_columns(), "envelope|runs|cap|expected|at caps|at most|at once", p.envelopes,
            ungrouped<EnvelopeProjection>, 1, Table::Rule::kNone)
@@ -400,21 +383,20 @@ std::string render_projection_text(const ProjectionInput& in, const Projection& 
   constexpr std::size_t kShown = 10;
   for (std::size_t i = 0; i < p.above_cap.size() && i < kShown; ++i) {
     const ProjectionInput::Kind& k = in.kinds[p.above_cap[i]];
-    out += "Note: a run of " + printable(k.task) + " under " + printable(k.method) +
-           " is expected to cost " + format_usd(p.per_run[p.above_cap[i]]) +
-           ", reviews and losses included, but its attempt may spend " + format_usd(k.ask) +
-           ": it would be stopped by its cap.\n";
+    out += fmt::format(
+        "Note: a run of {} under {} is expected to cost {}, reviews and losses included, but its "
+        "attempt may spend {}: it would be stopped by its cap.\n",
+        printable(k.task), printable(k.method), format_usd(p.per_run[p.above_cap[i]]),
+        format_usd(k.ask));
   }
-  out +=
-      "\nat caps: each run uses its whole cap, once.\nat most: what attempts can spend there "
-      "whatever "
-      "fails, up to " +
-      std::to_string(in.attempts_max) +
-      " of each run (beside what an operator cancels and\n         resumes); never above the cap." +
-      (in.reviews_priced ? " Reviews may use what is left of it.\n" : "\n") +
-      "at once: runs whose money can be set aside at the same time.\n"
-      "Amounts are rounded up once, from exact sums.\n";
-  return out;
+  return out + fmt::format(
+                   "\nat caps: each run uses its whole cap, once.\nat most: what attempts can "
+                   "spend there whatever fails, up to {} of each run (beside what an operator "
+                   "cancels and\n         resumes); never above the cap.{}\nat once: runs whose "
+                   "money can be set aside at the same time.\nAmounts are rounded up once, from "
+                   "exact sums.\n",
+                   in.attempts_max,
+                   in.reviews_priced ? " Reviews may use what is left of it." : "");
 }
 
 namespace {

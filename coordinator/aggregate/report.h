@@ -283,6 +283,7 @@ struct CampaignReport {
 };
 
 CampaignReport build_report(ReportInput input);
+void add_outcome(ReportRow& row, RunOutcome outcome);
 // The part of it that counts money; `report` has its runs.
 std::vector<CostRow> cost_rows(const CampaignReport& report);
 std::optional<MicroUsd> cost_per_success(MicroUsd total, std::uint64_t successes);

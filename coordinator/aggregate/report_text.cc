@@ -65,13 +65,6 @@ constexpr std::size_t kTasksShown = 200;
 constexpr const char* kTaskWords =
     "task=method|planned|scorable|success|failure|acceptance error|invalid|total";
 
-void add_outcome(ReportRow& row, RunOutcome outcome) {
-  row.success += outcome == RunOutcome::kSuccess ? 1 : 0;
-  row.failure += outcome == RunOutcome::kFailure ? 1 : 0;
-  row.acceptance_error += outcome == RunOutcome::kAcceptanceError ? 1 : 0;
-  row.invalid += outcome == RunOutcome::kInvalid ? 1 : 0;
-}
-
 // "2/3": of scorable runs, those that succeeded.
 std::string part(const TaskCell& cell) {
   return cell.scorable == 0 ? "-" : fmt::format("{}/{}", cell.success, cell.scorable);

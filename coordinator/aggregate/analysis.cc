@@ -15,20 +15,18 @@
 #include "coordinator/aggregate/format.h"
 
 namespace proctor {
-namespace {
-using Codes = std::unordered_map<std::string_view, std::size_t>;
-
-// The names in order, and the position of each.
-Codes codes_of(std::span<const RunRecord> runs, std::string RunRecord::*what,
-               std::vector<std::string>& names) {
+aggregate::Codes aggregate::codes_of(std::span<const RunRecord> runs, std::string RunRecord::*what,
+                                     std::vector<std::string>& names,
+                                     bool (*counts)(const RunRecord&)) {
   Codes codes;
   for (const RunRecord& run : runs)
-    if (codes.emplace(run.*what, 0).second) names.push_back(run.*what);
+    if (counts(run) && codes.emplace(run.*what, 0).second) names.push_back(run.*what);
   std::ranges::sort(names);
   for (std::size_t i = 0; i < names.size(); ++i) codes[names[i]] = i;
   return codes;
 }
 
+namespace {
 void count(TaskCell& cell, RunOutcome outcome) {
   cell.scorable += outcome == RunOutcome::kInvalid ? 0 : 1;
   cell.success += outcome == RunOutcome::kSuccess ? 1 : 0;
@@ -41,11 +39,22 @@ std::size_t TaskCells::method(const std::string& name) const {
   return static_cast<std::size_t>(std::ranges::lower_bound(methods, name) - methods.begin());
 }
 
+TaskCell TaskCells::cell(const std::string& task, std::size_t method) const {
+  const std::size_t at = place(task);
+  return at == tasks.size() || method == methods.size() ? TaskCell{} : this->at(at, method);
+}
+
+std::size_t TaskCells::place(const std::string& task) const {
+  const auto at = std::ranges::lower_bound(tasks, task);
+  return static_cast<std::size_t>((at != tasks.end() && *at == task ? at : tasks.end()) -
+                                  tasks.begin());
+}
+
 TaskCells task_cells(std::span<const RunRecord> runs, std::optional<std::size_t> key) {
   TaskCells out;
-  // The keys of both maps are texts of `runs`, which outlives them.
-  const Codes tasks = codes_of(runs, &RunRecord::task, out.tasks);
-  const Codes methods = codes_of(runs, &RunRecord::method, out.methods);
+  const auto all = [](const RunRecord&) { return true; };
+  const auto tasks = aggregate::codes_of(runs, &RunRecord::task, out.tasks, all);
+  const auto methods = aggregate::codes_of(runs, &RunRecord::method, out.methods, all);
   out.cells.resize(out.tasks.size() * out.methods.size());
   out.repositories.resize(out.tasks.size());
   if (key) out.levels.resize(out.tasks.size());
@@ -233,6 +242,11 @@ std::string verdict_words(const Contrast& c) {
   return std::string(word_of(c.verdict)) + (too_few ? units : "");
 }
 
+const MethodRate* rate_of(const Analysis& analysis, std::string_view method) {
+  const auto it = std::ranges::find(analysis.rates, method, &MethodRate::method);
+  return it == analysis.rates.end() ? nullptr : &*it;
+}
+
 std::span<const Contrast> of_agents(const std::vector<Contrast>& contrasts) {
   return {contrasts.begin(), std::ranges::find(contrasts, true, &Contrast::is_control)};
 }
@@ -249,15 +263,7 @@ std::string words(const Adjustment& a) {
   if (a.used == AnalysisPlan::Multiplicity::kMaxT)
     return fmt::format("max-t ({} joint replicates of {}, {} common sign flips)", a.draws, a.units,
                        a.flips);
-  switch (a.instead) {
-    case Adjustment::Instead::kNo:
-      return "Holm";
-    case Adjustment::Instead::kFewTasks:
-      return fmt::format("Holm, for max-t needs {} {} in every comparison", kMaxTTasks, a.units);
-    case Adjustment::Instead::kTooLarge:
-      return "Holm, for max-t of so many tasks and comparisons would take minutes";
-  }
-  return "";
+  return fmt::format(fmt::runtime(word_of(a.instead)), kMaxTTasks, a.units);
 }
 
 ContrastVerdict verdict_of(const Contrast& c, const AnalysisPlan& plan) {
@@ -467,19 +473,11 @@ std::string weights_words(const AnalysisPlan& plan) {
 }
 
 std::string weighted_note(const Weighted& w) {
-  const auto joined = [](const std::vector<std::string>& levels) {
-    std::string all;
-    for (const std::string& level : levels) {
-      all += all.empty() ? "" : ", ";
-      all += printable(level);
-    }
-    return all;
-  };
   std::string out;
   if (w.of.estimate.why == Why::kNothing)
-    out = "no estimate: no task of " + joined(w.missing);
+    out = "no estimate: no task of " + aggregate::listed_names(w.missing);
   else if (w.of.estimate.why == Why::kOneTask)
-    out = "no interval: one task of " + joined(w.single);
+    out = "no interval: one task of " + aggregate::listed_names(w.single);
   else if (w.of.estimate.why != Why::kOk)
     out = word_of(w.of.estimate.why);
   if (0 < w.left_out) {

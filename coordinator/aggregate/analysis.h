@@ -6,6 +6,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "common/base/words.h"
@@ -25,6 +27,8 @@ namespace proctor {
 struct TaskCell {
   std::uint64_t scorable = 0, success = 0, error = 0, invalid = 0, never = 0;
   Cluster rate() const { return {scorable, success}; }
+  // Of the scorable ones.  Requires: there is one.
+  double share() const { return static_cast<double>(success) / static_cast<double>(scorable); }
   // Of all attempted runs, with errors and invalid runs as not known; or errors alone.
   PartlyKnown known(bool with_invalid) const {
     return {scorable + (with_invalid ? invalid : 0), success, error + (with_invalid ? invalid : 0)};
@@ -42,6 +46,10 @@ struct TaskCells {
   }
   // Position of a method; its number of methods: there is none.
   std::size_t method(const std::string& name) const;
+  // Position of a task; its number of tasks: there is none.
+  std::size_t place(const std::string& task) const;
+  // An empty one where nothing ended, or there is no such task or method.
+  TaskCell cell(const std::string& task, std::size_t method) const;
 };
 // `key`: which key of strata their levels are wanted of.
 TaskCells task_cells(std::span<const RunRecord> runs, std::optional<std::size_t> key = {});
@@ -154,6 +162,14 @@ struct Adjustment {
   std::uint32_t flips = 0;  // of max_t: assignments of signs behind the p values
   std::string_view units = "tasks";
 };
+// With the fewest tasks, and their units.
+constexpr auto words(Adjustment::Instead) {
+  using enum Adjustment::Instead;
+  return std::to_array<Word<Adjustment::Instead>>(
+      {{"Holm", kNo},
+       {"Holm, for max-t needs {} {} in every comparison", kFewTasks},
+       {"Holm, for max-t of so many tasks and comparisons would take minutes", kTooLarge}});
+}
 // "max-t (2000 joint replicates of tasks, 9999 common sign flips)", or Holm, and why it is.
 std::string words(const Adjustment& adjustment);
 
@@ -173,6 +189,9 @@ struct Analysis {
   std::uint64_t removed_tasks = 0;
   std::vector<Contrast> with_removed{};
 };
+
+// Nothing: it has no such method.
+const MethodRate* rate_of(const Analysis& analysis, std::string_view method);
 
 // The first of them: those that compare an agent.
 std::span<const Contrast> of_agents(const std::vector<Contrast>& contrasts);
@@ -215,8 +234,6 @@ ContrastVerdict verdict_of(const Contrast& contrast, const AnalysisPlan& plan);
 void append_analysis(std::string& out, const Analysis& analysis);
 // A line for each of so many comparisons at most.
 void append_asked(std::string& out, const Analysis& analysis, std::size_t most);
-// What the comparisons rest on: noise, repositories, unknown outcomes.  Empty: there is none.
-void append_footing(std::string& out, const Analysis& analysis);
 std::string turned_words(const Contrast& contrast);  // "2 of 9 for a: better"
 // Which test the verdict is by, where the interval beside it is not that test's or says otherwise;
 // empty: the two agree.
@@ -228,6 +245,11 @@ std::string render_contrasts_csv(const Analysis& analysis);
 }  // namespace proctor
 
 namespace proctor::aggregate {
+// Positions of the names among `names`, which are sorted, of the runs that count.  Views of `runs`.
+using Codes = std::unordered_map<std::string_view, std::size_t>;
+Codes codes_of(std::span<const RunRecord> runs, std::string RunRecord::*what,
+               std::vector<std::string>& names, bool (*counts)(const RunRecord&));
+
 // Estimates with the plan's weights of strata.  Private to the room.
 
 // For one method, or for its differences to another over the tasks that both have; nothing: the

@@ -9,16 +9,7 @@
 namespace proctor {
 // The footing of the comparisons on a terminal: chance alone, repositories, outcomes nobody knows.
 
-namespace {
 using namespace aggregate;
-
-std::string over_repositories(const ByRepository& by) {
-  const Estimate& e = by.mean.estimate;
-  if (by.mean.groups < 2) return "one repository";
-  if (!e.interval) return std::string(word_of(e.why));
-  return points_between(*e.interval);
-}
-}  // namespace
 
 std::string turned_words(const Contrast& c) {
   if (!c.tipping || c.tipping->unknown == 0) return "-";
@@ -27,31 +18,6 @@ std::string turned_words(const Contrast& c) {
   if (!t.turned) return fmt::format("none of {}", t.unknown);
   return fmt::format("{} of {} for {}: {}", *t.turned, t.unknown, printable(t.for_a ? c.a : c.b),
                      word_of(t.becomes));
-}
-
-void append_footing(std::string& out, const Analysis& analysis) {
-  if (analysis.contrasts.empty()) return;
-  Table table({"comparison", "difference", "chance alone (95 %)", "tie", "repositories",
-               "interval over them", "p", "verdict is turned by unknown outcomes"},
-              1);
-  for (const Contrast& c : analysis.contrasts) {
-    const auto& d = c.difference.estimate.value;
-    std::string groups = "-", interval = "-", p = "-";
-    if (c.by_repository) {
-      groups = std::to_string(c.by_repository->mean.groups);
-      interval = over_repositories(*c.by_repository);
-      p = p_words(c.by_repository->flips.p);
-    }
-    table.group(c.is_control ? "controls" : "");
-    table.add({printable(c.a) + " - " + printable(c.b), d ? points(*d) : "-",
-               c.equals ? fmt::format("{:.1f}", c.equals->gap95 * 100) : "-",
-               c.equals ? (c.is_tie() ? "yes" : "no") : "-", std::move(groups), std::move(interval),
-               std::move(p), turned_words(c)});
-  }
-  out +=
-      "\nWhat the comparisons rest on (points; what two equal methods differ by; repositories as "
-      "units;\nhow many acceptance errors and invalid runs would turn the verdict)\n\n";
-  table.append_to(out);
 }
 
 // Comparisons on a terminal and as CSV.
@@ -68,27 +34,17 @@ std::string p_value(const std::optional<double>& p) {
 }
 
 void rates(std::string& out, const Analysis& analysis) {
-  Table table({"method", fmt::format("success rate {}", over_words(analysis.plan)), "tasks", "runs",
-               "always", "sometimes", "never", "rerun differs by"},
-              1);
-  for (const MethodRate& r : analysis.rates) {
-    std::string rate = percent_with_interval(r.rate.value, r.rate.interval);
-    if (r.rate.value && !r.rate.interval) rate += " (" + std::string(word_of(r.rate.why)) + ")";
-    const auto number = [](std::uint64_t n) { return std::to_string(n); };
-    table.group(r.is_control ? "controls" : "");
-    table.add({printable(r.method), std::move(rate), number(r.tasks), number(r.runs),
-               number(r.reliability.always), number(r.reliability.sometimes),
-               number(r.reliability.never),
-               r.rerun.why == Why::kNoVariance ? "none seen"
-               : r.rerun.gap95                 ? fmt::format("{:.1f}", *r.rerun.gap95 * 100)
-                                               : "-"});
-  }
   out += fmt::format(
       "\nPrimary endpoint ({}; tasks solved always, sometimes, never;\npoints by which 95 of 100 "
       "pairs of reruns on the same tasks would differ at most)\n\n",
       analysis.plan.estimand == AnalysisPlan::Estimand::kTaskMean ? "every task counts equally"
                                                                   : "every run counts equally");
-  table.append_to(out);
+  table_of(
+      rate_columns(analysis.plan),
+      fmt::format("method|success rate {}=rate|tasks|runs|always|sometimes|never|rerun differs by",
+                  over_words(analysis.plan)),
+      analysis.rates, controls_apart<MethodRate>, 1)
+      .append_to(out);
 }
 
 void append_notes(std::string& out, const std::vector<Contrast>& contrasts,
@@ -120,30 +76,9 @@ bool begin_contrasts(std::string& out, const Analysis& analysis) {
 
 void contrasts(std::string& out, const Analysis& analysis) {
   if (!begin_contrasts(out, analysis)) return;
-  const bool joint = analysis.adjustment.used == AnalysisPlan::Multiplicity::kMaxT;
-  std::vector<std::string> head = {"comparison", "verdict", "difference", "interval", "p",
-                                   "adjusted p", "tasks",   "better",     "worse",    "bounds"};
-  if (joint) head.insert(head.begin() + 4, "holding together");
-  Table table(head, 2);
-  for (const Contrast& c : analysis.contrasts) {
-    const Estimate& d = c.difference.estimate;
-    const auto number = [](std::uint64_t n) { return std::to_string(n); };
-    std::vector<std::string> row = {
-        printable(c.a) + " - " + printable(c.b),
-        verdict_words(c),
-        d.value ? points(*d.value) : "-",
-        points_interval(d.interval, d.why),
-        p_value(c.flips ? std::optional(c.flips->p) : std::nullopt),
-        p_value(c.adjusted),
-        number(c.tasks),
-        number(c.a_better),
-        number(c.b_better),
-        c.bounds ? points_interval(c.bounds->identified, Why::kOk) : "-"};
-    if (joint) row.insert(row.begin() + 4, points_interval(c.simultaneous, Why::kNoVariance));
-    table.group(c.is_control ? "controls" : "");
-    table.add(row);
-  }
-  table.append_to(out);
+  table_of(contrast_columns(), "comparison|" + contrast_words(analysis), analysis.contrasts,
+           controls_apart<Contrast>)
+      .append_to(out);
   out += "  adjusted by " + words(analysis.adjustment) + "\n";
   append_notes(out, analysis.contrasts, analysis.plan);
 }
@@ -153,16 +88,22 @@ void contrasts_with_removed(std::string& out, const Analysis& analysis) {
   if (analysis.with_removed.empty()) return;
   out += fmt::format("\nThe same comparisons with the {} taken out after runs had ended\n\n",
                      counted(analysis.removed_tasks, "task"));
-  Table table({"comparison", "verdict", "difference", "interval", "adjusted p", "tasks"}, 2);
-  for (const Contrast& c : analysis.with_removed) {
-    const Estimate& d = c.difference.estimate;
-    table.group(c.is_control ? "controls" : "");
-    table.add({printable(c.a) + " - " + printable(c.b), verdict_words(c),
-               d.value ? points(*d.value) : "-", points_interval(d.interval, d.why),
-               p_value(c.adjusted), std::to_string(c.tasks)});
-  }
-  table.append_to(out);
+  table_of(contrast_columns(), "comparison|" + std::string(kRemovedWords), analysis.with_removed,
+           controls_apart<Contrast>)
+      .append_to(out);
   append_notes(out, analysis.with_removed, analysis.plan);
+}
+
+void footing(std::string& out, const Analysis& analysis) {
+  if (analysis.contrasts.empty()) return;
+  out +=
+      "\nWhat the comparisons rest on (points; what two equal methods differ by; repositories as "
+      "units;\nhow many acceptance errors and invalid runs would turn the verdict)\n\n";
+  table_of(contrast_columns(),
+           "comparison|difference|chance alone (95 %)|tie|repositories|interval over them|p=p over "
+           "them|verdict is turned by unknown outcomes=turned by",
+           analysis.contrasts, controls_apart<Contrast>, 1)
+      .append_to(out);
 }
 }  // namespace
 
@@ -241,13 +182,11 @@ void append_analysis(std::string& out, const Analysis& analysis) {
   rates(out, analysis);
   contrasts(out, analysis);
   contrasts_with_removed(out, analysis);
-  append_footing(out, analysis);
+  footing(out, analysis);
   append_weighted(out, analysis);
 }
 
 std::string render_contrasts_csv(const Analysis& analysis) {
-  std::string out = aggregate::contrast_columns().csv_header();
-  for (const Contrast& c : analysis.contrasts) aggregate::contrast_columns().append_csv(out, c);
-  return out;
+  return csv_of(contrast_columns(), analysis.contrasts);
 }
 }  // namespace proctor

@@ -41,31 +41,34 @@ struct Numbers {
 bool is_money(const std::string& name) {
   return name == "run" || name == "micro_usd";
 }
-std::string shown(const std::string& name, std::int64_t value, const std::string& unit) {
-  return is_money(name) ? format_usd(MicroUsd::from_micros(value)) + " " + unit
-                        : std::to_string(value);
+std::optional<std::int64_t> number_in(const Numbers& numbers, const std::string& name) {
+  const auto found = numbers.of.find(name);
+  return found == numbers.of.end() ? std::nullopt : std::optional(found->second);
+}
+std::string shown_in(const Numbers& numbers, const std::string& name) {
+  const auto value = number_in(numbers, name);
+  if (!value) return "none";
+  return is_money(name) ? format_usd(MicroUsd::from_micros(*value)) + " " + numbers.unit
+                        : std::to_string(*value);
+}
+std::string cap_word(const std::string& name) {
+  return name == "micro_usd" ? "usd" : printable(name);
+}
+// Of both registrations.
+Names caps_of(const Registration& a, const Registration& b) {
+  Names out;
+  for (const Registration* r : {&a, &b})
+    for (const auto& [name, value] : r->caps) out.insert(name);
+  return out;
 }
 
-void tell_numbers(const Numbers& first, const Numbers& other, const std::string& who,
-                  const char* what, std::vector<std::string>& out) {
-  std::map<std::string, std::pair<std::string, std::string>> all;
-  for (const auto& [name, value] : first.of) all[name] = {shown(name, value, first.unit), "none"};
-  for (const auto& [name, value] : other.of) {
-    auto& both = all.try_emplace(name, "none", "").first->second;
-    both.second = shown(name, value, other.unit);
-  }
-  for (const auto& [name, both] : all)
-    if (both.first != both.second)
-      out.push_back(fmt::format(
-          "{} {} is {} in the first and {} in {}: under another limit a run "
-          "is another run",
-          what, name == "micro_usd" ? "usd" : printable(name), both.first, both.second, who));
-}
-
-std::map<std::string, std::int64_t> of_a_run(const Registration& r) {
-  const auto found = r.envelopes.find("run");
-  if (found == r.envelopes.end()) return {};
-  return {{"run", found->second}};
+void tell_number(const Numbers& first, const Numbers& other, const std::string& name,
+                 const std::string& who, const std::string& what, std::vector<std::string>& out) {
+  const std::string a = shown_in(first, name), b = shown_in(other, name);
+  if (a != b)
+    out.push_back(
+        fmt::format("{} is {} in the first and {} in {}: under another limit a run is another run",
+                    what, a, b, who));
 }
 
 void tell_pair(const MergedCampaign& first, const MergedCampaign& other,
@@ -77,8 +80,9 @@ void tell_pair(const MergedCampaign& first, const MergedCampaign& other,
   tell_digests(a.contracts, b.contracts, who, "the contract of task", out);
   tell_digests(a.methods, b.methods, who, "method", out);
   const std::string &unit = first.runs.unit, &its = other.runs.unit;
-  tell_numbers({a.caps, unit}, {b.caps, its}, who, "cap", out);
-  tell_numbers({of_a_run(a), unit}, {of_a_run(b), its}, who, "the envelope of a", out);
+  for (const std::string& name : caps_of(a, b))
+    tell_number({a.caps, unit}, {b.caps, its}, name, who, "cap " + cap_word(name), out);
+  tell_number({a.envelopes, unit}, {b.envelopes, its}, "run", who, "the envelope of a run", out);
   if (a.cost_model != b.cost_model)
     out.push_back("the price table of " + who + " is another (" + printable(b.cost_model_version) +
                   ", not " + printable(a.cost_model_version) + "): its costs are in other units");
@@ -200,31 +204,16 @@ namespace {
 void tell_differences(const ComparedCampaign& before, const ComparedCampaign& after,
                       std::vector<std::string>& out) {
   const Registration &older = before.registration, &newer = after.registration;
-  const auto cap = [](const std::string& name, const auto& of) {
-    const auto found = of.find(name);
-    return found == of.end() ? std::string("none") : std::to_string(found->second);
-  };
-  const auto money = [](const std::string& name, const auto& of, const CampaignReport& report) {
-    const auto found = of.find(name);
-    return found == of.end() ? std::string("none")
-                             : format_usd(MicroUsd::from_micros(found->second)) + " " + report.unit;
-  };
-  std::set<std::string> caps;
-  for (const auto& [name, value] : older.caps) caps.insert(name);
-  for (const auto& [name, value] : newer.caps) caps.insert(name);
-  for (const std::string& name : caps)
-    if (cap(name, older.caps) != cap(name, newer.caps)) {
-      const bool is_money = name == "micro_usd";
-      out.push_back("the cap " + (is_money ? std::string("usd") : printable(name)) + " is " +
-                    (is_money ? money(name, older.caps, before.report) : cap(name, older.caps)) +
-                    " in the older, " +
-                    (is_money ? money(name, newer.caps, after.report) : cap(name, newer.caps)) +
-                    " in the newer");
-    }
-  if (cap("run", older.envelopes) != cap("run", newer.envelopes))
-    out.push_back("a run may spend " + money("run", older.envelopes, before.report) +
-                  " in the older, " + money("run", newer.envelopes, after.report) +
-                  " in the newer");
+  const Numbers caps{older.caps, before.report.unit}, new_caps{newer.caps, after.report.unit};
+  for (const std::string& name : caps_of(older, newer))
+    if (number_in(caps, name) != number_in(new_caps, name))
+      out.push_back(fmt::format("the cap {} is {} in the older, {} in the newer", cap_word(name),
+                                shown_in(caps, name), shown_in(new_caps, name)));
+  const Numbers given{older.envelopes, before.report.unit},
+      new_given{newer.envelopes, after.report.unit};
+  if (number_in(given, "run") != number_in(new_given, "run"))
+    out.push_back(fmt::format("a run may spend {} in the older, {} in the newer",
+                              shown_in(given, "run"), shown_in(new_given, "run")));
   if (older.cost_model != newer.cost_model)
     out.emplace_back("their price tables differ, so costs do not compare");
   if (older.seed != newer.seed)
@@ -236,15 +225,12 @@ void tell_differences(const ComparedCampaign& before, const ComparedCampaign& af
 }
 
 void tell_missing(const CampaignReport& report, const char* which, std::vector<std::string>& out) {
-  if (0 < report.total.parked)
-    out.push_back(std::to_string(report.total.parked) + " runs of the " + which + " are parked");
+  const ReportRow& total = report.total;
   // Whoever takes runs away chooses what is compared.
-  if (0 < report.total.cancelled)
-    out.push_back(std::to_string(report.total.cancelled) + " runs of the " + which +
-                  " were cancelled");
-  if (0 < report.total.removed)
-    out.push_back(std::to_string(report.total.removed) + " runs of the " + which +
-                  " were removed with their tasks");
+  for (const auto& [n, what] :
+       {std::pair(total.parked, "are parked"), std::pair(total.cancelled, "were cancelled"),
+        std::pair(total.removed, "were removed with their tasks")})
+    if (0 < n) out.push_back(fmt::format("{} runs of the {} {}", n, which, what));
 }
 
 void sort_tasks(const ComparedCampaign& older, const ComparedCampaign& newer,
@@ -275,12 +261,7 @@ std::vector<TaskCell> column(const TaskCells& cells, const std::string& method,
                              const std::vector<std::string>& tasks) {
   std::vector<TaskCell> out;
   const std::size_t m = cells.method(method);
-  for (const std::string& task : tasks) {
-    const auto at = std::ranges::lower_bound(cells.tasks, task);
-    const bool there = at != cells.tasks.end() && *at == task && m < cells.methods.size();
-    out.push_back(there ? cells.at(static_cast<std::size_t>(at - cells.tasks.begin()), m)
-                        : TaskCell{});
-  }
+  for (const std::string& task : tasks) out.push_back(cells.cell(task, m));
   return out;
 }
 
@@ -333,9 +314,8 @@ MethodComparison compare_method(const ComparedCampaign& older, const ComparedCam
   const TaskCells cells = task_cells(newer.report.runs);
   std::vector<std::uint32_t> repositories;
   for (const std::string& task : all.common) {
-    const auto at = std::ranges::lower_bound(cells.tasks, task);
-    const bool there = at != cells.tasks.end() && *at == task;
-    repositories.push_back(there ? cells.repositories[at - cells.tasks.begin()] : 0);
+    const std::size_t at = cells.place(task);
+    repositories.push_back(at < cells.tasks.size() ? cells.repositories[at] : 0);
   }
   out.contrast =
       contrast_of(column(cells, new_name, all.common),
@@ -458,12 +438,10 @@ void one_sided_methods(std::string& out, const CampaignComparison& c) {
 // Why no exit code says that nothing is worse; empty: nothing is missing.
 std::string lost_words(const CampaignComparison& c) {
   if (c.lost_agents.empty()) return "";
-  std::string all;
-  for (const std::string& name : c.lost_agents) all += (all.empty() ? "" : ", ") + printable(name);
   return fmt::format(
       "  * {} of the older {} not in the newer, so nothing says that {} not worse: --map OLD=NEW "
       "names one that is called otherwise, --method one that is asked about alone\n",
-      all, c.lost_agents.size() == 1 ? "is" : "are",
+      listed_names(c.lost_agents), c.lost_agents.size() == 1 ? "is" : "are",
       c.lost_agents.size() == 1 ? "it is" : "they are");
 }
 
@@ -471,9 +449,6 @@ std::string times(const std::optional<double>& ratio) {
   return ratio ? fmt::format("x{:.2f}", *ratio) : "-";
 }
 
-std::string shown(const std::optional<double>& p) {
-  return p ? p_words(*p) : "-";
-}
 }  // namespace
 
 std::string render_comparison_text(const CampaignComparison& c) {
@@ -495,22 +470,21 @@ std::string render_comparison_text(const CampaignComparison& c) {
   }
   out += fmt::format("\nSuccess rate over tasks, newer less older, in points (margin {:.1f})\n\n",
                      c.margin * 100);
-  Table table({"method", "decision", "difference", "interval", "p", "tasks", "better", "worse",
-               "p turned", "cost", "time"},
-              2);
+  const auto columns = contrast_columns().named("difference|interval|p|tasks|better|worse");
+  std::vector<std::string> head = titles_of(columns);
+  head.insert(head.begin(), {"method", "decision"});
+  head.insert(head.end(), {"p turned", "cost", "time"});
+  Table table(head, 2);
   for (const MethodComparison& m : c.methods) {
-    const Estimate& d = m.contrast.difference.estimate;
     const std::string name =
         m.old_name == m.new_name ? m.new_name : m.old_name + " -> " + m.new_name;
-    table.group(m.is_control ? "controls" : "");
-    table.add({printable(name),
-               m.is_control ? "control" : std::string(word_of(decision_of(m, c.margin, c.alpha))),
-               d.value ? points(*d.value) : "-",
-               d.interval ? points_between(*d.interval) : std::string(word_of(d.why)),
-               shown(m.contrast.flips ? std::optional(m.contrast.flips->p) : std::nullopt),
-               std::to_string(m.contrast.tasks), std::to_string(m.contrast.a_better),
-               std::to_string(m.contrast.b_better), shown(m.p_turned), times(m.cost_ratio),
-               times(m.time_ratio)});
+    const std::string_view decision = word_of(decision_of(m, c.margin, c.alpha));
+    std::vector<std::string> cells = cells_of(columns, m.contrast);
+    cells.insert(cells.begin(),
+                 {printable(name), m.is_control ? "control" : std::string(decision)});
+    cells.insert(cells.end(), {p_words(m.p_turned), times(m.cost_ratio), times(m.time_ratio)});
+    table.group(controls_apart(m));
+    table.add(std::move(cells));
   }
   table.append_to(out);
   for (const MethodComparison& m : c.methods)
@@ -532,34 +506,21 @@ std::string render_comparison_text(const CampaignComparison& c) {
 }
 
 std::string render_comparison_json(const CampaignComparison& c) {
-  Ordered methods = Ordered::array();
-  for (const MethodComparison& m : c.methods) {
-    Ordered one = {{"older", m.old_name},
-                   {"newer", m.new_name},
-                   {"decision", word_of(decision_of(m, c.margin, c.alpha))},
-                   {"control", m.is_control},
-                   {"contrast", contrast_columns().json(m.contrast)},
-                   {"p_turned", m.p_turned}};
-    one["cost_ratio"] = m.cost_ratio ? Ordered(*m.cost_ratio) : Ordered(nullptr);
-    one["time_ratio"] = m.time_ratio ? Ordered(*m.time_ratio) : Ordered(nullptr);
-    one["new_invalid"] = m.new_invalid;
-    methods.push_back(std::move(one));
-  }
-  const Ordered out = {{"older", c.older},
-                       {"newer", c.newer},
-                       {"one_campaign", c.one_campaign},
-                       {"margin", c.margin},
-                       {"alpha", c.alpha},
-                       {"decision", word_of(decision_of(c))},
-                       {"provisional", c.differences},
-                       {"common", c.common},
-                       {"changed", c.changed},
-                       {"only_older", c.only_older},
-                       {"only_newer", c.only_newer},
-                       {"methods", std::move(methods)},
-                       {"methods_only_older", c.methods_only_older},
-                       {"methods_only_newer", c.methods_only_newer},
-                       {"lost_agents", c.lost_agents}};
-  return dumped(out) + "\n";
+  const auto method = [&](const MethodComparison& m) {
+    return filled(R"({"older":$,"newer":$,"decision":$,"control":$,"contrast":$,"p_turned":$,)"
+                  R"("cost_ratio":$,"time_ratio":$,"new_invalid":$})",
+                  {m.old_name, m.new_name, word_of(decision_of(m, c.margin, c.alpha)), m.is_control,
+                   contrast_columns().json(m.contrast), m.p_turned, or_null(m.cost_ratio),
+                   or_null(m.time_ratio), m.new_invalid});
+  };
+  return filled(
+             R"({"older":$,"newer":$,"one_campaign":$,"margin":$,"alpha":$,"decision":$,)"
+             R"("provisional":$,"common":$,"changed":$,"only_older":$,"only_newer":$,"methods":@,)"
+             R"("methods_only_older":$,"methods_only_newer":$,"lost_agents":$})",
+             {c.older, c.newer, c.one_campaign, c.margin, c.alpha, word_of(decision_of(c)),
+              c.differences, c.common, c.changed, c.only_older, c.only_newer,
+              listed(c.methods, method), c.methods_only_older, c.methods_only_newer,
+              c.lost_agents}) +
+         "\n";
 }
 }  // namespace proctor

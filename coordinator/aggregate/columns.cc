@@ -7,7 +7,9 @@
 #include "common/base/csv.h"
 #include "common/base/limits.h"
 #include "common/base/parse.h"
+#include "common/base/system_clock.h"
 #include "common/base/text.h"
+#include "coordinator/aggregate/analysis.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/model_use.h"
 #include "coordinator/aggregate/run_filter.h"
@@ -66,11 +68,15 @@ std::string shown(const Cell& cell, Type type) {
   if (const auto* is = cell.get<bool>()) return *is ? "yes" : "no";
   if (const auto* n = cell.get<std::int64_t>())
     return type == Type::kMs ? seconds(static_cast<double>(*n)) : std::to_string(*n);
-  if (const auto* ms = cell.get<double>()) return seconds(*ms);
+  if (const auto* number = cell.get<double>())
+    return type == Type::kPoints ? points(*number)
+           : type == Type::kP    ? p_words(*number)
+                                 : seconds(*number);
   if (const auto* amount = cell.get<MicroUsd>()) return format_usd(*amount);
   if (const auto* view = cell.get<std::string_view>()) return printable(*view);
   if (const auto* text = cell.get<std::string>()) return *text;
-  if (const auto* interval = cell.get<Interval>()) return percent_interval(*interval);
+  if (const auto* interval = cell.get<Interval>())
+    return type == Type::kPoints ? points_between(*interval) : percent_interval(*interval);
   if (const auto* s = cell.get<Share>()) return percent_with_interval(s->rate, s->interval);
   return "-";
 }
@@ -168,6 +174,11 @@ template class Columns<CostRow>;
 template class Columns<ComparisonRow>;
 template class Columns<BoardRow>;
 template class Columns<Contrast>;
+template class Columns<MethodRate>;
+template class Columns<EnvelopeMoney>;
+template class Columns<MoneyGroup>;
+template class Columns<EnvelopeProjection>;
+template class Columns<ProjectionRecord>;
 
 namespace {
 using enum Type;
@@ -176,37 +187,48 @@ using Run = const RunRecord&;
 using Costs = const CostRow&;
 using Board = const BoardRow&;
 using Pair = const Contrast&;
+using Rate = const MethodRate&;
+using Envelope = const EnvelopeMoney&;
+using Projected = const EnvelopeProjection&;
+using Record = const ProjectionRecord&;
+
+// Reads a member of a member, which may be missing or a pointer.
+template <class R, class T>
+auto in(T R::*record, auto member) {
+  return [record, member](const R& r) -> Cell {
+    const T& inner = r.*record;
+    if constexpr (requires { *inner; })
+      return inner ? Cell(std::invoke(member, *inner)) : Cell();
+    else
+      return std::invoke(member, inner);
+  };
+}
 
 // Columns that records of several kinds have.
 
 template <class R>
 std::vector<Column<R>> of_cost() {
-  return {
-      {"cost.model|model_usd|model", kUsd, [](const R& r) -> Cell { return r.cost.model; },
-       "cost of language model calls, in the unit of the price table"},
-      {"cost.execution|execution_usd|execution", kUsd,
-       [](const R& r) -> Cell { return r.cost.execution; }, "cost of sandbox time and tool calls"},
-      {"cost.human|human_usd|human", kUsd, [](const R& r) -> Cell { return r.cost.human; },
-       "cost of people's time"},
-      {"cost.overhead|overhead_usd|overhead", kUsd,
-       [](const R& r) -> Cell { return r.cost.overhead; }, "cost of storage and of starting runs"},
-      {"cost.total|total_usd|total", kUsd, [](const R& r) -> Cell { return r.cost.total(); },
-       "the four together, over all runs of the row and all their attempts"}};
+  return {{"cost.model|model_usd|model", kUsd, in(&R::cost, &Cost::model),
+           "cost of language model calls, in the unit of the price table"},
+          {"cost.execution|execution_usd|execution", kUsd, in(&R::cost, &Cost::execution),
+           "cost of sandbox time and tool calls"},
+          {"cost.human|human_usd|human", kUsd, in(&R::cost, &Cost::human), "cost of people's time"},
+          {"cost.overhead|overhead_usd|overhead", kUsd, in(&R::cost, &Cost::overhead),
+           "cost of storage and of starting runs"},
+          {"cost.total|total_usd|total", kUsd, in(&R::cost, &Cost::total),
+           "the four together, over all runs of the row and all their attempts"}};
 }
 
 // `csv`: its names of calls and tokens there.
 template <class R>
 std::vector<Column<R>> of_self_reported(const std::string& calls = "",
                                         const std::string& tokens = "") {
-  return {
-      {"self_reported.cost|self_reported_usd|", kUsd,
-       [](const R& r) -> Cell { return r.self_reported.usd; },
-       "its part on the agents' word alone"},
-      {"self_reported.calls|" + calls + "|", kCount,
-       [](const R& r) -> Cell { return r.self_reported.calls; }, "calls on the agents' word alone"},
-      {"self_reported.tokens|" + tokens + "|", kCount,
-       [](const R& r) -> Cell { return r.self_reported.tokens; },
-       "tokens on the agents' word alone"}};
+  return {{"self_reported.cost|self_reported_usd|", kUsd, in(&R::self_reported, &SelfReported::usd),
+           "its part on the agents' word alone"},
+          {"self_reported.calls|" + calls + "|", kCount,
+           in(&R::self_reported, &SelfReported::calls), "calls on the agents' word alone"},
+          {"self_reported.tokens|" + tokens + "|", kCount,
+           in(&R::self_reported, &SelfReported::tokens), "tokens on the agents' word alone"}};
 }
 
 // "37.2 %"; "-" of nothing.
@@ -221,15 +243,12 @@ std::vector<Column<R>> of_models(bool has_words) {
   std::vector<Column<R>> out;
   for (const ModelCount& m : kModelCounts) {
     const std::string name = m.name;
-    out.emplace_back(
-        "model_use." + name + (name == "calls" ? "|model_calls|" : "|" + name + "|") +
-            (has_words ? m.word : ""),
-        name == "waited_ms" ? kMs : kCount,
-        [count = m.count](const R& r) -> Cell { return r.model_use.*count; }, m.meaning);
+    out.emplace_back("model_use." + name + (name == "calls" ? "|model_calls|" : "|" + name + "|") +
+                         (has_words ? m.word : ""),
+                     name == "waited_ms" ? kMs : kCount, in(&R::model_use, m.count), m.meaning);
     if (name == "ceiling_calls")
-      out.emplace_back(
-          "model_use.at_ceiling|ceiling_usd|", kUsd,
-          [](const R& r) -> Cell { return r.model_use.at_ceiling; }, "what these were charged");
+      out.emplace_back("model_use.at_ceiling|ceiling_usd|", kUsd,
+                       in(&R::model_use, &ModelUse::at_ceiling), "what these were charged");
   }
   return out;
 }
@@ -328,9 +347,8 @@ Share share_of(const Estimate& e) {
   return {0, 0, e.value, e.interval};
 }
 
-template <class T, class M>
-Cell of(const std::optional<T>& record, M T::*member) {
-  return record ? Cell((*record).*member) : Cell();
+Cell or_why(const std::optional<Interval>& interval, Why why) {
+  return interval ? Cell(*interval) : Cell(word_of(why));
 }
 
 const Estimate& mean(Pair c) {
@@ -357,6 +375,66 @@ Cell tipping(Pair c) {
   out["in_favour_of"] = is_turned(c) ? Json(c.tipping->for_a ? "a" : "b") : Json(nullptr);
   out["becomes"] = is_turned(c) ? Json(word_of(c.tipping->becomes)) : Json(nullptr);
   return out;
+}
+
+Cell over_repositories(Pair c) {
+  if (!c.by_repository) return {};
+  const GroupedMean& mean = c.by_repository->mean;
+  return mean.groups < 2 ? Cell("one repository")
+                         : or_why(mean.estimate.interval, mean.estimate.why);
+}
+
+Cell pass_list(Rate r, const std::vector<std::uint32_t>& k) {
+  Json out = Json::array();
+  for (std::size_t i = 0; i < r.pass.size(); ++i)
+    out.push_back({{"k", k[i]},
+                   {"tasks", r.pass[i].tasks},
+                   {"tasks_with_fewer_runs", r.pass[i].too_few},
+                   {"at_least_one", estimate_json(r.pass[i].at_least_one)},
+                   {"all", estimate_json(r.pass[i].all)}});
+  return out;
+}
+
+Cell rate_text(Rate r) {
+  std::string out = percent_with_interval(r.rate.value, r.rate.interval);
+  if (r.rate.value && !r.rate.interval) out += fmt::format(" ({})", word_of(r.rate.why));
+  return out;
+}
+
+Cell rerun_text(Rate r) {
+  if (r.rerun.why == Why::kNoVariance) return "none seen";
+  return r.rerun.gap95 ? Cell(fmt::format("{:.1f}", *r.rerun.gap95 * 100)) : Cell();
+}
+
+// '#' spent, '+' reserved, '?' reserved and at risk, '.' free.
+Cell bar(Envelope e) {
+  constexpr std::int64_t kBar = 20;
+  std::string out(kBar, '.');
+  const auto fill = [&](MicroUsd until, char c) {
+    // Rounded up: a cent spent is seen.
+    const std::int64_t free = std::max<std::int64_t>((e.cap - until).micros(), 0);
+    const std::int64_t cells =
+        kBar - (e.cap <= MicroUsd::zero() ? 0 : scaled(free, kBar, e.cap.micros()));
+    std::ranges::replace(out.begin(), out.begin() + cells, '.', c);
+  };
+  fill(e.spent, '#');
+  fill(e.spent + e.reserved - e.at_risk, '+');
+  fill(e.spent + e.reserved, '?');
+  return "[" + out + "]";
+}
+
+Cell alerts(Envelope e) {
+  Json out = Json::array();
+  for (const MoneyInput::Alert& a : e.alerts)
+    out.push_back({{"percent", a.percent},
+                   {"spent", money_json(a.spent)},
+                   {"cap", money_json(a.cap)},
+                   {"at", to_rfc3339(a.at)}});
+  return out;
+}
+
+Cell if_parked(Envelope e, MicroUsd amount) {
+  return 0 < e.parked ? Cell(amount) : Cell();
 }
 
 Cell dollars(const std::optional<double>& usd) {
@@ -419,9 +497,9 @@ const Columns<ReportRow>& row_columns() {
        of_cost<ReportRow>(),
        {"cost_per_success|per_success_usd|per success", kUsd, &ReportRow::cost_per_success,
         "total / success, rounded up to a millionth; failed runs are paid for too"},
-       {"|median_ms|median", kMs, [](Row r) -> Cell { return r.time.median_ms; },
+       {"|median_ms|median", kMs, in(&ReportRow::time, &Times::median_ms),
         "seconds from the start of a run to its report, over runs that ended"},
-       {"|longest_ms|longest", kMs, [](Row r) -> Cell { return r.time.longest_ms; },
+       {"|longest_ms|longest", kMs, in(&ReportRow::time, &Times::longest_ms),
         "the longest of these"},
        {"time_ms.all||", kObject, [](Row r) { return times(r.time); }, "both"},
        {"time_ms.success||", kObject, [](Row r) { return times(r.time_of_success); },
@@ -503,7 +581,7 @@ const Columns<CostRow>& cost_columns() {
        {"wasted_attempts", kCount, &CostRow::wasted_attempts, "how many these are"},
        {"reviews", kCount, &CostRow::reviews, "people's reviews that are booked"},
        {"reviewed||=", kUsd, &CostRow::reviewed, "what these cost"},
-       {"||self_reported", kUsd, [](Costs r) -> Cell { return r.self_reported.usd; },
+       {"||self_reported", kUsd, in(&CostRow::self_reported, &SelfReported::usd),
         "the part on the agents' word alone"},
        of_self_reported<CostRow>(),
        of_models<CostRow>(true)},
@@ -547,15 +625,14 @@ Columns<RunRecord> run_columns(std::span<const std::string> strata_keys) {
         "why an ended run ended: completed, agent_timeout, budget_exceeded, ...",
         all_words<Termination>()},
        {"attempts", kCount, &RunRecord::attempts, "how many it took"},
-       {"cost.model|model_usd|model", kUsd, [](Run r) -> Cell { return r.cost.model; },
+       {"cost.model|model_usd|model", kUsd, in(&RunRecord::cost, &Cost::model),
         "the part of it that models are"},
-       {"cost.execution|execution_usd|execution", kUsd,
-        [](Run r) -> Cell { return r.cost.execution; }, "likewise sandbox time and tools"},
-       {"cost.human|human_usd|human", kUsd, [](Run r) -> Cell { return r.cost.human; },
-        "likewise people"},
-       {"cost.overhead|overhead_usd|overhead", kUsd, [](Run r) -> Cell { return r.cost.overhead; },
+       {"cost.execution|execution_usd|execution", kUsd, in(&RunRecord::cost, &Cost::execution),
+        "likewise sandbox time and tools"},
+       {"cost.human|human_usd|human", kUsd, in(&RunRecord::cost, &Cost::human), "likewise people"},
+       {"cost.overhead|overhead_usd|overhead", kUsd, in(&RunRecord::cost, &Cost::overhead),
         "likewise storage and starting"},
-       {"cost.total|total_usd|cost", kUsd, [](Run r) -> Cell { return r.cost.total(); },
+       {"cost.total|total_usd|cost", kUsd, in(&RunRecord::cost, &Cost::total),
         "of all its attempts, in the unit of the price table"},
        {"time_ms.wall|wall_ms|time", kMs, &RunRecord::wall_ms,
         "from its start to its report: seconds, or 500ms, 90s, 2m, 1h"},
@@ -600,7 +677,7 @@ Columns<RunRecord> run_columns(std::span<const std::string> strata_keys) {
         "the envelope that was short"},
        {"reviews||=", kCount, &RunRecord::reviews, "how many people's reviews are booked for it"},
        {"reserved||", kUsd, &RunRecord::asked, "what was set aside for its paid attempts"},
-       {"||self_reported", kUsd, [](Run r) -> Cell { return r.self_reported.usd; },
+       {"||self_reported", kUsd, in(&RunRecord::self_reported, &SelfReported::usd),
         "the part that agents said of themselves"},
        {"wasted||=", kUsd, &RunRecord::wasted, "the part that infrastructure spoiled"}},
       "order|run|task|method|stage|strata|state|outcome|satisfied|violations|termination|agent_"
@@ -634,12 +711,12 @@ const Columns<BoardRow>& board_columns() {
         [](Board r) {
           return r.ranks ? Cell(Json::array({r.ranks->best, r.ranks->worst})) : Cell();
         }},
-       {"|rank_best|", kCount, [](Board r) { return of(r.ranks, &RankSet::best); }},
-       {"|rank_worst|", kCount, [](Board r) { return of(r.ranks, &RankSet::worst); }},
+       {"|rank_best|", kCount, in(&BoardRow::ranks, &RankSet::best)},
+       {"|rank_worst|", kCount, in(&BoardRow::ranks, &RankSet::worst)},
        {"||rank", kText, rank_text},
        {"rate||", kObject, [](Board r) -> Cell { return estimate_json(r.rate); }},
        {"|rate|success over tasks", kShare, [](Board r) -> Cell { return share_of(r.rate); }},
-       {"bounds|bound|=", kInterval, [](Board r) { return of(r.bounds, &Bounds::identified); }},
+       {"bounds|bound|=", kInterval, in(&BoardRow::bounds, &Bounds::identified)},
        {"tasks", kCount, &BoardRow::tasks},
        {"runs", kCount, &BoardRow::runs},
        {"satisfied", kCount, &BoardRow::satisfied},
@@ -666,51 +743,67 @@ const Columns<Contrast>& contrast_columns() {
   static const Columns<Contrast> kColumns(
       {{"a", kText, &Contrast::a},
        {"b", kText, &Contrast::b},
-       {"verdict", kText, [](Pair c) -> Cell { return word_of(c.verdict); }},
-       {"tasks|=|", kCount, &Contrast::tasks},
+       {"||comparison", kText,
+        [](Pair c) -> Cell { return printable(c.a) + " - " + printable(c.b); }},
+       {"verdict|=|", kText, [](Pair c) -> Cell { return word_of(c.verdict); }},
+       {"||verdict", kText, verdict_words},
+       {"tasks", kCount, &Contrast::tasks},
        {"dropped_a|=|", kCount, &Contrast::dropped_a},
        {"dropped_b|=|", kCount, &Contrast::dropped_b},
        {"never_ended_a||", kCount, &Contrast::never_a},
        {"never_ended_b||", kCount, &Contrast::never_b},
-       {"a_better|=|", kCount, &Contrast::a_better},
-       {"b_better|=|", kCount, &Contrast::b_better},
+       {"a_better|=|better", kCount, &Contrast::a_better},
+       {"b_better|=|worse", kCount, &Contrast::b_better},
        {"difference||", kObject, [](Pair c) -> Cell { return estimate_json(mean(c)); }},
-       {"|difference|", kRate, [](Pair c) -> Cell { return mean(c).value; }},
+       {"|difference|difference", kPoints, [](Pair c) -> Cell { return mean(c).value; }},
        {"|standard_error|", kRate, [](Pair c) -> Cell { return mean(c).standard_error; }},
        {"|df|", kRate, [](Pair c) -> Cell { return mean(c).df; }},
        {"|interval|", kInterval, [](Pair c) -> Cell { return mean(c).interval; }},
+       {"||interval", kPoints, [](Pair c) { return or_why(mean(c).interval, mean(c).why); }},
        {"p_t|=|", kRate, [](Pair c) -> Cell { return c.difference.p; }},
-       {"p_exact|=|", kRate, [](Pair c) { return of(c.flips, &Significance::p); }},
+       {"p_exact|=|p", kP, in(&Contrast::flips, &Significance::p)},
        {"p_exact_is_exact||", kYesNo, [](Pair c) -> Cell { return c.flips && c.flips->exact; }},
-       {"p_adjusted|=|", kRate, &Contrast::adjusted},
-       {"p_equivalent|=|", kRate,
-        [](Pair c) { return of(c.equivalence, &Equivalence::p_equivalent); }},
+       {"p_adjusted|=|adjusted p", kP, &Contrast::adjusted},
+       {"p_equivalent|=|", kRate, in(&Contrast::equivalence, &Equivalence::p_equivalent)},
        {"p_not_inferior|=|", kRate, &Contrast::not_inferior},
-       {"bounds|=|", kInterval, [](Pair c) { return of(c.bounds, &Bounds::identified); }},
-       {"bounds_interval||", kInterval, [](Pair c) { return of(c.bounds, &Bounds::interval); }},
+       {"bounds|bounds_low,bounds_high|=", kPoints, in(&Contrast::bounds, &Bounds::identified)},
+       {"bounds_interval||", kInterval, in(&Contrast::bounds, &Bounds::interval)},
+       {"||their interval", kPoints,
+        [](Pair c) { return c.bounds ? or_why(c.bounds->interval, Why::kOneTask) : Cell(); }},
        {"invalid_share_difference|loss|", kRate, &Contrast::loss},
        {"invalid_share_p|loss_p|", kRate, &Contrast::loss_p},
        {"|why|", kText, [](Pair c) -> Cell { return word_of(mean(c).why); }},
-       {"gap95|=|", kRate, [](Pair c) { return of(c.equals, &EqualGap::gap95); }},
+       {"gap95|=|", kRate, in(&Contrast::equals, &EqualGap::gap95)},
+       {"||chance", kPoints, in(&Contrast::equals, &EqualGap::gap95)},
+       {"||chance alone (95 %)", kText,
+        [](Pair c) {
+          return c.equals ? Cell(fmt::format("{:.1f}", c.equals->gap95 * 100)) : Cell();
+        }},
        {"gap95_is_exact||", kYesNo, [](Pair c) -> Cell { return c.equals && c.equals->exact; }},
-       {"p_equal_methods|=|", kRate, [](Pair c) { return of(c.equals, &EqualGap::p); }},
+       {"p_equal_methods|=|chance p", kP, in(&Contrast::equals, &EqualGap::p)},
        {"tie||", kYesNo, &Contrast::is_tie},
-       {"|tie|", kYesNo, [](Pair c) { return c.equals ? Cell(c.is_tie()) : Cell(); }},
+       {"|tie|tie", kYesNo, [](Pair c) { return c.equals ? Cell(c.is_tie()) : Cell(); }},
+       {"||is tied", kText,
+        [](Pair c) { return c.equals ? Cell(c.is_tie() ? "tie" : "no") : Cell(); }},
        {"by_repository||", kObject, by_repository},
-       {"|repositories|", kCount,
+       {"|repositories|repositories", kCount,
         [](Pair c) { return c.by_repository ? Cell(c.by_repository->mean.groups) : Cell(); }},
        {"|repositories_low,repositories_high|", kInterval,
         [](Pair c) {
           return c.by_repository ? Cell(c.by_repository->mean.estimate.interval) : Cell();
         }},
-       {"|repositories_p|", kRate,
+       {"||interval over them", kPoints, over_repositories},
+       {"|repositories_p|p over them", kP,
         [](Pair c) { return c.by_repository ? Cell(c.by_repository->flips.p) : Cell(); }},
-       {"|unknown|", kCount, [](Pair c) { return of(c.tipping, &Tipping::unknown); }},
-       {"|turned_by|", kCount, [](Pair c) { return of(c.tipping, &Tipping::turned); }},
+       {"|unknown|", kCount, in(&Contrast::tipping, &Tipping::unknown)},
+       {"|turned_by|", kCount, in(&Contrast::tipping, &Tipping::turned)},
        {"|turned_to|", kText,
         [](Pair c) { return is_turned(c) ? Cell(word_of(c.tipping->becomes)) : Cell(); }},
        {"tipping||", kObject, tipping},
+       {"||turned by", kText, turned_words},
        {"simultaneous|=|", kInterval, &Contrast::simultaneous},
+       {"||holding together", kPoints,
+        [](Pair c) { return or_why(c.simultaneous, Why::kNoVariance); }},
        {"weighted||", kObject, [](Pair c) -> Cell { return weighted_json(c.weighted); }},
        {"|weighted|", kShare,
         [](Pair c) { return c.weighted ? Cell(share_of(c.weighted->of.estimate)) : Cell(); }},
@@ -720,6 +813,122 @@ const Columns<Contrast>& contrast_columns() {
       "bounds|bounds_interval|invalid_share_difference|invalid_share_p|gap95|gap95_is_exact|p_"
       "equal_methods|tie|by_repository|tipping|weighted",
       12);
+  return kColumns;
+}
+
+Columns<MethodRate> rate_columns(const AnalysisPlan& plan) {
+  return Columns<MethodRate>(
+      {{"method", kName, &MethodRate::method},
+       {"control||", kYesNo, &MethodRate::is_control},
+       {"tasks", kCount, &MethodRate::tasks},
+       {"runs", kCount, &MethodRate::runs},
+       {"rate||", kObject, [](Rate r) -> Cell { return estimate_json(r.rate); }},
+       {"||rate", kText, rate_text},
+       {"solved.always||always", kCount, in(&MethodRate::reliability, &Reliability::always)},
+       {"solved.sometimes||sometimes", kCount,
+        in(&MethodRate::reliability, &Reliability::sometimes)},
+       {"solved.never||never", kCount, in(&MethodRate::reliability, &Reliability::never)},
+       {"pass_k||", kObject, [k = plan.pass_k](Rate r) { return pass_list(r, k); }},
+       {"weighted||", kObject, [](Rate r) -> Cell { return weighted_json(r.weighted); }},
+       {"rerun.tasks||", kCount, in(&MethodRate::rerun, &RerunNoise::tasks)},
+       {"rerun.standard_error||", kRate, in(&MethodRate::rerun, &RerunNoise::standard_error)},
+       {"rerun.gap95||", kRate, in(&MethodRate::rerun, &RerunNoise::gap95)},
+       {"rerun.why||", kText, [](Rate r) -> Cell { return why_json(r.rerun.why); }},
+       {"||rerun differs by", kText, rerun_text}},
+      "");
+}
+
+const Columns<EnvelopeMoney>& envelope_columns() {
+  static const Columns<EnvelopeMoney> kColumns(
+      {{"name||", kText, &EnvelopeMoney::name},
+       {"||envelope", kText,
+        [](Envelope e) -> Cell { return std::string(e.depth * 2, ' ') + printable(e.name); }},
+       {"||bar", kText, bar},
+       {"depth||", kCount, &EnvelopeMoney::depth},
+       {"across||", kYesNo, &EnvelopeMoney::across},
+       {"cap", kUsd, &EnvelopeMoney::cap},
+       {"spent", kUsd, &EnvelopeMoney::spent},
+       {"self_reported", kUsd, &EnvelopeMoney::self_reported},
+       {"reserved", kUsd, &EnvelopeMoney::reserved},
+       {"metered", kUsd, &EnvelopeMoney::metered},
+       {"free", kUsd, &EnvelopeMoney::free},
+       {"at_risk||at risk", kUsd, &EnvelopeMoney::at_risk},
+       {"denied.runs||parked", kCount, &EnvelopeMoney::parked},
+       {"denied.short_least?||", kUsd, [](Envelope e) { return if_parked(e, e.short_least); }},
+       {"denied.short_most?||", kUsd, [](Envelope e) { return if_parked(e, e.short_most); }},
+       {"denied.cap_for_all?||", kUsd, [](Envelope e) { return if_parked(e, e.cap + e.wanted); }},
+       {"per_hour||per hour", kUsd, &EnvelopeMoney::per_hour},
+       {"used_up_at||", kText,
+        [](Envelope e) { return e.used_up_at ? Cell(to_rfc3339(*e.used_up_at)) : Cell(); }},
+       {"alerts||", kObject, alerts},
+       {"registered_cap||", kUsd,
+        [](Envelope e) -> Cell { return e.declared_cap.value_or(e.cap); }}},
+      "");
+  return kColumns;
+}
+
+const Columns<MoneyGroup>& group_columns() {
+  static const Columns<MoneyGroup> kColumns({{"name||group", kText, &MoneyGroup::name},
+                                             {"spent", kUsd, &MoneyGroup::spent},
+                                             {"self_reported", kUsd, &MoneyGroup::self_reported},
+                                             {"reserved", kUsd, &MoneyGroup::reserved},
+                                             {"at_risk||at risk", kUsd, &MoneyGroup::at_risk},
+                                             {"runs", kCount, &MoneyGroup::runs},
+                                             {"attempts", kCount, &MoneyGroup::attempts},
+                                             {"parked", kCount, &MoneyGroup::parked}},
+                                            "");
+  return kColumns;
+}
+
+const Columns<EnvelopeProjection>& projection_columns() {
+  static const Columns<EnvelopeProjection> kColumns(
+      {{"name||", kText, &EnvelopeProjection::name},
+       {"||envelope", kText,
+        [](Projected e) -> Cell { return (e.name == "global" ? "" : "  ") + printable(e.name); }},
+       {"runs", kCount, &EnvelopeProjection::runs},
+       {"cap", kUsd, &EnvelopeProjection::cap},
+       {"expected", kUsd, &EnvelopeProjection::expected},
+       {"at_caps||at caps", kUsd, &EnvelopeProjection::at_caps},
+       {"at_most||at most", kUsd, &EnvelopeProjection::at_most},
+       {"at_once||at once", kCount, &EnvelopeProjection::at_once},
+       {"parked.expected||", kCount,
+        [](Projected e) { return e.expected ? Cell(e.parked_expected) : Cell(); }},
+       {"parked.at_caps||", kCount, &EnvelopeProjection::parked_at_caps}},
+      "");
+  return kColumns;
+}
+
+const Columns<ProjectionRecord>& projection_record_columns() {
+  using Kind = ProjectionInput::Kind;
+  using Line = ProjectionLine;
+  using Of = EnvelopeProjection;
+  static const Columns<ProjectionRecord> kColumns(
+      {{"level", kText, &ProjectionRecord::level},
+       {"name", kText, &ProjectionRecord::name},
+       {"stage", kText, in(&ProjectionRecord::kind, &Kind::stage)},
+       {"task", kText, in(&ProjectionRecord::kind, &Kind::task)},
+       {"method", kText, in(&ProjectionRecord::kind, &Kind::method)},
+       {"action_type", kText, in(&ProjectionRecord::line, &Line::action_type)},
+       {"unit", kText, in(&ProjectionRecord::line, &Line::unit)},
+       {"provider", kText, in(&ProjectionRecord::line, &Line::provider)},
+       {"model", kText, in(&ProjectionRecord::line, &Line::model)},
+       {"category", kText, &ProjectionRecord::category},
+       {"runs", kCount, &ProjectionRecord::runs},
+       {"per_run", kText, &ProjectionRecord::per_run},
+       {"unit_price_usd", kText, in(&ProjectionRecord::line, &Line::unit_price)},
+       {"price_from", kText,
+        [](Record r) { return r.line ? Cell(word_of(r.line->price)) : Cell(); }},
+       {"expected_usd", kUsd, &ProjectionRecord::expected},
+       {"cap_usd", kUsd, in(&ProjectionRecord::envelope, &Of::cap)},
+       {"at_caps_usd", kUsd, in(&ProjectionRecord::envelope, &Of::at_caps)},
+       {"at_most_usd", kUsd, in(&ProjectionRecord::envelope, &Of::at_most)},
+       {"at_once", kCount, in(&ProjectionRecord::envelope, &Of::at_once)},
+       {"parked_expected", kCount,
+        [](Record r) {
+          return r.envelope && r.envelope->expected ? Cell(r.envelope->parked_expected) : Cell();
+        }},
+       {"parked_at_caps", kCount, in(&ProjectionRecord::envelope, &Of::parked_at_caps)}},
+      "");
   return kColumns;
 }
 
@@ -749,7 +958,14 @@ const std::string_view kPageCostWords =
     "runs|model|execution|human|overhead|total|said by agents "
     "themselves=self_reported|reserved|wasted";
 const std::string_view kPageComparisonWords = "projected|of paid runs=of the runs paid for|actual";
+const std::string_view kRemovedWords = "verdict|difference|interval|adjusted p|tasks";
 const std::string_view kPageRunWords = "state|outcome|satisfied|ended by=end|cost|time|attempts";
+
+std::string contrast_words(const Analysis& analysis) {
+  const bool joint = analysis.adjustment.used == AnalysisPlan::Multiplicity::kMaxT;
+  return fmt::format("verdict|difference|interval|{}p|adjusted p|tasks|better|worse|bounds",
+                     joint ? "holding together|" : "");
+}
 }  // namespace proctor::aggregate
 
 namespace proctor {

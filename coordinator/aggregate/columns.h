@@ -10,7 +10,9 @@
 #include <variant>
 #include <vector>
 
+#include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/leaderboard.h"
+#include "coordinator/aggregate/money.h"
 #include "coordinator/aggregate/ordered_json.h"
 #include "coordinator/aggregate/report.h"
 
@@ -59,6 +61,8 @@ enum class Type : std::uint8_t {
   kShare,     // a rate with its interval, in CSV three columns; in JSON also x of n
   kInterval,  // in CSV two
   kObject,
+  kPoints,  // a difference of rates in points, its interval, or why it has none
+  kP,       // a p value
 };
 
 template <class R>
@@ -112,15 +116,29 @@ const Columns<CostRow>& cost_columns();
 const Columns<ComparisonRow>& comparison_columns();
 const Columns<BoardRow>& board_columns();
 const Columns<Contrast>& contrast_columns();
+Columns<MethodRate> rate_columns(const AnalysisPlan& plan);
+const Columns<EnvelopeMoney>& envelope_columns();
+const Columns<MoneyGroup>& group_columns();
+const Columns<EnvelopeProjection>& projection_columns();
+const Columns<ProjectionRecord>& projection_record_columns();
 // Those of runs with these keys of strata, each a column of its own, whose word is "stratum.KEY".
 inline constexpr std::string_view kStratum = "stratum.";
 Columns<RunRecord> run_columns(std::span<const std::string> strata_keys);
 
 // The tables that people read, as named() takes them: on a terminal those of rows, of costs, of a
-// projection and of a leaderboard, then those of the page.
+// projection and of a leaderboard, then those of the page.  The last two are of contrasts, on both.
 extern const std::string_view kProgressWords, kOutcomeWords, kRateWords, kPriceWords, kTimeWords,
     kModelWords, kCostWords, kComparisonWords, kBoardWords;
 extern const std::string_view kPageFlowWords, kPageCostWords, kPageComparisonWords, kPageRunWords;
+extern const std::string_view kRemovedWords;
+std::string contrast_words(const Analysis& analysis);
+
+template <class R>
+std::string csv_of(const Columns<R>& columns, const std::vector<R>& records) {
+  std::string out = columns.csv_header();
+  for (const R& r : records) columns.append_csv(out, r);
+  return out;
+}
 
 // For people: as text tables have it, "-" where there is nothing.
 std::string shown(const Cell& cell, Type type);
@@ -135,6 +153,28 @@ std::vector<std::string> cells_of(const std::vector<Column<R>>& columns, const R
   std::vector<std::string> out;
   for (const Column<R>& c : columns) out.push_back(shown(c.read(record), c.type));
   return out;
+}
+
+// The records in these columns; those of another group() have a blank line before them.  A record
+// without a group is left out.
+template <class R, class Group>
+Table table_of(const Columns<R>& all, std::string_view words, const auto& records,
+               const Group& group, std::size_t names = 2,
+               Table::Rule rule = Table::Rule::kUnderHeader) {
+  const std::vector<Column<R>> columns = all.named(words);
+  Table out(titles_of(columns), names, rule);
+  for (const R& record : records)
+    if (const std::optional<std::string> name = group(record)) {
+      out.group(*name);
+      out.add(cells_of(columns, record));
+    }
+  return out;
+}
+inline std::string ungrouped(const auto&) {
+  return "";
+}
+inline std::string controls_apart(const auto& record) {
+  return record.is_control ? "controls" : "";
 }
 
 // "b" and "a" of "a|b|c" are at 1 and 0; what is not in it is behind the last.

@@ -18,30 +18,6 @@
 
 namespace proctor {
 namespace {
-// Numbers for names, in the order of the names.
-class NameCodes {
- public:
-  void add(const std::string& name) { codes_.emplace(name, 0); }
-  void number() {
-    std::uint32_t next = 0;
-    for (auto& [name, code] : codes_) {
-      code = next++;
-      found_.emplace(name, code);
-    }
-  }
-  std::uint32_t of(const std::string& name) const { return found_.at(name); }
-  std::vector<std::string> names() const {
-    std::vector<std::string> out;
-    for (const auto& [name, code] : codes_) out.emplace_back(name);
-    return out;
-  }
-  std::size_t size() const { return codes_.size(); }
-
- private:
-  std::map<std::string_view, std::uint32_t> codes_;
-  std::unordered_map<std::string_view, std::uint32_t> found_;
-};
-
 bool tells(const RunRecord& run) {
   return run.state == RunRecord::State::kEnded && run.outcome != RunOutcome::kInvalid &&
          0 < run.started_ms;
@@ -51,50 +27,45 @@ std::string why_unknown(Why why) {
   return why == Why::kNoVariance ? "runs of each task and method came out alike"
                                  : std::string(word_of(why));
 }
+
+std::string trend_sentence(const Trend& trend) {
+  if (!trend.test || !trend.slope) return "nothing is known of it (" + why_unknown(trend.why) + ")";
+  return fmt::format("success changed by {:+.1f} points from the first start to the last (p {})",
+                     *trend.slope * 100, aggregate::p_words(trend.test->p));
+}
 }  // namespace
 
 Drift drift_of(const CampaignReport& report) {
   Drift out;
-  NameCodes tasks, methods, workers;
+  std::vector<std::string> tasks, methods;
+  const auto task_at = aggregate::codes_of(report.runs, &RunRecord::task, tasks, tells);
+  const auto method_at = aggregate::codes_of(report.runs, &RunRecord::method, methods, tells);
+  const auto worker_at = aggregate::codes_of(report.runs, &RunRecord::worker, out.workers, tells);
   for (const RunRecord& run : report.runs) {
     if (!tells(run)) continue;
-    tasks.add(run.task);
-    methods.add(run.method);
-    workers.add(run.worker);
     out.first_ms = out.runs == 0 ? run.started_ms : std::min(out.first_ms, run.started_ms);
     out.last_ms = std::max(out.last_ms, run.started_ms);
     ++out.runs;
   }
-  tasks.number();
-  methods.number();
-  workers.number();
-  out.workers = workers.names();
   const double span = static_cast<double>(std::max<std::int64_t>(1, out.last_ms - out.first_ms));
   std::vector<TimedOutcome> timed;
   std::vector<std::vector<TimedOutcome>> by_method(methods.size());
   std::vector<GroupedOutcome> grouped;
   for (const RunRecord& run : report.runs) {
     if (!tells(run)) continue;
-    const std::uint32_t method = methods.of(run.method);
-    const auto stratum = static_cast<std::uint32_t>(tasks.of(run.task) * methods.size() + method);
+    const std::size_t method = method_at.at(run.method);
+    const auto stratum = static_cast<std::uint32_t>(task_at.at(run.task) * methods.size() + method);
     const bool success = run.outcome == RunOutcome::kSuccess;
     timed.push_back({stratum, success, static_cast<double>(run.started_ms - out.first_ms) / span});
     by_method[method].push_back(timed.back());
-    grouped.push_back({stratum, success, workers.of(run.worker)});
+    grouped.push_back({stratum, success, static_cast<std::uint32_t>(worker_at.at(run.worker))});
   }
   out.trends.push_back({"", stratified_trend(timed)});
-  const std::vector<std::string> names = methods.names();
-  for (std::size_t m = 0; m < names.size(); ++m)
-    out.trends.push_back({names[m], stratified_trend(by_method[m])});
+  for (std::size_t m = 0; m < methods.size(); ++m)
+    out.trends.push_back({methods[m], stratified_trend(by_method[m])});
   if (out.workers.size() <= kMostGroups)
     out.by_worker = stratified_association(grouped, out.workers.size());
   return out;
-}
-
-std::string trend_sentence(const Trend& trend) {
-  if (!trend.test || !trend.slope) return "nothing is known of it (" + why_unknown(trend.why) + ")";
-  return fmt::format("success changed by {:+.1f} points from the first start to the last (p {})",
-                     *trend.slope * 100, aggregate::p_words(trend.test->p));
 }
 
 std::string worker_sentence(const Drift& drift) {
@@ -118,36 +89,27 @@ void append_drift(std::string& out, const Drift& drift) {
 }
 
 namespace aggregate {
-Ordered drift_json(const Drift& drift) {
+std::string drift_json(const Drift& drift) {
   const auto test_json = [](const std::optional<Significance>& test) {
-    return test ? Ordered{{"chi_squared", test->statistic},
-                          {"df", or_null(test->df)},
-                          {"p", test->p}}
-                : Ordered(nullptr);
+    return test ? filled(R"({"chi_squared":$,"df":$,"p":$})",
+                         {test->statistic, or_null(test->df), test->p})
+                : "null";
   };
-  const auto why_json = [](Why why) {
-    return why == Why::kOk ? Ordered(nullptr) : Ordered(word_of(why));
+  const auto trend = [&](const MethodTrend& t) {
+    return filled(R"({"method":$,"slope":$,"strata":$,"test":@,"why":$})",
+                  {or_null(t.method), or_null(t.trend.slope), t.trend.strata,
+                   test_json(t.trend.test), why_json(t.trend.why)});
   };
-  Ordered trends = Ordered::array(), workers = Ordered::array();
-  for (const MethodTrend& t : drift.trends)
-    trends.push_back({{"method", t.method.empty() ? Ordered(nullptr) : Ordered(t.method)},
-                      {"slope", or_null(t.trend.slope)},
-                      {"strata", t.trend.strata},
-                      {"test", test_json(t.trend.test)},
-                      {"why", why_json(t.trend.why)}});
-  for (std::size_t i = 0; i < drift.by_worker.groups.size(); ++i)
-    workers.push_back({{"worker", drift.workers[i]},
-                       {"runs", drift.by_worker.groups[i].runs},
-                       {"successes", drift.by_worker.groups[i].successes},
-                       {"expected", drift.by_worker.groups[i].expected}});
-  return {{"runs", drift.runs},
-          {"first_start_ms", drift.first_ms},
-          {"last_start_ms", drift.last_ms},
-          {"trends", std::move(trends)},
-          {"workers", std::move(workers)},
-          {"by_worker", test_json(drift.by_worker.test)},
-          {"strata", drift.by_worker.strata},
-          {"why", why_json(drift.by_worker.why)}};
+  std::vector<std::string> workers;
+  for (const auto& group : drift.by_worker.groups)
+    workers.push_back(
+        filled(R"({"worker":$,"runs":$,"successes":$,"expected":$})",
+               {drift.workers[workers.size()], group.runs, group.successes, group.expected}));
+  return filled(
+      R"({"runs":$,"first_start_ms":$,"last_start_ms":$,"trends":@,"workers":@,"by_worker":@,)"
+      R"("strata":$,"why":$})",
+      {drift.runs, drift.first_ms, drift.last_ms, listed(drift.trends, trend), listed(workers),
+       test_json(drift.by_worker.test), drift.by_worker.strata, why_json(drift.by_worker.why)});
 }
 }  // namespace aggregate
 
@@ -249,23 +211,14 @@ void append_price_contrasts(std::string& out, const std::vector<PriceContrast>& 
         out, "  * ", fmt::format("{} ({})", words(c, report.unit), counted(c.tasks, "task")));
 }
 
-namespace aggregate {
-Ordered price_contrasts_json(const std::vector<PriceContrast>& contrasts) {
-  Ordered out = Ordered::array();
-  for (const PriceContrast& c : contrasts) {
-    Ordered one = {{"a", c.a},
-                   {"b", c.b},
-                   {"tasks", c.tasks},
-                   {"cost", estimate_json(c.difference.cost)},
-                   {"cost_ratio", estimate_json(c.ratio)},
-                   {"success", estimate_json(c.difference.success)},
-                   {"cost_of_one_more", estimate_json(c.difference.ratio.estimate)},
-                   {"cost_of_one_more_by_b", estimate_json(c.other_way.estimate)}};
-    out.push_back(std::move(one));
-  }
-  return out;
+std::string aggregate::price_contrast_json(const PriceContrast& c) {
+  return filled(
+      R"({"a":$,"b":$,"tasks":$,"cost":$,"cost_ratio":$,"success":$,"cost_of_one_more":$,)"
+      R"("cost_of_one_more_by_b":$})",
+      {c.a, c.b, c.tasks, estimate_json(c.difference.cost), estimate_json(c.ratio),
+       estimate_json(c.difference.success), estimate_json(c.difference.ratio.estimate),
+       estimate_json(c.other_way.estimate)});
 }
-}  // namespace aggregate
 
 namespace {
 // Of many tasks fewer draws say as much, unless the plan has a number of its own.
@@ -294,8 +247,7 @@ struct Cell {
 
 using Cells = std::vector<Cell>;  // by task
 
-Cells cells_of(const CampaignReport& report, const ReportRow& row,
-               std::unordered_map<std::string_view, std::size_t>& tasks) {
+Cells cells_of(const CampaignReport& report, const ReportRow& row, const aggregate::Codes& tasks) {
   Cells out(tasks.size());
   for (const std::uint32_t position : row.runs) {
     const RunRecord& run = report.runs[position];
@@ -465,13 +417,10 @@ void add_price_contrasts(ReportDetails& details, const CampaignReport& report,
 ReportDetails report_details(const CampaignReport& report) {
   ReportDetails out;
   out.sets = run_sets(report);
-  std::unordered_map<std::string_view, std::size_t> tasks;
-  std::vector<std::string_view> names;
-  for (const RunRecord& run : report.runs)
-    if (run.state != RunRecord::State::kRemoved && tasks.emplace(run.task, 0).second)
-      names.push_back(run.task);
-  std::ranges::sort(names);
-  for (std::size_t i = 0; i < names.size(); ++i) tasks[names[i]] = i;
+  std::vector<std::string> names;
+  auto tasks = aggregate::codes_of(report.runs, &RunRecord::task, names, [](const RunRecord& run) {
+    return run.state != RunRecord::State::kRemoved;
+  });
   // Removed runs are in no rate; their money stays in the tables.
   for (const RunRecord& run : report.runs) tasks.emplace(run.task, tasks.size());
   std::vector<Cells> cells;

@@ -33,9 +33,7 @@ struct Drift {
 };
 Drift drift_of(const CampaignReport& report);
 
-// "success changed by -0.4 points from the first start to the last (p 0.9444)", or why nothing is
-// known of it; and the same of workers.
-std::string trend_sentence(const Trend& trend);
+// "4 workers: p 0.9444 that it is the same whoever had the run", or why nothing is known of it.
 std::string worker_sentence(const Drift& drift);
 void append_drift(std::string& out, const Drift& drift);
 

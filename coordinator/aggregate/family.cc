@@ -328,10 +328,6 @@ void apply(Cells& cells, std::size_t task, Turn turn) {
   cell.success += turn == Turn::kInvalidFails ? 0 : 1;
 }
 
-double rate_of(const TaskCell& c) {
-  return static_cast<double>(c.success) / static_cast<double>(c.scorable);
-}
-
 // The difference before any turn, for the favoured method; by runs with what it is made of.
 struct Start {
   double mean = 0;
@@ -365,12 +361,12 @@ double gain(const Cells& cells, std::size_t task, Turn turn, const Start& start)
     return gain_by_runs(start, Cells{{f}, {o}}, after);
   // A task that both have runs of now: it comes in with its own difference.
   if (f.scorable == 0 || o.scorable == 0) {
-    if (0 < f1.scorable && 0 < o1.scorable) return rate_of(f1) - rate_of(o1) - mean;
+    if (0 < f1.scorable && 0 < o1.scorable) return f1.share() - o1.share() - mean;
     if (f1.scorable + f1.invalid == 0 || o1.scorable + o1.invalid == 0) return 0;
     // Half of what both turns come to: that task as one run of each, or as one task.
     return (1 - mean) / 2 / static_cast<double>(1 + start.favoured.runs);
   }
-  return (rate_of(f1) - rate_of(o1)) - (rate_of(f) - rate_of(o));
+  return (f1.share() - o1.share()) - (f.share() - o.share());
 }
 
 struct Step {
@@ -389,7 +385,7 @@ double lead_of(const Cells& cells, std::size_t task) {
   constexpr double kNoLead = 2;  // after all that have one
   const TaskCell &f = cells.favoured[task], &o = cells.other[task];
   if (f.scorable == 0 || o.scorable == 0) return kNoLead;
-  const double lead = rate_of(o) - rate_of(f);
+  const double lead = o.share() - f.share();
   return 0 < lead ? lead : kNoLead;
 }
 

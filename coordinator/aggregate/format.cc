@@ -74,6 +74,20 @@ std::string points_between(const Interval& difference) {
   return "[" + points(shown.low) + ", " + points(shown.high) + "]";
 }
 
+std::string listed_names(const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& name : names) out += (out.empty() ? "" : ", ") + printable(name);
+  return out;
+}
+
+std::string runs_line(const ReportRow& row) {
+  std::string out = fmt::format("{} planned, {} ended, {} parked, {} open",
+                                counted(row.planned, "run"), row.ended(), row.parked, row.open);
+  if (0 < row.cancelled) out += fmt::format(", {} cancelled", row.cancelled);
+  if (0 < row.removed) out += fmt::format(", {} removed", row.removed);
+  return out;
+}
+
 std::string seconds(const std::optional<double>& ms) {
   return ms ? one_decimal(*ms / 1000) : "-";
 }

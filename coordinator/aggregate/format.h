@@ -26,6 +26,10 @@ std::string points(double difference);  // "+64.3"
 std::string points_between(const Interval& difference);
 // The same interval, in no more than all points.
 Interval shown_difference(const Interval& difference);
+// "a, b, c", each printable.
+std::string listed_names(const std::vector<std::string>& names);
+// "7 runs planned, 6 ended, 1 parked, 0 open", and who else there is.
+std::string runs_line(const ReportRow& row);
 // "12.3" seconds, or "-".
 std::string seconds(const std::optional<double>& ms);
 // "0.0117", or "<0.0001".

@@ -100,10 +100,7 @@ BoardEntry entry_of(const BoardCampaign& c, const TaskCells& cells, std::size_t 
   std::vector<Cluster> scorable;
   std::vector<PartlyKnown> known;
   for (const auto& [task, contract] : tasks) {
-    const auto at = std::ranges::lower_bound(cells.tasks, task);
-    const TaskCell cell = at != cells.tasks.end() && *at == task
-                              ? cells.at(static_cast<std::size_t>(at - cells.tasks.begin()), method)
-                              : TaskCell{};
+    const TaskCell cell = cells.cell(task, method);
     out.cells.push_back(cell);
     if (const PartlyKnown attempted = cell.known(true); 0 < attempted.runs)
       known.push_back(attempted);
@@ -294,15 +291,11 @@ std::string render_leaderboard_text(const Leaderboard& board) {
     for (std::size_t i = 0; i < std::min(kTasksNamed, t.tasks.size()); ++i)
       out += " " + printable(t.tasks[i]);
     out += kTasksNamed < t.tasks.size() ? " ...\n\n" : "\n\n";
-    const auto columns = board_columns().named(kBoardWords);
-    Table table(titles_of(columns));
     std::vector<std::string> unverified;
-    for (const BoardRow& r : t.rows) {
-      table.group(r.ranks ? "agents" : "controls");
-      table.add(cells_of(columns, r));
+    table_of(board_columns(), kBoardWords, t.rows, [&](const BoardRow& r) {
       if (!r.verified()) unverified.push_back(printable(r.method) + " of " + printable(r.campaign));
-    }
-    table.append_to(out);
+      return r.ranks ? "agents" : "controls";
+    }).append_to(out);
     out += "  Ranks are sets: " + t.rank_rule + ".\n";
     for (const std::string& d : t.differences) out += "  ! " + d + "\n";
     for (const std::string& u : unverified)
@@ -316,17 +309,14 @@ std::string render_leaderboard_text(const Leaderboard& board) {
 }
 
 std::string render_leaderboard_json(const Leaderboard& board) {
-  Ordered tables = Ordered::array();
-  for (const BoardTable& t : board.tables) {
-    Ordered rows = Ordered::array();
-    for (const BoardRow& r : t.rows) rows.push_back(board_columns().json(r));
-    tables.push_back({{"tasks_sha256", t.tasks_digest.hex()},
-                      {"tasks", t.tasks},
-                      {"rank_rule", t.rank_rule},
-                      {"differences", t.differences},
-                      {"rows", std::move(rows)}});
-  }
-  return dumped(Ordered{{"schema_version", 1}, {"alpha", board.alpha}, {"tables", tables}}) + "\n";
+  const auto row = [](const BoardRow& r) { return dumped(board_columns().json(r)); };
+  const auto table = [&](const BoardTable& t) {
+    return filled(R"({"tasks_sha256":$,"tasks":$,"rank_rule":$,"differences":$,"rows":@})",
+                  {t.tasks_digest.hex(), t.tasks, t.rank_rule, t.differences, listed(t.rows, row)});
+  };
+  return filled(R"({"schema_version":1,"alpha":$,"tables":@})",
+                {board.alpha, listed(board.tables, table)}) +
+         "\n";
 }
 
 std::string render_leaderboard_csv(const Leaderboard& board) {

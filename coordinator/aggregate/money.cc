@@ -9,6 +9,7 @@
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "coordinator/aggregate/canvas.h"
+#include "coordinator/aggregate/columns.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/ordered_json.h"
 
@@ -67,6 +68,25 @@ void add_parked(EnvelopeMoney& e, MicroUsd short_by) {
   e.short_most = std::max(e.short_most, short_by);
   ++e.parked;
 }
+// Of an attempt, to an envelope or a group.
+void add_attempt(auto& to, const Attempt& a) {
+  if (a.money == Attempt::Money::kSettled) {
+    to.spent = to.spent + a.charged;
+    to.self_reported = to.self_reported + a.self_reported.total();
+  } else if (a.money != Attempt::Money::kNone) {
+    to.reserved = to.reserved + a.ask;
+    if (a.money == Attempt::Money::kAtRisk) to.at_risk = to.at_risk + a.ask;
+  }
+}
+
+// The least that a run asks for that is parked there.
+std::optional<MicroUsd> least_ask(const MoneyInput& input, std::size_t scope) {
+  std::optional<MicroUsd> least;
+  for (const MoneyInput::Parked& p : input.parked)
+    if (const MicroUsd ask = input.runs[p.run].ask; p.scope == scope)
+      least = least ? std::min(*least, ask) : ask;
+  return least;
+}
 }  // namespace
 
 MoneyView build_money(const MoneyInput& input) {
@@ -86,15 +106,9 @@ MoneyView build_money(const MoneyInput& input) {
   for (const Attempt& a : input.attempts) {
     view.overrun = view.overrun + a.overrun;
     for (const std::uint32_t s : input.runs[a.run].path) {
-      EnvelopeMoney& e = view.envelopes[s];
-      if (a.money == Attempt::Money::kSettled) {
-        e.spent = e.spent + a.charged;
-        e.self_reported = e.self_reported + a.self_reported.total();
-        if (window.from <= a.settled_at.raw()) lately[s] = lately[s] + a.charged;
-      } else if (a.money != Attempt::Money::kNone) {
-        e.reserved = e.reserved + a.ask;
-        if (a.money == Attempt::Money::kAtRisk) e.at_risk = e.at_risk + a.ask;
-      }
+      add_attempt(view.envelopes[s], a);
+      if (a.money == Attempt::Money::kSettled && window.from <= a.settled_at.raw())
+        lately[s] = lately[s] + a.charged;
     }
   }
   // People's time has no rate of its own: `lately` is of attempts.
@@ -121,14 +135,6 @@ MoneyView build_money(const MoneyInput& input) {
   for (const MoneyInput::Raise& r : input.raises)
     if (!view.envelopes[r.scope].declared_cap) view.envelopes[r.scope].declared_cap = r.from;
   return view;
-}
-
-std::optional<MoneyBy> money_by(std::string_view word) {
-  if (word == "category") return MoneyBy::kCategory;
-  if (word == "method") return MoneyBy::kMethod;
-  if (word == "stratum") return MoneyBy::kStratum;
-  if (word == "task") return MoneyBy::kTask;
-  return std::nullopt;
 }
 
 namespace {
@@ -191,14 +197,8 @@ std::vector<MoneyGroup> group_money(const MoneyInput& input, MoneyBy by) {
   for (const Attempt& a : input.attempts) {
     for (MoneyGroup* g : of_run[a.run]) {
       if (a.granted_at.raw() != 0 && !granted[a.run]) ++g->runs;
-      if (a.money == Attempt::Money::kSettled) {
-        ++g->attempts;
-        g->spent = g->spent + a.charged;
-        g->self_reported = g->self_reported + a.self_reported.total();
-      } else if (a.money != Attempt::Money::kNone) {
-        g->reserved = g->reserved + a.ask;
-        if (a.money == Attempt::Money::kAtRisk) g->at_risk = g->at_risk + a.ask;
-      }
+      g->attempts += a.money == Attempt::Money::kSettled ? 1 : 0;
+      add_attempt(*g, a);
     }
     if (a.granted_at.raw() != 0) granted[a.run] = true;
   }
@@ -235,12 +235,7 @@ std::vector<ReviewShort> check_review(const MoneyInput& input, std::uint32_t run
     const EnvelopeMoney& e = view.envelopes[s];
     if (cost <= e.free()) continue;
     ReviewShort entry{e.name, e.cap, e.spent, e.reserved, cost - e.free(), {}};
-    MicroUsd room = cost;
-    std::optional<MicroUsd> least;
-    for (const MoneyInput::Parked& p : input.parked)
-      if (const MicroUsd ask = input.runs[p.run].ask; p.scope == s)
-        least = least ? std::min(*least, ask) : ask;
-    if (least) room = std::max(room, *least);
+    const MicroUsd room = std::max(cost, least_ask(input, s).value_or(cost));
     entry.raise_to = e.spent + e.reserved + room;
     out.push_back(std::move(entry));
   }
@@ -251,39 +246,34 @@ Status check_raise(const MoneyInput& input, std::string_view scope, MicroUsd to)
   const MoneyView view = build_money(input);
   const auto found = std::ranges::find(view.envelopes, scope, &EnvelopeMoney::name);
   if (found == view.envelopes.end())
-    return Error{Errc::kNotFound, "there is no envelope \"" + std::string(scope) + "\"" +
-                                      meant_name(view, scope) + "; this campaign has " +
-                                      known_names(view)};
+    return Error{Errc::kNotFound, fmt::format("there is no envelope \"{}\"{}; this campaign has {}",
+                                              scope, meant_name(view, scope), known_names(view))};
   const EnvelopeMoney& e = *found;
   const auto refuse = [&](const std::string& why) {
     return Error{Errc::kInvalid,
-                 "raise " + e.name + " to " + format_usd(to) + " " + view.unit + ": " + why};
+                 fmt::format("raise {} to {} {}: {}", e.name, format_usd(to), view.unit, why)};
   };
   if (to < e.spent + e.reserved)
-    return refuse(format_usd(e.spent) + " " + view.unit + " are spent there and " +
-                  format_usd(e.reserved) + " reserved, together " +
-                  format_usd(e.spent + e.reserved));
+    return refuse(fmt::format("{} {} are spent there and {} reserved, together {}",
+                              format_usd(e.spent), view.unit, format_usd(e.reserved),
+                              format_usd(e.spent + e.reserved)));
   if (to <= e.cap) return refuse("its cap is " + format_usd(e.cap) + " " + view.unit + " already");
   const EnvelopeMoney& global = view.envelopes[0];
   const bool around = !is_shared(e.name);  // that one is around global
   if (&e != &global && around && global.cap < to)
     return refuse("the envelope around it, global, holds only " + format_usd(global.cap) + " " +
                   view.unit + "; raise that first");
-  std::optional<MicroUsd> least;
-  const auto at = static_cast<std::uint32_t>(found - view.envelopes.begin());
-  for (const MoneyInput::Parked& p : input.parked) {
-    const MicroUsd ask = input.runs[p.run].ask;
-    if (p.scope == at) least = least ? std::min(*least, ask) : ask;
-  }
+  const auto least = least_ask(input, static_cast<std::size_t>(found - view.envelopes.begin()));
   const MicroUsd held = e.spent + e.reserved + e.elsewhere;
   if (least && to < held + *least)
-    return refuse("none of the runs parked there could start; that needs at least " +
-                  format_usd(held + *least) + " " + view.unit + " (" + format_usd(e.spent) +
-                  " spent, " + format_usd(e.reserved) + " reserved, " +
-                  (e.elsewhere == MicroUsd::zero()
-                       ? ""
-                       : format_usd(e.elsewhere) + " held by the campaigns that share it, ") +
-                  format_usd(*least) + " for one run)");
+    return refuse(fmt::format(
+        "none of the runs parked there could start; that needs at least {} {} ({} spent, {} "
+        "reserved, {}{} for one run)",
+        format_usd(held + *least), view.unit, format_usd(e.spent), format_usd(e.reserved),
+        e.elsewhere == MicroUsd::zero()
+            ? ""
+            : format_usd(e.elsewhere) + " held by the campaigns that share it, ",
+        format_usd(*least)));
   return ok_status();
 }
 
@@ -292,108 +282,53 @@ Status check_raise(const MoneyInput& input, std::string_view scope, MicroUsd to)
 namespace {
 using namespace aggregate;
 
-constexpr std::size_t kBar = 20;
 constexpr std::size_t kToldBytes = 400;
 
-std::size_t cells(MicroUsd part, MicroUsd cap) {
-  if (cap <= MicroUsd::zero()) return kBar;
-  const auto most = static_cast<std::int64_t>(kBar);
-  // Rounded up: a cent spent is seen.
-  return kBar - static_cast<std::size_t>(
-                    scaled(std::max<std::int64_t>((cap - part).micros(), 0), most, cap.micros()));
-}
-
-// '#' spent, '+' reserved, '?' reserved and at risk, '.' free.
-std::string bar(const EnvelopeMoney& e) {
-  std::string out(kBar, '.');
-  const auto fill = [&](MicroUsd until, char c) {
-    for (std::size_t i = 0; i < cells(until, e.cap); ++i)
-      if (out[i] == '.') out[i] = c;
-  };
-  fill(e.spent, '#');
-  fill(e.spent + e.reserved - e.at_risk, '+');
-  fill(e.spent + e.reserved, '?');
-  return "[" + out + "]";
-}
-
 void append_notes(std::string& out, const EnvelopeMoney& e, const std::string& unit) {
-  const std::string name = printable(e.name);
+  const auto note = [&](const std::string& words) {
+    out += "  " + printable(e.name) + ": " + words + "\n";
+  };
   if (0 < e.parked)
-    out += "  " + name + ": " + std::to_string(e.parked) +
-           (e.parked == 1 ? " run is" : " runs are") + " parked, short by " +
-           format_usd(e.short_least) +
-           (e.short_least == e.short_most ? "" : " to " + format_usd(e.short_most)) + " " + unit +
-           "; for all of them it must hold " + format_usd(e.cap + e.wanted) + "\n";
+    note(fmt::format("{} parked, short by {}{} {}; for all of them it must hold {}",
+                     e.parked == 1 ? "1 run is" : fmt::format("{} runs are", e.parked),
+                     format_usd(e.short_least),
+                     e.short_least == e.short_most ? "" : " to " + format_usd(e.short_most), unit,
+                     format_usd(e.cap + e.wanted)));
   if (MicroUsd::zero() < e.at_risk)
-    out += "  " + name + ": " + format_usd(e.at_risk) + " " + unit +
-           " are held for attempts nobody hears of (charged in full if they stay lost)\n";
+    note(
+        fmt::format("{} {} are held for attempts nobody hears of (charged in full if they stay "
+                    "lost)",
+                    format_usd(e.at_risk), unit));
   if (!e.alerts.empty()) {
     const MoneyInput::Alert& a = e.alerts.back();
-    out += "  " + name + ": " + std::to_string(a.percent) + " % of " + format_usd(a.cap) + " " +
-           unit + " were spent at " + to_rfc3339(a.at) + "\n";
+    note(fmt::format("{} % of {} {} were spent at {}", a.percent, format_usd(a.cap), unit,
+                     to_rfc3339(a.at)));
   }
   if (e.declared_cap)
-    out += "  " + name + ": raised from the registered " + format_usd(*e.declared_cap) + " " +
-           unit + ", a declared deviation\n";
-  if (e.depth == 0 && e.used_up_at)
-    out += "  " + name + ": at this rate used up at " + to_rfc3339(*e.used_up_at) + "\n";
+    note(fmt::format("raised from the registered {} {}, a declared deviation",
+                     format_usd(*e.declared_cap), unit));
+  if (e.depth == 0 && e.used_up_at) note("at this rate used up at " + to_rfc3339(*e.used_up_at));
 }
 
-Ordered envelope_json(const EnvelopeMoney& e) {
-  Ordered alerts = Ordered::array();
-  for (const MoneyInput::Alert& a : e.alerts)
-    alerts.push_back({{"percent", a.percent},
-                      {"spent", money_json(a.spent)},
-                      {"cap", money_json(a.cap)},
-                      {"at", to_rfc3339(a.at)}});
-  Ordered out = {{"name", e.name},
-                 {"depth", e.depth},
-                 {"across", e.across},
-                 {"cap", money_json(e.cap)},
-                 {"spent", money_json(e.spent)},
-                 {"self_reported", money_json(e.self_reported)},
-                 {"reserved", money_json(e.reserved)},
-                 {"metered", money_or_null(e.metered)},
-                 {"free", money_json(e.free())},
-                 {"at_risk", money_json(e.at_risk)},
-                 {"denied", {{"runs", e.parked}}}};
-  if (0 < e.parked) {
-    out["denied"]["short_least"] = money_json(e.short_least);
-    out["denied"]["short_most"] = money_json(e.short_most);
-    out["denied"]["cap_for_all"] = money_json(e.cap + e.wanted);
-  }
-  out["per_hour"] = money_or_null(e.per_hour);
-  out["used_up_at"] = e.used_up_at ? Ordered(to_rfc3339(*e.used_up_at)) : Ordered(nullptr);
-  out["alerts"] = std::move(alerts);
-  out["registered_cap"] = money_json(e.declared_cap.value_or(e.cap));
-  return out;
+bool tells_of_itself(const auto& records) {
+  return std::ranges::any_of(records,
+                             [](const auto& r) { return r.self_reported != MicroUsd::zero(); });
 }
 }  // namespace
 
 std::string render_money_text(const MoneyView& view) {
-  std::string out = "Campaign " + printable(view.campaign) + ", " + to_rfc3339(view.at) + ", " +
-                    (view.running ? "running" : "not running") + "; amounts in " + view.unit +
-                    "\n\n";
-  const bool told = std::ranges::any_of(
-      view.envelopes, [](const EnvelopeMoney& e) { return e.self_reported != MicroUsd::zero(); });
-  const auto with = [&](std::vector<std::string> cells, std::string self_reported) {
-    if (told) cells.push_back(std::move(self_reported));
-    return cells;
-  };
-  Table table(with({"envelope", "", "cap", "spent", "reserved", "metered", "free", "at risk",
-                    "parked", "per hour"},
-                   "self_reported"),
-              1, Table::Rule::kNone);
+  std::string out =
+      fmt::format("Campaign {}, {}, {}; amounts in {}\n\n", printable(view.campaign),
+                  to_rfc3339(view.at), view.running ? "running" : "not running", view.unit);
+  const bool told = tells_of_itself(view.envelopes);
+  const auto columns = envelope_columns().named(
+      std::string("envelope|=bar|cap|spent|reserved|metered|free|at risk|parked|per hour") +
+      (told ? "|self_reported" : ""));
+  Table table(titles_of(columns), 1, Table::Rule::kNone);
   bool crossed = false;
   for (const EnvelopeMoney& e : view.envelopes) {
-    if (e.across && !std::exchange(crossed, true))
-      table.add(with({"across the tree:", "", "", "", "", "", "", "", "", ""}, ""));
-    table.add(
-        with({std::string(e.depth * 2, ' ') + printable(e.name), bar(e), format_usd(e.cap),
-              format_usd(e.spent), format_usd(e.reserved), e.metered ? format_usd(*e.metered) : "-",
-              format_usd(e.free()), format_usd(e.at_risk), std::to_string(e.parked),
-              e.per_hour ? format_usd(*e.per_hour) : "-"},
-             format_usd(e.self_reported)));
+    if (e.across && !std::exchange(crossed, true)) table.add({"across the tree:"});
+    table.add(cells_of(columns, e));
   }
   table.append_to(out);
   if (told) out += "\nself_reported: the part of what is spent that agents said of themselves\n";
@@ -411,52 +346,26 @@ std::string render_money_text(const MoneyView& view) {
 }
 
 std::string render_groups_text(const std::vector<MoneyGroup>& groups) {
-  std::string out = "\n";
-  const bool told = std::ranges::any_of(
-      groups, [](const MoneyGroup& g) { return g.self_reported != MicroUsd::zero(); });
-  std::vector<std::string> header = {"group", "spent",    "reserved", "at risk",
-                                     "runs",  "attempts", "parked"};
-  if (told) header.emplace_back("self_reported");
-  Table table(std::move(header), 1, Table::Rule::kNone);
-  for (const MoneyGroup& g : groups) {
-    std::vector<std::string> cells = {printable(g.name),       format_usd(g.spent),
-                                      format_usd(g.reserved),  format_usd(g.at_risk),
-                                      std::to_string(g.runs),  std::to_string(g.attempts),
-                                      std::to_string(g.parked)};
-    if (told) cells.push_back(format_usd(g.self_reported));
-    table.add(std::move(cells));
-  }
-  table.append_to(out);
+  std::string out = "\n", words = "group|spent|reserved|at risk|runs|attempts|parked";
+  if (tells_of_itself(groups)) words += "|self_reported";
+  table_of(group_columns(), words, groups, ungrouped<MoneyGroup>, 1, Table::Rule::kNone)
+      .append_to(out);
   return out;
 }
 
 std::string render_money_json(const MoneyView& view, std::string_view by,
                               const std::vector<MoneyGroup>& groups) {
-  Ordered out = {{"schema_version", 1},       {"campaign", view.campaign},
-                 {"at", to_rfc3339(view.at)}, {"running", view.running},
-                 {"unit", view.unit},         {"overrun", money_json(view.overrun)}};
-  Ordered envelopes = Ordered::array();
-  for (const EnvelopeMoney& e : view.envelopes) envelopes.push_back(envelope_json(e));
-  out["envelopes"] = std::move(envelopes);
-  Ordered dominant = Ordered::array();
-  for (const MoneyInput::Told& d : view.dominant)
-    dominant.push_back({{"at", to_rfc3339(d.at)}, {"text", d.text}});
-  out["dominant"] = std::move(dominant);
-  if (!by.empty()) {
-    Ordered list = Ordered::array();
-    for (const MoneyGroup& g : groups)
-      list.push_back({{"name", g.name},
-                      {"spent", money_json(g.spent)},
-                      {"self_reported", money_json(g.self_reported)},
-                      {"reserved", money_json(g.reserved)},
-                      {"at_risk", money_json(g.at_risk)},
-                      {"runs", g.runs},
-                      {"attempts", g.attempts},
-                      {"parked", g.parked}});
-    out["by"] = by;
-    out["groups"] = std::move(list);
-  }
-  return dumped(out) + "\n";
+  const auto envelope = [](const EnvelopeMoney& e) { return dumped(envelope_columns().json(e)); };
+  const auto told = [](const MoneyInput::Told& d) {
+    return filled(R"({"at":$,"text":$})", {to_rfc3339(d.at), d.text});
+  };
+  const auto group = [](const MoneyGroup& g) { return dumped(group_columns().json(g)); };
+  return filled(
+             R"({"schema_version":1,"campaign":$,"at":$,"running":$,"unit":$,"overrun":$,)"
+             R"("envelopes":@,"dominant":@)",
+             {view.campaign, to_rfc3339(view.at), view.running, view.unit, money_json(view.overrun),
+              listed(view.envelopes, envelope), listed(view.dominant, told)}) +
+         (by.empty() ? "" : filled(R"(,"by":$,"groups":@)", {by, listed(groups, group)})) + "}\n";
 }
 
 // How the money went: a panel for each envelope that matters, time to the right, dollars upward,

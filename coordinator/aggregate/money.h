@@ -12,6 +12,7 @@
 #include "common/base/clock.h"
 #include "common/base/money.h"
 #include "common/base/result.h"
+#include "common/base/words.h"
 #include "common/contract/cost_model.h"
 
 namespace proctor {
@@ -120,7 +121,11 @@ struct MoneyView {
 MoneyView build_money(const MoneyInput& input);
 
 enum class MoneyBy { kCategory, kMethod, kStratum, kTask };
-std::optional<MoneyBy> money_by(std::string_view word);
+constexpr auto words(MoneyBy) {
+  using enum MoneyBy;
+  return std::to_array<Word<MoneyBy>>(
+      {{"category", kCategory}, {"method", kMethod}, {"stratum", kStratum}, {"task", kTask}});
+}
 
 struct MoneyGroup {
   std::string name;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <cmath>
 #include <functional>
+#include <map>
 
 #include "common/base/words.h"
 #include "coordinator/aggregate/ordered_json.h"
@@ -238,8 +239,8 @@ std::string twelve_digits(double value) {
 // and identities that must hold.
 
 namespace {
-using aggregate::dumped;
-using aggregate::Ordered;
+using aggregate::filled;
+using aggregate::listed;
 
 enum class Direction : std::uint8_t { kUp, kDown, kFlat };
 constexpr auto words(Direction) {
@@ -263,22 +264,24 @@ struct Sweep {
   std::function<double(double)> power;
 };
 
-Ordered sweep_json(const Sweep& sweep, Ordered at) {
-  Ordered values = Ordered::array();
-  bool ok = true;
+// `at`: what the others are held at, members of JSON text by name.
+std::string sweep_json(const Sweep& sweep, std::map<std::string_view, std::string> at, bool& ok) {
+  std::vector<std::string> values;
+  bool moves_so = true;
   std::optional<double> before;
   for (const double x : sweep.values) {
     const double power = sweep.power(x);
-    ok = ok && (!before || moves(*before, power, sweep.direction));
+    moves_so = moves_so && (!before || moves(*before, power, sweep.direction));
     before = power;
-    values.push_back(Ordered::array({twelve_digits(x), twelve_digits(power)}));
+    values.push_back(filled("[#,#]", {x, power}));
   }
+  ok = ok && moves_so;
   at.erase(sweep.over);
-  return {{"over", sweep.over},
-          {"at", std::move(at)},
-          {"direction", word_of(sweep.direction)},
-          {"values", std::move(values)},
-          {"ok", ok}};
+  std::string others;
+  for (const auto& [name, value] : at)
+    others += filled(others.empty() ? "$:$" : ",$:$", {name, value});
+  return filled(R"({"over":$,"at":{@},"direction":$,"values":@,"ok":$})",
+                {sweep.over, others, word_of(sweep.direction), listed(values), moves_so});
 }
 
 Direction rho_direction(const Design& d) {
@@ -322,21 +325,18 @@ class Checks {
   void add(const std::string& id, double found, double expected, double tolerance) {
     const bool ok = std::fabs(found - expected) <= tolerance;
     all_ = all_ && ok;
-    out_.push_back({{"id", id},
-                    {"found", twelve_digits(found)},
-                    {"expected", twelve_digits(expected)},
-                    {"tolerance", twelve_digits(tolerance)},
-                    {"ok", ok}});
+    out_.push_back(filled(R"({"id":$,"found":#,"expected":#,"tolerance":#,"ok":$})",
+                          {id, found, expected, tolerance, ok}));
   }
   std::string text(const std::string& of) const {
-    const Ordered out = {
-        {"format", "proctor-sanity-1"}, {"of", of}, {"ok", all_}, {"checks", out_}};
-    return dumped(out) + "\n";
+    return filled(R"({"format":"proctor-sanity-1","of":$,"ok":$,"checks":@})",
+                  {of, all_, listed(out_)}) +
+           "\n";
   }
 
  private:
   bool all_ = true;
-  Ordered out_ = Ordered::array();
+  std::vector<std::string> out_;
 };
 
 void add_moments(Checks& checks, const Design& d) {
@@ -357,20 +357,17 @@ void add_moments(Checks& checks, const Design& d) {
 
 std::string render_power_sweeps_json(const PowerStudy& s, const std::string& of) {
   const Design worst = assumed_worst(s);
-  const Ordered at = {{"effect", twelve_digits(s.input.effect)},
-                      {"k", std::to_string(s.input.runs)},
-                      {"n", std::to_string(s.tasks)},
-                      {"r", twelve_digits(worst.correlation)},
-                      {"rho", twelve_digits(worst.icc)}};
-  Ordered sweeps = Ordered::array();
+  const std::map<std::string_view, std::string> at = {
+      std::pair("effect", twelve_digits(s.input.effect)),
+      std::pair("k", std::to_string(s.input.runs)), std::pair("n", std::to_string(s.tasks)),
+      std::pair("r", twelve_digits(worst.correlation)), std::pair("rho", twelve_digits(worst.icc))};
   bool ok = true;
-  for (const Sweep& sweep : sweeps_of(worst, std::max<std::uint64_t>(2, s.tasks), s.input.effect)) {
-    sweeps.push_back(sweep_json(sweep, at));
-    ok = ok && sweeps.back().at("ok").get<bool>();
-  }
-  const Ordered out = {
-      {"format", "proctor-monotonicity-1"}, {"of", of}, {"ok", ok}, {"sweeps", std::move(sweeps)}};
-  return dumped(out) + "\n";
+  const std::string sweeps =
+      listed(sweeps_of(worst, std::max<std::uint64_t>(2, s.tasks), s.input.effect),
+             [&](const Sweep& sweep) { return sweep_json(sweep, at, ok); });
+  return filled(R"({"format":"proctor-monotonicity-1","of":$,"ok":$,"sweeps":@})",
+                {of, ok, sweeps}) +
+         "\n";
 }
 
 std::string render_power_checks_json(const PowerStudy& s, const std::string& of,

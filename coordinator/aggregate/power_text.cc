@@ -17,17 +17,16 @@ namespace proctor {
 // digits: a reader compares what was written, not what its floating point made of it.
 
 namespace {
-using aggregate::dumped;
+using aggregate::filled;
+using aggregate::listed;
 using aggregate::Ordered;
-
-constexpr const char* kLabel = "proposed protocol, not a result";
 
 std::string_view spend_word(Spending rule) {
   return rule == Spending::kPocock ? "pocock" : "obrien_fleming";
 }
 
-Ordered looks_json(const PowerStudy& s) {
-  if (!s.input.looks) return nullptr;
+std::string looks_json(const PowerStudy& s) {
+  if (!s.input.looks) return "null";
   Ordered t = Ordered::array(), z = Ordered::array();
   for (std::size_t i = 0; i < s.looks_at.size(); ++i) {
     // A look too early to spend anything has no bound, and is none.
@@ -35,27 +34,24 @@ Ordered looks_json(const PowerStudy& s) {
     t.push_back(twelve_digits(s.looks_at[i]));
     z.push_back(twelve_digits(*s.bounds[i]));
   }
-  return {{"spend", spend_word(s.input.looks->spend)}, {"t", std::move(t)}, {"z", std::move(z)}};
+  return filled(R"({"spend":$,"t":$,"z":$})", {spend_word(s.input.looks->spend), t, z});
 }
 
-Ordered point_json(const PowerPoint& p, const PowerInput& input) {
-  Ordered out;
-  out["p"] = Ordered::array({twelve_digits(input.p + input.effect), twelve_digits(input.p)});
-  out["rho"] = p.design ? Ordered(twelve_digits(p.design->icc)) : Ordered(nullptr);
-  out["r"] = p.design ? Ordered(twelve_digits(p.design->correlation)) : Ordered(nullptr);
-  out["v"] = twelve_digits(p.variance);
-  out["power_normal"] = twelve_digits(p.power_normal);
-  out["power_t"] = twelve_digits(p.power);
-  if (p.flips) out["power_flips"] = twelve_digits(*p.flips);
-  out["source"] = p.design ? "assumed" : "pilot";
-  return out;
+std::string point_json(const PowerPoint& p, const PowerInput& input) {
+  std::string out = filled(R"({"p":[#,#])", {input.p + input.effect, input.p});
+  out += p.design ? filled(R"(,"rho":#,"r":#)", {p.design->icc, p.design->correlation})
+                  : R"(,"rho":null,"r":null)";
+  out += filled(R"(,"v":#,"power_normal":#,"power_t":#)", {p.variance, p.power_normal, p.power});
+  if (p.flips) out += filled(R"(,"power_flips":#)", {*p.flips});
+  return out + filled(R"(,"source":$})", {p.design ? "assumed" : "pilot"});
 }
 
-Ordered decision_json(const PowerStudy& s) {
-  Ordered needs = nullptr;
-  if (s.needs_tasks && s.needs_difference)
-    needs = {{"tasks", *s.needs_tasks}, {"effect", twelve_digits(*s.needs_difference)}};
-  return {{"supported", s.supported}, {"worst", s.worst}, {"needs", std::move(needs)}};
+std::string decision_json(const PowerStudy& s) {
+  return filled(R"({"supported":$,"worst":$,"needs":@})",
+                {s.supported, s.worst,
+                 s.needs_tasks && s.needs_difference
+                     ? filled(R"({"tasks":$,"effect":#})", {*s.needs_tasks, *s.needs_difference})
+                     : "null"});
 }
 
 // Numbers with the formula and the inputs they come from.
@@ -63,133 +59,105 @@ class Values {
  public:
   explicit Values(const PowerStudy& study) : study_(study) {}
 
-  void add(const char* id, const char* formula, const Ordered& inputs,
+  void add(const std::string& id, const char* formula, const std::string& inputs,
            const std::optional<double>& value) {
-    if (!value) return;
-    out_.push_back(
-        {{"id", id}, {"formula", formula}, {"inputs", inputs}, {"value", twelve_digits(*value)}});
+    if (value)
+      out_.push_back(
+          filled(R"({"id":$,"formula":$,"inputs":@,"value":#})", {id, formula, inputs, *value}));
   }
 
   void add_point(std::size_t i) {
     const PowerPoint& p = study_.points[i];
     const PowerInput& input = study_.input;
     const auto id = [&](const char* of) { return of + ("[" + std::to_string(i) + "]"); };
-    Ordered v = {{"k", std::to_string(input.runs)}};
-    if (p.design) {
-      v["pA"] = twelve_digits(p.design->p_a);
-      v["pB"] = twelve_digits(p.design->p_b);
-      v["rho"] = twelve_digits(p.design->icc);
-      v["r"] = twelve_digits(p.design->correlation);
-    } else {
-      v["V_up"] = twelve_digits(input.pilot->upper);
-      v["pilot_k"] = std::to_string(input.pilot->runs);
-      v["pilot_n"] = std::to_string(input.pilot->tasks);
-    }
-    if (input.repositories) {
-      v["repository_tasks"] = twelve_digits(input.repositories->tasks);
-      v["repository_spread"] = twelve_digits(input.repositories->spread);
-    }
+    std::string v = filled(R"({"k":"$",)", {input.runs});
+    v += p.design ? filled(R"("pA":#,"pB":#,"rho":#,"r":#)",
+                           {p.design->p_a, p.design->p_b, p.design->icc, p.design->correlation})
+                  : filled(R"("V_up":#,"pilot_k":"$","pilot_n":"$")",
+                           {input.pilot->upper, input.pilot->runs, input.pilot->tasks});
+    if (input.repositories)
+      v += filled(R"(,"repository_tasks":#,"repository_spread":#)",
+                  {input.repositories->tasks, input.repositories->spread});
     const char* formula = p.design ? "paired_v" : "v_up";
-    add(id("v").c_str(), input.repositories ? "repository_v" : formula, v, p.variance);
-    const Ordered at = {{"alpha", twelve_digits(input.level())},
-                        {"effect", twelve_digits(input.effect)},
-                        {"n", std::to_string(study_.tasks)},
-                        {"v", twelve_digits(p.variance)}};
-    Ordered wanted = at;
-    wanted["power"] = twelve_digits(input.power);
+    add(id("v"), input.repositories ? "repository_v" : formula, v + "}", p.variance);
+    const std::string at = filled(R"({"alpha":#,"effect":#,"n":"$","v":#})",
+                                  {input.level(), input.effect, study_.tasks, p.variance});
+    const std::string wanted = filled(R"({"alpha":#,"effect":#,"v":#,"power":#})",
+                                      {input.level(), input.effect, p.variance, input.power});
     const bool mcnemar = input.test == PowerInput::Test::kMcNemar;
-    add(id("power_normal").c_str(), "power_normal", at, p.power_normal);
-    add(id("power").c_str(), mcnemar ? "mcnemar_exact" : "power_t", at, p.power);
-    add(id("power_mid_p").c_str(), "mcnemar_midp", at, p.mid_p);
-    add(id("power_exact").c_str(), "power_exact_t", at, p.exact);
-    add(id("power_flips").c_str(), "power_flips", at, p.flips);
-    add(id("power_sequential").c_str(), "power_sequential", at, p.sequential);
-    wanted.erase("n");
-    add(id("n_normal").c_str(), "n_normal", wanted,
+    add(id("power_normal"), "power_normal", at, p.power_normal);
+    add(id("power"), mcnemar ? "mcnemar_exact" : "power_t", at, p.power);
+    add(id("power_mid_p"), "mcnemar_midp", at, p.mid_p);
+    add(id("power_exact"), "power_exact_t", at, p.exact);
+    add(id("power_flips"), "power_flips", at, p.flips);
+    add(id("power_sequential"), "power_sequential", at, p.sequential);
+    add(id("n_normal"), "n_normal", wanted,
         tasks_by_variance(input.effect, p.variance, input.level(), input.power));
-    if (p.tasks)
-      add(id("n").c_str(), mcnemar ? "mcnemar_n" : "n_t", wanted, static_cast<double>(*p.tasks));
-    Ordered least = at;
-    least.erase("effect");
-    least["power"] = twelve_digits(input.power);
-    add(id("mde").c_str(), "mde", least, p.difference);
+    if (p.tasks) add(id("n"), mcnemar ? "mcnemar_n" : "n_t", wanted, static_cast<double>(*p.tasks));
+    add(id("mde"), "mde",
+        filled(R"({"alpha":#,"n":"$","v":#,"power":#})",
+               {input.level(), study_.tasks, p.variance, input.power}),
+        p.difference);
   }
 
   void add_bounds() {
     for (std::size_t i = 0; i < study_.bounds.size(); ++i)
-      add(("bound[" + std::to_string(i) + "]").c_str(), "boundary",
-          {{"alpha", twelve_digits(study_.input.level())},
-           {"spend", spend_word(study_.input.looks->spend)},
-           {"t", twelve_digits(study_.looks_at[i])}},
+      add("bound[" + std::to_string(i) + "]", "boundary",
+          filled(R"({"alpha":#,"spend":$,"t":#})",
+                 {study_.input.level(), spend_word(study_.input.looks->spend), study_.looks_at[i]}),
           study_.bounds[i]);
   }
 
-  Ordered take() { return std::move(out_); }
+  std::string text() const { return listed(out_); }
 
  private:
   const PowerStudy& study_;
-  Ordered out_ = Ordered::array();
+  std::vector<std::string> out_;
 };
 }  // namespace
 
 std::string render_power_json(const PowerStudy& s) {
-  Ordered comparisons = Ordered::array(), points = Ordered::array();
+  Ordered comparisons = Ordered::array();
   for (const auto& [a, b] : s.input.comparisons) comparisons.push_back(Ordered::array({a, b}));
-  for (const PowerPoint& p : s.points) points.push_back(point_json(p, s.input));
-  Ordered out;
-  out["format"] = "proctor-power-1";
-  out["label"] = kLabel;
-  out["campaign"] = s.input.campaign;
-  out["comparisons"] = std::move(comparisons);
-  out["test"] = s.input.test == PowerInput::Test::kMcNemar ? "mcnemar" : "paired_t";
-  out["alpha"] = twelve_digits(s.input.alpha);
-  out["family"] = s.input.family;
-  out["fewest_tasks"] = s.fewest_tasks;
-  out["effect"] = twelve_digits(s.input.effect);
-  out["target"] = twelve_digits(s.input.power);
-  out["tasks"] = s.tasks;
-  if (s.input.repositories)
-    out["repositories"] = {{"tasks_of_each", twelve_digits(s.input.repositories->tasks)},
-                           {"spread", twelve_digits(s.input.repositories->spread)}};
-  out["analysed_replicates"] = s.input.runs;
-  out["looks"] = looks_json(s);
-  out["points"] = std::move(points);
-  out["decision"] = decision_json(s);
-  return dumped(out) + "\n";
+  std::string out = filled(
+      R"({"format":"proctor-power-1","label":"proposed protocol, not a result","campaign":$,)"
+      R"("comparisons":$,"test":$,"alpha":#,"family":$,"fewest_tasks":$,"effect":#,"target":#,)"
+      R"("tasks":$)",
+      {s.input.campaign, comparisons,
+       s.input.test == PowerInput::Test::kMcNemar ? "mcnemar" : "paired_t", s.input.alpha,
+       s.input.family, s.fewest_tasks, s.input.effect, s.input.power, s.tasks});
+  if (const auto& repositories = s.input.repositories)
+    out += filled(R"(,"repositories":{"tasks_of_each":#,"spread":#})",
+                  {repositories->tasks, repositories->spread});
+  return out +
+         filled(R"(,"analysed_replicates":$,"looks":@,"points":@,"decision":@})",
+                {s.input.runs, looks_json(s),
+                 listed(s.points, [&](const PowerPoint& p) { return point_json(p, s.input); }),
+                 decision_json(s)}) +
+         "\n";
 }
 
 std::string render_power_values_json(const PowerStudy& s, const std::string& of) {
   Values values(s);
   for (std::size_t i = 0; i < s.points.size(); ++i) values.add_point(i);
   values.add_bounds();
-  const Ordered out = {{"format", "proctor-compute-report-1"},
-                       {"of", of},
-                       {"tool_version", kVersion},
-                       {"values", values.take()}};
-  return dumped(out) + "\n";
+  return filled(R"({"format":"proctor-compute-report-1","of":$,"tool_version":$,"values":@})",
+                {of, kVersion, values.text()}) +
+         "\n";
 }
 
 std::string render_power_curve_json(const PowerStudy& s) {
   const Design worst = assumed_worst(s);
-  Ordered points = Ordered::array();
-  for (const BudgetPoint& p : s.curve)
-    points.push_back({{"budget_micros", p.budget},
-                      {"cost_micros", p.cost},
-                      {"n", p.tasks},
-                      {"k", p.runs},
-                      {"mde", twelve_digits(p.difference)},
-                      {"half_width", twelve_digits(p.half_width)}});
-  const Ordered out = {
-      {"format", "proctor-cost-precision-1"},
-      {"label", "projection, not a result"},
-      {"assume",
-       {{"p", twelve_digits(worst.p_b)},
-        {"r", twelve_digits(worst.correlation)},
-        {"rho", twelve_digits(worst.icc)}}},
-      {"costs_micros",
-       {{"task", s.input.costs.task}, {"a", s.input.costs.a}, {"b", s.input.costs.b}}},
-      {"points", std::move(points)}};
-  return dumped(out) + "\n";
+  const auto point = [](const BudgetPoint& p) {
+    return filled(R"({"budget_micros":$,"cost_micros":$,"n":$,"k":$,"mde":#,"half_width":#})",
+                  {p.budget, p.cost, p.tasks, p.runs, p.difference, p.half_width});
+  };
+  return filled(
+             R"({"format":"proctor-cost-precision-1","label":"projection, not a result",)"
+             R"("assume":{"p":#,"r":#,"rho":#},"costs_micros":{"task":$,"a":$,"b":$},"points":@})",
+             {worst.p_b, worst.correlation, worst.icc, s.input.costs.task, s.input.costs.a,
+              s.input.costs.b, listed(s.curve, point)}) +
+         "\n";
 }
 
 // The words of `proctor power` on a terminal.

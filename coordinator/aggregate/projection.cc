@@ -1,11 +1,12 @@
 #include "coordinator/aggregate/projection.h"
 
+#include <fmt/format.h>
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <map>
 #include <string_view>
 
-#include "common/base/csv.h"
 #include "common/base/text.h"
 #include "common/contract/cost_model.h"
 #include "coordinator/aggregate/columns.h"
@@ -24,13 +25,8 @@ void append_comparison(std::string& out, const Comparison& c) {
          (c.registered ? "registered before the first run"
                        : "NOT registered: written afterwards, so no forecast") +
          ")\n\n";
-  const auto columns = comparison_columns().named(kComparisonWords);
-  Table table(titles_of(columns));
-  for (const ComparisonRow& r : c.rows) {
-    table.group(r.by);
-    table.add(cells_of(columns, r));
-  }
-  table.append_to(out);
+  table_of(comparison_columns(), kComparisonWords, c.rows, std::mem_fn(&ComparisonRow::by))
+      .append_to(out);
   out += "\n  " + std::to_string(c.paid) + " of " + std::to_string(c.runs) +
          " planned runs were paid for. ratio: actual / projected of the runs paid for. actual: "
          "metered\n  quantities at the registered prices, and reviews; not a provider's bill.\n";
@@ -52,6 +48,15 @@ MicroUsd rounded_up(Wide amount) {
   const Wide micros = amount / kPerMicro + (amount % kPerMicro == 0 ? 0 : 1);
   const Wide most = static_cast<Wide>(kLedgerMax.micros());
   return MicroUsd::from_micros(static_cast<std::int64_t>(std::min(micros, most)));
+}
+
+// "0.000003" of 3'000'000 at 12 digits.
+std::string decimal(std::uint64_t parts, std::size_t digits) {
+  std::string out = fmt::format("{:0{}}", parts, digits + 1);
+  out.insert(out.size() - digits, ".");
+  out.erase(out.find_last_not_of('0') + 1);
+  if (out.back() == '.') out.pop_back();
+  return out;
 }
 
 // What one run of a kind is expected to cost.
@@ -116,7 +121,7 @@ class Projector {
       for (const ExpectedAction& a : in_.usages[kind.usage]) {
         const Wide amount = Wide{a.micro_units} * a.pico_usd;
         (a.category == CostCategory::kHuman ? e.human : e.attempt) += amount;
-        add_line(k, a, format_pico_usd(a.pico_usd), amount);
+        add_line(k, a, decimal(a.pico_usd, 12), amount);
       }
       if (0 < in_.lost_micro) {
         // Nobody knows what a lost attempt spent: it is charged its ask, as execution.
@@ -231,71 +236,28 @@ class Projector {
   std::vector<std::vector<std::uint32_t>> kinds_of_scope_, runs_of_scope_;
 };
 
-// The observed money of every envelope and category, and the part of the projection that the same
-// runs stand for.
-class Comparer {
- public:
-  Comparer(const ProjectionInput& input, const MoneyInput& money) : in_(input), money_(money) {}
-
-  Comparison run() {
-    Comparison out{in_.inputs_registered, in_.abstract, in_.inputs, in_.runs.size(), 0, {}};
-    // Twice the same projection, of all runs and of those that were paid for.
-    const Projection whole = project(in_);
-    const ProjectionInput paid_input = only_paid();
-    const Projection paid = project(paid_input);
-    out.paid = paid_input.runs.size();
-    const std::vector<MoneyGroup> spent = group_money(money_, MoneyBy::kCategory);
-    MicroUsd actual;
-    for (const MoneyGroup& g : spent) actual = actual + g.spent;
-    const MicroUsd all = *whole.envelopes[0].expected, part = *paid.envelopes[0].expected;
-    out.rows.push_back(row("total", "all", all, part, actual));
-    for (std::size_t c = 0; c < kCostCategories.size(); ++c)
-      out.rows.push_back(row("category", kCostCategories[c], whole.by_category[c],
-                             paid.by_category[c], spent[c].spent));
-    const MoneyView view = build_money(money_);
-    for (std::size_t s = 0; s < in_.scopes.size(); ++s)
-      out.rows.push_back(row("envelope", in_.scopes[s].name, *whole.envelopes[s].expected,
-                             *paid.envelopes[s].expected, view.envelopes[s].spent));
-    return out;
-  }
-
- private:
-  ProjectionInput only_paid() const {
-    std::vector<bool> paid(in_.runs.size(), false);
-    for (const MoneyInput::Attempt& a : money_.attempts)
-      if (a.money == MoneyInput::Attempt::Money::kSettled) paid[a.run] = true;
-    ProjectionInput out = in_;
-    out.runs.clear();
-    for (std::size_t r = 0; r < in_.runs.size(); ++r)
-      if (paid[r]) out.runs.push_back(in_.runs[r]);
-    return out;
-  }
-
-  static ComparisonRow row(std::string by, std::string name, MicroUsd expected, MicroUsd of_paid,
-                           MicroUsd actual) {
-    ComparisonRow out{std::move(by), std::move(name), expected, of_paid, actual, {}};
-    if (MicroUsd::zero() < of_paid) {
-      const auto base = static_cast<Wide>(of_paid.micros());
-      const Wide ratio = (static_cast<Wide>(actual.micros()) * 1000 + base / 2) / base;
-      out.ratio_thousandths = static_cast<std::int64_t>(
-          std::min(ratio, static_cast<Wide>(std::numeric_limits<std::int64_t>::max())));
-    }
-    return out;
-  }
-
-  const ProjectionInput& in_;
-  const MoneyInput& money_;
-};
-}  // namespace
-
-std::string format_pico_usd(std::uint64_t pico) {
-  constexpr std::uint64_t kPicoPerUsd = 1'000'000'000'000;
-  constexpr std::size_t kDigits = 12;
-  std::string fraction = std::to_string(pico % kPicoPerUsd);
-  fraction.insert(0, kDigits - fraction.size(), '0');
-  while (!fraction.empty() && fraction.back() == '0') fraction.pop_back();
-  return std::to_string(pico / kPicoPerUsd) + (fraction.empty() ? "" : "." + fraction);
+ProjectionInput only_paid(const ProjectionInput& input, const MoneyInput& money) {
+  std::vector<bool> paid(input.runs.size(), false);
+  for (const MoneyInput::Attempt& a : money.attempts)
+    if (a.money == MoneyInput::Attempt::Money::kSettled) paid[a.run] = true;
+  ProjectionInput out = input;
+  std::size_t r = 0;
+  std::erase_if(out.runs, [&](const auto&) { return !paid[r++]; });
+  return out;
 }
+
+ComparisonRow row(std::string by, std::string name, MicroUsd expected, MicroUsd of_paid,
+                  MicroUsd actual) {
+  ComparisonRow out{std::move(by), std::move(name), expected, of_paid, actual, {}};
+  if (MicroUsd::zero() < of_paid) {
+    const auto base = static_cast<Wide>(of_paid.micros());
+    const Wide ratio = (static_cast<Wide>(actual.micros()) * 1000 + base / 2) / base;
+    out.ratio_thousandths = static_cast<std::int64_t>(
+        std::min(ratio, static_cast<Wide>(std::numeric_limits<std::int64_t>::max())));
+  }
+  return out;
+}
+}  // namespace
 
 Projection project(const ProjectionInput& input) {
   return Projector(input).run();
@@ -305,25 +267,33 @@ std::optional<Comparison> comparison(const ProjectionInput& input, const MoneyIn
   if (input.usages.empty() || money.runs.size() != input.runs.size() ||
       money.scopes.size() != input.scopes.size())
     return std::nullopt;
-  return Comparer(input, money).run();
+  Comparison out{input.inputs_registered, input.abstract, input.inputs, input.runs.size(), 0, {}};
+  // Twice the same projection, of all runs and of those that were paid for.
+  const Projection whole = project(input);
+  const ProjectionInput paid_input = only_paid(input, money);
+  const Projection paid = project(paid_input);
+  out.paid = paid_input.runs.size();
+  const std::vector<MoneyGroup> spent = group_money(money, MoneyBy::kCategory);
+  MicroUsd actual;
+  for (const MoneyGroup& g : spent) actual = actual + g.spent;
+  out.rows.push_back(
+      row("total", "all", *whole.envelopes[0].expected, *paid.envelopes[0].expected, actual));
+  for (std::size_t c = 0; c < kCostCategories.size(); ++c)
+    out.rows.push_back(row("category", kCostCategories[c], whole.by_category[c],
+                           paid.by_category[c], spent[c].spent));
+  const MoneyView view = build_money(money);
+  for (std::size_t s = 0; s < input.scopes.size(); ++s)
+    out.rows.push_back(row("envelope", input.scopes[s].name, *whole.envelopes[s].expected,
+                           *paid.envelopes[s].expected, view.envelopes[s].spent));
+  return out;
 }
 
 // A projection on a terminal, for programs and as the table that stays in the campaign's folder.
 
 namespace {
-constexpr unsigned kQuantityDigits = 6;
-
 std::string run_name(const ProjectionInput& in, std::uint32_t run) {
   const ProjectionInput::Kind& kind = in.kinds[in.runs[run].kind];
   return kind.task + "/" + kind.method + "/r" + std::to_string(in.runs[run].replicate);
-}
-
-// "3.5" of 3'500'000.
-std::string quantity(std::uint64_t micro_units) {
-  std::string fraction = std::to_string(micro_units % 1'000'000);
-  fraction.insert(0, kQuantityDigits - fraction.size(), '0');
-  while (!fraction.empty() && fraction.back() == '0') fraction.pop_back();
-  return std::to_string(micro_units / 1'000'000) + (fraction.empty() ? "" : "." + fraction);
 }
 
 std::string percent_of(MicroUsd part, MicroUsd whole) {
@@ -349,33 +319,33 @@ std::string binding_text(const ProjectionInput& in, const Projection& p,
     out += "no envelope binds: every run can start";
     if (!expected) return out + ".\n";
     const EnvelopeProjection& e = fullest(p);
-    return out + ". The fullest at the end is " + printable(e.name) + ", with " +
-           percent_of(*e.expected, e.cap) + " of its cap.\n";
+    return out + fmt::format(". The fullest at the end is {}, with {} of its cap.\n",
+                             printable(e.name), percent_of(*e.expected, e.cap));
   }
-  const EnvelopeProjection& e = p.envelopes[binding->scope];
   std::uint64_t parked = 0;
-  for (const EnvelopeProjection& f : p.envelopes)
-    parked += expected ? f.parked_expected : f.parked_at_caps;
-  out += printable(e.name) + " binds first: " + printable(run_name(in, binding->run)) +
-         ", number " + std::to_string(binding->run) + " of the plan, is parked short by " +
-         format_usd(binding->short_by) + ", with " + counted(binding->ran_before, "run") +
-         " paid for; " + std::to_string(parked) + " of " + counted(in.runs.size(), "run") +
-         " are parked at the end";
   std::string where;
-  for (const EnvelopeProjection& f : p.envelopes)
-    if (const std::uint64_t n = expected ? f.parked_expected : f.parked_at_caps; 0 < n)
-      where += (where.empty() ? " (" : ", ") + printable(f.name) + ": " + std::to_string(n);
-  return out + where + ").\n";
+  for (const EnvelopeProjection& f : p.envelopes) {
+    const std::uint64_t n = expected ? f.parked_expected : f.parked_at_caps;
+    parked += n;
+    if (0 < n) where += fmt::format("{}{}: {}", where.empty() ? " (" : ", ", printable(f.name), n);
+  }
+  return out + fmt::format(
+                   "{} binds first: {}, number {} of the plan, is parked short by {}, with {} paid "
+                   "for; {} of {} are parked at the end{}).\n",
+                   printable(p.envelopes[binding->scope].name),
+                   printable(run_name(in, binding->run)), binding->run,
+                   format_usd(binding->short_by), counted(binding->ran_before, "run"), parked,
+                   counted(in.runs.size(), "run"), where);
 }
 
 // Which envelope lets the fewest runs in at once, of those that are asked by more.
 std::string concurrency_text(const ProjectionInput& in, const Projection& p) {
   const std::uint64_t admitted = p.envelopes[0].at_once;
-  std::string out = "At once: the campaign's own workers take " + counted(in.slots, "run") +
-                    ", its money admits " + std::to_string(admitted) + ".";
-  if (admitted < std::min<std::uint64_t>(in.slots, in.runs.size()))
-    out += " Workers will wait for money: lower the cap of a run, or give more.";
-  return out + "\n";
+  const bool waits = admitted < std::min<std::uint64_t>(in.slots, in.runs.size());
+  return fmt::format(
+      "At once: the campaign's own workers take {}, its money admits {}.{}\n",
+      counted(in.slots, "run"), admitted,
+      waits ? " Workers will wait for money: lower the cap of a run, or give more." : "");
 }
 
 std::string inputs_text(const ProjectionInput& in) {
@@ -392,20 +362,14 @@ std::string inputs_text(const ProjectionInput& in) {
 }  // namespace
 
 std::string render_projection_text(const ProjectionInput& in, const Projection& p) {
-  std::string out = "Campaign " + printable(in.campaign) +
-                    ", a projection: " + counted(in.runs.size(), "run") +
-                    ", none of this is spent.\n";
-  out += "Prices: " + printable(in.prices) + "; amounts in " + money_word(in.abstract) +
-         (in.abstract ? ", abstract ones of about a dollar.\n" : ".\n");
+  std::string out = fmt::format(
+      "Campaign {}, a projection: {}, none of this is spent.\nPrices: {}; amounts in {}{}.\n",
+      printable(in.campaign), counted(in.runs.size(), "run"), printable(in.prices),
+      money_word(in.abstract), in.abstract ? ", abstract ones of about a dollar" : "");
   out += inputs_text(in) + "\n";
-  Table table({"envelope", "runs", "cap", "expected", "at caps", "at most", "at once"}, 1,
-              Table::Rule::kNone);
-  for (const EnvelopeProjection& e : p.envelopes)
-    table.add({std::string(e.name == "global" ? 0 : 2, ' ') + printable(e.name),
-               std::to_string(e.runs), format_usd(e.cap),
-               e.expected ? format_usd(*e.expected) : "-", format_usd(e.at_caps),
-               format_usd(e.at_most), std::to_string(e.at_once)});
-  table.append_to(out);
+  table_of(projection_columns(), "envelope|runs|cap|expected|at caps|at most|at once", p.envelopes,
+           ungrouped<EnvelopeProjection>, 1, Table::Rule::kNone)
+      .append_to(out);
   if (p.has_expected) {
     out += "\nExpected by category:";
     for (std::size_t c = 0; c < kCostCategories.size(); ++c)
@@ -419,135 +383,82 @@ std::string render_projection_text(const ProjectionInput& in, const Projection& 
   constexpr std::size_t kShown = 10;
   for (std::size_t i = 0; i < p.above_cap.size() && i < kShown; ++i) {
     const ProjectionInput::Kind& k = in.kinds[p.above_cap[i]];
-    out += "Note: a run of " + printable(k.task) + " under " + printable(k.method) +
-           " is expected to cost " + format_usd(p.per_run[p.above_cap[i]]) +
-           ", reviews and losses included, but its attempt may spend " + format_usd(k.ask) +
-           ": it would be stopped by its cap.\n";
+    out += fmt::format(
+        "Note: a run of {} under {} is expected to cost {}, reviews and losses included, but its "
+        "attempt may spend {}: it would be stopped by its cap.\n",
+        printable(k.task), printable(k.method), format_usd(p.per_run[p.above_cap[i]]),
+        format_usd(k.ask));
   }
-  out +=
-      "\nat caps: each run uses its whole cap, once.\nat most: what attempts can spend there "
-      "whatever "
-      "fails, up to " +
-      std::to_string(in.attempts_max) +
-      " of each run (beside what an operator cancels and\n         resumes); never above the cap." +
-      (in.reviews_priced ? " Reviews may use what is left of it.\n" : "\n") +
-      "at once: runs whose money can be set aside at the same time.\n"
-      "Amounts are rounded up once, from exact sums.\n";
-  return out;
+  return out + fmt::format(
+                   "\nat caps: each run uses its whole cap, once.\nat most: what attempts can "
+                   "spend there whatever fails, up to {} of each run (beside what an operator "
+                   "cancels and\n         resumes); never above the cap.{}\nat once: runs whose "
+                   "money can be set aside at the same time.\nAmounts are rounded up once, from "
+                   "exact sums.\n",
+                   in.attempts_max,
+                   in.reviews_priced ? " Reviews may use what is left of it." : "");
 }
 
 namespace {
-Ordered binding_json(const ProjectionInput& in, const Projection& p,
-                     const std::optional<Binding>& b) {
-  if (!b) return nullptr;
-  return {{"envelope", p.envelopes[b->scope].name},
-          {"run", run_name(in, b->run)},
-          {"order", b->run},
-          {"ran_before", b->ran_before},
-          {"short_by", money_json(b->short_by)}};
+std::string binding_json(const ProjectionInput& in, const Projection& p,
+                         const std::optional<Binding>& b) {
+  if (!b) return "null";
+  return filled(R"({"envelope":$,"run":$,"order":$,"ran_before":$,"short_by":$})",
+                {p.envelopes[b->scope].name, run_name(in, b->run), b->run, b->ran_before,
+                 money_json(b->short_by)});
 }
 }  // namespace
 
 std::string render_projection_json(const ProjectionInput& in, const Projection& p) {
-  Ordered out = {{"schema_version", 1},
-                 {"campaign", in.campaign},
-                 {"runs", in.runs.size()},
-                 {"prices", in.prices},
-                 {"abstract_units", in.abstract}};
-  out["inputs"] = in.inputs.empty() ? Ordered(nullptr) : Ordered(in.inputs);
-  out["inputs_registered"] = in.inputs_registered;
-  Ordered envelopes = Ordered::array();
-  for (const EnvelopeProjection& e : p.envelopes)
-    envelopes.push_back(
-        {{"name", e.name},
-         {"runs", e.runs},
-         {"cap", money_json(e.cap)},
-         {"expected", money_or_null(e.expected)},
-         {"at_caps", money_json(e.at_caps)},
-         {"at_most", money_json(e.at_most)},
-         {"at_once", e.at_once},
-         {"parked",
-          {{"expected", p.has_expected ? Ordered(e.parked_expected) : Ordered(nullptr)},
-           {"at_caps", e.parked_at_caps}}}});
-  out["envelopes"] = std::move(envelopes);
-  Ordered categories = nullptr;
-  if (p.has_expected) {
-    categories = Ordered::object();
+  Ordered categories = p.has_expected ? Ordered::object() : Ordered();
+  if (p.has_expected)
     for (std::size_t c = 0; c < kCostCategories.size(); ++c)
       categories[kCostCategories[c]] = money_json(p.by_category[c]);
-  }
-  out["expected_by_category"] = std::move(categories);
-  out["binds_first"] = {{"expected", binding_json(in, p, p.binds_expected)},
-                        {"at_caps", binding_json(in, p, p.binds_at_caps)}};
-  out["slots"] = in.slots;
-  out["attempts_max"] = in.attempts_max;
-  Ordered above = Ordered::array();
-  for (const std::uint32_t k : p.above_cap)
-    above.push_back({{"task", in.kinds[k].task},
-                     {"method", in.kinds[k].method},
-                     {"expected", money_json(p.per_run[k])},
-                     {"cap", money_json(in.kinds[k].ask)}});
-  out["above_cap"] = std::move(above);
-  return dumped(out) + "\n";
+  const auto envelope = [](const EnvelopeProjection& e) {
+    return dumped(projection_columns().json(e));
+  };
+  const auto above = [&](std::uint32_t k) {
+    return filled(R"({"task":$,"method":$,"expected":$,"cap":$})",
+                  {in.kinds[k].task, in.kinds[k].method, money_json(p.per_run[k]),
+                   money_json(in.kinds[k].ask)});
+  };
+  return filled(
+             R"({"schema_version":1,"campaign":$,"runs":$,"prices":$,"abstract_units":$,)"
+             R"("inputs":$,"inputs_registered":$,"envelopes":@,"expected_by_category":$,)"
+             R"("binds_first":{"expected":@,"at_caps":@},"slots":$,"attempts_max":$,"above_cap":@})",
+             {in.campaign, in.runs.size(), in.prices, in.abstract, or_null(in.inputs),
+              in.inputs_registered, listed(p.envelopes, envelope), categories,
+              binding_json(in, p, p.binds_expected), binding_json(in, p, p.binds_at_caps), in.slots,
+              in.attempts_max, listed(p.above_cap, above)}) +
+         "\n";
 }
-
-namespace {
-// The columns of the table, in their order; a line has the cells it has, the others are empty.
-constexpr std::array<const char*, 21> kColumns = {
-    "level",         "name",        "stage",          "task",       "method",
-    "action_type",   "unit",        "provider",       "model",      "category",
-    "runs",          "per_run",     "unit_price_usd", "price_from", "expected_usd",
-    "cap_usd",       "at_caps_usd", "at_most_usd",    "at_once",    "parked_expected",
-    "parked_at_caps"};
-
-void append_line(std::string& out, const std::map<std::string_view, std::string>& cells) {
-  std::vector<std::string> record;
-  for (const char* column : kColumns) {
-    const auto cell = cells.find(column);
-    record.push_back(cell == cells.end() ? "" : cell->second);
-  }
-  csv_append_record(out, record);
-}
-}  // namespace
 
 std::string render_projection_csv(const ProjectionInput& in, const Projection& p) {
-  std::string out;
-  csv_append_record(out, {kColumns.begin(), kColumns.end()});
+  const Columns<ProjectionRecord>& columns = projection_record_columns();
+  std::string out = columns.csv_header();
   for (const EnvelopeProjection& e : p.envelopes)
-    append_line(out, {{"level", "envelope"},
-                      {"name", e.name},
-                      {"runs", std::to_string(e.runs)},
-                      {"expected_usd", e.expected ? format_usd_exact(*e.expected) : ""},
-                      {"cap_usd", format_usd_exact(e.cap)},
-                      {"at_caps_usd", format_usd_exact(e.at_caps)},
-                      {"at_most_usd", format_usd_exact(e.at_most)},
-                      {"at_once", std::to_string(e.at_once)},
-                      {"parked_expected", p.has_expected ? std::to_string(e.parked_expected) : ""},
-                      {"parked_at_caps", std::to_string(e.parked_at_caps)}});
+    columns.append_csv(out, {.level = "envelope",
+                             .name = e.name,
+                             .envelope = &e,
+                             .runs = e.runs,
+                             .expected = e.expected});
   if (!p.has_expected) return out;
   for (std::size_t c = 0; c < kCostCategories.size(); ++c)
-    append_line(out, {{"level", "category"},
-                      {"name", kCostCategories[c]},
-                      {"category", kCostCategories[c]},
-                      {"runs", std::to_string(in.runs.size())},
-                      {"expected_usd", format_usd_exact(p.by_category[c])}});
+    columns.append_csv(out, {.level = "category",
+                             .name = kCostCategories[c],
+                             .category = kCostCategories[c],
+                             .runs = in.runs.size(),
+                             .expected = p.by_category[c]});
   for (const ProjectionLine& l : p.lines) {
     const ProjectionInput::Kind& k = in.kinds[l.kind];
-    append_line(out, {{"level", "action"},
-                      {"name", k.task + "/" + k.method},
-                      {"stage", k.stage},
-                      {"task", k.task},
-                      {"method", k.method},
-                      {"action_type", l.action_type},
-                      {"unit", l.unit},
-                      {"provider", l.provider},
-                      {"model", l.model},
-                      {"category", kCostCategories[static_cast<std::size_t>(l.category)]},
-                      {"runs", std::to_string(l.runs)},
-                      {"per_run", quantity(l.micro_units)},
-                      {"unit_price_usd", l.unit_price},
-                      {"price_from", std::string(word_of(l.price))},
-                      {"expected_usd", format_usd_exact(l.expected)}});
+    columns.append_csv(out, {.level = "action",
+                             .name = k.task + "/" + k.method,
+                             .kind = &k,
+                             .line = &l,
+                             .category = kCostCategories[static_cast<std::size_t>(l.category)],
+                             .runs = l.runs,
+                             .per_run = decimal(l.micro_units, 6),
+                             .expected = l.expected});
   }
   return out;
 }

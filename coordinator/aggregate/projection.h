@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/money.h"
@@ -114,14 +115,25 @@ struct Projection {
   std::vector<std::uint32_t> above_cap;
 };
 
+// A record of the table that stays in the campaign's folder: of an envelope, of a category or of a
+// line.
+struct ProjectionRecord {
+  std::string_view level;
+  std::string name;
+  const ProjectionInput::Kind* kind = nullptr;
+  const ProjectionLine* line = nullptr;
+  const EnvelopeProjection* envelope = nullptr;
+  std::string_view category{};
+  std::uint64_t runs = 0;
+  std::string per_run{};
+  std::optional<MicroUsd> expected{};
+};
+
 // Requires: every index is in its range and every kind has the run's scopes at its levels.
 Projection project(const ProjectionInput& input);
 
 // Nothing without inputs.  Requires: both are of the same campaign, runs by number.
 std::optional<Comparison> comparison(const ProjectionInput& input, const MoneyInput& money);
-
-// "0.000003" of 3'000'000.
-std::string format_pico_usd(std::uint64_t pico);
 
 std::string render_projection_text(const ProjectionInput& input, const Projection& projection);
 std::string render_projection_json(const ProjectionInput& input, const Projection& projection);

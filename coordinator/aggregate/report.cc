@@ -14,6 +14,13 @@
 #include "coordinator/aggregate/warnings.h"
 
 namespace proctor {
+void add_outcome(ReportRow& row, RunOutcome outcome) {
+  row.success += outcome == RunOutcome::kSuccess ? 1 : 0;
+  row.failure += outcome == RunOutcome::kFailure ? 1 : 0;
+  row.acceptance_error += outcome == RunOutcome::kAcceptanceError ? 1 : 0;
+  row.invalid += outcome == RunOutcome::kInvalid ? 1 : 0;
+}
+
 namespace {
 // Rows are found by (key position from 1 or 0 for all, position of the stage, value, is it a
 // control, method): the order they are shown in.
@@ -36,21 +43,8 @@ void count_ended(ReportRow& row, const RunRecord& run) {
   }
   if (run.outcome == RunOutcome::kInvalid && run.termination == Termination::kModelOverloaded)
     ++row.model_overloaded;
-  switch (run.outcome) {
-    case RunOutcome::kSuccess:
-      ++row.success;
-      row.satisfied += run.satisfied() ? 1 : 0;
-      return;
-    case RunOutcome::kFailure:
-      ++row.failure;
-      return;
-    case RunOutcome::kAcceptanceError:
-      ++row.acceptance_error;
-      return;
-    case RunOutcome::kInvalid:
-      ++row.invalid;
-      return;
-  }
+  row.satisfied += run.satisfied() ? 1 : 0;
+  add_outcome(row, run.outcome);
 }
 
 void count(ReportRow& row, const RunRecord& run, std::uint32_t position) {
@@ -59,26 +53,13 @@ void count(ReportRow& row, const RunRecord& run, std::uint32_t position) {
   row.cost = row.cost + run.cost;
   row.self_reported = row.self_reported + run.self_reported;
   row.model_use = row.model_use + run.model_use;
-  switch (run.state) {
-    case RunRecord::State::kRunning:
-      ++row.running;
-      [[fallthrough]];
-    case RunRecord::State::kPlanned:
-      ++row.open;
-      return;
-    case RunRecord::State::kParked:
-      ++row.parked;
-      return;
-    case RunRecord::State::kCancelled:
-      ++row.cancelled;
-      return;
-    case RunRecord::State::kRemoved:
-      ++row.removed;
-      return;
-    case RunRecord::State::kEnded:
-      count_ended(row, run);
-      return;
-  }
+  using enum RunRecord::State;
+  row.running += run.state == kRunning ? 1 : 0;
+  row.open += run.state == kRunning || run.state == kPlanned ? 1 : 0;
+  row.parked += run.state == kParked ? 1 : 0;
+  row.cancelled += run.state == kCancelled ? 1 : 0;
+  row.removed += run.state == kRemoved ? 1 : 0;
+  if (run.state == kEnded) count_ended(row, run);
 }
 
 Share share(std::uint64_t x, std::uint64_t n, double alpha) {
@@ -269,11 +250,9 @@ Status keep_stage(ReportInput& input, const std::string& stage) {
   if (kept.empty()) {
     const std::vector<std::string_view> words(known.begin(), known.end());
     const auto near = nearest_word(stage, words);
-    std::string names;
-    for (const std::string& name : known) names += (names.empty() ? "" : ", ") + printable(name);
-    return Error{Errc::kInvalid,
-                 "there is no stage " + printable(stage) +
-                     (near ? " (did you mean " + *near + "?)" : "; there are " + names)};
+    return Error{Errc::kInvalid, "there is no stage " + printable(stage) +
+                                     (near ? " (did you mean " + *near + "?)"
+                                           : "; there are " + aggregate::listed_names(known))};
   }
   input.part = "This is stage " + stage + " alone, " + std::to_string(kept.size()) + " of " +
                std::to_string(all) +

@@ -283,6 +283,7 @@ struct CampaignReport {
 };
 
 CampaignReport build_report(ReportInput input);
+void add_outcome(ReportRow& row, RunOutcome outcome);
 // The part of it that counts money; `report` has its runs.
 std::vector<CostRow> cost_rows(const CampaignReport& report);
 std::optional<MicroUsd> cost_per_success(MicroUsd total, std::uint64_t successes);
@@ -297,10 +298,6 @@ std::string render_text(const CampaignReport& report, Words words = Words::kShow
 // Its two halves: the tables, which take long to make of a large campaign, and what stands below.
 std::string render_tables(const CampaignReport& report);
 std::string with_words(std::string tables, Words words);
-// Its tables by task, the matrix task by method, and what ended of removed tasks.
-void append_task_tables(std::string& out, const CampaignReport& report);
-// That matrix alone, of so many tasks at most.
-void append_task_matrix(std::string& out, const CampaignReport& report, std::size_t most);
 // For a screen, when a run of the campaign ends: how it stands, tasks by methods, the comparisons.
 std::string render_end(const CampaignReport& report);
 // One sentence for each method whose caps on calls or tokens counted nothing.
@@ -327,8 +324,6 @@ std::string render_costs_csv(const CampaignReport& report);
 // One record per row of the projection beside what was observed.  Requires: there is one.
 std::string render_projection_comparison_csv(const Comparison& comparison);
 void append_comparison(std::string& out, const Comparison& comparison);
-// The cost tables of render_text.
-void append_cost_tables(std::string& out, const CampaignReport& report);
 // Success rates with their intervals as a picture that needs nothing beside it.
 std::string render_svg(const CampaignReport& report);
 

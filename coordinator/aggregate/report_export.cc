@@ -10,11 +10,10 @@ namespace proctor {
 namespace {
 using namespace aggregate;
 
-Ordered comparison_json(const Comparison& c) {
-  Ordered rows = Ordered::array();
-  for (const ComparisonRow& r : c.rows) rows.push_back(comparison_columns().json(r));
-  return {{"inputs", c.inputs}, {"registered", c.registered}, {"abstract_units", c.abstract},
-          {"runs", c.runs},     {"paid_runs", c.paid},        {"rows", std::move(rows)}};
+std::string comparison_json(const Comparison& c) {
+  const auto row = [](const ComparisonRow& r) { return dumped(comparison_columns().json(r)); };
+  return filled(R"({"inputs":$,"registered":$,"abstract_units":$,"runs":$,"paid_runs":$,"rows":@})",
+                {c.inputs, c.registered, c.abstract, c.runs, c.paid, listed(c.rows, row)});
 }
 
 // The sets behind the counts of the row, by what each counts; null: nobody asked for sets.
@@ -51,37 +50,25 @@ void append_row_with_runs(std::string& out, const ReportRow& row,
 
 std::string render_json(const CampaignReport& report, JsonForm form, std::string_view runs_csv) {
   const bool has_runs = form == JsonForm::kFirst || report.runs.size() <= kJsonRuns;
-  Ordered head = {{"schema_version", static_cast<int>(form)},
-                  {"campaign", report.campaign},
-                  {"alpha", report.alpha}};
-  head["strata"] = report.strata_keys;
-  head["stages"] = report.stages;
-  head["warnings"] = report.warnings;
-  head["part"] = report.part.empty() ? Ordered(nullptr) : Ordered(report.part);
   Ordered definitions = Ordered::object();
   for (const Definition& d : report_definitions()) definitions[std::string(d.word)] = d.meaning;
-  head["definitions"] = std::move(definitions);
-  head["notes"] = report_notes();
-  head["total_cost"] = row_columns().json(report.total)["cost"];
-  head["deviations"] = report.deviations;
-  head["approvals"] = report.approvals;
-  head["alerts"] = report.alerts;
-  head["journal_head"] =
-      report.journal_head.empty() ? Ordered(nullptr) : Ordered(report.journal_head);
-  Ordered costs = Ordered::array();
-  for (const CostRow& row : report.costs) costs.push_back(cost_columns().json(row));
-  head["costs"] = std::move(costs);
-  head["projection"] = report.projection ? comparison_json(*report.projection) : Ordered(nullptr);
-  head["analysis"] = analysis_json(*report.analysis);
-  head["details"] = report.details ? details_json(*report.details, form) : Ordered(nullptr);
-  if (form != JsonForm::kFirst && has_runs) head["runs_file"] = nullptr;
-  if (form != JsonForm::kFirst && !has_runs) {
-    const Digest digest = sha256(runs_csv.empty() ? render_runs_csv(report) : runs_csv);
-    head["runs_file"] = {
-        {"name", "runs.csv"}, {"runs", report.runs.size()}, {"digest", digest.hex()}};
-  }
-  std::string out = dumped(head);
-  out.pop_back();
+  const auto cost = [](const CostRow& row) { return dumped(cost_columns().json(row)); };
+  std::string out = filled(
+      R"({"schema_version":$,"campaign":$,"alpha":$,"strata":$,"stages":$,"warnings":$,"part":$,)"
+      R"("definitions":$,"notes":$,"total_cost":$,"deviations":$,"approvals":$,"alerts":$,)"
+      R"("journal_head":$,"costs":@,"projection":@,"analysis":@,"details":@)",
+      {static_cast<int>(form), report.campaign, report.alpha, report.strata_keys, report.stages,
+       report.warnings, or_null(report.part), definitions, report_notes(),
+       row_columns().json(report.total)["cost"], report.deviations, report.approvals, report.alerts,
+       or_null(report.journal_head), listed(report.costs, cost),
+       report.projection ? comparison_json(*report.projection) : "null",
+       analysis_json(*report.analysis),
+       report.details ? details_json(*report.details, form) : "null"});
+  if (form != JsonForm::kFirst && has_runs) out += R"(,"runs_file":null)";
+  if (form != JsonForm::kFirst && !has_runs)
+    out += filled(
+        R"(,"runs_file":{"name":"runs.csv","runs":$,"digest":$})",
+        {report.runs.size(), sha256(runs_csv.empty() ? render_runs_csv(report) : runs_csv).hex()});
   out += ",\n\"rows\":[";
   const char* comma = "\n";
   for (std::size_t i = 0; i < report.rows.size(); ++i) {
@@ -106,28 +93,19 @@ std::string render_json(const CampaignReport& report, JsonForm form, std::string
   return out + "\n]}\n";
 }
 
-namespace {
-template <class R>
-std::string table_of(const Columns<R>& columns, const std::vector<R>& records) {
-  std::string out = columns.csv_header();
-  for (const R& r : records) columns.append_csv(out, r);
-  return out;
-}
-}  // namespace
-
 std::string render_csv(const CampaignReport& report) {
-  return table_of(row_columns(), report.rows);
+  return csv_of(row_columns(), report.rows);
 }
 
 std::string render_runs_csv(const CampaignReport& report) {
-  return table_of(run_columns(report.strata_keys), report.runs);
+  return csv_of(run_columns(report.strata_keys), report.runs);
 }
 
 std::string render_costs_csv(const CampaignReport& report) {
-  return table_of(cost_columns(), report.costs);
+  return csv_of(cost_columns(), report.costs);
 }
 
 std::string render_projection_comparison_csv(const Comparison& comparison) {
-  return table_of(comparison_columns(), comparison.rows);
+  return csv_of(comparison_columns(), comparison.rows);
 }
 }  // namespace proctor

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <ranges>
+#include <set>
 
 #include "common/base/text.h"
 #include "coordinator/aggregate/analysis.h"
@@ -21,71 +23,53 @@ using namespace aggregate;
 
 // The rows in these columns, beside the strata of one level.
 void append_rows(std::string& out, const CampaignReport& report, std::string_view words) {
-  const auto columns = row_columns().named(words);
-  Table table(titles_of(columns));
-  for (const ReportRow& r : report.rows) {
-    if (is_only_level(report, r.key)) continue;
-    table.group(row_group(r));
-    table.add(cells_of(columns, r));
-  }
-  table.append_to(out);
+  table_of(row_columns(), words, report.rows, [&](const ReportRow& r) {
+    return is_only_level(report, r.key) ? std::nullopt : std::optional(row_group(r));
+  }).append_to(out);
 }
 
 std::string with_self_reported(const CampaignReport& report, std::string_view words) {
   return std::string(words) + (shows_self_reported(report) ? "|self_reported" : "");
 }
-}  // namespace
 
 void append_cost_tables(std::string& out, const CampaignReport& report) {
   out += "\nWhere the money went (" + report.unit + "; one run with all its attempts)\n\n";
-  const auto columns = cost_columns().named(with_self_reported(report, kCostWords));
-  Table spread(titles_of(columns));
-  for (const CostRow& r : report.costs) {
-    if (r.by == "stratum" && is_only_level(report, r.name.substr(0, r.name.find('=')))) continue;
-    spread.group(r.by);
-    spread.add(cells_of(columns, r));
-  }
-  spread.append_to(out);
+  table_of(cost_columns(), with_self_reported(report, kCostWords), report.costs,
+           [&](const CostRow& r) {
+             const bool repeats =
+                 r.by == "stratum" && is_only_level(report, r.name.substr(0, r.name.find('=')));
+             return repeats ? std::nullopt : std::optional(r.by);
+           })
+      .append_to(out);
   const CostRow& all = report.costs.front();
-  out += "\n  By category: model " + format_usd(all.cost.model) + ", execution " +
-         format_usd(all.cost.execution) + ", human " + format_usd(all.cost.human) + ", overhead " +
-         format_usd(all.cost.overhead) + ".\n";
+  const std::string& unit = report.unit;
+  out += fmt::format("\n  By category: model {}, execution {}, human {}, overhead {}.\n",
+                     format_usd(all.cost.model), format_usd(all.cost.execution),
+                     format_usd(all.cost.human), format_usd(all.cost.overhead));
   if (all.self_reported.any())
-    out += "  self_reported (the agents' word alone): " + format_usd(all.self_reported.usd) + " " +
-           report.unit + " in " + counted(all.self_reported.calls, "call") + " and " +
-           counted(all.self_reported.tokens, "token") + ".\n";
+    out += fmt::format("  self_reported (the agents' word alone): {} {} in {} and {}.\n",
+                       format_usd(all.self_reported.usd), unit,
+                       counted(all.self_reported.calls, "call"),
+                       counted(all.self_reported.tokens, "token"));
   if (0 < all.reviews)
-    out += "  Reviews (human): " + format_usd(all.reviewed) + " " + report.unit + " in " +
-           counted(all.reviews, "booking") + ".\n";
-  out += "  Wasted by infrastructure: " + format_usd(all.wasted) + " " + report.unit + " in " +
-         counted(all.wasted_attempts, "attempt") + ".\n";
+    out += fmt::format("  Reviews (human): {} {} in {}.\n", format_usd(all.reviewed), unit,
+                       counted(all.reviews, "booking"));
+  out += fmt::format("  Wasted by infrastructure: {} {} in {}.\n", format_usd(all.wasted), unit,
+                     counted(all.wasted_attempts, "attempt"));
   if (MicroUsd::zero() < all.overrun)
-    out += "  Metered above what was reserved, charged to no envelope: " + format_usd(all.overrun) +
-           " " + report.unit + ".\n";
+    out += fmt::format("  Metered above what was reserved, charged to no envelope: {} {}.\n",
+                       format_usd(all.overrun), unit);
 }
 
 // The tables of the report by task, on a terminal.
 
-namespace {
 constexpr std::size_t kTasksShown = 200;
-
-struct Tally {
-  std::uint64_t planned = 0, success = 0, failure = 0, acceptance_error = 0, invalid = 0;
-  MicroUsd cost, self_reported;
-  std::uint64_t scorable() const { return success + failure + acceptance_error; }
-};
-
-void add_outcome(Tally& tally, RunOutcome outcome) {
-  tally.success += outcome == RunOutcome::kSuccess ? 1 : 0;
-  tally.failure += outcome == RunOutcome::kFailure ? 1 : 0;
-  tally.acceptance_error += outcome == RunOutcome::kAcceptanceError ? 1 : 0;
-  tally.invalid += outcome == RunOutcome::kInvalid ? 1 : 0;
-}
+constexpr const char* kTaskWords =
+    "task=method|planned|scorable|success|failure|acceptance error|invalid|total";
 
 // "2/3": of scorable runs, those that succeeded.
-std::string part(const Tally& tally) {
-  if (tally.scorable() == 0) return "-";
-  return std::to_string(tally.success) + "/" + std::to_string(tally.scorable());
+std::string part(const TaskCell& cell) {
+  return cell.scorable == 0 ? "-" : fmt::format("{}/{}", cell.success, cell.scorable);
 }
 
 void and_more(std::string& out, std::size_t all, std::size_t most) {
@@ -95,32 +79,35 @@ void and_more(std::string& out, std::size_t all, std::size_t most) {
 // What was counted of removed tasks before they left: their money is spent, their outcomes are in
 // no rate.
 void removed(std::string& out, const CampaignReport& report) {
-  std::map<std::pair<std::string, std::string>, Tally> tallies;
+  std::map<std::pair<std::string, std::string>, ReportRow> rows;  // by task and method
   for (const RunRecord& run : report.runs) {
     if (!run.ended_before_removal) continue;
-    Tally& tally = tallies[{run.task, run.method}];
-    add_outcome(tally, run.outcome);
-    tally.cost = tally.cost + run.cost.total();
+    ReportRow& row = rows[{run.task, run.method}];
+    row.method = run.method;
+    row.cost = row.cost + run.cost;
+    add_outcome(row, run.outcome);
   }
-  if (tallies.empty()) return;
-  Table table({"task", "method", "success", "failure", "acceptance error", "invalid", "total"});
-  for (const auto& [names, t] : tallies)
-    table.add({printable(names.first), printable(names.second), std::to_string(t.success),
-               std::to_string(t.failure), std::to_string(t.acceptance_error),
-               std::to_string(t.invalid), format_usd(t.cost)});
+  if (rows.empty()) return;
+  const auto columns = row_columns().named("method|success|failure|acceptance error|invalid|total");
+  std::vector<std::string> head = titles_of(columns);
+  head.insert(head.begin(), "task");
+  Table table(head);
+  for (const auto& [names, row] : rows) {
+    std::vector<std::string> cells = cells_of(columns, row);
+    cells.insert(cells.begin(), printable(names.first));
+    table.add(std::move(cells));
+  }
   out += "\nEnded runs of removed tasks (in no rate; their cost is in the totals)\n\n";
   table.append_to(out);
 }
-}  // namespace
 
+// The matrix task by method, of so many tasks at most.
 void append_task_matrix(std::string& out, const CampaignReport& report, std::size_t most) {
-  std::map<std::string, std::map<std::string, Tally>> tasks;
-  for (const RunRecord& run : report.runs) {
-    if (run.state == RunRecord::State::kRemoved) continue;
-    Tally& tally = tasks[run.task][run.method];
-    if (run.state == RunRecord::State::kEnded) add_outcome(tally, run.outcome);
-  }
+  std::set<std::string_view> tasks;
+  for (const RunRecord& run : report.runs)
+    if (run.state != RunRecord::State::kRemoved) tasks.insert(run.task);
   if (tasks.empty()) return;
+  const TaskCells cells = task_cells(report.runs);
   const std::vector<MethodRate>& rates = report.analysis->rates;
   std::vector<std::string> header{"task"},
       all{"all, " + std::string(over_words(report.analysis->plan))};
@@ -130,10 +117,11 @@ void append_task_matrix(std::string& out, const CampaignReport& report, std::siz
   }
   Table matrix(std::move(header), 1);
   std::size_t n = 0;
-  for (auto& [name, cells] : tasks) {
+  for (const std::string_view task : tasks) {
     if (most < ++n) break;
-    std::vector<std::string> row{printable(name)};
-    for (const MethodRate& r : rates) row.push_back(part(cells[r.method]));
+    std::vector<std::string> row{printable(task)};
+    const std::size_t at = cells.place(std::string(task));
+    for (const MethodRate& r : rates) row.push_back(part(cells.at(at, cells.method(r.method))));
     matrix.add(std::move(row));
   }
   matrix.group("all");
@@ -143,39 +131,28 @@ void append_task_matrix(std::string& out, const CampaignReport& report, std::siz
   and_more(out, tasks.size(), most);
 }
 
+// The tables by task, that matrix, and what ended of removed tasks.
 void append_task_tables(std::string& out, const CampaignReport& report) {
-  std::map<std::string, Tally> tasks;
+  std::map<std::string_view, ReportRow> tasks;
   for (const RunRecord& run : report.runs) {
     if (run.state == RunRecord::State::kRemoved) continue;
-    Tally& task = tasks[run.task];
-    ++task.planned;
-    task.cost = task.cost + run.cost.total();
-    task.self_reported = task.self_reported + run.self_reported.usd;
+    ReportRow& task = tasks[run.task];
+    if (++task.planned == 1) task.method = run.task;
+    task.cost = task.cost + run.cost;
+    task.self_reported = task.self_reported + run.self_reported;
     if (run.state == RunRecord::State::kEnded) add_outcome(task, run.outcome);
   }
   if (!tasks.empty()) {
-    const bool told = shows_self_reported(report);
-    std::vector<std::string> columns = {"task",    "planned",          "scorable", "success",
-                                        "failure", "acceptance error", "invalid",  "total"};
-    if (told) columns.emplace_back("self_reported");
-    Table table(std::move(columns), 1);
-    std::size_t n = 0;
-    for (const auto& [name, t] : tasks) {
-      if (kTasksShown < ++n) break;
-      std::vector<std::string> line = {
-          printable(name),           std::to_string(t.planned), std::to_string(t.scorable()),
-          std::to_string(t.success), std::to_string(t.failure), std::to_string(t.acceptance_error),
-          std::to_string(t.invalid), format_usd(t.cost)};
-      if (told) line.push_back(format_usd(t.self_reported));
-      table.add(std::move(line));
-    }
     out += "\nTasks (number of runs; cost in " + report.unit + ")\n\n";
-    table.append_to(out);
+    table_of(row_columns(), with_self_reported(report, kTaskWords),
+             tasks | std::views::values | std::views::take(kTasksShown), ungrouped<ReportRow>, 1)
+        .append_to(out);
     and_more(out, tasks.size(), kTasksShown);
     append_task_matrix(out, report, kTasksShown);
   }
   removed(out, report);
 }
+}  // namespace
 
 // How far a campaign is, by method and stratum.
 
@@ -213,13 +190,8 @@ std::string number(std::uint64_t n) {
 }
 
 std::string head_line(const CampaignReport& report) {
-  const ReportRow& t = report.total;
-  std::string line = "Campaign " + printable(report.campaign) + ": " + counted(t.planned, "run") +
-                     " planned, " + number(t.ended()) + " ended, " + number(t.parked) +
-                     " parked, " + number(t.open) + " open";
-  if (0 < t.cancelled) line += ", " + number(t.cancelled) + " cancelled";
-  if (0 < t.removed) line += ", " + number(t.removed) + " removed";
-  return line + ". Spent " + format_usd(t.cost.total()) + " " + report.unit + ".\n";
+  return fmt::format("Campaign {}: {}. Spent {} {}.\n", printable(report.campaign),
+                     runs_line(report.total), format_usd(report.total.cost.total()), report.unit);
 }
 
 // What all tasks have in common is said once: it has no rows of its own in any table.
@@ -247,28 +219,15 @@ void preface(std::string& out, const CampaignReport& report) {
                        "proctor report --stage NAME is of one alone.");
 }
 
-void outcomes(std::string& out, const CampaignReport& report) {
-  std::string words(kOutcomeWords);
-  if (0 < report.total.cancelled) words += "|cancelled";
-  if (0 < report.total.removed) words += "|removed";
+void results(std::string& out, const CampaignReport& report) {
   out += "\nOutcomes (number of runs)\n\n";
-  append_rows(out, report, words);
-}
-
-void rates(std::string& out, const CampaignReport& report) {
+  append_rows(out, report,
+              std::string(kOutcomeWords) + (0 < report.total.cancelled ? "|cancelled" : "") +
+                  (0 < report.total.removed ? "|removed" : ""));
   out += "\nRates (with " + confidence(report.alpha) + " intervals)\n\n";
   append_rows(out, report, kRateWords);
-}
-
-void costs(std::string& out, const CampaignReport& report) {
   out += "\nCost (" + report.unit + ") and time (seconds)\n\n";
   append_rows(out, report, with_self_reported(report, kPriceWords) + "|" + std::string(kTimeWords));
-}
-
-void models(std::string& out, const CampaignReport& report) {
-  if (!report.total.model_use.any()) return;
-  out += "\nCalls of models (tokens; cached of the input, reasoning of the output)\n\n";
-  append_rows(out, report, kModelWords);
 }
 
 // " (agents: 3 exit 0, 1 exit 2)"; empty: none of them says one.
@@ -306,17 +265,15 @@ void unavailable(std::string& out, const CampaignReport& report) {
       "and with them as failures)\n\n";
   for (const ReportRow& r : report.rows) {
     if (!r.key.empty() || r.without_agent() == 0) continue;
-    out +=
-        "  " + printable(r.method) + ": " + number(r.without_agent()) + " of " +
-        counted(r.ended(), "run") +
-        (r.model_unavailable == 0 ? ""
-                                  : " (" + number(r.model_unavailable) + " for want of a model)") +
-        (r.model_overloaded == 0
-             ? ""
-             : " (" + number(r.model_overloaded) + " whose provider had no room)") +
-        "; " + percent_with_interval(r.success_rate.rate, r.success_rate.interval) + " without, " +
-        percent_with_interval(r.success_rate_started.rate, r.success_rate_started.interval) +
-        " with\n";
+    const auto some = [](std::uint64_t n, const char* why) {
+      return n == 0 ? "" : fmt::format(" ({} {})", n, why);
+    };
+    out += fmt::format(
+        "  {}: {} of {}{}{}; {} without, {} with\n", printable(r.method), r.without_agent(),
+        counted(r.ended(), "run"), some(r.model_unavailable, "for want of a model"),
+        some(r.model_overloaded, "whose provider had no room"),
+        percent_with_interval(r.success_rate.rate, r.success_rate.interval),
+        percent_with_interval(r.success_rate_started.rate, r.success_rate_started.interval));
     for (const std::uint32_t position : r.runs) {
       const RunRecord& run = report.runs[position];
       if (run.state != RunRecord::State::kEnded ||
@@ -335,59 +292,49 @@ std::string stand_of(const RunRecord& run) {
                                                            : to_string(run.state));
 }
 
-void set_aside(std::string& out, const CampaignReport& report) {
-  std::size_t shown = 0;
-  for (const RunRecord& run : report.runs)
-    for (const SetAside& s : run.set_aside) {
-      if (++shown == 1)
-        out +=
-            "\nInvalid results that were set aside (kept as evidence, in no rate; their runs were "
-            "run again)\n\n";
-      if (kParkedShown < shown) continue;
-      append_wrapped(
-          out, "  ",
-          printable(run.name + ": attempt " + std::to_string(s.attempt) + " invalid, " +
-                        std::string(to_string(s.termination)) + ": " + s.why + "; again by " +
-                        s.by + (s.reason.empty() ? "" : " (" + s.reason + ")") + ": now " +
-                        stand_of(run),
-                    kReasonBytes));
-    }
-  if (kParkedShown < shown) out += "  and " + number(shown - kParkedShown) + " more in runs.csv\n";
-}
+// Some of what a section lists, a sentence each.
+class Some {
+ public:
+  Some(std::string& out, const char* title) : out_(out), title_(title) {}
+  void add(const auto& sentence) {
+    if (++n_ == 1) out_ += "\n" + std::string(title_) + "\n\n";
+    if (n_ <= kParkedShown) append_wrapped(out_, "  ", printable(sentence(), kReasonBytes));
+  }
+  void end(const char* where) {
+    if (kParkedShown < n_) out_ += "  and " + number(n_ - kParkedShown) + " more" + where + "\n";
+  }
 
-void unmetered(std::string& out, const CampaignReport& report) {
-  const std::vector<std::string> methods = unmetered_methods(report);
-  if (methods.empty()) return;
-  out += "\nUnmetered methods\n\n";
-  for (const std::string& m : methods) append_wrapped(out, "  ", printable(m, kReasonBytes));
+ private:
+  std::string& out_;
+  const char* title_;
+  std::size_t n_ = 0;
+};
+
+void set_aside(std::string& out, const CampaignReport& report) {
+  Some some(out,
+            "Invalid results that were set aside (kept as evidence, in no rate; their runs were "
+            "run again)");
+  for (const RunRecord& run : report.runs)
+    for (const SetAside& s : run.set_aside)
+      some.add([&] {
+        return fmt::format("{}: attempt {} invalid, {}: {}; again by {}{}: now {}", run.name,
+                           s.attempt, to_string(s.termination), s.why, s.by,
+                           s.reason.empty() ? "" : " (" + s.reason + ")", stand_of(run));
+      });
+  some.end(" in runs.csv");
 }
 
 // Successes that do not satisfy their contract: each method's, and the first few by name.
 void violations(std::string& out, const CampaignReport& report) {
-  std::size_t shown = 0;
+  Some some(out,
+            "Constraints that were broken, gates that successes failed (they are not satisfied)");
   for (const RunRecord& run : report.runs) {
     const bool unsatisfied = run.outcome == RunOutcome::kSuccess && !run.satisfied();
     if (run.state != RunRecord::State::kEnded || (run.violations == 0 && !unsatisfied)) continue;
-    if (++shown == 1)
-      out +=
-          "\nConstraints that were broken, gates that successes failed (they are not "
-          "satisfied)\n\n";
-    if (kParkedShown < shown) continue;
-    append_wrapped(
-        out, "  ",
-        printable(run.name + ": " + std::string(to_string(run.outcome)) + ", " + run.unmet(),
-                  kReasonBytes));
+    some.add(
+        [&] { return fmt::format("{}: {}, {}", run.name, to_string(run.outcome), run.unmet()); });
   }
-  if (kParkedShown < shown)
-    out += "  and " + number(shown - kParkedShown) +
-           " more: proctor list --where 'violations>0 or outcome=success satisfied=no'\n";
-}
-
-void parked_line(std::string& out, const RunRecord& run, const std::string& unit) {
-  if (!run.parked_why.empty())
-    return append_wrapped(out, "  ", printable(run.name + ": " + run.parked_why, kReasonBytes));
-  out += "  " + printable(run.name) + ": " + printable(run.parked_scope) + " short by " +
-         format_usd(run.short_by) + " " + unit + "\n";
+  some.end(": proctor list --where 'violations>0 or outcome=success satisfied=no'");
 }
 
 void parked(std::string& out, const CampaignReport& report) {
@@ -395,19 +342,22 @@ void parked(std::string& out, const CampaignReport& report) {
   out += "\nParked runs (the budget that was short, and by how much; or what is broken)\n\n";
   std::size_t shown = 0;
   for (const RunRecord& run : report.runs) {
-    if (run.state != RunRecord::State::kParked) continue;
-    if (++shown > kParkedShown) continue;
-    parked_line(out, run, report.unit);
+    if (run.state != RunRecord::State::kParked || kParkedShown < ++shown) continue;
+    if (!run.parked_why.empty())
+      append_wrapped(out, "  ", printable(run.name + ": " + run.parked_why, kReasonBytes));
+    else
+      out += "  " + printable(run.name) + ": " + printable(run.parked_scope) + " short by " +
+             format_usd(run.short_by) + " " + report.unit + "\n";
   }
   if (kParkedShown < shown) out += "  and " + number(shown - kParkedShown) + " more\n";
 }
 
 void listed(std::string& out, const char* title, const std::vector<std::string>& sentences,
-            std::size_t most = std::string::npos) {
+            const char* first = "  * ", std::size_t most = std::string::npos) {
   if (sentences.empty()) return;
   out += "\n" + std::string(title) + "\n\n";
   for (std::size_t i = 0; i < std::min(most, sentences.size()); ++i)
-    append_wrapped(out, "  * ", printable(sentences[i], kReasonBytes));
+    append_wrapped(out, first, printable(sentences[i], kReasonBytes));
   if (most < sentences.size())
     out += "  and " + number(sentences.size() - most) + " more in report.json\n";
 }
@@ -429,25 +379,26 @@ std::string render_tables(const CampaignReport& report) {
   append_broken_tasks(out, report);
   append_early_ends(out, report);
   append_analysis(out, *report.analysis);
-  outcomes(out, report);
-  rates(out, report);
-  costs(out, report);
+  results(out, report);
   if (report.details) append_price_contrasts(out, report.details->price_contrasts, report);
   if (report.details) append_drift(out, report.details->drift);
   append_task_tables(out, report);
   append_cost_tables(out, report);
-  models(out, report);
+  if (report.total.model_use.any()) {
+    out += "\nCalls of models (tokens; cached of the input, reasoning of the output)\n\n";
+    append_rows(out, report, kModelWords);
+  }
   if (report.projection) append_comparison(out, *report.projection);
   endings(out, report);
   append_end_causes(out, report);
   unavailable(out, report);
-  unmetered(out, report);
+  listed(out, "Unmetered methods", unmetered_methods(report), "  ");
   set_aside(out, report);
   violations(out, report);
   parked(out, report);
   listed(out, "Deviations from what was registered", report.deviations);
   listed(out, "Approvals of stages", report.approvals);
-  listed(out, "Alerts about money", report.alerts, 40);
+  listed(out, "Alerts about money", report.alerts, "  * ", 40);
   return out;
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "common/base/parse.h"
 #include "common/base/text.h"
 #include "coordinator/aggregate/columns.h"
 
@@ -98,10 +99,8 @@ Result<std::int64_t> amount_of(const Field& field, const std::string& value) {
     return amount.ok() ? Result<std::int64_t>(amount->micros()) : Result<std::int64_t>(wrong);
   }
   if (field.type == Type::kCount) {
-    std::int64_t n = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), n);
-    if (error != std::errc() || end != value.data() + value.size()) return wrong;
-    return n;
+    const auto n = whole_number<std::int64_t>(value);
+    return n ? Result<std::int64_t>(*n) : Result<std::int64_t>(wrong);
   }
   double n = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), n);

@@ -35,7 +35,7 @@ struct RaiseArgs {
 };
 
 Result<int> show(const ShowArgs& args) {
-  const std::optional<MoneyBy> by = money_by(args.by);
+  const std::optional<MoneyBy> by = from_word<MoneyBy>(args.by);
   if (!args.by.empty() && !by)
     return Error{Errc::kInvalid,
                  "--by " + printable(args.by) +

@@ -42,15 +42,6 @@ struct ExportedMethod {
 ExportedMethod exported(const ExportFacts& facts, const CampaignReport& report,
                         const ExportFacts::OfMethod& method);
 
-// The number N of a run named TASK/METHOD/rN.
-std::uint64_t replicate_of(const RunRecord& run);
-// "developer/model", or "proctor/METHOD" where nobody says which model it asks.
-std::string model_name(const ExportFacts::OfMethod& method);
-// A UUID (version 4 by its form) that depends on nothing but this text.
-std::string uuid_of(std::string_view text);
-// Part of a file name: what is not a letter, digit, '.' or '-' becomes '-'.
-std::string file_word(std::string_view text);
-
 // One method's rate as a record of Every Eval Ever, with its runs as instances (docs/forms.md).
 // Invalid runs are no instances, as they are in no rate; how many there were is in the record.
 struct EveryEvalFiles {

@@ -59,9 +59,7 @@ std::string badge_method(const CampaignReport& report) {
 }
 
 std::string render_badge(const CampaignReport& report, std::string_view method) {
-  const std::vector<MethodRate>& rates = report.analysis->rates;
-  const auto found = std::ranges::find(rates, method, &MethodRate::method);
-  const MethodRate* rate = found == rates.end() ? nullptr : &*found;
+  const MethodRate* rate = rate_of(*report.analysis, method);
   const std::string name = aggregate::escaped(method.empty() ? "proctor" : method, kBadgeNameBytes);
   const bool interim = 0 < report.analysis->open;
   const std::string says = (interim ? "interim " : "") + rate_words(rate);
@@ -102,32 +100,23 @@ struct CaseCounts {
 };
 
 std::string junit_seconds(std::uint64_t ms) {
-  std::string fraction = std::to_string(1000 + ms % 1000);
-  return std::to_string(ms / 1000) + "." + fraction.substr(1);
+  return fmt::format("{}.{:03}", ms / 1000, ms % 1000);
 }
 
 std::string attribute(std::string_view name, std::string_view outside, std::size_t bytes_max) {
-  std::string out = " ";
-  out += name;
-  out += "=\"" + escaped(outside, bytes_max) + "\"";
-  return out;
+  return fmt::format(R"( {}="{}")", name, escaped(outside, bytes_max));
 }
 
 std::string case_counters(const CaseCounts& c) {
-  return " tests=\"" + std::to_string(c.tests) + "\" failures=\"" + std::to_string(c.failures) +
-         "\" errors=\"" + std::to_string(c.errors) + "\" skipped=\"" + std::to_string(c.skipped) +
-         "\" time=\"" + junit_seconds(c.wall_ms) + "\"";
+  return fmt::format(R"( tests="{}" failures="{}" errors="{}" skipped="{}" time="{}")", c.tests,
+                     c.failures, c.errors, c.skipped, junit_seconds(c.wall_ms));
 }
 
 // "<failure type="agent_timeout" message="...">...</failure>"
 std::string verdict(std::string_view element, std::string_view type, std::string_view why) {
-  std::string out = "<";
-  out += element;
-  out +=
-      attribute("type", type, kJunitNameBytes) + attribute("message", why, kJunitLineBytes) + ">";
-  out += escaped(why, kJunitTextBytes) + "</";
-  out += element;
-  return out + ">";
+  return fmt::format("<{}{}{}>{}</{}>", element, attribute("type", type, kJunitNameBytes),
+                     attribute("message", why, kJunitLineBytes), escaped(why, kJunitTextBytes),
+                     element);
 }
 
 std::string skipped(std::string_view why) {
@@ -202,10 +191,9 @@ void append_task(std::string& out, const std::string& method, const std::string&
   ++counts.tests;
   counts.wall_ms += of.counts.wall_ms;
   const std::size_t passed = of.ended - of.counts.failures - of.counts.errors;
-  const std::string said = std::to_string(passed) + " of " + std::to_string(of.ended) +
-                           " ended runs passed, " + std::to_string(of.counts.failures) +
-                           " failed, " + std::to_string(of.counts.errors) +
-                           " ended in an error or invalid";
+  const std::string said =
+      fmt::format("{} of {} ended runs passed, {} failed, {} ended in an error or invalid", passed,
+                  of.ended, of.counts.failures, of.counts.errors);
   std::string inside;
   if (0 < of.counts.failures) {
     ++counts.failures;
@@ -230,12 +218,11 @@ std::string suite_properties(const CampaignReport& report, const ReportRow& row,
   std::string out = "    <properties>\n";
   append_property(out, "campaign", report.campaign);
   if (!report.journal_head.empty()) append_property(out, "journal_head", report.journal_head);
-  append_property(out, "planned", std::to_string(row.planned));
-  append_property(out, "success", std::to_string(row.success));
-  append_property(out, "satisfied", std::to_string(row.satisfied));
-  append_property(out, "failure", std::to_string(row.failure));
-  append_property(out, "acceptance_error", std::to_string(row.acceptance_error));
-  append_property(out, "invalid", std::to_string(row.invalid));
+  for (const auto& [name, n] :
+       {std::pair("planned", row.planned), std::pair("success", row.success),
+        std::pair("satisfied", row.satisfied), std::pair("failure", row.failure),
+        std::pair("acceptance_error", row.acceptance_error), std::pair("invalid", row.invalid)})
+    append_property(out, name, std::to_string(n));
   if (0 < left_out) append_property(out, "cases_left_out", std::to_string(left_out));
   return out + "    </properties>\n";
 }
@@ -350,11 +337,8 @@ void append_head(std::string& out, const CampaignReport& report) {
         "**Interim: {} of {} runs are {}.** Rates may still move, and nothing is compared until "
         "they have ended.\n\n",
         open, t.planned, awaited_words(open, report.analysis->for_money));
-  out += fmt::format("{} planned, {} ended, {} parked, {} open", counted(t.planned, "run"),
-                     t.ended(), t.parked, t.open);
-  if (0 < t.cancelled) out += fmt::format(", {} cancelled", t.cancelled);
-  if (0 < t.removed) out += fmt::format(", {} removed", t.removed);
-  out += fmt::format("; spent {} {}.\n", format_usd(t.cost.total()), report.unit);
+  out += fmt::format("{}; spent {} {}.\n", aggregate::runs_line(t), format_usd(t.cost.total()),
+                     report.unit);
 }
 
 std::string contrast_line(const Contrast& c) {
@@ -404,10 +388,8 @@ void append_methods(std::string& out, const CampaignReport& report) {
   for (const ReportRow& row : report.rows) {
     if (!row.key.empty() || kRowsShown < ++all) continue;
     ++shown;
-    const auto& rates = report.analysis->rates;
-    const auto rate = std::ranges::find(rates, row.method, &MethodRate::method);
-    const MethodRate none{};
-    const MethodRate& r = rate == rates.end() ? none : *rate;
+    const MethodRate* rate = rate_of(*report.analysis, row.method);
+    const MethodRate r = rate == nullptr ? MethodRate{} : *rate;
     std::string of_run = "-";
     if (report.details)
       for (const MethodPrice& p : report.details->prices)

@@ -22,10 +22,10 @@ struct Spot {
 std::vector<Spot> spots_of(const Context& c) {
   std::vector<Spot> out;
   for (const MethodRate& r : c.analysis.rates) {
-    const MethodPrice* p = c.price_of(r.method);
-    if (!r.rate.value || p == nullptr || !p->of_run.value || r.is_control) continue;
-    out.push_back({r.method, *p->of_run.value, *r.rate.value, p->of_run.interval, r.rate.interval,
-                   p->undominated.value_or(false), p->undominated_share});
+    const MethodPrice& p = c.price_of(r.method);
+    if (!r.rate.value || !p.of_run.value || r.is_control) continue;
+    out.push_back({r.method, *p.of_run.value, *r.rate.value, p.of_run.interval, r.rate.interval,
+                   p.undominated.value_or(false), p.undominated_share});
   }
   std::ranges::stable_sort(out, {}, &Spot::cost);
   return out;

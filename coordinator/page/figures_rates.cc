@@ -55,24 +55,16 @@ std::vector<std::size_t> forest_rows(const Context& c, ForestRows which) {
   return out;
 }
 
-std::optional<double> value_of(const Context& c, const ReportRow& row) {
-  if (row.key.empty()) {
-    const MethodRate* r = c.rate_of(row.method);
-    return r == nullptr ? std::nullopt : r->rate.value;
-  }
-  return row.by_task ? std::optional(row.by_task->mean) : std::nullopt;
-}
-
-std::optional<Interval> interval_of(const Context& c, const ReportRow& row) {
-  if (!row.key.empty()) return row.interval;
-  const MethodRate* r = c.rate_of(row.method);
-  return r == nullptr ? std::nullopt : r->rate.interval;
-}
-
-std::optional<Interval> bounds_of(const Context& c, const ReportRow& row) {
-  if (!row.key.empty()) return row.bounds_by_task;
-  const MethodRate* r = c.rate_of(row.method);
-  return r == nullptr ? std::nullopt : r->bounds;
+struct Estimated {
+  std::optional<double> value;
+  std::optional<Interval> interval, bounds;
+};
+Estimated estimated(const Context& c, const ReportRow& row) {
+  if (!row.key.empty())
+    return {row.by_task ? std::optional(row.by_task->mean) : std::nullopt, row.interval,
+            row.bounds_by_task};
+  const MethodRate& r = c.rate_of(row.method);
+  return {r.rate.value, r.rate.interval, r.bounds};
 }
 }  // namespace
 
@@ -124,13 +116,12 @@ Markup forest_figure(Context& c, ForestRows which) {
     const ReportRow& row = c.report.rows[at];
     canvas.words("label", {24, base}, text(row.method, kRateLabel));
     const double middle = base - 4.5;
-    const std::optional<double> value = value_of(c, row);
+    const auto [value, interval, bounds] = estimated(c, row);
     if (!value) {
       canvas.words("quiet", {kPlotFrom + 6, base}, "no scorable run");
       continue;
     }
-    if (const auto bounds = bounds_of(c, row)) whisker(canvas, "bound", x, *bounds, middle + 6, 3);
-    const std::optional<Interval> interval = interval_of(c, row);
+    if (bounds) whisker(canvas, "bound", x, *bounds, middle + 6, 3);
     if (interval) whisker(canvas, "whisker", x, *interval, middle, 5);
     canvas.marker("dot", c.shape(row.method), {x.clamped(*value), middle});
     canvas.words("label", {kPlotTo + 16, base},
@@ -208,13 +199,10 @@ struct TaskDifference {
 std::vector<TaskDifference> differences_of(const Context& c, const Contrast& x) {
   std::vector<TaskDifference> out;
   const std::size_t a = c.cells.method(x.a), b = c.cells.method(x.b);
-  const auto rate_in = [](const TaskCell& cell) {
-    return static_cast<double>(cell.success) / static_cast<double>(cell.scorable);
-  };
   for (std::size_t i = 0; i < c.cells.tasks.size(); ++i) {
     const TaskCell &of_a = c.cells.at(i, a), &of_b = c.cells.at(i, b);
     if (of_a.scorable == 0 || of_b.scorable == 0) continue;
-    out.push_back({rate_in(of_a) - rate_in(of_b), i});
+    out.push_back({of_a.share() - of_b.share(), i});
   }
   std::ranges::stable_sort(out, {}, &TaskDifference::d);
   return out;
@@ -378,7 +366,7 @@ Markup mosaic_figure(Context& c) {
     std::size_t n = 0;
     for (std::size_t m = 0; m < methods; ++m)
       if (const TaskCell& cell = c.cells.at(i, m); 0 < cell.scorable) {
-        sum += static_cast<double>(cell.success) / static_cast<double>(cell.scorable);
+        sum += cell.share();
         ++n;
       }
     order.emplace_back(n == 0 ? 1.0 : -sum / static_cast<double>(n), i);

@@ -19,7 +19,7 @@ Markup paragraph(const Markup& words) {
 // "64.3 points better than noop [20.3, 108.3], p 0.0117: better".
 Markup against(const Contrast& c, const AnalysisPlan& plan) {
   const Estimate& d = c.difference.estimate;
-  Markup out = element("span", {{"class", "verdict"}}, text(verdict_words(c)));
+  Markup out = classed("span", "verdict", text(verdict_words(c)));
   if (c.verdict == ContrastVerdict::kBetter || c.verdict == ContrastVerdict::kWorse)
     out << " than ";
   else if (c.verdict == ContrastVerdict::kNotInferior)
@@ -37,26 +37,24 @@ Markup against(const Contrast& c, const AnalysisPlan& plan) {
 
 Markup card(Context& c, std::uint32_t position) {
   const ReportRow& row = c.report.rows[position];
-  const MethodRate* r = c.rate_of(row.method);
-  const MethodPrice* price = c.price_of(row.method);
+  const MethodRate& r = c.rate_of(row.method);
+  const MethodPrice& price = c.price_of(row.method);
   Markup name = text(row.method);
-  if (row.is_control) name << element("span", {{"class", "quiet"}}, " (control)");
-  Markup out = element("span", {{"class", "name"}}, name);
-  if (r == nullptr || !r->rate.value) {
-    out << element("span", {{"class", "big"}}, "no rate");
+  if (row.is_control) name << classed("span", "quiet", " (control)");
+  Markup out = classed("span", "name", name);
+  if (!r.rate.value) {
+    out << classed("span", "big", "no rate");
     out << paragraph(Markup("none of its ") + number(row.planned) + " runs is scorable");
   } else {
-    out << element("span", {{"class", "big"}},
-                   c.linked(position, kClassScorable, rate(r->rate.value)));
+    out << classed("span", "big", c.linked(position, kClassScorable, rate(r.rate.value)));
     Markup sure = c.analysis.plan.estimand == AnalysisPlan::Estimand::kTaskMean
                       ? Markup("solved, the mean over its tasks; ")
                       : Markup("of its runs solved; ");
-    if (r->rate.interval)
+    if (r.rate.interval)
       sure << text(aggregate::confidence(c.analysis.plan.alpha.real())) << " interval ";
-    sure << rate_interval(r->rate.interval, r->rate.why);
+    sure << rate_interval(r.rate.interval, r.rate.why);
     out << paragraph(sure);
-    out << element("p", {{"class", "quiet"}},
-                   text(counted(r->tasks, "task") + ", " + counted(r->runs, "run")));
+    out << classed("p", "quiet", text(counted(r.tasks, "task") + ", " + counted(r.runs, "run")));
   }
   for (const Contrast& contrast : of_agents(c.analysis.contrasts))
     if (contrast.a == row.method) out << paragraph(against(contrast, c.analysis.plan));
@@ -67,10 +65,10 @@ Markup card(Context& c, std::uint32_t position) {
                  " failed a gate beside their checks (section 10)");
   if (row.ended() == 0) return element("li", out);
   Markup cost;
-  if (price != nullptr && price->of_run.value)
-    cost << usd(*price->of_run.value) << " " << text(c.report.unit) << " a run";
-  if (price != nullptr && price->of_success.estimate.value)
-    cost << (cost.empty() ? Markup() : Markup("; ")) << per_success(price->of_success)
+  if (price.of_run.value)
+    cost << usd(*price.of_run.value) << " " << text(c.report.unit) << " a run";
+  if (price.of_success.estimate.value)
+    cost << (cost.empty() ? Markup() : Markup("; ")) << per_success(price.of_success)
          << " a success";
   if (row.unmetered()) cost << " (model use unmetered)";
   if (!cost.empty()) out << paragraph(cost);
@@ -78,7 +76,7 @@ Markup card(Context& c, std::uint32_t position) {
 }
 
 Markup banner(const Markup& words) {
-  return element("p", {{"class", "banner"}}, words);
+  return classed("p", "banner", words);
 }
 
 Markup banners(const Context& c) {
@@ -115,17 +113,16 @@ Markup answer(Context& c) {
   for (const std::uint32_t row : c.methods)
     (c.report.rows[row].is_control ? controls : cards) << card(c, row) << line_end();
   if (c.methods.empty()) return out;
-  out << element("p", {{"class", "quiet"}},
+  out << classed("p", "quiet",
                  "Differences are in points of the success rate, p is adjusted for all comparisons "
                  "of the plan, prices are means with intervals over tasks. A number that is a "
                  "link leads to its runs.");
   if (const std::string pooled = pooled_stages(c.report); !pooled.empty())
-    out << element("p", {{"class", "quiet"}},
+    out << classed("p", "quiet",
                    Markup("Stages ") + text(pooled) +
                        " are pooled here and in the comparisons; section 6 has each.");
-  if (!cards.empty()) out << element("ul", {{"class", "answer"}}, line_end() + cards);
-  if (!controls.empty())
-    out << element("ul", {{"class", "answer controls"}}, line_end() + controls);
+  if (!cards.empty()) out << classed("ul", "answer", line_end() + cards);
+  if (!controls.empty()) out << classed("ul", "answer controls", line_end() + controls);
   return out;
 }
 
@@ -173,27 +170,21 @@ Markup methods_table(Context& c) {
 Markup changes(const Context& c) {
   if (c.report.deviations.empty() && c.facts.removals.empty())
     return element("p", "Nothing was declared to differ from what was registered.");
-  Markup out = element("h3", "What changed since"), items;
-  std::size_t shown = 0;
-  for (const std::string& d : c.report.deviations)
-    if (++shown <= kDeviations) items << element("li", text(d, kReasonBytes)) << line_end();
+  Items items;
+  items.add(c.report.deviations, kReasonBytes, kDeviations);
+  std::size_t n = c.report.deviations.size();
   for (const PageFacts::Removal& r : c.facts.removals)
-    if (++shown <= kDeviations)
-      items << element("li", Markup("task ") + text(r.task) +
-                                 " was removed: " + text(r.reason, kReasonBytes))
-            << line_end();
-  out << element("ul", items);
-  if (kDeviations < shown)
-    out << element("p", Markup("and ") + number(shown - kDeviations) + " more in report.json");
-  return out;
+    if (++n <= kDeviations)
+      items.add(Markup("task ") + text(r.task) + " was removed: " + text(r.reason, kReasonBytes));
+  return element("h3", "What changed since") + items.list() +
+         and_more(n, kDeviations, " in report.json");
 }
 
 Markup approvals(const Context& c) {
   if (c.report.approvals.empty()) return {};
-  Markup items;
-  for (const std::string& a : c.report.approvals)
-    items << element("li", text(a, kReasonBytes)) << line_end();
-  return element("h3", "Approvals of stages") + element("ul", items);
+  Items items;
+  items.add(c.report.approvals, kReasonBytes);
+  return element("h3", "Approvals of stages") + items.list();
 }
 }  // namespace
 
@@ -248,44 +239,35 @@ Markup removed(Context& c) {
 
 Markup parked(const Context& c) {
   constexpr std::size_t kShown = 20;
-  Markup items;
+  Items items;
   std::size_t n = 0;
   for (const RunRecord& run : c.report.runs) {
     if (run.state != RunRecord::State::kParked || kShown < ++n) continue;
-    Markup why = run.parked_why.empty() ? text(run.parked_scope) + " was short by " +
-                                              money_of(run.short_by) + " " + text(c.report.unit)
-                                        : text(run.parked_why, kReasonBytes);
-    items << element("li", text(run.name) + ": " + why) << line_end();
+    items.add(text(run.name) + ": " +
+              (run.parked_why.empty() ? text(run.parked_scope) + " was short by " +
+                                            money_of(run.short_by) + " " + text(c.report.unit)
+                                      : text(run.parked_why, kReasonBytes)));
   }
   if (n == 0) return {};
-  Markup out = element("h3", "Parked runs") + element("ul", items);
-  if (kShown < n)
-    out << element(
-        "p", Markup("and ") + number(n - kShown) + " more: " + element("code", "state=parked"));
-  return out;
+  return element("h3", "Parked runs") + items.list() +
+         and_more(n, kShown, Markup(": ") + element("code", "state=parked"));
 }
 
 Markup set_aside(const Context& c) {
   constexpr std::size_t kShown = 20;
-  Markup items;
+  Items items;
   std::size_t n = 0;
   for (const RunRecord& run : c.report.runs)
-    for (const SetAside& s : run.set_aside) {
-      if (kShown < ++n) continue;
-      items << element(
-                   "li",
-                   text(run.name) + ", attempt " + number(s.attempt) + ": " +
-                       text(s.why, kReasonBytes) + "; put in line again by " + text(s.by) +
-                       (s.reason.empty() ? Markup() : Markup(", ") + text(s.reason, kReasonBytes)))
-            << line_end();
-    }
+    for (const SetAside& s : run.set_aside)
+      if (++n <= kShown)
+        items.add(text(run.name) + ", attempt " + number(s.attempt) + ": " +
+                  text(s.why, kReasonBytes) + "; put in line again by " + text(s.by) +
+                  (s.reason.empty() ? Markup() : Markup(", ") + text(s.reason, kReasonBytes)));
   if (n == 0) return {};
-  Markup out =
-      element("h3", "Invalid results that were set aside") +
-      element("p", "They are kept as evidence and stand in no rate; their runs were run again.") +
-      element("ul", items);
-  if (kShown < n) out << element("p", Markup("and ") + number(n - kShown) + " more in runs.csv");
-  return out;
+  return element("h3", "Invalid results that were set aside") +
+         element("p",
+                 "They are kept as evidence and stand in no rate; their runs were run again.") +
+         items.list() + and_more(n, kShown, " in runs.csv");
 }
 }  // namespace
 
@@ -314,51 +296,30 @@ Markup endpoint(Context& c) {
   DataTable table = c.table(Markup("Success rate ") + text(over_words(c.analysis.plan)) + ", " +
                             text(aggregate::confidence(c.analysis.plan.alpha.real())) +
                             " intervals; the same over runs is in the appendix");
-  table.words("method").numbers("success rate").numbers("interval (%)").numbers("tasks");
-  table.numbers("runs").numbers("solved always").numbers("sometimes").numbers("never");
+  const auto columns = aggregate::rate_columns(c.analysis.plan)
+                           .named("tasks|runs|solved always=always|sometimes|never");
+  table.words("method").numbers("success rate").numbers("interval (%)");
+  add_columns(table, columns);
   for (const std::uint32_t at : c.methods) {
-    const MethodRate* r = c.rate_of(c.report.rows[at].method);
-    if (r == nullptr) continue;
-    table.group(r->is_control ? "controls" : "");
-    table.row({name_of(*r), c.linked(at, kClassScorable, rate(r->rate.value)),
-               rate_interval(r->rate.interval, r->rate.why), number(r->tasks), number(r->runs),
-               number(r->reliability.always), number(r->reliability.sometimes),
-               number(r->reliability.never)});
+    const MethodRate& r = c.rate_of(c.report.rows[at].method);
+    table.group(r.is_control ? "controls" : "");
+    std::vector<Markup> cells{name_of(r), c.linked(at, kClassScorable, rate(r.rate.value)),
+                              rate_interval(r.rate.interval, r.rate.why)};
+    append_cells(cells, columns, r);
+    table.row(cells);
   }
   return forest_figure(c, ForestRows::kAllTasks) + table.finish();
 }
 
 namespace {
-Markup over_repositories(const ByRepository& by) {
-  if (by.mean.groups < 2) return "one repository";
-  return points_interval(by.mean.estimate.interval, by.mean.estimate.why);
-}
-
 // What the comparisons rest on.
 Markup footing(Context& c) {
   DataTable table = c.table(
       "What the comparisons rest on: what two equal methods would differ by (points), repositories "
       "as units, and how many acceptance errors and invalid runs would turn the verdict");
-  table.words("comparison").numbers("difference").numbers("chance alone (95 %)");
-  table.numbers("chance p").words("tie").numbers("repositories").numbers("interval over them");
-  table.numbers("p over them").words("verdict is turned by");
-  for (const Contrast& x : c.analysis.contrasts) {
-    Markup groups = none(), interval = none(), p = none(), gap = none(), chance = none(),
-           tie = none();
-    if (x.by_repository) {
-      groups = number(x.by_repository->mean.groups);
-      interval = over_repositories(*x.by_repository);
-      p = p_value(x.by_repository->flips.p);
-    }
-    if (x.equals) {
-      gap = points(x.equals->gap95);
-      chance = p_value(x.equals->p);
-      tie = x.is_tie() ? Markup("tie") : Markup("no");
-    }
-    table.group(x.is_control ? "controls" : "");
-    table.row({name_of(x), points(x.difference.estimate.value), gap, chance, tie, groups, interval,
-               p, text(turned_words(x))});
-  }
+  add_contrasts(table, c.analysis.contrasts,
+                "difference|chance alone (95 %)=chance|chance p|tie=is tied|repositories|interval "
+                "over them|p over them|verdict is turned by=turned by");
   return table.finish() +
          element("p",
                  "A tie: dealing the runs of each task out anew between two equal methods gives a "
@@ -370,11 +331,11 @@ Markup footing(Context& c) {
 }
 
 Markup notes_of(const Context& c, const std::vector<Contrast>& contrasts) {
-  Markup notes;
+  Items notes;
   for (const Contrast& x : contrasts)
     if (const std::string note = contrast_sentence(x, c.analysis.plan); !note.empty())
-      notes << element("li", text(note, 1'000)) << line_end();
-  return notes.empty() ? notes : element("ul", notes);
+      notes.add(text(note, 1'000));
+  return notes.list();
 }
 
 // Beside what stands in the table: who takes a task out after seeing its runs may have taken out
@@ -385,14 +346,7 @@ Markup with_removed(Context& c) {
       c.table(Markup("The same comparisons with the tasks that were taken out after runs of them "
                      "had ended (") +
               number(c.analysis.removed_tasks) + ")");
-  table.words("comparison").words("verdict").numbers("difference").numbers("interval");
-  table.numbers("adjusted p").numbers("tasks");
-  for (const Contrast& x : c.analysis.with_removed) {
-    const Estimate& d = x.difference.estimate;
-    table.group(x.is_control ? "controls" : "");
-    table.row({name_of(x), text(verdict_words(x)), points(d.value),
-               points_interval(d.interval, d.why), p_value(x.adjusted), number(x.tasks)});
-  }
+  add_contrasts(table, c.analysis.with_removed, aggregate::kRemovedWords);
   return table.finish() + notes_of(c, c.analysis.with_removed);
 }
 }  // namespace
@@ -412,24 +366,8 @@ Markup comparisons(Context& c) {
                                      : Markup("Comparisons by the default plan")) +
               " (points; exact p of sign flips over " + text(unit_words(c.analysis.plan)) + ")");
   const bool joint = c.analysis.adjustment.used == AnalysisPlan::Multiplicity::kMaxT;
-  table.words("comparison").words("verdict").numbers("difference").numbers("interval");
-  if (joint) table.numbers("holding together");
-  table.numbers("p").numbers("adjusted p").numbers("tasks").numbers("better").numbers("worse");
-  table.numbers("bounds").numbers("their interval");
-  for (const Contrast& x : c.analysis.contrasts) {
-    const Estimate& d = x.difference.estimate;
-    table.group(x.is_control ? "controls" : "");
-    std::vector<Markup> row = {name_of(x), text(verdict_words(x)), points(d.value),
-                               points_interval(d.interval, d.why)};
-    if (joint) row.push_back(points_interval(x.simultaneous, Why::kNoVariance));
-    for (Markup& cell : std::vector<Markup>{
-             p_value(x.flips ? std::optional(x.flips->p) : std::nullopt), p_value(x.adjusted),
-             number(x.tasks), number(x.a_better), number(x.b_better),
-             x.bounds ? points_interval(x.bounds->identified) : none(),
-             x.bounds ? points_interval(x.bounds->interval, Why::kOneTask) : none()})
-      row.push_back(std::move(cell));
-    table.row(row);
-  }
+  add_contrasts(table, c.analysis.contrasts,
+                aggregate::contrast_words(c.analysis) + "|their interval");
   Markup out = contrast_figure(c) + table.finish() + notes_of(c, c.analysis.contrasts);
   out << element("p", Markup("Adjusted for being several by ") +
                           text(words(c.analysis.adjustment)) +
@@ -460,27 +398,21 @@ Markup unknowns(Context& c) {
                c.count(at, kClassInvalid, r.invalid), rate(r.invalid_rate.rate),
                rate_interval(r.invalid_rate.interval), rate_interval(r.bounds)});
   }
-  Markup out = table.finish(), items;
-  for (const std::string& task : broken_tasks(c.report.runs))
-    items << element("li", text(task, 1'000)) << line_end();
+  Items items;
+  items.add(broken_tasks(c.report.runs), 1'000);
   for (const EarlyEnd& early : early_ends(c.report.runs))
-    items << element("li", text(early_end_text(early, c.report.runs), 1'000)) << line_end();
-  for (const std::string& m : unmetered_methods(c.report))
-    items << element("li", text(m, 1'000)) << line_end();
+    items.add(text(early_end_text(early, c.report.runs), 1'000));
+  items.add(unmetered_methods(c.report), 1'000);
   for (const std::uint32_t at : c.methods) {
     const ReportRow& r = c.report.rows[at];
     if (r.without_agent() == 0) continue;
-    items << element("li", text(r.method) +
-                               ": its program could not start, or had no model or no room at "
-                               "its provider, in " +
-                               number(r.without_agent()) +
-                               " runs, which are invalid; had they failed, its rate over "
-                               "runs would be " +
-                               rate(r.success_rate_started.rate))
-          << line_end();
+    items.add(text(r.method) +
+              ": its program could not start, or had no model or no room at its provider, in " +
+              number(r.without_agent()) +
+              " runs, which are invalid; had they failed, its rate over runs would be " +
+              rate(r.success_rate_started.rate));
   }
-  if (!items.empty()) out << element("ul", items);
-  return out;
+  return table.finish() + items.list();
 }
 
 namespace {
@@ -497,9 +429,7 @@ Markup heterogeneity_of(const Context& c, std::size_t key) {
     std::map<std::string_view, std::vector<double>> rates;
     for (std::size_t i = 0; i < c.cells.tasks.size(); ++i) {
       const TaskCell& cell = c.cells.at(i, m);
-      if (0 < cell.scorable)
-        rates[level.at(c.cells.tasks[i])].push_back(static_cast<double>(cell.success) /
-                                                    static_cast<double>(cell.scorable));
+      if (0 < cell.scorable) rates[level.at(c.cells.tasks[i])].push_back(cell.share());
     }
     std::vector<std::vector<double>> groups;
     for (auto& [name, values] : rates) groups.push_back(std::move(values));
@@ -564,8 +494,7 @@ Markup strata(Context& c) {
   if (shown == 0)
     return element("p", "No strata are reported, or every task is in the same one.") + weighted(c);
   Markup out = forest_figure(c, ForestRows::kWithStrata) + table.finish() + weighted(c);
-  if (kRows < shown)
-    out << element("p", Markup("and ") + number(shown - kRows) + " more in report.csv");
+  out << and_more(shown, kRows, " in report.csv");
   for (std::size_t k = 0; k < c.report.strata_keys.size(); ++k)
     if (!c.report.only_levels[k]) out << heterogeneity_of(c, k);
   return out;

@@ -18,7 +18,7 @@ Markup gates(Context& c) {
   table.words("method").numbers("success").numbers("satisfied").numbers("broke a constraint");
   table.numbers("success, not satisfied").numbers("patch refused").numbers("conflict markers");
   table.numbers("patch fitted loosely").numbers("stopped by a monitor");
-  Markup items;
+  Items items;
   std::size_t named = 0;
   constexpr std::size_t kNamed = 20;
   for (const std::uint32_t at : c.methods) {
@@ -37,7 +37,7 @@ Markup gates(Context& c) {
       n.violating += run.violations == 0 ? 0 : 1;
       const bool unsatisfied = run.outcome == RunOutcome::kSuccess && !run.satisfied();
       if ((run.violations == 0 && !unsatisfied) || kNamed < ++named) continue;
-      items << element("li", text(run.name) + ": " + text(run.unmet(), 1'000)) << line_end();
+      items.add(text(run.name) + ": " + text(run.unmet(), 1'000));
     }
     table.row({name_of(r), c.count(at, kClassSuccess, r.success),
                c.count(at, kClassSatisfied, r.satisfied), c.count(at, kClassViolating, n.violating),
@@ -47,10 +47,9 @@ Markup gates(Context& c) {
   Markup out = table.finish();
   if (!items.empty())
     out << element("h3", "Constraints that were broken, gates that successes failed")
-        << element("ul", items);
-  if (kNamed < named)
-    out << element("p", Markup("and ") + number(named - kNamed) + " more: " +
-                            element("code", "violations>0 or outcome=success satisfied=no"));
+        << items.list();
+  out << and_more(named, kNamed,
+                  Markup(": ") + element("code", "violations>0 or outcome=success satisfied=no"));
   return out + element("p", Markup("The gates of one run (patch, build, functional, safety) stand "
                                    "in its report: ") +
                                 element("code", "proctor explain CAMPAIGN RUN") + ".");
@@ -81,7 +80,7 @@ Markup reproducibility(Context& c) {
 }
 
 Markup limits_section(Context&) {
-  Markup items;
+  Items items;
   for (const Literal note :
        {Literal("A success says that the acceptance checks passed under the caps of this campaign, "
                 "not that the change is right: weak checks pass wrong changes."),
@@ -94,8 +93,8 @@ Markup limits_section(Context&) {
                 "section 4 has the comparisons over repositories."),
         Literal("What agents said of themselves is marked as such and was measured by nobody."),
         Literal("Public tasks age: a model may have seen them.")})
-    items << element("li", note) << line_end();
-  return element("ul", items);
+    items.add(note);
+  return items.list();
 }
 
 // Appendices: words, the other estimand, every task, sets, every run, how to compute it again.
@@ -156,11 +155,8 @@ Markup tasks_table(Context& c) {
     cells.push_back(money_of(cost[c.cells.tasks[i]]));
     table.row(cells);
   }
-  Markup out = element("h3", "Tasks") + table.finish();
-  if (shown < c.cells.tasks.size())
-    out << element("p", Markup("and ") + number(c.cells.tasks.size() - shown) +
-                            " more tasks: runs.csv has all");
-  return out;
+  const Markup out = element("h3", "Tasks") + table.finish();
+  return out + and_more(c.cells.tasks.size(), shown, " tasks: runs.csv has all");
 }
 
 // Every run of a small campaign, so that a set can point at its own.
@@ -233,10 +229,8 @@ Markup sets_table(Context& c) {
 Markup recompute() {
   return element("h3", "How to compute it again") +
          element("p", "With NumPy, SciPy and pandas, from runs.csv beside this file:") +
-         element(
-             "div",
-             {{"class", "scroll"}, {"role", "region"}, {"tabindex", 0}, {"aria-label", "Python"}},
-             element("pre", Literal(R"(import numpy as np, pandas as pd
+         scrolling({"aria-label", "Python"},
+                   element("pre", Literal(R"(import numpy as np, pandas as pd
 from scipy import stats
 runs = pd.read_csv("runs.csv")
 scorable = runs[runs.outcome.isin(["success", "failure", "acceptance_error"])]

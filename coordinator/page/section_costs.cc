@@ -103,24 +103,20 @@ Markup drift_tables(Context& c) {
     workers.row({text(drift.workers[i]), number(groups[i].runs), number(groups[i].successes),
                  data(groups[i].expected, fmt::format("{:.1f}", groups[i].expected))});
   out << workers.finish();
-  if (kWorkers < groups.size())
-    out << element("p", Markup("and ") + number(groups.size() - kWorkers) + " more in report.json");
-  return out;
+  return out + and_more(groups.size(), kWorkers, " in report.json");
 }
 
 Markup price_contrasts(const Context& c) {
-  Markup items;
+  Items items;
   for (const PriceContrast& one : c.report.details->price_contrasts)
-    items << element("li",
-                     text(words(one, c.report.unit), 2'000) + " (" + number(one.tasks) + " tasks)")
-          << line_end();
+    items.add(text(words(one, c.report.unit), 2'000) + " (" + number(one.tasks) + " tasks)");
   if (items.empty()) return Markup();
   Markup out =
       element("h3", "What the difference costs") +
       element("p",
               "Over the tasks that both have. Exploratory: the plan compares success, and these "
               "intervals hold each by itself.") +
-      element("ul", items);
+      items.list();
   if (const std::size_t left = c.report.details->price_contrasts_left_out; 0 < left)
     out << element("p", Markup("and ") + number(left) + " pairs more");
   return out;
@@ -149,22 +145,15 @@ Markup money_section(Context& c) {
   prices.numbers("dearest run").numbers("on the frontier").numbers("in replicates");
   for (const std::uint32_t at : c.methods) {
     const ReportRow& r = c.report.rows[at];
-    const MethodPrice* p = c.price_of(r.method);
+    const MethodPrice& p = c.price_of(r.method);
     const auto group = std::ranges::find_if(c.report.costs, [&](const CostRow& row) {
       return row.by == "method" && row.name == r.method;
     });
-    const bool has_group = group != c.report.costs.end();
-    Markup interval = none(), front = none(), share = none(), run = none(), success = none();
-    if (p != nullptr) {
-      if (p->of_run.value) run = usd(*p->of_run.value);
-      interval = between(p->of_run.interval, p->of_run.why, usd);
-      success = per_success(p->of_success);
-      if (p->undominated) front = *p->undominated ? Markup("yes") : Markup("no");
-      if (p->undominated_share) share = rate(p->undominated_share);
-    }
-    prices.row({name_of(r), run, interval, success,
-                money_of(has_group ? group->median : std::nullopt),
-                money_of(has_group ? group->most : std::nullopt), front, share});
+    prices.row({name_of(r), p.of_run.value ? usd(*p.of_run.value) : none(),
+                between(p.of_run.interval, p.of_run.why, usd), per_success(p.of_success),
+                money_of(group->median), money_of(group->most),
+                p.undominated ? Markup(*p.undominated ? Literal("yes") : Literal("no")) : none(),
+                rate(p.undominated_share)});
   }
   DataTable parts = c.table(Markup("Where it went (") + text(unit) +
                             Markup("): by what was paid for; reserved for attempts that are paid, "
@@ -183,12 +172,10 @@ Markup money_section(Context& c) {
   }
   Markup out = frontier_figure(c) + prices.finish() + price_contrasts(c) + burndown_figure(c) +
                parts.finish();
-  if (kGroups < n) out << element("p", Markup("and ") + number(n - kGroups) + " more in costs.csv");
-  Markup alerts;
-  constexpr std::size_t kAlerts = 40;
-  for (std::size_t i = 0; i < std::min(kAlerts, c.report.alerts.size()); ++i)
-    alerts << element("li", text(c.report.alerts[i], 2'000)) << line_end();
-  if (!alerts.empty()) out << element("h3", "Alerts about money") << element("ul", alerts);
+  out << and_more(n, kGroups, " in costs.csv");
+  Items alerts;
+  alerts.add(c.report.alerts, 2'000, 40);
+  if (!alerts.empty()) out << element("h3", "Alerts about money") << alerts.list();
   if (!c.report.projection)
     return out + element("p",
                          "There is no projection: the campaign has no inputs of one "
@@ -217,13 +204,11 @@ Markup time_section(Context& c) {
   table.numbers("median of failures").numbers("longest");
   for (const std::uint32_t at : c.methods) {
     const ReportRow& r = c.report.rows[at];
-    const MethodPrice* p = c.price_of(r.method);
-    Markup interval = none();
-    if (p != nullptr)
-      interval = between(p->median_ms.estimate.interval, p->median_ms.estimate.why, seconds_of);
+    const Estimate& median = c.price_of(r.method).median_ms.estimate;
     std::optional<double> longest;
     if (r.time.longest_ms) longest = static_cast<double>(*r.time.longest_ms);
-    table.row({name_of(r), seconds_of(r.time.median_ms), interval,
+    table.row({name_of(r), seconds_of(r.time.median_ms),
+               between(median.interval, median.why, seconds_of),
                seconds_of(r.time_of_success.median_ms), seconds_of(r.time_of_failure.median_ms),
                seconds_of(longest)});
   }

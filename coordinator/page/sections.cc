@@ -40,12 +40,8 @@ Markup Context::figure(const Canvas& canvas, const Markup& title, const Markup& 
                        const Markup& caption) {
   const std::uint64_t id = ++figures_;
   return element("figure", {{"id", numbered("figure-", id)}},
-                 element("div",
-                         {{"class", "scroll"},
-                          {"role", "region"},
-                          {"tabindex", 0},
-                          {"aria-labelledby", numbered("fig-", id, "-title")}},
-                         canvas.finish(id, title, desc)) +
+                 scrolling({"aria-labelledby", numbered("fig-", id, "-title")},
+                           canvas.finish(id, title, desc)) +
                      element("figcaption", element("strong", title) + ". " + caption)) +
          line_end();
 }
@@ -62,15 +58,16 @@ std::size_t Context::shape(const std::string& method) const {
   return static_cast<std::size_t>(it - methods.begin());
 }
 
-const MethodRate* Context::rate_of(const std::string& method) const {
-  const auto it = std::ranges::find(analysis.rates, method, &MethodRate::method);
-  return it == analysis.rates.end() ? nullptr : &*it;
+const MethodRate& Context::rate_of(const std::string& method) const {
+  const MethodRate* rate = proctor::rate_of(analysis, method);
+  PROCTOR_ASSERT(rate != nullptr);
+  return *rate;
 }
 
-const MethodPrice* Context::price_of(const std::string& method) const {
-  const auto& prices = report.details->prices;
-  const auto it = std::ranges::find(prices, method, &MethodPrice::method);
-  return it == prices.end() ? nullptr : &*it;
+const MethodPrice& Context::price_of(const std::string& method) const {
+  const auto it = std::ranges::find(report.details->prices, method, &MethodPrice::method);
+  PROCTOR_ASSERT(it != report.details->prices.end());
+  return *it;
 }
 
 Markup facts_table(Context& c, const Markup& caption, const std::vector<PageFacts::Fact>& facts) {
@@ -87,6 +84,24 @@ Markup small_if(bool is_control, const Markup& name) {
 
 Markup name_of(const Contrast& contrast) {
   return small_if(contrast.is_control, text(contrast.a) + " less " + text(contrast.b));
+}
+
+void add_contrasts(DataTable& table, const std::vector<Contrast>& contrasts,
+                   std::string_view words) {
+  const auto columns = aggregate::contrast_columns().named(words);
+  table.words("comparison");
+  add_columns(table, columns);
+  for (const Contrast& c : contrasts) {
+    table.group(aggregate::controls_apart(c));
+    std::vector<Markup> cells{name_of(c)};
+    append_cells(cells, columns, c);
+    table.row(cells);
+  }
+}
+
+Markup and_more(std::size_t all, std::size_t shown, const Markup& where) {
+  if (all <= shown) return {};
+  return element("p", Markup("and ") + number(all - shown) + " more" + where);
 }
 
 Markup data(double value, std::string_view shown) {
@@ -130,9 +145,15 @@ Markup money_of(const std::optional<MicroUsd>& amount) {
 }
 
 Markup markup_of(const aggregate::Cell& cell, aggregate::Type type) {
-  if (const auto* words = cell.get<std::string_view>()) return text(*words);
+  using enum aggregate::Type;
+  if (const auto* words = cell.get<std::string_view>())
+    return type == kPoints && words->empty() ? none() : text(*words);
+  if (const auto* ends = cell.get<Interval>(); ends != nullptr && type == kPoints)
+    return points_interval(*ends);
+  if (const auto* value = cell.get<double>(); value != nullptr && (type == kPoints || type == kP))
+    return type == kP ? p_value(*value) : points(*value);
   const auto* n = cell.get<std::int64_t>();
-  if (n != nullptr && *n == 0 && type == aggregate::Type::kMs) return none();
+  if (n != nullptr && *n == 0 && type == kMs) return none();
   return text(aggregate::shown(cell, type));
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 // The sections and figures of one page, and what they share.  Private to the room.
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -15,11 +16,12 @@
 #include "coordinator/page/page.h"
 
 namespace proctor::page {
-using aggregate::attribute_text, aggregate::Canvas, aggregate::DataTable, aggregate::element,
-    aggregate::empty_element, aggregate::full, aggregate::kFigureWidth, aggregate::kPercent,
-    aggregate::line_end, aggregate::Literal, aggregate::Markup, aggregate::number,
-    aggregate::numbered, aggregate::Point, aggregate::round_ticks, aggregate::Scale,
-    aggregate::style_sheet, aggregate::tenths, aggregate::text;
+using aggregate::attribute_text, aggregate::Canvas, aggregate::classed, aggregate::DataTable,
+    aggregate::element, aggregate::empty_element, aggregate::full, aggregate::kFigureWidth,
+    aggregate::kPercent, aggregate::line_end, aggregate::Literal, aggregate::Markup,
+    aggregate::number, aggregate::numbered, aggregate::Point, aggregate::round_ticks,
+    aggregate::Scale, aggregate::scrolling, aggregate::style_sheet, aggregate::tenths,
+    aggregate::text;
 
 // Shared by the sections of one page: the report, numbers for tables and figures, links to sets.
 class Context {
@@ -43,8 +45,9 @@ class Context {
   }
   // Position of a method among `methods`, for its shape in figures.
   std::size_t shape(const std::string& method) const;
-  const MethodRate* rate_of(const std::string& method) const;
-  const MethodPrice* price_of(const std::string& method) const;
+  // Requires: it has runs.
+  const MethodRate& rate_of(const std::string& method) const;
+  const MethodPrice& price_of(const std::string& method) const;
   bool is_interim() const { return 0 < analysis.open; }
 
  private:
@@ -53,9 +56,6 @@ class Context {
 
 // What was registered, as a table; empty: there is nothing.
 Markup facts_table(Context& c, const Markup& caption, const std::vector<PageFacts::Fact>& facts);
-
-// The whole file: head with its policy and sheet, and this body.
-std::string document(const Markup& title, const Markup& body);
 
 // The name of a row, small where it is of controls.
 Markup small_if(bool is_control, const Markup& name);
@@ -77,6 +77,27 @@ void append_cells(std::vector<Markup>& to, const std::vector<aggregate::Column<R
                   const R& record) {
   for (const auto& c : columns) to.push_back(markup_of(c.read(record), c.type));
 }
+// All of a table: a row for each contrast in these columns, behind its name.
+void add_contrasts(DataTable& table, const std::vector<Contrast>& contrasts,
+                   std::string_view words);
+
+// Items of a list; empty: it has none.
+class Items {
+ public:
+  void add(const Markup& item) { all_ << element("li", item) << line_end(); }
+  void add(const std::vector<std::string>& sentences, std::size_t bytes_max,
+           std::size_t most = SIZE_MAX) {
+    for (std::size_t i = 0; i < std::min(most, sentences.size()); ++i)
+      add(text(sentences[i], bytes_max));
+  }
+  bool empty() const { return all_.empty(); }
+  Markup list() const { return all_.empty() ? Markup() : element("ul", all_); }
+
+ private:
+  Markup all_;
+};
+// "and 3 more in report.json", where there are more than so many.
+Markup and_more(std::size_t all, std::size_t shown, const Markup& where);
 
 // Marks by RunOutcome: their class in the sheet, their letter and its class.
 inline constexpr std::array<Literal, 4> kOutcomeStyles{"success", "failure", "error", "invalid"};

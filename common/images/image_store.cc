@@ -9,7 +9,7 @@
 #include <cstdlib>
 
 #include "common/base/file_lock.h"
-#include "common/base/json.h"
+#include "common/base/json_fields.h"
 #include "common/base/owned.h"
 #include "common/base/text.h"
 
@@ -212,17 +212,7 @@ bool is_hex_id(std::string_view text) {
 }
 
 Status write_record(const fs::path& folder, const StoredImage& image) {
-  Json json = {{"schema_version", 1},
-               {"id", image.id},
-               {"manifest", image.manifest},
-               {"names", image.names},
-               {"bytes", image.bytes}};
-  if (image.config)
-    json["config"] = {{"env", image.config->env},
-                      {"entrypoint", image.config->entrypoint},
-                      {"command", image.config->command},
-                      {"working_dir", image.config->working_dir}};
-  return write_file(folder / kRecord, json.dump(1) + "\n", Durability::kSync, kOpenFile);
+  return write_file(folder / kRecord, to_json(image).dump(1) + "\n", Durability::kSync, kOpenFile);
 }
 
 // On disk before its name is: after a power failure there is all of it or nothing.
@@ -278,24 +268,11 @@ fs::path ImageStore::root_of(const StoredImage& image) const {
 }
 
 Result<StoredImage> ImageStore::read(const std::string& id) const {
-  PROCTOR_TRY(const std::string bytes, read_file(folder_of(id) / kRecord, kRecordMax));
+  const fs::path record = folder_of(id) / kRecord;
+  PROCTOR_TRY(const std::string bytes, read_file(record, kRecordMax));
   PROCTOR_TRY(const Json json, parse_json(bytes));
   StoredImage image;
-  try {
-    json.at("id").get_to(image.id);
-    json.at("manifest").get_to(image.manifest);
-    json.at("names").get_to(image.names);
-    json.at("bytes").get_to(image.bytes);
-    if (const auto config = json.find("config"); config != json.end()) {
-      image.config.emplace();
-      config->at("env").get_to(image.config->env);
-      config->at("entrypoint").get_to(image.config->entrypoint);
-      config->at("command").get_to(image.config->command);
-      config->at("working_dir").get_to(image.config->working_dir);
-    }
-  } catch (const Json::exception& e) {
-    return Error{Errc::kCorrupt, (folder_of(id) / kRecord).string() + ": " + e.what()};
-  }
+  PROCTOR_CHECK_OK(read_json(image, json, record.string(), Errc::kCorrupt, Versions::kAny));
   return image;
 }
 

@@ -1,6 +1,5 @@
 #include "worker/workspace/extract.h"
 
-#include <fmt/format.h>
 #include <git2.h>
 #include <algorithm>
 #include <array>
@@ -318,26 +317,33 @@ Result<T> head_in(std::string_view& rest) {
   return from_json<T>(json, "extract", Errc::kUnavailable);
 }
 
+std::array<std::int64_t, 4> numbers_of(const CopiedFile& file) {
+  return {static_cast<std::int64_t>(file.inode), file.size, file.changed.tv_sec,
+          file.changed.tv_nsec};
+}
+
 std::string question(const Question& asked) {
   std::string out = to_json(asked).dump() + '\0';
   if (asked.what.copied == nullptr) return out;
-  for (const auto& [path, file] : *asked.what.copied)
-    out += path + fmt::format("{0}{1} {2} {3} {4}{0}", '\0', file.inode, file.size,
-                              file.changed.tv_sec, file.changed.tv_nsec);
+  for (const auto& [path, file] : *asked.what.copied) {
+    out += path + '\0';
+    for (const auto n : numbers_of(file)) out += std::to_string(n) + ' ';
+    out += '\0';
+  }
   return out;
 }
 
 Result<CopiedFiles> copied_in(std::string_view rest) {
   CopiedFiles out;
   while (const auto path = next(rest)) {
-    CopiedFile file;
-    std::string_view numbers = next(rest).value_or("");
-    if (!take_number(numbers, file.inode) || !take_word(numbers, " ") ||
-        !take_number(numbers, file.size) || !take_word(numbers, " ") ||
-        !take_number(numbers, file.changed.tv_sec) || !take_word(numbers, " ") ||
-        !take_number(numbers, file.changed.tv_nsec))
-      return Error{Errc::kInvalid, "extract: a file without its state"};
-    out.emplace(*path, file);
+    const auto state = next(rest);
+    std::string_view left = state.value_or("");
+    std::array<std::int64_t, 4> numbers{};
+    for (std::int64_t& n : numbers)
+      if (!take_number(left, n) || !take_word(left, " "))
+        return Error{Errc::kInvalid, "extract: a file without its state"};
+    const auto& [inode, size, seconds, ns] = numbers;
+    out.emplace(*path, CopiedFile{static_cast<ino_t>(inode), size, {seconds, ns}});
   }
   return out;
 }

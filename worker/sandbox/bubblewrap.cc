@@ -319,23 +319,14 @@ class BubblewrapEngine final : public SandboxEngine {
   }
 
   std::map<std::string, std::string> enforcement() const override {
-    const CgroupHost& c = shared_->cgroups;
-    return {{"memory", c.keeper("memory", "rlimit")},
-            // The kernel exempts its own root from the count of processes.
-            {"processes", c.keeper("pids", ::geteuid() == 0 ? "none" : "rlimit")},
-            {"cpus", c.keeper("cpu", "none")},
-            {"cpu", "monitor"},
-            {"disk", "monitor"},
-            {"memory_sum", c.keeper("memory", "monitor")},
-            {"memory_files", c.keeper("memory", "none")},
-            {"memory_sockets", c.socket_keeper()},
-            {"open_files", "rlimit"},
-            {"file", "rlimit"},
-            {"network", "namespace"},
-            {"user_counts", shared_->counts.works() ? "namespace" : "none"},
-            {"users", shared_->own_users ? "own" : "one"},
-            {"inodes", own_inodes() ? "own" : "shared"},
-            {"seccomp", "filter"}};
+    auto out = shared_->cgroups.keepers();
+    out["memory"] = shared_->cgroups.keeper("memory", "rlimit");
+    // The kernel exempts its own root from the count of processes.
+    out["processes"] = shared_->cgroups.keeper("pids", ::geteuid() == 0 ? "none" : "rlimit");
+    out["user_counts"] = shared_->counts.works() ? "namespace" : "none";
+    out["users"] = shared_->own_users ? "own" : "one";
+    out["inodes"] = own_inodes() ? "own" : "shared";
+    return out;
   }
 
   bool has_own_users() const override { return shared_->own_users; }

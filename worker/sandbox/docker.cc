@@ -299,7 +299,7 @@ void DockerWatch::follow_hold() {
   paused_ = want;
   if (limits_) limits_->pause(want);
   if (code_) return;
-  const Status done = want ? killer_.pause(id_) : killer_.unpause(id_);
+  const Status done = killer_.set_paused(id_, want ? "pause" : "unpause");
   if (!done.ok()) log::warn(done.error().detail);
 }
 
@@ -342,7 +342,8 @@ Status DockerWatch::judge(bool cancelled) {
     if (!passed_) return ok_status();
   }
   cause_ = cancelled ? ExecOutcome::End::kCancelled : passed_.value_or(ExecOutcome::End::kTimedOut);
-  if (paused_) PROCTOR_CHECK_OK(killer_.unpause(id_));  // who stands still does not die
+  if (paused_)
+    PROCTOR_CHECK_OK(killer_.set_paused(id_, "unpause"));  // who stands still does not die
   paused_ = false;
   killed_ = true;
   until_ = Clock::now() + kKillGrace;

@@ -5,7 +5,6 @@
 #include <array>
 #include <csignal>
 #include <cstring>
-#include <memory>
 #include <new>
 #include <numeric>
 #include <string>
@@ -22,32 +21,6 @@
 #include "worker/workspace/snapshot.h"
 
 namespace proctor {
-// Which new files are build products and stay out of patches.  A file that the snapshot has always
-// counts.  A new one does not if the snapshot's own .gitignore files ignore it (the agent's edits
-// of them change nothing, so an agent can neither hide nor smuggle by them), or if it is one of a
-// few products that every tool chain leaves: __pycache__/, *.pyc, .pytest_cache/, .mypy_cache/,
-// .ruff_cache/, node_modules/, .DS_Store.  The contract's word goes before all of it: what its
-// globs cover is wanted, ignored or not.  Owns a libgit2 repository over the read-only tree; the
-// workspace is never read.  One thread at a time.  Fails with libgit2's error.
-class IgnoreRules {
- public:
-  // `kept`: the contract's globs (policy.ignored).
-  IgnoreRules(const Snapshot& snapshot, std::vector<std::string> kept);
-  ~IgnoreRules();
-  IgnoreRules(const IgnoreRules&) = delete;
-  IgnoreRules& operator=(const IgnoreRules&) = delete;
-  // `path` relative, of a file or folder that the snapshot does not have.  A folder that may hold
-  // something wanted is not ignored; what is in it is asked for by itself.
-  Result<bool> ignored(const std::string& path, bool folder);
-
- private:
-  struct State;
-  fs::path work_;
-  fs::path git_;
-  std::vector<std::string> kept_;
-  std::unique_ptr<State> state_;  // opened when first asked: most runs add no file
-};
-
 namespace {
 using GitRepository = Owned<git_repository, git_repository_free>;
 
@@ -65,38 +38,51 @@ bool is_common_product(std::string_view path, bool folder) {
     rest.remove_prefix(end + 1);
   }
 }
-}  // namespace
+// Which new files are build products and stay out of patches.  A file that the snapshot has always
+// counts.  A new one does not if the snapshot's own .gitignore files ignore it (the agent's edits
+// of them change nothing, so an agent can neither hide nor smuggle by them), or if it is one of a
+// few products that every tool chain leaves: __pycache__/, *.pyc, .pytest_cache/, .mypy_cache/,
+// .ruff_cache/, node_modules/, .DS_Store.  The contract's word goes before all of it: what its
+// globs cover is wanted, ignored or not.  Owns a libgit2 repository over the read-only tree; the
+// workspace is never read.  One thread at a time.  Fails with libgit2's error.
+class IgnoreRules {
+ public:
+  // `kept`: the contract's globs (policy.ignored).
+  IgnoreRules(const Snapshot& snapshot, std::vector<std::string> kept)
+      : work_(snapshot.tree_dir),
+        git_(snapshot_git_layer(snapshot) / ".git"),
+        kept_(std::move(kept)) {}
+  // `path` relative, of a file or folder that the snapshot does not have.  A folder that may hold
+  // something wanted is not ignored; what is in it is asked for by itself.
+  Result<bool> ignored(const std::string& path, bool folder) {
+    if (folder ? any_glob_reaches(kept_, path) : any_glob_covers(kept_, path)) return false;
+    if (is_common_product(path, folder)) return true;
+    if (!repository_) PROCTOR_CHECK_OK(open());
+    int ignored = 0;
+    const std::string asked = folder ? path + '/' : path;
+    const int rc = git_ignore_path_is_ignored(&ignored, repository_.get(), asked.c_str());
+    if (rc != 0) return libgit2_error("ignore rules", rc);
+    return ignored != 0;
+  }
 
-struct IgnoreRules::State {
-  GitRepository repository;
+ private:
+  Status open() {
+    start_libgit2();
+    GitRepository repository;
+    int rc = git_repository_open_ext(OutPtr(repository), git_.c_str(),
+                                     GIT_REPOSITORY_OPEN_NO_SEARCH, nullptr);
+    if (rc == 0) rc = git_repository_set_workdir(repository.get(), work_.c_str(), 0);
+    if (rc != 0) return libgit2_error("ignore rules", rc);
+    repository_ = std::move(repository);
+    return ok_status();
+  }
+
+  fs::path work_;
+  fs::path git_;
+  std::vector<std::string> kept_;
+  GitRepository repository_;  // opened when first asked: most runs add no file
 };
 
-IgnoreRules::IgnoreRules(const Snapshot& snapshot, std::vector<std::string> kept)
-    : work_(snapshot.tree_dir),
-      git_(snapshot_git_layer(snapshot) / ".git"),
-      kept_(std::move(kept)) {}
-IgnoreRules::~IgnoreRules() = default;
-
-Result<bool> IgnoreRules::ignored(const std::string& path, bool folder) {
-  if (folder ? any_glob_reaches(kept_, path) : any_glob_covers(kept_, path)) return false;
-  if (is_common_product(path, folder)) return true;
-  if (!state_) {
-    start_libgit2();
-    auto state = std::make_unique<State>();
-    int rc = git_repository_open_ext(OutPtr(state->repository), git_.c_str(),
-                                     GIT_REPOSITORY_OPEN_NO_SEARCH, nullptr);
-    if (rc == 0) rc = git_repository_set_workdir(state->repository.get(), work_.c_str(), 0);
-    if (rc != 0) return libgit2_error("ignore rules", rc);
-    state_ = std::move(state);
-  }
-  int ignored = 0;
-  const std::string asked = folder ? path + '/' : path;
-  const int rc = git_ignore_path_is_ignored(&ignored, state_->repository.get(), asked.c_str());
-  if (rc != 0) return libgit2_error("ignore rules", rc);
-  return ignored != 0;
-}
-
-namespace {
 using GitTree = Owned<git_tree, git_tree_free>;
 using GitDiff = Owned<git_diff, git_diff_free>;
 using GitPatch = Owned<git_patch, git_patch_free>;

@@ -311,20 +311,25 @@ Result<std::vector<std::string>> MountedWorkspace::restore(const std::vector<std
   return restore_paths(db, RestoreInput{merged_, scan_input(), globs});
 }
 
+namespace {
+Result<std::vector<std::string>> protect(ObjectDb& db, ProtectInput input) {
+  bool beyond = false;
+  input.scan.beyond = &beyond;
+  auto changed = protect_paths(db, input);
+  // Our own want of descriptors or room says nothing about what was left.
+  if (!changed.ok() && changed.error().code == Errc::kExhausted && !beyond)
+    return Error{Errc::kUnavailable, changed.error().detail};
+  return changed;
+}
+}  // namespace
+
 Result<std::vector<std::string>> MountedWorkspace::restore_again(
     const std::vector<std::string>& globs, const MadeUnder& made,
     const std::map<std::string, PlacedFile>& placed) {
   if (globs.empty()) return std::vector<std::string>{};
   PROCTOR_TRY(ObjectDb db, objects());
-  bool beyond = false;
-  ScanInput scan = scan_input();
-  scan.beyond = &beyond;
   const ActingAs as(user().get());
-  auto changed = protect_paths(db, ProtectInput{merged_, scan, globs, made, placed, vouched_});
-  // Our own want of descriptors or room says nothing about what was left.
-  if (!changed.ok() && changed.error().code == Errc::kExhausted && !beyond)
-    return Error{Errc::kUnavailable, changed.error().detail};
-  return changed;
+  return protect(db, {merged_, scan_input(), globs, made, placed, vouched_});
 }
 
 // Not as the workspace's user: a copy is the worker's own.
@@ -345,19 +350,14 @@ Result<std::vector<std::string>> MountedWorkspace::restore_copy(
     std::erase_if(made_there.paths, [&](const std::string& path) {
       return is_of_git(path) || (!path.ends_with('/') && outside(path));
     });
-    bool beyond = false;
     ScanInput scan;
     scan.dir = copy.dir;
     scan.kind = WorkspaceKind::kCopy;
     scan.part = copy.part;
     scan.tree = content_;
     scan.folders = setup_.folders.get();
-    scan.beyond = &beyond;
-    auto again = protect_paths(
-        db, ProtectInput{copy.dir, scan, globs, made_there, placed_there, copy.known});
-    if (!again.ok() && again.error().code == Errc::kExhausted && !beyond)
-      return Error{Errc::kUnavailable, again.error().detail};
-    PROCTOR_TRY(changed, std::move(again));
+    PROCTOR_TRY(changed,
+                protect(db, {copy.dir, scan, globs, made_there, placed_there, copy.known}));
   }
   PROCTOR_TRY(const UniqueFd root, beneath::open_root(copy.dir.string()));
   if (copy.part.empty()) PROCTOR_CHECK_OK(take_away(root.get(), std::string(kDotGit)));

@@ -383,21 +383,18 @@ Status own_users_work(const SandboxOptions& options, const fs::path& folder) {
 // With as much of what keeps sandboxes apart and cheap as works here.
 Status settle(const std::shared_ptr<Shared>& shared, const fs::path& empty) {
   Status works = probe(shared, empty);
-  if (!works.ok() && shared->own_users) {
-    shared->own_users = false;
-    log::info("all sandboxes are one user: " + works.error().detail);
+  const auto without = [&](bool had, const char* what, const auto& drop) {
+    if (works.ok() || !had) return;
+    log::info(what + works.error().detail);
+    drop();
     works = probe(shared, empty);
-  }
-  if (!works.ok() && shared->counts.works()) {
-    log::info("sandboxes are counted with the worker: " + works.error().detail);
+  };
+  without(shared->own_users, "all sandboxes are one user: ", [&] { shared->own_users = false; });
+  without(shared->counts.works(), "sandboxes are counted with the worker: ", [&] {
     shared->counts = UserCountsPool::none();
-    works = probe(shared, empty);
-  }
-  if (!works.ok() && shared->lean) {
-    log::info("bubblewrap starts on the whole host: " + works.error().detail);
-    shared->lean.reset();
-    works = probe(shared, empty);
-  }
+  });
+  without(shared->lean.has_value(),
+          "bubblewrap starts on the whole host: ", [&] { shared->lean.reset(); });
   return works;
 }
 

@@ -38,6 +38,7 @@ bool is_common_product(std::string_view path, bool folder) {
     rest.remove_prefix(end + 1);
   }
 }
+
 // Which new files are build products and stay out of patches.  A file that the snapshot has always
 // counts.  A new one does not if the snapshot's own .gitignore files ignore it (the agent's edits
 // of them change nothing, so an agent can neither hide nor smuggle by them), or if it is one of a

@@ -9,7 +9,7 @@
 #include <cstdlib>
 
 #include "common/base/file_lock.h"
-#include "common/base/json.h"
+#include "common/base/json_fields.h"
 #include "common/base/owned.h"
 #include "common/base/text.h"
 
@@ -23,18 +23,22 @@ Error wrong(const std::string& what) {
   return Error{Errc::kInvalid, "image archive: " + what};
 }
 
-// A member that must be a string; empty: it is none.
-std::string text_of(const Json& object, const char* key) {
-  if (!object.is_object()) return {};
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+// A member; null, or empty where it must be a string or list: it is none.
+const Json& member_of(const Json& object, std::string_view key) {
+  static const Json kNone;
+  const auto found = object.items().find(key);
+  return found == object.items().end() ? kNone : found->second;
 }
 
-const Json& list_of(const Json& object, const char* key) {
+std::string text_of(const Json& object, std::string_view key) {
+  const Json& text = member_of(object, key);
+  return text.is_string() ? text.string() : "";
+}
+
+const Json& list_of(const Json& object, std::string_view key) {
   static const Json kNone = Json::array();
-  if (!object.is_object()) return kNone;
-  const auto found = object.find(key);
-  return found != object.end() && found->is_array() ? *found : kNone;
+  const Json& list = member_of(object, key);
+  return list.is_array() ? list : kNone;
 }
 
 Result<Digest> digest_of(const std::string& text) {
@@ -69,8 +73,7 @@ std::vector<std::string> strings_of(const Json& list) {
 }
 
 ImageConfig config_of(const Json& configuration) {
-  if (!configuration.is_object() || !configuration.contains("config")) return {};
-  const Json& config = configuration["config"];
+  const Json& config = member_of(configuration, "config");
   return {strings_of(list_of(config, "Env")), strings_of(list_of(config, "Entrypoint")),
           strings_of(list_of(config, "Cmd")), text_of(config, "WorkingDir")};
 }
@@ -89,8 +92,7 @@ Status read_configuration(const ImageArchive& archive, const std::string& file,
     return wrong("image " + out.id + " is for " + printable(out.architecture) + ", this host is " +
                  host_architecture());
   }
-  const Json rootfs = config.is_object() && config.contains("rootfs") ? config["rootfs"] : Json();
-  const Json& contents = list_of(rootfs, "diff_ids");
+  const Json& contents = list_of(member_of(config, "rootfs"), "diff_ids");
   if (contents.size() != layer_files.size() || kLayersMax < contents.size())
     return wrong("image " + out.id + ": the manifest has " + std::to_string(layer_files.size()) +
                  " layers, the configuration " + std::to_string(contents.size()));
@@ -125,20 +127,15 @@ Status list_index(const ImageArchive& archive, const Json& index,
   if (depth == kDepthMax) return wrong("an index within an index within an index");
   for (const Json& item : list_of(index, "manifests")) {
     if (out.size() == kImagesMax) return wrong("more than 100 images");
-    const auto platform = item.is_object() ? item.find("platform") : item.end();
-    if (item.is_object() && platform != item.end()) {
-      const std::string architecture = text_of(*platform, "architecture");
-      if (!architecture.empty() && architecture != host_architecture()) continue;
-    }
+    const std::string architecture = text_of(member_of(item, "platform"), "architecture");
+    if (!architecture.empty() && architecture != host_architecture()) continue;
     std::vector<std::string> own = names;
-    if (item.is_object() && item.contains("annotations")) {
-      const Json& notes = item["annotations"];
-      const std::string name = text_of(notes, "org.opencontainers.image.ref.name");
-      if (!name.empty()) own = {plain_image_name(name)};
-    }
+    const std::string name =
+        text_of(member_of(item, "annotations"), "org.opencontainers.image.ref.name");
+    if (!name.empty()) own = {plain_image_name(name)};
     const std::string digest = text_of(item, "digest");
     PROCTOR_TRY(const Json blob, json_blob(archive, digest));
-    if (blob.is_object() && blob.contains("manifests")) {
+    if (!member_of(blob, "manifests").is_null()) {
       PROCTOR_CHECK_OK(list_index(archive, blob, own, depth + 1, out));
       continue;
     }
@@ -148,9 +145,8 @@ Status list_index(const ImageArchive& archive, const Json& index,
     std::vector<std::string> layers;
     for (const Json& layer : list_of(blob, "layers"))
       layers.push_back(blob_of(text_of(layer, "digest")));
-    const Json config = blob.is_object() && blob.contains("config") ? blob["config"] : Json();
-    PROCTOR_CHECK_OK(
-        read_configuration(archive, blob_of(text_of(config, "digest")), layers, image));
+    const std::string config = text_of(member_of(blob, "config"), "digest");
+    PROCTOR_CHECK_OK(read_configuration(archive, blob_of(config), layers, image));
     out.push_back(std::move(image));
   }
   return ok_status();
@@ -212,17 +208,7 @@ bool is_hex_id(std::string_view text) {
 }
 
 Status write_record(const fs::path& folder, const StoredImage& image) {
-  Json json = {{"schema_version", 1},
-               {"id", image.id},
-               {"manifest", image.manifest},
-               {"names", image.names},
-               {"bytes", image.bytes}};
-  if (image.config)
-    json["config"] = {{"env", image.config->env},
-                      {"entrypoint", image.config->entrypoint},
-                      {"command", image.config->command},
-                      {"working_dir", image.config->working_dir}};
-  return write_file(folder / kRecord, json.dump(1) + "\n", Durability::kSync, kOpenFile);
+  return write_file(folder / kRecord, to_json(image).dump(1) + "\n", Durability::kSync, kOpenFile);
 }
 
 // On disk before its name is: after a power failure there is all of it or nothing.
@@ -278,24 +264,11 @@ fs::path ImageStore::root_of(const StoredImage& image) const {
 }
 
 Result<StoredImage> ImageStore::read(const std::string& id) const {
-  PROCTOR_TRY(const std::string bytes, read_file(folder_of(id) / kRecord, kRecordMax));
+  const fs::path record = folder_of(id) / kRecord;
+  PROCTOR_TRY(const std::string bytes, read_file(record, kRecordMax));
   PROCTOR_TRY(const Json json, parse_json(bytes));
   StoredImage image;
-  try {
-    json.at("id").get_to(image.id);
-    json.at("manifest").get_to(image.manifest);
-    json.at("names").get_to(image.names);
-    json.at("bytes").get_to(image.bytes);
-    if (const auto config = json.find("config"); config != json.end()) {
-      image.config.emplace();
-      config->at("env").get_to(image.config->env);
-      config->at("entrypoint").get_to(image.config->entrypoint);
-      config->at("command").get_to(image.config->command);
-      config->at("working_dir").get_to(image.config->working_dir);
-    }
-  } catch (const Json::exception& e) {
-    return Error{Errc::kCorrupt, (folder_of(id) / kRecord).string() + ": " + e.what()};
-  }
+  PROCTOR_CHECK_OK(read_json(image, json, record.string(), Errc::kCorrupt, Versions::kAny));
   return image;
 }
 

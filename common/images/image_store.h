@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/base/digest.h"
+#include "common/base/fields.h"
 #include "common/base/files.h"
 #include "common/base/result.h"
 #include "common/images/image_archive.h"
@@ -29,6 +30,12 @@ struct ImageConfig {
   std::vector<std::string> entrypoint, command;
   std::string working_dir;  // empty: "/"
 };
+void fields(auto& v, Is<ImageConfig> auto& config) {
+  v("env", config.env);
+  v("entrypoint", config.entrypoint);
+  v("command", config.command);
+  v("working_dir", config.working_dir);
+}
 
 struct ListedImage {
   std::string id;                  // "sha256:..." of the configuration
@@ -60,6 +67,14 @@ struct StoredImage {
   // nullopt: imported before this was kept; import it again to run its own program.
   std::optional<ImageConfig> config{};
 };
+void fields(auto& v, Is<StoredImage> auto& image) {
+  v.follows("schema_version", 1);
+  v("id", image.id);
+  v("manifest", image.manifest);
+  v("names", image.names);
+  v("bytes", image.bytes);
+  v("config", image.config, kOptional);
+}
 
 // Where workers and `proctor images` look where no folder is named: this variable, else a folder
 // of the user's state ($XDG_STATE_HOME).

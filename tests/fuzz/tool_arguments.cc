@@ -6,7 +6,6 @@
 #include "common/base/json.h"
 #include "common/base/text.h"
 #include "tests/fuzz/fuzz.h"
-#include "worker/tools/line_pattern.h"
 #include "worker/tools/text_lines.h"
 #include "worker/tools/tool_list.h"
 

@@ -53,22 +53,6 @@ Result<std::string> read_content(const fs::path& mirror, const std::string& path
   fs::remove(file, ec);  // the next try fetches it again
   return Error{Errc::kCorrupt, "LFS file " + printable(path) + ": not the content of its pointer"};
 }
-
-// `tree` with other blobs at these paths.
-Result<ObjectId> replace_blobs(ObjectDb& db, const ObjectId& tree, const std::string& prefix,
-                               const std::map<std::string, ObjectId>& blobs) {
-  const auto first = blobs.lower_bound(prefix);
-  if (first == blobs.end() || !first->first.starts_with(prefix)) return tree;
-  PROCTOR_TRY(std::vector<GitTreeEntry> entries, db.tree(tree));
-  for (GitTreeEntry& e : entries) {
-    if (e.mode == git_mode::kTree) {
-      PROCTOR_TRY(e.id, replace_blobs(db, e.id, prefix + e.name + '/', blobs));
-    } else if (const auto it = blobs.find(prefix + e.name); it != blobs.end()) {
-      e.id = it->second;
-    }
-  }
-  return db.write_tree(std::move(entries));
-}
 }  // namespace
 
 std::optional<LfsPointer> parse_lfs_pointer(std::string_view blob) {
@@ -144,6 +128,6 @@ Result<ObjectId> fill_lfs(const MirrorStore& mirrors, const GitSource& source,
     PROCTOR_TRY(const std::string content, read_content(mirror, path, pointer));
     PROCTOR_TRY(blobs[path], db.write(ObjectType::kBlob, content));
   }
-  return replace_blobs(db, tree, "", blobs);
+  return replace_in_tree(db, tree, blobs);
 }
 }  // namespace proctor

@@ -12,7 +12,6 @@
 
 namespace proctor {
 namespace {
-using GitOdb = Owned<git_odb, git_odb_free>;
 using GitOdbObject = Owned<git_odb_object, git_odb_object_free>;
 
 constexpr std::size_t kObjectBytes = std::size_t{2} << 30;
@@ -91,18 +90,6 @@ Result<GitTreeEntry> parse_entry(std::string_view& rest, const ObjectId& tree) {
 }
 }  // namespace
 
-struct ObjectDb::State {
-  GitOdb odb;
-};
-
-ObjectDb::ObjectDb(std::unique_ptr<State> state) : state_(std::move(state)) {}
-ObjectDb::ObjectDb(ObjectDb&&) noexcept = default;
-ObjectDb& ObjectDb::operator=(ObjectDb&&) noexcept = default;
-ObjectDb::~ObjectDb() = default;
-git_odb* ObjectDb::raw() const {
-  return state_->odb.get();
-}
-
 void start_libgit2() {
   static const bool started = [] {
     git_libgit2_init();
@@ -130,33 +117,33 @@ Error libgit2_error(std::string_view what, int code) {
 
 Result<ObjectDb> ObjectDb::open(const std::vector<fs::path>& objects, const fs::path& writable) {
   start_libgit2();
-  auto state = std::make_unique<State>();
-  int rc = writable.empty() ? git_odb_new(OutPtr(state->odb))
-                            : git_odb_open(OutPtr(state->odb), writable.c_str());
+  Odb odb(nullptr, git_odb_free);
+  int rc =
+      writable.empty() ? git_odb_new(OutPtr(odb)) : git_odb_open(OutPtr(odb), writable.c_str());
   if (rc != 0) return libgit2_error("open objects", rc);
   if (writable.empty()) {
     git_odb_backend* memory = nullptr;
     rc = git_mempack_new(&memory);
-    if (rc == 0) rc = git_odb_add_backend(state->odb.get(), memory, 1000);
+    if (rc == 0) rc = git_odb_add_backend(odb.get(), memory, 1000);
     if (rc != 0) return libgit2_error("open objects", rc);
   }
   for (const fs::path& dir : objects) {
-    rc = git_odb_add_disk_alternate(state->odb.get(), dir.c_str());
+    rc = git_odb_add_disk_alternate(odb.get(), dir.c_str());
     if (rc != 0) return libgit2_error("open objects of " + dir.string(), rc);
   }
-  return ObjectDb(std::move(state));
+  return ObjectDb(std::move(odb));
 }
 
 bool ObjectDb::has(const ObjectId& id) const {
   const git_oid oid = to_oid(id);
-  return git_odb_exists(state_->odb.get(), &oid) == 1;
+  return git_odb_exists(odb_.get(), &oid) == 1;
 }
 
 Result<ObjectType> ObjectDb::type(const ObjectId& id) const {
   const git_oid oid = to_oid(id);
   std::size_t size = 0;
   git_object_t type = GIT_OBJECT_INVALID;
-  const int rc = git_odb_read_header(&size, &type, state_->odb.get(), &oid);
+  const int rc = git_odb_read_header(&size, &type, odb_.get(), &oid);
   if (rc != 0) return libgit2_error("git object " + id.hex(), rc);
   for (const ObjectType t :
        {ObjectType::kCommit, ObjectType::kTree, ObjectType::kBlob, ObjectType::kTag}) {
@@ -169,7 +156,7 @@ Result<std::uint64_t> ObjectDb::size(const ObjectId& id) const {
   const git_oid oid = to_oid(id);
   std::size_t size = 0;
   git_object_t type = GIT_OBJECT_INVALID;
-  const int rc = git_odb_read_header(&size, &type, state_->odb.get(), &oid);
+  const int rc = git_odb_read_header(&size, &type, odb_.get(), &oid);
   if (rc != 0) return libgit2_error("git object " + id.hex(), rc);
   return std::uint64_t{size};
 }
@@ -178,7 +165,7 @@ Result<std::string> ObjectDb::read(const ObjectId& id, ObjectType wanted) const 
   const git_oid oid = to_oid(id);
   std::size_t size = 0;
   git_object_t type = GIT_OBJECT_INVALID;
-  int rc = git_odb_read_header(&size, &type, state_->odb.get(), &oid);
+  int rc = git_odb_read_header(&size, &type, odb_.get(), &oid);
   if (rc != 0) return libgit2_error("git object " + id.hex(), rc);
   if (type != to_git(wanted)) {
     return Error{Errc::kInvalid, "git object " + id.hex() + " is a " +
@@ -188,7 +175,7 @@ Result<std::string> ObjectDb::read(const ObjectId& id, ObjectType wanted) const 
   if (kObjectBytes < size)
     return Error{Errc::kExhausted, "git object " + id.hex() + ": over 2 GiB"};
   GitOdbObject object;
-  rc = git_odb_read(OutPtr(object), state_->odb.get(), &oid);
+  rc = git_odb_read(OutPtr(object), odb_.get(), &oid);
   if (rc != 0) return libgit2_error("git object " + id.hex(), rc);
   return std::string(static_cast<const char*>(git_odb_object_data(object.get())),
                      git_odb_object_size(object.get()));
@@ -219,7 +206,7 @@ Result<ObjectId> ObjectDb::tree_of_commit(const ObjectId& commit) const {
 
 Result<ObjectId> ObjectDb::write(ObjectType type, std::string_view bytes) {
   git_oid oid;
-  const int rc = git_odb_write(&oid, state_->odb.get(), bytes.data(), bytes.size(), to_git(type));
+  const int rc = git_odb_write(&oid, odb_.get(), bytes.data(), bytes.size(), to_git(type));
   if (rc != 0) return libgit2_error("write git object", rc);
   return from_oid(oid);
 }
@@ -327,6 +314,24 @@ Result<std::vector<ListedEntry>> list_tree(const ObjectDb& db, const ObjectId& t
   Walk walk{db, out, trees};
   PROCTOR_CHECK_OK(walk.visit(tree, "", 0));
   return out;
+}
+
+Result<ObjectId> replace_in_tree(ObjectDb& db, const ObjectId& tree,
+                                 const std::map<std::string, ObjectId>& contents,
+                                 const std::string& prefix) {
+  const auto first = contents.lower_bound(prefix);
+  if (first == contents.end() || !first->first.starts_with(prefix)) return tree;
+  PROCTOR_TRY(std::vector<GitTreeEntry> entries, db.tree(tree));
+  for (GitTreeEntry& e : entries) {
+    const std::string path = prefix + e.name;
+    if (e.mode == git_mode::kTree) {
+      PROCTOR_TRY(e.id, replace_in_tree(db, e.id, contents, path + '/'));
+    } else if (const auto it = contents.find(path); it != contents.end()) {
+      if (e.mode == git_mode::kGitlink) e.mode = git_mode::kTree;
+      e.id = it->second;
+    }
+  }
+  return db.write_tree(std::move(entries));
 }
 
 Result<GitTreeEntry> entry_at(const ObjectDb& db, const ObjectId& tree, std::string_view path) {

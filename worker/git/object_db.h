@@ -55,10 +55,6 @@ class ObjectDb {
  public:
   // An empty `writable` keeps what is written in memory, for the life of the object.
   static Result<ObjectDb> open(const std::vector<fs::path>& objects, const fs::path& writable = {});
-  ObjectDb(ObjectDb&&) noexcept;
-  ObjectDb& operator=(ObjectDb&&) noexcept;
-  ~ObjectDb();
-
   bool has(const ObjectId& id) const;
   Result<ObjectType> type(const ObjectId& id) const;
   Result<std::uint64_t> size(const ObjectId& id) const;
@@ -71,13 +67,13 @@ class ObjectDb {
   Result<ObjectId> write(ObjectType type, std::string_view bytes);
   Result<ObjectId> write_tree(std::vector<GitTreeEntry> entries);
 
-  git_odb* raw() const;
+  git_odb* raw() const { return odb_.get(); }
 
  private:
-  struct State;
-  explicit ObjectDb(std::unique_ptr<State> state);
+  using Odb = std::unique_ptr<git_odb, void (*)(git_odb*)>;
+  explicit ObjectDb(Odb odb) : odb_(std::move(odb)) {}
   Result<std::string> read(const ObjectId& id, ObjectType wanted) const;
-  std::unique_ptr<State> state_;
+  Odb odb_;
 };
 
 ObjectId hash_object(ObjectType type, std::string_view bytes);
@@ -109,6 +105,11 @@ struct ListedEntry {
 // tree met (the root too) are added to it.
 Result<std::vector<ListedEntry>> list_tree(const ObjectDb& db, const ObjectId& tree,
                                            std::vector<ObjectId>* trees = nullptr);
+
+// `tree` with other contents at these paths: of a blob its bytes, in place of a gitlink a tree.
+Result<ObjectId> replace_in_tree(ObjectDb& db, const ObjectId& tree,
+                                 const std::map<std::string, ObjectId>& contents,
+                                 const std::string& prefix = "");
 
 // The entry at `path`; kNotFound.
 Result<GitTreeEntry> entry_at(const ObjectDb& db, const ObjectId& tree, std::string_view path);

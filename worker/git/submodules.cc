@@ -42,25 +42,6 @@ struct Graft {
   std::map<std::string, ObjectId>& taken;
   std::size_t count = 0;
 
-  // Writes `tree` again with the gitlinks named in `replaced` (by path) as folders.
-  Result<ObjectId> rewrite(ObjectDb& db, const ObjectId& tree, const std::string& prefix,
-                           const std::map<std::string, ObjectId>& replaced) {
-    const auto first = replaced.lower_bound(prefix);
-    if (first == replaced.end() || !first->first.starts_with(prefix)) return tree;
-    PROCTOR_TRY(std::vector<GitTreeEntry> entries, db.tree(tree));
-    for (GitTreeEntry& e : entries) {
-      const std::string path = prefix + e.name;
-      if (e.mode == git_mode::kTree) {
-        PROCTOR_TRY(e.id, rewrite(db, e.id, path + '/', replaced));
-      } else if (const auto it = replaced.find(path);
-                 it != replaced.end() && e.mode == git_mode::kGitlink) {
-        e.mode = git_mode::kTree;
-        e.id = it->second;
-      }
-    }
-    return db.write_tree(std::move(entries));
-  }
-
   // `at`: where in the whole tree, with a slash at its end.
   Result<ObjectId> run(const GitSource& source, const ObjectId& commit, const std::string& at,
                        std::size_t depth) {
@@ -97,7 +78,7 @@ struct Graft {
       taken[at + path] = id;
     }
     PROCTOR_TRY(ObjectDb db, ObjectDb::open(objects, scratch));
-    return rewrite(db, tree, "", replaced);
+    return replace_in_tree(db, tree, replaced);
   }
 };
 }  // namespace

@@ -120,13 +120,16 @@ Result<UniqueFd> make_as_root(const std::vector<Range>& users, const std::vector
   return maker.open("user");
 }
 
+bool map_ids(std::string_view users, std::string_view groups) {
+  return put_word("/proc/self/setgroups", "deny", 4) &&
+         put_word("/proc/self/uid_map", users.data(), users.size()) &&
+         put_word("/proc/self/gid_map", groups.data(), groups.size());
+}
+
 int make_as_user(std::string_view users, std::string_view groups,
                  const std::vector<UserCounts::Share>& shares) {
   if (::unshare(CLONE_NEWUSER) != 0) return errno;
-  if (!put_word("/proc/self/setgroups", "deny", 4) ||
-      !put_word("/proc/self/uid_map", users.data(), users.size()) ||
-      !put_word("/proc/self/gid_map", groups.data(), groups.size()))
-    return EPERM;
+  if (!map_ids(users, groups)) return EPERM;
   for (const UserCounts::Share& share : shares)
     if (!put_word(share.file, share.most.data(), share.most.size())) return errno;
   return 0;
@@ -160,6 +163,14 @@ Result<UniqueFd> make_without_root(const std::vector<Range>& user_ids,
   return maker.open("user");
 }
 
+// -1: it did not exit by itself.
+int exit_of(pid_t pid) {
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0)
+    if (errno != EINTR) return -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
 // In a container's namespaces, by a process that is in the first of them: 0, or an errno.
 int try_mounts() {
   if (::unshare(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET) != 0) return errno;
@@ -171,10 +182,8 @@ int try_mounts() {
                          ::mount("sysfs", "/sys", "sysfs", 0, nullptr) == 0;
     ::_exit(mounted ? 0 : errno);
   }
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0)
-    if (errno != EINTR) return errno;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : ECHILD;
+  const int code = exit_of(pid);
+  return code < 0 ? ECHILD : code;
 }
 }  // namespace
 
@@ -276,22 +285,12 @@ struct Maps {
 // 0, or why not.
 int make_namespaces(const Maps& maps, bool user) {
   if (::unshare(user ? CLONE_NEWUSER | CLONE_NEWNET : CLONE_NEWNET) != 0) return errno;
-  if (user && (!put_word("/proc/self/setgroups", "deny", 4) ||
-               !put_word("/proc/self/uid_map", maps.users.data(), maps.users.size()) ||
-               !put_word("/proc/self/gid_map", maps.groups.data(), maps.groups.size())))
-    return EPERM;
+  if (user && !map_ids(maps.users, maps.groups)) return EPERM;
   if (!bring_up_loopback()) return ENETDOWN;
   // All of its ports may be used.  Where /proc/sys is read-only, those from 1024 on.
   (void)put_word("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0", 1);
   (void)put_word("/proc/sys/net/ipv4/ping_group_range", "0 2147483647", 12);
   return 0;
-}
-
-int exit_of(pid_t pid) {
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0)
-    if (errno != EINTR) return -1;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 }  // namespace
 

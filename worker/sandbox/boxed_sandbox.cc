@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -193,8 +192,9 @@ bool is_child_of(pid_t pid, pid_t parent) {
 
 class Running {
  public:
-  Running(const BoxLaunch& launch, BoundedFile& out, BoundedFile& err)
-      : launch_(launch), files_{&out, &err} {}
+  Running(const BoxLaunch& launch, BoundedFile& out, BoundedFile& err,
+          const std::stop_token& cancel)
+      : launch_(launch), files_{&out, &err}, wakes_(cancel, launch.hold.get()) {}
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
   ~Running() {
@@ -206,6 +206,7 @@ class Running {
   }
 
   Status start() {
+    if (!wakes_.valid()) return errno_error("eventfd", errno);
     PROCTOR_TRY(Pipe out, make_pipe());
     PROCTOR_TRY(Pipe err, make_pipe());
     PROCTOR_TRY(Pipe status, launch_.status_as_input ? make_socket() : make_pipe());
@@ -219,9 +220,6 @@ class Running {
                 make_memfd(launch_.status_as_input ? "" : launch_.environment));
     PROCTOR_TRY(const UniqueFd seccomp, make_memfd(launch_.seccomp));
     PROCTOR_TRY(const UniqueFd nothing, nothing_to_read());
-    cancel_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    held_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!cancel_.valid() || !held_.valid()) return errno_error("eventfd", errno);
     std::vector<std::string> words = launch_.argv, variables = launch_.env;
     if (!launch_.label.empty()) words[0] = launch_.label;
     const auto pointers = [](std::vector<std::string>& texts) {
@@ -257,9 +255,6 @@ class Running {
     return ok_status();
   }
 
-  int cancel_fd() const { return cancel_.get(); }
-  int held_fd() const { return held_.get(); }
-
   // Until the runtime has ended, by itself or by us.
   Status pump() {
     while (!dead_) {
@@ -267,8 +262,8 @@ class Running {
                                    pollfd{status_.get(), status_events(), 0},
                                    pollfd{streams_[0].get(), POLLIN, 0},
                                    pollfd{streams_[1].get(), POLLIN, 0},
-                                   pollfd{cancelled_ ? -1 : cancel_.get(), POLLIN, 0},
-                                   pollfd{held_.get(), POLLIN, 0},
+                                   pollfd{cancelled_ ? -1 : wakes_.cancelled(), POLLIN, 0},
+                                   pollfd{wakes_.held(), POLLIN, 0},
                                    pollfd{limit_wakes(), POLLIN, 0}};
       if (::poll(fds.data(), fds.size(), wait_for()) < 0 && errno != EINTR) {
         return errno_error("poll", errno);
@@ -281,7 +276,7 @@ class Running {
       if (fds[2].revents != 0) read_stream(0, kBurst);
       if (fds[3].revents != 0) read_stream(1, kBurst);
       if (fds[4].revents != 0) cancelled_ = true;
-      if (fds[5].revents != 0) forget_wakes();
+      if (fds[5].revents != 0) wakes_.forget_held();
       if (fds[0].revents != 0) dead_ = true;
       if (!dead_) judge();
       if (!dead_) follow_hold();
@@ -307,7 +302,7 @@ class Running {
     end.started = status_number(status_text_, "child-pid").has_value();
     if (!launch_.status_as_input) end.exit_code = status_number(status_text_, "exit-code");
     end.exec_error = status_number(status_text_, "exec-error");
-    if (cause_) end.cause = *cause_;
+    end.cause = cause_;
     end.runtime_exit =
         WIFSIGNALED(wait_status_) ? 128 + WTERMSIG(wait_status_) : WEXITSTATUS(wait_status_);
     if (launch_.status_as_input && end.started) end.exit_code = end.runtime_exit;
@@ -358,11 +353,6 @@ class Running {
     }
   }
 
-  void forget_wakes() const {
-    std::uint64_t count = 0;
-    [[maybe_unused]] const ssize_t n = ::read(held_.get(), &count, sizeof count);
-  }
-
   // Before the status says that somebody is inside there is nobody to stop; its word wakes us.
   void follow_hold() {
     const bool want = launch_.hold && launch_.hold->on() && !cause_ &&
@@ -381,13 +371,11 @@ class Running {
   void judge() {
     if (!cause_) {
       if (cancelled_) {
-        cause_ = BoxEnd::Cause::kCancelled;
+        cause_ = ExecOutcome::End::kCancelled;
       } else if (begun_ + launch_.timeout <= now()) {
-        cause_ = BoxEnd::Cause::kTimedOut;
+        cause_ = ExecOutcome::End::kTimedOut;
       } else if (launch_.over_limit && !suspended_ && inside_begun()) {
-        if (const auto passed = launch_.over_limit(pid_)) {
-          cause_ = cause_of(*passed);
-        }
+        cause_ = launch_.over_limit(pid_);
       }
       if (cause_) killed_at_ = Clock::now();
       // Who dies with init is waited for by nobody, and its time is then in no count.
@@ -402,18 +390,6 @@ class Running {
       ::kill(pid_, SIGKILL);
       runtime_killed_ = true;
     }
-  }
-
-  static BoxEnd::Cause cause_of(LimitWatch::Passed passed) {
-    switch (passed) {
-      case LimitWatch::Passed::kCpu:
-        return BoxEnd::Cause::kOverCpu;
-      case LimitWatch::Passed::kDisk:
-        return BoxEnd::Cause::kOverDisk;
-      case LimitWatch::Passed::kMemory:
-        return BoxEnd::Cause::kOverMemory;
-    }
-    PROCTOR_ASSERT(false);
   }
 
   bool kill_inside() {
@@ -457,7 +433,8 @@ class Running {
   std::array<BoundedFile*, 2> files_;
   std::vector<char> buffer_ = std::vector<char>(kReadChunk);
   pid_t pid_ = -1;
-  UniqueFd pidfd_, status_, cancel_, held_;
+  const Wakes wakes_;
+  UniqueFd pidfd_, status_;
   std::array<UniqueFd, 2> streams_;
   std::string status_text_;
   std::string_view untold_;  // of launch_.environment, by the socket of the status
@@ -465,7 +442,7 @@ class Running {
   Clock::time_point begun_;
   std::optional<Clock::time_point> killed_at_;
   milliseconds cpu_before_{0};  // of all inside, when they were killed
-  std::optional<BoxEnd::Cause> cause_;
+  std::optional<ExecOutcome::End> cause_;
   bool told_begun_ = false, suspended_ = false, cancelled_ = false, dead_ = false,
        inside_killed_ = false, runtime_killed_ = false;
 };
@@ -473,18 +450,9 @@ class Running {
 
 Result<BoxEnd> run_box(const BoxLaunch& launch, BoundedFile& out, BoundedFile& err,
                        std::stop_token cancel) {
-  Running running(launch, out, err);
+  Running running(launch, out, err, cancel);
   PROCTOR_CHECK_OK(running.start());
-  const auto wake = [](int fd) {
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const ssize_t n = ::write(fd, &one, sizeof one);
-  };
-  {
-    const std::stop_callback on_cancel(cancel, [&, fd = running.cancel_fd()] { wake(fd); });
-    std::optional<Hold::Watch> on_hold;
-    if (launch.hold) on_hold.emplace(*launch.hold, [&, fd = running.held_fd()] { wake(fd); });
-    PROCTOR_CHECK_OK(running.pump());
-  }
+  PROCTOR_CHECK_OK(running.pump());
   return running.finish();
 }
 
@@ -570,27 +538,9 @@ Result<ExecOutcome> BoxedSandbox::run(const ExecSpec& exec, std::stop_token canc
 Status BoxedSandbox::conclude(const Box& box, const BoxEnd& end, const std::string& said,
                               ExecOutcome& out) const {
   using End = ExecOutcome::End;
-  switch (end.cause) {
-    case BoxEnd::Cause::kTimedOut:
-      out.end = End::kTimedOut;
-      return ok_status();
-    case BoxEnd::Cause::kCancelled:
-      out.end = End::kCancelled;
-      return ok_status();
-    case BoxEnd::Cause::kOverDisk:
-      out.end = End::kDisk;
-      out.exit_code = 128 + SIGKILL;
-      return ok_status();
-    case BoxEnd::Cause::kOverMemory:
-      out.end = End::kMemory;
-      out.exit_code = 128 + SIGKILL;
-      return ok_status();
-    case BoxEnd::Cause::kOverCpu:
-      out.end = End::kCpu;
-      out.exit_code = 128 + SIGXCPU;
-      return ok_status();
-    case BoxEnd::Cause::kItself:
-      break;
+  if (end.cause) {
+    set_ended(out, *end.cause);
+    return ok_status();
   }
   if (end.exec_error && spec_.program) {  // as a shell and the Docker Engine's init say it
     set_exit(out, *end.exec_error == ENOENT ? 127 : 126);

@@ -75,8 +75,7 @@ struct BoxLaunch {
 };
 
 struct BoxEnd {
-  enum class Cause { kItself, kTimedOut, kCancelled, kOverCpu, kOverDisk, kOverMemory };
-  Cause cause = Cause::kItself;
+  std::optional<ExecOutcome::End> cause;  // why we ended it; none: we did not
   // The command's, 128 + n after signal n.  None: the command never ran to an end of its own
   // (the runtime failed before it, or it was killed).
   std::optional<int> exit_code;

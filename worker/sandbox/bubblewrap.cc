@@ -319,23 +319,14 @@ class BubblewrapEngine final : public SandboxEngine {
   }
 
   std::map<std::string, std::string> enforcement() const override {
-    const CgroupHost& c = shared_->cgroups;
-    return {{"memory", c.keeper("memory", "rlimit")},
-            // The kernel exempts its own root from the count of processes.
-            {"processes", c.keeper("pids", ::geteuid() == 0 ? "none" : "rlimit")},
-            {"cpus", c.keeper("cpu", "none")},
-            {"cpu", "monitor"},
-            {"disk", "monitor"},
-            {"memory_sum", c.keeper("memory", "monitor")},
-            {"memory_files", c.keeper("memory", "none")},
-            {"memory_sockets", c.socket_keeper()},
-            {"open_files", "rlimit"},
-            {"file", "rlimit"},
-            {"network", "namespace"},
-            {"user_counts", shared_->counts.works() ? "namespace" : "none"},
-            {"users", shared_->own_users ? "own" : "one"},
-            {"inodes", own_inodes() ? "own" : "shared"},
-            {"seccomp", "filter"}};
+    auto out = shared_->cgroups.keepers();
+    out["memory"] = shared_->cgroups.keeper("memory", "rlimit");
+    // The kernel exempts its own root from the count of processes.
+    out["processes"] = shared_->cgroups.keeper("pids", ::geteuid() == 0 ? "none" : "rlimit");
+    out["user_counts"] = shared_->counts.works() ? "namespace" : "none";
+    out["users"] = shared_->own_users ? "own" : "one";
+    out["inodes"] = own_inodes() ? "own" : "shared";
+    return out;
   }
 
   bool has_own_users() const override { return shared_->own_users; }
@@ -392,21 +383,18 @@ Status own_users_work(const SandboxOptions& options, const fs::path& folder) {
 // With as much of what keeps sandboxes apart and cheap as works here.
 Status settle(const std::shared_ptr<Shared>& shared, const fs::path& empty) {
   Status works = probe(shared, empty);
-  if (!works.ok() && shared->own_users) {
-    shared->own_users = false;
-    log::info("all sandboxes are one user: " + works.error().detail);
+  const auto without = [&](bool had, const char* what, const auto& drop) {
+    if (works.ok() || !had) return;
+    log::info(what + works.error().detail);
+    drop();
     works = probe(shared, empty);
-  }
-  if (!works.ok() && shared->counts.works()) {
-    log::info("sandboxes are counted with the worker: " + works.error().detail);
+  };
+  without(shared->own_users, "all sandboxes are one user: ", [&] { shared->own_users = false; });
+  without(shared->counts.works(), "sandboxes are counted with the worker: ", [&] {
     shared->counts = UserCountsPool::none();
-    works = probe(shared, empty);
-  }
-  if (!works.ok() && shared->lean) {
-    log::info("bubblewrap starts on the whole host: " + works.error().detail);
-    shared->lean.reset();
-    works = probe(shared, empty);
-  }
+  });
+  without(shared->lean.has_value(),
+          "bubblewrap starts on the whole host: ", [&] { shared->lean.reset(); });
   return works;
 }
 

@@ -14,6 +14,7 @@
 
 namespace proctor {
 namespace {
+constexpr const char* kUnified = "unified";  // the hierarchy of version 2
 // More than all slots of a usual worker; a host whose tasks all have limits of their own keeps no
 // more than these.
 constexpr std::size_t kIdleMax = 64;
@@ -32,60 +33,54 @@ std::string read_from_start(int fd) {
 
 // Of a group with processes it would take what they work with: only for empty ones.
 void give_back_memory(const CgroupSet& set) {
-  if (const auto m = set.dirs.find("memory"); m != set.dirs.end())
-    write_control(m->second / "memory.force_empty", "0");
-  if (const auto u = set.dirs.find("unified"); u != set.dirs.end())
-    if (const auto held = set.memory_held(); held.ok())
-      write_control(u->second / "memory.reclaim", std::to_string(*held));
+  // Version 1 takes any text for all of it.
+  if (const auto held = set.memory_held(); held.ok())
+    write_control(set.file("memory", "memory.force_empty", "memory.reclaim"),
+                  std::to_string(*held));
 }
 }  // namespace
 
+fs::path CgroupSet::file(const char* controller, const char* v1, const char* v2) const {
+  const auto in = [this](const char* key, const char* name) {
+    const auto at = dirs.find(key);
+    return at == dirs.end() || name == nullptr ? fs::path() : at->second / name;
+  };
+  fs::path out = in(controller, v1);
+  return out.empty() ? in(kUnified, v2) : out;
+}
+
 Result<std::uint64_t> CgroupSet::memory_held() const {
-  if (const auto m = dirs.find("memory"); m != dirs.end())
-    return read_control_number(m->second / "memory.usage_in_bytes");
-  if (const auto u = dirs.find("unified"); u != dirs.end())
-    return read_control_number(u->second / "memory.current");
-  return std::uint64_t{0};
+  return read_control_number(file("memory", "memory.usage_in_bytes", "memory.current"));
 }
 
 bool CgroupSet::holds_much() const {
   const auto held = memory_held();
   if (!held.ok() || kHeldMax < *held) return true;
-  const auto m = dirs.find("memory");
-  if (m == dirs.end()) return false;
-  const auto sockets = read_control_number(m->second / "memory.kmem.tcp.usage_in_bytes");
+  const auto sockets =
+      read_control_number(file("memory", "memory.kmem.tcp.usage_in_bytes", nullptr));
   return !sockets.ok() || kSocketsHeldMax < *sockets;
 }
 
 Result<std::uint64_t> CgroupSet::memory_peak() const {
   if (peak.valid()) return control_number(read_from_start(peak.get()));
-  if (const auto m = dirs.find("memory"); m != dirs.end())
-    return read_control_number(m->second / "memory.max_usage_in_bytes");
-  if (const auto u = dirs.find("unified"); u != dirs.end())
-    return read_control_number(u->second / "memory.peak");  // since Linux 5.19
-  return std::uint64_t{0};
+  // That of version 2 is there since Linux 5.19.
+  return read_control_number(file("memory", "memory.max_usage_in_bytes", "memory.peak"));
 }
 
 Result<std::uint64_t> CgroupSet::oom_kills() const {
-  fs::path file;
-  if (const auto m = dirs.find("memory"); m != dirs.end())
-    file = m->second / "memory.oom_control";
-  else if (const auto u = dirs.find("unified"); u != dirs.end())
-    file = u->second / "memory.events";
-  else
-    return std::uint64_t{0};
-  PROCTOR_TRY(const std::string text, read_control(file));
+  PROCTOR_TRY(const std::string text,
+              read_control(file("memory", "memory.oom_control", "memory.events")));
   return keyed_control_number(text, "oom_kill");
 }
 
 Result<std::optional<std::chrono::microseconds>> CgroupSet::cpu_total() const {
   using std::chrono::microseconds;
   std::optional<microseconds> out;
-  if (const auto a = dirs.find("cpuacct"); a != dirs.end()) {
-    PROCTOR_TRY(const std::uint64_t ns, read_control_number(a->second / "cpuacct.usage"));
+  if (const fs::path v1 = file("cpuacct", "cpuacct.usage", nullptr); !v1.empty()) {
+    PROCTOR_TRY(const std::uint64_t ns, read_control_number(v1));
     out = microseconds(ns / 1'000);
-  } else if (const auto u = dirs.find("unified"); u != dirs.end()) {
-    PROCTOR_TRY(const std::string text, read_control(u->second / "cpu.stat"));
+  } else if (const fs::path v2 = file(kUnified, "cpu.stat", nullptr); !v2.empty()) {
+    PROCTOR_TRY(const std::string text, read_control(v2));
     out = microseconds(keyed_control_number(text, "usage_usec"));
   }
   return out;
@@ -94,8 +89,8 @@ Result<std::optional<std::chrono::microseconds>> CgroupSet::cpu_total() const {
 bool CgroupSet::begin_anew() {
   for (const auto& [controller, dir] : dirs)
     if (::access(dir.c_str(), F_OK) != 0) return false;  // cleaned up by another engine
-  if (const auto m = dirs.find("memory");
-      m != dirs.end() && !write_control(m->second / "memory.max_usage_in_bytes", "0"))
+  if (const fs::path most = file("memory", "memory.max_usage_in_bytes", nullptr);
+      !most.empty() && !write_control(most, "0"))
     return false;
   // Every text resets it; before Linux 6.12 none does.
   if (peak.valid() && ::write(peak.get(), "0", 1) != 1) return false;
@@ -262,44 +257,31 @@ void pass_on_controllers(const fs::path& group) {
 
 // Version 1 counts pages of TCP's and UDP's sockets beside all others, and only for sockets that
 // are made after this.  Kernels may come without it.
-void limit_sockets(const fs::path& memory_group, std::uint64_t memory_bytes) {
-  write_control(memory_group / kSocketLimit, std::to_string(socket_share(memory_bytes)));
+void limit_sockets(const fs::path& file, std::uint64_t memory_bytes) {
+  write_control(file, std::to_string(socket_share(memory_bytes)));
 }
 
-bool set_limits_v1(const std::map<std::string, fs::path>& dirs, const CgroupLimits& limits) {
+// Of those controllers that the host has.
+bool set_limits(const CgroupSet& set, const CgroupLimits& limits, const CgroupHost& host) {
   bool ok = true;
-  if (auto m = dirs.find("memory"); m != dirs.end() && 0 < limits.memory_bytes) {
-    const std::string bytes = std::to_string(limits.memory_bytes);
-    ok = write_control(m->second / "memory.limit_in_bytes", bytes);
+  const auto limit = [&](bool wanted, const char* controller, const char* v1, const char* v2,
+                         const std::string& most) {
+    const fs::path file = wanted && host.has(controller) ? set.file(controller, v1, v2) : "";
+    ok = ok && (file.empty() || write_control(file, most));
+    return !file.empty();
+  };
+  const std::string bytes = std::to_string(limits.memory_bytes);
+  if (limit(0 < limits.memory_bytes, "memory", "memory.limit_in_bytes", "memory.max", bytes)) {
     // Only there when the kernel accounts swap.
-    write_control(m->second / "memory.memsw.limit_in_bytes", bytes);
-    limit_sockets(m->second, limits.memory_bytes);
+    write_control(set.file("memory", "memory.memsw.limit_in_bytes", nullptr), bytes);
+    write_control(set.file(kUnified, "memory.swap.max", nullptr), "0");
+    limit_sockets(set.file("memory", kSocketLimit, nullptr), limits.memory_bytes);
   }
-  if (auto p = dirs.find("pids"); p != dirs.end() && 0 < limits.processes) {
-    ok = ok && write_control(p->second / "pids.max", std::to_string(limits.processes));
-  }
-  if (auto c = dirs.find("cpu"); c != dirs.end() && 0 < limits.cpus) {
-    const auto quota = std::max<long long>(1000, std::llround(limits.cpus * 100'000));
-    ok = ok && write_control(c->second / "cpu.cfs_quota_us", std::to_string(quota));
-  }
-  return ok;
-}
-
-// Of those controllers that it has.
-bool set_limits_v2(const fs::path& dir, const CgroupLimits& limits,
-                   const std::function<bool(std::string_view)>& has) {
-  bool ok = true;
-  if (0 < limits.memory_bytes && has("memory")) {
-    ok = write_control(dir / "memory.max", std::to_string(limits.memory_bytes));
-    write_control(dir / "memory.swap.max", "0");
-  }
-  if (0 < limits.processes && has("pids")) {
-    ok = ok && write_control(dir / "pids.max", std::to_string(limits.processes));
-  }
-  if (0 < limits.cpus && has("cpu")) {
-    const auto quota = std::max<long long>(1000, std::llround(limits.cpus * 100'000));
-    ok = ok && write_control(dir / "cpu.max", std::to_string(quota) + " 100000");
-  }
+  limit(0 < limits.processes, "pids", "pids.max", "pids.max", std::to_string(limits.processes));
+  const std::string quota =
+      std::to_string(std::max<long long>(1000, std::llround(limits.cpus * 100'000)));
+  limit(0 < limits.cpus, "cpu", "cpu.cfs_quota_us", nullptr, quota);
+  limit(0 < limits.cpus, "cpu", nullptr, "cpu.max", quota + " 100000");
   return ok;
 }
 
@@ -347,7 +329,7 @@ Result<std::optional<std::chrono::milliseconds>> Cgroup::cpu_time() const {
 
 Result<std::optional<std::vector<pid_t>>> Cgroup::processes() const {
   std::optional<std::vector<pid_t>> out;
-  for (const char* controller : {"pids", "memory", "unified"}) {
+  for (const char* controller : {"pids", "memory", kUnified}) {
     const auto d = set_.dirs.find(controller);
     if (d == set_.dirs.end()) continue;
     PROCTOR_TRY(out, members_of_group(d->second));
@@ -358,8 +340,8 @@ Result<std::optional<std::vector<pid_t>>> Cgroup::processes() const {
 
 bool Cgroup::freeze(const std::function<std::vector<pid_t>()>& inside) {
   constexpr int kPasses = 50;  // a member's children are members: soon there is nobody new
-  if (const auto u = set_.dirs.find("unified"); u != set_.dirs.end())
-    return write_control(u->second / "cgroup.freeze", "1");
+  if (const fs::path v2 = set_.file(kUnified, "cgroup.freeze", nullptr); !v2.empty())
+    return write_control(v2, "1");
   if (freezer_.empty() || !make_group_dir(freezer_)) return false;
   std::set<pid_t> moved;
   for (int pass = 0; pass < kPasses; ++pass) {
@@ -385,8 +367,7 @@ void Cgroup::let_strangers_go(const std::function<std::vector<pid_t>()>& inside)
 }
 
 void Cgroup::thaw() {
-  if (const auto u = set_.dirs.find("unified"); u != set_.dirs.end())
-    write_control(u->second / "cgroup.freeze", "0");
+  write_control(set_.file(kUnified, "cgroup.freeze", nullptr), "0");
   if (!freezer_.empty()) write_control(freezer_ / "freezer.state", "THAWED");
 }
 
@@ -451,8 +432,8 @@ CgroupHost CgroupHost::at(const CgroupLayout& layout, std::string_view owner) {
   const fs::path base = inside ? layout.v2.mount + layout.v2.own : layout.v2.mount;
   if (inside) host.runtime_base_ = layout.v2.own + "/proctor/" + name;
   pass_on_controllers(base);
-  if (!host.add("unified", base, name)) return host;
-  const fs::path mine = host.parents_["unified"];
+  if (!host.add(kUnified, base, name)) return host;
+  const fs::path mine = host.parents_[kUnified];
   const std::string passed_on = control_text(mine / "cgroup.subtree_control");
   for (const char* c : kV2Controllers) {
     if (names_controller(passed_on, c)) host.parents_[c] = mine;
@@ -488,7 +469,7 @@ Cgroup CgroupHost::runtime_group(std::string_view name, std::uint64_t memory_byt
   // By the controllers' names where we ask them something, by their mounts where we only remove.
   std::set<std::string> known;
   for (const auto& [controller, parent] : parents_) {
-    if (v2_ && controller != "unified") continue;
+    if (v2_ && controller != kUnified) continue;
     for (const std::string& mount : mounts_) {
       if (!parent.native().starts_with(mount + "/")) continue;
       known.insert(mount);
@@ -503,9 +484,9 @@ Cgroup CgroupHost::runtime_group(std::string_view name, std::uint64_t memory_byt
     if (!known.contains(mount)) group.set_.dirs[mount] = mount + path;
   }
   // runc sets no such limit, and afterwards is too late.
-  const auto m = group.set_.dirs.find("memory");
-  if (0 < memory_bytes && m != group.set_.dirs.end() && make_group_dir(m->second))
-    limit_sockets(m->second, memory_bytes);
+  const fs::path sockets = group.set_.file("memory", kSocketLimit, nullptr);
+  if (0 < memory_bytes && !sockets.empty() && make_group_dir(sockets.parent_path()))
+    limit_sockets(sockets, memory_bytes);
   group.pool_ = pool_;
   return group;
 }
@@ -513,6 +494,18 @@ Cgroup CgroupHost::runtime_group(std::string_view name, std::uint64_t memory_byt
 std::string CgroupHost::version(std::string_view controller) const {
   if (!has(controller)) return {};
   return v2_ ? "cgroup2" : "cgroup1";
+}
+
+std::map<std::string, std::string> CgroupHost::keepers() const {
+  std::map<std::string, std::string> out = {
+      {"memory_sockets", socket_keeper()}, {"network", "namespace"}, {"seccomp", "filter"}};
+  for (const char* limit : {"cpu", "disk"}) out[limit] = "monitor";
+  for (const char* limit : {"open_files", "file"}) out[limit] = "rlimit";
+  for (const char* limit : {"memory", "memory_files"}) out[limit] = keeper("memory", "none");
+  out["memory_sum"] = keeper("memory", "monitor");
+  out["processes"] = keeper("pids", "none");
+  out["cpus"] = keeper("cpu", "none");
+  return out;
 }
 
 std::string CgroupHost::socket_keeper() const {
@@ -539,7 +532,7 @@ Result<Cgroup> CgroupHost::make(std::string_view name, const CgroupLimits& limit
       continue;
     }
     // Entering a version 1 group costs 0.3 ms each: only those that this run needs.
-    if (v2_ ? controller != "unified"
+    if (v2_ ? controller != kUnified
             : (controller == "pids" && limits.processes == 0) ||
                   (controller == "cpu" && !(0 < limits.cpus)) ||
                   (controller == "cpuacct" && !limits.cpu_usage)) {
@@ -558,13 +551,10 @@ Result<Cgroup> CgroupHost::make(std::string_view name, const CgroupLimits& limit
     if (!door.valid()) return errno_error("open " + at.string(), errno);
     group.set_.doors.push_back(std::move(door));
   }
-  const bool ok =
-      v2_ ? group.set_.dirs.empty() || set_limits_v2(group.set_.dirs["unified"], limits,
-                                                     [this](std::string_view c) { return has(c); })
-          : set_limits_v1(group.set_.dirs, limits);
-  if (!ok) return Error{Errc::kUnavailable, "set the limits of control group " + leaf};
+  if (!set_limits(group.set_, limits, *this))
+    return Error{Errc::kUnavailable, "set the limits of control group " + leaf};
   if (v2_ && has("memory")) {
-    const fs::path peak = group.set_.dirs["unified"] / "memory.peak";
+    const fs::path peak = group.set_.file(kUnified, "memory.peak", nullptr);
     group.set_.peak = UniqueFd(::open(peak.c_str(), O_RDWR | O_CLOEXEC));
   }
   group.set_.limits = words;

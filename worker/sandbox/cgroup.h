@@ -34,6 +34,9 @@ struct CgroupSet {
   UniqueFd peak;  // version 2: a reset of memory.peak is seen by the descriptor that wrote it
   std::chrono::microseconds cpu_before{0};
 
+  // A file of its group for this controller, by its name in version 1 and in version 2 (null: there
+  // is none); empty: it has no such group.
+  fs::path file(const char* controller, const char* v1, const char* v2) const;
   // The memory that it holds now, in bytes.
   Result<std::uint64_t> memory_held() const;
   // More than whoever comes next should begin with.
@@ -145,6 +148,9 @@ class CgroupHost {
   }
   // The same of what the sockets of TCP and UDP hold, which version 1 limits apart; or "monitor".
   std::string socket_keeper() const;
+  // The keepers of all limits, for SandboxEngine::enforcement(), by a runtime that sets rlimits,
+  // makes namespaces and loads a filter.
+  std::map<std::string, std::string> keepers() const;
   // One that was used before and has these limits, else a new one of that name.
   Result<Cgroup> make(std::string_view name, const CgroupLimits& limits) const;
   // The group that an OCI runtime makes for itself when it is given runtime_path(name): it enters

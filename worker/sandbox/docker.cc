@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -186,9 +185,8 @@ class DockerWatch {
 
   // Until output and container have both ended; the container's exit code.
   // `begun`: when its time began, by the hold's clock; now, where absent.
-  // `wakes`: the first says that it is cancelled, the second that the hold has changed.
-  Result<int> until_end(const ExecSpec& exec, std::array<BoundedFile*, 2> files,
-                        std::array<int, 2> wakes, std::optional<Clock::time_point> begun = {});
+  Result<int> until_end(const ExecSpec& exec, std::array<BoundedFile*, 2> files, const Wakes& wakes,
+                        std::optional<Clock::time_point> begun = {});
 
   // Why we ended it, if we did.
   std::optional<ExecOutcome::End> cause() const { return cause_; }
@@ -225,11 +223,6 @@ using std::chrono::milliseconds;
 constexpr milliseconds kKillGrace{30'000};
 constexpr std::size_t kBurst = std::size_t{1} << 20;
 constexpr int kLongest = 60'000, kSample = 100;
-
-void forget_wakes(int fd) {
-  std::uint64_t count = 0;
-  [[maybe_unused]] const ssize_t n = ::read(fd, &count, sizeof count);
-}
 }  // namespace
 
 DockerWatch::DockerWatch(std::string socket, DockerApi& api, std::string id,
@@ -253,8 +246,7 @@ void DockerWatch::keep(const SandboxSpec& spec, pid_t first_process, SocketUse::
 }
 
 Result<int> DockerWatch::until_end(const ExecSpec& exec, std::array<BoundedFile*, 2> files,
-                                   std::array<int, 2> wakes,
-                                   std::optional<Clock::time_point> begun) {
+                                   const Wakes& wakes, std::optional<Clock::time_point> begun) {
   begun_ = begun.value_or(own_now());
   until_ = begun_ + exec.timeout;
   PROCTOR_CHECK_OK(api_.begin_wait(id_));
@@ -263,8 +255,8 @@ Result<int> DockerWatch::until_end(const ExecSpec& exec, std::array<BoundedFile*
     std::array<pollfd, 5> fds = {
         pollfd{code_ ? -1 : api_.connection().fd(), POLLIN, 0},
         pollfd{stream_ended_ ? -1 : stream_->fd(), POLLIN, 0},
-        pollfd{killed_ ? -1 : wakes[0], POLLIN, 0},
-        pollfd{wakes[1], POLLIN, 0},
+        pollfd{killed_ ? -1 : wakes.cancelled(), POLLIN, 0},
+        pollfd{wakes.held(), POLLIN, 0},
         pollfd{limits_ && !killed_ && !paused_ ? limits_->wakes() : -1, POLLIN, 0},
     };
     const auto left = std::chrono::ceil<milliseconds>(until_ - now());
@@ -277,7 +269,7 @@ Result<int> DockerWatch::until_end(const ExecSpec& exec, std::array<BoundedFile*
     }
     if (fds[0].revents != 0) PROCTOR_CHECK_OK(read_end());
     if (raw_pending_ || fds[1].revents != 0) PROCTOR_CHECK_OK(read_output(files));
-    if (fds[3].revents != 0) forget_wakes(wakes[1]);
+    if (fds[3].revents != 0) wakes.forget_held();
     PROCTOR_CHECK_OK(judge(fds[2].revents != 0));
     follow_hold();
   }
@@ -307,7 +299,7 @@ void DockerWatch::follow_hold() {
   paused_ = want;
   if (limits_) limits_->pause(want);
   if (code_) return;
-  const Status done = want ? killer_.pause(id_) : killer_.unpause(id_);
+  const Status done = killer_.set_paused(id_, want ? "pause" : "unpause");
   if (!done.ok()) log::warn(done.error().detail);
 }
 
@@ -349,12 +341,9 @@ Status DockerWatch::judge(bool cancelled) {
     if (limits_ && !paused_) passed_ = limits_->look(Clock::now());
     if (!passed_) return ok_status();
   }
-  cause_ = cancelled                                 ? ExecOutcome::End::kCancelled
-           : !passed_                                ? ExecOutcome::End::kTimedOut
-           : *passed_ == LimitWatch::Passed::kCpu    ? ExecOutcome::End::kCpu
-           : *passed_ == LimitWatch::Passed::kMemory ? ExecOutcome::End::kMemory
-                                                     : ExecOutcome::End::kDisk;
-  if (paused_) PROCTOR_CHECK_OK(killer_.unpause(id_));  // who stands still does not die
+  cause_ = cancelled ? ExecOutcome::End::kCancelled : passed_.value_or(ExecOutcome::End::kTimedOut);
+  if (paused_)
+    PROCTOR_CHECK_OK(killer_.set_paused(id_, "unpause"));  // who stands still does not die
   paused_ = false;
   killed_ = true;
   until_ = Clock::now() + kKillGrace;
@@ -426,32 +415,6 @@ class AdoptedOutput {
   std::optional<BoundedFile> log_;
 };
 
-// Two descriptors that become readable: when it is cancelled, when the hold changes.
-class Wakes {
- public:
-  Wakes(const std::stop_token& cancel, const Hold* hold)
-      : cancelled_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-        held_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-    if (!valid()) return;
-    on_cancel_.emplace(cancel, Wake{cancelled_.get()});
-    if (hold != nullptr) on_hold_.emplace(*hold, Wake{held_.get()});
-  }
-  bool valid() const { return cancelled_.valid() && held_.valid(); }
-  std::array<int, 2> fds() const { return {cancelled_.get(), held_.get()}; }
-
- private:
-  struct Wake {
-    int fd;
-    void operator()() const {
-      const std::uint64_t one = 1;
-      [[maybe_unused]] const ssize_t n = ::write(fd, &one, sizeof one);
-    }
-  };
-  UniqueFd cancelled_, held_;
-  std::optional<std::stop_callback<Wake>> on_cancel_;
-  std::optional<Hold::Watch> on_hold_;
-};
-
 class DockerSandbox final : public Sandbox {
  public:
   DockerSandbox(const SandboxOptions& options, Owed& owed, SandboxSpec spec, DockerApi api,
@@ -517,7 +480,7 @@ class DockerSandbox final : public Sandbox {
       PROCTOR_TRY(const ContainerState state, api_.inspect(id));
       watch.keep(spec_, state.pid, sockets_);
     }
-    PROCTOR_TRY(const int code, watch.until_end(exec, {&out, &err}, wakes.fds()));
+    PROCTOR_TRY(const int code, watch.until_end(exec, {&out, &err}, wakes));
     PROCTOR_CHECK_OK(tell_end(outcome, watch, id, code));
     outcome.stdout_bytes = out.total();
     outcome.stderr_bytes = err.total();
@@ -546,7 +509,7 @@ class DockerSandbox final : public Sandbox {
     PROCTOR_TRY(const ContainerState found, api_.inspect(left.name));
     DockerWatch watch(options_.docker_socket, api_, left.name, std::nullopt, spec_.hold);
     if (found.running) watch.keep(spec_, found.pid, sockets_);
-    PROCTOR_TRY(const int code, watch.until_end(exec, {nullptr, nullptr}, wakes.fds(), left.since));
+    PROCTOR_TRY(const int code, watch.until_end(exec, {nullptr, nullptr}, wakes, left.since));
     ExecOutcome outcome;
     PROCTOR_CHECK_OK(tell_end(outcome, watch, left.name, code));
     if (!found.running) {
@@ -581,11 +544,7 @@ class DockerSandbox final : public Sandbox {
   Status tell_end(ExecOutcome& outcome, const DockerWatch& watch, const std::string& id, int code) {
     outcome.wall = watch.wall();
     if (watch.cause()) {
-      outcome.end = *watch.cause();  // the code is that of our kill
-      // As other kinds tell it.
-      if (outcome.end == ExecOutcome::End::kCpu) outcome.exit_code = 128 + SIGXCPU;
-      if (outcome.end == ExecOutcome::End::kDisk || outcome.end == ExecOutcome::End::kMemory)
-        outcome.exit_code = 128 + SIGKILL;
+      set_ended(outcome, *watch.cause());  // the code is that of our kill
       return ok_status();
     }
     if (!spec_.program && (code == kNotThere || code == kNotRunnable))

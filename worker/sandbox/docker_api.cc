@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <ctime>
 
-#include "common/base/json.h"
 #include "common/base/parse.h"
 #include "common/base/text.h"
 
@@ -26,11 +25,9 @@ constexpr int kStartsMost = 8;
 
 Error refused(std::string_view what, const HttpReply& reply) {
   std::string said = reply.body;
-  if (auto json = parse_json(reply.body); json.ok() && json->is_object() &&
-                                          json->contains("message") &&
-                                          (*json)["message"].is_string()) {
-    said = (*json)["message"].get<std::string>();
-  }
+  if (const auto json = parse_json(reply.body);
+      json.ok() && member_at(*json, "message").is_string())
+    said = text_at(*json, "message");
   const Errc code = reply.status == 404   ? Errc::kNotFound
                     : reply.status == 400 ? Errc::kInvalid
                                           : Errc::kUnavailable;
@@ -45,24 +42,17 @@ Result<Json> json_of(std::string_view what, const HttpReply& reply) {
   return json;
 }
 
-// Members of replies, never trusted to be there or of the right type.
-std::string text_at(const Json& object, const char* key) {
-  const auto it = object.is_object() ? object.find(key) : object.end();
-  return object.is_object() && it != object.end() && it->is_string() ? it->get<std::string>() : "";
-}
 bool flag_at(const Json& object, const char* key) {
-  const auto it = object.is_object() ? object.find(key) : object.end();
-  return object.is_object() && it != object.end() && it->is_boolean() && it->get<bool>();
+  const Json& flag = member_at(object, key);
+  return flag.is_boolean() && flag.boolean();
 }
 Result<int> exit_code_at(const Json& object, const char* key) {
-  const auto it = object.is_object() ? object.find(key) : object.end();
-  if (!object.is_object() || it == object.end() || !it->is_number_integer()) {
+  const Json& number = member_at(object, key);
+  if (!number.is_number_integer())
     return Error{Errc::kCorrupt, std::string("docker: a reply without a number in ") + key};
-  }
-  const auto code = it->get<std::int64_t>();
-  if (code < 0 || 255 < code) {
+  const auto code = number.get<std::int64_t>();
+  if (code < 0 || 255 < code)
     return Error{Errc::kCorrupt, "docker: exit code " + std::to_string(code)};
-  }
   return static_cast<int>(code);
 }
 
@@ -100,6 +90,17 @@ bool is_image_reference(std::string_view ref) {
              "._/:@-") == std::string_view::npos;
 }
 }  // namespace
+
+const Json& member_at(const Json& object, std::string_view key) {
+  static const Json kNone;
+  const auto at = object.items().find(key);
+  return at == object.items().end() ? kNone : at->second;
+}
+
+std::string text_at(const Json& object, std::string_view key) {
+  const Json& text = member_at(object, key);
+  return text.is_string() ? text.string() : "";
+}
 
 Status DockerApi::connect(Clock::time_point deadline) {
   if (connection_ && connection_->fresh()) return ok_status();
@@ -146,19 +147,18 @@ Result<std::map<std::string, std::string>> DockerApi::limits_offered() {
   };
   // Version 2 counts pages of sockets with all others; no engine's runtime sets version 1's limit.
   const std::string sockets = version == "2" ? offered("MemoryLimit") : "monitor";
-  return std::map<std::string, std::string>{{"memory", offered("MemoryLimit")},
-                                            {"processes", offered("PidsLimit")},
+  std::map<std::string, std::string> out = {{"processes", offered("PidsLimit")},
                                             {"cpus", offered("CpuCfsQuota")},
-                                            {"cpu", "monitor"},
-                                            {"disk", "monitor"},
-                                            {"memory_sum", offered("MemoryLimit")},
-                                            {"memory_files", offered("MemoryLimit")},
                                             {"memory_sockets", sockets},
                                             {"open_files", "engine"},
                                             {"file", "rlimit"},
                                             {"network", "namespace"},
                                             {"inodes", "shared"},
                                             {"seccomp", "filter"}};
+  for (const char* limit : {"cpu", "disk"}) out[limit] = "monitor";
+  for (const char* limit : {"memory", "memory_sum", "memory_files"})
+    out[limit] = offered("MemoryLimit");
+  return out;
 }
 
 Result<DockerImage> DockerApi::image(const std::string& reference) {
@@ -179,14 +179,10 @@ Result<DockerImage> DockerApi::image(const std::string& reference) {
     return Error{Errc::kCorrupt, "docker: image " + reference + " without an id"};
   }
   image.architecture = text_at(json, "Architecture");
-  if (!json.contains("Config") || !json["Config"].is_object()) return image;
-  const Json& config = json["Config"];
-  if (!config.contains("Env") || !config["Env"].is_array()) return image;
-  for (const Json& entry : config["Env"]) {
-    if (!entry.is_string()) continue;
-    const std::string text = entry.get<std::string>();
-    image.env.push_back(text.substr(0, text.find('=')));
-  }
+  if (const Json& env = member_at(member_at(json, "Config"), "Env"); env.is_array())
+    for (const Json& entry : env)
+      if (entry.is_string())
+        image.env.push_back(entry.string().substr(0, entry.string().find('=')));
   return image;
 }
 
@@ -270,19 +266,13 @@ Status DockerApi::set_paused(const std::string& id, const char* word) {
     if (reply.status == 500 && reply.body.find(already) != std::string::npos) return ok_status();
   return refused(std::string(word) + " a container", reply);
 }
-Status DockerApi::pause(const std::string& id) {
-  return set_paused(id, "pause");
-}
-Status DockerApi::unpause(const std::string& id) {
-  return set_paused(id, "unpause");
-}
 
 Result<ContainerState> DockerApi::inspect(const std::string& id) {
   PROCTOR_TRY(const HttpReply reply,
               call("GET", "/containers/" + id + "/json", "", kQuick, kBodyMax));
   PROCTOR_TRY(const Json json, json_of("inspect a container", reply));
-  if (!json.contains("State")) return Error{Errc::kCorrupt, "docker: a container without a state"};
-  const Json& state = json["State"];
+  const Json& state = member_at(json, "State");
+  if (state.is_null()) return Error{Errc::kCorrupt, "docker: a container without a state"};
   ContainerState out;
   out.running = flag_at(state, "Running");
   const auto begun = instant_at(state, "StartedAt"), ended = instant_at(state, "FinishedAt");
@@ -291,8 +281,7 @@ Result<ContainerState> DockerApi::inspect(const std::string& id) {
     out.ran = std::max(milliseconds(0), *ended - *begun);  // clocks may jump
   out.oom_killed = flag_at(state, "OOMKilled");
   PROCTOR_TRY(out.exit_code, exit_code_at(state, "ExitCode"));
-  if (const auto pid = state.find("Pid"); pid != state.end() && pid->is_number_integer())
-    out.pid = pid->get<int>();
+  if (const Json& pid = member_at(state, "Pid"); pid.is_number_integer()) out.pid = pid.get<int>();
   return out;
 }
 
@@ -327,10 +316,8 @@ Result<std::vector<std::string>> DockerApi::containers_of(const std::string& own
   for (const Json& entry : json) {
     std::string id = text_at(entry, "Id");
     // Its own word against ours: nothing without our label is ever touched.
-    if (is_id(id) && entry.contains("Labels") &&
-        text_at(entry["Labels"], "proctor.owner") == owner) {
+    if (is_id(id) && text_at(member_at(entry, "Labels"), "proctor.owner") == owner)
       out.push_back(std::move(id));
-    }
   }
   return out;
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/json.h"
 #include "worker/sandbox/docker_http.h"
 #include "worker/sandbox/sandbox.h"
 
@@ -28,6 +29,10 @@ struct ContainerState {
   std::optional<std::chrono::milliseconds> ran;
 };
 
+// A member of a reply, never trusted to be there or of the right type: null; empty.
+const Json& member_at(const Json& object, std::string_view key);
+std::string text_at(const Json& object, std::string_view key);
+
 class DockerApi {
  public:
   using Clock = DockerConnection::Clock;
@@ -35,6 +40,10 @@ class DockerApi {
 
   // Answers, and speaks v1.41?  Within `limit`.
   Status ping(std::chrono::milliseconds limit);
+  // A request by its path below the version.
+  Result<HttpReply> call(std::string_view method, const std::string& target,
+                         const std::string& body, std::chrono::milliseconds limit,
+                         std::size_t body_max);
   Result<std::map<std::string, std::string>> limits_offered();
   Result<DockerImage> image(const std::string& reference);
   Status volume_exists(const std::string& name);
@@ -52,9 +61,9 @@ class DockerApi {
   // Asks for a SIGKILL.  The engine answers only when the container has ended, which may need its
   // output to be read: the answer is not waited for, the container's end is.
   Status begin_kill(const std::string& id);
-  // Everything in it stands still, or goes on.  One that is so already, or has ended, is fine.
-  Status pause(const std::string& id);
-  Status unpause(const std::string& id);
+  // Everything in it stands still ("pause"), or goes on ("unpause").  One that is so already, or
+  // has ended, is fine.
+  Status set_paused(const std::string& id, const char* word);
   Result<ContainerState> inspect(const std::string& id);
   // Does the container, running or not, have this path?  (A link counts by itself.)
   Result<bool> has_file(const std::string& id, const std::string& path);
@@ -69,10 +78,6 @@ class DockerApi {
   Result<int> wait_result(const HttpReply& reply);
 
  private:
-  Result<HttpReply> call(std::string_view method, const std::string& target,
-                         const std::string& body, std::chrono::milliseconds limit,
-                         std::size_t body_max);
-  Status set_paused(const std::string& id, const char* word);
   Status connect(Clock::time_point deadline);
 
   std::string socket_;

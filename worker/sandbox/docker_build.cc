@@ -7,7 +7,6 @@
 #include <set>
 #include <utility>
 
-#include "common/base/json.h"
 #include "common/base/parse.h"
 #include "common/base/text.h"
 #include "worker/sandbox/docker_api.h"
@@ -27,11 +26,6 @@ constexpr std::size_t kListMax = std::size_t{64} << 20;
 constexpr std::size_t kLogKept = std::size_t{1} << 20;
 constexpr std::size_t kWords = 600;
 constexpr std::string_view kVersion = "/v1.41";
-
-std::string text_of(const Json& object, const char* key) {
-  const auto it = object.is_object() ? object.find(key) : object.end();
-  return object.is_object() && it != object.end() && it->is_string() ? it->get<std::string>() : "";
-}
 
 std::string encoded(const Json& json) {
   return url_encode(json.dump(-1, Json::Utf8::kReplace, true));
@@ -69,8 +63,8 @@ Said what_it_said(std::string_view body) {
   while (!body.empty()) {
     const auto line = parse_json(take_until(body, '\n'), {kSaidMax, 16});
     if (!line.ok() || !line->is_object()) continue;
-    out.log += as_log(text_of(*line, "stream"));
-    if (std::string error = text_of(*line, "error"); !error.empty()) out.error = std::move(error);
+    out.log += as_log(text_at(*line, "stream"));
+    if (std::string error = text_at(*line, "error"); !error.empty()) out.error = std::move(error);
   }
   if (kLogKept < out.log.size()) out.log.erase(0, out.log.size() - kLogKept);
   return out;
@@ -89,17 +83,10 @@ std::string target_of(const DockerBuild& build) {
   return out;
 }
 
-Result<HttpReply> ask(const std::string& socket, std::string_view method, const std::string& target,
-                      milliseconds limit) {
-  const auto deadline = Clock::now() + limit;
-  PROCTOR_TRY(DockerConnection c, DockerConnection::open(socket, deadline));
-  return c.call(method, std::string(kVersion) + target, "", deadline, kListMax);
-}
-
 Error refused_by_engine(const std::string& what, const HttpReply& reply) {
   std::string said = reply.body;
-  if (const auto json = parse_json(reply.body); json.ok() && !text_of(*json, "message").empty())
-    said = text_of(*json, "message");
+  if (const auto json = parse_json(reply.body); json.ok() && !text_at(*json, "message").empty())
+    said = text_at(*json, "message");
   return Error{Errc::kUnavailable, "docker: " + what + ": " + printable(said, kWords) +
                                        " (status " + std::to_string(reply.status) + ")"};
 }
@@ -107,19 +94,19 @@ Error refused_by_engine(const std::string& what, const HttpReply& reply) {
 // {image, label} of all that have the label, layers without a name among them.
 Result<std::vector<std::pair<std::string, std::string>>> labelled_images(
     const std::string& socket) {
-  PROCTOR_TRY(const HttpReply reply,
-              ask(socket, "GET",
-                  "/images/json?all=1&filters=" +
-                      encoded({{"label", Json::array({std::string(kBuildLabel)})}}),
-                  kAnswer));
+  PROCTOR_TRY(
+      const HttpReply reply,
+      DockerApi(socket).call("GET",
+                             "/images/json?all=1&filters=" +
+                                 encoded({{"label", Json::array({std::string(kBuildLabel)})}}),
+                             "", kAnswer, kListMax));
   if (reply.status != 200) return refused_by_engine("list images", reply);
   PROCTOR_TRY(const Json list, parse_json(reply.body, {kListMax, 64}));
   std::vector<std::pair<std::string, std::string>> out;
   for (const Json& image : list) {
-    const std::string id = text_of(image, "Id");
-    if (!id.starts_with("sha256:") || !image.contains("Labels")) continue;
-    const std::string label = text_of(image["Labels"], kBuildLabel);
-    if (!label.empty()) out.emplace_back(id, label);
+    const std::string id = text_at(image, "Id");
+    const std::string label = text_at(member_at(image, "Labels"), kBuildLabel);
+    if (id.starts_with("sha256:") && !label.empty()) out.emplace_back(id, label);
   }
   return out;
 }
@@ -199,7 +186,8 @@ Status remove_build(const std::string& socket, const std::string& label) {
     any = false;
     for (auto it = left.begin(); it != left.end();) {
       PROCTOR_TRY(const HttpReply reply,
-                  ask(socket, "DELETE", "/images/" + *it + "?noprune=1", kRemoval));
+                  DockerApi(socket).call("DELETE", "/images/" + *it + "?noprune=1", "", kRemoval,
+                                         kListMax));
       if (reply.status != 200 && reply.status != 404) {
         why = refused_by_engine("remove an image", reply);
         if (reply.status == 409) why->code = Errc::kConflict;

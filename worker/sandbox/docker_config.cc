@@ -28,6 +28,10 @@ Json environment(const SandboxSpec& spec, const DockerImage& image) {
   return env;
 }
 
+Json bind_mount(const fs::path& host, const std::string& at, bool read_only) {
+  return {{"Type", "bind"}, {"Source", host.string()}, {"Target", at}, {"ReadOnly", read_only}};
+}
+
 Json mounts(const SandboxSpec& spec, const fs::path& init) {
   Json out = Json::array();
   if (spec.program) {
@@ -39,21 +43,11 @@ Json mounts(const SandboxSpec& spec, const fs::path& init) {
                    {"ReadOnly", spec.workspace_read_only},
                    {"VolumeOptions", {{"NoCopy", true}}}});
   } else {
-    out.push_back({{"Type", "bind"},
-                   {"Source", spec.workspace.string()},
-                   {"Target", kWorkspaceAt},
-                   {"ReadOnly", spec.workspace_read_only}});
+    out.push_back(bind_mount(spec.workspace, kWorkspaceAt, spec.workspace_read_only));
   }
-  for (const SandboxMount& m : outer_first(spec.mounts)) {
-    out.push_back({{"Type", "bind"},
-                   {"Source", m.host.string()},
-                   {"Target", m.at},
-                   {"ReadOnly", !m.writable}});
-  }
-  out.push_back({{"Type", "bind"},
-                 {"Source", init.string()},
-                 {"Target", kContainerInitAt},
-                 {"ReadOnly", true}});
+  for (const SandboxMount& m : outer_first(spec.mounts))
+    out.push_back(bind_mount(m.host, m.at, !m.writable));
+  out.push_back(bind_mount(init, kContainerInitAt, true));
   return out;
 }
 
@@ -174,8 +168,7 @@ std::string holder_config(const DockerImage& image, const fs::path& dir, const s
   Json host = host_config(spec, dir / "holder", 0);
   host["ReadonlyRootfs"] = true;
   host["PidsLimit"] = 2;
-  host["Mounts"].push_back(
-      {{"Type", "bind"}, {"Source", dir.string()}, {"Target", kHolderAt}, {"ReadOnly", true}});
+  host["Mounts"].push_back(bind_mount(dir, kHolderAt, true));
   Json env = Json::array();
   for (const std::string& name : image.env) env.push_back(name);
   const Json config = {{"Image", image.id},

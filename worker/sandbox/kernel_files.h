@@ -12,15 +12,15 @@ namespace proctor {
 // a sandbox's user may be the host's root under another number, who owns those files and could
 // close them to everybody.  Source: null(4), random(4), pts(4); devpts of Linux.
 struct Device {
-  const char* name;
   unsigned major, minor;
+  const char* name;
 };
-inline constexpr std::array<Device, 6> kDevices = {{{"null", 1, 3},
-                                                    {"zero", 1, 5},
-                                                    {"full", 1, 7},
-                                                    {"random", 1, 8},
-                                                    {"urandom", 1, 9},
-                                                    {"tty", 5, 0}}};
+inline constexpr std::array<Device, 6> kDevices = {{{1, 3, "null"},
+                                                    {1, 5, "zero"},
+                                                    {1, 7, "full"},
+                                                    {1, 8, "random"},
+                                                    {1, 9, "urandom"},
+                                                    {5, 0, "tty"}}};
 
 // A host has, for all its sandboxes, kernel.pty.max less kernel.pty.reserve, 3,072 where nobody has
 // said otherwise: enough for 48 of them.

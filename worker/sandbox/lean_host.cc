@@ -167,27 +167,20 @@ class RoomMaker {
   const std::string root_;
   LeanRoom& room_;
 };
+}  // namespace
 
-// "\040" for a space, as the kernel writes it.
-std::string unescaped(std::string_view word) {
+std::string unescaped_mount_word(std::string_view word) {
   constexpr std::size_t kDigits = 3;
   std::string out;
   for (std::size_t i = 0; i < word.size(); ++i) {
     const std::string_view digits = word.substr(i + 1, kDigits);
-    const bool octal =
-        word[i] == '\\' && digits.size() == kDigits &&
-        std::all_of(digits.begin(), digits.end(), [](char c) { return '0' <= c && c <= '7'; });
-    if (octal) {
-      out.push_back(
-          static_cast<char>((digits[0] - '0') * 64 + (digits[1] - '0') * 8 + (digits[2] - '0')));
-      i += kDigits;
-    } else {
-      out.push_back(word[i]);
-    }
+    const auto code = whole_number<unsigned>(digits, 8);
+    const bool escaped = word[i] == '\\' && digits.size() == kDigits && code;
+    out.push_back(escaped ? static_cast<char>(*code) : word[i]);
+    if (escaped) i += kDigits;
   }
   return out;
 }
-}  // namespace
 
 std::vector<std::string> mount_points(std::string_view mountinfo) {
   constexpr std::size_t kPlaceAt = 4;
@@ -195,7 +188,7 @@ std::vector<std::string> mount_points(std::string_view mountinfo) {
   while (!mountinfo.empty()) {
     const std::vector<std::string_view> words = split(take_until(mountinfo, '\n'), ' ');
     if (kPlaceAt < words.size() && !words[kPlaceAt].empty())
-      out.push_back(unescaped(words[kPlaceAt]));
+      out.push_back(unescaped_mount_word(words[kPlaceAt]));
   }
   return out;
 }

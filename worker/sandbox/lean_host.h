@@ -39,6 +39,8 @@ struct LeanRoom {
 // Is something of `mounted` below `folder`?
 std::vector<std::string> mounts_below(const std::vector<std::string>& mounted,
                                       const std::string& folder);
+// A word of it: "\040" is a space, as the kernel writes it.  Pure.
+std::string unescaped_mount_word(std::string_view word);
 // The places in the lines of a mountinfo, parents first.  Pure.
 std::vector<std::string> mount_points(std::string_view mountinfo);
 // Those of this thread's own namespace, as they are now.

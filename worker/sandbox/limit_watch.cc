@@ -52,6 +52,24 @@ Status BoundedFile::status() const {
   return ok_status();
 }
 
+Wakes::Wakes(const std::stop_token& cancel, const Hold* hold)
+    : cancelled_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      held_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!valid()) return;
+  on_cancel_.emplace(cancel, Wake{cancelled_.get()});
+  if (hold != nullptr) on_hold_.emplace(*hold, Wake{held_.get()});
+}
+
+void Wakes::Wake::operator()() const {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t n = ::write(fd, &one, sizeof one);
+}
+
+void Wakes::forget_held() const {
+  std::uint64_t count = 0;
+  [[maybe_unused]] const ssize_t n = ::read(held_.get(), &count, sizeof count);
+}
+
 namespace {
 // A datagram is never longer; its pages may be twice that.
 constexpr std::uint64_t kDatagramMost = std::uint64_t{128} << 10;

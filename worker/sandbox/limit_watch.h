@@ -42,6 +42,28 @@ class BoundedFile {
   std::string head_;
 };
 
+// Two descriptors that become readable: when a command is cancelled, and when its hold changes.
+class Wakes {
+ public:
+  // `hold` outlives it; null: there is none.
+  Wakes(const std::stop_token& cancel, const Hold* hold);
+  // False: errno says why not.
+  bool valid() const { return cancelled_.valid() && held_.valid(); }
+  int cancelled() const { return cancelled_.get(); }
+  int held() const { return held_.get(); }
+  // Until the hold changes again.
+  void forget_held() const;
+
+ private:
+  struct Wake {
+    int fd;
+    void operator()() const;
+  };
+  UniqueFd cancelled_, held_;
+  std::optional<std::stop_callback<Wake>> on_cancel_;
+  std::optional<Hold::Watch> on_hold_;
+};
+
 // The part of a limit on memory that sockets may hold.  As much again is what control groups of
 // version 1 let TCP and UDP have, whose pages they count beside all others.
 inline constexpr std::uint64_t socket_share(std::uint64_t memory_bytes) {
@@ -132,7 +154,7 @@ class DiskLook {
 // One thread owns it; what it asks is asked by others.
 class LimitWatch {
  public:
-  enum class Passed { kCpu, kDisk, kMemory };
+  using Passed = ExecOutcome::End;  // kCpu, kDisk, kMemory
   // Called by several threads at a time.
   struct Host {
     // CPU time of all that ran inside; none: not known.

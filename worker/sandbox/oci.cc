@@ -520,41 +520,19 @@ class OciEngine final : public SandboxEngine {
   }
 
   std::map<std::string, std::string> enforcement() const override {
-    const CgroupHost& c = shared_->cgroups;
-    if (shared_->userspace)
-      return {{"memory", c.keeper("memory", "none")},
-              {"processes", "gvisor"},
-              {"cpus", c.keeper("cpu", "none")},
-              {"cpu", "monitor"},
-              {"disk", "monitor"},
-              {"memory_sum", c.keeper("memory", "monitor")},
-              {"memory_files", c.keeper("memory", "none")},
-              {"memory_sockets", c.keeper("memory", "none")},
-              {"open_files", "gvisor"},
-              {"file", "gvisor"},
-              {"network", "gvisor"},
-              {"seccomp", "gvisor"},
-              {"user_counts", "gvisor"},
-              {"inodes", "gvisor"},
-              {"kernel", "gvisor"}};
-    return {{"memory", c.keeper("memory", "none")},
-            {"processes", c.keeper("pids", "none")},
-            {"cpus", c.keeper("cpu", "none")},
-            {"cpu", "monitor"},
-            {"disk", "monitor"},
-            {"memory_sum", c.keeper("memory", "monitor")},
-            {"memory_files", c.keeper("memory", "none")},
-            {"memory_sockets", c.socket_keeper()},
-            {"open_files", "rlimit"},
-            {"file", "rlimit"},
-            {"network", "namespace"},
-            {"user_counts", shared_->counts.works() ? "namespace" : "none"},
-            {"users", shared_->own_users ? "own" : "one"},
-            {"inodes", shared_->counts.works() ? "own" : "shared"},
-            {"seccomp", "filter"}};
+    auto out = shared_->cgroups.keepers();
+    if (shared_->userspace) {
+      for (const char* limit : {"processes", "open_files", "file", "network", "seccomp",
+                                "user_counts", "inodes", "kernel"})
+        out[limit] = "gvisor";
+      out["memory_sockets"] = shared_->cgroups.keeper("memory", "none");
+      return out;
+    }
+    out["user_counts"] = shared_->counts.works() ? "namespace" : "none";
+    out["users"] = shared_->own_users ? "own" : "one";
+    out["inodes"] = shared_->counts.works() ? "own" : "shared";
+    return out;
   }
-
-  // The image lies below an overlay of each container, and so does what of ours it is shown.
 
   Status clean_up(const std::set<std::string>&) override {
     shared_->cgroups.clean_up();

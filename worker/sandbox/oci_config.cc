@@ -6,48 +6,47 @@
 #include <cmath>
 
 #include "common/base/json.h"
+#include "common/base/parse.h"
 #include "worker/sandbox/kernel_files.h"
 #include "worker/sandbox/spec_rules.h"
 
 namespace proctor {
 namespace {
-Json kernel_mount(const char* at, const char* type, const char* source, Json options) {
-  return {{"destination", at}, {"type", type}, {"source", source}, {"options", std::move(options)}};
+struct Mount {
+  std::string at, type, source, options;  // options with commas between
+};
+Json to_json(const Mount& m) {
+  return {{"destination", m.at},
+          {"type", m.type},
+          {"source", m.source},
+          {"options", split(m.options, ',')}};
 }
 
 Json bind_mount(const fs::path& host, const std::string& at, bool writable) {
-  return {{"destination", at},
-          {"type", "bind"},
-          {"source", host.string()},
-          {"options", {"rbind", "rprivate", writable ? "rw" : "ro", "nosuid", "nodev"}}};
+  return to_json({at, "bind", host.string(),
+                  writable ? "rbind,rprivate,rw,nosuid,nodev" : "rbind,rprivate,ro,nosuid,nodev"});
 }
 
-// Of the kernel in user space: /dev and terminals are its own, whatever is said here.
-Json userspace_mounts() {
-  // It has no read-only places within /proc.
-  return Json::array({kernel_mount("/proc", "proc", "proc", {"nosuid", "noexec", "nodev", "ro"}),
-                      kernel_mount("/sys", "tmpfs", "tmpfs", {"nosuid", "noexec", "nodev", "ro"}),
-                      kernel_mount("/dev/shm", "tmpfs", "shm",
-                                   {"nosuid", "noexec", "nodev", "mode=1777", "size=67108864"})});
-}
-
-// What every container has, as the Docker Engine mounts it.
-Json kernel_mounts(const OciHost& host) {
-  Json sys = kernel_mount("/sys", "sysfs", "sysfs", {"nosuid", "noexec", "nodev", "ro"});
-  if (!host.sys.empty())
-    sys =
-        kernel_mount("/sys", "bind", host.sys.c_str(), {"bind", "nosuid", "noexec", "nodev", "ro"});
-  return Json::array(
-      {kernel_mount("/proc", "proc", "proc", {"nosuid", "noexec", "nodev"}),
-       kernel_mount("/dev", "tmpfs", "tmpfs", {"nosuid", "strictatime", "mode=755", "size=65536k"}),
-       kernel_mount("/dev/pts", "devpts", "devpts",
-                    {"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5",
-                     kTerminalsMost}),
-       std::move(sys),
-       kernel_mount("/sys/fs/cgroup", "cgroup", "cgroup", {"ro", "nosuid", "noexec", "nodev"}),
-       kernel_mount("/dev/mqueue", "mqueue", "mqueue", {"nosuid", "noexec", "nodev"}),
-       kernel_mount("/dev/shm", "tmpfs", "shm",
-                    {"nosuid", "noexec", "nodev", "mode=1777", "size=67108864"})});
+// As the Docker Engine mounts what every container has.
+std::vector<Mount> kernel_mounts(const OciHost& host) {
+  const Mount shm = {"/dev/shm", "tmpfs", "shm", "nosuid,noexec,nodev,mode=1777,size=67108864"};
+  // In user space /dev and terminals are that kernel's own, whatever is said here, and /proc has no
+  // read-only places.
+  if (host.userspace)
+    return {{"/proc", "proc", "proc", "nosuid,noexec,nodev,ro"},
+            {"/sys", "tmpfs", "tmpfs", "nosuid,noexec,nodev,ro"},
+            shm};
+  Mount sys = {"/sys", "sysfs", "sysfs", "nosuid,noexec,nodev,ro"};
+  if (!host.sys.empty()) sys = {"/sys", "bind", host.sys, "bind,nosuid,noexec,nodev,ro"};
+  return {
+      {"/proc", "proc", "proc", "nosuid,noexec,nodev"},
+      {"/dev", "tmpfs", "tmpfs", "nosuid,strictatime,mode=755,size=65536k"},
+      {"/dev/pts", "devpts", "devpts",
+       std::string("nosuid,noexec,newinstance,ptmxmode=0666,mode=0620,gid=5,") + kTerminalsMost},
+      sys,
+      {"/sys/fs/cgroup", "cgroup", "cgroup", "ro,nosuid,noexec,nodev"},
+      {"/dev/mqueue", "mqueue", "mqueue", "nosuid,noexec,nodev"},
+      shm};
 }
 
 // Parents before what lies in them.
@@ -55,9 +54,9 @@ Json spec_mounts(const SandboxSpec& spec) {
   std::vector<Json> out;
   for (const PrivateFolder& f : kPrivateFolders) {
     if (spec.program) break;  // all of its root is
-    Json options = {"rprivate", "rw", "exec", "nosuid", "nodev", "mode=" + std::string(f.mode)};
-    if (0 < spec.memory_bytes) options.push_back("size=" + std::to_string(spec.memory_bytes));
-    out.push_back(kernel_mount(f.at, "tmpfs", "tmpfs", std::move(options)));
+    std::string options = std::string("rprivate,rw,exec,nosuid,nodev,mode=") + f.mode;
+    if (0 < spec.memory_bytes) options += ",size=" + std::to_string(spec.memory_bytes);
+    out.push_back(to_json({f.at, "tmpfs", "tmpfs", options}));
   }
   if (!spec.program)
     out.push_back(bind_mount(spec.workspace, kWorkspaceAt, !spec.workspace_read_only));
@@ -73,7 +72,8 @@ Json spec_mounts(const SandboxSpec& spec) {
 }
 
 Json mounts(const SandboxSpec& spec, const OciHost& host) {
-  Json out = host.userspace ? userspace_mounts() : kernel_mounts(host);
+  Json out = Json::array();
+  for (const Mount& m : kernel_mounts(host)) out.push_back(to_json(m));
   out.push_back(bind_mount(host.init, kContainerInitAt, false));
   for (Json& m : spec_mounts(spec)) out.push_back(std::move(m));
   out.push_back(bind_mount(host.etc / "hostname", "/etc/hostname", false));
@@ -110,15 +110,16 @@ Json rlimits(const SandboxSpec& spec, const OciHost& host) {
   return out;
 }
 
-Json device(int major, int minor) {
-  return {{"allow", true}, {"type", "c"}, {"major", major}, {"minor", minor}, {"access", "rwm"}};
-}
-
 Json resources(const SandboxSpec& spec, const OciHost& host) {
-  // null, zero, full, random, urandom, tty; the runtime adds the terminals of its own devpts.
-  Json out = {{"devices",
-               {Json{{"allow", false}, {"access", "rwm"}}, device(1, 3), device(1, 5), device(1, 7),
-                device(1, 8), device(1, 9), device(5, 0)}}};
+  Json devices = Json::array({Json{{"allow", false}, {"access", "rwm"}}});
+  // The runtime adds the terminals of its own devpts.
+  for (const Device& d : kDevices)
+    devices.push_back({{"allow", true},
+                       {"type", "c"},
+                       {"major", d.major},
+                       {"minor", d.minor},
+                       {"access", "rwm"}});
+  Json out = {{"devices", std::move(devices)}};
   if (0 < spec.memory_bytes && host.limit_memory)
     out["memory"] = {{"limit", spec.memory_bytes}, {"swap", spec.memory_bytes}};
   if (0 < spec.processes && host.limit_processes) out["pids"] = {{"limit", processes_limit(spec)}};
@@ -130,12 +131,17 @@ Json resources(const SandboxSpec& spec, const OciHost& host) {
   return out;
 }
 
-// Its namespaces are for runsc itself, which makes those it needs beside them.
-Json userspace_section(const SandboxSpec& spec) {
-  Json namespaces = Json::array();
-  for (const char* type : {"mount", "uts", "pid", "ipc"}) namespaces.push_back({{"type", type}});
-  if (!spec.network && !spec.shared) namespaces.push_back({{"type", "network"}});
-  return {{"namespaces", std::move(namespaces)}};
+// runsc is in those that are named here, and makes what it needs beside them.
+Json namespaces(const SandboxSpec& spec, const OciHost& host) {
+  std::vector<const char*> types = {"mount", "uts", "pid", "ipc"};
+  if (host.hide_groups && !host.userspace) types.push_back("cgroup");
+  // A shared one the runtime is in already, and its settings are made.
+  if (!spec.network && !spec.shared) types.push_back("network");
+  Json out = Json::array();
+  for (const char* type : types) out.push_back({{"type", type}});
+  if (host.counts != nullptr && !host.userspace)
+    out.push_back({{"type", "user"}, {"path", host.counts->path()}});
+  return out;
 }
 
 Json id_mappings(const std::vector<UserCounts::Range>& ranges) {
@@ -146,28 +152,21 @@ Json id_mappings(const std::vector<UserCounts::Range>& ranges) {
 }
 
 Json linux_section(const SandboxSpec& spec, const OciHost& host) {
-  if (host.userspace) return userspace_section(spec);
-  Json namespaces = Json::array();
-  for (const char* type : {"mount", "uts", "pid", "ipc"}) namespaces.push_back({{"type", type}});
-  if (host.hide_groups) namespaces.push_back({{"type", "cgroup"}});
-  Json out = {{"cgroupsPath", host.cgroups_path},
+  Json out = {{"namespaces", namespaces(spec, host)}};
+  if (host.userspace) return out;
+  out.update({{"cgroupsPath", host.cgroups_path},
               {"resources", resources(spec, host)},
               {"maskedPaths", masked_paths()},
-              {"readonlyPaths", kReadOnlyProc}};
-  // A shared one the runtime is in already, and its settings are made.
-  if (!spec.network && !spec.shared) {
-    namespaces.push_back({{"type", "network"}});
-    // A network of one's own, without any interface but lo: all of its ports may be used.
+              {"readonlyPaths", kReadOnlyProc}});
+  // A network of one's own, without any interface but lo: all of its ports may be used.
+  if (!spec.network && !spec.shared)
     out["sysctl"] = {{"net.ipv4.ip_unprivileged_port_start", "0"},
                      {"net.ipv4.ping_group_range", "0 2147483647"}};
-  }
   if (host.counts != nullptr) {
-    namespaces.push_back({{"type", "user"}, {"path", host.counts->path()}});
     // Its own, once more: a runtime wants to know them before it joins.
     out["uidMappings"] = id_mappings(host.counts->users());
     out["gidMappings"] = id_mappings(host.counts->groups());
   }
-  out["namespaces"] = std::move(namespaces);
   return out;
 }
 }  // namespace

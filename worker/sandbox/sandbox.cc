@@ -58,6 +58,13 @@ void set_exit(ExecOutcome& out, int code) {
   out.exit_code = code;
 }
 
+void set_ended(ExecOutcome& out, ExecOutcome::End why) {
+  using End = ExecOutcome::End;
+  out.end = why;
+  if (why == End::kCpu) out.exit_code = 128 + SIGXCPU;
+  if (why == End::kDisk || why == End::kMemory) out.exit_code = 128 + SIGKILL;
+}
+
 namespace {
 // The null sandbox runs nothing and says it exited with 0: for benchmarks of everything else, and
 // never chosen by itself.  It fails only when the output files cannot be made.

@@ -253,4 +253,6 @@ bool docker_answers(const std::string& socket);
 // n, for the signals by which programs really die; kExited otherwise (git exits with 129 when
 // misused).  `exit_code` keeps the number as reported in either case.  Pure.
 void set_exit(ExecOutcome& out, int code);
+// The outcome of a command that was ended for `why`, with the exit code that all kinds tell.  Pure.
+void set_ended(ExecOutcome& out, ExecOutcome::End why);
 }  // namespace proctor

@@ -307,17 +307,14 @@ Code answer_by(const std::vector<const CallRule*>& rules) {
 
 // Calls that i386 has by numbers of their own, most of them since Linux 4.3 and 5.1, and for which
 // libseccomp has made-up ones.  Source: arch/x86/entry/syscalls/syscall_32.tbl.
-const std::map<std::string_view, int>& i386_numbers() {
-  static const std::map<std::string_view, int> all = {
-      {"socket", 359},      {"socketpair", 360},  {"bind", 361},       {"connect", 362},
-      {"listen", 363},      {"accept4", 364},     {"getsockopt", 365}, {"setsockopt", 366},
-      {"getsockname", 367}, {"getpeername", 368}, {"sendto", 369},     {"sendmsg", 370},
-      {"recvfrom", 371},    {"recvmsg", 372},     {"shutdown", 373},   {"semget", 393},
-      {"semctl", 394},      {"shmget", 395},      {"shmctl", 396},     {"shmat", 397},
-      {"shmdt", 398},       {"msgget", 399},      {"msgsnd", 400},     {"msgrcv", 401},
-      {"msgctl", 402},      {"recvmmsg", 337},    {"sendmmsg", 345}};
-  return all;
-}
+constexpr std::pair<int, std::string_view> kI386Numbers[] = {
+    {359, "socket"},      {360, "socketpair"},  {361, "bind"},       {362, "connect"},
+    {363, "listen"},      {364, "accept4"},     {365, "getsockopt"}, {366, "setsockopt"},
+    {367, "getsockname"}, {368, "getpeername"}, {369, "sendto"},     {370, "sendmsg"},
+    {371, "recvfrom"},    {372, "recvmsg"},     {373, "shutdown"},   {393, "semget"},
+    {394, "semctl"},      {395, "shmget"},      {396, "shmctl"},     {397, "shmat"},
+    {398, "shmdt"},       {399, "msgget"},      {400, "msgsnd"},     {401, "msgrcv"},
+    {402, "msgctl"},      {337, "recvmmsg"},    {345, "sendmmsg"}};
 
 // By the number of the call, which is loaded: from each first number on to the next one's.
 using Ranges = std::vector<std::pair<std::uint32_t, Code>>;
@@ -359,23 +356,17 @@ Code decide_by_number(std::uint32_t machine) {
 }
 
 Json to_json(const ArgumentTest& test) {
-  Json out = {{"index", test.index}, {"value", test.value}};
-  switch (test.compare) {
-    case Compare::kEqual:
-      out["op"] = "SCMP_CMP_EQ";
-      return out;
-    case Compare::kMasked:
-      out["op"] = "SCMP_CMP_MASKED_EQ";
-      out["value"] = test.mask;
-      out["valueTwo"] = test.value;
-      return out;
-  }
-  PROCTOR_ASSERT(false);
+  const bool masked = test.compare == Compare::kMasked;
+  Json out = {{"index", test.index},
+              {"value", masked ? test.mask : test.value},
+              {"op", masked ? "SCMP_CMP_MASKED_EQ" : "SCMP_CMP_EQ"}};
+  if (masked) out["valueTwo"] = test.value;
+  return out;
 }
 
 Json to_json(const CallRule& rule) {
-  Json out = {{"names", rule.names}};
-  out["action"] = rule.error == 0 ? "SCMP_ACT_ALLOW" : "SCMP_ACT_ERRNO";
+  Json out = {{"names", rule.names},
+              {"action", rule.error == 0 ? "SCMP_ACT_ALLOW" : "SCMP_ACT_ERRNO"}};
   if (rule.error != 0) out["errnoRet"] = rule.error;
   if (!rule.tests.empty()) out["args"] = Json::array();
   for (const ArgumentTest& test : rule.tests) out["args"].push_back(to_json(test));
@@ -384,8 +375,9 @@ Json to_json(const CallRule& rule) {
 }  // namespace
 
 int call_number(std::uint32_t machine, std::string_view name) {
-  const auto own = i386_numbers().find(name);
-  if (machine == SCMP_ARCH_X86 && own != i386_numbers().end()) return own->second;
+  if (machine == SCMP_ARCH_X86)
+    for (const auto& [number, own] : kI386Numbers)
+      if (own == name) return number;
   return seccomp_syscall_resolve_name_arch(machine, std::string(name).c_str());
 }
 

@@ -193,18 +193,10 @@ ContainmentResult Containment::prove(const SandboxSpec& spec) {
   const auto proof = prove_isolation(*engine_, spec, {dir_, {dir_}});
   result.detail = proof.ok() ? proof->detail : proof.error().detail;
   if (!proof.ok()) return result;
-  switch (proof->verdict) {
-    case IsolationProof::Verdict::kProved:
-      result.verdict = Verdict::kContained;
-      break;
-    case IsolationProof::Verdict::kRefuted:
-      result.verdict = Verdict::kEscaped;
-      break;
-    case IsolationProof::Verdict::kUnseen:
-    case IsolationProof::Verdict::kUnfit:
-      result.verdict = Verdict::kNotTried;
-      break;
-  }
+  using Proof = IsolationProof::Verdict;
+  result.verdict = proof->verdict == Proof::kProved    ? Verdict::kContained
+                   : proof->verdict == Proof::kRefuted ? Verdict::kEscaped
+                                                       : Verdict::kNotTried;
   return result;
 }
 

@@ -20,7 +20,7 @@
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "common/images/image_store.h"
-#include "worker/sandbox/docker_http.h"
+#include "worker/sandbox/docker_api.h"
 #include "worker/sandbox/runtime_files.h"
 #include "worker/selftest/attack_program.h"
 #include "worker/selftest/isolation_rules.h"
@@ -104,9 +104,10 @@ Status LoadedImage::load() {
 
 Status LoadedImage::call(const char* method, const std::string& target,
                          const std::string& body) const {
-  const auto deadline = DockerConnection::Clock::now() + std::chrono::seconds(20);
-  PROCTOR_TRY(DockerConnection c, DockerConnection::open(socket_, deadline));
-  PROCTOR_TRY(const HttpReply reply, c.call(method, "/v1.41" + target, body, deadline));
+  constexpr std::chrono::seconds kWithin{20};
+  constexpr std::size_t kReplyMax = std::size_t{4} << 20;
+  PROCTOR_TRY(const HttpReply reply,
+              DockerApi(socket_).call(method, target, body, kWithin, kReplyMax));
   if (reply.status <= 299) return ok_status();
   return Error{Errc::kUnavailable, "docker engine: " + std::to_string(reply.status)};
 }

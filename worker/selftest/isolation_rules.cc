@@ -9,27 +9,12 @@
 
 #include "common/base/parse.h"
 #include "common/base/text.h"
+#include "worker/sandbox/lean_host.h"
 
 namespace proctor {
 namespace {
 constexpr std::array<const char*, 7> kNamespaces = {"mnt", "pid",  "net",   "ipc",
                                                     "uts", "user", "cgroup"};
-
-// Blanks and the like stand there as \040.
-std::string unescaped(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto octal = [&](std::size_t k) { return '0' <= text[k] && text[k] <= '7'; };
-    if (text[i] != '\\' || text.size() < i + 4 || !octal(i + 1) || !octal(i + 2) || !octal(i + 3)) {
-      out.push_back(text[i]);
-      continue;
-    }
-    out.push_back(static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 +
-                                    (text[i + 3] - '0')));
-    i += 3;
-  }
-  return out;
-}
 }  // namespace
 
 std::vector<MountView> parse_mountinfo(std::string_view text) {
@@ -43,7 +28,7 @@ std::vector<MountView> parse_mountinfo(std::string_view text) {
     }
     if (!(words >> type)) continue;
     const bool writable = std::ranges::count(split(options, ','), std::string_view("ro")) == 0;
-    out.push_back({device, unescaped(root), unescaped(at), type, writable});
+    out.push_back({device, unescaped_mount_word(root), unescaped_mount_word(at), type, writable});
   }
   return out;
 }

@@ -224,31 +224,4 @@ std::string selftest_text(const SelftestReport& report) {
   for (const KindReport& kind : report.kinds) text += kind.told() + "\n";
   return text + "\n" + report.verdict() + "\n";
 }
-
-Json selftest_json(const SelftestReport& report) {
-  Json kinds = Json::array();
-  for (const KindReport& kind : report.kinds) {
-    Json cases = Json::array();
-    for (const KindReport::Case& c : kind.cases)
-      cases.push_back({{"name", c.name},
-                       {"promise", c.promise},
-                       {"verdict", word_of(c.result.verdict)},
-                       {"detail", c.result.detail},
-                       {"ms", c.result.took.count()}});
-    kinds.push_back({{"kind", kind.kind},
-                     {"missing", kind.missing},
-                     {"limits", kind.limits},
-                     {"contained", kind.contained()},
-                     {"told", kind.told()},
-                     {"cases", std::move(cases)}});
-  }
-  return {{"root", report.root},
-          {"control_groups", report.cgroups},
-          {"workspaces", report.workspaces},
-          {"disks", report.disks},
-          {"kinds", std::move(kinds)},
-          {"ms", report.took.count()},
-          {"untrusted_agents", report.untrusted_allowed()},
-          {"verdict", report.verdict()}};
-}
 }  // namespace proctor

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "common/base/json.h"
+#include "common/base/fields.h"
 #include "worker/selftest/containment.h"
 
 namespace proctor {
@@ -31,6 +31,22 @@ struct KindReport {
   std::string told() const;  // a line: what it is worth, what escaped, what to do
 };
 
+void fields(auto& v, Is<KindReport::Case> auto& c) {
+  v("name", c.name);
+  v("promise", c.promise);
+  v("verdict", c.result.verdict);
+  v("detail", c.result.detail);
+  v("ms", c.result.took);
+}
+void fields(auto& v, Is<KindReport> auto& kind) {
+  v("kind", kind.kind);
+  v("missing", kind.missing);
+  v("limits", kind.limits);
+  v.follows("contained", kind.contained());
+  v.follows("told", kind.told());
+  v("cases", kind.cases);
+}
+
 struct SelftestReport {
   bool root = false;
   std::string cgroups;     // "version 1", "version 2", "none"
@@ -42,8 +58,17 @@ struct SelftestReport {
   bool untrusted_allowed() const;
   std::string verdict() const;  // the last line
 };
+void fields(auto& v, Is<SelftestReport> auto& report) {
+  v("root", report.root);
+  v("control_groups", report.cgroups);
+  v("workspaces", report.workspaces);
+  v("disks", report.disks);
+  v("kinds", report.kinds);
+  v("ms", report.took);
+  v.follows("untrusted_agents", report.untrusted_allowed());
+  v.follows("verdict", report.verdict());
+}
 
 Result<SelftestReport> run_selftest(const SelftestOptions& options);
 std::string selftest_text(const SelftestReport& report);
-Json selftest_json(const SelftestReport& report);
 }  // namespace proctor

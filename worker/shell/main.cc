@@ -14,6 +14,7 @@
 #include "common/base/file_lock.h"
 #include "common/base/files.h"
 #include "common/base/ids.h"
+#include "common/base/json_fields.h"
 #include "common/base/last_words.h"
 #include "common/base/limits.h"
 #include "common/base/log.h"
@@ -153,7 +154,7 @@ int selftest(int argc, char** argv) {
   const Result<SelftestReport> report = run_selftest(options);
   if (!report.ok())
     return fail({Errc::kUnavailable, report.error().detail}, "proctor-worker selftest");
-  const std::string text = json ? selftest_json(*report).dump(2) + "\n" : selftest_text(*report);
+  const std::string text = json ? to_json(*report).dump(2) + "\n" : selftest_text(*report);
   std::fputs(text.c_str(), stdout);
   return report->untrusted_allowed() ? kOk : kNo;
 }

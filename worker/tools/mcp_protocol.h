@@ -18,8 +18,7 @@ inline constexpr std::size_t kRpcBytes = std::size_t{8} << 20;
 inline constexpr std::size_t kRpcIdBytes = 256, kRpcMethodBytes = 200;
 
 namespace rpc {
-inline constexpr int kParse = -32700, kRequest = -32600, kMethod = -32601, kParams = -32602,
-                     kInternal = -32603;
+inline constexpr int kParse = -32700, kRequest = -32600, kMethod = -32601, kParams = -32602;
 }  // namespace rpc
 
 struct RpcMessage {

@@ -1,5 +1,6 @@
 #include "worker/tools/text_lines.h"
 
+#include <re2/re2.h>
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -116,6 +117,28 @@ ShownStream head_and_tail(std::string_view bytes, std::size_t bytes_max) {
   out.text += "[" + std::to_string(out.left_out) + " bytes left out]\n";
   out.text += as_text(tail);
   return out;
+}
+
+LinePattern::LinePattern(std::string_view text, bool literal) {
+  re2::RE2::Options options(re2::RE2::Latin1);
+  options.set_log_errors(false);
+  options.set_never_capture(true);
+  options.set_literal(literal);
+  pattern_ = std::make_shared<const re2::RE2>(re2::StringPiece(text.data(), text.size()), options);
+}
+
+Result<LinePattern> LinePattern::compile(std::string_view pattern) {
+  LinePattern out(pattern, /*literal=*/false);
+  if (out.pattern_->ok()) return out;
+  return Error{Errc::kInvalid, "the pattern cannot be read: " + printable(out.pattern_->error())};
+}
+
+LinePattern LinePattern::literal(std::string_view text) {
+  return {text, /*literal=*/true};
+}
+
+bool LinePattern::matches(std::string_view line) const {
+  return re2::RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), *pattern_);
 }
 
 Result<EditedText> edit_text(std::string_view old, const EditFile& edit) {

@@ -2,136 +2,163 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <utility>
+#include <vector>
 
-#include "common/base/files.h"
+#include "common/base/fields.h"
 #include "common/base/parse.h"
 #include "common/base/text.h"
 
 namespace proctor {
 namespace {
-using Kind = ToolParameter::Kind;
-using P = ToolParameter;
 namespace b = tool_bounds;
 
 constexpr std::uint64_t kReasonBytes = 1'000, kPatternBytes = 1'000, kDepth = 3,
                         kOffsetMost = 100'000'000, kTimes = 10'000;
 
-constexpr std::array<P, 3> kListDir{
-    {{"path", Kind::kPath, false, 0, b::kPathBytes, "a folder; the top of the workspace if absent"},
-     {"depth", Kind::kCount, false, 1, kDepth, "how many levels; 1 if absent"},
-     {"limit", Kind::kCount, false, 1, b::kEntries, "how many entries at most"}}};
-constexpr std::array<P, 3> kReadFile{
-    {{"path", Kind::kPath, true, 1, b::kPathBytes, "a file"},
-     {"offset", Kind::kCount, false, 1, kOffsetMost, "the first line; 1 if absent"},
-     {"limit", Kind::kCount, false, 1, b::kLines, "how many lines at most"}}};
-constexpr std::array<P, 5> kSearch{
-    {{"pattern", Kind::kText, true, 1, kPatternBytes,
-      "a regular expression that a line must match somewhere, without back-references"},
-     {"path", Kind::kPath, false, 0, b::kPathBytes, "a file or folder; everything if absent"},
-     {"glob", Kind::kText, false, 1, kPatternBytes, "only files whose path it covers: src/**/*.py"},
-     {"literal", Kind::kFlag, false, 0, 0, "the pattern is a plain text"},
-     {"limit", Kind::kCount, false, 1, b::kHits, "how many lines at most"}}};
-constexpr std::array<P, 2> kShell{
-    {{"command", Kind::kText, true, 1, b::kCommandBytes, "for sh -c, at the top of the workspace"},
-     {"timeout_ms", Kind::kCount, false, 1, b::kWallMs, "ends it; the run's own limit if absent"}}};
-constexpr std::array<P, 2> kAdvanceStage{
-    {{"to", Kind::kStage, true, 0, 0, "the stage to go on to"},
-     {"reason", Kind::kText, true, 1, kReasonBytes, "why, in a sentence"}}};
-constexpr std::array<P, 2> kWriteFile{
-    {{"path", Kind::kPath, true, 1, b::kPathBytes, "a file; folders above it are made"},
-     {"content", Kind::kText, true, 0, b::kFileBytes, "all of it"}}};
-constexpr std::array<P, 4> kEditFile{
-    {{"path", Kind::kPath, true, 1, b::kPathBytes, "a file"},
-     {"old_text", Kind::kText, true, 1, b::kFileBytes, "what is there, exactly"},
-     {"new_text", Kind::kText, true, 0, b::kFileBytes, "what replaces it"},
-     {"count", Kind::kCount, false, 1, kTimes, "how often old_text is there; 1 if absent"}}};
-constexpr std::array<P, 1> kApplyPatch{{{"patch", Kind::kText, true, 1, b::kFileBytes,
-                                         "a unified diff; all of it applies or nothing"}}};
-constexpr std::array<P, 1> kRunTests{
-    {{"name", Kind::kText, false, 1, kReasonBytes, "which; the first if absent"}}};
-constexpr std::array<P, 1> kSubmit{
-    {{"note", Kind::kText, false, 0, kReasonBytes, "what was done"}}};
+struct ToolParameter {
+  bool required;
+  std::uint64_t least, most;  // of a count; of a text its bytes
+  std::string_view what;
+};
 
-constexpr std::array<ToolKind, 11> kKinds{{
-    {Tool::kListDir, "list_dir", ToolStage::kRead, true, true,
-     "Names, kinds and sizes of what is in a folder of the workspace.", kListDir},
-    {Tool::kReadFile, "read_file", ToolStage::kRead, true, true,
-     "Numbered lines of a file; of a binary file its size and digest.", kReadFile},
-    {Tool::kSearch, "search", ToolStage::kRead, true, true,
-     "Lines of files that match a pattern, as file:line: text.", kSearch},
-    {Tool::kShell, "shell", ToolStage::kRead, false, true,
-     "Runs a command in the sandbox. The workspace is read-only before the stage test. Nothing "
-     "that "
-     "it starts goes on after it.",
-     kShell},
-    {Tool::kAdvanceStage, "advance_stage", ToolStage::kRead, false, true,
-     "Goes on to a later stage: read, then write, then test. Each allows what the ones before did.",
-     kAdvanceStage},
-    {Tool::kWriteFile, "write_file", ToolStage::kWrite, false, true,
-     "Writes a file of the workspace as a whole.", kWriteFile},
-    {Tool::kEditFile, "edit_file", ToolStage::kWrite, false, true,
-     "Replaces a text of a file, which must be there exactly as often as said.", kEditFile},
-    {Tool::kApplyPatch, "apply_patch", ToolStage::kWrite, false, true,
-     "Applies a unified diff to the workspace.", kApplyPatch},
-    {Tool::kRunTests, "run_tests", ToolStage::kTest, false, true,
-     "Runs the developer's tests that the task names.", kRunTests},
-    {Tool::kStatus,
-     "status",
-     ToolStage::kRead,
-     false,
-     false,
-     "The stage, and what the run has left.",
-     {}},
-    {Tool::kSubmit, "submit", ToolStage::kRead, false, true,
-     "Says that the work is done. Nothing is done after it.", kSubmit},
-}};
+// A call's arguments, as a model reads of them and writes them (fields.h).  A visitor `v` has
+//   v(name, member, parameter)        a text, count, flag or stage
+//   v.place(name, member, parameter)  a path
+void fields(auto& v, Is<ListDir> auto& x) {
+  v.place("path", x.path,
+          {false, 0, b::kPathBytes, "a folder; the top of the workspace if absent"});
+  v("depth", x.depth, {false, 1, kDepth, "how many levels; 1 if absent"});
+  v("limit", x.limit, {false, 1, b::kEntries, "how many entries at most"});
+}
+void fields(auto& v, Is<ReadFile> auto& x) {
+  v.place("path", x.path, {true, 1, b::kPathBytes, "a file"});
+  v("offset", x.offset, {false, 1, kOffsetMost, "the first line; 1 if absent"});
+  v("limit", x.limit, {false, 1, b::kLines, "how many lines at most"});
+}
+void fields(auto& v, Is<Search> auto& x) {
+  v("pattern", x.pattern,
+    {true, 1, kPatternBytes,
+     "a regular expression that a line must match somewhere, without back-references"});
+  v.place("path", x.path, {false, 0, b::kPathBytes, "a file or folder; everything if absent"});
+  v("glob", x.glob, {false, 1, kPatternBytes, "only files whose path it covers: src/**/*.py"});
+  v("literal", x.literal, {false, 0, 0, "the pattern is a plain text"});
+  v("limit", x.limit, {false, 1, b::kHits, "how many lines at most"});
+}
+void fields(auto& v, Is<ShellCommand> auto& x) {
+  v("command", x.command, {true, 1, b::kCommandBytes, "for sh -c, at the top of the workspace"});
+  v("timeout_ms", x.timeout_ms, {false, 1, b::kWallMs, "ends it; the run's own limit if absent"});
+}
+void fields(auto& v, Is<AdvanceStage> auto& x) {
+  v("to", x.to, {true, 0, 0, "the stage to go on to"});
+  v("reason", x.reason, {true, 1, kReasonBytes, "why, in a sentence"});
+}
+void fields(auto& v, Is<WriteFile> auto& x) {
+  v.place("path", x.path, {true, 1, b::kPathBytes, "a file; folders above it are made"});
+  v("content", x.content, {true, 0, b::kFileBytes, "all of it"});
+}
+void fields(auto& v, Is<EditFile> auto& x) {
+  v.place("path", x.path, {true, 1, b::kPathBytes, "a file"});
+  v("old_text", x.old_text, {true, 1, b::kFileBytes, "what is there, exactly"});
+  v("new_text", x.new_text, {true, 0, b::kFileBytes, "what replaces it"});
+  v("count", x.count, {false, 1, kTimes, "how often old_text is there; 1 if absent"});
+}
+void fields(auto& v, Is<ApplyDiff> auto& x) {
+  v("patch", x.patch, {true, 1, b::kFileBytes, "a unified diff; all of it applies or nothing"});
+}
+void fields(auto& v, Is<RunTests> auto& x) {
+  v("name", x.name, {false, 1, kReasonBytes, "which; the first if absent"});
+}
+void fields(auto&, Is<AskStatus> auto&) {}
+void fields(auto& v, Is<Submit> auto& x) {
+  v("note", x.note, {false, 0, kReasonBytes, "what was done"});
+}
 
-Json schema_of(const ToolParameter& p) {
-  Json out = {{"description", p.what}};
-  switch (p.kind) {
-    case Kind::kText:
-    case Kind::kPath:
+const std::array<ToolKind, 11>& kinds() {
+  static const std::array<ToolKind, 11> all{{
+      {Tool::kListDir, "list_dir", ToolStage::kRead, true, true,
+       "Names, kinds and sizes of what is in a folder of the workspace.", ListDir{}},
+      {Tool::kReadFile, "read_file", ToolStage::kRead, true, true,
+       "Numbered lines of a file; of a binary file its size and digest.", ReadFile{}},
+      {Tool::kSearch, "search", ToolStage::kRead, true, true,
+       "Lines of files that match a pattern, as file:line: text.", Search{}},
+      {Tool::kShell, "shell", ToolStage::kRead, false, true,
+       "Runs a command in the sandbox. The workspace is read-only before the stage test. Nothing "
+       "that "
+       "it starts goes on after it.",
+       ShellCommand{}},
+      {Tool::kAdvanceStage, "advance_stage", ToolStage::kRead, false, true,
+       "Goes on to a later stage: read, then write, then test. Each allows what the ones before "
+       "did.",
+       AdvanceStage{}},
+      {Tool::kWriteFile, "write_file", ToolStage::kWrite, false, true,
+       "Writes a file of the workspace as a whole.", WriteFile{}},
+      {Tool::kEditFile, "edit_file", ToolStage::kWrite, false, true,
+       "Replaces a text of a file, which must be there exactly as often as said.", EditFile{}},
+      {Tool::kApplyPatch, "apply_patch", ToolStage::kWrite, false, true,
+       "Applies a unified diff to the workspace.", ApplyDiff{}},
+      {Tool::kRunTests, "run_tests", ToolStage::kTest, false, true,
+       "Runs the developer's tests that the task names.", RunTests{}},
+      {Tool::kStatus, "status", ToolStage::kRead, false, false,
+       "The stage, and what the run has left.", AskStatus{}},
+      {Tool::kSubmit, "submit", ToolStage::kRead, false, true,
+       "Says that the work is done. Nothing is done after it.", Submit{}},
+  }};
+  return all;
+}
+
+// Writes the schema of a tool's arguments.
+class SchemaWriter {
+ public:
+  template <class T>
+  void operator()(const char* name, const T& member, const ToolParameter& p) {
+    Json out = {{"description", p.what}};
+    if constexpr (requires { member.value(); }) {
+      return (*this)(name, typename T::value_type{}, p);
+    } else if constexpr (std::same_as<T, bool>) {
+      out["type"] = "boolean";
+    } else if constexpr (std::same_as<T, ToolStage>) {
+      out.update({{"type", "string"}, {"enum", Json::array()}});
+      for (const auto& [word, stage] : kWordsOf<T>) out["enum"].push_back(word);
+    } else if constexpr (std::integral<T>) {
+      out.update({{"type", "integer"}, {"minimum", p.least}, {"maximum", p.most}});
+    } else {
       out["type"] = "string";
       if (0 < p.least) out["minLength"] = p.least;
-      break;
-    case Kind::kCount:
-      out["type"] = "integer";
-      out["minimum"] = p.least;
-      out["maximum"] = p.most;
-      break;
-    case Kind::kFlag:
-      out["type"] = "boolean";
-      break;
-    case Kind::kStage:
-      out["type"] = "string";
-      out["enum"] = Json::array({"read", "write", "test"});
-      break;
+    }
+    properties_[name] = std::move(out);
+    if (p.required) required_.push_back(name);
   }
-  return out;
-}
+  void place(const char* name, const std::string& member, const ToolParameter& p) {
+    (*this)(name, member, p);
+  }
+  Json take() {
+    Json out = {{"type", "object"},
+                {"properties", std::move(properties_)},
+                {"additionalProperties", false}};
+    if (!required_.empty()) out["required"] = std::move(required_);
+    return out;
+  }
+
+ private:
+  Json properties_ = Json::object(), required_ = Json::array();
+};
 }  // namespace
 
 const ToolKind* find_tool(std::string_view name) {
-  const auto at = std::find_if(kKinds.begin(), kKinds.end(),
-                               [&](const ToolKind& kind) { return kind.name == name; });
-  return at == kKinds.end() ? nullptr : &*at;
+  const auto at = std::ranges::find(kinds(), name, &ToolKind::name);
+  return at == kinds().end() ? nullptr : &*at;
 }
 
 Json tool_list_json() {
   Json out = Json::array();
-  for (const ToolKind& kind : kKinds) {
-    Json properties = Json::object(), required = Json::array();
-    for (const ToolParameter& p : kind.parameters) {
-      properties[std::string(p.name)] = schema_of(p);
-      if (p.required) required.push_back(p.name);
-    }
-    Json schema = {
-        {"type", "object"}, {"properties", std::move(properties)}, {"additionalProperties", false}};
-    if (!required.empty()) schema["required"] = std::move(required);
+  for (const ToolKind& kind : kinds()) {
+    SchemaWriter schema;
+    std::visit([&](const auto& arguments) { fields(schema, arguments); }, kind.arguments);
     out.push_back({{"name", kind.name},
                    {"description", kind.what},
-                   {"inputSchema", std::move(schema)},
+                   {"inputSchema", schema.take()},
                    {"annotations", {{"readOnlyHint", kind.reads}, {"openWorldHint", false}}}});
   }
   return out;
@@ -199,113 +226,72 @@ std::optional<StageChange> ToolStages::suspend(std::string reason, Millis now) {
 }
 
 namespace {
-Error wrong(const ToolParameter& p, std::string_view what) {
-  return {Errc::kInvalid, "\"" + std::string(p.name) + "\" " + std::string(what)};
-}
-
-std::string names_of(const ToolKind& kind) {
-  std::string out;
-  for (const ToolParameter& p : kind.parameters) {
-    if (!out.empty()) out += ", ";
-    out += p.name;
-  }
-  return out.empty() ? "nothing" : out;
-}
-
-Status judge_text(const ToolParameter& p, const Json& value) {
-  if (!value.is_string()) return wrong(p, "is not a text");
-  const auto& text = value.string();
-  if (text.size() < p.least) return wrong(p, "is empty");
-  if (p.most < text.size()) return wrong(p, "has more than " + std::to_string(p.most) + " bytes");
-  return ok_status();
-}
-
-Status judge(const ToolParameter& p, const Json& value) {
-  switch (p.kind) {
-    case Kind::kText:
-      return judge_text(p, value);
-    case Kind::kPath: {
-      PROCTOR_CHECK_OK(judge_text(p, value));
-      const auto path = tool_path(value.string());
-      if (!path.ok()) return wrong(p, path.error().detail);
-      if (0 < p.least && path->empty()) return wrong(p, "is the workspace itself: name a file");
-      return ok_status();
-    }
-    case Kind::kCount: {
-      if (!value.is_number_unsigned()) return wrong(p, "is not a whole number");
-      const auto n = value.get<std::uint64_t>();
-      if (n < p.least || p.most < n)
-        return wrong(
-            p, "is not between " + std::to_string(p.least) + " and " + std::to_string(p.most));
-      return ok_status();
-    }
-    case Kind::kFlag:
-      return value.is_boolean() ? ok_status() : Status(wrong(p, "is neither true nor false"));
-    case Kind::kStage:
-      if (value.is_string() && from_word<ToolStage>(value.string())) return ok_status();
-      return wrong(p, "is none of read, write, test");
-  }
-  return ok_status();
-}
-
-// The fields of what was judged.
-class Fields {
+// Reads and judges what a model wrote.  The first problem stays.
+class ArgumentReader {
  public:
-  explicit Fields(const Json& json) : json_(json) {}
-  std::string text(const char* key) const {
-    const auto at = json_.find(key);
-    return at == json_.end() ? std::string() : at->get<std::string>();
+  explicit ArgumentReader(const Json& json) : json_(json) {}
+
+  template <class T>
+  void operator()(const char* name, T& out, const ToolParameter& p) {
+    const Json* value = find(name, p.required);
+    if (value == nullptr) return;
+    if constexpr (requires { out.value(); }) {
+      (*this)(name, out.emplace(), p);
+    } else if constexpr (std::same_as<T, bool>) {
+      if (!value->is_boolean()) return wrong(name, "is neither true nor false");
+      out = value->boolean();
+    } else if constexpr (std::same_as<T, ToolStage>) {
+      const auto stage = value->is_string() ? from_word<T>(value->string()) : std::nullopt;
+      if (!stage) return wrong(name, "is none of read, write, test");
+      out = *stage;
+    } else if constexpr (std::integral<T>) {
+      if (!value->is_number_unsigned()) return wrong(name, "is not a whole number");
+      out = value->template get<T>();
+      if (out < p.least || p.most < out)
+        wrong(name, "is not between " + std::to_string(p.least) + " and " + std::to_string(p.most));
+    } else {
+      if (!value->is_string()) return wrong(name, "is not a text");
+      out = value->string();
+      if (out.size() < p.least) return wrong(name, "is empty");
+      if (p.most < out.size()) wrong(name, "has more than " + std::to_string(p.most) + " bytes");
+    }
   }
-  std::optional<std::string> optional_text(const char* key) const {
-    if (!json_.contains(key)) return std::nullopt;
-    return text(key);
+  void place(const char* name, std::string& out, const ToolParameter& p) {
+    (*this)(name, out, p);
+    auto path = tool_path(out);
+    if (!path.ok()) return wrong(name, path.error().detail);
+    out = std::move(path).value();
+    if (0 < p.least && out.empty()) wrong(name, "is the workspace itself: name a file");
   }
-  std::string path(const char* key) const { return tool_path(text(key)).value(); }
-  std::uint64_t count(const char* key, std::uint64_t absent) const {
-    const auto at = json_.find(key);
-    return at == json_.end() ? absent : at->get<std::uint64_t>();
-  }
-  bool flag(const char* key) const {
-    const auto at = json_.find(key);
-    return at != json_.end() && at->get<bool>();
+  Status finish(std::string_view tool) const {
+    for (auto at = json_.begin(); at != json_.end(); ++at)
+      if (std::ranges::find(names_, at.key()) == names_.end())
+        return Error{Errc::kInvalid, std::string(tool) + " takes no \"" + printable(at.key(), 60) +
+                                         "\"; it takes " + names_listed()};
+    return problem_.empty() ? ok_status() : Error{Errc::kInvalid, problem_};
   }
 
  private:
-  const Json& json_;
-};
-
-ToolArguments typed(Tool tool, const Fields& f) {
-  switch (tool) {
-    case Tool::kListDir:
-      return ListDir{f.path("path"), f.count("depth", 1), f.count("limit", tool_bounds::kEntries)};
-    case Tool::kReadFile:
-      return ReadFile{f.path("path"), f.count("offset", 1), f.count("limit", tool_bounds::kLines)};
-    case Tool::kSearch:
-      return Search{f.text("pattern"), f.path("path"), f.text("glob"), f.flag("literal"),
-                    f.count("limit", tool_bounds::kHits)};
-    case Tool::kShell: {
-      ShellCommand out{f.text("command"), std::nullopt};
-      if (const std::uint64_t ms = f.count("timeout_ms", 0); 0 < ms) out.timeout_ms = ms;
-      return out;
-    }
-    case Tool::kAdvanceStage:
-      return AdvanceStage{from_word<ToolStage>(f.text("to")).value_or(ToolStage::kRead),
-                          f.text("reason")};
-    case Tool::kWriteFile:
-      return WriteFile{f.path("path"), f.text("content")};
-    case Tool::kEditFile:
-      return EditFile{f.path("path"), f.text("old_text"), f.text("new_text"), f.count("count", 1)};
-    case Tool::kApplyPatch:
-      return ApplyDiff{f.text("patch")};
-    case Tool::kRunTests:
-      return RunTests{f.optional_text("name")};
-    case Tool::kStatus:
-      return AskStatus{};
-    case Tool::kSubmit:
-      return Submit{f.text("note")};
+  const Json* find(const char* name, bool required) {
+    names_.emplace_back(name);
+    const auto at = json_.find(name);
+    if (at != json_.end()) return &*at;
+    if (required) wrong(name, "is missing");
+    return nullptr;
   }
-  return AskStatus{};
-}
+  void wrong(const char* name, std::string_view what) {
+    if (problem_.empty()) problem_.append("\"").append(name).append("\" ").append(what);
+  }
+  std::string names_listed() const {
+    std::string out;
+    for (const std::string_view name : names_) out.append(out.empty() ? "" : ", ").append(name);
+    return out.empty() ? "nothing" : out;
+  }
+
+  const Json& json_;
+  std::vector<std::string_view> names_{};
+  std::string problem_{};
+};
 }  // namespace
 
 Result<std::string> tool_path(std::string_view said) {
@@ -327,21 +313,10 @@ Result<std::string> tool_path(std::string_view said) {
 
 Result<ToolArguments> read_tool_arguments(const ToolKind& kind, const Json& arguments) {
   if (!arguments.is_object()) return Error{Errc::kInvalid, "the arguments are no object"};
-  for (auto at = arguments.begin(); at != arguments.end(); ++at) {
-    const bool known = std::any_of(kind.parameters.begin(), kind.parameters.end(),
-                                   [&](const ToolParameter& p) { return p.name == at.key(); });
-    if (!known)
-      return Error{Errc::kInvalid, std::string(kind.name) + " takes no \"" +
-                                       printable(at.key(), 60) + "\"; it takes " + names_of(kind)};
-  }
-  for (const ToolParameter& p : kind.parameters) {
-    const auto at = arguments.find(std::string(p.name));
-    if (at == arguments.end()) {
-      if (p.required) return wrong(p, "is missing");
-      continue;
-    }
-    PROCTOR_CHECK_OK(judge(p, *at));
-  }
-  return typed(kind.tool, Fields(arguments));
+  ToolArguments out = kind.arguments;
+  ArgumentReader reader(arguments);
+  std::visit([&](auto& members) { fields(reader, members); }, out);
+  PROCTOR_CHECK_OK(reader.finish(kind.name));
+  return out;
 }
 }  // namespace proctor

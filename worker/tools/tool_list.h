@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -36,14 +35,59 @@ enum class Tool {
   kSubmit
 };
 
-struct ToolParameter {
-  enum class Kind { kText, kPath, kCount, kFlag, kStage };
-  std::string_view name;
-  Kind kind;
-  bool required;
-  std::uint64_t least, most;  // of a count; of a text its bytes
-  std::string_view what;
+// The most that is read and told.
+namespace tool_bounds {
+inline constexpr std::uint64_t kEntries = 2'000, kLines = 2'000, kHits = 200, kPathBytes = 4'096,
+                               kFileBytes = std::uint64_t{1} << 20, kCommandBytes = 64U << 10,
+                               kWallMs = 3'600'000, kReadBytes = 64U << 10, kHitBytes = 400,
+                               kStreamBytes = 32U << 10;
+}  // namespace tool_bounds
+
+// A call's arguments, read from what a model wrote: strict by their description (fields() in
+// tool_list.cc), and paths that stay in the workspace and out of every .git, as text; links are the
+// business of whoever opens them.  Errors: kInvalid, in words for the model.
+
+// Paths are relative to the workspace, "" its top.
+struct ListDir {
+  std::string path;
+  std::uint64_t depth = 1, limit = tool_bounds::kEntries;
 };
+struct ReadFile {
+  std::string path;
+  std::uint64_t offset = 1, limit = tool_bounds::kLines;
+};
+struct Search {
+  std::string pattern, path, glob;  // empty glob: every file
+  bool literal = false;
+  std::uint64_t limit = tool_bounds::kHits;
+};
+struct ShellCommand {
+  std::string command;
+  std::optional<std::uint64_t> timeout_ms;
+};
+struct AdvanceStage {
+  ToolStage to = ToolStage::kRead;
+  std::string reason;
+};
+struct WriteFile {
+  std::string path, content;
+};
+struct EditFile {
+  std::string path, old_text, new_text;
+  std::uint64_t count = 1;
+};
+struct ApplyDiff {
+  std::string patch;
+};
+struct RunTests {
+  std::optional<std::string> name;
+};
+struct AskStatus {};
+struct Submit {
+  std::string note;
+};
+using ToolArguments = std::variant<ListDir, ReadFile, Search, ShellCommand, AdvanceStage, WriteFile,
+                                   EditFile, ApplyDiff, RunTests, AskStatus, Submit>;
 
 struct ToolKind {
   Tool tool;
@@ -52,7 +96,7 @@ struct ToolKind {
   bool reads;    // looks at the workspace and changes nothing
   bool counted;  // is a call for the caps of a run
   std::string_view what;
-  std::span<const ToolParameter> parameters;
+  ToolArguments arguments;  // as they are where a call names none
 };
 
 // Null: there is none.
@@ -61,13 +105,10 @@ const ToolKind* find_tool(std::string_view name);
 // As `tools/list` tells it.
 Json tool_list_json();
 
-// The most that is read and told.
-namespace tool_bounds {
-inline constexpr std::uint64_t kEntries = 2'000, kLines = 2'000, kHits = 200, kPathBytes = 4'096,
-                               kFileBytes = std::uint64_t{1} << 20, kCommandBytes = 64U << 10,
-                               kWallMs = 3'600'000, kReadBytes = 64U << 10, kHitBytes = 400,
-                               kStreamBytes = 32U << 10;
-}  // namespace tool_bounds
+Result<ToolArguments> read_tool_arguments(const ToolKind& kind, const Json& arguments);
+
+// "./src//a.py/" is "src/a.py", "." is "".
+Result<std::string> tool_path(std::string_view said);
 
 // The rules of ToolStages.
 struct ToolStageRules {
@@ -117,55 +158,4 @@ class ToolStages {
   std::uint64_t reads_since_ = 0;
   Millis until_{0};
 };
-
-// A call's arguments, read from what a model wrote: strict by the tool's own list of parameters
-// (ToolKind), and paths that stay in the workspace and out of every .git, as text; links are the
-// business of whoever opens them.  Errors: kInvalid, in words for the model.
-
-// Paths are relative to the workspace, "" its top.
-struct ListDir {
-  std::string path;
-  std::uint64_t depth = 1, limit = tool_bounds::kEntries;
-};
-struct ReadFile {
-  std::string path;
-  std::uint64_t offset = 1, limit = tool_bounds::kLines;
-};
-struct Search {
-  std::string pattern, path, glob;  // empty glob: every file
-  bool literal = false;
-  std::uint64_t limit = tool_bounds::kHits;
-};
-struct ShellCommand {
-  std::string command;
-  std::optional<std::uint64_t> timeout_ms;
-};
-struct AdvanceStage {
-  ToolStage to = ToolStage::kRead;
-  std::string reason;
-};
-struct WriteFile {
-  std::string path, content;
-};
-struct EditFile {
-  std::string path, old_text, new_text;
-  std::uint64_t count = 1;
-};
-struct ApplyDiff {
-  std::string patch;
-};
-struct RunTests {
-  std::optional<std::string> name;
-};
-struct AskStatus {};
-struct Submit {
-  std::string note;
-};
-using ToolArguments = std::variant<ListDir, ReadFile, Search, ShellCommand, AdvanceStage, WriteFile,
-                                   EditFile, ApplyDiff, RunTests, AskStatus, Submit>;
-
-Result<ToolArguments> read_tool_arguments(const ToolKind& kind, const Json& arguments);
-
-// "./src//a.py/" is "src/a.py", "." is "".
-Result<std::string> tool_path(std::string_view said);
 }  // namespace proctor

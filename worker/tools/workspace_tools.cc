@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "common/base/text.h"
-#include "worker/tools/line_pattern.h"
 #include "worker/tools/text_lines.h"
 #include "worker/workspace/beneath.h"
 

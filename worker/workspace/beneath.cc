@@ -24,16 +24,6 @@ Error named(const std::string& name, int error_number) {
   return errno_error(printable(name), error_number);
 }
 
-Status write_all(int fd, std::string_view bytes, const std::string& name) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return errno_error("write " + printable(name), errno);
-    bytes.remove_prefix(static_cast<std::size_t>(n));
-  }
-  return ok_status();
-}
-
 // rename over a folder fails; a file that must be there goes before whatever the agent left.
 Status move_over(int dir, const std::string& from, const std::string& to) {
   if (::renameat(dir, from.c_str(), dir, to.c_str()) == 0) return ok_status();
@@ -46,6 +36,16 @@ Status move_over(int dir, const std::string& from, const std::string& to) {
   return errno_error("replace " + printable(to), e);
 }
 }  // namespace
+
+Status write_all(int fd, std::string_view bytes, const std::string& name) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno_error("write " + printable(name), errno);
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return ok_status();
+}
 
 Result<UniqueFd> open_root(const std::string& dir) {
   UniqueFd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

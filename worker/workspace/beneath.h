@@ -36,6 +36,7 @@ Result<std::vector<std::string>> names(int dir);
 Result<std::string> read_file(int dir, const std::string& name, std::uint64_t bytes_max);
 Result<std::string> read_link(int dir, const std::string& name);
 
+Status write_all(int fd, std::string_view bytes, const std::string& name);
 // Replaces `name` as a whole (temporary file beside it, rename).  A folder there is removed first.
 Status write_file(int dir, const std::string& name, std::string_view bytes, std::uint32_t mode);
 Status write_link(int dir, const std::string& name, const std::string& target);
@@ -55,6 +56,9 @@ struct Seen {
 };
 Result<Seen> look(int root, const std::string& path);
 
+inline bool same_time(const timespec& a, const timespec& b) {
+  return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
 // Was it last changed long enough ago that a later write would have a later time?  The clock of
 // files moves a few milliseconds at a time.
 bool is_settled(const struct stat& st);

@@ -141,9 +141,7 @@ Status wait_for_next_tick(int dir) {
     }
     if (i == 0) first = st.st_ctim;
     ::unlinkat(dir, kProbe, 0);
-    if (st.st_ctim.tv_sec != first.tv_sec || st.st_ctim.tv_nsec != first.tv_nsec) {
-      return ok_status();
-    }
+    if (!same_time(st.st_ctim, first)) return ok_status();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return Error{Errc::kUnavailable, "clock of the file system stands still"};
@@ -153,8 +151,7 @@ Status wait_for_next_tick(int dir) {
 bool looks_like(const CopiedFiles& known, const std::string& path, const struct stat& st) {
   const auto it = known.find(path);
   return it != known.end() && it->second.inode == st.st_ino && it->second.size == st.st_size &&
-         it->second.changed.tv_sec == st.st_ctim.tv_sec &&
-         it->second.changed.tv_nsec == st.st_ctim.tv_nsec;
+         same_time(it->second.changed, st.st_ctim);
 }
 
 Status copy_one(int from, const std::string& name, int to, const std::string& as) {

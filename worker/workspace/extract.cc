@@ -4,15 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
-#include <memory>
 #include <new>
 #include <numeric>
 #include <string>
 #include <vector>
 
-#include "common/base/json.h"
+#include "common/base/json_fields.h"
 #include "common/base/owned.h"
 #include "common/base/parse.h"
 #include "common/base/result.h"
@@ -23,32 +21,6 @@
 #include "worker/workspace/snapshot.h"
 
 namespace proctor {
-// Which new files are build products and stay out of patches.  A file that the snapshot has always
-// counts.  A new one does not if the snapshot's own .gitignore files ignore it (the agent's edits
-// of them change nothing, so an agent can neither hide nor smuggle by them), or if it is one of a
-// few products that every tool chain leaves: __pycache__/, *.pyc, .pytest_cache/, .mypy_cache/,
-// .ruff_cache/, node_modules/, .DS_Store.  The contract's word goes before all of it: what its
-// globs cover is wanted, ignored or not.  Owns a libgit2 repository over the read-only tree; the
-// workspace is never read.  One thread at a time.  Fails with libgit2's error.
-class IgnoreRules {
- public:
-  // `kept`: the contract's globs (policy.ignored).
-  IgnoreRules(const Snapshot& snapshot, std::vector<std::string> kept);
-  ~IgnoreRules();
-  IgnoreRules(const IgnoreRules&) = delete;
-  IgnoreRules& operator=(const IgnoreRules&) = delete;
-  // `path` relative, of a file or folder that the snapshot does not have.  A folder that may hold
-  // something wanted is not ignored; what is in it is asked for by itself.
-  Result<bool> ignored(const std::string& path, bool folder);
-
- private:
-  struct State;
-  fs::path work_;
-  fs::path git_;
-  std::vector<std::string> kept_;
-  std::unique_ptr<State> state_;  // opened when first asked: most runs add no file
-};
-
 namespace {
 using GitRepository = Owned<git_repository, git_repository_free>;
 
@@ -66,38 +38,52 @@ bool is_common_product(std::string_view path, bool folder) {
     rest.remove_prefix(end + 1);
   }
 }
-}  // namespace
 
-struct IgnoreRules::State {
-  GitRepository repository;
+// Which new files are build products and stay out of patches.  A file that the snapshot has always
+// counts.  A new one does not if the snapshot's own .gitignore files ignore it (the agent's edits
+// of them change nothing, so an agent can neither hide nor smuggle by them), or if it is one of a
+// few products that every tool chain leaves: __pycache__/, *.pyc, .pytest_cache/, .mypy_cache/,
+// .ruff_cache/, node_modules/, .DS_Store.  The contract's word goes before all of it: what its
+// globs cover is wanted, ignored or not.  Owns a libgit2 repository over the read-only tree; the
+// workspace is never read.  One thread at a time.  Fails with libgit2's error.
+class IgnoreRules {
+ public:
+  // `kept`: the contract's globs (policy.ignored).
+  IgnoreRules(const Snapshot& snapshot, std::vector<std::string> kept)
+      : work_(snapshot.tree_dir),
+        git_(snapshot_git_layer(snapshot) / ".git"),
+        kept_(std::move(kept)) {}
+  // `path` relative, of a file or folder that the snapshot does not have.  A folder that may hold
+  // something wanted is not ignored; what is in it is asked for by itself.
+  Result<bool> ignored(const std::string& path, bool folder) {
+    if (folder ? any_glob_reaches(kept_, path) : any_glob_covers(kept_, path)) return false;
+    if (is_common_product(path, folder)) return true;
+    if (!repository_) PROCTOR_CHECK_OK(open());
+    int ignored = 0;
+    const std::string asked = folder ? path + '/' : path;
+    const int rc = git_ignore_path_is_ignored(&ignored, repository_.get(), asked.c_str());
+    if (rc != 0) return libgit2_error("ignore rules", rc);
+    return ignored != 0;
+  }
+
+ private:
+  Status open() {
+    start_libgit2();
+    GitRepository repository;
+    int rc = git_repository_open_ext(OutPtr(repository), git_.c_str(),
+                                     GIT_REPOSITORY_OPEN_NO_SEARCH, nullptr);
+    if (rc == 0) rc = git_repository_set_workdir(repository.get(), work_.c_str(), 0);
+    if (rc != 0) return libgit2_error("ignore rules", rc);
+    repository_ = std::move(repository);
+    return ok_status();
+  }
+
+  fs::path work_;
+  fs::path git_;
+  std::vector<std::string> kept_;
+  GitRepository repository_;  // opened when first asked: most runs add no file
 };
 
-IgnoreRules::IgnoreRules(const Snapshot& snapshot, std::vector<std::string> kept)
-    : work_(snapshot.tree_dir),
-      git_(snapshot_git_layer(snapshot) / ".git"),
-      kept_(std::move(kept)) {}
-IgnoreRules::~IgnoreRules() = default;
-
-Result<bool> IgnoreRules::ignored(const std::string& path, bool folder) {
-  if (folder ? any_glob_reaches(kept_, path) : any_glob_covers(kept_, path)) return false;
-  if (is_common_product(path, folder)) return true;
-  if (!state_) {
-    start_libgit2();
-    auto state = std::make_unique<State>();
-    int rc = git_repository_open_ext(OutPtr(state->repository), git_.c_str(),
-                                     GIT_REPOSITORY_OPEN_NO_SEARCH, nullptr);
-    if (rc == 0) rc = git_repository_set_workdir(state->repository.get(), work_.c_str(), 0);
-    if (rc != 0) return libgit2_error("ignore rules", rc);
-    state_ = std::move(state);
-  }
-  int ignored = 0;
-  const std::string asked = folder ? path + '/' : path;
-  const int rc = git_ignore_path_is_ignored(&ignored, state_->repository.get(), asked.c_str());
-  if (rc != 0) return libgit2_error("ignore rules", rc);
-  return ignored != 0;
-}
-
-namespace {
 using GitTree = Owned<git_tree, git_tree_free>;
 using GitDiff = Owned<git_diff, git_diff_free>;
 using GitPatch = Owned<git_patch, git_patch_free>;
@@ -269,25 +255,66 @@ std::optional<std::string_view> next(std::string_view& rest) {
   return out;
 }
 
-std::string question(const Extraction& what, const Extractor& program, const fs::path& answer) {
-  const Json head = {{"tree_dir", what.snapshot.tree_dir.string()},
-                     {"dir", what.dir.string()},
-                     {"kind", to_string(what.kind)},
-                     {"setup", what.setup.string()},
-                     {"copied", what.copied != nullptr},
-                     {"content", what.content.hex()},
-                     {"bytes_max", what.bytes_max},
-                     {"kept", what.kept},
-                     {"cpu_s", program.cpu.count()},
-                     {"memory", program.memory},
-                     {"answer", answer.string()}};
-  std::string out = head.dump() + '\0';
-  if (what.copied == nullptr) return out;
-  for (const auto& [path, file] : *what.copied) {
+std::string hex_of(const ObjectId& id) {
+  return id.hex();
+}
+
+// What the process is asked; the files of a copy follow.
+struct Question {
+  Extraction what{};
+  Extractor limits{};
+  fs::path answer{};
+};
+void fields(auto& v, Is<Question> auto& q) {
+  v("tree_dir", q.what.snapshot.tree_dir);
+  v("dir", q.what.dir);
+  v("kind", q.what.kind);
+  v("setup", q.what.setup);
+  v("content", AsText{q.what.content, hex_of, ObjectId::from_hex});
+  v("bytes_max", q.what.bytes_max);
+  v("kept", q.what.kept);
+  v("cpu_s", q.limits.cpu);
+  v("memory", q.limits.memory);
+  v("answer", q.answer);
+}
+
+// What it answers; the paths of each list and then the diff follow.
+struct Answer {
+  std::optional<Errc> failed{};
+  std::string why{};
+  apart::Use took{};
+  Patch patch{};
+};
+void fields(auto& v, Is<Answer> auto& a) {
+  v("failed", a.failed);
+  v("why", a.why);
+  v("took", a.took);
+  v("files", a.patch.files);
+  v("insertions", a.patch.insertions);
+  v("deletions", a.patch.deletions);
+  v("left_out", a.patch.left_out_count);
+}
+constexpr std::array kLists = {&Patch::paths, &Patch::refused, &Patch::conflicts, &Patch::left_out};
+
+template <class T>
+Result<T> head_in(std::string_view& rest) {
+  const auto text = next(rest);
+  if (!text) return Error{Errc::kUnavailable, "extract: bytes that cannot be read"};
+  PROCTOR_TRY(const Json json, parse_json(*text, {kHeadBytes, 4}));
+  return from_json<T>(json, "extract", Errc::kUnavailable);
+}
+
+std::array<std::int64_t, 4> numbers_of(const CopiedFile& file) {
+  return {static_cast<std::int64_t>(file.inode), file.size, file.changed.tv_sec,
+          file.changed.tv_nsec};
+}
+
+std::string question(const Question& asked) {
+  std::string out = to_json(asked).dump() + '\0';
+  if (asked.what.copied == nullptr) return out;
+  for (const auto& [path, file] : *asked.what.copied) {
     out += path + '\0';
-    for (const std::int64_t n : {static_cast<std::int64_t>(file.inode), file.size,
-                                 file.changed.tv_sec, file.changed.tv_nsec})
-      out += std::to_string(n) + ' ';
+    for (const auto n : numbers_of(file)) out += std::to_string(n) + ' ';
     out += '\0';
   }
   return out;
@@ -296,109 +323,58 @@ std::string question(const Extraction& what, const Extractor& program, const fs:
 Result<CopiedFiles> copied_in(std::string_view rest) {
   CopiedFiles out;
   while (const auto path = next(rest)) {
-    const auto numbers = next(rest);
-    if (!numbers) return Error{Errc::kInvalid, "extract: a file without its state"};
-    const std::string text(*numbers);
-    CopiedFile file;
-    unsigned long long inode = 0;
-    long long size = 0, seconds = 0, ns = 0;
-    if (std::sscanf(text.c_str(), "%llu %lld %lld %lld", &inode, &size, &seconds, &ns) != 4)
-      return Error{Errc::kInvalid, "extract: a file without its state"};
-    file.inode = inode;
-    file.size = size;
-    file.changed = {seconds, ns};
-    out.emplace(*path, file);
+    const auto state = next(rest);
+    std::string_view left = state.value_or("");
+    std::array<std::int64_t, 4> numbers{};
+    for (std::int64_t& n : numbers)
+      if (!take_number(left, n) || !take_word(left, " "))
+        return Error{Errc::kInvalid, "extract: a file without its state"};
+    const auto& [inode, size, seconds, ns] = numbers;
+    out.emplace(*path, CopiedFile{static_cast<ino_t>(inode), size, {seconds, ns}});
   }
   return out;
 }
 
-std::string answer_of(const Result<Patch>& patch) {
-  const apart::Use use = apart::so_far();
-  Json head = {{"ok", patch.ok()}, {"cpu_ms", use.cpu.count()}, {"memory_peak", use.memory_peak}};
-  std::string names;
+std::string answer_of(Result<Patch> patch) {
+  Answer head;
+  head.took = apart::so_far();
   if (patch.ok()) {
-    head["files"] = patch->files;
-    head["insertions"] = patch->insertions;
-    head["deletions"] = patch->deletions;
-    head["paths"] = patch->paths.size();
-    for (const std::string& path : patch->paths) names += path + '\0';
-    for (const std::string& path : patch->refused) names += path + '\0';
-    head["refused"] = patch->refused.size();
-    for (const std::string& place : patch->conflicts) names += place + '\0';
-    head["conflicts"] = patch->conflicts.size();
-    for (const std::string& path : patch->left_out) names += path + '\0';
-    head["left_out"] = patch->left_out_count;
-    head["names"] = names.size();
+    head.patch = std::move(patch).value();
   } else {
-    head["code"] = static_cast<int>(patch.error().code);
-    head["why"] = printable(patch.error().detail);
+    head.failed = patch.error().code;
+    head.why = printable(patch.error().detail);
   }
-  std::string out = head.dump() + '\0' + names;
-  if (patch.ok()) out += patch->diff;
-  return out;
+  std::string out = to_json(head).dump() + '\0';
+  for (const auto list : kLists) {
+    for (const std::string& path : head.patch.*list) out += path + '\0';
+    out += '\0';
+  }
+  return out + head.patch.diff;
 }
 
 // The program is ours, what it read was not; so its answer is looked at, but believed.
-Result<Patch> patch_in(const std::string& bytes) {
-  const Error damaged{Errc::kUnavailable, "extract: an answer that cannot be read"};
-  std::string_view rest = bytes;
-  const auto head_text = next(rest);
-  if (!head_text) return damaged;
-  PROCTOR_TRY(const Json head, parse_json(*head_text, {kHeadBytes, 4}));
-  const auto count = [&](const char* name) {
-    const auto it = head.find(name);
-    return it != head.end() && it->is_number_unsigned() ? it->get<std::uint64_t>() : 0;
-  };
-  Patch out;
-  if (!head.value("ok", false))
-    return Error{static_cast<Errc>(head.value("code", static_cast<int>(Errc::kUnavailable))),
-                 head.value("why", "extract")};
-  std::string_view names = rest.substr(0, std::min<std::size_t>(count("names"), rest.size()));
-  rest.remove_prefix(names.size());
-  const auto take = [&](std::vector<std::string>& list, std::uint64_t most) {
-    while (list.size() < most) {
-      const auto name = next(names);
-      if (!name) return;
-      list.emplace_back(*name);
-    }
-  };
-  take(out.paths, count("paths"));
-  take(out.refused, count("refused"));
-  take(out.conflicts, count("conflicts"));
-  take(out.left_out, Patch::kLeftOutListed);
-  out.left_out_count = count("left_out");
-  out.files = count("files");
-  out.insertions = count("insertions");
-  out.deletions = count("deletions");
-  out.apart = ExtractCost{std::chrono::milliseconds(count("cpu_ms")), count("memory_peak")};
+Result<Patch> patch_in(std::string_view rest) {
+  PROCTOR_TRY(Answer head, head_in<Answer>(rest));
+  if (head.failed) return Error{*head.failed, head.why};
+  Patch out = std::move(head.patch);
+  for (const auto list : kLists)
+    for (auto path = next(rest); path && !path->empty(); path = next(rest))
+      (out.*list).emplace_back(*path);
+  out.apart = head.took;
   out.diff = rest;
   return out;
 }
 
-Status answer_question(const std::string& asked) {
-  std::string_view rest = asked;
-  const auto head_text = next(rest);
-  if (!head_text) return Error{Errc::kInvalid, "extract: nothing is asked"};
-  PROCTOR_TRY(const Json head, parse_json(*head_text, {kHeadBytes, 4}));
-  PROCTOR_CHECK_OK(apart::limit_self(std::chrono::seconds(head.at("cpu_s").get<std::uint64_t>()),
-                                     head.at("memory").get<std::uint64_t>()));
-  Extraction what{};
-  what.snapshot.tree_dir = head.at("tree_dir").get<std::string>();
-  what.dir = head.at("dir").get<std::string>();
-  what.setup = head.at("setup").get<std::string>();
-  what.bytes_max = head.at("bytes_max").get<std::size_t>();
-  what.kept = head.at("kept").get<std::vector<std::string>>();
-  const auto kind = from_word<WorkspaceKind>(head.at("kind").get<std::string>());
-  if (!kind) return Error{Errc::kInvalid, "extract: no such kind"};
-  what.kind = *kind;
-  PROCTOR_TRY(what.content, ObjectId::from_hex(head.at("content").get<std::string>()));
+Status answer_question(std::string_view rest) {
+  PROCTOR_TRY(Question asked, head_in<Question>(rest));
+  PROCTOR_CHECK_OK(apart::limit_self(asked.limits.cpu, asked.limits.memory));
   PROCTOR_TRY(const CopiedFiles copied, copied_in(rest));
-  if (head.at("copied").get<bool>()) what.copied = &copied;
+  asked.what.copied = &copied;
   TreeCache folders;
-  const Result<Patch> patch = extract_here(what, folders);
-  if (!patch.ok() && patch.error().detail.find("ut of memory") != std::string::npos)
-    throw std::bad_alloc();  // libgit2's word for it
-  return write_file(head.at("answer").get<std::string>(), answer_of(patch), Durability::kLazy);
+  Result<Patch> patch = extract_here(asked.what, folders);
+  const git_error* const last = git_error_last();
+  if (!patch.ok() && last != nullptr && last->klass == GIT_ERROR_NOMEMORY) throw std::bad_alloc();
+  return write_file(asked.answer, answer_of(std::move(patch)), Durability::kLazy);
 }
 }  // namespace
 
@@ -450,7 +426,7 @@ Result<Patch> extract_apart(const Extraction& what, const Extractor& program,
   const fs::path answer = dir.path() / "answer";
   CommandSpec spec;
   spec.argv = {program.path.string(), "extract"};
-  spec.stdin_bytes = question(what, program, answer);
+  spec.stdin_bytes = question({what, program, answer});
   spec.timeout = kPatience;
   Result<CommandOutcome> ran = run_command(spec);
   if (!ran.ok()) return of_host(std::move(ran).error());
@@ -468,13 +444,6 @@ Result<Patch> extract_apart(const Extraction& what, const Extractor& program,
 }
 
 int extract_as_asked() {
-  try {
-    const Status done = answer_question(apart::begin(kAskedBytes));
-    if (done.ok()) return apart::kDone;
-    std::fprintf(stderr, "%s\n", done.error().detail.c_str());
-    return apart::kNoUse;
-  } catch (const std::bad_alloc&) {
-    return apart::kNoMemory;
-  }
+  return apart::serve(kAskedBytes, answer_question);
 }
 }  // namespace proctor

@@ -20,8 +20,7 @@
 namespace proctor {
 using DockerLabels = std::map<std::string, std::string>;
 
-// Named volumes of the Docker Engine, over its unix socket: three requests of Engine API 1.40 and
-// no more.  Blocking, 30 s at most each.  Thread-safe.
+// Named volumes of the Docker Engine.  Blocking, 30 s at most each.  Thread-safe.
 // Fails with kUnavailable (no engine, no answer), kInvalid (the engine refuses, with its words).
 class DockerVolumes {
  public:

@@ -1,6 +1,5 @@
 #include "worker/workspace/overlay_pool.h"
 
-#include <dirent.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 
 #include "common/base/log.h"
 #include "common/base/namespaces.h"
+#include "worker/workspace/beneath.h"
 #include "worker/workspace/cache.h"
 
 namespace proctor {
@@ -32,22 +32,9 @@ std::optional<std::string> attribute_names(const fs::path& path) {
   return std::string(names.data(), static_cast<std::size_t>(n));
 }
 
-bool is_empty_folder(const fs::path& path) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> dir(::opendir(path.c_str()), &::closedir);
-  if (!dir) return false;
-  int entries = 0;
-  errno = 0;
-  while (::readdir(dir.get()) != nullptr) ++entries;
-  return errno == 0 && entries <= 2;  // "." and ".."
-}
-
 // Of what commands wrote beside the workspace.
 bool clear_folder(const fs::path& path) {
   return remove_tree(path).ok() && make_dir(path).ok();
-}
-
-bool same_time(const timespec& a, const timespec& b) {
-  return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
 }
 }  // namespace
 
@@ -183,10 +170,11 @@ bool OverlayMount::untouched() const {
   if (adopted_ || !whole(TreeMark::Look::kSentinel).ok()) return false;
   struct stat now {};
   if (::lstat(upper_.c_str(), &now) != 0) return false;
+  std::error_code ec;
   return same_time(now.st_ctim, as_made_.st_ctim) && same_time(now.st_mtim, as_made_.st_mtim) &&
          now.st_mode == as_made_.st_mode && now.st_uid == as_made_.st_uid &&
          now.st_gid == as_made_.st_gid && attribute_names(upper_) == attributes_as_made_ &&
-         is_empty_folder(upper_);
+         fs::is_empty(upper_, ec);
 }
 
 OverlayPool::OverlayPool(fs::path dir, WorkspaceKind kind, std::optional<BoundedDisks> disks,

@@ -253,16 +253,13 @@ Result<ChangeSet> look_strictly(ObjectDb& db, const RestoreInput& input, const M
 Result<std::vector<std::string>> protect_paths(ObjectDb& db, const ProtectInput& input) {
   // Folders that hold what the contract places are nobody's plant.
   MadeUnder made = input.made;
-  for (const auto& [path, file] : input.placed) {
+  const auto add_folders_of = [&made](const std::string& path) {
     for (std::size_t slash = path.find('/'); slash != std::string::npos;
          slash = path.find('/', slash + 1))
       made.paths.push_back(path.substr(0, slash + 1));
-  }
-  for (const std::string& path : input.made.paths) {
-    for (std::size_t slash = path.find('/'); slash != std::string::npos;
-         slash = path.find('/', slash + 1))
-      made.paths.push_back(path.substr(0, slash + 1));
-  }
+  };
+  for (const auto& [path, file] : input.placed) add_folders_of(path);
+  for (const std::string& path : input.made.paths) add_folders_of(path);
   std::ranges::sort(made.paths);
   made.paths.erase(std::unique(made.paths.begin(), made.paths.end()), made.paths.end());
   PROCTOR_TRY(

@@ -10,7 +10,7 @@
 #include <new>
 
 #include "common/base/folder_tree.h"
-#include "common/base/json.h"
+#include "common/base/json_fields.h"
 #include "common/base/subprocess.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
@@ -18,6 +18,7 @@
 namespace proctor::apart {
 namespace {
 constexpr std::uint64_t kMoreSeconds = 5;
+constexpr std::size_t kSaidMost = 2000;
 
 // The first of the two says why the process ends; the second is for what does not listen.
 Status limit(int what, std::uint64_t most, std::uint64_t more) {
@@ -27,17 +28,24 @@ Status limit(int what, std::uint64_t most, std::uint64_t more) {
 }
 }  // namespace
 
-std::string begin(std::size_t bytes_max) {
+int serve(std::size_t bytes_max, Status (*answer)(std::string_view asked)) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  std::string asked;
-  std::string piece(std::size_t{1} << 16, '\0');
-  while (asked.size() < bytes_max) {
-    const ssize_t n = ::read(STDIN_FILENO, piece.data(), piece.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) break;
-    asked.append(piece, 0, static_cast<std::size_t>(n));
+  try {
+    std::string asked;
+    std::string piece(std::size_t{1} << 16, '\0');
+    while (asked.size() < bytes_max) {
+      const ssize_t n = ::read(STDIN_FILENO, piece.data(), piece.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) break;
+      asked.append(piece, 0, static_cast<std::size_t>(n));
+    }
+    const Status done = answer(asked);
+    if (done.ok()) return kDone;
+    std::fprintf(stderr, "%s\n", printable(done.error().detail, kSaidMost).c_str());
+    return kNoUse;
+  } catch (const std::bad_alloc&) {
+    return kNoMemory;
   }
-  return asked;
 }
 
 Status limit_self(std::chrono::seconds cpu, std::uint64_t memory) {
@@ -67,16 +75,23 @@ constexpr int kNiceness = 10;  // whoever still works comes first
 // Ours to wait for a disk that is busy; what the tree takes is counted in CPU time.
 constexpr std::chrono::hours kPatience{2};
 
-Status answer_question(const std::string& asked) {
-  PROCTOR_TRY(const Json head, parse_json(asked, {kAskedBytes, 4}));
-  const fs::path dir = head.at("dir").get<std::string>();
-  const std::chrono::seconds cpu(head.at("cpu_s").get<std::uint64_t>());
+struct Removal {
+  fs::path dir;
+  Remover limits;
+};
+void fields(auto& v, Is<Removal> auto& r) {
+  v("dir", r.dir);
+  v("cpu_s", r.limits.cpu);
+  v("memory", r.limits.memory);
+}
+
+Status answer_question(std::string_view asked) {
+  PROCTOR_TRY(const Json json, parse_json(asked, {kAskedBytes, 4}));
+  PROCTOR_TRY(const Removal what, from_json<Removal>(json));
   static_cast<void>(::nice(kNiceness));
-  PROCTOR_CHECK_OK(apart::limit_self(cpu, head.at("memory").get<std::uint64_t>()));
-  const Status removed = remove_tree(dir);
-  const apart::Use use = apart::so_far();
-  const std::string told =
-      Json{{"cpu_ms", use.cpu.count()}, {"memory_peak", use.memory_peak}}.dump();
+  PROCTOR_CHECK_OK(apart::limit_self(what.limits.cpu, what.limits.memory));
+  const Status removed = remove_tree(what.dir);
+  const std::string told = to_json(apart::so_far()).dump();
   if (::write(STDOUT_FILENO, told.data(), told.size()) < 0)  // then it is counted by the clock
     std::fprintf(stderr, "nobody reads what this took\n");
   return removed;
@@ -85,11 +100,7 @@ Status answer_question(const std::string& asked) {
 Status remove_apart(const fs::path& dir, const Remover& remover, RemovalCost& cost) {
   CommandSpec spec;
   spec.argv = {remover.path.string(), "remove"};
-  spec.stdin_bytes = Json{
-      {"dir", fs::absolute(dir).string()},
-      {"cpu_s", remover.cpu.count()},
-      {"memory",
-       remover.memory}}.dump();
+  spec.stdin_bytes = to_json(Removal{fs::absolute(dir), remover}).dump();
   spec.timeout = kPatience;
   PROCTOR_TRY(const CommandOutcome outcome, run_command(spec));
   cost.apart = true;
@@ -106,10 +117,11 @@ Status remove_apart(const fs::path& dir, const Remover& remover, RemovalCost& co
     cost.memory_peak = std::max(cost.memory_peak, remover.memory);
     return beyond(std::to_string(remover.memory >> 20) + " MiB of memory");
   }
+  apart::Use use;
   const auto told = parse_json(outcome.out, {kAskedBytes, 2});
-  if (told.ok() && told->is_object()) {
-    cost.cpu += std::chrono::milliseconds(told->value("cpu_ms", std::uint64_t{0}));
-    cost.memory_peak = std::max(cost.memory_peak, told->value("memory_peak", std::uint64_t{0}));
+  if (told.ok() && read_json(use, *told).ok()) {
+    cost.cpu += use.cpu;
+    cost.memory_peak = std::max(cost.memory_peak, use.memory_peak);
   } else {
     cost.cpu += outcome.wall;
   }
@@ -142,13 +154,6 @@ Status remove_left(const fs::path& dir, const Remover& remover, RemovalCost& cos
 }
 
 int remove_as_asked() {
-  try {
-    const Status done = answer_question(apart::begin(kAskedBytes));
-    if (done.ok()) return apart::kDone;
-    std::fprintf(stderr, "%s\n", printable(done.error().detail).c_str());
-    return apart::kNoUse;
-  } catch (const std::bad_alloc&) {
-    return apart::kNoMemory;
-  }
+  return apart::serve(kAskedBytes, answer_question);
 }
 }  // namespace proctor

@@ -4,8 +4,9 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <string>
+#include <string_view>
 
+#include "common/base/fields.h"
 #include "common/base/files.h"
 #include "common/base/result.h"
 
@@ -16,14 +17,19 @@ namespace proctor::apart {
 // Exit codes; beyond its CPU time SIGXCPU ends it.
 inline constexpr int kDone = 0, kNoUse = 2, kNoMemory = 3;
 
-// It dies with the thread that waits for it, and asks its standard input what to do.
-std::string begin(std::size_t bytes_max);
+// The process itself: it dies with the thread that waits for it, and `answer` does what its
+// standard input asks for.  The exit code.
+int serve(std::size_t bytes_max, Status (*answer)(std::string_view asked));
 // From now on.
 Status limit_self(std::chrono::seconds cpu, std::uint64_t memory);
 struct Use {
   std::chrono::milliseconds cpu{0};
   std::uint64_t memory_peak = 0;
 };
+void fields(auto& v, Is<Use> auto& use) {
+  v("cpu_ms", use.cpu);
+  v("memory_peak", use.memory_peak);
+}
 Use so_far();
 }  // namespace proctor::apart
 

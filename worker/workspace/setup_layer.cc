@@ -9,6 +9,7 @@
 #include <chrono>
 #include <vector>
 
+#include "common/base/json_fields.h"
 #include "common/base/subprocess.h"
 #include "common/base/text.h"
 #include "worker/workspace/beneath.h"
@@ -94,35 +95,13 @@ Status read_both(const fs::path& work, const fs::path& home, Sha256* digest) {
   return ok_status();
 }
 
-Json record_of(const SetupLayer& layer) {
-  return {{"content", layer.content.hex()},
-          {"bytes", layer.bytes},
-          {"files", layer.files},
-          {"bytes_before", layer.bytes_before},
-          {"files_before", layer.files_before},
-          {"steps", layer.steps}};
-}
-
 // Ours, but a disk may have damaged it: a layer that cannot be read is none.
 Result<SetupLayer> read_record(const fs::path& dir) {
-  PROCTOR_TRY(const std::string text, read_file(dir / "layer.json", kRecordBytes));
+  const fs::path record = dir / "layer.json";
+  PROCTOR_TRY(const std::string text, read_file(record, kRecordBytes));
   PROCTOR_TRY(const Json json, parse_json(text, {kRecordBytes, 16}));
-  const Error damaged{Errc::kNotFound, dir.string() + "/layer.json: not as it was written"};
-  SetupLayer out;
+  PROCTOR_TRY(SetupLayer out, from_json<SetupLayer>(json, record.string(), Errc::kNotFound));
   out.dir = dir;
-  if (!json.is_object() || !json.contains("content") || !json["content"].is_string() ||
-      !json.contains("steps") || !json["steps"].is_array())
-    return damaged;
-  PROCTOR_TRY(out.content, Digest::from_hex(json["content"].get<std::string>()));
-  out.steps = json["steps"];
-  const std::pair<const char*, std::uint64_t*> counts[] = {{"bytes", &out.bytes},
-                                                           {"files", &out.files},
-                                                           {"bytes_before", &out.bytes_before},
-                                                           {"files_before", &out.files_before}};
-  for (const auto& [name, value] : counts) {
-    if (!json.contains(name) || !json[name].is_number_unsigned()) return damaged;
-    *value = json[name].get<std::uint64_t>();
-  }
   return out;
 }
 
@@ -168,7 +147,7 @@ Result<SetupLayer> SetupMaking::keep(const fs::path& work, const fs::path& home,
   Sha256 digest;
   PROCTOR_CHECK_OK(read_both(made.work(), made.home(), &digest));
   made.content = digest.finish();
-  PROCTOR_CHECK_OK(write_file(fresh_ / "layer.json", record_of(made).dump(), Durability::kLazy));
+  PROCTOR_CHECK_OK(write_file(fresh_ / "layer.json", to_json(made).dump(), Durability::kLazy));
   PROCTOR_TRY(const std::string boot, boot_id());
   PROCTOR_CHECK_OK(write_file(fresh_ / "boot", boot, Durability::kLazy));
   PROCTOR_CHECK_OK(rename_path(fresh_, dir_));

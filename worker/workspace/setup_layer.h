@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "common/base/digest.h"
+#include "common/base/fields.h"
 #include "common/base/file_lock.h"
 #include "common/base/files.h"
 #include "common/base/json.h"
@@ -28,6 +29,16 @@ struct SetupLayer {
   fs::path home() const { return dir / "home"; }
   fs::path output() const { return dir / "output"; }
 };
+// As its layer.json holds it.
+void fields(auto& v, Is<SetupLayer> auto& layer) {
+  v("content", layer.content);
+  v("bytes", layer.bytes);
+  v("files", layer.files);
+  v("bytes_before", layer.bytes_before);
+  v("files_before", layer.files_before);
+  v("steps", layer.steps);
+  v.require(layer.steps.is_array(), "steps", "expected a list");
+}
 
 // One that lies there, whoever made it: for workspaces of an earlier life.
 Result<SetupLayer> open_setup_layer(const fs::path& dir);

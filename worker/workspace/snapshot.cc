@@ -66,12 +66,7 @@ class Writer {
                          O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     // EEXIST: two entries of one name, or a file system that folds case.
     if (!fd.valid()) return errno_error("write " + printable(name), errno);
-    while (!bytes.empty()) {
-      const ssize_t n = ::write(fd.get(), bytes.data(), bytes.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return errno_error("write " + printable(name), errno);
-      bytes.remove_prefix(static_cast<std::size_t>(n));
-    }
+    PROCTOR_CHECK_OK(beneath::write_all(fd.get(), bytes, name));
     const timespec times[2] = {{kCheckoutTime, 0}, {kCheckoutTime, 0}};
     if (::fchmod(fd.get(), mode) != 0 || ::futimens(fd.get(), times) != 0) {
       return errno_error("write " + printable(name), errno);

@@ -227,15 +227,11 @@ namespace {
 using beneath::Missing;
 using beneath::Parent;
 
-bool at_same_time(const timespec& a, const timespec& b) {
-  return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
-}
-
 // An overlay shows a file of its lower layers with that file's own times until somebody writes to
 // it, and nobody can set the time of a change.
 bool is_the_layers_own(const struct stat& now, const struct stat& then) {
   return now.st_mode == then.st_mode && now.st_size == then.st_size &&
-         at_same_time(now.st_mtim, then.st_mtim) && at_same_time(now.st_ctim, then.st_ctim);
+         same_time(now.st_mtim, then.st_mtim) && same_time(now.st_ctim, then.st_ctim);
 }
 
 Result<UniqueFd> open_if_there(const fs::path& dir) {

@@ -35,12 +35,6 @@ struct Snapshot {
   fs::path mirror_objects{};
 };
 
-// The cost of a patch that was made by a process of its own.
-struct ExtractCost {
-  std::chrono::milliseconds cpu{0};
-  std::uint64_t memory_peak = 0;
-};
-
 // The agent's change (candidate patch, delta): a git diff with binary hunks.
 struct Patch {
   std::string diff;  // `git apply`-able; empty: nothing changed
@@ -54,7 +48,7 @@ struct Patch {
   static constexpr std::size_t kLeftOutListed = 1000;
   std::vector<std::string> left_out;
   std::uint64_t left_out_count = 0;
-  std::optional<ExtractCost> apart{};
+  std::optional<proctor::apart::Use> apart{};  // of the process of its own that made it
 };
 
 // Paths, protected ones and git's own, that the setup of the untouched snapshot made or changed.

@@ -1,6 +1,7 @@
 // What a selftest says of what it found, and what it is worth.
 #include <doctest/doctest.h>
 
+#include "common/base/json_fields.h"
 #include "worker/selftest/selftest.h"
 
 using namespace proctor;
@@ -63,8 +64,8 @@ TEST_SUITE("selftest report") {
     CHECK(kind("oci", {Verdict::kError}).told().starts_with("oci: errors: case0: "));
     const std::string text = selftest_text(of({kind("oci", {Verdict::kNotTried})}));
     CHECK(text.find("\noci: not tried: case0: run the worker where it sees") != std::string::npos);
-    CHECK(selftest_json(of({kind(
-              "oci", {Verdict::kNotTried})}))["kinds"][0]["cases"][0]["verdict"] == "NOT TRIED");
+    CHECK(to_json(of({kind("oci", {Verdict::kNotTried})}))["kinds"][0]["cases"][0]["verdict"] ==
+          "NOT TRIED");
   }
 
   TEST_CASE("what is not known to be harmless comes after the proof") {

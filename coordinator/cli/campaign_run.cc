@@ -338,7 +338,7 @@ Result<Earlier> look_at_journal(const StateFolder& folder) {
 Status check_beginning(const RunOptions& options, const FrozenCampaign& frozen) {
   if (const auto owner = journal_owner(frozen.folder.journal(), kJournalPatience))
     return Error{Errc::kConflict,
-                 "this campaign is running: " + *owner +
+                 "this campaign is running: " + owner->text +
                      ".\n  To watch it: proctor status --watch " + options.folder +
                      "\n  To stop it:  interrupt that process (once: what runs is finished)"};
   if (options.begin == RunOptions::Begin::kGoOn) {  // its runs are read once, by the coordinator

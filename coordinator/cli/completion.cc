@@ -9,7 +9,7 @@
 
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
-#include "coordinator/shell/status.h"
+#include "coordinator/cli/open_journal.h"
 
 namespace proctor::cli {
 namespace {
@@ -114,10 +114,7 @@ void add_envelopes(const Registration& r, Candidates& out) {
 }
 
 void add_workers(const fs::path& folder, Candidates& out) {
-  constexpr std::size_t kStatusBytes = std::size_t{16} << 20;
-  const Result<std::string> text = read_file(StateFolder{folder}.status(), kStatusBytes);
-  if (!text.ok()) return;
-  const Result<StatusSnapshot> status = parse_status(*text);
+  const Result<StatusSnapshot> status = last_status(StateFolder{folder});
   if (!status.ok()) return;
   for (const StatusSnapshot::Worker& w : status->workers) out.insert(w.name);
 }

@@ -573,7 +573,7 @@ void look_beside(const std::string& folder, std::vector<std::string>& problems) 
 int check(const std::string& folder) {
   const fs::path file = StateFolder{folder}.journal();
   if (const auto owner = journal_owner(file))
-    return complain({Errc::kConflict, "this campaign is running: " + *owner});
+    return complain({Errc::kConflict, "this campaign is running: " + owner->text});
   Result<JournalFinding> found = check_journal(file);
   if (!found.ok()) return complain(found.error());
   // No journal in no campaign is a folder mistyped.

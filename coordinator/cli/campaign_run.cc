@@ -130,8 +130,7 @@ std::string lack_of(const HostThing& thing, const ModelsFile& models) {
       if (std::getenv(thing.text.c_str()) != nullptr) return "";
       return "secret " + printable(thing.text) + ", which is not set: export it";
     case HostThing::Kind::kToolchain: {
-      std::error_code ec;
-      if (std::filesystem::exists(thing.text, ec)) return "";
+      if (is_there(thing.text)) return "";
       return "toolchain " + printable(thing.text) + ", which is not on this host";
     }
     case HostThing::Kind::kLocale:
@@ -189,12 +188,11 @@ std::vector<std::string> missing_here(const RunOptions& options, const Campaign&
 
 Status check_host_things(const RunOptions& options, const Campaign& campaign) {
   if (!options.listen.empty()) return ok_status();  // others may join that have it
-  std::string text;
-  for (const std::string& line : missing_here(options, campaign))
-    text += (text.empty() ? "" : "\n") + line;
-  if (text.empty()) return ok_status();
-  return Error{Errc::kInvalid,
-               text + "\nLocal workers have what this process has; others join with --listen."};
+  const std::vector<std::string> missing = missing_here(options, campaign);
+  if (missing.empty()) return ok_status();
+  return Error{Errc::kInvalid, fmt::format("{}\nLocal workers have what this process has; others "
+                                           "join with --listen.",
+                                           fmt::join(missing, "\n"))};
 }
 
 std::vector<std::string> missing_programs(const RunOptions& options, const Campaign& campaign) {
@@ -239,10 +237,10 @@ Result<LocalWork> local_work(const RunOptions& options, const Campaign& campaign
 Status check_programs(const RunOptions& options, const Campaign& campaign) {
   const std::vector<std::string> missing = missing_programs(options, campaign);
   if (missing.empty()) return ok_status();
-  std::string text;
-  for (const std::string& one : missing) text += (text.empty() ? "" : "\n") + one;
   return Error{Errc::kUnavailable,
-               text + "\n(With Proctor's sources: scripts/setup installs all that it needs.)"};
+               fmt::format("{}\n(With Proctor's sources: scripts/setup installs "
+                           "all that it needs.)",
+                           fmt::join(missing, "\n"))};
 }
 
 namespace {
@@ -338,7 +336,7 @@ Result<Earlier> look_at_journal(const StateFolder& folder) {
 Status check_beginning(const RunOptions& options, const FrozenCampaign& frozen) {
   if (const auto owner = journal_owner(frozen.folder.journal(), kJournalPatience))
     return Error{Errc::kConflict,
-                 "this campaign is running: " + *owner +
+                 "this campaign is running: " + owner->text +
                      ".\n  To watch it: proctor status --watch " + options.folder +
                      "\n  To stop it:  interrupt that process (once: what runs is finished)"};
   if (options.begin == RunOptions::Begin::kGoOn) {  // its runs are read once, by the coordinator
@@ -513,9 +511,8 @@ Result<int> run_it(const RunOptions& options) {
   PROCTOR_CHECK_OK(local_work(options, campaign));
   PROCTOR_CHECK_OK(tcp_keys(options, StateFolder{options.folder}));
   // Whoever goes on registers nothing.
-  std::error_code ec;
   if (options.begin == RunOptions::Begin::kGoOn &&
-      !std::filesystem::exists(StateFolder{options.folder}.registration(), ec)) {
+      !is_there(StateFolder{options.folder}.registration())) {
     PROCTOR_CHECK_OK(check_never_began(StateFolder{campaign.folder}));
     return not_begun(options.folder);
   }
@@ -648,31 +645,20 @@ int run_campaign(const RunOptions& options) {
 // proctor run, serve and resume: three ways into the same loop.
 
 namespace {
-struct Flags {
-  RunOptions options;
-  std::uint32_t workers = 0, slots = 0;
-};
-
-void add_common(Command command, const std::shared_ptr<Flags>& flags) {
-  command.add_option("CAMPAIGN", flags->options.folder, "the campaign's folder").required();
+void add_common(Command command, RunOptions& options) {
+  command.add_option("CAMPAIGN", options.folder, "the campaign's folder").required();
   command
-      .add_option("--workers", flags->workers, "local worker processes (default: the campaign's)")
+      .add_option("--workers", options.workers, "local worker processes (default: the campaign's)")
       .in_range(std::size_t{0}, limits::kLocalWorkersMax);
-  command.add_option("--slots", flags->slots, "runs at a time on each of them")
+  command.add_option("--slots", options.slots, "runs at a time on each of them")
       .in_range(std::size_t{1}, limits::kWorkerSlotsMax);
-  command.add_option("--listen", flags->options.listen, "also let workers join at tcp://HOST:PORT");
+  command.add_option("--listen", options.listen, "also let workers join at tcp://HOST:PORT");
   command
-      .add_option("--models", flags->options.models,
+      .add_option("--models", options.models,
                   "file that says how local workers reach single-shot models")
       .envname("PROCTOR_MODELS");
-  command.add_flag("--insecure-loopback", flags->options.insecure_loopback,
+  command.add_flag("--insecure-loopback", options.insecure_loopback,
                    "plain TCP without keys, on this machine only");
-}
-
-void go(Command command, const std::shared_ptr<Flags>& flags, int& exit_code) {
-  if (command.count("--workers") != 0) flags->options.workers = flags->workers;
-  if (command.count("--slots") != 0) flags->options.slots = flags->slots;
-  exit_code = run_campaign(flags->options);
 }
 }  // namespace
 
@@ -686,12 +672,11 @@ void add_run(Command app, int& exit_code) {
       "reference failed somewhere, 2 bad input, 3 some runs parked for lack of money, 4 "
       "infrastructure, 5 a stage waits for a person (proctor "
       "pilot).");
-  auto flags = std::make_shared<Flags>();
-  add_common(command, flags);
-  command.add_flag("--again", flags->options.again,
+  RunOptions& options = *arguments<RunOptions>(command, exit_code, run_it);
+  add_common(command, options);
+  command.add_flag("--again", options.again,
                    "also when this registration was run before and its journal is gone: a "
                    "deviation");
-  command.callback([=, &exit_code] { go(command, flags, exit_code); });
 }
 
 void add_serve(Command app, int& exit_code) {
@@ -703,26 +688,21 @@ void add_serve(Command app, int& exit_code) {
       "    --server-key coordinator.pub --key build7.key        (on the other machine)\n"
       "After a stop: proctor serve --resume. Units and manifests that run one command again and\n"
       "again: proctor serve --resume-or-begin.");
-  auto flags = std::make_shared<Flags>();
-  add_common(command, flags);
-  struct Begin {
-    bool go_on = false, either = false;
-  };
-  auto begin = std::make_shared<Begin>();
+  RunOptions& options = *arguments<RunOptions>(command, exit_code, [](RunOptions asked) {
+    if (!asked.workers) asked.workers = 0;
+    return run_it(asked);
+  });
+  options.stays_at_gate = true;
+  add_common(command, options);
+  using Begin = RunOptions::Begin;
+  const auto begins = [&options](Begin how) { return [&options, how] { options.begin = how; }; };
   const Option go_on =
-      command.add_flag("--resume", begin->go_on, "go on with a campaign that has begun");
+      command.add_flag("--resume", begins(Begin::kGoOn), "go on with a campaign that has begun");
   command
-      .add_flag("--resume-or-begin", begin->either,
+      .add_flag("--resume-or-begin", begins(Begin::kEither),
                 "go on with a campaign that has begun, begin one that has not")
       .excludes(go_on);
-  command.add_flag("--again", flags->options.again, "as of proctor run");
-  command.callback([=, &exit_code] {
-    if (begin->go_on) flags->options.begin = RunOptions::Begin::kGoOn;
-    if (begin->either) flags->options.begin = RunOptions::Begin::kEither;
-    flags->options.stays_at_gate = true;
-    flags->options.workers = 0;  // unless some are asked for
-    go(command, flags, exit_code);
-  });
+  command.add_flag("--again", options.again, "as of proctor run");
 }
 
 void add_resume(Command app, int& exit_code) {
@@ -730,9 +710,8 @@ void add_resume(Command app, int& exit_code) {
       "resume", "continue after any stop, planned or not",
       "Example:\n  proctor resume my-campaign\n"
       "Exit codes as of run; 5: a stage waits for a person (proctor pilot status).");
-  auto flags = std::make_shared<Flags>();
-  flags->options.begin = RunOptions::Begin::kGoOn;
-  add_common(command, flags);
-  command.callback([=, &exit_code] { go(command, flags, exit_code); });
+  RunOptions& options = *arguments<RunOptions>(command, exit_code, run_it);
+  options.begin = RunOptions::Begin::kGoOn;
+  add_common(command, options);
 }
 }  // namespace proctor::cli

@@ -11,7 +11,9 @@
 #include "coordinator/aggregate/run_sets.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/report_files.h"
+#include "coordinator/cli/trial_campaign.h"
 #include "coordinator/page/page.h"
+#include "coordinator/shell/control_protocol.h"
 
 namespace proctor::cli {
 // proctor list CAMPAIGN [--where FILTER]: the runs behind a number.
@@ -93,14 +95,13 @@ std::string footer() {
 void add_list(Command app, int& exit_code) {
   const Command command =
       app.add_subcommand("list", "the runs behind a number, by a filter", footer());
-  auto args = std::make_shared<ListArgs>();
+  const auto args = arguments<ListArgs>(command, exit_code, list);
   command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
   command.add_option("--where", args->where, "which runs (without: all)").type_name("FILTER");
   const Option csv = command.add_flag("--csv", args->csv, "their records, as in runs.csv");
   command.add_flag("--count", args->count, "only how many").excludes(csv);
   command.add_option("--expect", args->expect, "exit code 1 unless this is the digest of the set")
       .type_name("DIGEST");
-  command.callback([=, &exit_code] { exit_code = code_of(list(*args)); });
 }
 
 // proctor compare OLDER NEWER
@@ -129,20 +130,12 @@ Result<std::map<std::string, std::string>> names_of(const std::vector<std::strin
 // --method and both sides of --map have to exist: a typo must not compare nothing in silence.
 Status check_names(const CompareArgs& args, const std::map<std::string, std::string>& names,
                    const Registration& older, const Registration& newer) {
-  const auto known = [](const Registration& in, const std::string& name, const char* which) {
-    if (in.methods.count(name) != 0) return ok_status();
-    std::vector<std::string_view> all;
-    for (const auto& [method, digest] : in.methods) all.push_back(method);
-    const auto near = nearest_word(name, all);
-    return Status(Error{Errc::kNotFound, "the " + std::string(which) + " campaign has no method " +
-                                             printable(name) +
-                                             (near ? " (did you mean " + *near + "?)" : "")});
-  };
   for (const auto& [from, to] : names) {
-    PROCTOR_CHECK_OK(known(older, from, "older"));
-    PROCTOR_CHECK_OK(known(newer, to, "newer"));
+    PROCTOR_CHECK_OK(has_method("the older campaign", older, from));
+    PROCTOR_CHECK_OK(has_method("the newer campaign", newer, to));
   }
-  return args.method.empty() ? ok_status() : known(newer, args.method, "newer");
+  if (args.method.empty()) return ok_status();
+  return has_method("the newer campaign", newer, args.method);
 }
 
 Result<int> compare(const CompareArgs& args) {
@@ -163,15 +156,9 @@ Result<int> compare(const CompareArgs& args) {
   if (args.strict && !c.differences.empty())
     return Error{Errc::kConflict, "they may not be compared (--strict): " + c.differences.front()};
   std::fputs((args.json ? render_comparison_json(c) : render_comparison_text(c)).c_str(), stdout);
-  switch (decision_of(c)) {
-    case Decision::kNotWorse:
-      return kOk;
-    case Decision::kWorse:
-      return kJobFailed;
-    case Decision::kUndecided:
-      return kUndecided;
-  }
-  return kUndecided;
+  const Decision decision = decision_of(c);
+  if (decision == Decision::kUndecided) return kUndecided;
+  return decision == Decision::kWorse ? kJobFailed : kOk;
 }
 }  // namespace
 
@@ -183,7 +170,7 @@ void add_compare(Command app, int& exit_code) {
       "compared. An\nagent of the older campaign that the newer has not: never 0.\n"
       "Example:\n  proctor compare last-week this-week\n"
       "  proctor compare --map agent-1=agent-2 --margin 0.1 old new");
-  auto args = std::make_shared<CompareArgs>();
+  const auto args = arguments<CompareArgs>(command, exit_code, compare);
   command.add_option("OLDER", args->older, "the older campaign's folder").required();
   command.add_option("NEWER", args->newer, "the newer campaign's folder").required();
   command.add_option("--map", args->names, "OLD=NEW: a method that is called otherwise now");
@@ -193,7 +180,6 @@ void add_compare(Command app, int& exit_code) {
       .capture_default_str();
   command.add_flag("--strict", args->strict, "refuse campaigns that differ in more than methods");
   command.add_flag("--json", args->json, "everything, for programs");
-  command.callback([=, &exit_code] { exit_code = code_of(compare(*args)); });
 }
 
 // proctor leaderboard CAMPAIGN...
@@ -225,9 +211,8 @@ Status check_tasks(const std::vector<std::string>& tasks, const std::vector<Read
   const std::vector<std::string_view> names(known.begin(), known.end());
   for (const std::string& task : tasks) {
     if (known.contains(task)) continue;
-    const auto near = nearest_word(task, names);
     return Error{Errc::kNotFound, "none of these campaigns has a task " + printable(task) +
-                                      (near ? " (did you mean " + *near + "?)" : "")};
+                                      did_you_mean(task, names)};
   }
   return ok_status();
 }
@@ -276,7 +261,7 @@ void add_leaderboard(Command app, int& exit_code) {
       "set: rows\nthat the data do not tell apart share it.\n"
       "Example:\n  proctor leaderboard campaigns/*\n"
       "  proctor leaderboard --tasks json-lib,parser --out public week-1 week-2");
-  auto args = std::make_shared<BoardArgs>();
+  const auto args = arguments<BoardArgs>(command, exit_code, leaderboard);
   command.add_option("CAMPAIGN", args->folders, "folders of campaigns").required();
   command.add_option("--tasks", args->tasks, "those that are counted, with commas (without: all)")
       .delimiter(',')
@@ -285,7 +270,6 @@ void add_leaderboard(Command app, int& exit_code) {
   command.add_option("--out", args->out, "write leaderboard.html, .json and .csv into this folder")
       .type_name("FOLDER");
   command.add_flag("--json", args->json, "everything, for programs");
-  command.callback([=, &exit_code] { exit_code = code_of(leaderboard(*args)); });
 }
 
 // proctor merge CAMPAIGN CAMPAIGN...
@@ -331,17 +315,12 @@ void add_merge(Command app, int& exit_code) {
       "runs are\nopen: each reason is said, exit code 2. Tasks and methods that not all have are "
       "left out and named.\n"
       "Example:\n  proctor merge week-1 week-2\n  proctor merge --runs week-1 week-2 > runs.csv");
-  auto args = std::make_shared<MergeArgs>();
+  const auto args = arguments<MergeArgs>(command, exit_code, merge);
   command.add_option("CAMPAIGN", args->folders, "folders of campaigns, two or more")
       .required()
       .expected(2, 64);
   command.add_flag("--json", args->json, "as report.json");
   command.add_flag("--csv", args->csv, "one record per row of the tables");
   command.add_flag("--runs", args->runs, "one record per run");
-  command.callback([=, &exit_code] {
-    const Result<std::string> text = merge(*args);
-    if (text.ok()) std::fputs(text->c_str(), stdout);
-    exit_code = text.ok() ? kOk : complain(text.error());
-  });
 }
 }  // namespace proctor::cli

@@ -18,6 +18,8 @@
 #include "common/base/text.h"
 #include "common/base/version.h"
 #include "coordinator/cli/completion.h"
+#include "coordinator/shell/control_protocol.h"
+#include "coordinator/shell/state_folder.h"
 
 namespace proctor::cli {
 std::function<std::string(const std::string&)> share(double least, double most) {
@@ -70,8 +72,7 @@ std::optional<fs::path> replaced_file(const fs::path& path) {
 }
 
 Status write_output(const fs::path& path, std::string_view bytes) {
-  std::error_code ec;
-  if (fs::is_directory(path, ec))
+  if (is_folder(path))
     return Error{Errc::kInvalid, path.string() + ": is a folder; name a file in it"};
   const std::optional<fs::path> file = replaced_file(path);
   return file ? write_file(*file, bytes) : write_into(path, bytes);
@@ -155,17 +156,9 @@ const char* way_out(const Error& error) {
 int complain(const Error& error) {
   std::fflush(stdout);
   std::fprintf(stderr, "proctor: %s\n%s", error.detail.c_str(), way_out(error));
-  switch (error.code) {
-    case Errc::kInvalid:
-    case Errc::kNotFound:
-    case Errc::kConflict:
-      return kBadInput;
-    case Errc::kExhausted:
-    case Errc::kUnavailable:
-    case Errc::kCorrupt:
-      return kInfrastructure;
-  }
-  return kInfrastructure;
+  const bool is_input = error.code == Errc::kInvalid || error.code == Errc::kNotFound ||
+                        error.code == Errc::kConflict;
+  return is_input ? kBadInput : kInfrastructure;
 }
 
 int code_of(const Result<int>& done) {
@@ -174,6 +167,11 @@ int code_of(const Result<int>& done) {
 
 int code_of(const Status& done) {
   return done.ok() ? kOk : complain(done.error());
+}
+
+int code_of(const Result<std::string>& text) {
+  if (text.ok()) std::fputs(text->c_str(), stdout);
+  return text.ok() ? kOk : complain(text.error());
 }
 }  // namespace proctor::cli
 
@@ -188,8 +186,8 @@ std::optional<std::string> unknown_command(cli::Command app, int argc, char** ar
   if (std::find(names.begin(), names.end(), *word) != names.end()) return std::nullopt;
   std::string said = "there is no command " + proctor::printable(*word);
   const std::vector<std::string_view> views(names.begin(), names.end());
-  if (const auto near = proctor::nearest_word(*word, views))
-    return said + " (did you mean " + *near + "?)";
+  if (const std::string near = proctor::did_you_mean(*word, views); !near.empty())
+    return said + near;
   said += "; there are";
   for (const std::string& name : names)
     if (!name.starts_with("_")) said += " " + name;

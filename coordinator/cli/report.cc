@@ -23,6 +23,7 @@
 #include "coordinator/forms/forms.h"
 #include "coordinator/journal/host_key.h"
 #include "coordinator/journal/journal_reader.h"
+#include "coordinator/shell/control_protocol.h"
 
 namespace proctor::cli {
 // Exports of a campaign's runs into the forms of other projects: Inspect logs, Every Eval Ever.
@@ -328,22 +329,18 @@ void say_of_reports(const std::string& line) {
 Status verify_without(const FrozenCampaign& frozen, const ProblemHandler& problem) {
   constexpr std::size_t kReportJsonBytes = std::size_t{1} << 30;
   const fs::path file = frozen.folder.reports() / "report.json";
-  std::error_code ec;
-  std::error_code no_mark;
-  if (fs::exists(written_mark(frozen.folder), no_mark) &&
-      !fs::exists(frozen.folder.reports() / kReportDigests, no_mark))
+  if (is_there(written_mark(frozen.folder)) && !is_there(frozen.folder.reports() / kReportDigests))
     problem(std::string("reports/") + kReportDigests,
             "it was written, and is missing: proctor report makes it anew");
   compare_exports(frozen.folder.reports(), {}, {}, problem);
-  if (!fs::exists(file, ec)) {
+  if (!is_there(file)) {
     say_of_reports("none are there");
     compare_names(frozen.folder.reports(), {}, nullptr, problem);
     return ok_status();
   }
   PROCTOR_TRY(const bool must, sealed_from_birth(frozen));
-  std::error_code there;
-  if (must && !fs::exists(written_mark(frozen.folder), there) &&
-      !fs::exists(frozen.folder.reports() / kReportDigests, there))
+  if (must && !is_there(written_mark(frozen.folder)) &&
+      !is_there(frozen.folder.reports() / kReportDigests))
     problem(std::string("reports/") + kReportDigests, "it was written, and is missing");
   const Result<std::string> bytes = read_file(file, kReportJsonBytes);
   PROCTOR_TRY(const std::string now, head_now(frozen));
@@ -367,8 +364,7 @@ Status write_digests(const StateFolder& folder, Digests said, Sign sign = Sign::
   json["key"] = key.ok() ? key->key().id() : "";
   json["mac"] = key.ok() ? key->key().mac(body).hex() : "";
   PROCTOR_TRY(const std::string text, canonical_json(json));
-  std::error_code ec;
-  if (!fs::exists(written_mark(folder), ec)) PROCTOR_CHECK_OK(write_file(written_mark(folder), ""));
+  if (!is_there(written_mark(folder))) PROCTOR_CHECK_OK(write_file(written_mark(folder), ""));
   return write_file(folder.reports() / kReportDigests, text + "\n");
 }
 
@@ -528,9 +524,9 @@ struct ReportArgs {
 Status known_word(const std::string& what, const std::string& typed,
                   const std::vector<std::string_view>& names) {
   if (std::ranges::find(names, typed) != names.end()) return ok_status();
-  const auto near = nearest_word(typed, names);
   std::string said = "there is no " + what + " " + printable(typed);
-  if (near) return Error{Errc::kInvalid, said + " (did you mean " + *near + "?)"};
+  if (const std::string near = did_you_mean(typed, names); !near.empty())
+    return Error{Errc::kInvalid, said + near};
   said += "; there are";
   for (const std::string_view name : names) said += " " + printable(name);
   return Error{Errc::kInvalid, said};
@@ -640,7 +636,7 @@ void add_report(Command app, int& exit_code) {
       "  proctor report my-campaign --form junit --out junit.xml\n"
       "  proctor report my-campaign --stage pilot\n"
       "  proctor report my-campaign --form badge --method my-agent > badge.svg");
-  auto args = std::make_shared<ReportArgs>();
+  const auto args = arguments<ReportArgs>(command, exit_code, report);
   args->form = "text";
   command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
   command.add_option("--form", args->form, "what is printed")
@@ -667,10 +663,5 @@ void add_report(Command app, int& exit_code) {
   command.add_flag("--csv", args->csv, "one record per row of the tables (--form csv)")
       .excludes(json);
   command.add_flag("--words", args->words, "below the tables, what each of their words means");
-  command.callback([=, &exit_code] {
-    const Result<std::string> text = report(*args);
-    if (text.ok()) std::fputs(text->c_str(), stdout);
-    exit_code = text.ok() ? kOk : complain(text.error());
-  });
 }
 }  // namespace proctor::cli

@@ -1,7 +1,6 @@
 #include "coordinator/cli/running_coordinator.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <pwd.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -51,19 +50,16 @@ using Stands = SeenStatus::Stands;
 
 // Nothing: none was ever written.
 Result<std::optional<StatusSnapshot>> written_status(const StateFolder& folder) {
-  constexpr std::size_t kStatusBytes = std::size_t{64} << 20;
-  const Result<std::string> text = read_file(folder.status(), kStatusBytes);
-  if (!text.ok() && text.error().code == Errc::kNotFound) return std::optional<StatusSnapshot>();
-  if (!text.ok()) return text.error();
-  PROCTOR_TRY(StatusSnapshot status, parse_status(*text));
-  return std::optional<StatusSnapshot>(std::move(status));
+  Result<StatusSnapshot> status = last_status(folder);
+  if (status.ok()) return std::optional(std::move(status).value());
+  if (status.error().code == Errc::kNotFound) return std::optional<StatusSnapshot>();
+  return std::move(status).error();
 }
 
-// Does it say of itself "process N on ..." as the one that wrote this?  A snapshot outlives its
-// writer, and the journal is somebody else's then: a coordinator that begins, or an operator's act.
-bool is_of(const StatusSnapshot& status, const std::string& owner) {
-  return !owner.starts_with("process ") ||
-         owner.starts_with(fmt::format("process {} on ", status.pid));
+// A snapshot outlives its writer, and the journal is somebody else's then: a coordinator that
+// begins, or an operator's act.
+bool is_of(const StatusSnapshot& status, const LockOwner& owner) {
+  return owner.pid == 0 || owner.pid == status.pid;
 }
 
 Stands stands_by(const StatusSnapshot& status) {
@@ -122,23 +118,22 @@ Result<std::optional<SeenStatus>> StatusReader::by_journal(
 Result<std::optional<SeenStatus>> StatusReader::look() {
   const StateFolder folder{folder_};
   Result<std::optional<StatusSnapshot>> last = written_status(folder);
-  std::error_code ec;
   if (!last.ok() || !*last)
-    if (!fs::exists(folder_ / "campaign.yaml", ec) && !fs::exists(folder.status(), ec))
+    if (!is_there(folder_ / "campaign.yaml") && !is_there(folder.status()))
       return no_campaign(folder_.string());
   if (!last.ok()) return std::move(last).error();
-  const std::optional<std::string> owner = journal_owner(folder.journal());
+  const std::optional<LockOwner> owner = journal_owner(folder.journal());
   if (!owner) return by_journal(*last, "");
   // Its last word may have come between our reading and now, with the lock still held.
   PROCTOR_TRY(last, written_status(folder));
-  if (!*last || !is_of(**last, *owner)) return by_journal(*last, *owner);
+  if (!*last || !is_of(**last, *owner)) return by_journal(*last, owner->text);
   SeenStatus out{.status = **last, .stands = Stands::kRuns, .held = nullptr, .doubt = ""};
   if (const Stands ended = stands_by(out.status); ended != Stands::kGone) out.stands = ended;
   return std::optional<SeenStatus>(std::move(out));
 }
 
 std::optional<StatusSnapshot> live_status(const StateFolder& folder) {
-  const std::optional<std::string> owner = journal_owner(folder.journal());
+  const std::optional<LockOwner> owner = journal_owner(folder.journal());
   if (!owner) return std::nullopt;
   const Result<std::optional<StatusSnapshot>> status = written_status(folder);
   if (!status.ok() || !*status || !is_of(**status, *owner)) return std::nullopt;
@@ -154,7 +149,7 @@ std::string silent_one(const StateFolder& folder) {
   const auto owner = journal_owner(folder.journal());
   if (!owner) return "the coordinator";
   const std::optional<StatusSnapshot> last = live_status(folder);
-  return "the coordinator (" + *owner +
+  return "the coordinator (" + owner->text +
          (last ? "; it last spoke at " + to_rfc3339(last->at) : std::string()) + ")";
 }
 
@@ -198,17 +193,12 @@ Result<std::optional<ControlAnswer>> ask_coordinator(const StateFolder& folder,
     const auto owner = journal_owner(folder.journal(), kJournalPatience);
     if (!owner) return std::optional<ControlAnswer>();
     return Error{Errc::kUnavailable,
-                 heard.error().detail + ", but the campaign is in use: " + *owner};
+                 heard.error().detail + ", but the campaign is in use: " + owner->text};
   }
   if (!heard.ok()) return heard.error();
-  switch (heard->what) {
-    case ControlHeard::What::kAnswer:
-      break;
-    case ControlHeard::What::kNothing:
-      return unheard(folder, request, heard->ended);
-    case ControlHeard::What::kTaken:
-      return unanswered(folder, request, heard->ended);
-  }
+  using What = ControlHeard::What;
+  if (heard->what == What::kNothing) return unheard(folder, request, heard->ended);
+  if (heard->what == What::kTaken) return unanswered(folder, request, heard->ended);
   return std::optional<ControlAnswer>(heard->answer);
 }
 

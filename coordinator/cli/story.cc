@@ -1,6 +1,5 @@
 #include "coordinator/cli/story.h"
 
-#include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -9,7 +8,7 @@
 #include <optional>
 #include <set>
 
-#include "common/base/json.h"
+#include "common/base/json_fields.h"
 #include "common/base/limits.h"
 #include "common/base/parse.h"
 #include "common/base/system_clock.h"
@@ -29,26 +28,27 @@
 
 namespace proctor::cli {
 namespace {
-// Kinds of facts and what stands in front of their detail; "" is the detail alone.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 18> kPrefixes{
-    {{"intent", "chosen; "},
-     {"granted", "granted: "},
-     {"denied", "denied: "},
-     {"voided", "never started: "},
-     {"lost", "lost: "},
-     {"cancelled", "cancelled: "},
-     {"result", "result: "},
-     {"settled", "settled: "},
-     {"parked", "parked: "},
-     {"reviewed", "reviewed: "},
-     {"epoch", ""},
-     {"adopted", "found running after a restart, on "},
-     {"outlived", "its worker was killed and goes on with it: "},
-     {"worker_left", ""},
-     {"worker_suspect", "not heard of for a while: worker "},
-     {"worker_back", "heard of again: worker "},
-     {"redis_away", "Redis is away: "},
-     {"task_removed", "task removed: "}}};
+// What stands in front of a fact's detail, by its kind; "" is the detail alone.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kPrefixes{
+    {{"chosen; ", "intent"},
+     {"granted: ", "granted"},
+     {"denied: ", "denied"},
+     {"never started: ", "voided"},
+     {"lost: ", "lost"},
+     {"cancelled: ", "cancelled"},
+     {"result: ", "result"},
+     {"settled: ", "settled"},
+     {"parked: ", "parked"},
+     {"reviewed: ", "reviewed"},
+     {"", "epoch"},
+     {"found running after a restart, on ", "adopted"},
+     {"its worker was killed and goes on with it: ", "outlived"},
+     {"worker joined: ", "worker_joined"},
+     {"", "worker_left"},
+     {"not heard of for a while: worker ", "worker_suspect"},
+     {"heard of again: worker ", "worker_back"},
+     {"Redis is away: ", "redis_away"},
+     {"task removed: ", "task_removed"}}};
 
 // An object's members one after the other; anything else as it is.
 std::string members_of(const std::string& detail) {
@@ -111,18 +111,14 @@ std::string unprinted(const StoryFact& fact, const std::string& unit) {
       return describe(*dominance, unit);
   if (fact.fact == StageChecked::kNote || fact.fact == StageOpened::kNote)
     if (const auto gate = of_gate(note)) return *gate;
-  if (fact.fact == WorkerJoined::kNote || fact.fact == WorkerJoined::kNoteAgain)
-    if (const auto joined = fact_of<WorkerJoined>(note); joined.ok())
-      return fmt::format("worker {}: {} with {} slots", joined->again ? "restarted" : "joined",
-                         joined->worker.raw(), joined->slots);
   if (fact.fact == "redis_back") return "Redis is back";
   if (fact.fact == "drain" && fact.detail == "signal")
     return "interrupted: what runs is finished, nothing starts";
   if (fact.fact == "cancel" && fact.detail == "signal")
     return "interrupted again: what runs is cancelled";
   const auto known = std::ranges::find(kPrefixes, fact.fact,
-                                       &std::pair<std::string_view, std::string_view>::first);
-  if (known != kPrefixes.end()) return std::string(known->second) + fact.detail;
+                                       &std::pair<std::string_view, std::string_view>::second);
+  if (known != kPrefixes.end()) return std::string(known->first) + fact.detail;
   if (fact.detail.empty()) return fact.fact;
   return fact.fact + ": " + (fact.detail.starts_with("{") ? members_of(fact.detail) : fact.detail);
 }
@@ -214,56 +210,43 @@ namespace {
 // method or an envelope of its, or to a list of runs of which it is one.
 class RunStory {
  public:
-  RunStory(const FrozenCampaign& frozen, RunId run);
+  RunStory(const FrozenCampaign& frozen, RunId run)
+      : run_(run), task_(frozen.plan.row(run).task), method_(frozen.plan.row(run).method) {
+    const PlanView view = make_plan_view(frozen.campaign, frozen.plan);
+    for (const ScopeId scope : view.path(run)) envelopes_.insert(view.scopes[scope.raw()].name);
+    for (const Removal& r : frozen.registration.removals)
+      if (r.task == frozen.plan.task(run).id)
+        removals_.insert(removal_note(r.task, r.reason, r.by));
+  }
 
-  bool has(const StoryFact& fact) const;
+  bool has(const StoryFact& fact) const {
+    if (fact.run == run_) return true;
+    const Note note = note_of(fact);
+    // That another run failed is that one's story; that none of them is started is theirs all.
+    if (note.kind == FaultFact::kNote) {
+      const auto fault = fact_of<FaultFact>(note);
+      if (!fault.ok() || fault->verdict == FaultFact::Verdict::kFailed) return false;
+      const bool of_task = fault->subject.kind == FaultSubject::Kind::kTask;
+      return fault->subject.index == (of_task ? task_ : method_);
+    }
+    if (fact.run) return false;
+    if (note.kind == OperatorFact::kNote) {
+      const auto act = fact_of<OperatorFact>(note);
+      return act.ok() && std::ranges::find(act->act.runs, run_) != act->act.runs.end();
+    }
+    if (note.kind == BudgetRaised::kNote) {
+      const auto raise = fact_of<BudgetRaised>(note);
+      return raise.ok() && envelopes_.contains(raise->name);
+    }
+    return note.kind == kNoteTaskRemoved && removals_.contains(note.detail);
+  }
 
  private:
-  bool is_among(const StoryFact& act) const;
-  bool is_raised(const StoryFact& raise) const;
-  bool is_at_fault(const StoryFact& fault) const;
-
   RunId run_;
-  std::string task_;
-  std::uint32_t task_index_ = 0, method_index_ = 0;
+  std::uint32_t task_ = 0, method_ = 0;
   std::set<std::string> envelopes_;
+  std::set<std::string> removals_;  // of its task, as the journal's notes hold them
 };
-
-RunStory::RunStory(const FrozenCampaign& frozen, RunId run)
-    : run_(run),
-      task_(frozen.plan.task(run).id),
-      task_index_(frozen.plan.row(run).task),
-      method_index_(frozen.plan.row(run).method) {
-  const PlanView view = make_plan_view(frozen.campaign, frozen.plan);
-  for (const ScopeId scope : view.path(run)) envelopes_.insert(view.scopes[scope.raw()].name);
-}
-
-bool RunStory::has(const StoryFact& fact) const {
-  if (fact.run == run_) return true;
-  if (fact.fact == FaultFact::kNote) return is_at_fault(fact);
-  if (fact.run) return false;
-  if (fact.fact == OperatorFact::kNote) return is_among(fact);
-  if (fact.fact == BudgetRaised::kNote) return is_raised(fact);
-  return fact.fact == kNoteTaskRemoved && fact.detail.starts_with(removal_note(task_, ""));
-}
-
-bool RunStory::is_among(const StoryFact& act) const {
-  const Result<OperatorFact> fact = fact_of<OperatorFact>(note_of(act));
-  return fact.ok() && std::ranges::find(fact->act.runs, run_) != fact->act.runs.end();
-}
-
-bool RunStory::is_raised(const StoryFact& raise) const {
-  const Result<BudgetRaised> fact = fact_of<BudgetRaised>(note_of(raise));
-  return fact.ok() && envelopes_.contains(fact->name);
-}
-
-// That another run failed is that one's story; that none of them is started is theirs all.
-bool RunStory::is_at_fault(const StoryFact& fault) const {
-  const Result<FaultFact> fact = fact_of<FaultFact>(note_of(fault));
-  if (!fact.ok() || fact->verdict == FaultFact::Verdict::kFailed) return false;
-  const bool task = fact->subject.kind == FaultSubject::Kind::kTask;
-  return fact->subject.index == (task ? task_index_ : method_index_);
-}
 
 struct StoryArgs {
   std::string folder, run, since;
@@ -275,14 +258,15 @@ std::string name_of(const Plan& plan, RunId run) {
 }
 
 void print_json(const Plan& plan, const std::string& unit, const StoryFact& fact) {
-  Json out = {{"at", to_rfc3339(fact.at)},
-              {"at_ms", fact.at.raw()},
-              {"fact", fact.fact},
-              {"detail", fact.detail},
-              {"text", sentence_of(fact, unit)}};
-  if (fact.run) out["run"] = name_of(plan, *fact.run);
-  if (fact.attempt) out["attempt"] = fact.attempt->raw();
-  std::printf("%s\n", out.dump(-1, Json::Utf8::kReplace, true).c_str());
+  JsonWriter out;
+  out("at", to_rfc3339(fact.at));
+  out("at_ms", fact.at);
+  out("fact", fact.fact);
+  out("detail", fact.detail);
+  out("text", sentence_of(fact, unit));
+  out("run", fact.run ? name_of(plan, *fact.run) : std::string(), kOptional);
+  out("attempt", fact.attempt, kOptional);
+  std::printf("%s\n", out.take().dump(-1, Json::Utf8::kReplace, true).c_str());
 }
 
 void print_text(const Plan& plan, const std::string& unit, const StoryFact& fact,
@@ -341,7 +325,7 @@ void add_story(Command app, int& exit_code) {
                          "From the journal, of one RUN also how often its patch was judged again; "
                          "a coordinator may be\n"
                          "running. With --json one object a line.");
-  auto args = std::make_shared<StoryArgs>();
+  const auto args = arguments<StoryArgs>(command, exit_code, tell_story);
   command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
   command.add_option(
       "RUN", args->run,
@@ -349,6 +333,5 @@ void add_story(Command app, int& exit_code) {
   command.add_option("--since", args->since,
                      "a time as 2026-11-22T10:58:42Z, or how long ago: 90s, 15m, 2h, 3d");
   command.add_flag("--json", args->json, "for scripts");
-  command.callback([=, &exit_code] { exit_code = code_of(tell_story(*args)); });
 }
 }  // namespace proctor::cli

@@ -85,17 +85,23 @@ Status verify_journal_objects(JournalReader& journal, const ProblemHandler& prob
 
 namespace {
 Result<std::set<std::string>> removals_of(JournalReader& journal) {
-  constexpr std::size_t kAtOnce = 10'000;
   std::set<std::string> out;
+  PROCTOR_CHECK_OK(each_note(journal, [&](const Note& note) {
+    if (note.kind == kNoteTaskRemoved) out.insert(note.detail);
+  }));
+  return out;
+}
+}  // namespace
+
+Status each_note(JournalReader& journal, const std::function<void(const Note&)>& hear) {
+  constexpr std::size_t kAtOnce = 10'000;
   for (std::int64_t after = 0;;) {
     PROCTOR_TRY(const std::vector<NoteRecord> notes, journal.notes(after, kAtOnce));
-    for (const NoteRecord& n : notes)
-      if (n.note.kind == kNoteTaskRemoved) out.insert(n.note.detail);
-    if (notes.size() < kAtOnce) return out;
+    for (const NoteRecord& n : notes) hear(n.note);
+    if (notes.size() < kAtOnce) return ok_status();
     after = notes.back().seq;
   }
 }
-}  // namespace
 
 std::string removal_note(const std::string& task, const std::string& reason,
                          const std::string& by) {
@@ -310,9 +316,8 @@ Status verify_keyed_seal(JournalReader& journal, const std::string& key_file,
 
 Status verify_heads(JournalReader& journal, const std::string& head, const std::string& key_file,
                     const ProblemHandler& problem) {
-  std::error_code ec;
   std::string text = head;
-  if (fs::exists(head, ec)) {
+  if (is_there(head)) {
     PROCTOR_TRY(text, read_file(head, kHeadsBytes));
   }
   const Result<HostKey> key = host_key_of(key_file);

@@ -28,6 +28,7 @@
 #include "common/base/files.h"
 #include "common/base/result.h"
 #include "coordinator/core/records.h"
+#include "coordinator/journal/owner_lock.h"
 
 namespace proctor {
 class JournalStore;
@@ -36,10 +37,9 @@ class JournalStore;
 // campaign, or a look at who owns it, holds the lock for milliseconds; a coordinator for hours.
 inline constexpr std::chrono::milliseconds kJournalPatience{1000};
 
-// Who has the journal open for writing after `patience`, if anyone: "process 17 on build7 since
-// ...".
-std::optional<std::string> journal_owner(const fs::path& file,
-                                         std::chrono::milliseconds patience = {});
+// Who has the journal open for writing after `patience`, if anyone.
+std::optional<LockOwner> journal_owner(const fs::path& file,
+                                       std::chrono::milliseconds patience = {});
 
 struct JournalStats {
   std::uint64_t commits = 0;  // transactions made durable

@@ -308,7 +308,7 @@ fs::path lock_of(fs::path journal) {
 
 // One coordinator per campaign.  The file stays when it ends: removing it would race with the next.
 Result<UniqueFd> take_lock(const fs::path& file) {
-  Result<UniqueFd> lock = take_owner_lock(file, own_name(), kJournalPatience);
+  Result<UniqueFd> lock = take_owner_lock(file, "", kJournalPatience);
   if (lock.ok() || lock.error().code != Errc::kConflict) return lock;
   return Error{Errc::kConflict,
                "campaign journal in use by " + lock.error().detail + " (" + file.string() + ")"};
@@ -378,7 +378,7 @@ constexpr const char* kEpoch =
     "WHERE ?1 > (SELECT coalesce(max(epoch), 0) FROM epochs)";
 }  // namespace
 
-std::optional<std::string> journal_owner(const fs::path& file, std::chrono::milliseconds patience) {
+std::optional<LockOwner> journal_owner(const fs::path& file, std::chrono::milliseconds patience) {
   return lock_owner(lock_of(file), patience);
 }
 

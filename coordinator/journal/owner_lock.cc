@@ -8,13 +8,16 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "common/base/digest.h"
 #include "common/base/file_lock.h"
+#include "common/base/json_fields.h"
 #include "common/base/log.h"
+#include "common/base/parse.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "coordinator/journal/host_key.h"
@@ -23,15 +26,22 @@
 
 namespace proctor {
 namespace {
-constexpr std::size_t kOwnerBytes = 800;
+constexpr std::size_t kOwnerBytes = 800, kFactsBytes = 3 * PATH_MAX;
 
 // What the one that took the lock wrote into it.
-std::string owner_in(int fd) {
-  std::array<char, kOwnerBytes> owner{};
-  const ssize_t n = ::pread(fd, owner.data(), owner.size(), 0);
-  std::string_view text(owner.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
-  text = text.substr(0, text.find('\n'));
-  return text.empty() ? "another coordinator" : printable(text, kOwnerBytes);
+LockOwner owner_in(int fd) {
+  std::string bytes(kOwnerBytes + kFactsBytes, '\0');
+  const ssize_t n = ::pread(fd, bytes.data(), bytes.size(), 0);
+  std::string_view rest =
+      std::string_view(bytes).substr(0, n < 0 ? 0 : static_cast<std::size_t>(n));
+  const std::string_view line = take_until(rest, '\n');
+  LockOwner out;
+  // An older proctor wrote the line alone.
+  if (const auto json = parse_json(take_until(rest, '\n')); json.ok())
+    if (auto facts = from_json<LockOwner>(*json, "", Errc::kCorrupt, Versions::kAny); facts.ok())
+      out = std::move(facts).value();
+  out.text = line.empty() ? "another coordinator" : printable(line, kOwnerBytes);
+  return out;
 }
 
 // Like flock(2) with LOCK_NB, but patient with one who is about to let go.
@@ -52,19 +62,19 @@ std::string host_name() {
   return name.data();
 }
 
-std::string own_name() {
-  return "process " + std::to_string(::getpid()) + " on " + host_name() + " since " +
-         to_rfc3339(wall_now());
-}
-
-Result<UniqueFd> take_owner_lock(const fs::path& file, const std::string& owner,
+Result<UniqueFd> take_owner_lock(const fs::path& file, const std::string& folder,
                                  std::chrono::milliseconds patience) {
   PROCTOR_TRY(UniqueFd fd, open_own_file(file, O_RDWR | O_CREAT));
   if (!lock_within(fd.get(), LOCK_EX, patience)) {
     if (errno != EWOULDBLOCK) return errno_error("lock " + file.string(), errno);
-    return Error{Errc::kConflict, owner_in(fd.get())};
+    return Error{Errc::kConflict, owner_in(fd.get()).text};
   }
-  const std::string line = owner.substr(0, kOwnerBytes - 1) + "\n";
+  const LockOwner self{
+      fmt::format("process {} on {} since {}{}", ::getpid(), host_name(), to_rfc3339(wall_now()),
+                  folder.empty() ? "" : ", in " + printable(folder, kOwnerBytes)),
+      ::getpid(), folder};
+  const std::string line =
+      self.text.substr(0, kOwnerBytes - 1) + "\n" + to_json(self).dump() + "\n";
   if (::ftruncate(fd.get(), 0) != 0 ||
       ::pwrite(fd.get(), line.data(), line.size(), 0) != static_cast<ssize_t>(line.size())) {
     return errno_error("write " + file.string(), errno);
@@ -72,7 +82,7 @@ Result<UniqueFd> take_owner_lock(const fs::path& file, const std::string& owner,
   return fd;
 }
 
-std::optional<std::string> lock_owner(const fs::path& file, std::chrono::milliseconds patience) {
+std::optional<LockOwner> lock_owner(const fs::path& file, std::chrono::milliseconds patience) {
   const Result<UniqueFd> fd = open_own_file(file, O_RDONLY);
   if (!fd.ok() || lock_within(fd->get(), LOCK_SH, patience) || errno != EWOULDBLOCK)
     return std::nullopt;
@@ -92,8 +102,7 @@ Result<UniqueFd> take_lock(const fs::path& file, const fs::path& folder) {
   constexpr int kTries = 100;
   PROCTOR_CHECK_OK(make_private_dirs(file.parent_path()));
   for (int i = 0; i < kTries; ++i) {
-    PROCTOR_TRY(UniqueFd fd,
-                take_owner_lock(file, own_name() + ", in " + folder.string(), kJournalPatience));
+    PROCTOR_TRY(UniqueFd fd, take_owner_lock(file, folder.string(), kJournalPatience));
     if (is_still_at(fd, file)) return fd;
   }
   return Error{Errc::kUnavailable, file.string() + " is removed as often as it is made"};
@@ -113,16 +122,19 @@ Result<std::unique_ptr<LivingMark>> LivingMark::take(std::string_view campaign,
   PROCTOR_TRY(JournalReader reader, JournalReader::open(journal));
   PROCTOR_TRY(const std::vector<EpochBegun> lives, reader.epochs());
   if (lives.empty()) return std::unique_ptr<LivingMark>();
+  std::optional<LockOwner> other;
   const auto take_it = [&]() -> Result<std::unique_ptr<LivingMark>> {
     PROCTOR_TRY(fs::path file, file_of(campaign, lives.front()));
-    PROCTOR_TRY(UniqueFd lock, take_lock(file, folder));
-    return std::unique_ptr<LivingMark>(new LivingMark(std::move(file), std::move(lock)));
+    Result<UniqueFd> lock = take_lock(file, folder);
+    if (!lock.ok() && lock.error().code == Errc::kConflict) other = lock_owner(file, {});
+    if (!lock.ok()) return std::move(lock).error();
+    return std::unique_ptr<LivingMark>(new LivingMark(std::move(file), std::move(lock).value()));
   };
   Result<std::unique_ptr<LivingMark>> mark = take_it();
   if (mark.ok()) return mark;
   if (mark.error().code == Errc::kConflict) {
     // In this folder too, where somebody removed the lock beside the journal.
-    if (mark.error().detail.ends_with(", in " + folder.string()))
+    if (other && other->folder == folder.string())
       return Error{Errc::kConflict, "this campaign is running: " + mark.error().detail};
     return Error{
         Errc::kConflict,

@@ -2,11 +2,13 @@
 // A lock file that says who has the lock.  It ends with its holder, however that ends; the file
 // may stay.  Adapter (file system); any thread.
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "common/base/fields.h"
 #include "common/base/files.h"
 #include "common/base/owned.h"
 #include "common/base/result.h"
@@ -14,15 +16,25 @@
 namespace proctor {
 // Of this machine; "unknown host" where it has none.
 std::string host_name();
-// What this process writes into a lock: "process 17 on build7 since 2026-11-26T20:00:00Z".
-std::string own_name();
 
-// Makes the file where there is none and writes the line `owner` into it.  kConflict: somebody has
-// had the lock for all of `patience`; the detail is that one's line.
-Result<UniqueFd> take_owner_lock(const fs::path& file, const std::string& owner,
+// Who has a lock: its file holds a line for people, and one with the facts.
+struct LockOwner {
+  std::string text;      // "process 17 on build7 since 2026-11-26T20:00:00Z"
+  std::int64_t pid = 0;  // 0: not known
+  std::string folder;    // of a mark that a campaign lives, else empty
+};
+void fields(auto& v, Is<LockOwner> auto& o) {
+  v("pid", o.pid);
+  v("folder", o.folder, {.optional = true, .any_bytes = true});
+}
+
+// Makes the file where there is none and writes this process into it, for `folder` where that is
+// not empty.  kConflict: somebody has had the lock for all of `patience`; the detail is that one's
+// text.
+Result<UniqueFd> take_owner_lock(const fs::path& file, const std::string& folder,
                                  std::chrono::milliseconds patience);
-// The line of whoever has had the lock for all of `patience`, if anyone.
-std::optional<std::string> lock_owner(const fs::path& file, std::chrono::milliseconds patience);
+// Whoever has had the lock for all of `patience`, if anyone.
+std::optional<LockOwner> lock_owner(const fs::path& file, std::chrono::milliseconds patience);
 
 // The mark that a campaign lives, outside of its folder: a copy of that has a lock of its own, and
 // what knows that the same journal is gone on with twice must lie elsewhere.  One file for each

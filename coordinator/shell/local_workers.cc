@@ -112,8 +112,7 @@ Status LocalWorkers::begin(Local& w) const {
 }
 
 bool LocalWorkers::orphan_works(const Local& w) const {
-  std::error_code ec;
-  if (!fs::exists(lock_of(w), ec)) return false;
+  if (!is_there(lock_of(w))) return false;
   const Result<HostLock> lock = HostLock::take(lock_of(w));
   return !lock.ok() && lock.error().code == Errc::kConflict;
 }
@@ -218,10 +217,9 @@ void LocalWorkers::end_children() {
   constexpr std::chrono::milliseconds kQuietly(1'000), kLeave(4'000), kGrace(10'000);
   const std::string since = to_rfc3339(wall_now());
   const auto tell = [&](const std::vector<std::string>& left, const std::string& then) {
-    std::string names;
-    for (const std::string& name : left) names += (names.empty() ? "" : ", ") + name;
-    log::info("the campaign's loop has ended; waiting since " + since + " for local workers " +
-              names + " to leave; " + then);
+    log::info(fmt::format(
+        "the campaign's loop has ended; waiting since {} for local workers {} to leave; {}", since,
+        fmt::join(left, ", "), then));
   };
   // One that had not met the coordinator before the end was not told to leave by it.
   for (Local& w : workers_)
@@ -265,10 +263,8 @@ void LocalWorkers::stop() {
 Status LocalWorkers::end_left(const StateFolder& folder) {
   LocalWorkers left;
   left.folder_ = folder;
-  std::error_code ec;
-  for (fs::directory_iterator it(folder.worker_homes(), ec), end; !ec && it != end;
-       it.increment(ec))
-    if (std::string name = it->path().filename().string(); name.starts_with(folder.worker_prefix()))
+  for (const fs::path& entry : entries_of(folder.worker_homes()))
+    if (std::string name = entry.filename().string(); name.starts_with(folder.worker_prefix()))
       left.workers_.push_back({std::move(name), {}, std::nullopt, Clock::now(), kFirstBackoff});
   for (const Local& w : left.workers_) {
     if (left.orphan_works(w))

@@ -11,6 +11,7 @@
 #include "common/base/file_lock.h"
 #include "common/base/system_clock.h"
 #include "common/trace/archive.h"
+#include "common/trace/evidence.h"
 #include "common/trace/run_report.h"
 
 namespace proctor {
@@ -65,8 +66,7 @@ std::optional<AllowFiles::Seen> AllowFiles::stat_of(const fs::path& path) {
 }
 
 Result<wire::AllowList> AllowFiles::read() {
-  std::error_code ec;
-  if (!fs::exists(folder_.allow_folder(), ec) && !fs::exists(folder_.allow_list(), ec))
+  if (!is_there(folder_.allow_folder()) && !is_there(folder_.allow_list()))
     return Error{Errc::kNotFound, folder_.allow_list().string() + ": no such file"};
   Change first = look();
   if (!first.mistakes.empty()) return Error{Errc::kInvalid, first.mistakes.front()};
@@ -130,18 +130,6 @@ wire::AllowList AllowFiles::merged(std::vector<std::string>& mistakes) const {
 namespace {
 constexpr std::string_view kPart = ".part";
 
-Result<Digest> digest_of_file(const fs::path& path) {
-  PROCTOR_TRY(const UniqueFd fd, open_own_file(path, O_RDONLY));
-  Sha256 hash;
-  std::string buffer(std::size_t{64} << 10, '\0');
-  for (;;) {
-    const ssize_t n = ::read(fd.get(), buffer.data(), buffer.size());
-    if (n < 0) return errno_error(path.string(), errno);
-    if (n == 0) return hash.finish();
-    hash.update(std::string_view(buffer).substr(0, static_cast<std::size_t>(n)));
-  }
-}
-
 // Why the run directory is not evidence of the result; empty: it is.  kUnavailable: this host could
 // not read it, which says nothing of it.
 Result<std::string> contradiction(const fs::path& dir, const wire::ResultMessage& result,
@@ -203,9 +191,8 @@ std::uint64_t ArchiveStore::have(const WorkerId& worker, const AttemptId& attemp
 
 std::vector<std::pair<WorkerId, AttemptId>> ArchiveStore::in_part() const {
   std::vector<std::pair<WorkerId, AttemptId>> out;
-  std::error_code ec;
-  for (fs::directory_iterator it(folder_.incoming(), ec), end; !ec && it != end; it.increment(ec)) {
-    const std::string name = it->path().filename().string();
+  for (const fs::path& entry : entries_of(folder_.incoming())) {
+    const std::string name = entry.filename().string();
     std::uint32_t run = 0, no = 0;
     int read = 0;
     if (std::sscanf(name.c_str(), "%u.%u@%n", &run, &no, &read) != 2 || read == 0) continue;
@@ -219,8 +206,7 @@ std::vector<std::pair<WorkerId, AttemptId>> ArchiveStore::in_part() const {
 }
 
 Result<UniqueFd> ArchiveStore::open_part(const fs::path& path) const {
-  std::error_code ec;
-  if (!fs::exists(folder_.incoming(), ec)) {
+  if (!is_there(folder_.incoming())) {
     PROCTOR_CHECK_OK(make_private_dirs(folder_.incoming()));
     spread_subfolders(folder_.incoming());
   }
@@ -260,9 +246,10 @@ ArchiveStore::Kept ArchiveStore::finish(const WorkerId& worker, const wire::Resu
   const fs::path path = part(worker, result.attempt);
   std::error_code ec;
   if (fs::exists(archive, ec) && fs::exists(target, ec)) {
-    const Result<Digest> stored = digest_of_file(archive);
+    const Result<EvidenceFile> stored = hash_file({}, archive.string());
     if (!stored.ok()) return by_host(stored.error());
-    if (*stored == result.archive) {  // sent again: it is here, if it says what the result says
+    if (stored->digest ==
+        result.archive) {  // sent again: it is here, if it says what the result says
       const Result<std::string> wrong = contradiction(target, result, identity);
       if (!wrong.ok()) return by_host(wrong.error());
       if (!wrong->empty()) return {State::kRefused, *wrong};
@@ -276,9 +263,9 @@ ArchiveStore::Kept ArchiveStore::finish(const WorkerId& worker, const wire::Resu
     if (const auto told = open_part(path); !told.ok()) return by_host(told.error());
     return {State::kMissing, "it is not here yet"};
   }
-  const Result<Digest> found = digest_of_file(path);
+  const Result<EvidenceFile> found = hash_file({}, path.string());
   if (!found.ok()) return by_host(found.error());
-  if (size != result.archive_bytes || *found != result.archive) {
+  if (size != result.archive_bytes || found->digest != result.archive) {
     fs::resize_file(path, 0, ec);  // that pieces came is known to the next life too
     return {State::kDamaged, "it does not have the promised digest"};
   }

@@ -14,7 +14,6 @@
 #include "common/trace/evidence.h"
 #include "worker/model/model.h"
 #include "worker/sandbox/spec_rules.h"
-#include "worker/shell/coordinators.h"
 #include "worker/shell/sandbox_dress.h"
 
 namespace proctor {
@@ -712,15 +711,7 @@ AttemptRun::Answer AttemptRun::perform(const Package&) {
   out_.usage = meter_.usage();
   const Verdict& verdict = lifecycle_.verdict();
   RunReport report;
-  report.campaign = id_of(input_.campaign);
-  report.run_name = input_.assignment.run_name;
-  report.attempt = input_.assignment.attempt;
-  report.task = contract().id;
-  report.method = input_.method->name;
-  report.replicate = input_.assignment.replicate;
-  report.contract = contract().digest;
-  report.method_digest = input_.method->digest;
-  report.commit = snapshot_.commit;
+  identify(report);
   report.tree = snapshot_.tree;
   report.outcome = verdict.outcome;
   report.termination = verdict.termination;
@@ -738,9 +729,6 @@ AttemptRun::Answer AttemptRun::perform(const Package&) {
   report.usage = out_.usage;
   report.failed_cycles = out_.usage.failed_cycles;
   report.cost = price(input_.settings->cost_model, out_.usage);
-  report.cost_model = input_.settings->cost_model.digest;
-  report.cost_model_version = input_.settings->cost_model.version;
-  report.started_ms = out_.started_ms;
   report.finished_ms = out_.finished_ms;
   const Result<Digest> digest =
       when_there_is_room<Digest>("the report of attempt " + to_string(report.attempt), patience(),

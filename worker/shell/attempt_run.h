@@ -28,6 +28,7 @@
 #include "worker/shell/attempt_meter.h"
 #include "worker/shell/built_images.h"
 #include "worker/shell/checkpoint.h"
+#include "worker/shell/coordinators.h"
 #include "worker/shell/engines.h"
 #include "worker/shell/host_room.h"
 #include "worker/shell/phase_network.h"
@@ -138,6 +139,21 @@ class AttemptRun {
 
   Status write_manifest();
   Json manifest() const;
+  // What manifest and report say alike of the run.
+  void identify(auto& run) const {
+    run.campaign = id_of(input_.campaign);
+    run.run_name = input_.assignment.run_name;
+    run.attempt = input_.assignment.attempt;
+    run.task = contract().id;
+    run.method = input_.method->name;
+    run.replicate = input_.assignment.replicate;
+    run.contract = contract().digest;
+    run.method_digest = input_.method->digest;
+    run.commit = snapshot_.commit;
+    run.cost_model = input_.settings->cost_model.digest;
+    run.cost_model_version = input_.settings->cost_model.version;
+    run.started_ms = out_.started_ms;
+  }
   Status open_workspace(Room room);
   Result<ExecOutcome> execute(SandboxEngine& engine, MeterPhase phase, const SandboxSpec& spec,
                               const ExecSpec& exec, std::stop_token cancel);
@@ -322,7 +338,6 @@ class AttemptRun {
   }
   // The same, of what the agent does while it works (run_events.h).
   std::uint64_t note_of_agent(std::string_view type, Actor actor, const Json& payload);
-  Status package();
   std::uint64_t recorded_bytes() const;
 
   const Contract& contract() const {

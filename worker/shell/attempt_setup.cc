@@ -14,7 +14,6 @@
 #include "worker/sandbox/host_lack.h"
 #include "worker/sandbox/sandbox.h"
 #include "worker/shell/attempt_run.h"
-#include "worker/shell/coordinators.h"
 #include "worker/shell/host_facts.h"
 #include "worker/shell/run_events.h"
 #include "worker/shell/sandbox_dress.h"
@@ -490,18 +489,8 @@ Json AttemptRun::manifest() const {
   const Contract& c = contract();
   ManifestInputs m;
   m.tool_version = kVersion;
-  m.campaign = id_of(input_.campaign);
-  m.run_name = input_.assignment.run_name;
-  m.task = c.id;
-  m.method = input_.method->name;
-  m.attempt = input_.assignment.attempt;
-  m.replicate = input_.assignment.replicate;
-  m.contract = c.digest;
-  m.method_digest = input_.method->digest;
-  m.cost_model = input_.settings->cost_model.digest;
-  m.cost_model_version = input_.settings->cost_model.version;
+  identify(m);
   m.source = c.repository.source;
-  m.commit = snapshot_.commit;
   m.tree_expected = c.repository.tree;
   m.tree_observed = snapshot_.tree;
   for (const auto& [path, commit] : snapshot_.submodules) m.submodules.push_back({path, commit});
@@ -556,7 +545,6 @@ Json AttemptRun::manifest() const {
   m.seed = input_.settings->seed;
   m.run_seed = input_.assignment.seed;
   m.seed_deviation = input_.settings->seed_deviation;
-  m.started_ms = out_.started_ms;
   static const HostFacts host = host_facts();  // of a machine, which stays the same
   m.cpu_class = host.cpu_class;
   m.memory_class = host.memory_class;

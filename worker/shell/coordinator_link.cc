@@ -38,11 +38,8 @@ CoordinatorLink::CoordinatorLink(WorkerParts& parts, Stop stop, SlotShare::Index
           {[this](const wire::Message& m) { return send(m); },
            [this](const Spool::Entry& entry, std::uint64_t offset, std::size_t bytes,
                   Outbox::Bytes then) {
-             parts_.on_disk([this, entry, offset, bytes, then = std::move(then)] {
-               auto part =
-                   std::make_shared<Result<std::string>>(Spool::read_part(entry, offset, bytes));
-               asio::post(parts_.io, [then, part] { then(std::move(*part)); });
-             });
+             parts_.on_disk([=] { return Spool::read_part(entry, offset, bytes); },
+                            std::move(then));
            },
            [this](const Spool::Entry& entry, const std::string& why) { set_aside(entry, why); }}) {}
 
@@ -135,11 +132,9 @@ void CoordinatorLink::enter_campaign(const std::string& campaign) {
   wanted_.clear();
   outbox_.clear();
   worker_.remember(campaign, where(), stop_);
-  parts_.on_disk([this, campaign] {
-    auto entries = std::make_shared<Result<std::vector<Spool::Entry>>>(parts_.spool.load(campaign));
-    asio::post(parts_.io,
-               [this, campaign, entries] { spool_loaded(campaign, std::move(*entries)); });
-  });
+  using Entries = Result<std::vector<Spool::Entry>>;
+  parts_.on_disk([this, campaign] { return parts_.spool.load(campaign); },
+                 [this, campaign](Entries entries) { spool_loaded(campaign, std::move(entries)); });
 }
 
 template <>
@@ -238,15 +233,15 @@ void CoordinatorLink::cancel(AttemptId attempt, const std::string& reason) {
 }
 
 void CoordinatorLink::set_aside(const Spool::Entry& damaged, const std::string& why) {
-  parts_.on_disk([this, campaign = campaign_, damaged, why] {
-    auto entry =
-        std::make_shared<Result<Spool::Entry>>(parts_.spool.set_aside(campaign, damaged, why));
-    asio::post(parts_.io, [this, campaign, attempt = damaged.result.attempt, entry] {
-      if (campaign != campaign_) return;
-      outbox_.replace(attempt, std::move(*entry));
-      deliver();
-    });
-  });
+  parts_.on_disk(
+      [this, campaign = campaign_, damaged, why] {
+        return parts_.spool.set_aside(campaign, damaged, why);
+      },
+      [this, campaign = campaign_, attempt = damaged.result.attempt](Result<Spool::Entry> entry) {
+        if (campaign != campaign_) return;
+        outbox_.replace(attempt, std::move(entry));
+        deliver();
+      });
 }
 
 void CoordinatorLink::forget(AttemptId attempt) {
@@ -403,19 +398,19 @@ void CoordinatorLink::bundle_complete(const Digest& digest, std::string bytes) {
   wanted.storing = true;
   parts_.on_disk(
       [this, campaign = campaign_, digest, kind = wanted.kind, bytes = std::move(bytes)] {
-        auto stored = std::make_shared<Status>(parts_.bundles.put(kind, {campaign, digest}, bytes));
-        asio::post(parts_.io, [this, campaign, digest, stored] {
-          if (campaign != campaign_) return;
-          if (stored->ok()) {
-            wanted_.erase(digest);
-            return start_ready();
-          }
-          const Error& e = stored->error();
-          log::warn("bundle " + digest.short_hex() + ": " + e.detail);
-          if (e.code == Errc::kInvalid) return decline(digest, e.detail);
-          if (const auto again = wanted_.find(digest); again != wanted_.end())
-            again->second.storing = false;  // asked for again with the next Sync
-        });
+        return parts_.bundles.put(kind, {campaign, digest}, bytes);
+      },
+      [this, campaign = campaign_, digest](const Status& stored) {
+        if (campaign != campaign_) return;
+        if (stored.ok()) {
+          wanted_.erase(digest);
+          return start_ready();
+        }
+        const Error& e = stored.error();
+        log::warn("bundle " + digest.short_hex() + ": " + e.detail);
+        if (e.code == Errc::kInvalid) return decline(digest, e.detail);
+        if (const auto again = wanted_.find(digest); again != wanted_.end())
+          again->second.storing = false;  // asked for again with the next Sync
       });
 }
 
@@ -429,10 +424,11 @@ void CoordinatorLink::decline(const Digest& digest, const std::string& detail) {
     if (!local.waiting || key.first != campaign_) continue;
     if (a.contract != digest && a.method != digest && local.settings != digest) continue;
     local.waiting = false;
-    parts_.on_disk([this, key = key, input = parts_.input_of(key, local), why] {
-      auto entry = std::make_shared<Result<Spool::Entry>>(parts_.executor.decline(input, why));
-      asio::post(parts_.io, [this, key, entry] { worker_.ended(key, std::move(*entry)); });
-    });
+    parts_.on_disk(
+        [this, input = parts_.input_of(key, local), why] {
+          return parts_.executor.decline(input, why);
+        },
+        [this, key = key](Result<Spool::Entry> entry) { worker_.ended(key, std::move(entry)); });
   }
 }
 

@@ -18,10 +18,6 @@ ProgramEnd end_of(const ExecOutcome& outcome) {
   return {static_cast<ExecEnd>(outcome.end), outcome.exit_code, outcome.signal, outcome.wall};
 }
 
-std::string as_utf8(const std::string& text) {
-  return is_utf8(text) ? text : printable(text, 4 * text.size());
-}
-
 void mark_cut(const fs::path& file, std::uint64_t produced) {
   std::error_code ec;
   if (const std::uintmax_t there = fs::file_size(file, ec); ec || produced <= there) return;
@@ -66,7 +62,7 @@ events::PathList path_list(const std::vector<std::string>& paths, std::size_t mo
   events::PathList out{paths.size()};
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < std::min(paths.size(), kListedPaths); ++i) {
-    std::string path = as_utf8(paths[i]);
+    std::string path = is_utf8(paths[i]) ? paths[i] : printable(paths[i], 4 * paths[i].size());
     bytes += Json(path).dump().size();  // as it is written: a byte may need six
     if (most_bytes < bytes) break;
     out.listed.push_back(std::move(path));

@@ -18,7 +18,6 @@
 namespace proctor {
 ProgramEnd end_of(const ExecOutcome& outcome);
 
-std::string as_utf8(const std::string& text);
 // Where more was produced than the file holds, it ends with a line that says so (evidence.h).
 void mark_cut(const fs::path& file, std::uint64_t produced);
 // Marks the files of its streams likewise.

@@ -57,6 +57,10 @@ void WorkerParts::on_disk(std::function<void()> work) {
   asio::post(disk, std::move(work));
 }
 
+void WorkerParts::to_loop(std::function<void()> work) {
+  asio::post(io, std::move(work));
+}
+
 std::shared_ptr<RateGate> WorkerParts::gate_of(const std::string& campaign) {
   std::shared_ptr<RateGate>& gate = gates[campaign];
   // Tickets begin anywhere: an answer to an earlier life of this worker is none to us.

@@ -122,6 +122,15 @@ struct WorkerParts {
   bool leaving = false;  // for good, whatever coordinators there are
 
   void on_disk(std::function<void()> work);  // its thread, one at a time
+  // `then` is the loop's, with what `work` came to.
+  template <class Work, class Then>
+  void on_disk(Work work, Then then) {
+    on_disk([this, work = std::move(work), then = std::move(then)] {
+      to_loop(
+          [then, done = std::make_shared<decltype(work())>(work())] { then(std::move(*done)); });
+    });
+  }
+  void to_loop(std::function<void()> work);
   std::shared_ptr<RateGate> gate_of(const std::string& campaign);
   AttemptInput input_of(const AttemptKey& key, const LocalAttempt& local);
 };

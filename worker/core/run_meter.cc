@@ -22,17 +22,6 @@ std::uint64_t ms_of(Millis d) {
 std::size_t at(Cap cap) {
   return static_cast<std::size_t>(cap);
 }
-// The counters that an entry can change.
-constexpr std::array<std::uint64_t Usage::*, 22> kUseCounters{
-    &Usage::model_calls,      &Usage::priced_calls,        &Usage::input_tokens,
-    &Usage::priced_input,     &Usage::output_tokens,       &Usage::priced_output,
-    &Usage::priced_micros,    &Usage::tool_calls,          &Usage::other_micros,
-    &Usage::tool_ms,          &Usage::dependency_installs, &Usage::failed_cycles,
-    &Usage::reported_micros,  &Usage::reported_tokens,     &Usage::reported_calls,
-    &Usage::defaulted,        &Usage::cached_input,        &Usage::cache_written,
-    &Usage::reasoning_tokens, &Usage::ceiling_calls,       &Usage::ceiling_micros,
-    &Usage::replayed_calls};
-
 // Adds to one counter: kUsageCountMax is far beyond any run, and the wire refuses more.
 void add(std::uint64_t& counter, std::uint64_t n) {
   counter = std::min(kUsageCountMax, counter + std::min(n, kUsageCountMax));
@@ -40,7 +29,7 @@ void add(std::uint64_t& counter, std::uint64_t n) {
 
 // 20,000 entries of at most 2e12 each are far from 2^64; what is shown is bounded by add().
 void add_use(Usage& to, const Usage& use) {
-  for (const auto counter : kUseCounters) add(to.*counter, use.*counter);
+  for (const auto& [name, counter, since] : kUsageCounters) add(to.*counter, use.*counter);
 }
 }  // namespace
 
@@ -382,7 +371,7 @@ void RunMeter::hold_use(const Entry& e, bool held) {
   Amount worst = e.request.most;
   worst.failed = true;  // of a cycle
   const Usage use = use_of(e, worst, e.held, Basis::kCeiling);
-  for (const auto counter : kUseCounters) {
+  for (const auto& [name, counter, since] : kUsageCounters) {
     if (held)
       holding_use_.*counter += use.*counter;
     else

@@ -12,6 +12,8 @@
 #include "worker/selftest/isolation_proof.h"
 
 namespace proctor {
+namespace {
+// One empty command in this image: kUnavailable where the runtime may not do what it needs.
 Status probe_engine(SandboxEngine& engine, const std::string& image) {
   PROCTOR_TRY(const TempDir workspace, TempDir::create("proctor-probe"));
   SandboxSpec spec;
@@ -27,64 +29,44 @@ Status probe_engine(SandboxEngine& engine, const std::string& image) {
   return outcome.error();
 }
 
-UserspaceEngine::UserspaceEngine(SandboxOptions options) : options_(std::move(options)) {
-  options_.oci_runtime = kRunsc;
+}  // namespace
+
+std::string Engines::name_of(const Runtime& runtime) {
+  return std::string(runtime.userspace ? kRunsc : to_string(runtime.kind));
 }
 
-Result<SandboxEngine*> UserspaceEngine::open() {
-  if (!engine_) {
-    PROCTOR_TRY(engine_, open_sandbox_engine(SandboxKind::kOci, options_));
+SandboxOptions Engines::options_of(const Runtime& runtime) const {
+  SandboxOptions out = options_;
+  if (runtime.userspace) out.oci_runtime = kRunsc;
+  return out;
+}
+
+Result<SandboxEngine*> Engines::userspace_for(const std::string& image) {
+  {
+    const std::lock_guard lock(proofs_mutex_);
+    if (const auto it = proofs_.find(kUserspace); it != proofs_.end()) PROCTOR_CHECK_OK(it->second);
   }
-  return engine_.get();
-}
-
-Result<SandboxEngine*> UserspaceEngine::for_image(const std::string& image) {
-  const std::lock_guard lock(mutex_);
-  if (unfit_) return *unfit_;
-  PROCTOR_TRY(SandboxEngine* const engine, open());
+  PROCTOR_TRY(SandboxEngine* const engine, get(kUserspace));
   if (oci_offers(options_, image)) return engine;
   return Error{Errc::kUnavailable, "isolation in user space: image " + image +
                                        " is not in this host's store " + options_.images.string() +
                                        " (see proctor images import)"};
 }
 
-bool UserspaceEngine::offered() {
-  const std::lock_guard lock(mutex_);
+bool Engines::offers_userspace() {
   const std::optional<std::string> image = oci_any_image(options_);
-  if (!image) return false;
-  if (works_) return *works_;
-  const Status works = try_out(*image);
+  if (images_ == ImageRunner::kDocker || !image) return false;
+  const std::lock_guard lock(userspace_mutex_);
+  if (userspace_works_) return *userspace_works_;
+  const auto try_out = [&]() -> Status {
+    PROCTOR_TRY(SandboxEngine* const engine, get(kUserspace));
+    PROCTOR_CHECK_OK(probe_engine(*engine, *image));
+    return proved(kUserspace, *engine);
+  };
+  const Status works = try_out();
   if (!works.ok()) log::warn("no isolation in user space here: " + works.error().detail);
-  works_ = works.ok();
-  return *works_;
-}
-
-Status UserspaceEngine::try_out(const std::string& image) {
-  PROCTOR_TRY(SandboxEngine* const engine, open());
-  PROCTOR_CHECK_OK(probe_engine(*engine, image));
-  const Result<IsolationProof> proof = prove_kind(*engine, options_);
-  if (!proof.ok() || proof->verdict == IsolationProof::Verdict::kUnseen)
-    log::warn("runsc: whether it isolates is not known: " +
-              (proof.ok() ? proof->detail : proof.error().detail));
-  if (!proof.ok()) return ok_status();
-  refuted_ = proof->verdict == IsolationProof::Verdict::kRefuted;
-  if (!refuted_ && proof->verdict != IsolationProof::Verdict::kUnfit) return ok_status();
-  unfit_ = Error{Errc::kUnavailable,
-                 (refuted_ ? "runsc does not isolate on this host: " : "") + proof->detail};
-  return *unfit_;
-}
-
-bool UserspaceEngine::is_refuted() {
-  const std::lock_guard lock(mutex_);
-  return refuted_;
-}
-
-void UserspaceEngine::clean_up(const std::set<std::string>& keep) {
-  const std::lock_guard lock(mutex_);
-  const Result<SandboxEngine*> engine = open();
-  if (!engine.ok()) return;
-  if (const Status done = (*engine)->clean_up(keep); !done.ok())
-    log::warn("clean up runsc: " + done.error().detail);
+  userspace_works_ = works.ok();
+  return works.ok();
 }
 
 SandboxKind wanted_kind(const Environment& environment) {
@@ -138,7 +120,7 @@ Result<SandboxEngine*> Engines::engine_for(const EngineWish& wish) {
     if (images_ == ImageRunner::kDocker)
       return Error{Errc::kUnavailable,
                    "isolation in user space: this worker's images are Docker's (--images)"};
-    return userspace_.for_image(environment.image);
+    return userspace_for(environment.image);
   }
   const SandboxKind kind = kind_for(environment);
   if (kind == SandboxKind::kNull && null_ == Null::kForbidden) {
@@ -181,45 +163,47 @@ Result<SandboxEngine*> Engines::wait_for(const EngineWish& wish, std::stop_token
   }
 }
 
-Result<SandboxEngine*> Engines::get(SandboxKind kind) {
+Result<SandboxEngine*> Engines::get(const Runtime& runtime) {
   const std::lock_guard lock(mutex_);
-  if (const auto it = open_.find(kind); it != open_.end()) return it->second.get();
+  if (const auto it = open_.find(runtime); it != open_.end()) return it->second.get();
+  const SandboxOptions options = options_of(runtime);
   // Its proof, which is a command too, says whether it works; nobody gets it before.
-  PROCTOR_TRY(auto engine, kind == SandboxKind::kBubblewrap
-                               ? open_untried_bubblewrap_engine(options_)
-                               : open_sandbox_engine(kind, options_));
-  if (kind == SandboxKind::kDocker && docker_unclean_) {
+  PROCTOR_TRY(auto engine, runtime.kind == SandboxKind::kBubblewrap
+                               ? open_untried_bubblewrap_engine(options)
+                               : open_sandbox_engine(runtime.kind, options));
+  if (runtime.kind == SandboxKind::kDocker && docker_unclean_) {
     PROCTOR_CHECK_OK(engine->clean_up(*docker_unclean_));
     docker_unclean_.reset();
     log::info("what an earlier life left in the Docker Engine is gone");
   }
-  return open_.emplace(kind, std::move(engine)).first->second.get();
+  return open_.emplace(runtime, std::move(engine)).first->second.get();
 }
 
-Result<SandboxEngine*> Engines::get_proved(SandboxKind kind) {
-  PROCTOR_TRY(SandboxEngine* const engine, get(kind));
-  PROCTOR_CHECK_OK(proved(kind, *engine));
-  return get(kind);  // the proof may have opened it anew
+Result<SandboxEngine*> Engines::get_proved(const Runtime& runtime) {
+  PROCTOR_TRY(SandboxEngine* const engine, get(runtime));
+  PROCTOR_CHECK_OK(proved(runtime, *engine));
+  return get(runtime);  // the proof may have opened it anew
 }
 
 // With what does not work here left out.  Requires: nobody was given the one before.
-Result<SandboxEngine*> Engines::try_again(SandboxKind kind) {
-  PROCTOR_TRY(auto engine, open_sandbox_engine(kind, options_));
+Result<SandboxEngine*> Engines::try_again(const Runtime& runtime) {
+  PROCTOR_TRY(auto engine, open_sandbox_engine(runtime.kind, options_of(runtime)));
   const std::lock_guard lock(mutex_);
-  return (open_[kind] = std::move(engine)).get();
+  return (open_[runtime] = std::move(engine)).get();
 }
 
 // Asked once in a life: a runtime that breaks what is promised is mended by whoever runs this host,
 // and the next life sees that.  Where nothing can be seen nothing is known against it.
-Status Engines::proved(SandboxKind kind, SandboxEngine& engine) {
-  if (kind == SandboxKind::kNull) return ok_status();  // promises nothing
+Status Engines::proved(const Runtime& runtime, SandboxEngine& engine) {
+  if (runtime.kind == SandboxKind::kNull) return ok_status();  // promises nothing
   const std::lock_guard lock(proofs_mutex_);
-  if (const auto it = proofs_.find(kind); it != proofs_.end()) return it->second;
-  const std::string name(to_string(kind));
-  Result<IsolationProof> proof = prove_kind(engine, options_);
-  if (!proof.ok() && kind == SandboxKind::kBubblewrap) {
-    PROCTOR_TRY(SandboxEngine* const other, try_again(kind));
-    proof = prove_kind(*other, options_);
+  if (const auto it = proofs_.find(runtime); it != proofs_.end()) return it->second;
+  const std::string name = name_of(runtime);
+  const SandboxOptions options = options_of(runtime);
+  Result<IsolationProof> proof = prove_kind(engine, options);
+  if (!proof.ok() && runtime.kind == SandboxKind::kBubblewrap) {
+    PROCTOR_TRY(SandboxEngine* const other, try_again(runtime));
+    proof = prove_kind(*other, options);
   }
   Status status = ok_status();
   if (!proof.ok() || proof->verdict == IsolationProof::Verdict::kUnseen)
@@ -229,14 +213,14 @@ Status Engines::proved(SandboxKind kind, SandboxEngine& engine) {
     status = Error{Errc::kUnavailable, proof->detail};
   if (proof.ok() && proof->verdict == IsolationProof::Verdict::kRefuted) {
     status = Error{Errc::kUnavailable, name + " does not isolate on this host: " + proof->detail};
-    refuted_.insert(kind);
+    refuted_.insert(runtime);
   }
-  return proofs_.emplace(kind, std::move(status)).first->second;
+  return proofs_.emplace(runtime, std::move(status)).first->second;
 }
 
-bool Engines::is_refuted(SandboxKind kind) {
+bool Engines::is_refuted(const Runtime& runtime) {
   const std::lock_guard lock(proofs_mutex_);
-  return refuted_.contains(kind);
+  return refuted_.contains(runtime);
 }
 
 bool Engines::offers(SandboxKind kind) const {
@@ -251,25 +235,23 @@ void Engines::clean_up(const std::set<std::string>& keep) {
   // Whatever an earlier life used, with whichever options.  Its control groups are one owner's in
   // every kind, so after one kind the others have only folders left: nobody opens them for that.
   bool groups_are_clean = false;
-  for (const SandboxKind kind :
-       {SandboxKind::kBubblewrap, SandboxKind::kOci, SandboxKind::kDocker}) {
-    if (kind == SandboxKind::kDocker && !docker_answers(options_.docker_socket)) {
+  for (const Runtime& runtime : {Runtime(SandboxKind::kBubblewrap), kUserspace,
+                                 Runtime(SandboxKind::kOci), Runtime(SandboxKind::kDocker)}) {
+    if (runtime.kind == SandboxKind::kDocker && !docker_answers(options_.docker_socket)) {
       remove_stale_docker_folders();
       const std::lock_guard lock(mutex_);
       docker_unclean_ = keep;
       continue;
     }
-    if (kind == SandboxKind::kOci && groups_are_clean) {
+    if (runtime.kind == SandboxKind::kOci && groups_are_clean) {
       remove_left_oci_folders();
       continue;
     }
-    if (kind == SandboxKind::kOci) userspace_.clean_up(keep);
-    const Result<SandboxEngine*> engine = get(kind);
+    const Result<SandboxEngine*> engine = get(runtime);
     if (!engine.ok()) continue;
     const Status done = (*engine)->clean_up(keep);
-    groups_are_clean = groups_are_clean || (kind == SandboxKind::kBubblewrap && done.ok());
-    if (!done.ok())
-      log::warn("clean up " + std::string(to_string(kind)) + ": " + done.error().detail);
+    groups_are_clean = groups_are_clean || (runtime.kind == SandboxKind::kBubblewrap && done.ok());
+    if (!done.ok()) log::warn("clean up " + name_of(runtime) + ": " + done.error().detail);
   }
 }
 
@@ -289,8 +271,8 @@ std::vector<std::string> Engines::features() {
     if (kind == SandboxKind::kOci)
       for (std::string& image : oci_images(options_)) out.push_back(std::move(image));
   }
-  if (images_ != ImageRunner::kDocker && userspace_.offered()) out.push_back("isolation:userspace");
-  if (userspace_.is_refuted()) out.push_back("unfit:userspace");
+  if (offers_userspace()) out.push_back("isolation:userspace");
+  if (is_refuted(kUserspace)) out.push_back("unfit:userspace");
   return out;
 }
 

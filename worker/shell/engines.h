@@ -1,6 +1,5 @@
 #pragma once
-// Engines: which sandbox an attempt runs in, and the engine of those that ask for a kernel in user
-// space.
+// Engines: which sandbox an attempt runs in.
 #include <chrono>
 #include <map>
 #include <memory>
@@ -16,36 +15,6 @@
 #include "worker/sandbox/sandbox.h"
 
 namespace proctor {
-// The engine of runs that ask for isolation in user space (policy.isolation): OCI containers under
-// runsc, whatever runs other images here.  Opened when first asked for and kept.  Thread-safe.
-class UserspaceEngine {
- public:
-  // `options`: of the worker's other engines.
-  explicit UserspaceEngine(SandboxOptions options);
-  // kUnavailable: no runsc, one that offered() found unfit, not root, or the image is not in this
-  // host's store; with what would help.
-  Result<SandboxEngine*> for_image(const std::string& image);
-  // Is runsc here, does it work (ordinary commands tell, once), does it isolate (likewise), and
-  // does the store hold any image?
-  bool offered();
-  // It was seen not to isolate what runs in it.
-  bool is_refuted();
-  void clean_up(const std::set<std::string>& keep);
-
- private:
-  Result<SandboxEngine*> open();  // with the lock
-  Status try_out(const std::string& image);
-  SandboxOptions options_;
-  std::mutex mutex_;
-  std::unique_ptr<SandboxEngine> engine_;
-  std::optional<bool> works_;
-  std::optional<Error> unfit_;  // or refuted
-  bool refuted_ = false;
-};
-
-// One empty command in this image: kUnavailable where the runtime may not do what it needs.
-Status probe_engine(SandboxEngine& engine, const std::string& image);
-
 // The kind a contract asks for; kDocker stands for whatever runs images here.  Pure.
 SandboxKind wanted_kind(const Environment& environment);
 
@@ -67,11 +36,7 @@ class Engines {
  public:
   enum class Null { kForbidden, kAllowed };
   Engines(SandboxOptions options, Null null, ImageRunner images, std::chrono::seconds engine_wait)
-      : options_(std::move(options)),
-        null_(null),
-        images_(images),
-        engine_wait_(engine_wait),
-        userspace_(options_) {}
+      : options_(std::move(options)), null_(null), images_(images), engine_wait_(engine_wait) {}
 
   // kUnavailable: this host cannot offer it (the text names the image and the engine), or was seen
   // not to isolate what runs in that kind.
@@ -92,11 +57,27 @@ class Engines {
   void open_ahead(SandboxKind kind) { static_cast<void>(get_proved(kind).ok()); }
 
  private:
-  Result<SandboxEngine*> get(SandboxKind kind);
-  Result<SandboxEngine*> get_proved(SandboxKind kind);
-  Status proved(SandboxKind kind, SandboxEngine& engine);
-  Result<SandboxEngine*> try_again(SandboxKind kind);
-  bool is_refuted(SandboxKind kind);
+  // A kind; and OCI once more, under runsc whatever runs other images here, for runs that ask for
+  // isolation in user space (policy.isolation).
+  struct Runtime {
+    Runtime(SandboxKind k, bool u = false)  // NOLINT(google-explicit-constructor)
+        : kind(k), userspace(u) {}
+    SandboxKind kind;
+    bool userspace;
+    friend auto operator<=>(const Runtime&, const Runtime&) = default;
+  };
+  static inline const Runtime kUserspace{SandboxKind::kOci, true};
+  static std::string name_of(const Runtime& runtime);
+  SandboxOptions options_of(const Runtime& runtime) const;
+  Result<SandboxEngine*> get(const Runtime& runtime);
+  Result<SandboxEngine*> get_proved(const Runtime& runtime);
+  Status proved(const Runtime& runtime, SandboxEngine& engine);
+  Result<SandboxEngine*> try_again(const Runtime& runtime);
+  bool is_refuted(const Runtime& runtime);
+  Result<SandboxEngine*> userspace_for(const std::string& image);
+  // Is runsc here, does it work (one command tells, once) and isolate (likewise), and does the
+  // store hold any image?
+  bool offers_userspace();
   SandboxKind kind_for(const Environment& environment);
   bool offers(SandboxKind kind) const;
   bool oci_works(const std::string& image);
@@ -106,13 +87,14 @@ class Engines {
   ImageRunner images_;
   std::chrono::seconds engine_wait_;
   std::mutex mutex_;
-  std::map<SandboxKind, std::unique_ptr<SandboxEngine>> open_;
+  std::map<Runtime, std::unique_ptr<SandboxEngine>> open_;
   std::optional<std::set<std::string>> docker_unclean_;  // with what is to be kept
   std::set<SandboxKind> told_;
   std::mutex proofs_mutex_;  // held while one is looked for, which takes as long as a command
-  std::map<SandboxKind, Status> proofs_;
-  std::set<SandboxKind> refuted_;
+  std::map<Runtime, Status> proofs_;
+  std::set<Runtime> refuted_;
   std::optional<bool> oci_works_;  // once tried
-  UserspaceEngine userspace_;
+  std::mutex userspace_mutex_;     // held while that is tried
+  std::optional<bool> userspace_works_;
 };
 }  // namespace proctor

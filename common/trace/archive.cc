@@ -35,24 +35,30 @@ struct Sink {
   std::optional<Error> error;  // the real reason; libarchive only knows that it failed
 };
 
+// 0, or the error's number.
+int write_all(int fd, std::string_view rest) {
+  while (!rest.empty()) {
+    const ssize_t written = ::write(fd, rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    rest.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
+
 la_ssize_t write_block(archive*, void* data, const void* buffer, std::size_t n) {
   Sink& sink = *static_cast<Sink*>(data);
-  std::string_view rest(static_cast<const char*>(buffer), n);
+  const std::string_view bytes(static_cast<const char*>(buffer), n);
   if (limits::kArchiveBytes - sink.bytes < n) {
     sink.error = Error{Errc::kInvalid, "an archive of more than " +
                                            std::to_string(limits::kArchiveBytes) + " bytes"};
     return -1;
   }
-  sink.hash.update(rest);
+  sink.hash.update(bytes);
   sink.bytes += n;
-  while (!rest.empty()) {
-    const ssize_t written = ::write(sink.fd, rest.data(), rest.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) {
-      sink.error = errno_error("write", errno);
-      return -1;
-    }
-    rest.remove_prefix(static_cast<std::size_t>(written));
+  if (const int failed = write_all(sink.fd, bytes); failed != 0) {
+    sink.error = errno_error("write", failed);
+    return -1;
   }
   return static_cast<la_ssize_t>(n);
 }
@@ -294,13 +300,9 @@ class Unpacker {
       if (n == 0) break;
       if (left() < static_cast<std::uint64_t>(n)) return too_large();
       total_ += static_cast<std::uint64_t>(n);
-      std::string_view rest(block.data(), static_cast<std::size_t>(n));
-      while (!rest.empty()) {
-        const ssize_t written = ::write(fd, rest.data(), rest.size());
-        if (written < 0 && errno == EINTR) continue;
-        if (written < 0) return ours("write " + path, errno);
-        rest.remove_prefix(static_cast<std::size_t>(written));
-      }
+      if (const int failed = write_all(fd, {block.data(), static_cast<std::size_t>(n)});
+          failed != 0)
+        return ours("write " + path, failed);
     }
     // An empty file is its name, and that is its folder's.
     if (total_ != before && bounds_.durability == Durability::kSync && ::fsync(fd) != 0)

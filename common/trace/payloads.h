@@ -175,27 +175,6 @@ void fields(auto& v, Is<ServiceEnded> auto& s) {
   if (!s.error) fields(v, s.use);
 }
 
-struct NetworkRequest {
-  std::string phase, method, host;
-  std::uint64_t port = 0;
-  std::string verdict, address;
-  std::uint64_t sent = 0, received = 0;
-  std::chrono::milliseconds wall{0};
-  std::string why{};
-};
-void fields(auto& v, Is<NetworkRequest> auto& r) {
-  v("phase", r.phase);
-  v("method", r.method);
-  v("host", r.host);
-  v("port", r.port);
-  v("verdict", r.verdict);
-  v("address", r.address);
-  v("sent", r.sent);
-  v("received", r.received);
-  v("wall_ms", r.wall);
-  v("why", r.why, kOptional);
-}
-
 struct Traffic {
   std::uint64_t requests = 0, sent = 0, received = 0;
 };
@@ -312,7 +291,9 @@ inline constexpr Plain<Text, Count, Count> kTraceFull{"trace.full", "why", "byte
 // Files of the agent that its method keeps, and those that it would have kept.
 inline constexpr Plain<std::vector<EvidenceFile>, std::vector<LeftOut>> kAgentKept{
     "agent.kept", "files", "left_out"};
-inline constexpr Kind<NetworkRequest> kNetworkRequest{"network.request", Actor::kAgent};
+inline constexpr Plain<Text, Text, Text, Count, Text, Text, Count, Count, Millis, MaybeText>
+    kNetworkRequest{"network.request", "phase", "method",   "host",    "port", "verdict",
+                    "address",         "sent",  "received", "wall_ms", "why"};
 inline constexpr Plain<Text, std::map<Text, Traffic>, std::vector<UnlistedPlace>, Count>
     kNetworkClosed{"network.closed", "phase", "sums", "not_listed", "beyond"};
 // A monitor is a circuit breaker, or a filtered network: what it saw, and what was done about it.

@@ -11,9 +11,10 @@ std::string place_of(const ProxyRecord& record) {
   return record.host + ":" + std::to_string(record.port);
 }
 
-events::NetworkRequest request_of(const std::string& phase, const ProxyRecord& r) {
-  return {phase,     r.method, r.host,     r.port, std::string(to_string(r.verdict)),
-          r.address, r.sent,   r.received, r.wall, r.why};
+Json request_json(const std::string& phase, const ProxyRecord& r) {
+  return events::kNetworkRequest.json(
+      phase, r.method, r.host, r.port, std::string(to_string(r.verdict)), r.address, r.sent,
+      r.received, r.wall, r.why.empty() ? std::nullopt : std::optional(r.why));
 }
 }  // namespace
 
@@ -56,9 +57,9 @@ void PhaseNetwork::on_record(const ProxyRecord& record) {
   }
   ++listed_;
   using events::kAlert, events::kIntervention, events::kNetworkRequest;
-  const Json request = kNetworkRequest.json(request_of(phase_, record));
+  const Json request = request_json(phase_, record);
   if (record.verdict != Judged::kDenied && record.verdict != Judged::kMalformed) {
-    note_(kNetworkRequest.type, kNetworkRequest.actor, request);
+    note_(kNetworkRequest.type, Actor::kAgent, request);
     return;
   }
   const char* code = record.verdict == Judged::kDenied ? "network_denied" : "network_malformed";

@@ -24,11 +24,11 @@ void fields(auto& v, Is<ManifestSubmodule> auto& s) {
   v("commit", s.commit);
 }
 
-struct ManifestLockfile {  // a file of the tree that pins dependencies (R044)
+struct FileDigest {
   std::string path;
   Digest digest;
 };
-void fields(auto& v, Is<ManifestLockfile> auto& l) {
+void fields(auto& v, Is<FileDigest> auto& l) {
   v("path", l.path);
   v("digest", l.digest);
 }
@@ -100,7 +100,8 @@ struct ManifestInputs {
   std::string tree_expected;  // empty: the contract names none, the commit's own was taken
   std::string tree_observed;
   std::vector<ManifestSubmodule> submodules;
-  std::vector<ManifestLockfile> lockfiles;  // empty is written as declared absent
+  // Files of the tree that pin dependencies (R044); empty is written as declared absent.
+  std::vector<FileDigest> lockfiles;
   // E: environment (R045, R046)
   std::string sandbox;  // bubblewrap, docker, null
   std::string image;    // digest of the image; empty: none, the host's file system is shown

@@ -22,6 +22,7 @@
 #include "common/score/result_reader.h"
 #include "common/trace/event.h"
 #include "common/trace/evidence.h"
+#include "common/trace/manifest.h"
 #include "common/trace/run_report.h"
 
 namespace proctor::events {
@@ -84,15 +85,6 @@ struct LeftOut {
 void fields(auto& v, Is<LeftOut> auto& l) {
   v("path", l.path);
   v("why", l.why);
-}
-
-struct PlacedPath {
-  std::string path;
-  Digest digest;
-};
-void fields(auto& v, Is<PlacedPath> auto& p) {
-  v("path", p.path);
-  v("digest", p.digest);
 }
 
 // How many there are, and of these the first.
@@ -305,7 +297,7 @@ inline constexpr Kind<Mutation> kMutation{"mutation"};
 inline constexpr Kind<PatchTried> kPatchApply{"patch.apply"};
 inline constexpr Kind<PathList> kRestored{"mutation.restored"}, kHomeRestored{"home.restored"},
     kGitRestored{"git.restored"};
-inline constexpr Plain<std::vector<PlacedPath>> kPlaced{"mutation.placed", "files"};
+inline constexpr Plain<std::vector<FileDigest>> kPlaced{"mutation.placed", "files"};
 inline constexpr Kind<ServiceEnded> kService{"service"};
 inline constexpr Kind<CheckTold> kAcceptance{"acceptance", Actor::kHarness, kReportTextBytes};
 // The same patch is judged again, for the host failed.

@@ -408,7 +408,7 @@ AttemptRun::Answer AttemptRun::perform(const PlaceAcceptanceFiles&) {
 
 Status AttemptRun::place_acceptance_files() {
   acceptance_placed_ = true;
-  std::vector<events::PlacedPath> placed;
+  std::vector<FileDigest> placed;
   for (const AcceptanceFile& file : contract().acceptance_files) {
     const auto from = std::find_if(contract().files.begin(), contract().files.end(),
                                    [&](const ReferencedFile& f) { return f.path == file.from; });

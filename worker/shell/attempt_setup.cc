@@ -449,8 +449,8 @@ constexpr const char* kLockfiles[] = {"Cargo.lock",        "Gemfile.lock",   "Pi
                                       "requirements.txt",  "uv.lock",        "yarn.lock"};
 constexpr std::size_t kLockfileBytes = std::size_t{64} << 20;
 
-std::vector<ManifestLockfile> lockfiles_of(const fs::path& tree) {
-  std::vector<ManifestLockfile> out;
+std::vector<FileDigest> lockfiles_of(const fs::path& tree) {
+  std::vector<FileDigest> out;
   for (const char* name : kLockfiles) {
     std::error_code error;
     if (!fs::is_regular_file(fs::symlink_status(tree / name, error))) continue;

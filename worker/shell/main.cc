@@ -185,12 +185,8 @@ struct Options {
   fs::path models;
 };
 
-int fail(const Error& e, int code) {
+int fail(const Error& e) {
   std::fprintf(stderr, "proctor-worker: %s\n", e.detail.c_str());
-  return code;
-}
-
-int code_of(const Error& e) {
   return e.code == Errc::kInvalid || e.code == Errc::kNotFound ? kBadInput : kInfrastructure;
 }
 
@@ -457,23 +453,26 @@ Status users_for_slots(const Options& o, Engines& engines, const WorkspaceStore&
                   o.slots, o.beside == 0 ? "" : fmt::format(" --beside {}", o.beside), why)};
 }
 
-int serve(const Options& o) {
-  if (!o.clean_up)
-    if (const Status enough = enough_descriptors(o.slots); !enough.ok())
-      return fail(enough.error(), kBadInput);
-  const Result<Keys> keys = load_keys(o);
-  if (!keys.ok()) return fail(keys.error(), kBadInput);
-  Result<std::vector<Stop>> stops = stops_of(o, *keys);
-  if (!stops.ok()) return fail(stops.error(), kBadInput);
-  Result<ModelsFile> models = ModelsFile{};
-  if (!o.models.empty()) models = load_models(o.models);
-  if (!models.ok()) return fail(in_context("--models", models.error()), kBadInput);
+// Whatever an error is elsewhere, here it has this code: it says how the process exits.
+template <class T>
+Result<T> coded(Errc code, Result<T> result) {
+  if (!result.ok()) return Error{code, result.error().detail};
+  return result;
+}
+
+Result<int> serve(const Options& o) {
+  if (!o.clean_up) PROCTOR_CHECK_OK(coded(Errc::kInvalid, enough_descriptors(o.slots)));
+  PROCTOR_TRY(const Keys keys, coded(Errc::kInvalid, load_keys(o)));
+  PROCTOR_TRY(std::vector<Stop> stops, coded(Errc::kInvalid, stops_of(o, keys)));
+  Result<ModelsFile> loaded = ModelsFile{};
+  if (!o.models.empty()) loaded = load_models(o.models);
+  if (!loaded.ok()) return in_context("--models", Error{Errc::kInvalid, loaded.error().detail});
+  const ModelsFile models = std::move(loaded).value();
   const fs::path home = o.root / "workers" / o.name;
-  if (const Status made = make_private_dirs(home); !made.ok())
-    return fail(made.error(), kInfrastructure);
+  PROCTOR_CHECK_OK(coded(Errc::kUnavailable, make_private_dirs(home)));
   ::chmod(home.c_str(), 0700);  // foreign code writes below it
   const Result<HostLock> lock = HostLock::take(home / "lock");
-  if (!lock.ok()) return fail(in_context("worker " + o.name, lock.error()), code_of(lock.error()));
+  if (!lock.ok()) return in_context("worker " + o.name, lock.error());
 
   // Names repeat: every campaign on this host has a local-1.  What we label, and clean up after a
   // death, is ours by name and folder.
@@ -486,9 +485,8 @@ int serve(const Options& o) {
   store_options.bounded_disks = o.bounded_disks;
   store_options.docker_socket = o.docker_socket;  // there may be an engine later
   if (o.cache_max != "0") {
-    const Result<std::uint64_t> bytes = parse_size(o.cache_max);
-    if (!bytes.ok())
-      return fail(in_context("--cache-max " + o.cache_max, bytes.error()), kBadInput);
+    const Result<std::uint64_t> bytes = coded(Errc::kInvalid, parse_size(o.cache_max));
+    if (!bytes.ok()) return in_context("--cache-max " + o.cache_max, bytes.error());
     store_options.cache_max = *bytes;
   }
   Engines engines({owner, o.docker_socket, o.image_store, true, o.oci_runtime, !o.one_user},
@@ -501,9 +499,10 @@ int serve(const Options& o) {
       std::async(std::launch::async, [] { static_cast<void>(host_packages()); });
   Result<std::unique_ptr<WorkspaceStore>> store = open_workspace_store(store_options);
   engine.wait();
-  if (!store.ok()) return fail(store.error(), code_of(store.error()));
-  Result<Spool> spool = Spool::open(home / "spool");  // removes what is not whole in it
-  if (!spool.ok()) return fail(in_context("spool", spool.error()), kInfrastructure);
+  if (!store.ok()) return std::move(store).error();
+  // Removes what is not whole in it.
+  Result<Spool> spool = coded(Errc::kUnavailable, Spool::open(home / "spool"));
+  if (!spool.ok()) return in_context("spool", spool.error());
   std::vector<MeterBook::Left> books = MeterBook::read_all(home / "meters");
   std::vector<LeftAttempt> left;
   if (!o.clean_up) {
@@ -518,16 +517,14 @@ int serve(const Options& o) {
   clean_up(home, left, engines, **store);
   sweep_images(images, o.docker_socket);
   if (o.clean_up) return kOk;
-  if (const Status users = users_for_slots(o, engines, **store); !users.ok())
-    return fail(users.error(), kBadInput);
-  if (const Status made = make_private_dirs(home / "runs"); !made.ok())
-    return fail(made.error(), code_of(made.error()));
+  PROCTOR_CHECK_OK(coded(Errc::kInvalid, users_for_slots(o, engines, **store)));
+  PROCTOR_CHECK_OK(make_private_dirs(home / "runs"));
   spread_subfolders(home / "runs");
   clear_bundles(home / "bundles", left);
   BundleCache bundles(home / "bundles");
   report_left_attempts(std::move(books), o.docker_socket, *spool);
-  RunExecutor executor({home / "runs", home / "meters", WorkerId(o.name), *models,
-                        !o.no_setup_cache, store_options.remover, own_places(o, *models)},
+  RunExecutor executor({home / "runs", home / "meters", WorkerId(o.name), models, !o.no_setup_cache,
+                        store_options.remover, own_places(o, models)},
                        **store, engines, images, *spool);
 
   WorkerLoopOptions loop;
@@ -547,10 +544,10 @@ int serve(const Options& o) {
     features.push_back(workspace);
     return features;
   };
-  loop.stops = std::move(stops).value();
-  if (!o.connect_file.empty()) loop.look_for_stops = [&] { return stops_of(o, *keys); };
+  loop.stops = std::move(stops);
+  if (!o.connect_file.empty()) loop.look_for_stops = [&] { return stops_of(o, keys); };
   loop.port = [&](const Stop& stop, const std::string& address) {
-    return port_options(o, *keys, stop, address);
+    return port_options(o, keys, stop, address);
   };
   loop.home = home;
   loop.meters = home / "meters";
@@ -558,11 +555,11 @@ int serve(const Options& o) {
   loop.left = std::move(left);
   if (0 < o.give_up_after) loop.give_up_after = std::chrono::seconds(o.give_up_after);
   if (o.leave_grace) loop.leave_grace = std::chrono::seconds(*o.leave_grace);
-  Result<WorkerLoop::End> end = WorkerLoop(std::move(loop), executor, bundles, *spool).run();
-  if (!end.ok()) return fail(end.error(), code_of(end.error()));
+  PROCTOR_TRY(const WorkerLoop::End end,
+              WorkerLoop(std::move(loop), executor, bundles, *spool).run());
   std::error_code ec;
   fs::remove(home / "runs", ec);  // empty, unless an attempt could not be removed
-  return static_cast<int>(*end);
+  return static_cast<int>(end);
 }
 
 int print_seccomp_profile() {
@@ -570,7 +567,7 @@ int print_seccomp_profile() {
   return kOk;
 }
 
-int run(int argc, char** argv) {
+Result<int> run(int argc, char** argv) {
   if (1 < argc && std::string_view(argv[1]) == "extract") return extract_as_asked();
   if (1 < argc && std::string_view(argv[1]) == "remove") return remove_as_asked();
   if (1 < argc && std::string_view(argv[1]) == "gc") return collect_garbage(argc - 1, argv + 1);
@@ -583,9 +580,8 @@ int run(int argc, char** argv) {
   if (o.no_overlay) o.workspaces = to_string(WorkspaceKind::kCopy);
   o.kind = from_word<WorkspaceKind>(o.workspaces);
   if (!o.kind && o.workspaces != "auto") {
-    return fail({Errc::kInvalid,
-                 "--workspaces " + o.workspaces + ": auto, overlay, user-overlay, reflink or copy"},
-                kBadInput);
+    return Error{Errc::kInvalid,
+                 "--workspaces " + o.workspaces + ": auto, overlay, user-overlay, reflink or copy"};
   }
   // Before any thread.  Without it there are other kinds.
   Status own_mounts = ok_status();
@@ -597,9 +593,8 @@ int run(int argc, char** argv) {
   }
   if (o.name.empty()) o.name = default_name();
   if (!is_worker_name(o.name)) {
-    return fail({Errc::kInvalid, "--name " + printable(o.name) + ": a worker's name is " +
-                                     std::string(kWorkerNameRule)},
-                kBadInput);
+    return Error{Errc::kInvalid, "--name " + printable(o.name) + ": a worker's name is " +
+                                     std::string(kWorkerNameRule)};
   }
   if (o.root.empty()) o.root = default_worker_root();
   o.root = fs::absolute(o.root);
@@ -618,7 +613,8 @@ int main(int argc, char** argv) {
   // so where it is made.
   ::umask(022);
   try {
-    return proctor::run(argc, argv);
+    const proctor::Result<int> end = proctor::run(argc, argv);
+    return end.ok() ? *end : proctor::fail(end.error());
   } catch (const std::bad_alloc&) {
     proctor::last_words::out_of_memory();
   } catch (const std::exception& e) {

@@ -18,14 +18,8 @@
 
 namespace proctor {
 namespace {
-struct FreeWriter {
-  void operator()(archive* a) const { archive_write_free(a); }
-};
-using Writer = std::unique_ptr<archive, FreeWriter>;
-struct FreeEntry {
-  void operator()(archive_entry* e) const { archive_entry_free(e); }
-};
-using Entry = std::unique_ptr<archive_entry, FreeEntry>;
+using Writer = Owned<archive, archive_write_free>;
+using Entry = Owned<archive_entry, archive_entry_free>;
 
 // Where libarchive's output goes: a file, counted and hashed on the way.
 struct Sink {
@@ -157,10 +151,7 @@ Result<ArchiveInfo> pack_archive(const fs::path& dir, const fs::path& out_file) 
 namespace {
 constexpr mode_t kFolder = 0700;  // evidence is its owner's to show
 
-struct FreeReader {
-  void operator()(archive* a) const { archive_read_free(a); }
-};
-using Reader = std::unique_ptr<archive, FreeReader>;
+using Reader = Owned<archive, archive_read_free>;
 
 // What this machine lacks at the moment (memory, files, room on its disk) is no word about the
 // archive: it may be whole, and is unpacked another time.

@@ -1,6 +1,7 @@
 #include "common/trace/breakers.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/base/text.h"
 #include "common/trace/model_calls.h"
@@ -54,8 +55,7 @@ bool BreakerFold::hears(std::string_view type) {
 }
 
 std::vector<BreakerTrip> BreakerFold::on(std::string_view type, const Json& p) {
-  Trips trips;
-  if (stopped_ || !breakers_.any() || !hears(type)) return trips;
+  if (stopped_ || !breakers_.any() || !hears(type)) return {};
   now_ms_ = std::max(now_ms_, count_in(p, "at_ms"));
   if (type == "workspace.state") new_state(text_in(p, "digest"));
   if (type == "stage.changed") stage_ = printable(text_in(p, "to"), 100);
@@ -63,14 +63,14 @@ std::vector<BreakerTrip> BreakerFold::on(std::string_view type, const Json& p) {
     ++model_calls_;
     if (requests_.size() < kOpenMost) requests_[count_in(p, "call")] = text_in(p, "key");
   }
-  if (type == "model.response") answered(p, trips);
-  if (type == "model.refused") refused(p, trips);
-  if (type == "tool.call") tool_call(p, trips);
-  if (type == "tool.result") tool_result(p, trips);
-  if (type == "dependency.install") installed(p, trips);
-  progress(trips);
-  ceiling(trips);
-  return trips;
+  if (type == "model.response") answered(p);
+  if (type == "model.refused") refused(p);
+  if (type == "tool.call") tool_call(p);
+  if (type == "tool.result") tool_result(p);
+  if (type == "dependency.install") installed(p);
+  progress();
+  ceiling();
+  return std::exchange(trips_, {});
 }
 
 std::uint64_t BreakerFold::wait_seconds(const std::string& key) const {
@@ -113,30 +113,28 @@ std::uint64_t BreakerFold::count_of(const std::string& what) const {
   return at == counts_.end() ? 0 : at->second;
 }
 
-void BreakerFold::trip(std::string_view code, BreakerAction action, Json signals, std::string why,
-                       Trips& trips) {
+void BreakerFold::trip(std::string_view code, BreakerAction action, Json signals, std::string why) {
   if (stopped_) return;
   stopped_ = action == BreakerAction::kStop;
-  trips.push_back({std::string(code), action, std::move(signals), std::move(why)});
+  trips_.push_back({std::string(code), action, std::move(signals), std::move(why)});
 }
 
 // Throttled from one count on, stopped at another.
 void BreakerFold::stepped(std::string_view code, std::uint64_t times, Json signals,
-                          const std::string& why, Trips& trips) {
+                          const std::string& why) {
   const auto throttle = limit(code, "throttle"), stop = limit(code, "stop");
   signals["times"] = times;
   if (stop && *stop <= times)
-    trip(code, BreakerAction::kStop, std::move(signals), why, trips);
+    trip(code, BreakerAction::kStop, std::move(signals), why);
   else if (throttle && times == *throttle)
-    trip(code, BreakerAction::kThrottle, std::move(signals), why, trips);
+    trip(code, BreakerAction::kThrottle, std::move(signals), why);
   if (throttle && *throttle <= times) next_wait_ = std::max(next_wait_, growing(times - *throttle));
 }
 
-void BreakerFold::identical(std::uint64_t times, std::string_view what, Json signals,
-                            Trips& trips) {
+void BreakerFold::identical(std::uint64_t times, std::string_view what, Json signals) {
   std::string why(what);
   why += " came " + times_of(times) + " without a change to the workspace";
-  stepped("identical_call", times, std::move(signals), why, trips);
+  stepped("identical_call", times, std::move(signals), why);
 }
 
 void BreakerFold::new_state(std::string state) {
@@ -148,7 +146,7 @@ void BreakerFold::new_state(std::string state) {
   progress_told_ = 0;
 }
 
-void BreakerFold::answered(const Json& p, Trips& trips) {
+void BreakerFold::answered(const Json& p) {
   constexpr std::uint64_t kOk = 200, kMultiple = 300;
   const auto open = requests_.find(count_in(p, "call"));
   const std::string key = open == requests_.end() ? std::string() : open->second;
@@ -160,8 +158,7 @@ void BreakerFold::answered(const Json& p, Trips& trips) {
   ++model_calls_since_;
   if (state_.empty()) return;
   if (!key.empty()) {
-    identical(counted(in_state("request " + key)), "the same request of a model", {{"key", key}},
-              trips);
+    identical(counted(in_state("request " + key)), "the same request of a model", {{"key", key}});
     next_wait_ = 0;  // other requests are not slowed down by it: wait_seconds() asks by key
   }
   // What the model asks for is what its agent does next.
@@ -172,20 +169,20 @@ void BreakerFold::answered(const Json& p, Trips& trips) {
     std::string what = "asked ";
     what += name + " " + digest;
     identical(counted(in_state(what)), "the same call of the tool " + printable(name, 60),
-              {{"tool", name}, {"arguments", digest}}, trips);
+              {{"tool", name}, {"arguments", digest}});
   }
 }
 
-void BreakerFold::refused(const Json& p, Trips& trips) {
+void BreakerFold::refused(const Json& p) {
   if (p.value("final", Json(false)) == true) return;
   requests_.erase(count_in(p, "call"));
   ++refused_;
   if (const auto stop = limit("refused_streak", "stop"); stop && *stop <= refused_)
     trip("refused_streak", BreakerAction::kStop, {{"times", refused_}},
-         times_of(refused_) + " in a row a call was refused", trips);
+         times_of(refused_) + " in a row a call was refused");
 }
 
-void BreakerFold::tool_call(const Json& p, Trips& trips) {
+void BreakerFold::tool_call(const Json& p) {
   ++tool_calls_;
   ++tool_calls_since_;
   next_wait_ = 0;
@@ -201,12 +198,11 @@ void BreakerFold::tool_call(const Json& p, Trips& trips) {
   next_wait_ = growing(0);
   trip("burst", BreakerAction::kThrottle, {{"tool_calls", recent_tools_.size()}},
        std::to_string(recent_tools_.size()) + " calls of tools within " + std::to_string(*within) +
-           " s",
-       trips);
+           " s");
   recent_tools_.clear();  // told once for each burst
 }
 
-void BreakerFold::tool_result(const Json& p, Trips& trips) {
+void BreakerFold::tool_result(const Json& p) {
   const auto open = tools_.find(text_in(p, "id"));
   if (open == tools_.end()) return;
   const Tool tool = open->second;
@@ -217,13 +213,13 @@ void BreakerFold::tool_result(const Json& p, Trips& trips) {
     ++reads_;
     if (limit("failed_writes", "reads").value_or(1) <= reads_) suspended_ = false;
   }
-  if (is_write(tool.name)) write_ended(!ok, trips);
+  if (is_write(tool.name)) write_ended(!ok);
   if (state_.empty()) return;
   std::string what = "ran ";
   what += tool.name + " " + tool.arguments;
   const std::uint64_t times = counted(in_state(what));
   identical(times, "the same call of the tool " + printable(tool.name, 60),
-            {{"tool", tool.name}, {"arguments", tool.arguments}}, trips);
+            {{"tool", tool.name}, {"arguments", tool.arguments}});
   constexpr std::uint64_t kMs = 1'000;
   const std::uint64_t wall = count_in(p, "wall_ms");
   if (const auto slow = limit("expensive_repeat", "seconds");
@@ -232,23 +228,22 @@ void BreakerFold::tool_result(const Json& p, Trips& trips) {
     trip("expensive_repeat", BreakerAction::kThrottle,
          {{"tool", tool.name}, {"times", times}, {"wall_ms", wall}},
          "a call of the tool " + printable(tool.name, 60) + " that takes " +
-             std::to_string(wall / kMs) + " s was repeated without a change to the workspace",
-         trips);
+             std::to_string(wall / kMs) + " s was repeated without a change to the workspace");
   }
-  if (tool.name == "run_tests") test_ended(tool, !ok, trips);
+  if (tool.name == "run_tests") test_ended(tool, !ok);
 }
 
-void BreakerFold::write_ended(bool failed, Trips& trips) {
+void BreakerFold::write_ended(bool failed) {
   failed_writes_ = failed ? failed_writes_ + 1 : 0;
   const auto most = limit("failed_writes", "suspend");
   if (!most || failed_writes_ < *most) return;
   trip("failed_writes", BreakerAction::kSuspendWrites, {{"times", failed_writes_}},
-       std::to_string(failed_writes_) + " edits in a row did not apply", trips);
+       std::to_string(failed_writes_) + " edits in a row did not apply");
   failed_writes_ = reads_ = 0;
   suspended_ = true;
 }
 
-void BreakerFold::test_ended(const Tool& tool, bool failed, Trips& trips) {
+void BreakerFold::test_ended(const Tool& tool, bool failed) {
   if (!failed) {
     failed_in_.clear();
     return;
@@ -257,7 +252,7 @@ void BreakerFold::test_ended(const Tool& tool, bool failed, Trips& trips) {
   suite += tool.arguments;
   const std::uint64_t times = counted(in_state(suite));
   stepped("failing_suite", times, {{"suite", tool.arguments}},
-          "a suite failed " + times_of(times) + " without a change to the workspace", trips);
+          "a suite failed " + times_of(times) + " without a change to the workspace");
   const auto rounds = limit("oscillation", "rounds");
   if (!rounds || (!failed_in_.empty() && failed_in_.back() == state_)) return;
   failed_in_.push_back(state_);
@@ -272,18 +267,18 @@ void BreakerFold::test_ended(const Tool& tool, bool failed, Trips& trips) {
   suspended_ = true;
   reads_ = 0;
   trip("oscillation", oscillations_ == 1 ? BreakerAction::kSuspendWrites : BreakerAction::kStop,
-       signals, "the workspace went to and fro between two states in which a suite fails", trips);
+       signals, "the workspace went to and fro between two states in which a suite fails");
 }
 
-void BreakerFold::installed(const Json& p, Trips& trips) {
+void BreakerFold::installed(const Json& p) {
   std::string what = "installed ";
   what += text_in(p, "locks");
   const std::uint64_t times = counted(what);
   stepped("reinstall", times, {{"locks", text_in(p, "locks")}},
-          "dependencies were installed " + times_of(times) + " by the same lock files", trips);
+          "dependencies were installed " + times_of(times) + " by the same lock files");
 }
 
-void BreakerFold::progress(Trips& trips) {
+void BreakerFold::progress() {
   if (state_.empty() || stage_ == "read") return;
   constexpr std::uint64_t kMs = 1'000;
   const std::uint64_t since = (now_ms_ - progress_ms_) / kMs;
@@ -299,11 +294,10 @@ void BreakerFold::progress(Trips& trips) {
        {{"model_calls", model_calls_since_}, {"tool_calls", tool_calls_since_}, {"seconds", since}},
        "the workspace has not come to a new state for " + std::to_string(model_calls_since_) +
            " calls of models, " + std::to_string(tool_calls_since_) + " of tools and " +
-           std::to_string(since) + " s",
-       trips);
+           std::to_string(since) + " s");
 }
 
-void BreakerFold::ceiling(Trips& trips) {
+void BreakerFold::ceiling() {
   constexpr std::uint64_t kMs = 1'000;
   const auto beyond = [&](std::string_view parameter, std::uint64_t n) {
     const auto most = limit("run_ceiling", parameter);
@@ -316,7 +310,6 @@ void BreakerFold::ceiling(Trips& trips) {
   trip("run_ceiling", BreakerAction::kStop,
        {{"model_calls", model_calls_}, {"tool_calls", tool_calls_}, {"seconds", seconds}},
        "the run has had " + std::to_string(model_calls_) + " calls of models, " +
-           std::to_string(tool_calls_) + " of tools and " + std::to_string(seconds) + " s",
-       trips);
+           std::to_string(tool_calls_) + " of tools and " + std::to_string(seconds) + " s");
 }
 }  // namespace proctor

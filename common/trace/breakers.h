@@ -64,7 +64,6 @@ class BreakerFold {
   const std::string& stage() const { return stage_; }
 
  private:
-  using Trips = std::vector<BreakerTrip>;
   struct Tool {
     std::string name, arguments;  // the second by digest
   };
@@ -74,22 +73,21 @@ class BreakerFold {
   std::string in_state(std::string_view what) const;
 
   void new_state(std::string state);
-  void answered(const Json& payload, Trips& trips);
-  void refused(const Json& payload, Trips& trips);
-  void tool_call(const Json& payload, Trips& trips);
-  void tool_result(const Json& payload, Trips& trips);
-  void installed(const Json& payload, Trips& trips);
-  void identical(std::uint64_t times, std::string_view what, Json signals, Trips& trips);
-  void progress(Trips& trips);
-  void ceiling(Trips& trips);
-  void stepped(std::string_view code, std::uint64_t times, Json signals, const std::string& why,
-               Trips& trips);
-  void trip(std::string_view code, BreakerAction action, Json signals, std::string why,
-            Trips& trips);
-  void test_ended(const Tool& tool, bool failed, Trips& trips);
-  void write_ended(bool failed, Trips& trips);
+  void answered(const Json& payload);
+  void refused(const Json& payload);
+  void tool_call(const Json& payload);
+  void tool_result(const Json& payload);
+  void installed(const Json& payload);
+  void identical(std::uint64_t times, std::string_view what, Json signals);
+  void progress();
+  void ceiling();
+  void stepped(std::string_view code, std::uint64_t times, Json signals, const std::string& why);
+  void trip(std::string_view code, BreakerAction action, Json signals, std::string why);
+  void test_ended(const Tool& tool, bool failed);
+  void write_ended(bool failed);
 
   const Breakers breakers_;
+  std::vector<BreakerTrip> trips_;  // at the present event
   bool stopped_ = false, suspended_ = false;
   std::string stage_ = "test";  // an agent without stages may do everything
   std::string state_;           // of the workspace; empty: not known

@@ -1,6 +1,7 @@
 #include "common/trace/verify.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "common/base/json_fields.h"
@@ -154,11 +155,8 @@ class Verifier {
   Verifier(const fs::path& dir, const PriceFunction& price)
       : dir_(dir),
         price_(price),
-        calls_(dir, [this](std::string_view file, std::string what,
-                           std::uint64_t line) { problem(file, std::move(what), line); }),
-        breakers_([this](std::string_view file, std::string what, std::uint64_t line) {
-          problem(file, std::move(what), line);
-        }) {}
+        calls_(dir, std::bind_front(&Verifier::problem, this)),
+        breakers_(std::bind_front(&Verifier::problem, this)) {}
 
   VerifyResult run(const std::optional<Digest>& expected_report) {
     if (!read_report(expected_report)) return std::move(result_);

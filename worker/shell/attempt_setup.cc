@@ -345,6 +345,12 @@ constexpr std::uint32_t kSetupProcesses = 1024;
 std::string image_in(const SandboxEngine& engine, const Environment& environment) {
   return runs_images(engine.kind()) ? environment.image : "";
 }
+std::vector<ManifestToolchain> in_manifest(const std::vector<Toolchain>& toolchains) {
+  std::vector<ManifestToolchain> out;
+  for (const Toolchain& t : toolchains)
+    out.push_back({t.path, t.at.empty() ? t.path : t.at, toolchain_version(t.path)});
+  return out;
+}
 }  // namespace
 
 // The environment with which its agent's sandbox is asked for.
@@ -381,8 +387,7 @@ std::optional<ManifestMethod> AttemptRun::manifest_method() const {
   if (method_engine_ != nullptr) out.sandbox = to_string(method_engine_->kind());
   out.variables = own.variables;
   out.secrets = own.secrets;
-  for (const Toolchain& t : own.toolchains)
-    out.toolchains.push_back({t.path, t.at.empty() ? t.path : t.at, toolchain_version(t.path)});
+  out.toolchains = in_manifest(own.toolchains);
   for (const SetupStep& step : own.setup) out.setup.push_back(step.command);
   out.keep = method.keep;
   if (!own.setup.empty()) out.setup_cache = method_setup_.in_manifest();
@@ -512,9 +517,7 @@ Json AttemptRun::manifest() const {
   m.secrets = c.environment.secrets;
   m.locale = c.environment.locale;
   m.timezone = c.environment.timezone;
-  for (const Toolchain& t : c.environment.toolchains) {
-    m.toolchains.push_back({t.path, t.at.empty() ? t.path : t.at, toolchain_version(t.path)});
-  }
+  m.toolchains = in_manifest(c.environment.toolchains);
   if (!c.setup.empty()) m.setup_cache = setup_.in_manifest();
   m.own = manifest_method();
   // An image says by its digest what is in it; without one the host's programs are shown.

@@ -367,7 +367,7 @@ Result<ServicePlan> AttemptRun::service_plan(const Service& service, const std::
       out.spec.disk.files = limits::kSandboxFiles;
     }
   } else {
-    PROCTOR_TRY(out.spec, spec_for(Room::kAcceptance, own_label));
+    PROCTOR_TRY(out.spec, spec_for(Room::kAcceptance, own_label, *engine_));
     PROCTOR_CHECK_OK(show_contract_files(out.spec, FilesFor::kChecks));
     for (const auto& [key, value] : service.variables) out.spec.env[key] = value;
     out.exec.command = service.command;
@@ -579,7 +579,7 @@ Result<AttemptRun::CheckEnd> AttemptRun::run_alone(const Check& check, const fs:
 Result<AttemptRun::CheckEnd> AttemptRun::run_command(const fs::path& results,
                                                      const std::string& name, const ExecSpec& exec,
                                                      const ServedBy* served) {
-  PROCTOR_TRY(SandboxSpec spec, spec_for(Room::kAcceptance, label(name)));
+  PROCTOR_TRY(SandboxSpec spec, spec_for(Room::kAcceptance, label(name), *engine_));
   spec.mounts.push_back({results, kResultsAt, true});
   spec.disk.places.push_back({results, 0, 0});
   spec.env["PROCTOR_RESULTS"] = kResultsAt;

@@ -281,13 +281,10 @@ Status AttemptRun::open_workspace(Room room) {
   return ok_status();
 }
 
-Result<SandboxSpec> AttemptRun::spec_for(Room room, const std::string& label) {
-  return spec_for(room, label, input_.assignment.seed, engine_->kind());
-}
-
-Result<SandboxSpec> AttemptRun::spec_for(Room room, const std::string& label, std::uint32_t seed,
-                                         SandboxKind kind) {
-  SandboxSpec spec = dress_sandbox(contract(), kind, seed);
+Result<SandboxSpec> AttemptRun::spec_for(Room room, const std::string& label, SandboxEngine& engine,
+                                         std::optional<std::uint32_t> seed) {
+  const SandboxKind kind = engine.kind();
+  SandboxSpec spec = dress_sandbox(contract(), kind, seed.value_or(input_.assignment.seed));
   spec.label = label;
   spec.hold = watch_.hold();
   if (kind == SandboxKind::kDocker) {

@@ -157,9 +157,8 @@ class AttemptRun {
   Status open_workspace(Room room);
   Result<ExecOutcome> execute(SandboxEngine& engine, MeterPhase phase, const SandboxSpec& spec,
                               const ExecSpec& exec, std::stop_token cancel);
-  Result<SandboxSpec> spec_for(Room room, const std::string& label);
-  Result<SandboxSpec> spec_for(Room room, const std::string& label, std::uint32_t seed,
-                               SandboxKind kind);
+  Result<SandboxSpec> spec_for(Room room, const std::string& label, SandboxEngine& engine,
+                               std::optional<std::uint32_t> seed = {});
   // attempt_setup.cc: a setup, run or taken from what was kept of one: the task's and the method's.
   struct KeptSetup {
     std::optional<Digest> key;            // none: nothing of it is kept

@@ -218,8 +218,8 @@ std::uint64_t AttemptRun::note_setup(const SetupRun& run, const ExecOutcome& out
 }
 
 Result<SandboxSpec> AttemptRun::setup_spec(Room room, const std::string& name) {
-  const std::uint32_t seed = setup_is_cacheable(contract()) ? kSetupSeed : input_.assignment.seed;
-  PROCTOR_TRY(SandboxSpec spec, spec_for(room, label(name), seed, engine_->kind()));
+  const auto seed = setup_is_cacheable(contract()) ? std::optional(kSetupSeed) : std::nullopt;
+  PROCTOR_TRY(SandboxSpec spec, spec_for(room, label(name), *engine_, seed));
   PROCTOR_CHECK_OK(show_contract_files(spec, FilesFor::kSetup));
   return spec;
 }
@@ -369,8 +369,7 @@ NetworkAccess AttemptRun::agent_network() const {
 
 Result<SandboxSpec> AttemptRun::agent_spec(SandboxEngine& engine) {
   const MethodEnvironment& own = input_.method->environment;
-  PROCTOR_TRY(SandboxSpec spec,
-              spec_for(Room::kAgent, label("agent"), input_.assignment.seed, engine.kind()));
+  PROCTOR_TRY(SandboxSpec spec, spec_for(Room::kAgent, label("agent"), engine));
   spec.image = image_in(engine, agent_environment());
   dress_for_method(spec, own, engine.kind(), method_made_);
   PROCTOR_CHECK_OK(add_secrets(spec.env, contract().environment.secrets));

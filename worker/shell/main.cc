@@ -42,6 +42,11 @@ namespace proctor {
 namespace {
 constexpr int kOk = 0, kNo = 1, kBadInput = 2, kInfrastructure = 4, kBug = 70;
 
+int fail(const Error& e, const char* who = "proctor-worker") {
+  std::fprintf(stderr, "%s: %s\n", who, e.detail.c_str());
+  return e.code == Errc::kInvalid || e.code == Errc::kNotFound ? kBadInput : kInfrastructure;
+}
+
 // Where workers keep mirrors, trees, workspaces and spools without --root: $XDG_STATE_HOME/proctor,
 // else
 // ~/.local/state/proctor (XDG Base Directory Specification).
@@ -99,21 +104,15 @@ int collect_garbage(int argc, char** argv) {
   const Result<std::uint64_t> bytes_max = max == "0" ? std::uint64_t{0} : parse_size(max);
   const Result<CacheReport> done =
       bytes_max.ok() ? make_room(root, *bytes_max) : in_context("--max " + max, bytes_max.error());
-  if (!done.ok()) {
-    std::fprintf(stderr, "proctor-worker gc: %s\n", done.error().detail.c_str());
-    const Errc code = done.error().code;
-    return code == Errc::kInvalid || code == Errc::kNotFound ? kBadInput : kInfrastructure;
-  }
+  if (!done.ok()) return fail(done.error(), "proctor-worker gc");
   const auto mib = [](std::uint64_t bytes) { return static_cast<double>(bytes) / kMiB; };
   std::fprintf(stdout,
                "%llu mirrors, trees and setups, %.1f MiB; removed %llu, %.1f MiB; %llu in use\n",
                static_cast<unsigned long long>(done->items), mib(done->bytes),
                static_cast<unsigned long long>(done->removed), mib(done->removed_bytes),
                static_cast<unsigned long long>(done->in_use));
-  if (const Status removed = remove_images(store, socket, *bytes_max == 0); !removed.ok()) {
-    std::fprintf(stderr, "proctor-worker gc: %s\n", removed.error().detail.c_str());
-    return kInfrastructure;
-  }
+  if (const Status removed = remove_images(store, socket, *bytes_max == 0); !removed.ok())
+    return fail({Errc::kUnavailable, removed.error().detail}, "proctor-worker gc");
   if (const std::size_t groups = CgroupHost::detect("gc").sweep(); 0 < groups)
     std::fprintf(stdout, "removed %zu control groups of workers that are gone\n", groups);
   return kOk;
@@ -152,10 +151,8 @@ int selftest(int argc, char** argv) {
   log::init("selftest", log::Level::kError);
   if (::geteuid() != 0) (void)enter_own_mounts();  // as a worker does; the report says what works
   const Result<SelftestReport> report = run_selftest(options);
-  if (!report.ok()) {
-    std::fprintf(stderr, "proctor-worker selftest: %s\n", report.error().detail.c_str());
-    return kInfrastructure;
-  }
+  if (!report.ok())
+    return fail({Errc::kUnavailable, report.error().detail}, "proctor-worker selftest");
   const std::string text = json ? selftest_json(*report).dump(2) + "\n" : selftest_text(*report);
   std::fputs(text.c_str(), stdout);
   return report->untrusted_allowed() ? kOk : kNo;
@@ -184,11 +181,6 @@ struct Options {
   std::string cache_max = "0";
   fs::path models;
 };
-
-int fail(const Error& e) {
-  std::fprintf(stderr, "proctor-worker: %s\n", e.detail.c_str());
-  return e.code == Errc::kInvalid || e.code == Errc::kNotFound ? kBadInput : kInfrastructure;
-}
 
 std::string default_name() {
   char host[limits::kNameBytes / 2] = {};

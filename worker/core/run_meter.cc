@@ -22,6 +22,18 @@ std::uint64_t ms_of(Millis d) {
 std::size_t at(Cap cap) {
   return static_cast<std::size_t>(cap);
 }
+// The largest number up to `most` that fits; `least` where none does.
+std::uint64_t largest(std::uint64_t least, std::uint64_t most, const auto& fits) {
+  while (least < most) {
+    const std::uint64_t middle = most - (most - least) / 2;
+    if (fits(middle))
+      least = middle;
+    else
+      most = middle - 1;
+  }
+  return least;
+}
+
 // Adds to one counter: kUsageCountMax is far beyond any run, and the wire refuses more.
 void add(std::uint64_t& counter, std::uint64_t n) {
   counter = std::min(kUsageCountMax, counter + std::min(n, kUsageCountMax));
@@ -123,15 +135,9 @@ std::optional<Millis> RunMeter::start_program() {
   };
   PROCTOR_ASSERT(plan_.caps.wall.has_value());
   const std::uint64_t wanted = ms_of(*plan_.caps.wall);
-  std::uint64_t least = 0, most = wanted;  // the longest time that can be paid for
-  while (least < most) {
-    const std::uint64_t middle = most - (most - least) / 2;
-    if (price_for(middle) <= free()) {
-      least = middle;
-    } else {
-      most = middle - 1;
-    }
-  }
+  // The longest time that can be paid for.
+  const std::uint64_t least =
+      largest(0, wanted, [&](std::uint64_t ms) { return price_for(ms) <= free(); });
   if (least == 0 && (0 < wanted || free() < call)) {
     reach(money_room(price_for(1)));
     return std::nullopt;
@@ -303,10 +309,7 @@ MeterAnswer RunMeter::enter(const MeterReserve& request, const Tariff& tariff, b
   } else {
     entry.state = State::kHeld;
     entry.answer = MeterGranted{entry.held, tariff.defaulted, request.most.output_tokens};
-    held_ = held_ + entry.held;
-    for (std::size_t i = 0; i < kCaps.size(); ++i) holding_[i] += entry.counts[i];
-    hold_use(entry, true);
-    ++open_;
+    hold(entry, true);
   }
   MeterAnswer answer = entry.answer;
   if (of_gateway) ++of_gateway_;
@@ -349,17 +352,12 @@ MeterCharged RunMeter::settle_at_ceiling(Entry& e) {
 
 MeterCharged RunMeter::settled(Entry& e, const Amount& cut, const Amount& actual, MeterCharged out,
                                Basis basis) {
-  held_ = held_ - e.held;
+  hold(e, false);
   const Counts used = counts_of(e.request.action, cut);
-  for (std::size_t i = 0; i < kCaps.size(); ++i) {
-    holding_[i] -= e.counts[i];
-    used_[i] += used[i];
-  }
-  --open_;
+  for (std::size_t i = 0; i < kCaps.size(); ++i) used_[i] += used[i];
   e.state = State::kCharged;
   e.actual = actual;
   e.paid = out;
-  hold_use(e, false);
   add_use(usage_, use_of(e, cut, out.charged, basis));
   if (e.request.action.type == kAcceptanceCycle && !cut.failed) add(milestones_, 1);
   if (out.overrun) add(usage_.overruns, 1);
@@ -367,16 +365,18 @@ MeterCharged RunMeter::settled(Entry& e, const Amount& cut, const Amount& actual
   return out;
 }
 
-void RunMeter::hold_use(const Entry& e, bool held) {
+void RunMeter::hold(const Entry& e, bool held) {
+  const auto change = [held](auto& whole, const auto& part) {
+    whole = held ? whole + part : whole - part;
+  };
+  change(held_, e.held);
+  for (std::size_t i = 0; i < kCaps.size(); ++i) change(holding_[i], e.counts[i]);
   Amount worst = e.request.most;
   worst.failed = true;  // of a cycle
   const Usage use = use_of(e, worst, e.held, Basis::kCeiling);
-  for (const auto& [name, counter, since] : kUsageCounters) {
-    if (held)
-      holding_use_.*counter += use.*counter;
-    else
-      holding_use_.*counter -= use.*counter;
-  }
+  for (const auto& [name, counter, since] : kUsageCounters)
+    change(holding_use_.*counter, use.*counter);
+  change(open_, std::size_t{1});
 }
 
 Usage RunMeter::ceiling() const {
@@ -464,10 +464,7 @@ Result<MeterAnswer> RunMeter::release(const MeterRelease& request) {
   if (e.state == State::kCharged)
     return Error{Errc::kConflict, "id: \"" + printable(request.id, 100) + "\" was charged"};
   if (e.state == State::kReleased) return MeterAnswer(MeterReleased{});
-  held_ = held_ - e.held;
-  for (std::size_t i = 0; i < kCaps.size(); ++i) holding_[i] -= e.counts[i];
-  hold_use(e, false);
-  --open_;
+  hold(e, false);
   e.state = State::kReleased;
   if (e.of_gateway) {
     entries_.erase(it);
@@ -547,16 +544,9 @@ std::uint64_t RunMeter::room_for_output(const MeterFit& call, const Tariff& tari
            tokens.used + tokens.held + tried.most.input_tokens + tried.most.output_tokens <=
                tokens.limit;
   };
-  std::uint64_t least = call.least;
-  std::uint64_t most = std::max(least, r.most.output_tokens / call.samples - call.beside);
-  while (least < most) {
-    const std::uint64_t middle = most - (most - least) / 2;
-    if (fits(middle)) {
-      least = middle;
-    } else {
-      most = middle - 1;
-    }
-  }
+  const std::uint64_t most =
+      std::max(call.least, r.most.output_tokens / call.samples - call.beside);
+  const std::uint64_t least = largest(call.least, most, fits);
   return (least + call.beside) * call.samples;
 }
 

@@ -236,7 +236,7 @@ class RunMeter {
   MeterCharged settle_at_ceiling(Entry& entry);
   MeterCharged settled(Entry& entry, const Amount& cut, const Amount& actual, MeterCharged charged,
                        Basis basis);
-  void hold_use(const Entry& entry, bool held);
+  void hold(const Entry& entry, bool held);
   static Usage use_of(const Entry& entry, const Amount& actual, MicroUsd micros, Basis basis);
   MicroUsd cost() const;
 

@@ -160,9 +160,9 @@ struct ServiceEnded {
 void fields(auto& v, Is<ServiceEnded> auto& s) {
   v("check", s.check);
   v("service", s.service);
-  v.follows("ready", s.ready_after.has_value());
   v("by_itself", s.by_itself);
   v("ready_after_ms", s.ready_after, kOptional);
+  v.follows("ready", s.ready_after.has_value());
   v("error", s.error, kOptional);
   if (!s.error) fields(v, s.use);
 }

@@ -17,4 +17,50 @@ TEST_SUITE("run events") {
     CHECK(few == Json{{"count", 2}, {"listed", {"a", "b"}}});
     CHECK(path_list(std::vector<std::string>(2'000, "a")).listed.size() == kListedPaths);
   }
+
+  TEST_CASE("a payload has the members of its kind, and those that are empty only where they say") {
+    events::CommandRan ran{"make \xff", std::chrono::milliseconds(9)};
+    ran.use.out = {3, 3, sha256("out")};
+    const Json tool = events::kTool.json(ran);
+    CHECK(tool["command"] == "make \\xff");
+    CHECK(tool["ended"] == "exited");
+    CHECK(tool["stderr"] == Json{{"bytes", 0}, {"kept", 0}, {"digest", nullptr}});
+    CHECK(tool["stdout"]["digest"] == sha256("out").hex());
+    for (const char* member : {"tool", "room", "step", "network", "layer"})
+      CHECK_FALSE(tool.contains(member));
+    ran.room = "agent";
+    ran.step = 0;
+    ran.network = false;
+    const Json setup = events::kSetup.json(ran);
+    CHECK(setup["room"] == "agent");
+    CHECK(setup["step"] == 0);
+    CHECK(setup["network"] == false);
+    CHECK(events::kIntervention.json("stop", 7, "burst", std::nullopt) ==
+          Json{{"action", "stop"}, {"alert", 7}, {"breaker", "burst"}});
+    CHECK(events::kPatchApply.json({"agent", std::nullopt, {}, "no"})["rung"].is_null());
+  }
+
+  TEST_CASE("a payload is read with members of later versions, and without those of earlier ones") {
+    Json again = events::kJudgedAgain.json(2, "full");
+    again["later"] = true;
+    CHECK(events::kJudgedAgain.read(again) == std::tuple{std::uint64_t{2}, std::string("full")});
+    CHECK_FALSE(events::kJudgedAgain.read({{"nth", "2"}, {"why", "full"}}));
+    CHECK_FALSE(events::kJudgedAgain.read({}));
+    const auto told = events::kMutation.read({{"unreadable", "too deep"}});
+    REQUIRE(told);
+    CHECK(told->unreadable == "too deep");
+    events::ServiceEnded service{"check", "db", true};
+    service.error = "gone";
+    const Json ended = events::kService.json(service);
+    CHECK(ended == Json{{"check", "check"},
+                        {"service", "db"},
+                        {"ready", false},
+                        {"by_itself", true},
+                        {"error", "gone"}});
+    const auto read = events::kService.read(ended);
+    REQUIRE(read);
+    CHECK(read->error == "gone");
+    const events::ServiceEnded ready{"check", "db", false, std::chrono::milliseconds(5)};
+    CHECK(events::kService.read(events::kService.json(ready))->ready_after == ready.ready_after);
+  }
 }

@@ -100,6 +100,14 @@ Markup element(Literal tag, const Markup& content) {
   return element(tag, {}, &content);
 }
 
+Markup classed(Literal tag, Literal style, const Markup& content) {
+  return element(tag, {{"class", style}}, content);
+}
+
+Markup scrolling(const Attribute& label, const Markup& content) {
+  return element("div", {{"class", "scroll"}, {"role", "region"}, {"tabindex", 0}, label}, content);
+}
+
 Markup empty_element(Literal tag, Attributes attributes) {
   return element(tag, {attributes}, nullptr);
 }
@@ -124,11 +132,11 @@ void DataTable::row(const std::vector<Markup>& cells) {
     if (i == 0)
       line << element("th", {{"scope", "row"}}, cells[i]);
     else if (is_number)
-      line << element("td", {{"class", "n"}}, cells[i]);
+      line << classed("td", "n", cells[i]);
     else
       line << element("td", cells[i]);
   }
-  body_ << (apart_ ? element("tr", {{"class", "apart"}}, line) : element("tr", line)) << line_end();
+  body_ << (apart_ ? classed("tr", "apart", line) : element("tr", line)) << line_end();
   apart_ = false;
   ++rows_;
 }
@@ -143,12 +151,6 @@ Markup DataTable::finish() const {
       element("table", element("caption", {{"id", numbered("table-", id_)}}, caption_) +
                            element("thead", element("tr", head)) + line_end() +
                            element("tbody", line_end() + body_));
-  return element("div",
-                 {{"class", "scroll"},
-                  {"role", "region"},
-                  {"tabindex", 0},
-                  {"aria-labelledby", numbered("table-", id_)}},
-                 table) +
-         line_end();
+  return scrolling({"aria-labelledby", numbered("table-", id_)}, table) + line_end();
 }
 }  // namespace proctor::aggregate

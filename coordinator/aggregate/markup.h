@@ -102,6 +102,10 @@ Markup text(std::string_view outside, std::size_t bytes_max = 400);
 Markup number(std::uint64_t n);
 Markup element(Literal tag, Attributes attributes, const Markup& content);
 Markup element(Literal tag, const Markup& content);
+// In a class of the sheet.
+Markup classed(Literal tag, Literal style, const Markup& content);
+// It scrolls by itself where it is wide.  `label`: what it is called, to whom does not see it.
+Markup scrolling(const Attribute& label, const Markup& content);
 Markup empty_element(Literal tag, Attributes attributes);
 // The attributes of all `parts` in their order.  `content` null: the element is empty.
 Markup element(Literal tag, std::initializer_list<Attributes> parts, const Markup* content);

@@ -246,18 +246,17 @@ Status check_raise(const MoneyInput& input, std::string_view scope, MicroUsd to)
   const MoneyView view = build_money(input);
   const auto found = std::ranges::find(view.envelopes, scope, &EnvelopeMoney::name);
   if (found == view.envelopes.end())
-    return Error{Errc::kNotFound, "there is no envelope \"" + std::string(scope) + "\"" +
-                                      meant_name(view, scope) + "; this campaign has " +
-                                      known_names(view)};
+    return Error{Errc::kNotFound, fmt::format("there is no envelope \"{}\"{}; this campaign has {}",
+                                              scope, meant_name(view, scope), known_names(view))};
   const EnvelopeMoney& e = *found;
   const auto refuse = [&](const std::string& why) {
     return Error{Errc::kInvalid,
-                 "raise " + e.name + " to " + format_usd(to) + " " + view.unit + ": " + why};
+                 fmt::format("raise {} to {} {}: {}", e.name, format_usd(to), view.unit, why)};
   };
   if (to < e.spent + e.reserved)
-    return refuse(format_usd(e.spent) + " " + view.unit + " are spent there and " +
-                  format_usd(e.reserved) + " reserved, together " +
-                  format_usd(e.spent + e.reserved));
+    return refuse(fmt::format("{} {} are spent there and {} reserved, together {}",
+                              format_usd(e.spent), view.unit, format_usd(e.reserved),
+                              format_usd(e.spent + e.reserved)));
   if (to <= e.cap) return refuse("its cap is " + format_usd(e.cap) + " " + view.unit + " already");
   const EnvelopeMoney& global = view.envelopes[0];
   const bool around = !is_shared(e.name);  // that one is around global
@@ -267,13 +266,14 @@ Status check_raise(const MoneyInput& input, std::string_view scope, MicroUsd to)
   const auto least = least_ask(input, static_cast<std::size_t>(found - view.envelopes.begin()));
   const MicroUsd held = e.spent + e.reserved + e.elsewhere;
   if (least && to < held + *least)
-    return refuse("none of the runs parked there could start; that needs at least " +
-                  format_usd(held + *least) + " " + view.unit + " (" + format_usd(e.spent) +
-                  " spent, " + format_usd(e.reserved) + " reserved, " +
-                  (e.elsewhere == MicroUsd::zero()
-                       ? ""
-                       : format_usd(e.elsewhere) + " held by the campaigns that share it, ") +
-                  format_usd(*least) + " for one run)");
+    return refuse(fmt::format(
+        "none of the runs parked there could start; that needs at least {} {} ({} spent, {} "
+        "reserved, {}{} for one run)",
+        format_usd(held + *least), view.unit, format_usd(e.spent), format_usd(e.reserved),
+        e.elsewhere == MicroUsd::zero()
+            ? ""
+            : format_usd(e.elsewhere) + " held by the campaigns that share it, ",
+        format_usd(*least)));
   return ok_status();
 }
 

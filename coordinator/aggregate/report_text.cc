@@ -42,21 +42,23 @@ void append_cost_tables(std::string& out, const CampaignReport& report) {
            })
       .append_to(out);
   const CostRow& all = report.costs.front();
-  out += "\n  By category: model " + format_usd(all.cost.model) + ", execution " +
-         format_usd(all.cost.execution) + ", human " + format_usd(all.cost.human) + ", overhead " +
-         format_usd(all.cost.overhead) + ".\n";
+  const std::string& unit = report.unit;
+  out += fmt::format("\n  By category: model {}, execution {}, human {}, overhead {}.\n",
+                     format_usd(all.cost.model), format_usd(all.cost.execution),
+                     format_usd(all.cost.human), format_usd(all.cost.overhead));
   if (all.self_reported.any())
-    out += "  self_reported (the agents' word alone): " + format_usd(all.self_reported.usd) + " " +
-           report.unit + " in " + counted(all.self_reported.calls, "call") + " and " +
-           counted(all.self_reported.tokens, "token") + ".\n";
+    out += fmt::format("  self_reported (the agents' word alone): {} {} in {} and {}.\n",
+                       format_usd(all.self_reported.usd), unit,
+                       counted(all.self_reported.calls, "call"),
+                       counted(all.self_reported.tokens, "token"));
   if (0 < all.reviews)
-    out += "  Reviews (human): " + format_usd(all.reviewed) + " " + report.unit + " in " +
-           counted(all.reviews, "booking") + ".\n";
-  out += "  Wasted by infrastructure: " + format_usd(all.wasted) + " " + report.unit + " in " +
-         counted(all.wasted_attempts, "attempt") + ".\n";
+    out += fmt::format("  Reviews (human): {} {} in {}.\n", format_usd(all.reviewed), unit,
+                       counted(all.reviews, "booking"));
+  out += fmt::format("  Wasted by infrastructure: {} {} in {}.\n", format_usd(all.wasted), unit,
+                     counted(all.wasted_attempts, "attempt"));
   if (MicroUsd::zero() < all.overrun)
-    out += "  Metered above what was reserved, charged to no envelope: " + format_usd(all.overrun) +
-           " " + report.unit + ".\n";
+    out += fmt::format("  Metered above what was reserved, charged to no envelope: {} {}.\n",
+                       format_usd(all.overrun), unit);
 }
 
 // The tables of the report by task, on a terminal.
@@ -217,28 +219,15 @@ void preface(std::string& out, const CampaignReport& report) {
                        "proctor report --stage NAME is of one alone.");
 }
 
-void outcomes(std::string& out, const CampaignReport& report) {
-  std::string words(kOutcomeWords);
-  if (0 < report.total.cancelled) words += "|cancelled";
-  if (0 < report.total.removed) words += "|removed";
+void results(std::string& out, const CampaignReport& report) {
   out += "\nOutcomes (number of runs)\n\n";
-  append_rows(out, report, words);
-}
-
-void rates(std::string& out, const CampaignReport& report) {
+  append_rows(out, report,
+              std::string(kOutcomeWords) + (0 < report.total.cancelled ? "|cancelled" : "") +
+                  (0 < report.total.removed ? "|removed" : ""));
   out += "\nRates (with " + confidence(report.alpha) + " intervals)\n\n";
   append_rows(out, report, kRateWords);
-}
-
-void costs(std::string& out, const CampaignReport& report) {
   out += "\nCost (" + report.unit + ") and time (seconds)\n\n";
   append_rows(out, report, with_self_reported(report, kPriceWords) + "|" + std::string(kTimeWords));
-}
-
-void models(std::string& out, const CampaignReport& report) {
-  if (!report.total.model_use.any()) return;
-  out += "\nCalls of models (tokens; cached of the input, reasoning of the output)\n\n";
-  append_rows(out, report, kModelWords);
 }
 
 // " (agents: 3 exit 0, 1 exit 2)"; empty: none of them says one.
@@ -276,17 +265,15 @@ void unavailable(std::string& out, const CampaignReport& report) {
       "and with them as failures)\n\n";
   for (const ReportRow& r : report.rows) {
     if (!r.key.empty() || r.without_agent() == 0) continue;
-    out +=
-        "  " + printable(r.method) + ": " + number(r.without_agent()) + " of " +
-        counted(r.ended(), "run") +
-        (r.model_unavailable == 0 ? ""
-                                  : " (" + number(r.model_unavailable) + " for want of a model)") +
-        (r.model_overloaded == 0
-             ? ""
-             : " (" + number(r.model_overloaded) + " whose provider had no room)") +
-        "; " + percent_with_interval(r.success_rate.rate, r.success_rate.interval) + " without, " +
-        percent_with_interval(r.success_rate_started.rate, r.success_rate_started.interval) +
-        " with\n";
+    const auto some = [](std::uint64_t n, const char* why) {
+      return n == 0 ? "" : fmt::format(" ({} {})", n, why);
+    };
+    out += fmt::format(
+        "  {}: {} of {}{}{}; {} without, {} with\n", printable(r.method), r.without_agent(),
+        counted(r.ended(), "run"), some(r.model_unavailable, "for want of a model"),
+        some(r.model_overloaded, "whose provider had no room"),
+        percent_with_interval(r.success_rate.rate, r.success_rate.interval),
+        percent_with_interval(r.success_rate_started.rate, r.success_rate_started.interval));
     for (const std::uint32_t position : r.runs) {
       const RunRecord& run = report.runs[position];
       if (run.state != RunRecord::State::kEnded ||
@@ -392,14 +379,15 @@ std::string render_tables(const CampaignReport& report) {
   append_broken_tasks(out, report);
   append_early_ends(out, report);
   append_analysis(out, *report.analysis);
-  outcomes(out, report);
-  rates(out, report);
-  costs(out, report);
+  results(out, report);
   if (report.details) append_price_contrasts(out, report.details->price_contrasts, report);
   if (report.details) append_drift(out, report.details->drift);
   append_task_tables(out, report);
   append_cost_tables(out, report);
-  models(out, report);
+  if (report.total.model_use.any()) {
+    out += "\nCalls of models (tokens; cached of the input, reasoning of the output)\n\n";
+    append_rows(out, report, kModelWords);
+  }
   if (report.projection) append_comparison(out, *report.projection);
   endings(out, report);
   append_end_causes(out, report);

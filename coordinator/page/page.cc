@@ -171,8 +171,8 @@ Markup headline(Context& c) {
        << (c.report.journal_head.empty()
                ? Markup("none")
                : element("code", text(c.report.journal_head.substr(0, 12))));
-  return element("h1", text(c.report.campaign)) + line_end() +
-         element("p", {{"class", "quiet"}}, line + ".") + line_end();
+  return element("h1", text(c.report.campaign)) + line_end() + classed("p", "quiet", line + ".") +
+         line_end();
 }
 
 Markup contents() {
@@ -184,14 +184,21 @@ Markup contents() {
   return element("nav", {{"aria-label", "Sections"}}, element("ol", line_end() + items)) +
          line_end();
 }
-}  // namespace
-
-std::string page::document(const Markup& title, const Markup& body) {
+// The whole file: head with its policy and sheet, and these parts of a body.
+std::string document(const Markup& title, const Markup& skip, const Markup& header,
+                     const Markup& main, const Markup& made_by) {
+  const Markup body =
+      element("a", {{"class", "skip"}, {"href", "#main"}}, skip) + line_end() +
+      element("header", header) + line_end() +
+      element("main", {{"id", "main"}}, line_end() + main) + line_end() +
+      element("footer",
+              element("p", made_by + " This file runs nothing and asks nothing of any network."));
   const Markup html = element(
       "html", {{"xmlns", "http://www.w3.org/1999/xhtml"}, {"lang", "en"}},
       line_end() + head_of(title) + line_end() + element("body", line_end() + body) + line_end());
   return "<!DOCTYPE html>\n" + html.bytes() + "\n";
 }
+}  // namespace
 
 std::string render_html(const PageInput& input) {
   Context c(input);
@@ -204,14 +211,8 @@ std::string render_html(const PageInput& input) {
                     line_end() + heading + line_end() + kSections[i].make(c))
          << line_end();
   }
-  const Markup body =
-      element("a", {{"class", "skip"}, {"href", "#main"}}, "To the answer") + line_end() +
-      element("header", headline(c)) + line_end() +
-      element("main", {{"id", "main"}}, line_end() + main) + line_end() +
-      element("footer", element("p",
-                                "Made by proctor report from the campaign's journal alone. "
-                                "This file runs nothing and asks nothing of any network."));
-  return page::document(Markup("Report of ") + text(c.report.campaign), body);
+  return document(Markup("Report of ") + text(c.report.campaign), "To the answer", headline(c),
+                  main, "Made by proctor report from the campaign's journal alone.");
 }
 
 namespace {
@@ -259,7 +260,7 @@ Markup board_table(std::uint64_t id, const BoardTable& t) {
       element("h2", {{"id", numbered("table-", id)}},
               Markup("Table ") + number(id) + ": tasks " + text(t.tasks_digest.short_hex()));
   out << line_end() << board_rows(id, t) << line_end();
-  out << element("p", {{"class", "quiet"}},
+  out << classed("p", "quiet",
                  Markup("Ranks are sets: ") + text(t.rank_rule) +
                      ". Rows of one set are not told apart by these data. Bounds: the rate "
                      "if every error and invalid run had failed, or succeeded.");
@@ -269,7 +270,7 @@ Markup board_table(std::uint64_t id, const BoardTable& t) {
     tasks << (i == 0 ? Markup() : Markup(", ")) << text(t.tasks[i]);
   if (kTasksOnBoard < t.tasks.size())
     tasks << " and " << number(t.tasks.size() - kTasksOnBoard) << " more";
-  out << element("p", {{"class", "quiet"}}, Markup("Its tasks: ") + tasks + ".");
+  out << classed("p", "quiet", Markup("Its tasks: ") + tasks + ".");
   return element("section", {{"aria-labelledby", numbered("table-", id)}}, line_end() + out);
 }
 }  // namespace
@@ -283,13 +284,7 @@ std::string render_leaderboard_html(const Leaderboard& board) {
                     "byte for byte: rates of different tables do not compare.");
   for (std::size_t i = 0; i < board.tables.size(); ++i)
     main << board_table(i + 1, board.tables[i]) << line_end();
-  const Markup body =
-      element("a", {{"class", "skip"}, {"href", "#main"}}, "To the tables") + line_end() +
-      element("header", element("h1", "Leaderboard")) + line_end() +
-      element("main", {{"id", "main"}}, line_end() + main) + line_end() +
-      element("footer", element("p",
-                                "Made by proctor leaderboard from the campaigns' journals alone. "
-                                "This file runs nothing and asks nothing of any network."));
-  return document("Leaderboard", body);
+  return document("Leaderboard", "To the tables", element("h1", "Leaderboard"), main,
+                  "Made by proctor leaderboard from the campaigns' journals alone.");
 }
 }  // namespace proctor

@@ -19,7 +19,7 @@ Markup paragraph(const Markup& words) {
 // "64.3 points better than noop [20.3, 108.3], p 0.0117: better".
 Markup against(const Contrast& c, const AnalysisPlan& plan) {
   const Estimate& d = c.difference.estimate;
-  Markup out = element("span", {{"class", "verdict"}}, text(verdict_words(c)));
+  Markup out = classed("span", "verdict", text(verdict_words(c)));
   if (c.verdict == ContrastVerdict::kBetter || c.verdict == ContrastVerdict::kWorse)
     out << " than ";
   else if (c.verdict == ContrastVerdict::kNotInferior)
@@ -40,14 +40,13 @@ Markup card(Context& c, std::uint32_t position) {
   const MethodRate& r = c.rate_of(row.method);
   const MethodPrice& price = c.price_of(row.method);
   Markup name = text(row.method);
-  if (row.is_control) name << element("span", {{"class", "quiet"}}, " (control)");
-  Markup out = element("span", {{"class", "name"}}, name);
+  if (row.is_control) name << classed("span", "quiet", " (control)");
+  Markup out = classed("span", "name", name);
   if (!r.rate.value) {
-    out << element("span", {{"class", "big"}}, "no rate");
+    out << classed("span", "big", "no rate");
     out << paragraph(Markup("none of its ") + number(row.planned) + " runs is scorable");
   } else {
-    out << element("span", {{"class", "big"}},
-                   c.linked(position, kClassScorable, rate(r.rate.value)));
+    out << classed("span", "big", c.linked(position, kClassScorable, rate(r.rate.value)));
     Markup sure = c.analysis.plan.estimand == AnalysisPlan::Estimand::kTaskMean
                       ? Markup("solved, the mean over its tasks; ")
                       : Markup("of its runs solved; ");
@@ -55,8 +54,7 @@ Markup card(Context& c, std::uint32_t position) {
       sure << text(aggregate::confidence(c.analysis.plan.alpha.real())) << " interval ";
     sure << rate_interval(r.rate.interval, r.rate.why);
     out << paragraph(sure);
-    out << element("p", {{"class", "quiet"}},
-                   text(counted(r.tasks, "task") + ", " + counted(r.runs, "run")));
+    out << classed("p", "quiet", text(counted(r.tasks, "task") + ", " + counted(r.runs, "run")));
   }
   for (const Contrast& contrast : of_agents(c.analysis.contrasts))
     if (contrast.a == row.method) out << paragraph(against(contrast, c.analysis.plan));
@@ -78,7 +76,7 @@ Markup card(Context& c, std::uint32_t position) {
 }
 
 Markup banner(const Markup& words) {
-  return element("p", {{"class", "banner"}}, words);
+  return classed("p", "banner", words);
 }
 
 Markup banners(const Context& c) {
@@ -115,17 +113,16 @@ Markup answer(Context& c) {
   for (const std::uint32_t row : c.methods)
     (c.report.rows[row].is_control ? controls : cards) << card(c, row) << line_end();
   if (c.methods.empty()) return out;
-  out << element("p", {{"class", "quiet"}},
+  out << classed("p", "quiet",
                  "Differences are in points of the success rate, p is adjusted for all comparisons "
                  "of the plan, prices are means with intervals over tasks. A number that is a "
                  "link leads to its runs.");
   if (const std::string pooled = pooled_stages(c.report); !pooled.empty())
-    out << element("p", {{"class", "quiet"}},
+    out << classed("p", "quiet",
                    Markup("Stages ") + text(pooled) +
                        " are pooled here and in the comparisons; section 6 has each.");
-  if (!cards.empty()) out << element("ul", {{"class", "answer"}}, line_end() + cards);
-  if (!controls.empty())
-    out << element("ul", {{"class", "answer controls"}}, line_end() + controls);
+  if (!cards.empty()) out << classed("ul", "answer", line_end() + cards);
+  if (!controls.empty()) out << classed("ul", "answer controls", line_end() + controls);
   return out;
 }
 

@@ -229,10 +229,8 @@ Markup sets_table(Context& c) {
 Markup recompute() {
   return element("h3", "How to compute it again") +
          element("p", "With NumPy, SciPy and pandas, from runs.csv beside this file:") +
-         element(
-             "div",
-             {{"class", "scroll"}, {"role", "region"}, {"tabindex", 0}, {"aria-label", "Python"}},
-             element("pre", Literal(R"(import numpy as np, pandas as pd
+         scrolling({"aria-label", "Python"},
+                   element("pre", Literal(R"(import numpy as np, pandas as pd
 from scipy import stats
 runs = pd.read_csv("runs.csv")
 scorable = runs[runs.outcome.isin(["success", "failure", "acceptance_error"])]

@@ -40,12 +40,8 @@ Markup Context::figure(const Canvas& canvas, const Markup& title, const Markup& 
                        const Markup& caption) {
   const std::uint64_t id = ++figures_;
   return element("figure", {{"id", numbered("figure-", id)}},
-                 element("div",
-                         {{"class", "scroll"},
-                          {"role", "region"},
-                          {"tabindex", 0},
-                          {"aria-labelledby", numbered("fig-", id, "-title")}},
-                         canvas.finish(id, title, desc)) +
+                 scrolling({"aria-labelledby", numbered("fig-", id, "-title")},
+                           canvas.finish(id, title, desc)) +
                      element("figcaption", element("strong", title) + ". " + caption)) +
          line_end();
 }

@@ -16,11 +16,12 @@
 #include "coordinator/page/page.h"
 
 namespace proctor::page {
-using aggregate::attribute_text, aggregate::Canvas, aggregate::DataTable, aggregate::element,
-    aggregate::empty_element, aggregate::full, aggregate::kFigureWidth, aggregate::kPercent,
-    aggregate::line_end, aggregate::Literal, aggregate::Markup, aggregate::number,
-    aggregate::numbered, aggregate::Point, aggregate::round_ticks, aggregate::Scale,
-    aggregate::style_sheet, aggregate::tenths, aggregate::text;
+using aggregate::attribute_text, aggregate::Canvas, aggregate::classed, aggregate::DataTable,
+    aggregate::element, aggregate::empty_element, aggregate::full, aggregate::kFigureWidth,
+    aggregate::kPercent, aggregate::line_end, aggregate::Literal, aggregate::Markup,
+    aggregate::number, aggregate::numbered, aggregate::Point, aggregate::round_ticks,
+    aggregate::Scale, aggregate::scrolling, aggregate::style_sheet, aggregate::tenths,
+    aggregate::text;
 
 // Shared by the sections of one page: the report, numbers for tables and figures, links to sets.
 class Context {
@@ -55,9 +56,6 @@ class Context {
 
 // What was registered, as a table; empty: there is nothing.
 Markup facts_table(Context& c, const Markup& caption, const std::vector<PageFacts::Fact>& facts);
-
-// The whole file: head with its policy and sheet, and this body.
-std::string document(const Markup& title, const Markup& body);
 
 // The name of a row, small where it is of controls.
 Markup small_if(bool is_control, const Markup& name);

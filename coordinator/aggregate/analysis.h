@@ -27,7 +27,7 @@ namespace proctor {
 struct TaskCell {
   std::uint64_t scorable = 0, success = 0, error = 0, invalid = 0, never = 0;
   Cluster rate() const { return {scorable, success}; }
-  // Of the scorable ones.  Requires: there is one.
+  // Its part of the scorable runs.  Requires: there is one.
   double share() const { return static_cast<double>(success) / static_cast<double>(scorable); }
   // Of all attempted runs, with errors and invalid runs as not known; or errors alone.
   PartlyKnown known(bool with_invalid) const {
@@ -190,7 +190,7 @@ struct Analysis {
   std::vector<Contrast> with_removed{};
 };
 
-// Nothing: it has no such method.
+// nullptr: it has no such method.
 const MethodRate* rate_of(const Analysis& analysis, std::string_view method);
 
 // The first of them: those that compare an agent.

@@ -7,6 +7,12 @@
 #include "coordinator/aggregate/format.h"
 
 namespace proctor {
+std::string aggregate::contrast_words(const Analysis& analysis) {
+  const bool joint = analysis.adjustment.used == AnalysisPlan::Multiplicity::kMaxT;
+  return fmt::format("verdict|difference|interval|{}p|adjusted p|tasks|better|worse|bounds",
+                     joint ? "holding together|" : "");
+}
+
 // The footing of the comparisons on a terminal: chance alone, repositories, outcomes nobody knows.
 
 using namespace aggregate;

@@ -54,7 +54,7 @@ std::string shown_in(const Numbers& numbers, const std::string& name) {
 std::string cap_word(const std::string& name) {
   return name == "micro_usd" ? "usd" : printable(name);
 }
-// Of both registrations.
+// The names of the caps that either has.
 Names caps_of(const Registration& a, const Registration& b) {
   Names out;
   for (const Registration* r : {&a, &b})

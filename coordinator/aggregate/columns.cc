@@ -960,12 +960,6 @@ const std::string_view kPageCostWords =
 const std::string_view kPageComparisonWords = "projected|of paid runs=of the runs paid for|actual";
 const std::string_view kRemovedWords = "verdict|difference|interval|adjusted p|tasks";
 const std::string_view kPageRunWords = "state|outcome|satisfied|ended by=end|cost|time|attempts";
-
-std::string contrast_words(const Analysis& analysis) {
-  const bool joint = analysis.adjustment.used == AnalysisPlan::Multiplicity::kMaxT;
-  return fmt::format("verdict|difference|interval|{}p|adjusted p|tasks|better|worse|bounds",
-                     joint ? "holding together|" : "");
-}
 }  // namespace proctor::aggregate
 
 namespace proctor {

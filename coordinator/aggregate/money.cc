@@ -68,7 +68,7 @@ void add_parked(EnvelopeMoney& e, MicroUsd short_by) {
   e.short_most = std::max(e.short_most, short_by);
   ++e.parked;
 }
-// Of an attempt, to an envelope or a group.
+// Adds an attempt to an envelope or a group.
 void add_attempt(auto& to, const Attempt& a) {
   if (a.money == Attempt::Money::kSettled) {
     to.spent = to.spent + a.charged;

@@ -93,12 +93,8 @@ bool SegmentWriter::put(const std::string& digest, std::string_view bytes) {
   if (bytes.empty() || kSegmentsMax <= known_.size() || bytes_max_ < end_ + bytes.size())
     return false;
   if (!begin() || !write_at(segments_.get(), bytes, end_)) return false;
-  std::string line = digest;
-  line += ' ';
-  line += std::to_string(end_);
-  line += ' ';
-  line += std::to_string(bytes.size());
-  line += '\n';
+  const std::string line =
+      digest + " " + std::to_string(end_) + " " + std::to_string(bytes.size()) + "\n";
   if (!write_at(index_.get(), line, index_end_)) return false;
   known_.emplace(digest, SegmentPlace{end_, bytes.size()});
   end_ += bytes.size();

@@ -406,23 +406,23 @@ class Client {
     head_only_ = head.method == "HEAD";
     const std::string* agent = find_field(head.fields, "user-agent");
     litellm_ = agent != nullptr && agent->starts_with("litellm/");
-    const bool has_body = head.body.kind != HttpFraming::Kind::kNone &&
-                          !(head.body.kind == HttpFraming::Kind::kLength && head.body.bytes == 0);
-    if (has_body && route.place != Place::kCall) {  // not worth reading
+    if (!BodyScanner(head.body).done() && route.place != Place::kCall) {  // not worth reading
       other_place(head, route);
       return false;
     }
     if (route.place != Place::kCall) return other_place(head, route);
-    if (!has_token(head)) {
-      shared_.count([](GatewaySums& s) { ++s.wrong_tokens; });
-      refuse(route.api, {Cause::kToken, "not the token of this run"});
-      return false;
-    }
+    if (!has_token(head)) return refuse_token(route.api);
     if (const auto final = shared_.final_word()) return refuse_for_good(route.api, *final);
     if (head.expects_continue && !say("HTTP/1.1 100 Continue\r\n\r\n")) return false;
     std::string body;
     if (!read_body(head, route.api, body)) return false;
     return make_gateway_call({shared_, fd_.get(), head, route.api, body, litellm_, number_});
+  }
+
+  bool refuse_token(ModelApi api) {
+    shared_.count([](GatewaySums& s) { ++s.wrong_tokens; });
+    refuse(api, {Cause::kToken, "not the token of this run"});
+    return false;
   }
 
   // The body is not read: the connection ends with the answer.
@@ -438,36 +438,23 @@ class Client {
     const bool anthropic = find_field(head.fields, "anthropic-version") != nullptr;
     const ModelApi style = anthropic ? ModelApi::kMessages : ModelApi::kChat;
     const MethodGateway& method = shared_.options.method;
-    switch (route.place) {
-      case Place::kHealth:
-        return plain(200, "\"ok\"");
-      case Place::kOptions:
-        return say("HTTP/1.1 204 No Content\r\n\r\n");
-      case Place::kUnknown:
-        shared_.count([](GatewaySums& s) { ++s.unknown_routes; });
-        refuse(style, {Cause::kUnknownRoute,
-                       "no such route: this run's gateway has /v1/chat/completions, "
-                       "/v1/completions, /v1/responses, /v1/embeddings, /v1/messages, "
-                       "/v1/messages/count_tokens and /v1/models"});
-        return true;
-      case Place::kWrongMethod: {
-        OwnAnswer no = make_refusal(style, {Cause::kWrongMethod, "this route takes another method"},
-                                    false, number_);
-        no.headers += "allow: " + std::string(route.allow) + "\r\n";
-        return say(to_bytes(no, head_only_));
-      }
-      case Place::kModels:
-      case Place::kModel:
-      case Place::kStatus:
-        break;
-      case Place::kCall:
-        return false;
+    if (route.place == Place::kHealth) return plain(200, "\"ok\"");
+    if (route.place == Place::kOptions) return say("HTTP/1.1 204 No Content\r\n\r\n");
+    if (route.place == Place::kUnknown) {
+      shared_.count([](GatewaySums& s) { ++s.unknown_routes; });
+      refuse(style, {Cause::kUnknownRoute,
+                     "no such route: this run's gateway has /v1/chat/completions, "
+                     "/v1/completions, /v1/responses, /v1/embeddings, /v1/messages, "
+                     "/v1/messages/count_tokens and /v1/models"});
+      return true;
     }
-    if (!has_token(head)) {
-      shared_.count([](GatewaySums& s) { ++s.wrong_tokens; });
-      refuse(style, {Cause::kToken, "not the token of this run"});
-      return false;
+    if (route.place == Place::kWrongMethod) {
+      OwnAnswer no = make_refusal(style, {Cause::kWrongMethod, "this route takes another method"},
+                                  false, number_);
+      no.headers += "allow: " + std::string(route.allow) + "\r\n";
+      return say(to_bytes(no, head_only_));
     }
+    if (!has_token(head)) return refuse_token(style);
     if (route.place == Place::kStatus) {
       std::string line = shared_.hooks.status();
       while (line.ends_with('\n')) line.pop_back();

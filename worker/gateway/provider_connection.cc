@@ -125,42 +125,10 @@ std::string tls_error() {
   return text.data();
 }
 
-bool is_quiet_fd(int fd) {
-  pollfd one{fd, POLLIN, 0};
-  return ::poll(&one, 1, 0) == 0;
-}
-
-class PlainConnection final : public ProviderConnection {
+// A socket, with TLS above it or without.
+class SocketConnection final : public ProviderConnection {
  public:
-  explicit PlainConnection(UniqueFd fd) : fd_(std::move(fd)) {}
-  bool write(std::string_view bytes, int stop, SteadyClock::time_point until) override {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - SteadyClock::now());
-    return write_all(fd_.get(), bytes, stop, left) == Wrote::kAll;
-  }
-  Read read(std::string& out, int stop, SteadyClock::time_point until) override {
-    std::array<char, kChunk> buffer;  // NOLINT: filled by recv
-    for (;;) {
-      const ssize_t n = ::recv(fd_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
-      if (0 < n) {
-        out.append(buffer.data(), static_cast<std::size_t>(n));
-        return Read::kBytes;
-      }
-      if (n == 0) return Read::kEnd;
-      if (errno != EAGAIN && errno != EINTR) return Read::kBroken;
-      const Waited waited = wait_for_fd(fd_.get(), POLLIN, stop, until);
-      if (waited == Waited::kStopped) return Read::kStopped;
-      if (waited == Waited::kTime) return Read::kTime;
-    }
-  }
-  bool is_quiet() const override { return is_quiet_fd(fd_.get()); }
-
- private:
-  UniqueFd fd_;
-};
-
-class TlsConnection final : public ProviderConnection {
- public:
-  TlsConnection(UniqueFd fd, Ssl ssl) : fd_(std::move(fd)), ssl_(std::move(ssl)) {}
+  explicit SocketConnection(UniqueFd fd, Ssl ssl = {}) : fd_(std::move(fd)), ssl_(std::move(ssl)) {}
 
   Status shake_hands(int stop, SteadyClock::time_point until) {
     ERR_clear_error();
@@ -178,6 +146,8 @@ class TlsConnection final : public ProviderConnection {
     }
   }
   bool write(std::string_view bytes, int stop, SteadyClock::time_point until) override {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - SteadyClock::now());
+    if (!ssl_) return write_all(fd_.get(), bytes, stop, left) == Wrote::kAll;
     while (!bytes.empty()) {
       ERR_clear_error();
       const int now = static_cast<int>(std::min(bytes.size(), kChunk));
@@ -192,15 +162,19 @@ class TlsConnection final : public ProviderConnection {
     return true;
   }
   Read read(std::string& out, int stop, SteadyClock::time_point until) override {
-    std::array<char, kChunk> buffer;  // NOLINT: filled by SSL_read
+    std::array<char, kChunk> buffer;  // NOLINT: filled by recv or SSL_read
     for (;;) {
-      ERR_clear_error();
-      const int n = SSL_read(ssl_.get(), buffer.data(), static_cast<int>(buffer.size()));
+      if (ssl_) ERR_clear_error();
+      const ssize_t n = ssl_ ? SSL_read(ssl_.get(), buffer.data(), static_cast<int>(buffer.size()))
+                             : ::recv(fd_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
       if (0 < n) {
         out.append(buffer.data(), static_cast<std::size_t>(n));
         return Read::kBytes;
       }
-      const int wish = SSL_get_error(ssl_.get(), n);
+      const int wish = ssl_     ? SSL_get_error(ssl_.get(), static_cast<int>(n))
+                       : n == 0 ? SSL_ERROR_ZERO_RETURN
+                       : errno == EAGAIN || errno == EINTR ? SSL_ERROR_WANT_READ
+                                                           : SSL_ERROR_SYSCALL;
       if (wish == SSL_ERROR_ZERO_RETURN) return Read::kEnd;
       if (!waits(wish)) return Read::kBroken;
       const Waited waited = wait(wish, stop, until);
@@ -208,7 +182,10 @@ class TlsConnection final : public ProviderConnection {
       if (waited == Waited::kTime) return Read::kTime;
     }
   }
-  bool is_quiet() const override { return is_quiet_fd(fd_.get()); }
+  bool is_quiet() const override {
+    pollfd one{fd_.get(), POLLIN, 0};
+    return ::poll(&one, 1, 0) == 0;
+  }
 
  private:
   static bool waits(int wish) {
@@ -218,7 +195,7 @@ class TlsConnection final : public ProviderConnection {
     return wait_for_fd(fd_.get(), wish == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT, stop, until);
   }
   UniqueFd fd_;
-  Ssl ssl_;
+  Ssl ssl_;  // empty: none
 };
 
 Result<UniqueFd> connect_place(const ProviderPlace& place, int stop,
@@ -242,7 +219,7 @@ Result<UniqueFd> connect_place(const ProviderPlace& place, int stop,
 }  // namespace
 
 std::unique_ptr<ProviderConnection> plain_connection(UniqueFd fd) {
-  return std::make_unique<PlainConnection>(std::move(fd));
+  return std::make_unique<SocketConnection>(std::move(fd));
 }
 
 Result<ProviderPlace> provider_place(std::string_view url) {
@@ -300,8 +277,7 @@ Result<std::unique_ptr<ProviderConnection>> ProviderPool::connect(const ModelAcc
                                                                   SteadyClock::time_point until) {
   PROCTOR_TRY(const ProviderPlace place, provider_place(access.url));
   PROCTOR_TRY(UniqueFd fd, connect_place(place, stop, until));
-  if (!place.tls)
-    return std::unique_ptr<ProviderConnection>(std::make_unique<PlainConnection>(std::move(fd)));
+  if (!place.tls) return plain_connection(std::move(fd));
   PROCTOR_TRY(const std::shared_ptr<Tls> tls, tls_for(access.ca_file));
   Ssl ssl(SSL_new(tls->context.get()));
   if (!ssl || SSL_set_fd(ssl.get(), fd.get()) != 1) return away("TLS: " + tls_error());
@@ -313,7 +289,7 @@ Result<std::unique_ptr<ProviderConnection>> ProviderPool::connect(const ModelAcc
              const_cast<char*>(name.c_str()));  // NOLINT: it copies the name
     SSL_set1_host(ssl.get(), name.c_str());
   }
-  auto out = std::make_unique<TlsConnection>(std::move(fd), std::move(ssl));
+  auto out = std::make_unique<SocketConnection>(std::move(fd), std::move(ssl));
   if (const Status shaken = out->shake_hands(stop, until); !shaken.ok())
     return in_context(name, shaken.error());
   return std::unique_ptr<ProviderConnection>(std::move(out));

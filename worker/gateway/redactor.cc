@@ -12,12 +12,8 @@ std::string Redactor::apply(std::string_view text) const {
     if (secret.empty()) continue;
     std::size_t at = out.find(secret);
     if (at == std::string::npos) continue;
-    std::string instead = "[redacted:" + name;
-    instead += ':';
-    instead += std::to_string(secret.size());
-    instead += ':';
-    instead += sha256(secret).hex().substr(0, kShown);
-    instead += ']';
+    const std::string instead = "[redacted:" + name + ":" + std::to_string(secret.size()) + ":" +
+                                sha256(secret).hex().substr(0, kShown) + "]";
     for (; at != std::string::npos; at = out.find(secret, at + instead.size()))
       out.replace(at, secret.size(), instead);
   }

@@ -261,7 +261,7 @@ void limit_sockets(const fs::path& file, std::uint64_t memory_bytes) {
   write_control(file, std::to_string(socket_share(memory_bytes)));
 }
 
-// Of those controllers that the host has.
+// Sets limits of those controllers that the host has.
 bool set_limits(const CgroupSet& set, const CgroupLimits& limits, const CgroupHost& host) {
   bool ok = true;
   const auto limit = [&](bool wanted, const char* controller, const char* v1, const char* v2,

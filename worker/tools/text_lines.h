@@ -58,7 +58,7 @@ class LinePattern {
  public:
   // Errors: kInvalid, in words for the model.
   static Result<LinePattern> compile(std::string_view pattern);
-  // Of a plain text.
+  // Matches a plain text.
   static LinePattern literal(std::string_view text);
   // `line` is without its end.
   bool matches(std::string_view line) const;

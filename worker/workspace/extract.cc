@@ -259,7 +259,7 @@ std::string hex_of(const ObjectId& id) {
   return id.hex();
 }
 
-// What the process is asked; the files of a copy follow.
+// The question that the process reads; the files of a copy follow.
 struct Question {
   Extraction what{};
   Extractor limits{};
@@ -278,7 +278,7 @@ void fields(auto& v, Is<Question> auto& q) {
   v("answer", q.answer);
 }
 
-// What it answers; the paths of each list and then the diff follow.
+// Its answer; the paths of each list and then the diff follow.
 struct Answer {
   std::optional<Errc> failed{};
   std::string why{};

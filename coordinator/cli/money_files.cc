@@ -18,24 +18,13 @@ namespace proctor::cli {
 namespace {
 using Attempt = MoneyInput::Attempt;
 
-// Workers that are suspected now, from what was noted about them.
-Result<std::set<std::string>> suspects(JournalReader& journal) {
+// Workers of which nothing was heard for a while, by their coordinator's last word.
+std::set<std::string> suspects(const std::optional<StatusSnapshot>& said) {
   std::set<std::string> out;
-  constexpr std::size_t kPage = 10'000;
-  std::int64_t after = 0;
-  for (;;) {
-    PROCTOR_TRY(const std::vector<NoteRecord> notes, journal.notes(after, kPage));
-    for (const NoteRecord& n : notes) {
-      const std::string& detail = n.note.detail;
-      if (n.note.kind == "worker_suspect") out.insert(detail);
-      if (n.note.kind == "worker_back") out.erase(detail);
-      // "NAME with 4 slots"
-      if (n.note.kind == "worker_joined" || n.note.kind == "worker_restarted")
-        out.erase(detail.substr(0, detail.find(' ')));
-      after = n.seq;
-    }
-    if (notes.size() < kPage) return out;
-  }
+  if (said)
+    for (const StatusSnapshot::Worker& w : said->workers)
+      if (w.state == "suspect") out.insert(w.name);
+  return out;
 }
 
 Attempt::Money stand_of(const AttemptRecord& a, bool running,
@@ -83,14 +72,10 @@ void add_told(const FrozenCampaign& frozen, const Scheduler& core, MoneyInput& o
     out.dominant.push_back({d.at, frozen.plan.run_name(d.attempt.run) + ": " + describe(d, unit)});
 }
 
-// What runs has metered so far: only its coordinator knows, and says so once a second.
-void add_metered(const FrozenCampaign& frozen, MoneyInput& out) {
-  if (!out.running) return;
-  const std::optional<StatusSnapshot> status = live_status(frozen.folder);
-  if (!status || status->campaign != frozen.id) return;
-  for (std::size_t s = 0; s < out.scopes.size() && s < status->envelopes.size(); ++s)
-    if (status->envelopes[s].name == out.scopes[s].name)
-      out.scopes[s].metered = status->envelopes[s].metered;
+void add_metered(const StatusSnapshot& said, MoneyInput& out) {
+  for (std::size_t s = 0; s < out.scopes.size() && s < said.envelopes.size(); ++s)
+    if (said.envelopes[s].name == out.scopes[s].name)
+      out.scopes[s].metered = said.envelopes[s].metered;
 }
 }  // namespace
 
@@ -123,11 +108,16 @@ Result<MoneyInput> read_money(const FrozenCampaign& frozen, JournalReader& journ
                         task.strata, std::move(path), plan.task_of(RunId(r)).ask});
   }
   out.running = journal_owner(frozen.folder.journal()).has_value();
+  // What runs has metered so far, and who is silent: only its coordinator knows, and says so once a
+  // second.
+  std::optional<StatusSnapshot> said;
+  if (out.running) said = live_status(frozen.folder);
+  if (said && said->campaign != frozen.id) said.reset();
   for (const ScopeSpec& s : plan.scopes) out.scopes.push_back({s.name, s.cap});
   for (const BudgetRaised& r : state.raises)
     out.raises.push_back({r.scope.raw(), r.from, r.to, r.at});
   add_told(frozen, *view.core, out);
-  PROCTOR_TRY(const std::set<std::string> suspected, suspects(journal));
+  const std::set<std::string> suspected = suspects(said);
   std::vector<bool> out_now(out.runs.size(), false);
   PROCTOR_CHECK_OK(journal.each_attempt([&](const AttemptRecord& a) {
     const std::uint32_t run = a.core.attempt.run.raw();
@@ -141,7 +131,7 @@ Result<MoneyInput> read_money(const FrozenCampaign& frozen, JournalReader& journ
       return Error{Errc::kCorrupt, "the journal is not of this plan; see proctor verify"};
     if (!out_now[p.run.raw()]) out.parked.push_back({p.run.raw(), p.scope.raw(), p.short_by});
   }
-  add_metered(frozen, out);
+  if (said) add_metered(*said, out);
   out.now = wall_now();
   return out;
 }

@@ -220,18 +220,19 @@ class RunStory {
   bool is_at_fault(const StoryFact& fault) const;
 
   RunId run_;
-  std::string task_;
   std::uint32_t task_index_ = 0, method_index_ = 0;
   std::set<std::string> envelopes_;
+  std::set<std::string> removals_;  // of its task, as the journal's notes hold them
 };
 
 RunStory::RunStory(const FrozenCampaign& frozen, RunId run)
     : run_(run),
-      task_(frozen.plan.task(run).id),
       task_index_(frozen.plan.row(run).task),
       method_index_(frozen.plan.row(run).method) {
   const PlanView view = make_plan_view(frozen.campaign, frozen.plan);
   for (const ScopeId scope : view.path(run)) envelopes_.insert(view.scopes[scope.raw()].name);
+  for (const Removal& r : frozen.registration.removals)
+    if (r.task == frozen.plan.task(run).id) removals_.insert(removal_note(r.task, r.reason, r.by));
 }
 
 bool RunStory::has(const StoryFact& fact) const {
@@ -240,7 +241,7 @@ bool RunStory::has(const StoryFact& fact) const {
   if (fact.run) return false;
   if (fact.fact == OperatorFact::kNote) return is_among(fact);
   if (fact.fact == BudgetRaised::kNote) return is_raised(fact);
-  return fact.fact == kNoteTaskRemoved && fact.detail.starts_with(removal_note(task_, ""));
+  return fact.fact == kNoteTaskRemoved && removals_.contains(fact.detail);
 }
 
 bool RunStory::is_among(const StoryFact& act) const {

@@ -97,7 +97,8 @@ void tell_gates(const Campaign& campaign, const RaiseArgs& args) {
   }
 }
 
-Result<int> raise(const RaiseArgs& args) {
+Result<int> raise(RaiseArgs args) {
+  if (args.by.empty()) args.by = user_name();
   Result<MicroUsd> to = parse_usd(args.usd);
   if (!to.ok()) return in_context("the new cap", std::move(to).error());
   if (printable(args.reason).find_first_not_of(' ') == std::string::npos)
@@ -152,7 +153,7 @@ void add_raise(Command budget, int& exit_code) {
       "--reason \"prices rose on Monday\"\n"
       "Runs that were parked there start at once, or with the next resume when no coordinator "
       "runs.");
-  auto args = std::make_shared<RaiseArgs>();
+  const auto args = arguments<RaiseArgs>(command, exit_code, raise);
   command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
   command
       .add_option("SCOPE", args->scope,
@@ -165,10 +166,6 @@ void add_raise(Command budget, int& exit_code) {
   command.add_option("--reason", args->reason, "why; it stands in every report").required();
   command.add_option("--by", args->by, "who decided it (default: you)");
   command.add_flag("--json", args->json, "for scripts");
-  command.callback([=, &exit_code] {
-    if (args->by.empty()) args->by = user_name();
-    exit_code = code_of(raise(*args));
-  });
 }
 
 void add_share(Command budget, int& exit_code) {
@@ -178,10 +175,9 @@ void add_share(Command budget, int& exit_code) {
       "  proctor budget share my-campaign theirs another   after all of them had ended, and Redis "
       "lost it\n"
       "Name every campaign that ever spent from it: what is not named does not count.");
-  auto folders = std::make_shared<std::vector<std::string>>();
+  const auto folders = arguments<std::vector<std::string>>(command, exit_code, share_envelope);
   command.add_option("CAMPAIGN", *folders, "folders of campaigns that name it in budget.shared")
       .required();
-  command.callback([=, &exit_code] { exit_code = code_of(share_envelope(*folders)); });
 }
 
 void add_leave(Command budget, int& exit_code) {
@@ -191,9 +187,8 @@ void add_leave(Command budget, int& exit_code) {
       "It holds what it spent, and the whole asks of attempts that never ended; what it might have "
       "spent besides\nis the others' again, and nobody waits for it.  One that ended by itself has "
       "left; say it once more where\nproctor budget shows it as unheard.");
-  auto folder = std::make_shared<std::string>();
+  const auto folder = arguments<std::string>(command, exit_code, leave_envelope);
   command.add_option("CAMPAIGN", *folder, "its folder").required();
-  command.callback([=, &exit_code] { exit_code = code_of(leave_envelope(*folder)); });
 }
 }  // namespace
 
@@ -403,12 +398,11 @@ void add_review(Command app, int& exit_code) {
       "Charged at the row human,minute of pilot_cost_model.csv to the run's envelopes, by the\n"
       "coordinator where one runs. Exit code 3 when an envelope is short: nothing is charged "
       "then.");
-  auto args = std::make_shared<ReviewArgs>();
+  const auto args = arguments<ReviewArgs>(command, exit_code, review);
   command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
   command.add_option("RUN", args->run, "TASK/METHOD/rN, as in the plan").required();
   command.add_option("--minutes", args->minutes, "how long it took, as in 12 or 7.5").required();
   command.add_option("--by", args->by, "who did it").required();
   command.add_option("--note", args->note, "what was found");
-  command.callback([=, &exit_code] { exit_code = code_of(review(*args)); });
 }
 }  // namespace proctor::cli

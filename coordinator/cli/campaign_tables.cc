@@ -93,14 +93,13 @@ std::string footer() {
 void add_list(Command app, int& exit_code) {
   const Command command =
       app.add_subcommand("list", "the runs behind a number, by a filter", footer());
-  auto args = std::make_shared<ListArgs>();
+  const auto args = arguments<ListArgs>(command, exit_code, list);
   command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
   command.add_option("--where", args->where, "which runs (without: all)").type_name("FILTER");
   const Option csv = command.add_flag("--csv", args->csv, "their records, as in runs.csv");
   command.add_flag("--count", args->count, "only how many").excludes(csv);
   command.add_option("--expect", args->expect, "exit code 1 unless this is the digest of the set")
       .type_name("DIGEST");
-  command.callback([=, &exit_code] { exit_code = code_of(list(*args)); });
 }
 
 // proctor compare OLDER NEWER
@@ -183,7 +182,7 @@ void add_compare(Command app, int& exit_code) {
       "compared. An\nagent of the older campaign that the newer has not: never 0.\n"
       "Example:\n  proctor compare last-week this-week\n"
       "  proctor compare --map agent-1=agent-2 --margin 0.1 old new");
-  auto args = std::make_shared<CompareArgs>();
+  const auto args = arguments<CompareArgs>(command, exit_code, compare);
   command.add_option("OLDER", args->older, "the older campaign's folder").required();
   command.add_option("NEWER", args->newer, "the newer campaign's folder").required();
   command.add_option("--map", args->names, "OLD=NEW: a method that is called otherwise now");
@@ -193,7 +192,6 @@ void add_compare(Command app, int& exit_code) {
       .capture_default_str();
   command.add_flag("--strict", args->strict, "refuse campaigns that differ in more than methods");
   command.add_flag("--json", args->json, "everything, for programs");
-  command.callback([=, &exit_code] { exit_code = code_of(compare(*args)); });
 }
 
 // proctor leaderboard CAMPAIGN...
@@ -276,7 +274,7 @@ void add_leaderboard(Command app, int& exit_code) {
       "set: rows\nthat the data do not tell apart share it.\n"
       "Example:\n  proctor leaderboard campaigns/*\n"
       "  proctor leaderboard --tasks json-lib,parser --out public week-1 week-2");
-  auto args = std::make_shared<BoardArgs>();
+  const auto args = arguments<BoardArgs>(command, exit_code, leaderboard);
   command.add_option("CAMPAIGN", args->folders, "folders of campaigns").required();
   command.add_option("--tasks", args->tasks, "those that are counted, with commas (without: all)")
       .delimiter(',')
@@ -285,7 +283,6 @@ void add_leaderboard(Command app, int& exit_code) {
   command.add_option("--out", args->out, "write leaderboard.html, .json and .csv into this folder")
       .type_name("FOLDER");
   command.add_flag("--json", args->json, "everything, for programs");
-  command.callback([=, &exit_code] { exit_code = code_of(leaderboard(*args)); });
 }
 
 // proctor merge CAMPAIGN CAMPAIGN...
@@ -331,17 +328,12 @@ void add_merge(Command app, int& exit_code) {
       "runs are\nopen: each reason is said, exit code 2. Tasks and methods that not all have are "
       "left out and named.\n"
       "Example:\n  proctor merge week-1 week-2\n  proctor merge --runs week-1 week-2 > runs.csv");
-  auto args = std::make_shared<MergeArgs>();
+  const auto args = arguments<MergeArgs>(command, exit_code, merge);
   command.add_option("CAMPAIGN", args->folders, "folders of campaigns, two or more")
       .required()
       .expected(2, 64);
   command.add_flag("--json", args->json, "as report.json");
   command.add_flag("--csv", args->csv, "one record per row of the tables");
   command.add_flag("--runs", args->runs, "one record per run");
-  command.callback([=, &exit_code] {
-    const Result<std::string> text = merge(*args);
-    if (text.ok()) std::fputs(text->c_str(), stdout);
-    exit_code = text.ok() ? kOk : complain(text.error());
-  });
 }
 }  // namespace proctor::cli

@@ -42,17 +42,22 @@ void print_effective(const Campaign& campaign) {
   std::puts("");
 }
 
+// With the file and line that set it.
+void print_row(const Campaign& campaign, const std::string& name, const std::string& value,
+               const std::string& field) {
+  const auto at = campaign.origin.at.find(field);
+  const std::string line =
+      at == campaign.origin.at.end() ? "" : ":" + std::to_string(at->second.line);
+  std::printf("  %-24s %-14s %s%s: %s\n", name.c_str(), value.c_str(), campaign.origin.file.c_str(),
+              line.c_str(), field.c_str());
+}
+
 // The rates of all runs together, and the line that set each.
 void print_rates(const Campaign& campaign) {
   if (campaign.rates.empty()) return;
   std::puts("\nrates, of all runs on all workers together:");
   for (const RateBucket& b : campaign.rates.buckets()) {
-    const std::string field = "rates." + b.name;
-    const auto at = campaign.origin.at.find(field);
-    const std::string line =
-        at == campaign.origin.at.end() ? "" : ":" + std::to_string(at->second.line);
-    std::printf("  %-24s %-14s %s%s: %s\n", b.name.c_str(), std::to_string(b.limit).c_str(),
-                campaign.origin.file.c_str(), line.c_str(), field.c_str());
+    print_row(campaign, b.name, std::to_string(b.limit), "rates." + b.name);
   }
 }
 
@@ -60,12 +65,7 @@ void print_rates(const Campaign& campaign) {
 void print_envelopes(const Campaign& campaign) {
   const Envelopes& e = campaign.envelopes;
   const auto show = [&](const std::string& scope, MicroUsd usd, const std::string& field) {
-    const auto at = campaign.origin.at.find(field);
-    const std::string line =
-        at == campaign.origin.at.end() ? "" : ":" + std::to_string(at->second.line);
-    std::printf("  %-24s %-14s %s%s: %s\n", scope.c_str(),
-                (format_usd(usd) + " " + money_word(campaign.cost_model)).c_str(),
-                campaign.origin.file.c_str(), line.c_str(), field.c_str());
+    print_row(campaign, scope, format_usd(usd) + " " + money_word(campaign.cost_model), field);
   };
   std::puts("\nenvelopes:");
   if (e.shared) show(e.shared->scope(), e.shared->cap, "budget.shared.cap");
@@ -145,72 +145,76 @@ void print_unpaid(const Campaign& campaign) {
   }
 }
 
-int check(const std::string& folder, bool offline, bool effective, const std::string& models) {
-  Result<Campaign> campaign = load_checked(folder, offline ? Outside::kSkip : Outside::kCheck);
-  if (!campaign.ok()) return complain(campaign.error());
-  if (const Status s = refuse_model_calls(*campaign); !s.ok()) return complain(s.error());
+struct CheckArgs {
+  std::string folder, models;
+  bool offline = false, effective = false;
+};
+
+Status check(const CheckArgs& args) {
+  const auto& [folder, models, offline, effective] = args;
+  PROCTOR_TRY(const Campaign campaign,
+              load_checked(folder, offline ? Outside::kSkip : Outside::kCheck));
+  PROCTOR_CHECK_OK(refuse_model_calls(campaign));
   RunOptions options;
   options.folder = folder;
   options.models = models;
-  if (!models.empty()) {
-    if (const Status s = check_models(options, *campaign); !s.ok()) return complain(s.error());
-  }
+  if (!models.empty()) PROCTOR_CHECK_OK(check_models(options, campaign));
   // Without workers of this host, or offline, others may have them.
   std::string absent;
   if (!offline)
-    for (const std::string& lack : missing_here(options, *campaign, Missing::kInstalled))
+    for (const std::string& lack : missing_here(options, campaign, Missing::kInstalled))
       absent += lack + "\n";
   if (!absent.empty())
-    return complain(
-        Error{Errc::kInvalid, absent + "Local workers have what this host has. Where none work: "
-                                       "workers: 0 in campaign.yaml, or check --offline"});
-  std::printf("%s: %s, at most %s %s\n", campaign->name.c_str(), size_text(*campaign).c_str(),
-              format_usd(campaign->envelopes.global).c_str(),
-              money_word(campaign->cost_model).c_str());
-  std::fputs(stages_text(*campaign).c_str(), stdout);
-  for (const Contract& c : campaign->contracts)
+    return Error{Errc::kInvalid, absent +
+                                     "Local workers have what this host has. Where none work: "
+                                     "workers: 0 in campaign.yaml, or check --offline"};
+  std::printf("%s: %s, at most %s %s\n", campaign.name.c_str(), size_text(campaign).c_str(),
+              format_usd(campaign.envelopes.global).c_str(),
+              money_word(campaign.cost_model).c_str());
+  std::fputs(stages_text(campaign).c_str(), stdout);
+  for (const Contract& c : campaign.contracts)
     std::printf("  %-28s %s  %s %s per run\n", c.id.c_str(), c.digest.short_hex().c_str(),
-                format_usd(campaign->run_cap(c)).c_str(), money_word(campaign->cost_model).c_str());
-  if (const auto& shared = campaign->envelopes.shared)
+                format_usd(campaign.run_cap(c)).c_str(), money_word(campaign.cost_model).c_str());
+  if (const auto& shared = campaign.envelopes.shared)
     std::printf(
         "  %-28s at most %s %s of all campaigns that share it on %s (once for all of them: proctor "
         "budget share)\n",
         shared->scope().c_str(), format_usd(shared->cap).c_str(),
-        money_word(campaign->cost_model).c_str(), printable(campaign->redis).c_str());
+        money_word(campaign.cost_model).c_str(), printable(campaign.redis).c_str());
   if (effective) {
-    print_envelopes(*campaign);
-    print_rates(*campaign);
-    print_effective(*campaign);
+    print_envelopes(campaign);
+    print_rates(campaign);
+    print_effective(campaign);
   }
-  std::fputs(analysis_text(*campaign).c_str(), stdout);
-  if (campaign->cost_model.abstract())
+  std::fputs(analysis_text(campaign).c_str(), stdout);
+  if (campaign.cost_model.abstract())
     std::printf(
         "note: amounts are in units of the built-in prices, which are no dollars: for those, write "
         "your prices into %s (docs/file-formats.md)\n",
         kCostModelFile);
-  for (const Contract& c : campaign->contracts)
+  for (const Contract& c : campaign.contracts)
     if (!c.policy.writable.empty() && c.policy.protected_.empty() && !c.checks.empty())
       std::printf(
           "note: task %s: policy.writable is asked of what the agent left; what it may write can "
           "still change the rest when setup or a check runs it. Name what judges in "
           "policy.protected\n",
           printable(c.id, 100).c_str());
-  print_unpaid(*campaign);
-  print_exit_judged(*campaign);
-  for (const std::string& note : trust_notes(distrusted_tasks(*campaign)))
+  print_unpaid(campaign);
+  print_exit_judged(campaign);
+  for (const std::string& note : trust_notes(distrusted_tasks(campaign)))
     std::printf("note: %s\n", note.c_str());
-  print_unnamed(*campaign);
-  for (const std::string& note : method_notes(*campaign))
+  print_unnamed(campaign);
+  for (const std::string& note : method_notes(campaign))
     std::printf("note: %s\n", printable(note, limits::kDetailBytes).c_str());
-  for (const std::string& missing : missing_programs({}, *campaign))
+  for (const std::string& missing : missing_programs({}, campaign))
     std::printf("note: %s\n", missing.c_str());
-  for (const std::string& note : model_notes(*campaign, models))
+  for (const std::string& note : model_notes(campaign, models))
     std::printf("note: %s\n", printable(note, limits::kDetailBytes).c_str());
   for (const std::string& lack :
-       missing_here(options, *campaign, offline ? Missing::kAny : Missing::kSet))
+       missing_here(options, campaign, offline ? Missing::kAny : Missing::kSet))
     std::printf("note: %s before proctor run\n", printable(lack, limits::kDetailBytes).c_str());
   std::puts("no errors");
-  return kOk;
+  return ok_status();
 }
 }  // namespace
 
@@ -219,51 +223,49 @@ void add_check(Command app, int& exit_code) {
       app.add_subcommand("check", "validate everything, say every error, run nothing",
                          "Example:\n  proctor check examples/quickstart/campaign\n"
                          "Exit code 2 when there is any error.");
-  auto folder = std::make_shared<std::string>();
-  auto offline = std::make_shared<bool>(false);
-  command.add_option("CAMPAIGN", *folder, "the campaign's folder").required();
-  command.add_flag("--offline", *offline, "do not look at repositories, images and patches");
-  auto effective = std::make_shared<bool>(false);
-  command.add_flag("--effective", *effective,
+  const auto args = arguments<CheckArgs>(command, exit_code, check);
+  command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
+  command.add_flag("--offline", args->offline, "do not look at repositories, images and patches");
+  command.add_flag("--effective", args->effective,
                    "show each cap of a run and the file and line that set it");
-  auto models = std::make_shared<std::string>();
   command
-      .add_option("--models", *models,
+      .add_option("--models", args->models,
                   "the file that local workers will have: does it name every model?")
       .envname("PROCTOR_MODELS");
-  command.callback([=, &exit_code] { exit_code = check(*folder, *offline, *effective, *models); });
 }
 
 // proctor plan CAMPAIGN [--freeze]: draws the run order; --freeze registers it.
 
 namespace {
-int plan(const std::string& folder, bool freeze_it) {
-  Result<Campaign> campaign = load_checked(folder, Outside::kSkip);
-  if (!campaign.ok()) return complain(campaign.error());
-  const StateFolder state{campaign->folder};
+struct PlanArgs {
+  std::string folder;
+  bool freeze = false;
+};
+
+Status plan(const PlanArgs& args) {
+  PROCTOR_TRY(const Campaign campaign, load_checked(args.folder, Outside::kSkip));
+  const StateFolder state{campaign.folder};
   std::error_code ec;
   const bool registered = fs::exists(state.registration(), ec);
   if (!registered) {
-    Result<Digest> digest = write_plan(*campaign);
-    if (!digest.ok()) return complain(digest.error());
+    PROCTOR_TRY(const Digest digest, write_plan(campaign));
     std::printf("%s: %s, seed %u, sha256 %s\n", state.plan().string().c_str(),
-                counted(campaign->run_count(), "run").c_str(), campaign->seed,
-                digest->short_hex().c_str());
-    std::fputs(stages_text(*campaign).c_str(), stdout);
-    std::fputs(analysis_text(*campaign).c_str(), stdout);
-    for (const std::string& note : trust_notes(distrusted_tasks(*campaign)))
+                counted(campaign.run_count(), "run").c_str(), campaign.seed,
+                digest.short_hex().c_str());
+    std::fputs(stages_text(campaign).c_str(), stdout);
+    std::fputs(analysis_text(campaign).c_str(), stdout);
+    for (const std::string& note : trust_notes(distrusted_tasks(campaign)))
       std::printf("note: %s\n", note.c_str());
-    if (!freeze_it) {
-      std::printf("Next: proctor plan --freeze %s\n", folder.c_str());
-      return kOk;
+    if (!args.freeze) {
+      std::printf("Next: proctor plan --freeze %s\n", args.folder.c_str());
+      return ok_status();
     }
   }
-  Result<Registration> registration = freeze(*campaign);
-  if (!registration.ok()) return complain(registration.error());
+  PROCTOR_TRY(const Registration registration, freeze(campaign));
   std::printf("%s: %s as %s\n", state.registration().string().c_str(),
               registered ? "already registered, and nothing differs," : "registered",
-              campaign_id(*registration).c_str());
-  return kOk;
+              campaign_id(registration).c_str());
+  return ok_status();
 }
 }  // namespace
 
@@ -272,12 +274,10 @@ void add_plan(Command app, int& exit_code) {
       "plan", "draw the randomization plan; --freeze registers it",
       "Example:\n  proctor plan --freeze my-campaign\n"
       "docs/plan.md shows how to derive the plan again with a few lines of NumPy.");
-  auto folder = std::make_shared<std::string>();
-  auto freeze_it = std::make_shared<bool>(false);
-  command.add_option("CAMPAIGN", *folder, "the campaign's folder").required();
-  command.add_flag("--freeze", *freeze_it,
+  const auto args = arguments<PlanArgs>(command, exit_code, plan);
+  command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
+  command.add_flag("--freeze", args->freeze,
                    "write registration.json: from then on nothing may change");
-  command.callback([=, &exit_code] { exit_code = plan(*folder, *freeze_it); });
 }
 
 // proctor project CAMPAIGN: what it may cost, before a cent is spent.
@@ -299,13 +299,18 @@ Result<ProjectionInput> input_of(const Campaign& campaign) {
   return projection_input(campaign, plan, nullptr);
 }
 
-Result<std::string> project_it(const std::string& folder, bool json) {
-  PROCTOR_TRY(const Campaign campaign, load_checked(folder, Outside::kSkip));
+struct ProjectArgs {
+  std::string folder;
+  bool json = false;
+};
+
+Result<std::string> project_it(const ProjectArgs& args) {
+  PROCTOR_TRY(const Campaign campaign, load_checked(args.folder, Outside::kSkip));
   PROCTOR_TRY(const std::optional<Registration> registration, read_registration(campaign.folder));
   ProjectionInput input;
   if (registration) {
     // What differs from what was registered is no projection of this campaign: it is refused.
-    PROCTOR_TRY(const FrozenCampaign frozen, load_registered(folder));
+    PROCTOR_TRY(const FrozenCampaign frozen, load_registered(args.folder));
     input = projection_input(frozen.campaign, frozen.plan, &frozen.registration);
   } else {
     PROCTOR_TRY(input, input_of(campaign));
@@ -313,7 +318,7 @@ Result<std::string> project_it(const std::string& folder, bool json) {
   const Projection projection = project(input);
   const fs::path table = campaign.folder / kTable;
   PROCTOR_CHECK_OK(write_file(table, render_projection_csv(input, projection)));
-  if (json) return render_projection_json(input, projection);
+  if (args.json) return render_projection_json(input, projection);
   return render_projection_text(input, projection) + "\nTable: " + table.string() + "\n";
 }
 }  // namespace
@@ -325,14 +330,8 @@ void add_project(Command app, int& exit_code) {
       "Expected costs need pilot_cost_model_inputs.json (docs/file-formats.md); without it the "
       "worst\n"
       "case is shown. Writes pilot_cost_projection_table.csv into the campaign's folder.");
-  auto folder = std::make_shared<std::string>();
-  auto json = std::make_shared<bool>(false);
-  command.add_option("CAMPAIGN", *folder, "the campaign's folder").required();
-  command.add_flag("--json", *json, "exact to the micro-dollar, for scripts");
-  command.callback([=, &exit_code] {
-    const Result<std::string> text = project_it(*folder, *json);
-    if (text.ok()) std::fputs(text->c_str(), stdout);
-    exit_code = text.ok() ? kOk : complain(text.error());
-  });
+  const auto args = arguments<ProjectArgs>(command, exit_code, project_it);
+  command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
+  command.add_flag("--json", args->json, "exact to the micro-dollar, for scripts");
 }
 }  // namespace proctor::cli

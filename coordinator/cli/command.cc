@@ -175,6 +175,11 @@ int code_of(const Result<int>& done) {
 int code_of(const Status& done) {
   return done.ok() ? kOk : complain(done.error());
 }
+
+int code_of(const Result<std::string>& text) {
+  if (text.ok()) std::fputs(text->c_str(), stdout);
+  return text.ok() ? kOk : complain(text.error());
+}
 }  // namespace proctor::cli
 
 namespace proctor {

@@ -3,6 +3,7 @@
 // output.
 #include <functional>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -69,6 +70,17 @@ int complain(const Error& error);
 // The exit code of a command that came to this; an error is printed.
 int code_of(const Result<int>& done);
 int code_of(const Status& done);
+// Of one that came to a text for standard output, which is printed.
+int code_of(const Result<std::string>& text);
+
+// What is typed behind `command`, which then does `act` with it.  The options that fill it in are
+// the caller's.
+template <class Args, class Act>
+std::shared_ptr<Args> arguments(Command command, int& exit_code, Act act) {
+  auto args = std::make_shared<Args>();
+  command.callback([args, act, &exit_code] { exit_code = code_of(act(*args)); });
+  return args;
+}
 
 // Hears of a problem that a check found: where it is, and what.
 using ProblemHandler = std::function<void(const std::string& where, const std::string& what)>;
@@ -88,9 +100,6 @@ void add_power(Command app, int& exit_code);
 void add_screen(Command app, int& exit_code);
 void add_selfcheck(Command app, int& exit_code);
 void add_wait(Command app, int& exit_code);
-
-// A subcommand of `proctor journal`.
-void add_journal_export(Command journal, int& exit_code);
 
 // The check of an option that is a share of something, as in 0.05: digits and at most one point,
 // from `least` to `most`.  It is kept as it was typed, and has to mean a number to whoever reads it

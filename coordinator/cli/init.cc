@@ -66,10 +66,9 @@ void add_init(Command app, int& exit_code) {
   const Command command =
       app.add_subcommand("init", "scaffold a commented campaign that runs as it is",
                          "Example:\n  proctor init demo && proctor run demo");
-  auto dir = std::make_shared<std::string>();
+  const auto dir = arguments<std::string>(command, exit_code, init);
   command.add_option("DIR", *dir, "a new or empty folder; its name becomes the campaign's")
       .required();
-  command.callback([=, &exit_code] { exit_code = code_of(init(*dir)); });
 }
 
 // proctor copy CAMPAIGN NEW: the same campaign, not registered and never run.
@@ -99,7 +98,12 @@ Status copy_files(const fs::path& from, const fs::path& to) {
   return ec ? Status(cannot(from.string(), ec)) : ok_status();
 }
 
-Status copy_campaign(const std::string& folder, const std::string& name) {
+struct CopyArgs {
+  std::string folder, name;
+};
+
+Status copy_campaign(const CopyArgs& args) {
+  const auto& [folder, name] = args;
   std::error_code ec;
   const fs::path from = fs::canonical(folder, ec);
   if (ec || !fs::exists(from / "campaign.yaml", ec)) return no_campaign(folder);
@@ -133,21 +137,22 @@ void add_copy(Command app, int& exit_code) {
       "copy", "the same campaign again, fresh: no plan, no runs",
       "Example:\n  proctor copy my-campaign my-campaign-2\n"
       "For what may not change in a registered campaign: copy it, and edit the copy.");
-  struct Args {
-    std::string folder, name;
-  };
-  auto args = std::make_shared<Args>();
+  const auto args = arguments<CopyArgs>(command, exit_code, copy_campaign);
   command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
   command.add_option("NEW", args->name, "the folder to make").required();
-  command.callback(
-      [=, &exit_code] { exit_code = code_of(copy_campaign(args->folder, args->name)); });
 }
 
 // proctor keygen CAMPAIGN [--worker NAME]: CURVE key pairs of a coordinator and its workers.
 
 namespace {
-Status keygen(const std::string& folder, const std::vector<std::string>& workers) {
-  PROCTOR_TRY(const StateFolder state, campaign_folder(folder));
+struct KeygenArgs {
+  std::string folder;
+  std::vector<std::string> workers;
+};
+
+Status keygen(const KeygenArgs& args) {
+  const std::vector<std::string>& workers = args.workers;
+  PROCTOR_TRY(const StateFolder state, campaign_folder(args.folder));
   std::error_code ec;
   std::string allow;
   wire::AllowList list;
@@ -191,13 +196,8 @@ void add_keygen(Command app, int& exit_code) {
   const Command command =
       app.add_subcommand("keygen", "CURVE key pairs for the coordinator and its workers",
                          "Example:\n  proctor keygen my-campaign --worker build7 --worker build8");
-  struct Args {
-    std::string folder;
-    std::vector<std::string> workers;
-  };
-  auto args = std::make_shared<Args>();
+  const auto args = arguments<KeygenArgs>(command, exit_code, keygen);
   command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
   command.add_option("--worker", args->workers, "make a key for this worker and let it in");
-  command.callback([=, &exit_code] { exit_code = code_of(keygen(args->folder, args->workers)); });
 }
 }  // namespace proctor::cli

@@ -67,17 +67,6 @@ Result<int> export_lines(const std::string& folder) {
 }
 }  // namespace
 
-void add_journal_export(Command journal, int& exit_code) {
-  const Command command = journal.add_subcommand(
-      "export", "every fact of the journal, as JSON lines",
-      "Example:\n  proctor journal export my-campaign > facts.jsonl\n"
-      "One object a line, described in schemas/journal_export.schema.json. Beside a running\n"
-      "coordinator it is the state of one instant.");
-  auto folder = std::make_shared<std::string>();
-  command.add_option("CAMPAIGN", *folder, "the campaign's folder").required();
-  command.callback([=, &exit_code] { exit_code = code_of(export_lines(*folder)); });
-}
-
 // Attempts that a damaged journal has lost, from their run directories: what they came to and cost.
 // An attempt of which a worker of this host has a meter book or a result is entered as under way,
 // with its whole ask reserved: the worker reports it as metered.  Other attempts that were made are
@@ -113,8 +102,10 @@ struct Evidence {
   std::uint64_t archive_bytes = 0;
 };
 
+// Reads runs/, verifies each directory that it takes, and the folders of this host's workers.
 class Rebuilder {
  public:
+  // `state`: what was salvaged.
   Rebuilder(const FrozenCampaign& frozen, const PlanView& view, const RestoredState& state,
             const Salvage& salvage)
       : frozen_(frozen),
@@ -344,16 +335,6 @@ class Rebuilder {
   std::set<AttemptId> set_aside_;
   Rebuilt out_;
 };
-}  // namespace
-
-// `state`: what was salvaged.  Reads runs/, verifies each directory that it takes, and the folders
-// of this host's workers.
-Rebuilt rebuild_attempts(const FrozenCampaign& frozen, const PlanView& view,
-                         const RestoredState& state, const Salvage& salvage) {
-  return Rebuilder(frozen, view, state, salvage).run();
-}
-
-namespace {
 constexpr std::array<const char*, 3> kParts = {"-wal", "-shm", "-journal"};
 
 Status move_file(const fs::path& from, const fs::path& to) {
@@ -386,13 +367,14 @@ Result<PlanView> view_of(const FrozenCampaign& frozen, sqlite::Database& db, Res
 }
 
 Note note_of(const Salvage& salvage, const Rebuilt& rebuilt) {
-  const Json detail = {{"attempts_from_evidence", rebuilt.from_evidence},
-                       {"attempts_lost", rebuilt.lost},
-                       {"attempts_under_way", rebuilt.under_way},
-                       {"charged_for_lost", rebuilt.charged_for_lost.micros()},
-                       {"reviews_lost", salvage.reviews_lost.size()},
-                       {"rows_read", salvage.rows}};
-  return {wall_now(), "journal_recovered", {}, {}, detail.dump()};
+  JsonWriter detail;
+  detail("attempts_from_evidence", rebuilt.from_evidence);
+  detail("attempts_lost", rebuilt.lost);
+  detail("attempts_under_way", rebuilt.under_way);
+  detail("charged_for_lost", rebuilt.charged_for_lost);
+  detail("reviews_lost", salvage.reviews_lost.size());
+  detail("rows_read", salvage.rows);
+  return {wall_now(), "journal_recovered", {}, {}, detail.take().dump()};
 }
 
 void tell(const Salvage& salvage, const Rebuilt& rebuilt, const std::string& unit) {
@@ -455,7 +437,7 @@ Status build(const FrozenCampaign& frozen, const fs::path& fresh,
       return Error{Errc::kConflict,
                    "the journal is of campaign " + m.value + ", this is " + frozen.id};
   PROCTOR_TRY(const PlanView view, view_of(frozen, store->db(), state));
-  const Rebuilt rebuilt = rebuild_attempts(frozen, view, state, salvage);
+  const Rebuilt rebuilt = Rebuilder(frozen, view, state, salvage).run();
   PROCTOR_TRY(auto transaction, store->begin());
   const auto write = [&](const JournalWrite& fact) { return store->write(fact); };
   PROCTOR_CHECK_OK(write(MetaSet{kMetaCampaign, frozen.id}));
@@ -512,9 +494,14 @@ std::string nothing_granted(const std::string& folder) {
          folder;
 }
 
+struct RecoverArgs {
+  std::string folder;
+  bool behind = false;  // the journal's end is missing, whatever it looks like
+};
+
 // The exit code; says on standard output what could be saved and what could not.
-// `behind`: the journal's end is missing, whatever it looks like.
-Result<int> recover_journal(const std::string& folder, bool behind) {
+Result<int> recover_journal(const RecoverArgs& args) {
+  const auto& [folder, behind] = args;
   PROCTOR_TRY(const FrozenCampaign frozen, load_registered(folder));
   const fs::path journal = frozen.folder.journal();
   PROCTOR_CHECK_OK(make_private_dirs(journal.parent_path()));
@@ -570,30 +557,27 @@ void look_beside(const std::string& folder, std::vector<std::string>& problems) 
     problems.push_back("its end is missing: " + problem);
 }
 
-int check(const std::string& folder) {
+Result<int> check(const std::string& folder) {
   const fs::path file = StateFolder{folder}.journal();
   if (const auto owner = journal_owner(file))
-    return complain({Errc::kConflict, "this campaign is running: " + owner->text});
-  Result<JournalFinding> found = check_journal(file);
-  if (!found.ok()) return complain(found.error());
+    return Error{Errc::kConflict, "this campaign is running: " + owner->text};
+  PROCTOR_TRY(JournalFinding found, check_journal(file));
   // No journal in no campaign is a folder mistyped.
-  if (found->blank)
-    if (const Result<FrozenCampaign> frozen = load_registered(folder); !frozen.ok())
-      return complain(frozen.error());
-  if (found->problems.empty()) look_beside(folder, found->problems);
-  for (const std::string& problem : found->problems) std::printf("damaged: %s\n", problem.c_str());
+  if (found.blank) PROCTOR_CHECK_OK(load_registered(folder));
+  if (found.problems.empty()) look_beside(folder, found.problems);
+  for (const std::string& problem : found.problems) std::printf("damaged: %s\n", problem.c_str());
   const auto n = [](std::uint64_t count) { return static_cast<unsigned long long>(count); };
   std::printf("%s: %s, %s ended, %llu parked for money, %s, %s, last epoch %llu\n", file.c_str(),
-              counted(found->attempts, "attempt").c_str(), counted(found->ended, "run").c_str(),
-              n(found->parked), counted(found->notes, "note").c_str(),
-              counted(found->reviews, "review").c_str(), n(found->last_epoch.raw()));
-  if (found->wal.there)
+              counted(found.attempts, "attempt").c_str(), counted(found.ended, "run").c_str(),
+              n(found.parked), counted(found.notes, "note").c_str(),
+              counted(found.reviews, "review").c_str(), n(found.last_epoch.raw()));
+  if (found.wal.there)
     std::printf(
         "its log: %llu transactions in %llu of %llu frames; what follows them was never "
         "committed\n",
-        n(found->wal.commits), n(found->wal.valid), n(found->wal.frames));
-  if (found->problems.empty()) {
-    std::printf("%s\n", found->blank ? nothing_granted(folder).c_str() : "it is whole");
+        n(found.wal.commits), n(found.wal.valid), n(found.wal.frames));
+  if (found.problems.empty()) {
+    std::printf("%s\n", found.blank ? nothing_granted(folder).c_str() : "it is whole");
     return kOk;
   }
   std::printf("proctor journal recover %s rebuilds it and says what could not be saved\n",
@@ -601,15 +585,9 @@ int check(const std::string& folder) {
   return kJobFailed;
 }
 
-int head(const std::string& folder) {
-  const Result<JournalHead> head = present_head(StateFolder{folder}.journal());
-  if (!head.ok()) return complain(head.error());
-  std::printf("%s\n", to_string(*head).c_str());
-  return kOk;
-}
-
-int recover(const std::string& folder, bool behind) {
-  return code_of(recover_journal(folder, behind));
+Result<std::string> head(const std::string& folder) {
+  PROCTOR_TRY(const JournalHead head, present_head(StateFolder{folder}.journal()));
+  return to_string(head) + "\n";
 }
 }  // namespace
 
@@ -618,14 +596,16 @@ void add_journal(Command app, int& exit_code) {
       "journal", "look after the campaign's journal: export, check, head, recover",
       "Example:\n  proctor journal check my-campaign");
   command.require_subcommand(1);
-  add_journal_export(command, exit_code);
-  const auto verb = [&](const char* name, const char* what, const char* footer,
-                        int (*act)(const std::string&)) {
+  const auto verb = [&](const char* name, const char* what, const char* footer, auto act) {
     const Command sub = command.add_subcommand(name, what, footer);
-    auto folder = std::make_shared<std::string>();
+    const auto folder = arguments<std::string>(sub, exit_code, act);
     sub.add_option("CAMPAIGN", *folder, "the campaign's folder").required();
-    sub.callback([=, &exit_code] { exit_code = act(*folder); });
   };
+  verb("export", "every fact of the journal, as JSON lines",
+       "Example:\n  proctor journal export my-campaign > facts.jsonl\n"
+       "One object a line, described in schemas/journal_export.schema.json. Beside a running\n"
+       "coordinator it is the state of one instant.",
+       export_lines);
   verb("check", "say whether the journal is whole, or what is damaged",
        "Example:\n  proctor journal check my-campaign\nChanges nothing. Exit code 1 when something "
        "is damaged.",
@@ -643,12 +623,10 @@ void add_journal(Command app, int& exit_code) {
       "Keeps the damaged file. Attempts whose entry and evidence are both gone are charged at "
       "their ceiling and\n"
       "their runs are queued again; what workers still hold is delivered when they connect.");
-  auto folder = std::make_shared<std::string>();
-  auto behind = std::make_shared<bool>(false);
-  rebuild.add_option("CAMPAIGN", *folder, "the campaign's folder").required();
-  rebuild.add_flag("--behind", *behind,
+  const auto args = arguments<RecoverArgs>(rebuild, exit_code, recover_journal);
+  rebuild.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
+  rebuild.add_flag("--behind", args->behind,
                    "its end is missing although nothing here shows it: a worker said so, or you "
                    "put an older copy back");
-  rebuild.callback([=, &exit_code] { exit_code = recover(*folder, *behind); });
 }
 }  // namespace proctor::cli

@@ -181,20 +181,9 @@ bool spelled_out = false;  // something was not printed as it is
 // Nothing goes out that a terminal would obey, for many a pipe ends at one, unless somebody asked
 // for the bytes as they are.
 void put(std::string_view bytes, bool raw) {
-  if (raw) {
-    std::fwrite(bytes.data(), 1, bytes.size(), stdout);
-    return;
-  }
-  while (!bytes.empty()) {
-    const std::size_t cut = bytes.find_first_of("\n\t");
-    const std::string_view text = bytes.substr(0, cut);
-    const std::string shown = printable(text, 4 * text.size() + 4);
-    spelled_out = spelled_out || shown != text;
-    std::fwrite(shown.data(), 1, shown.size(), stdout);
-    if (cut == std::string_view::npos) return;
-    std::fputc(bytes[cut], stdout);
-    bytes.remove_prefix(cut + 1);
-  }
+  const std::string shown = raw ? std::string(bytes) : printable_lines(bytes, "\n\t");
+  spelled_out = spelled_out || shown != bytes;
+  std::fwrite(shown.data(), 1, shown.size(), stdout);
 }
 
 // A program that reads on wonders; a person sees it.
@@ -306,9 +295,9 @@ Result<int> show_diff(const LogsArgs& args) {
   return kOk;
 }
 
-Command add_of_run(Command app, const char* name, const char* what,
-                   const std::shared_ptr<LogsArgs>& args) {
-  const Command command = app.add_subcommand(name, what);
+template <class Act>
+std::shared_ptr<LogsArgs> of_run(Command command, int& exit_code, Act act) {
+  auto args = arguments<LogsArgs>(command, exit_code, act);
   command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
   command.add_option("RUN", args->run, "TASK/METHOD/rN, as in the plan; TASK/METHOD of a try")
       .required();
@@ -317,30 +306,28 @@ Command add_of_run(Command app, const char* name, const char* what,
       .positive();
   command.add_flag("--raw", args->raw,
                    "the bytes as they are (default: what a terminal would obey is spelled out)");
-  return command;
+  return args;
 }
 }  // namespace
 
 void add_logs(Command app, int& exit_code) {
-  auto args = std::make_shared<LogsArgs>();
-  const Command logs = add_of_run(app, "logs", "what a run's setup, agent and checks wrote", args);
-  logs.footer(
+  const Command logs = app.add_subcommand(
+      "logs", "what a run's setup, agent and checks wrote",
       "Example:\n  proctor logs my-campaign json-lib/my-agent/r1 --phase agent --follow\n"
       "  proctor logs my-campaign json-lib/my-agent --try\n"
       "A run under way is read at the local worker that makes it. What other machines run can be\n"
       "read when it has ended. 8 MiB of each stream are kept; one that is cut says so at its end.");
+  const auto args = of_run(logs, exit_code, show_logs);
   logs.add_option("--phase", args->phase, "only this: setup, agent or checks")
       .one_of({"setup", "agent", "checks"});
   logs.add_flag("--follow", args->follow, "go on until the attempt has ended");
-  logs.callback([=, &exit_code] { exit_code = code_of(show_logs(*args)); });
 }
 
 void add_diff(Command app, int& exit_code) {
-  auto args = std::make_shared<LogsArgs>();
-  const Command diff = add_of_run(app, "diff", "what a run's agent changed, as a patch", args);
-  diff.footer(
+  const Command diff = app.add_subcommand(
+      "diff", "what a run's agent changed, as a patch",
       "Example:\n  proctor diff my-campaign json-lib/my-agent/r1 --raw | git apply --check\n"
       "  proctor diff my-campaign json-lib/my-agent --try");
-  diff.callback([=, &exit_code] { exit_code = code_of(show_diff(*args)); });
+  of_run(diff, exit_code, show_diff);
 }
 }  // namespace proctor::cli

@@ -9,7 +9,7 @@
 #include <utility>
 #include <variant>
 
-#include "common/base/json.h"
+#include "common/base/json_fields.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "coordinator/aggregate/run_filter.h"
@@ -157,7 +157,7 @@ int exit_code_of(Verdict verdict) {
 
 enum class Operand { kNone, kRuns, kWorker, kMaybeWorker };
 struct ActCommand {
-  const char* name;
+  OperatorActKind kind;
   const char* what;
   Operand operand;
   bool needs_reason;
@@ -167,46 +167,50 @@ struct ActCommand {
 constexpr const char* kRunsAre =
     "TASK/METHOD/rN, a task, a method, or all (task:ID or method:NAME when one name is both)";
 constexpr std::array<ActCommand, 9> kActCommands{{
-    {"pause", "start nothing until unpause; what runs is finished, or with --now suspended",
-     Operand::kNone, false,
+    {OperatorActKind::kPause,
+     "start nothing until unpause; what runs is finished, or with --now suspended", Operand::kNone,
+     false,
      "Example:\n  proctor pause my-campaign --now --reason \"the build farm is needed\"\n"
      "Suspended runs stand still where they are, and their clocks with them; they hold their\n"
      "memory and their reservations. Stays so across a restart, until: proctor unpause."},
-    {"unpause", "start runs again, and let go on what was suspended", Operand::kNone, false,
-     "Example:\n  proctor unpause my-campaign"},
-    {"drain", "finish what runs there and start nothing: on a worker, or everywhere",
-     Operand::kMaybeWorker, false,
+    {OperatorActKind::kUnpause, "start runs again, and let go on what was suspended",
+     Operand::kNone, false, "Example:\n  proctor unpause my-campaign"},
+    {OperatorActKind::kDrain,
+     "finish what runs there and start nothing: on a worker, or everywhere", Operand::kMaybeWorker,
+     false,
      "Example:\n  proctor drain my-campaign build7 --reason \"its disk is replaced\"\n"
      "release gives the worker work again. Without WORKER the whole campaign is finished so, as\n"
      "by an interrupt, and the coordinator ends; then: proctor resume."},
-    {"cancel", "stop runs, or keep them from starting", Operand::kRuns, true,
+    {OperatorActKind::kCancel, "stop runs, or keep them from starting", Operand::kRuns, true,
      "Example:\n  proctor cancel my-campaign my-agent --reason \"its key has leaked\"\n"
      "  proctor cancel my-campaign --where 'state=planned language=rust' --reason \"no compiler\"\n"
      "What they cost so far is charged. requeue takes those back that have no outcome."},
-    {"requeue", "put cancelled or waiting runs in line again, now", Operand::kRuns, false,
+    {OperatorActKind::kRequeue, "put cancelled or waiting runs in line again, now", Operand::kRuns,
+     false,
      "Example:\n  proctor requeue my-campaign json-lib/my-agent/r1\n"
      "  proctor requeue my-campaign --invalid --reason \"the disk was full\"\n"
      "Of a task or method that is parked because it is broken, one run lets all of them try\n"
      "again. --invalid takes those of RUNS (without: of all) that ended invalid, as far as the\n"
      "attempts that were registered reach; their first results stay in report and explain.\n"
      "Exit code 2 where nothing is put in line."},
-    {"approve", "let runs go on that wait for a person's decision", Operand::kRuns, true,
+    {OperatorActKind::kApprove, "let runs go on that wait for a person's decision", Operand::kRuns,
+     true,
      "Example:\n  proctor approve my-campaign json-lib/my-agent/r1 --reason \"the diff is fine\""},
-    {"quarantine", "give a worker nothing new until it is released", Operand::kWorker, false,
+    {OperatorActKind::kQuarantine, "give a worker nothing new until it is released",
+     Operand::kWorker, false,
      "Example:\n  proctor quarantine my-campaign build7 --reason \"it throttles\""},
-    {"release", "end a worker's quarantine or drain", Operand::kWorker, false,
+    {OperatorActKind::kRelease, "end a worker's quarantine or drain", Operand::kWorker, false,
      "Example:\n  proctor release my-campaign build7"},
-    {"kick", "tell a worker to leave at once; its attempts are lost and tried again",
-     Operand::kWorker, true,
+    {OperatorActKind::kKick,
+     "tell a worker to leave at once; its attempts are lost and tried again", Operand::kWorker,
+     true,
      "Example:\n  proctor kick my-campaign build7 --reason \"it hangs\"\n"
      "Lost attempts are charged at their ceiling, because nobody knows what they cost. A local\n"
      "worker that was kicked comes back with the next resume."},
 }};
 
-struct OperateArgs {
-  std::string folder, where;
-  ControlRequest request;
-  bool json = false;
+struct OperateArgs : ActArgs {
+  std::string where;
 };
 
 // The runs that the filter finds in the journal as it is now, as places in the plan.
@@ -240,19 +244,26 @@ Status select_where(OperateArgs& args) {
   return ok_status();
 }
 
+Result<int> operate(OperateArgs args) {
+  if (!args.where.empty()) PROCTOR_CHECK_OK(select_where(args));
+  if (args.request.by.empty()) args.request.by = user_name();
+  return act_and_tell(args);
+}
+
 void add_command(Command app, int& exit_code, const ActCommand& c) {
-  const Command command = app.add_subcommand(c.name, c.what, c.footer);
-  auto args = std::make_shared<OperateArgs>();
-  args->request.act = c.name;
+  const std::string name(word_of(c.kind));
+  const Command command = app.add_subcommand(name, c.what, c.footer);
+  const auto args = arguments<OperateArgs>(command, exit_code, operate);
+  args->request.act = name;
   command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
   if (c.operand == Operand::kRuns) command.add_option("RUNS", args->request.runs, kRunsAre);
-  if (args->request.act == "requeue")
+  if (c.kind == OperatorActKind::kRequeue)
     command.add_flag("--invalid", args->request.invalid,
                      "those that ended invalid; the result they have is kept and shown");
   if (c.operand == Operand::kWorker || c.operand == Operand::kMaybeWorker)
     command.add_option("WORKER", args->request.worker, "a worker's name, as in proctor status")
         .required(c.operand == Operand::kWorker);
-  if (args->request.act == "pause")
+  if (c.kind == OperatorActKind::kPause)
     command.add_flag("--now", args->request.now, "also suspend what runs");
   command.add_option("--reason", args->request.reason, "why; it stands in the journal")
       .required(c.needs_reason);
@@ -261,32 +272,20 @@ void add_command(Command app, int& exit_code, const ActCommand& c) {
   if (c.operand == Operand::kRuns)
     command.add_option("--where", args->where, "the runs of a filter instead (proctor list)")
         .type_name("FILTER");
-  command.callback([=, &exit_code] {
-    if (!args->where.empty()) {
-      const Status found = select_where(*args);
-      if (!found.ok()) {
-        exit_code = complain(found.error());
-        return;
-      }
-    }
-    if (args->request.by.empty()) args->request.by = user_name();
-    const Result<Acted> acted = act_on(args->folder, args->request);
-    exit_code = acted.ok() ? tell(args->request, *acted, args->json) : complain(acted.error());
-  });
 }
 }  // namespace
 
-Result<Acted> act_on(const std::string& folder, const ControlRequest& request) {
-  PROCTOR_TRY(const StateFolder state, campaign_folder(folder));
-  PROCTOR_TRY(auto live, ask_coordinator(state, request));
+Result<int> act_and_tell(const ActArgs& args) {
+  PROCTOR_TRY(const StateFolder state, campaign_folder(args.folder));
+  PROCTOR_TRY(auto live, ask_coordinator(state, args.request));
   Acted out{{}, live.has_value()};
   if (live) {
     out.answer = std::move(*live);
   } else {
-    PROCTOR_TRY(out.answer, act_offline(folder, request));
+    PROCTOR_TRY(out.answer, act_offline(args.folder, args.request));
   }
-  out.answer.text = told_with_folder(std::move(out.answer.text), folder);
-  return out;
+  out.answer.text = told_with_folder(std::move(out.answer.text), args.folder);
+  return tell(args.request, out, args.json);
 }
 
 int tell(const ControlRequest& request, const Acted& acted, bool json) {
@@ -295,11 +294,12 @@ int tell(const ControlRequest& request, const Acted& acted, bool json) {
   const bool in_vain = request.act == "requeue" && answer.verdict == Verdict::kUnchanged;
   const int code = in_vain ? kBadInput : exit_code_of(answer.verdict);
   if (json) {
-    const Json out = {{"act", request.act},
-                      {"verdict", word_of(answer.verdict)},
-                      {"text", answer.text},
-                      {"live", acted.live}};
-    std::printf("%s\n", out.dump(-1, Json::Utf8::kReplace).c_str());
+    JsonWriter out;
+    out("act", request.act);
+    out("verdict", answer.verdict);
+    out("text", answer.text);
+    out("live", acted.live);
+    std::printf("%s\n", out.take().dump(-1, Json::Utf8::kReplace).c_str());
     return code;
   }
   // Its lines are ours; what a terminal would obey is in them from elsewhere.
@@ -320,8 +320,13 @@ void add_operate(Command app, int& exit_code) {
 // proctor remove-task: takes a task out after the freeze, for a reason (R173).
 
 namespace {
-Status remove_task(const std::string& folder, const std::string& task, const std::string& reason,
-                   const std::string& by) {
+struct RemoveArgs {
+  std::string folder, task, reason, by;
+};
+
+Status remove_task(RemoveArgs args) {
+  if (args.by.empty()) args.by = user_name();
+  const auto& [folder, task, reason, by] = args;
   PROCTOR_TRY(FrozenCampaign frozen, load_registered(folder));
   PROCTOR_CHECK_OK(add_removal(frozen.registration, task, reason, wall_now(), by));
   PROCTOR_CHECK_OK(make_private_dirs(frozen.folder.state()));
@@ -357,10 +362,7 @@ void add_remove_task(Command app, int& exit_code) {
       "remove-task", "take a task out of a registered campaign, with a reason that is recorded",
       "Example:\n  proctor remove-task my-campaign json-lib --by Ada --reason \"its suite is "
       "flaky\"");
-  struct Args {
-    std::string folder, task, reason, by;
-  };
-  auto args = std::make_shared<Args>();
+  const auto args = arguments<RemoveArgs>(command, exit_code, remove_task);
   command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
   command.add_option("TASK", args->task, "the contract's id").required();
   command
@@ -368,9 +370,5 @@ void add_remove_task(Command app, int& exit_code) {
                   "why: only what makes the task itself invalid, never how runs came out")
       .required();
   command.add_option("--by", args->by, "who decided it (default: you)");
-  command.callback([=, &exit_code] {
-    if (args->by.empty()) args->by = user_name();
-    exit_code = code_of(remove_task(args->folder, args->task, args->reason, args->by));
-  });
 }
 }  // namespace proctor::cli

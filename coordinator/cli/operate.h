@@ -26,10 +26,14 @@ struct Acted {
   ControlAnswer answer;
   bool live = false;  // a coordinator did it
 };
-// kUnavailable: a coordinator runs and does not answer.  kInvalid, kNotFound: what was asked does
-// not fit this campaign.
-Result<Acted> act_on(const std::string& folder, const ControlRequest& request);
-
+struct ActArgs {
+  std::string folder;
+  ControlRequest request;
+  bool json = false;
+};
+// Asks for it and prints what came of it; the exit code.  kUnavailable: a coordinator runs and does
+// not answer.  kInvalid, kNotFound: what was asked does not fit this campaign.
+Result<int> act_and_tell(const ActArgs& args);
 // Prints what came of it; the exit code.
 int tell(const ControlRequest& request, const Acted& acted, bool json);
 }  // namespace proctor::cli

@@ -125,7 +125,13 @@ void print_early_ends(const CampaignReport& report, const std::string& folder) {
                 folder.c_str(), report.runs[early.first].name.c_str());
 }
 
-Result<int> show(const std::string& folder, bool json) {
+struct ShowArgs {
+  std::string folder;
+  bool json = false;
+};
+
+Result<int> show(const ShowArgs& args) {
+  const std::string& folder = args.folder;
   PROCTOR_TRY(const FrozenCampaign frozen, load_registered(folder));
   PROCTOR_TRY(std::optional<JournalReader> journal, begun_journal(frozen.folder));
   if (!journal) return not_begun(folder);
@@ -134,7 +140,7 @@ Result<int> show(const std::string& folder, bool json) {
   view.begin({mono_now(), wall_now()});
   const Scheduler& core = *view.core;
   const PlanView& plan = core.plan();
-  if (json) {
+  if (args.json) {
     Json out{{"campaign", frozen.id}, {"stages", Json::array()}, {"gate", Json()}};
     for (std::uint16_t s = 0; s < plan.stages.size(); ++s)
       out["stages"].push_back(stage_json(core, s, core.facts_of(s)));
@@ -158,31 +164,28 @@ void add_pilot_status(Command pilot, int& exit_code) {
   const Command command =
       pilot.add_subcommand("status", "each stage: what it came to, and what the next one waits for",
                            "Example:\n  proctor pilot status my-campaign");
-  struct Args {
-    std::string folder;
-    bool json = false;
-  };
-  auto args = std::make_shared<Args>();
+  const auto args = arguments<ShowArgs>(command, exit_code, show);
   command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
   command.add_flag("--json", args->json, "for scripts");
-  command.callback([=, &exit_code] { exit_code = code_of(show(args->folder, args->json)); });
 }
 
 struct PilotAct {
-  const char *name, *act, *what, *footer;
+  OperatorActKind kind;
+  const char *what, *footer;
 };
 constexpr std::array<PilotAct, 3> kPilotActs{{
-    {"approve", "approve_stage", "let a stage begin, by what the stages before it came to",
+    {OperatorActKind::kApproveStage, "let a stage begin, by what the stages before it came to",
      "Example:\n  proctor pilot approve my-campaign full --by Ada --reason \"costs are as "
      "planned\"\n"
      "It is of what `proctor pilot status` shows now: when that changes before the stage opens,\n"
      "it counts no longer. Criteria that do not hold cannot be approved. Names are claims, and\n"
      "count once each. With no coordinator at work: proctor resume goes on."},
-    {"waive", "waive", "let one criterion of a stage pass that does not hold: a declared deviation",
+    {OperatorActKind::kWaive,
+     "let one criterion of a stage pass that does not hold: a declared deviation",
      "Example:\n  proctor pilot waive my-campaign limited spend_within --by Ada --reason \"prices "
      "rose\"\n"
      "STAGE and CRITERION are those of a line of `proctor pilot status` that says no or unknown."},
-    {"close", "close_stage", "end a stage with what has been run of it: a declared deviation",
+    {OperatorActKind::kCloseStage, "end a stage with what has been run of it: a declared deviation",
      "Example:\n  proctor pilot close my-campaign limited --by Ada --reason \"its money is "
      "spent\"\n"
      "Its runs that have not ended are cancelled, and none of them begins any more, also by a\n"
@@ -190,31 +193,23 @@ constexpr std::array<PilotAct, 3> kPilotActs{{
 }};
 
 void add_pilot_act(Command pilot, int& exit_code, const PilotAct& c) {
-  const Command command = pilot.add_subcommand(c.name, c.what, c.footer);
-  struct Args {
-    std::string folder;
-    ControlRequest request;
-    bool json = false;
-  };
-  auto args = std::make_shared<Args>();
-  args->request.act = c.act;
+  const std::string_view act = word_of(c.kind);
+  const Command command = pilot.add_subcommand(act.substr(0, act.find('_')), c.what, c.footer);
+  const auto args = arguments<ActArgs>(command, exit_code, act_and_tell);
+  args->request.act = act;
   command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
   command.add_option("STAGE", args->request.stage, "the stage's name").required();
-  if (args->request.act == "waive")
+  if (c.kind == OperatorActKind::kWaive)
     command
         .add_option("CRITERION", args->request.criterion,
                     "as in spend_within or \"invalid_share 0.05\"")
         .required();
   command.add_option("--by", args->request.by, "who decides so").required();
   command.add_option("--reason", args->request.reason, "why; it stands in the journal").required();
-  if (args->request.act == "approve_stage")
+  if (c.kind == OperatorActKind::kApproveStage)
     command.add_option("--digest", args->request.digest,
                        "of what you have seen, or its first digits: refused if it is another now");
   command.add_flag("--json", args->json, "for scripts");
-  command.callback([=, &exit_code] {
-    const Result<Acted> acted = act_on(args->folder, args->request);
-    exit_code = acted.ok() ? tell(args->request, *acted, args->json) : complain(acted.error());
-  });
 }
 }  // namespace
 

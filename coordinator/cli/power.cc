@@ -459,7 +459,7 @@ void add_power(Command app, int& exit_code) {
       "  proctor power my-campaign --rho .3:.7 --looks 3 --out my-campaign/power\n"
       "  proctor power --p .4 --effect .1 --costs task=.40,a=1.20,b=.90 --budgets 100,200,400\n"
       "  proctor power my-campaign --from earlier --compare agent-a,agent-b");
-  auto a = std::make_shared<PowerArgs>();
+  const auto a = arguments<PowerArgs>(command, exit_code, power);
   command.add_option("CAMPAIGN", a->campaign, "a campaign's folder, registered or not yet");
   const auto option = [&](const char* name, std::string& into, const char* help, const char* kind) {
     command.add_option(name, into, help).type_name(kind);
@@ -495,6 +495,5 @@ void add_power(Command app, int& exit_code) {
          "FOLDER");
   command.add_flag("--exact", a->exact, "exact power also where it takes long");
   command.add_flag("--json", a->json, "for programs: power_analysis.json");
-  command.callback([=, &exit_code] { exit_code = code_of(power(*a)); });
 }
 }  // namespace proctor::cli

@@ -640,7 +640,7 @@ void add_report(Command app, int& exit_code) {
       "  proctor report my-campaign --form junit --out junit.xml\n"
       "  proctor report my-campaign --stage pilot\n"
       "  proctor report my-campaign --form badge --method my-agent > badge.svg");
-  auto args = std::make_shared<ReportArgs>();
+  const auto args = arguments<ReportArgs>(command, exit_code, report);
   args->form = "text";
   command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
   command.add_option("--form", args->form, "what is printed")
@@ -667,10 +667,5 @@ void add_report(Command app, int& exit_code) {
   command.add_flag("--csv", args->csv, "one record per row of the tables (--form csv)")
       .excludes(json);
   command.add_flag("--words", args->words, "below the tables, what each of their words means");
-  command.callback([=, &exit_code] {
-    const Result<std::string> text = report(*args);
-    if (text.ok()) std::fputs(text->c_str(), stdout);
-    exit_code = text.ok() ? kOk : complain(text.error());
-  });
 }
 }  // namespace proctor::cli

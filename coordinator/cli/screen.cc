@@ -391,7 +391,12 @@ std::string options_typed(const TasksArgs& args, const ScreenSettings& s) {
   return out;
 }
 
-Result<int> screen(const TasksArgs& args, const ScreenSettings& settings) {
+struct ScreenArgs : TasksArgs {
+  ScreenSettings settings;
+};
+
+Result<int> screen(const ScreenArgs& args) {
+  const ScreenSettings& settings = args.settings;
   PROCTOR_TRY(const Campaign campaign, load_checked(args.folder, Outside::kCheck));
   if (const std::string note = too_few_repeats(settings); !note.empty())
     std::fprintf(stderr, "note: %s\n", note.c_str());
@@ -451,9 +456,8 @@ void add_screen(Command app, int& exit_code) {
       "reports/quarantine.txt with the tasks not to be measured with; docs/pilots.md.\n"
       "Exit codes: 0 all stable, 1 some are not, or it was stopped, 2 bad input,\n"
       "3 --usd is spent, 4 infrastructure.");
-  auto args = std::make_shared<TasksArgs>();
-  auto kept = std::make_shared<ScreenSettings>();
-  ScreenSettings& settings = *kept;
+  const auto args = arguments<ScreenArgs>(command, exit_code, screen);
+  ScreenSettings& settings = args->settings;
   add_tasks_arguments(command, *args);
   command.add_option("--repeats", settings.repeats, "how often each state is judged alone")
       .in_range(1U, kScreenRepeatsMax);
@@ -471,6 +475,5 @@ void add_screen(Command app, int& exit_code) {
       .add_option("--bound", settings.bound, "rate of coming out otherwise that has to be excluded")
       .check(share(0.001, 0.49), "SHARE");
   add_tasks_options(command, *args, "screen", " under load");
-  command.callback([=, &exit_code] { exit_code = code_of(screen(*args, *kept)); });
 }
 }  // namespace proctor::cli

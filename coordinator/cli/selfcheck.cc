@@ -173,7 +173,12 @@ std::string options_typed(const TasksArgs& args, const SelfcheckSettings& s) {
   return out;
 }
 
-Result<int> selfcheck(const TasksArgs& args, SelfcheckSettings settings) {
+struct SelfcheckArgs : TasksArgs {
+  SelfcheckSettings settings;
+};
+
+Result<int> selfcheck(const SelfcheckArgs& args) {
+  SelfcheckSettings settings = args.settings;
   PROCTOR_TRY(const Campaign campaign, load_checked(args.folder, Outside::kCheck));
   settings.seed = campaign.seed;
   const std::string file = "selfcheck.json";
@@ -214,15 +219,14 @@ void add_selfcheck(Command app, int& exit_code) {
       "are the same is not checked again. Results: reports/selfcheck.json; docs/pilots.md.\n"
       "Exit codes: 0 all sound or weak, 1 some are not, or it was stopped, 2 bad input,\n"
       "3 --usd is spent, 4 infrastructure.");
-  auto args = std::make_shared<TasksArgs>();
-  auto settings = std::make_shared<SelfcheckSettings>();
+  const auto args = arguments<SelfcheckArgs>(command, exit_code, selfcheck);
+  SelfcheckSettings& settings = args->settings;
   add_tasks_arguments(command, *args);
-  command.add_option("--repeats", settings->repeats, "how often each is judged").in_range(1, 1'000);
-  command.add_option("--mutants", settings->mutants, "mistakes to try in each reference")
+  command.add_option("--repeats", settings.repeats, "how often each is judged").in_range(1, 1'000);
+  command.add_option("--mutants", settings.mutants, "mistakes to try in each reference")
       .in_range(0, 1'000);
-  command.add_option("--killed", settings->killed, "share of the decided mistakes that must fail")
+  command.add_option("--killed", settings.killed, "share of the decided mistakes that must fail")
       .check(share(0, 1), "SHARE");
   add_tasks_options(command, *args, "check", "");
-  command.callback([=, &exit_code] { exit_code = code_of(selfcheck(*args, *settings)); });
 }
 }  // namespace proctor::cli

@@ -70,24 +70,30 @@ void name_folder(StatusSnapshot& s, const std::string& folder) {
   for (auto& worker : s.workers) tell(worker.state);
 }
 
-int show(const std::string& folder, bool watch, bool json) {
+struct ShowArgs {
+  std::string folder;
+  bool watch = false, json = false;
+};
+
+Status show(const ShowArgs& args) {
+  const auto& [folder, watch, json] = args;
   StatusReader reader(folder);
   for (;;) {
-    Result<SeenStatus> seen = read_status(reader, folder);
-    if (!seen.ok()) return complain(seen.error());
-    name_folder(seen->status, folder);
-    const std::string text = with_rows(seen->status, rows_of(reader, *seen), json);
+    PROCTOR_TRY(SeenStatus seen, read_status(reader, folder));
+    name_folder(seen.status, folder);
+    const std::string text = with_rows(seen.status, rows_of(reader, seen), json);
     if (watch && !json) std::fputs("\x1b[H\x1b[2J", stdout);
     std::fputs(text.c_str(), stdout);
     std::fflush(stdout);
-    tell_if_silent(*seen);
-    if (!seen->doubt.empty())
+    tell_if_silent(seen);
+    if (!seen.doubt.empty())
       std::fprintf(stderr,
                    "proctor: this is what its last coordinator said, and what was done since is "
                    "not in it, for its journal cannot be read: %s\n",
-                   printable(seen->doubt, 4 * limits::kDetailBytes).c_str());
+                   printable(seen.doubt, 4 * limits::kDetailBytes).c_str());
     using Stands = SeenStatus::Stands;
-    if (!watch || seen->stands == Stands::kComplete || seen->stands == Stands::kStopped) return kOk;
+    if (!watch || seen.stands == Stands::kComplete || seen.stands == Stands::kStopped)
+      return ok_status();
     std::this_thread::sleep_for(std::chrono::seconds(1));
   }
 }
@@ -97,15 +103,10 @@ void add_status(Command app, int& exit_code) {
   const Command command =
       app.add_subcommand("status", "progress by method and stratum, budget and workers",
                          "Example:\n  proctor status --watch my-campaign");
-  struct Args {
-    std::string folder;
-    bool watch = false, json = false;
-  };
-  auto args = std::make_shared<Args>();
+  const auto args = arguments<ShowArgs>(command, exit_code, show);
   command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
   command.add_flag("--watch", args->watch, "again every second, until it ends");
   command.add_flag("--json", args->json, "for scripts");
-  command.callback([=, &exit_code] { exit_code = show(args->folder, args->watch, args->json); });
 }
 
 // proctor wait CAMPAIGN: until it has ended, or come to something on the way.  For scripts: nothing
@@ -298,7 +299,7 @@ void add_wait(Command app, int& exit_code) {
       "be read, 5 runs or a stage wait for a person; 2 wrong input, 124 the time is over.\n"
       "Example:\n  proctor wait my-campaign && proctor report my-campaign\n"
       "  proctor wait my-campaign --until parked --timeout 8h");
-  auto args = std::make_shared<WaitArgs>();
+  const auto args = arguments<WaitArgs>(command, exit_code, wait_for);
   command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
   command
       .add_option("--until", args->until,
@@ -313,6 +314,5 @@ void add_wait(Command app, int& exit_code) {
       .type_name("DURATION")
       .capture_default_str();
   command.add_flag("--quiet", args->quiet, "say nothing on standard error");
-  command.callback([=, &exit_code] { exit_code = code_of(wait_for(*args)); });
 }
 }  // namespace proctor::cli

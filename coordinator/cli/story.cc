@@ -338,7 +338,7 @@ void add_story(Command app, int& exit_code) {
                          "From the journal, of one RUN also how often its patch was judged again; "
                          "a coordinator may be\n"
                          "running. With --json one object a line.");
-  auto args = std::make_shared<StoryArgs>();
+  const auto args = arguments<StoryArgs>(command, exit_code, tell_story);
   command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
   command.add_option(
       "RUN", args->run,
@@ -346,6 +346,5 @@ void add_story(Command app, int& exit_code) {
   command.add_option("--since", args->since,
                      "a time as 2026-11-22T10:58:42Z, or how long ago: 90s, 15m, 2h, 3d");
   command.add_flag("--json", args->json, "for scripts");
-  command.callback([=, &exit_code] { exit_code = code_of(tell_story(*args)); });
 }
 }  // namespace proctor::cli

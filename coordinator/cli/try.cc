@@ -230,7 +230,7 @@ void add_try(Command app, int& exit_code) {
       "json-lib/my-agent --try\n"
       "Exit codes: 0 it was judged (success or failure), 1 it could not be, 2 bad input,\n"
       "3 too little money, 4 infrastructure.");
-  auto args = std::make_shared<TryArgs>();
+  const auto args = arguments<TryArgs>(command, exit_code, try_one);
   command.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
   command.add_option("TASK", args->task, "a contract's id").required();
   command.add_option("METHOD", args->method, "a method's name").required();
@@ -238,6 +238,5 @@ void add_try(Command app, int& exit_code) {
       .add_option("--models", args->options.models,
                   "file that says how the worker reaches single-shot models")
       .envname("PROCTOR_MODELS");
-  command.callback([=, &exit_code] { exit_code = code_of(try_one(*args)); });
 }
 }  // namespace proctor::cli

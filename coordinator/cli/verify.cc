@@ -424,12 +424,11 @@ void add_verify(Command app, int& exit_code) {
       "A Redis that holds the campaign is compared too, where one answers; the journal's seal "
       "where\nthe key of the coordinator's host is at hand; heads that were kept elsewhere with "
       "--head.");
-  auto args = std::make_shared<VerifyArgs>();
+  const auto args = arguments<VerifyArgs>(command, exit_code, verify);
   command.add_option("PATH", args->path, "a campaign's folder or one run directory").required();
   command.add_option("--seal-key", args->seal_key,
                      "the seal key of the coordinator's host (default: this host's)");
   command.add_option("--head", args->head,
                      "what `proctor journal head` printed then, or a file of such lines");
-  command.callback([=, &exit_code] { exit_code = verify(*args); });
 }
 }  // namespace proctor::cli

@@ -648,31 +648,20 @@ int run_campaign(const RunOptions& options) {
 // proctor run, serve and resume: three ways into the same loop.
 
 namespace {
-struct Flags {
-  RunOptions options;
-  std::uint32_t workers = 0, slots = 0;
-};
-
-void add_common(Command command, const std::shared_ptr<Flags>& flags) {
-  command.add_option("CAMPAIGN", flags->options.folder, "the campaign's folder").required();
+void add_common(Command command, RunOptions& options) {
+  command.add_option("CAMPAIGN", options.folder, "the campaign's folder").required();
   command
-      .add_option("--workers", flags->workers, "local worker processes (default: the campaign's)")
+      .add_option("--workers", options.workers, "local worker processes (default: the campaign's)")
       .in_range(std::size_t{0}, limits::kLocalWorkersMax);
-  command.add_option("--slots", flags->slots, "runs at a time on each of them")
+  command.add_option("--slots", options.slots, "runs at a time on each of them")
       .in_range(std::size_t{1}, limits::kWorkerSlotsMax);
-  command.add_option("--listen", flags->options.listen, "also let workers join at tcp://HOST:PORT");
+  command.add_option("--listen", options.listen, "also let workers join at tcp://HOST:PORT");
   command
-      .add_option("--models", flags->options.models,
+      .add_option("--models", options.models,
                   "file that says how local workers reach single-shot models")
       .envname("PROCTOR_MODELS");
-  command.add_flag("--insecure-loopback", flags->options.insecure_loopback,
+  command.add_flag("--insecure-loopback", options.insecure_loopback,
                    "plain TCP without keys, on this machine only");
-}
-
-void go(Command command, const std::shared_ptr<Flags>& flags, int& exit_code) {
-  if (command.count("--workers") != 0) flags->options.workers = flags->workers;
-  if (command.count("--slots") != 0) flags->options.slots = flags->slots;
-  exit_code = run_campaign(flags->options);
 }
 }  // namespace
 
@@ -686,12 +675,11 @@ void add_run(Command app, int& exit_code) {
       "reference failed somewhere, 2 bad input, 3 some runs parked for lack of money, 4 "
       "infrastructure, 5 a stage waits for a person (proctor "
       "pilot).");
-  auto flags = std::make_shared<Flags>();
-  add_common(command, flags);
-  command.add_flag("--again", flags->options.again,
+  RunOptions& options = *arguments<RunOptions>(command, exit_code, run_it);
+  add_common(command, options);
+  command.add_flag("--again", options.again,
                    "also when this registration was run before and its journal is gone: a "
                    "deviation");
-  command.callback([=, &exit_code] { go(command, flags, exit_code); });
 }
 
 void add_serve(Command app, int& exit_code) {
@@ -703,26 +691,21 @@ void add_serve(Command app, int& exit_code) {
       "    --server-key coordinator.pub --key build7.key        (on the other machine)\n"
       "After a stop: proctor serve --resume. Units and manifests that run one command again and\n"
       "again: proctor serve --resume-or-begin.");
-  auto flags = std::make_shared<Flags>();
-  add_common(command, flags);
-  struct Begin {
-    bool go_on = false, either = false;
-  };
-  auto begin = std::make_shared<Begin>();
+  RunOptions& options = *arguments<RunOptions>(command, exit_code, [](RunOptions asked) {
+    if (!asked.workers) asked.workers = 0;
+    return run_it(asked);
+  });
+  options.stays_at_gate = true;
+  add_common(command, options);
+  using Begin = RunOptions::Begin;
+  const auto begins = [&options](Begin how) { return [&options, how] { options.begin = how; }; };
   const Option go_on =
-      command.add_flag("--resume", begin->go_on, "go on with a campaign that has begun");
+      command.add_flag("--resume", begins(Begin::kGoOn), "go on with a campaign that has begun");
   command
-      .add_flag("--resume-or-begin", begin->either,
+      .add_flag("--resume-or-begin", begins(Begin::kEither),
                 "go on with a campaign that has begun, begin one that has not")
       .excludes(go_on);
-  command.add_flag("--again", flags->options.again, "as of proctor run");
-  command.callback([=, &exit_code] {
-    if (begin->go_on) flags->options.begin = RunOptions::Begin::kGoOn;
-    if (begin->either) flags->options.begin = RunOptions::Begin::kEither;
-    flags->options.stays_at_gate = true;
-    flags->options.workers = 0;  // unless some are asked for
-    go(command, flags, exit_code);
-  });
+  command.add_flag("--again", options.again, "as of proctor run");
 }
 
 void add_resume(Command app, int& exit_code) {
@@ -730,9 +713,8 @@ void add_resume(Command app, int& exit_code) {
       "resume", "continue after any stop, planned or not",
       "Example:\n  proctor resume my-campaign\n"
       "Exit codes as of run; 5: a stage waits for a person (proctor pilot status).");
-  auto flags = std::make_shared<Flags>();
-  flags->options.begin = RunOptions::Begin::kGoOn;
-  add_common(command, flags);
-  command.callback([=, &exit_code] { go(command, flags, exit_code); });
+  RunOptions& options = *arguments<RunOptions>(command, exit_code, run_it);
+  options.begin = RunOptions::Begin::kGoOn;
+  add_common(command, options);
 }
 }  // namespace proctor::cli

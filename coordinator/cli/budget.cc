@@ -97,11 +97,15 @@ void tell_gates(const Campaign& campaign, const RaiseArgs& args) {
   }
 }
 
+bool is_blank(const std::string& text) {
+  return printable(text).find_first_not_of(' ') == std::string::npos;
+}
+
 Result<int> raise(RaiseArgs args) {
   if (args.by.empty()) args.by = user_name();
   Result<MicroUsd> to = parse_usd(args.usd);
   if (!to.ok()) return in_context("the new cap", std::move(to).error());
-  if (printable(args.reason).find_first_not_of(' ') == std::string::npos)
+  if (is_blank(args.reason))
     return Error{Errc::kInvalid,
                  "a deviation needs a reason, for it stands in every report: --reason TEXT"};
   if (limits::kDetailBytes < args.reason.size() || limits::kDetailBytes < args.by.size())
@@ -219,21 +223,10 @@ struct ReviewArgs {
   std::string folder, run, minutes, by, note;
 };
 
-bool is_blank(const std::string& text) {
-  return printable(text).find_first_not_of(' ') == std::string::npos;
-}
-
 Status check_words(const ReviewArgs& args) {
   if (is_blank(args.by)) return Error{Errc::kInvalid, "--by: found nothing, expected a name"};
-  for (const auto& [option, text] : {std::pair{"--by", &args.by}, {"--note", &args.note}}) {
-    if (limits::kDetailBytes < text->size())
-      return Error{Errc::kInvalid, std::string(option) + ": found " + std::to_string(text->size()) +
-                                       " bytes, expected at most " +
-                                       std::to_string(limits::kDetailBytes)};
-    if (!is_utf8(*text) || text->find('\0') != std::string::npos)
-      return Error{Errc::kInvalid, std::string(option) + ": expected UTF-8"};
-  }
-  return ok_status();
+  PROCTOR_CHECK_OK(check_text("--by", args.by, limits::kDetailBytes));
+  return check_text("--note", args.note, limits::kDetailBytes);
 }
 
 // What a person's minute costs here.

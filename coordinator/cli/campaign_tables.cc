@@ -11,7 +11,9 @@
 #include "coordinator/aggregate/run_sets.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/report_files.h"
+#include "coordinator/cli/trial_campaign.h"
 #include "coordinator/page/page.h"
+#include "coordinator/shell/control_protocol.h"
 
 namespace proctor::cli {
 // proctor list CAMPAIGN [--where FILTER]: the runs behind a number.
@@ -128,20 +130,12 @@ Result<std::map<std::string, std::string>> names_of(const std::vector<std::strin
 // --method and both sides of --map have to exist: a typo must not compare nothing in silence.
 Status check_names(const CompareArgs& args, const std::map<std::string, std::string>& names,
                    const Registration& older, const Registration& newer) {
-  const auto known = [](const Registration& in, const std::string& name, const char* which) {
-    if (in.methods.count(name) != 0) return ok_status();
-    std::vector<std::string_view> all;
-    for (const auto& [method, digest] : in.methods) all.push_back(method);
-    const auto near = nearest_word(name, all);
-    return Status(Error{Errc::kNotFound, "the " + std::string(which) + " campaign has no method " +
-                                             printable(name) +
-                                             (near ? " (did you mean " + *near + "?)" : "")});
-  };
   for (const auto& [from, to] : names) {
-    PROCTOR_CHECK_OK(known(older, from, "older"));
-    PROCTOR_CHECK_OK(known(newer, to, "newer"));
+    PROCTOR_CHECK_OK(has_method("the older campaign", older, from));
+    PROCTOR_CHECK_OK(has_method("the newer campaign", newer, to));
   }
-  return args.method.empty() ? ok_status() : known(newer, args.method, "newer");
+  if (args.method.empty()) return ok_status();
+  return has_method("the newer campaign", newer, args.method);
 }
 
 Result<int> compare(const CompareArgs& args) {
@@ -223,9 +217,8 @@ Status check_tasks(const std::vector<std::string>& tasks, const std::vector<Read
   const std::vector<std::string_view> names(known.begin(), known.end());
   for (const std::string& task : tasks) {
     if (known.contains(task)) continue;
-    const auto near = nearest_word(task, names);
     return Error{Errc::kNotFound, "none of these campaigns has a task " + printable(task) +
-                                      (near ? " (did you mean " + *near + "?)" : "")};
+                                      did_you_mean(task, names)};
   }
   return ok_status();
 }

@@ -18,6 +18,7 @@
 #include "common/base/text.h"
 #include "common/base/version.h"
 #include "coordinator/cli/completion.h"
+#include "coordinator/shell/control_protocol.h"
 
 namespace proctor::cli {
 std::function<std::string(const std::string&)> share(double least, double most) {
@@ -193,8 +194,8 @@ std::optional<std::string> unknown_command(cli::Command app, int argc, char** ar
   if (std::find(names.begin(), names.end(), *word) != names.end()) return std::nullopt;
   std::string said = "there is no command " + proctor::printable(*word);
   const std::vector<std::string_view> views(names.begin(), names.end());
-  if (const auto near = proctor::nearest_word(*word, views))
-    return said + " (did you mean " + *near + "?)";
+  if (const std::string near = proctor::did_you_mean(*word, views); !near.empty())
+    return said + near;
   said += "; there are";
   for (const std::string& name : names)
     if (!name.starts_with("_")) said += " " + name;

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "common/base/json.h"
+#include "common/base/json_fields.h"
 #include "common/base/limits.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
@@ -42,34 +42,32 @@ Json list_json(const std::vector<StageAnswer>& answers) {
   return out;
 }
 
-Json gate_json(const GateView& g, const std::string& folder) {
-  return {
-      {"stage", g.stage},   {"waits_for", g.waits_for}, {"text", told_with_folder(g.text, folder)},
-      {"digest", g.digest}, {"people", g.people},       {"approved", g.approved},
-      {"runs", g.behind}};
-}
-
 Json stage_json(const Scheduler& core, std::uint16_t s, const StageFacts& f) {
-  const PlanView& plan = core.plan();
-  Json out{{"name", plan.stages[s].name},
-           {"state", state_of(core, s, f)},
-           {"open", f.open},
-           {"ended", f.ended()},
-           {"parked", f.parked},
-           {"cancelled", f.cancelled},
-           {"removed", f.removed},
-           {"spent_micro_usd", f.spent.micros()},
-           {"cap_micro_usd", f.cap.micros()},
-           {"exit", list_json(check_exit(f))}};
-  const GateBook::Gate* gate = core.gates().find(plan.stages[s].name);
-  if (gate == nullptr) return out;
-  out["people"] = gate->people;
-  out["entry"] = list_json(core.check_stage(s).predicates);
-  Json approved = Json::array();
-  for (const auto& [by, digest] : gate->approved)
-    approved.push_back({{"by", by}, {"digest", digest.hex()}});
-  out["approved"] = std::move(approved);
-  return out;
+  const std::string& name = core.plan().stages[s].name;
+  JsonWriter out;
+  out("name", name);
+  out("state", state_of(core, s, f));
+  out("open", f.open);
+  out("ended", f.ended());
+  out("parked", f.parked);
+  out("cancelled", f.cancelled);
+  out("removed", f.removed);
+  out("spent_micro_usd", f.spent);
+  out("cap_micro_usd", f.cap);
+  out("exit", list_json(check_exit(f)));
+  if (const GateBook::Gate* gate = core.gates().find(name)) {
+    out("people", gate->people);
+    out("entry", list_json(core.check_stage(s).predicates));
+    Json approved = Json::array();
+    for (const auto& [by, digest] : gate->approved) {
+      JsonWriter one;
+      one("by", by);
+      one("digest", digest);
+      approved.push_back(one.take());
+    }
+    out("approved", approved);
+  }
+  return out.take();
 }
 
 void print_answers(const char* side, const std::vector<StageAnswer>& answers) {
@@ -141,11 +139,16 @@ Result<int> show(const ShowArgs& args) {
   const Scheduler& core = *view.core;
   const PlanView& plan = core.plan();
   if (args.json) {
-    Json out{{"campaign", frozen.id}, {"stages", Json::array()}, {"gate", Json()}};
+    Json stages = Json::array();
     for (std::uint16_t s = 0; s < plan.stages.size(); ++s)
-      out["stages"].push_back(stage_json(core, s, core.facts_of(s)));
-    if (const std::optional<GateView> gate = core.gate()) out["gate"] = gate_json(*gate, folder);
-    std::printf("%s\n", out.dump(1, Json::Utf8::kReplace).c_str());
+      stages.push_back(stage_json(core, s, core.facts_of(s)));
+    std::optional<StatusSnapshot::Gate> gate = gate_seen(core);
+    if (gate) gate->text = told_with_folder(std::move(gate->text), folder);
+    JsonWriter out;
+    out("campaign", frozen.id);
+    out("stages", stages);
+    out("gate", gate);
+    std::printf("%s\n", out.take().dump(1, Json::Utf8::kReplace).c_str());
     return kOk;
   }
   if (plan.stages.empty())

@@ -19,6 +19,7 @@
 #include "coordinator/cli/campaign_notes.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/report_files.h"
+#include "coordinator/cli/trial_campaign.h"
 
 namespace proctor::cli {
 // The question to `proctor power`, as typed and as checked numbers.
@@ -77,6 +78,23 @@ Result<std::uint64_t> count(const char* option, std::string_view text, std::uint
   if (!value || *value < low || high < *value)
     return wrong(option, text, fmt::format("{} to {}", low, high));
   return *value;
+}
+
+// What was not typed stays as it is.
+Status take_within(double& out, const char* option, const std::string& text, double low,
+                   double high) {
+  if (text.empty()) return ok_status();
+  PROCTOR_TRY(out, within(option, text, low, high));
+  return ok_status();
+}
+
+template <class Count>
+Status take_count(Count& out, const char* option, const std::string& text, std::uint64_t low,
+                  std::uint64_t high) {
+  if (text.empty()) return ok_status();
+  PROCTOR_TRY(const std::uint64_t number, count(option, text, low, high));
+  out = static_cast<std::uint32_t>(number);
+  return ok_status();
 }
 
 struct Range {
@@ -143,10 +161,7 @@ Status read_curve(const PowerArgs& args, PowerInput& out) {
   }
   std::ranges::sort(out.budgets);
   out.tasks_max = out.tasks.value_or(kMostTasksAsked);
-  if (!args.tasks_max.empty()) {
-    PROCTOR_TRY(out.tasks_max, count("--tasks-max", args.tasks_max, 2, kMostTasksAsked));
-  }
-  return ok_status();
+  return take_count(out.tasks_max, "--tasks-max", args.tasks_max, 2, kMostTasksAsked);
 }
 
 // After which runs: those that were typed, or so many, evenly spread with the last at the end.
@@ -220,9 +235,8 @@ Status read_test(const PowerArgs& args, PowerInput& out) {
 
 // From here on numbers of tasks are numbers of repositories.
 Status read_repositories(const PowerArgs& args, std::optional<std::uint64_t> of, PowerInput& out) {
-  if (!args.repositories.empty() && out.tasks) {
-    PROCTOR_TRY(of, count("--repositories", args.repositories, 1, *out.tasks));
-  }
+  if (out.tasks)
+    PROCTOR_CHECK_OK(take_count(of, "--repositories", args.repositories, 1, *out.tasks));
   if (!of && args.repositories.empty() && args.spread.empty()) return ok_status();
   if (!of || out.test == PowerInput::Test::kMcNemar || !out.budgets.empty() ||
       !args.simulate.empty())
@@ -231,11 +245,8 @@ Status read_repositories(const PowerArgs& args, std::optional<std::uint64_t> of,
                  "--test mcnemar, --budgets and --simulate are of tasks"};
   of = std::min(*of, *out.tasks);
   out.repositories = {static_cast<double>(*out.tasks) / static_cast<double>(*of)};
-  if (!args.spread.empty()) {
-    PROCTOR_TRY(out.repositories->spread, within("--spread", args.spread, 0, 1));
-  }
   out.tasks = of;
-  return ok_status();
+  return take_within(out.repositories->spread, "--spread", args.spread, 0, 1);
 }
 }  // namespace
 
@@ -248,25 +259,12 @@ Result<PowerInput> power_input(const PowerArgs& args, const PowerDefaults& defau
   out.alpha = defaults.alpha.value_or(out.alpha);
   out.tasks = defaults.tasks;
   out.runs = defaults.runs.value_or(out.runs);
-  if (!args.p.empty()) {
-    PROCTOR_TRY(out.p, within("--p", args.p, kLeast, kMost));
-  }
-  if (!args.effect.empty()) {
-    PROCTOR_TRY(out.effect, within("--effect", args.effect, kLeast, kMost));
-  }
-  if (!args.alpha.empty()) {
-    PROCTOR_TRY(out.alpha, within("--alpha", args.alpha, kLeast, 0.2));
-  }
-  if (!args.power.empty()) {
-    PROCTOR_TRY(out.power, within("--power", args.power, 0.5, 0.99));
-  }
-  if (!args.tasks.empty()) {
-    PROCTOR_TRY(out.tasks, count("--n", args.tasks, 2, kMostTasksAsked));
-  }
-  if (!args.runs.empty()) {
-    PROCTOR_TRY(const std::uint64_t runs, count("--k", args.runs, 1, kMostRuns));
-    out.runs = static_cast<std::uint32_t>(runs);
-  }
+  PROCTOR_CHECK_OK(take_within(out.p, "--p", args.p, kLeast, kMost));
+  PROCTOR_CHECK_OK(take_within(out.effect, "--effect", args.effect, kLeast, kMost));
+  PROCTOR_CHECK_OK(take_within(out.alpha, "--alpha", args.alpha, kLeast, 0.2));
+  PROCTOR_CHECK_OK(take_within(out.power, "--power", args.power, 0.5, 0.99));
+  PROCTOR_CHECK_OK(take_count(out.tasks, "--n", args.tasks, 2, kMostTasksAsked));
+  PROCTOR_CHECK_OK(take_count(out.runs, "--k", args.runs, 1, kMostRuns));
   PROCTOR_TRY(const Range rho, range("--rho", args.rho.empty() ? "0.5" : args.rho));
   out.rho_low = rho.low;
   out.rho_high = rho.high;
@@ -300,21 +298,12 @@ Result<std::optional<Pair>> pair_typed(const std::string& text) {
   return std::optional<Pair>(Pair{text.substr(0, comma), text.substr(comma + 1)});
 }
 
-Status known(const Registration& in, const std::string& method, const std::string& folder) {
-  if (in.methods.contains(method)) return ok_status();
-  std::vector<std::string_view> all;
-  for (const auto& [name, digest] : in.methods) all.push_back(name);
-  const auto near = nearest_word(method, all);
-  return Error{Errc::kNotFound, folder + " has no method " + printable(method) +
-                                    (near ? " (did you mean " + *near + "?)" : "")};
-}
-
 // The differences between two methods that an earlier campaign's tasks show, of those tasks that
 // have the usual number of scorable runs of both.
 Result<PilotVariance> variance_of(const std::string& folder, const Pair& pair) {
   PROCTOR_TRY(const FrozenCampaign frozen, load_registered(folder));
-  PROCTOR_CHECK_OK(known(frozen.registration, pair.first, folder));
-  PROCTOR_CHECK_OK(known(frozen.registration, pair.second, folder));
+  PROCTOR_CHECK_OK(has_method(folder, frozen.registration, pair.first));
+  PROCTOR_CHECK_OK(has_method(folder, frozen.registration, pair.second));
   PROCTOR_TRY(const ReportInput runs, read_runs(frozen));
   if (Status may = may_be_compared(folder, runs.runs); !may.ok())
     return in_context("--from", std::move(may).error());

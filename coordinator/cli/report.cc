@@ -23,6 +23,7 @@
 #include "coordinator/forms/forms.h"
 #include "coordinator/journal/host_key.h"
 #include "coordinator/journal/journal_reader.h"
+#include "coordinator/shell/control_protocol.h"
 
 namespace proctor::cli {
 // Exports of a campaign's runs into the forms of other projects: Inspect logs, Every Eval Ever.
@@ -528,9 +529,9 @@ struct ReportArgs {
 Status known_word(const std::string& what, const std::string& typed,
                   const std::vector<std::string_view>& names) {
   if (std::ranges::find(names, typed) != names.end()) return ok_status();
-  const auto near = nearest_word(typed, names);
   std::string said = "there is no " + what + " " + printable(typed);
-  if (near) return Error{Errc::kInvalid, said + " (did you mean " + *near + "?)"};
+  if (const std::string near = did_you_mean(typed, names); !near.empty())
+    return Error{Errc::kInvalid, said + near};
   said += "; there are";
   for (const std::string_view name : names) said += " " + printable(name);
   return Error{Errc::kInvalid, said};

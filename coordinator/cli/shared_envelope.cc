@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <map>
 
-#include "common/base/json.h"
+#include "common/base/json_fields.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "common/contract/cost_model.h"
@@ -21,8 +21,6 @@
 
 namespace proctor::cli {
 namespace {
-using Ordered = Json;
-
 Result<SharedView> look(const FrozenCampaign& frozen) {
   PROCTOR_TRY(RedisLedger ledger,
               configured_ledger(frozen.campaign, frozen.id, frozen.campaign.redis));
@@ -32,16 +30,32 @@ Result<SharedView> look(const FrozenCampaign& frozen) {
   return view;
 }
 
-Ordered money(MicroUsd amount) {
-  return {{"usd", format_usd_exact(amount)}, {"micro_usd", amount.micros()}};
-}
-
 std::string seen(const SharedMember& m) {
   return m.seen_ms == 0 ? "-" : to_rfc3339(WallTime(m.seen_ms));
 }
 
 MicroUsd held_by_all(const SharedView& view) {
   return view.elsewhere_of("").held;
+}
+
+Json money(MicroUsd amount) {
+  JsonWriter out;
+  out("usd", format_usd_exact(amount));
+  out("micro_usd", amount);
+  return out.take();
+}
+
+Json member_json(const SharedMember& m) {
+  JsonWriter out;
+  out("campaign", m.id);
+  out("name", m.name);
+  out("state", m.state);
+  out("spent", money(m.spent));
+  out("reserved", money(m.reserved));
+  out("at_most", money(m.ceiling));
+  out("limit", money(m.limit));
+  out("last_seen", seen(m));
+  return out.take();
 }
 
 SharedMember self_of(const FrozenCampaign& frozen) {
@@ -134,26 +148,20 @@ std::string shared_envelope_text(const FrozenCampaign& frozen, const std::string
 
 std::string with_shared_envelope(const FrozenCampaign& frozen, std::string text) {
   if (!frozen.campaign.envelopes.shared) return text;
-  Ordered out = parse_json(text, {.bytes_max = text.size()}).value();
+  Json out = parse_json(text, {.bytes_max = text.size()}).value();
   const Result<SharedView> view = look(frozen);
-  Ordered shared = {{"name", frozen.campaign.envelopes.shared->name}};
+  JsonWriter shared;
+  shared("name", frozen.campaign.envelopes.shared->name);
   if (view.ok()) {
-    shared["cap"] = money(view->cap);
-    shared["held"] = money(held_by_all(*view));
-    shared["members"] = Ordered::array();
-    for (const SharedMember& m : view->members)
-      shared["members"].push_back({{"campaign", m.id},
-                                   {"name", m.name},
-                                   {"state", word_of(m.state)},
-                                   {"spent", money(m.spent)},
-                                   {"reserved", money(m.reserved)},
-                                   {"at_most", money(m.ceiling)},
-                                   {"limit", money(m.limit)},
-                                   {"last_seen", seen(m)}});
+    shared("cap", money(view->cap));
+    shared("held", money(held_by_all(*view)));
+    Json members = Json::array();
+    for (const SharedMember& m : view->members) members.push_back(member_json(m));
+    shared("members", members);
   } else {
-    shared["unknown"] = view.error().detail;
+    shared("unknown", view.error().detail);
   }
-  out["shared"] = std::move(shared);
+  out["shared"] = shared.take();
   return out.dump_as_built(-1, Json::Utf8::kReplace) + "\n";
 }
 

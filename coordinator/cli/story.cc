@@ -8,7 +8,7 @@
 #include <optional>
 #include <set>
 
-#include "common/base/json.h"
+#include "common/base/json_fields.h"
 #include "common/base/limits.h"
 #include "common/base/parse.h"
 #include "common/base/system_clock.h"
@@ -28,27 +28,27 @@
 
 namespace proctor::cli {
 namespace {
-// Kinds of facts and what stands in front of their detail; "" is the detail alone.
+// What stands in front of a fact's detail, by its kind; "" is the detail alone.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kPrefixes{
-    {{"intent", "chosen; "},
-     {"granted", "granted: "},
-     {"denied", "denied: "},
-     {"voided", "never started: "},
-     {"lost", "lost: "},
-     {"cancelled", "cancelled: "},
-     {"result", "result: "},
-     {"settled", "settled: "},
-     {"parked", "parked: "},
-     {"reviewed", "reviewed: "},
-     {"epoch", ""},
-     {"adopted", "found running after a restart, on "},
-     {"outlived", "its worker was killed and goes on with it: "},
-     {"worker_joined", "worker joined: "},
-     {"worker_left", ""},
-     {"worker_suspect", "not heard of for a while: worker "},
-     {"worker_back", "heard of again: worker "},
-     {"redis_away", "Redis is away: "},
-     {"task_removed", "task removed: "}}};
+    {{"chosen; ", "intent"},
+     {"granted: ", "granted"},
+     {"denied: ", "denied"},
+     {"never started: ", "voided"},
+     {"lost: ", "lost"},
+     {"cancelled: ", "cancelled"},
+     {"result: ", "result"},
+     {"settled: ", "settled"},
+     {"parked: ", "parked"},
+     {"reviewed: ", "reviewed"},
+     {"", "epoch"},
+     {"found running after a restart, on ", "adopted"},
+     {"its worker was killed and goes on with it: ", "outlived"},
+     {"worker joined: ", "worker_joined"},
+     {"", "worker_left"},
+     {"not heard of for a while: worker ", "worker_suspect"},
+     {"heard of again: worker ", "worker_back"},
+     {"Redis is away: ", "redis_away"},
+     {"task removed: ", "task_removed"}}};
 
 // An object's members one after the other; anything else as it is.
 std::string members_of(const std::string& detail) {
@@ -117,8 +117,8 @@ std::string unprinted(const StoryFact& fact, const std::string& unit) {
   if (fact.fact == "cancel" && fact.detail == "signal")
     return "interrupted again: what runs is cancelled";
   const auto known = std::ranges::find(kPrefixes, fact.fact,
-                                       &std::pair<std::string_view, std::string_view>::first);
-  if (known != kPrefixes.end()) return std::string(known->second) + fact.detail;
+                                       &std::pair<std::string_view, std::string_view>::second);
+  if (known != kPrefixes.end()) return std::string(known->first) + fact.detail;
   if (fact.detail.empty()) return fact.fact;
   return fact.fact + ": " + (fact.detail.starts_with("{") ? members_of(fact.detail) : fact.detail);
 }
@@ -272,14 +272,15 @@ std::string name_of(const Plan& plan, RunId run) {
 }
 
 void print_json(const Plan& plan, const std::string& unit, const StoryFact& fact) {
-  Json out = {{"at", to_rfc3339(fact.at)},
-              {"at_ms", fact.at.raw()},
-              {"fact", fact.fact},
-              {"detail", fact.detail},
-              {"text", sentence_of(fact, unit)}};
-  if (fact.run) out["run"] = name_of(plan, *fact.run);
-  if (fact.attempt) out["attempt"] = fact.attempt->raw();
-  std::printf("%s\n", out.dump(-1, Json::Utf8::kReplace, true).c_str());
+  JsonWriter out;
+  out("at", to_rfc3339(fact.at));
+  out("at_ms", fact.at);
+  out("fact", fact.fact);
+  out("detail", fact.detail);
+  out("text", sentence_of(fact, unit));
+  out("run", fact.run ? name_of(plan, *fact.run) : std::string(), kOptional);
+  out("attempt", fact.attempt, kOptional);
+  std::printf("%s\n", out.take().dump(-1, Json::Utf8::kReplace, true).c_str());
 }
 
 void print_text(const Plan& plan, const std::string& unit, const StoryFact& fact,

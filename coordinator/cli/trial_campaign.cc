@@ -72,11 +72,18 @@ Repeat repeat_of(const FrozenCampaign& frozen, const RunRecord& run) {
 }
 }  // namespace
 
-Error no_such(const std::string& what, const std::string& name,
+Error no_such(const std::string& whose, const std::string& what, const std::string& name,
               const std::vector<std::string_view>& names) {
-  std::string text = "the campaign has no " + what + " " + printable(name);
-  if (const auto near = nearest_word(name, names)) text += " (did you mean " + *near + "?)";
-  return {Errc::kInvalid, std::move(text)};
+  return {Errc::kInvalid,
+          whose + " has no " + what + " " + printable(name) + did_you_mean(name, names)};
+}
+
+Status has_method(const std::string& whose, const Registration& campaign,
+                  const std::string& method) {
+  if (campaign.methods.contains(method)) return ok_status();
+  std::vector<std::string_view> all;
+  for (const auto& [name, digest] : campaign.methods) all.push_back(name);
+  return no_such(whose, "method", method, all);
 }
 
 StateFolder selfcheck_folder(const fs::path& campaign) {
@@ -122,9 +129,9 @@ Result<Campaign> try_campaign(const Campaign& campaign, const std::string& task,
   for (const Contract& c : campaign.contracts) tasks.push_back(c.id);
   for (const Method& m : campaign.methods) methods.push_back(m.name);
   const Contract* contract = campaign.find_contract(task);
-  if (contract == nullptr) return no_such("task", task, tasks);
+  if (contract == nullptr) return no_such("the campaign", "task", task, tasks);
   const Method* one = campaign.find_method(method);
-  if (one == nullptr) return no_such("method", method, methods);
+  if (one == nullptr) return no_such("the campaign", "method", method, methods);
   // The campaign's own limit holds; none of its money is spent.
   Trials trials{{*contract}, {*one}, 1, campaign.envelopes.global};
   const auto has_it = [&](const Stage& s) {

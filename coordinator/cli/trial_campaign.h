@@ -27,8 +27,11 @@ struct Trials {
 Campaign trial_campaign(const Campaign& campaign, Trials trials);
 
 // "the campaign has no task jason-lib (did you mean json-lib?)"
-Error no_such(const std::string& what, const std::string& name,
+Error no_such(const std::string& whose, const std::string& what, const std::string& name,
               const std::vector<std::string_view>& names);
+// As no_such(): the registration does not have it.
+Status has_method(const std::string& whose, const Registration& campaign,
+                  const std::string& method);
 
 // One task, one method, once, with the caps of the first stage that may have the task.  kInvalid:
 // the campaign has no such one.

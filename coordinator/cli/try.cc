@@ -115,7 +115,7 @@ Result<AskedTasks> asked_tasks(const TasksArgs& args, const Campaign& campaign,
   std::vector<std::string_view> ids;
   for (const Contract& c : campaign.contracts) ids.push_back(c.id);
   for (const std::string& name : args.tasks)
-    if (campaign.find_contract(name) == nullptr) return no_such("task", name, ids);
+    if (campaign.find_contract(name) == nullptr) return no_such("the campaign", "task", name, ids);
   for (const Contract& c : campaign.contracts) {
     if (!args.tasks.empty() && std::ranges::find(args.tasks, c.id) == args.tasks.end()) continue;
     out.all.push_back(&c);

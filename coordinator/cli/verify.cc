@@ -279,13 +279,7 @@ Status verify_gates(JournalReader& journal, const FrozenCampaign& frozen,
                     const RestoredState& state, const ProblemHandler& tell) {
   GateAudit audit(frozen.campaign, tell);
   if (!audit.shut()) return ok_status();
-  constexpr std::size_t kAtOnce = 10'000;
-  for (std::int64_t after = 0;;) {
-    PROCTOR_TRY(const std::vector<NoteRecord> notes, journal.notes(after, kAtOnce));
-    for (const NoteRecord& n : notes) audit.add(n.note);
-    if (notes.size() < kAtOnce) break;
-    after = notes.back().seq;
-  }
+  PROCTOR_CHECK_OK(each_note(journal, [&](const Note& note) { audit.add(note); }));
   const std::optional<std::size_t> shut = audit.shut();
   if (!shut) return ok_status();
   const auto begun = std::ranges::find_if(state.attempts, [&](const RestoredAttempt& a) {

@@ -85,17 +85,23 @@ Status verify_journal_objects(JournalReader& journal, const ProblemHandler& prob
 
 namespace {
 Result<std::set<std::string>> removals_of(JournalReader& journal) {
-  constexpr std::size_t kAtOnce = 10'000;
   std::set<std::string> out;
+  PROCTOR_CHECK_OK(each_note(journal, [&](const Note& note) {
+    if (note.kind == kNoteTaskRemoved) out.insert(note.detail);
+  }));
+  return out;
+}
+}  // namespace
+
+Status each_note(JournalReader& journal, const std::function<void(const Note&)>& hear) {
+  constexpr std::size_t kAtOnce = 10'000;
   for (std::int64_t after = 0;;) {
     PROCTOR_TRY(const std::vector<NoteRecord> notes, journal.notes(after, kAtOnce));
-    for (const NoteRecord& n : notes)
-      if (n.note.kind == kNoteTaskRemoved) out.insert(n.note.detail);
-    if (notes.size() < kAtOnce) return out;
+    for (const NoteRecord& n : notes) hear(n.note);
+    if (notes.size() < kAtOnce) return ok_status();
     after = notes.back().seq;
   }
 }
-}  // namespace
 
 std::string removal_note(const std::string& task, const std::string& reason,
                          const std::string& by) {

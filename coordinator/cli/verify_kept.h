@@ -21,6 +21,9 @@ void verify_modes(const StateFolder& folder, const ProblemHandler& problem);
 // Tables, views, triggers and indexes that nobody of ours made, or that are not as we make them.
 Status verify_journal_objects(JournalReader& journal, const ProblemHandler& problem);
 
+// In the order of the journal.
+Status each_note(JournalReader& journal, const std::function<void(const Note&)>& hear);
+
 // Tasks that were taken out after the freeze: the registration says so once more than the journal,
 // whose rows are sealed, and neither may say it alone.
 

@@ -290,6 +290,13 @@ std::string words_of(Rest rest, const Scheduler& core) {
 }
 }  // namespace
 
+std::optional<StatusSnapshot::Gate> gate_seen(const Scheduler& core) {
+  const std::optional<GateView> g = core.gate();
+  if (!g) return std::nullopt;
+  return StatusSnapshot::Gate{g->stage,  g->waits_for, g->text,  g->digest,
+                              g->people, g->approved,  g->behind};
+}
+
 void tell_campaign(StatusSnapshot& s, const Scheduler& core, const RunNames& name) {
   const Scheduler::Counts counts = core.counts();
   s.removed = counts.removed;
@@ -305,8 +312,7 @@ void tell_campaign(StatusSnapshot& s, const Scheduler& core, const RunNames& nam
   s.held = counts.held;
   s.in_backoff = counts.in_backoff;
   s.faulty = counts.faulty;
-  if (const std::optional<GateView> g = core.gate())
-    s.gate = {g->stage, g->waits_for, g->text, g->digest, g->people, g->approved, g->behind};
+  s.gate = gate_seen(core);
   const std::vector<ScopeBalance>& balances = core.balances();
   const std::vector<MicroUsd>& metered = core.metered();
   for (std::size_t i = 0; i < balances.size(); ++i)

@@ -21,6 +21,11 @@ std::string one_line(const T& said) {
 }
 }  // namespace
 
+std::string did_you_mean(std::string_view typed, std::span<const std::string_view> known) {
+  const auto near = nearest_word(typed, known);
+  return near ? " (did you mean " + *near + "?)" : "";
+}
+
 std::string encode(const ControlRequest& request) {
   return one_line(request);
 }
@@ -48,6 +53,15 @@ Result<ControlAnswer> parse_control_answer(std::string_view line) {
   Result<ControlAnswer> out = from_json<ControlAnswer>(*parsed, "", Errc::kCorrupt, Versions::kAny);
   if (!out.ok()) return broken(out.error());
   return out;
+}
+
+Status check_text(std::string_view what, const std::string& text, std::size_t bytes_max) {
+  if (bytes_max < text.size())
+    return Error{Errc::kInvalid, std::string(what) + ": found " + std::to_string(text.size()) +
+                                     " bytes, expected at most " + std::to_string(bytes_max)};
+  if (!is_utf8(text) || text.find('\0') != std::string::npos)
+    return Error{Errc::kInvalid, std::string(what) + ": expected UTF-8"};
+  return ok_status();
 }
 
 ControlAnswer::Verdict verdict_of(OperatorAnswer::Verdict verdict) {
@@ -93,10 +107,10 @@ Error invalid(const std::string& what) {
   return {Errc::kInvalid, what};
 }
 
-// "...; did you mean X?" or what there is, a few of them.
+// As did_you_mean(), or what there is, a few of them.
 std::string suggestion(std::string_view word, const std::vector<std::string_view>& all) {
   constexpr std::size_t kShown = 10;
-  if (const auto near = nearest_word(word, all)) return " (did you mean " + *near + "?)";
+  if (std::string near = did_you_mean(word, all); !near.empty()) return near;
   if (all.empty()) return "";
   std::string out = "; there ";
   out += all.size() == 1 ? "is" : "are";
@@ -108,15 +122,6 @@ std::string suggestion(std::string_view word, const std::vector<std::string_view
 
 bool is_blank(const std::string& text) {
   return text.find_first_not_of(" \t\r\n\v\f") == std::string::npos;
-}
-
-Status check_text(std::string_view what, const std::string& text, std::size_t bytes_max) {
-  if (bytes_max < text.size())
-    return invalid(std::string(what) + ": found " + std::to_string(text.size()) +
-                   " bytes, expected at most " + std::to_string(bytes_max));
-  if (!is_utf8(text) || text.find('\0') != std::string::npos)
-    return invalid(std::string(what) + ": expected UTF-8");
-  return ok_status();
 }
 
 Status check_words(const ControlRequest& r, const ActRule& rule) {

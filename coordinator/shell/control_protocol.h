@@ -2,6 +2,7 @@
 // What an operator's command says to a running coordinator, and what it answers: one line of JSON
 // each (docs/operators-guide.md, "The control socket").  Lines come from outside: bounded, checked,
 // every mistake named.  Pure; any thread.
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -93,6 +94,11 @@ Result<ControlRequest> parse_control_request(std::string_view line);
 Result<ControlAnswer> parse_control_answer(std::string_view line);
 
 ControlAnswer::Verdict verdict_of(OperatorAnswer::Verdict verdict);
+
+// kInvalid: not UTF-8, or longer; `what` of the request it is.
+Status check_text(std::string_view what, const std::string& text, std::size_t bytes_max);
+// " (did you mean X?)", where one of those that are known is near; else empty.
+std::string did_you_mean(std::string_view typed, std::span<const std::string_view> known);
 
 // The runs that words name, ascending: "all", a run TASK/METHOD/rN, a task or a method by its id
 // (task:ID or method:NAME when one name is both), or places in the plan as order:0-3,7.  kNotFound,

@@ -11,6 +11,7 @@
 #include "common/base/file_lock.h"
 #include "common/base/system_clock.h"
 #include "common/trace/archive.h"
+#include "common/trace/evidence.h"
 #include "common/trace/run_report.h"
 
 namespace proctor {
@@ -130,18 +131,6 @@ wire::AllowList AllowFiles::merged(std::vector<std::string>& mistakes) const {
 namespace {
 constexpr std::string_view kPart = ".part";
 
-Result<Digest> digest_of_file(const fs::path& path) {
-  PROCTOR_TRY(const UniqueFd fd, open_own_file(path, O_RDONLY));
-  Sha256 hash;
-  std::string buffer(std::size_t{64} << 10, '\0');
-  for (;;) {
-    const ssize_t n = ::read(fd.get(), buffer.data(), buffer.size());
-    if (n < 0) return errno_error(path.string(), errno);
-    if (n == 0) return hash.finish();
-    hash.update(std::string_view(buffer).substr(0, static_cast<std::size_t>(n)));
-  }
-}
-
 // Why the run directory is not evidence of the result; empty: it is.  kUnavailable: this host could
 // not read it, which says nothing of it.
 Result<std::string> contradiction(const fs::path& dir, const wire::ResultMessage& result,
@@ -260,9 +249,10 @@ ArchiveStore::Kept ArchiveStore::finish(const WorkerId& worker, const wire::Resu
   const fs::path path = part(worker, result.attempt);
   std::error_code ec;
   if (fs::exists(archive, ec) && fs::exists(target, ec)) {
-    const Result<Digest> stored = digest_of_file(archive);
+    const Result<EvidenceFile> stored = hash_file({}, archive.string());
     if (!stored.ok()) return by_host(stored.error());
-    if (*stored == result.archive) {  // sent again: it is here, if it says what the result says
+    if (stored->digest ==
+        result.archive) {  // sent again: it is here, if it says what the result says
       const Result<std::string> wrong = contradiction(target, result, identity);
       if (!wrong.ok()) return by_host(wrong.error());
       if (!wrong->empty()) return {State::kRefused, *wrong};
@@ -276,9 +266,9 @@ ArchiveStore::Kept ArchiveStore::finish(const WorkerId& worker, const wire::Resu
     if (const auto told = open_part(path); !told.ok()) return by_host(told.error());
     return {State::kMissing, "it is not here yet"};
   }
-  const Result<Digest> found = digest_of_file(path);
+  const Result<EvidenceFile> found = hash_file({}, path.string());
   if (!found.ok()) return by_host(found.error());
-  if (size != result.archive_bytes || *found != result.archive) {
+  if (size != result.archive_bytes || found->digest != result.archive) {
     fs::resize_file(path, 0, ec);  // that pieces came is known to the next life too
     return {State::kDamaged, "it does not have the promised digest"};
   }

@@ -94,15 +94,14 @@ class Scratch {
     return false;
   }
   static void sweep(const fs::path& parent) {
-    std::error_code ec;
     std::vector<fs::path> abandoned;
-    for (fs::directory_iterator it(parent, ec), end; !ec && it != end; it.increment(ec)) {
-      if (!it->path().filename().string().starts_with(std::string(kPrefix) + ".")) continue;
-      const UniqueFd fd = open_folder(it->path());
+    for (const fs::path& entry : entries_of(parent)) {
+      if (!entry.filename().string().starts_with(std::string(kPrefix) + ".")) continue;
+      const UniqueFd fd = open_folder(entry);
       struct stat st {};
       if (fd.valid() && ::fstat(fd.get(), &st) == 0 && st.st_uid == ::geteuid() &&
           ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0)
-        abandoned.push_back(it->path());
+        abandoned.push_back(entry);
     }
     for (const fs::path& at : abandoned) (void)remove_tree(at);
   }
@@ -281,10 +280,9 @@ class RealProbe : public OutsideProbe {
   }
 
   Result<fs::path> look(const GitSource& from, const std::string& commit) const {
-    std::error_code ec;
-    if (from.local && !fs::exists(from.location, ec))
+    if (from.local && !is_there(from.location))
       return Error{Errc::kNotFound, "there is no repository at " + from.shown};
-    if (from.local && fs::is_directory(from.location, ec)) {
+    if (from.local && is_folder(from.location)) {
       Result<std::string> dir = git({}, {"-C", from.location, "rev-parse", "--absolute-git-dir"});
       if (!dir.ok()) return Error{Errc::kInvalid, from.shown + " is not a git repository"};
       std::string text = *dir;
@@ -384,9 +382,8 @@ std::vector<std::string> new_contracts(const Campaign& now, const Registration& 
 }
 
 std::string way_out(const StateFolder& state, const std::string& folder) {
-  std::error_code ec;
   return "Put back what changed (git checkout" +
-         (fs::exists(state.registered(), ec)
+         (is_there(state.registered())
               ? ", or from the copies in " + state.registered().string() + ")"
               : std::string(")")) +
          ", or register what is there now as a campaign of its own: " + copy_command(folder);
@@ -431,8 +428,7 @@ Result<FrozenCampaign> frozen_of(Campaign campaign, Registration registered,
 Status restore_plan(const fs::path& folder, const Campaign& campaign,
                     const Registration& registered) {
   const StateFolder state{campaign.folder};
-  std::error_code ec;
-  if (fs::exists(state.plan(), ec)) return ok_status();
+  if (is_there(state.plan())) return ok_status();
   PROCTOR_TRY(const Plan drawn, draw_plan(shape_of(campaign)));
   const std::string csv = to_csv(drawn);
   if (sha256(csv) != registered.plan)
@@ -492,9 +488,7 @@ Error no_campaign(const std::string& folder) {
   std::size_t looked = 0;
   for (fs::directory_iterator it(parent.empty() ? "." : parent, ec), end;
        !ec && it != end && looked < kLookedAt; it.increment(ec), ++looked) {
-    std::error_code unused;
-    if (fs::exists(it->path() / kCampaignFile, unused))
-      there.push_back(it->path().filename().string());
+    if (is_there(it->path() / kCampaignFile)) there.push_back(it->path().filename().string());
   }
   std::ranges::sort(there);
   const std::vector<std::string_view> names(there.begin(), there.end());
@@ -598,8 +592,7 @@ Result<FrozenCampaign> load_frozen(const fs::path& folder,
   PROCTOR_TRY(std::optional<Registration> registered, read_registration(campaign.folder));
   if (!registered) {
     const StateFolder state{campaign.folder};
-    std::error_code ec;
-    if (!fs::exists(state.plan(), ec)) PROCTOR_CHECK_OK(write_plan(campaign));
+    if (!is_there(state.plan())) PROCTOR_CHECK_OK(write_plan(campaign));
     PROCTOR_TRY(registered, freeze(campaign));
     announce("registered the campaign as " + campaign_id(*registered) + " (" +
              state.registration().filename().string() + "): from now on nothing in it may change");

@@ -130,8 +130,7 @@ std::string lack_of(const HostThing& thing, const ModelsFile& models) {
       if (std::getenv(thing.text.c_str()) != nullptr) return "";
       return "secret " + printable(thing.text) + ", which is not set: export it";
     case HostThing::Kind::kToolchain: {
-      std::error_code ec;
-      if (std::filesystem::exists(thing.text, ec)) return "";
+      if (is_there(thing.text)) return "";
       return "toolchain " + printable(thing.text) + ", which is not on this host";
     }
     case HostThing::Kind::kLocale:
@@ -513,9 +512,8 @@ Result<int> run_it(const RunOptions& options) {
   PROCTOR_CHECK_OK(local_work(options, campaign));
   PROCTOR_CHECK_OK(tcp_keys(options, StateFolder{options.folder}));
   // Whoever goes on registers nothing.
-  std::error_code ec;
   if (options.begin == RunOptions::Begin::kGoOn &&
-      !std::filesystem::exists(StateFolder{options.folder}.registration(), ec)) {
+      !is_there(StateFolder{options.folder}.registration())) {
     PROCTOR_CHECK_OK(check_never_began(StateFolder{campaign.folder}));
     return not_begun(options.folder);
   }

@@ -27,8 +27,7 @@ Result<fs::path> evidence_of(const FrozenCampaign& frozen, JournalReader& journa
   fs::path found;
   for (const AttemptRecord& a : attempts) {
     const fs::path dir = frozen.folder.attempt(name, a.core.attempt.no);
-    std::error_code ec;
-    if (!fs::is_directory(dir, ec)) continue;
+    if (!is_folder(dir)) continue;
     found = dir;
     if (a.core.sets_outcome) break;
   }

@@ -245,8 +245,7 @@ struct PlanArgs {
 Status plan(const PlanArgs& args) {
   PROCTOR_TRY(const Campaign campaign, load_checked(args.folder, Outside::kSkip));
   const StateFolder state{campaign.folder};
-  std::error_code ec;
-  const bool registered = fs::exists(state.registration(), ec);
+  const bool registered = is_there(state.registration());
   if (!registered) {
     PROCTOR_TRY(const Digest digest, write_plan(campaign));
     std::printf("%s: %s, seed %u, sha256 %s\n", state.plan().string().c_str(),

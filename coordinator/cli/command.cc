@@ -19,6 +19,7 @@
 #include "common/base/version.h"
 #include "coordinator/cli/completion.h"
 #include "coordinator/shell/control_protocol.h"
+#include "coordinator/shell/state_folder.h"
 
 namespace proctor::cli {
 std::function<std::string(const std::string&)> share(double least, double most) {
@@ -71,8 +72,7 @@ std::optional<fs::path> replaced_file(const fs::path& path) {
 }
 
 Status write_output(const fs::path& path, std::string_view bytes) {
-  std::error_code ec;
-  if (fs::is_directory(path, ec))
+  if (is_folder(path))
     return Error{Errc::kInvalid, path.string() + ": is a folder; name a file in it"};
   const std::optional<fs::path> file = replaced_file(path);
   return file ? write_file(*file, bytes) : write_into(path, bytes);

@@ -82,16 +82,14 @@ void add_run_names(const Registration& r, const std::string& word, Candidates& o
 // What `proctor try` left, as --try takes it.
 void add_tries(const fs::path& campaign, Candidates& out) {
   constexpr std::size_t kLookedAt = 2'000;
-  std::error_code ec;
   std::size_t looked = 0;
-  const fs::path place = StateFolder{campaign}.state() / "try";
-  for (fs::directory_iterator task(place, ec), end; !ec && task != end && looked < kLookedAt;
-       task.increment(ec)) {
-    std::error_code absent;
-    for (fs::directory_iterator method(task->path(), absent); !absent && method != end;
-         method.increment(absent), ++looked)
-      if (std::error_code unused; method->is_directory(unused))
-        out.insert(task->path().filename().string() + "/" + method->path().filename().string());
+  for (const fs::path& task : entries_of(StateFolder{campaign}.state() / "try")) {
+    if (kLookedAt <= looked) return;
+    for (const fs::path& method : entries_of(task)) {
+      if (is_folder(method))
+        out.insert(task.filename().string() + "/" + method.filename().string());
+      ++looked;
+    }
   }
 }
 

@@ -153,10 +153,9 @@ struct KeygenArgs {
 Status keygen(const KeygenArgs& args) {
   const std::vector<std::string>& workers = args.workers;
   PROCTOR_TRY(const StateFolder state, campaign_folder(args.folder));
-  std::error_code ec;
   std::string allow;
   wire::AllowList list;
-  if (fs::exists(state.allow_list(), ec)) {
+  if (is_there(state.allow_list())) {
     PROCTOR_TRY(list, wire::load_allow_list(state.allow_list()));
     PROCTOR_TRY(allow, read_file(state.allow_list(), limits::kConfigFileBytes));
   }
@@ -170,7 +169,7 @@ Status keygen(const KeygenArgs& args) {
   PROCTOR_CHECK_OK(make_private_dirs(state.keys()));
   const fs::path secret = state.keys() / "coordinator.key",
                  shared = state.keys() / "coordinator.pub";
-  if (!fs::exists(secret, ec)) {
+  if (!is_there(secret)) {
     PROCTOR_TRY(const wire::KeyPair pair, wire::generate_key());
     PROCTOR_CHECK_OK(wire::save_key(pair, secret));
     PROCTOR_CHECK_OK(wire::save_public_key(pair.public_z85, "coordinator", shared));

@@ -90,9 +90,8 @@ std::uint64_t slots_elsewhere(const StateFolder& folder) {
   const Result<StatusSnapshot> last = last_status(folder);
   if (!last.ok() || !last->workers_more.empty()) return kRowsOfPage;
   std::uint64_t out = 0;
-  std::error_code ec;
   for (const StatusSnapshot::Worker& w : last->workers)
-    if (!fs::exists(folder.worker_homes() / w.name / "meters" / "lives", ec)) out += w.slots;
+    if (!is_there(folder.worker_homes() / w.name / "meters" / "lives")) out += w.slots;
   return out;
 }
 
@@ -178,10 +177,9 @@ class Rebuilder {
 
   std::vector<std::uint32_t> directories(RunId run) const {
     std::vector<std::uint32_t> out;
-    std::error_code ec;
     const fs::path folder = frozen_.folder.run(frozen_.plan.run_name(run));
-    for (fs::directory_iterator it(folder, ec), end; !ec && it != end; it.increment(ec)) {
-      const auto no = number_behind(it->path().filename().native(), "attempt-");
+    for (const fs::path& entry : entries_of(folder)) {
+      const auto no = number_behind(entry.filename().native(), "attempt-");
       if (no && *no <= kAttemptsMax) out.push_back(*no);
     }
     std::ranges::sort(out);

@@ -57,24 +57,16 @@ struct Place {
 
 // Where a local worker of this campaign makes the attempt.
 std::optional<fs::path> at_worker(const Subject& subject, const AttemptId& id) {
-  std::error_code ec;
   const std::string name = "-" + to_string(id);
-  const fs::path workers = subject.folder.worker_homes();
-  for (fs::directory_iterator it(workers, ec), end; !ec && it != end; it.increment(ec)) {
-    std::error_code unused;
+  for (const fs::path& worker : entries_of(subject.folder.worker_homes())) {
     if (!subject.campaign.empty()) {
-      fs::path dir = it->path() / "runs" / (subject.campaign + name) / "run";
-      if (fs::is_directory(dir, unused)) return dir;
+      fs::path dir = worker / "runs" / (subject.campaign + name) / "run";
+      if (is_folder(dir)) return dir;
       continue;
     }
-    if (!it->path().filename().string().starts_with(subject.folder.worker_prefix())) continue;
-    for (fs::directory_iterator run(it->path() / "runs", unused); !unused && run != end;
-         run.increment(unused)) {
-      std::error_code absent;
-      if (run->path().filename().string().ends_with(name) &&
-          fs::is_directory(run->path() / "run", absent))
-        return run->path() / "run";
-    }
+    if (!worker.filename().string().starts_with(subject.folder.worker_prefix())) continue;
+    for (const fs::path& run : entries_of(worker / "runs"))
+      if (run.filename().string().ends_with(name) && is_folder(run / "run")) return run / "run";
   }
   return std::nullopt;
 }
@@ -83,7 +75,6 @@ Result<Place> place_of(const Subject& subject, std::uint32_t wanted) {
   const std::string& name = subject.name;
   PROCTOR_TRY(JournalReader journal, open_journal(subject.folder));
   PROCTOR_TRY(const std::vector<AttemptRecord> attempts, journal.attempts_of(subject.run));
-  std::error_code ec;
   if (wanted != 0 && std::ranges::none_of(attempts, [wanted](const AttemptRecord& a) {
         return a.core.attempt.no.raw() == wanted;
       }))
@@ -93,7 +84,7 @@ Result<Place> place_of(const Subject& subject, std::uint32_t wanted) {
     const AttemptId id = it->core.attempt;
     if (wanted != 0 && id.no.raw() != wanted) continue;
     const fs::path kept = subject.folder.attempt(name, id.no);
-    if (fs::is_directory(kept, ec)) return Place{kept, id.no.raw(), false};
+    if (is_folder(kept)) return Place{kept, id.no.raw(), false};
     if (auto live = at_worker(subject, id)) return Place{std::move(*live), id.no.raw(), true};
   }
   return Error{Errc::kNotFound,

@@ -81,17 +81,13 @@ bool is_written(const fs::path& file) {
 
 std::map<AttemptId, WorkerId> held_by_workers(const FrozenCampaign& frozen) {
   std::map<AttemptId, WorkerId> out;
-  std::error_code ec;
   for (const auto& [folder, ending] :
        {std::pair("meters", ".meter"), std::pair("spool", ".result")})
-    for (fs::directory_iterator home(frozen.folder.worker_homes(), ec), end; !ec && home != end;
-         home.increment(ec)) {
-      std::error_code none;
-      for (fs::directory_iterator file(home->path() / folder / frozen.id, none);
-           !none && file != end; file.increment(none)) {
-        const auto id = attempt_named(file->path().stem().string());
-        if (id && file->path().extension() == ending && is_written(file->path()))
-          out.emplace(*id, WorkerId(home->path().filename().string()));
+    for (const fs::path& home : entries_of(frozen.folder.worker_homes())) {
+      for (const fs::path& file : entries_of(home / folder / frozen.id)) {
+        const auto id = attempt_named(file.stem().string());
+        if (id && file.extension() == ending && is_written(file))
+          out.emplace(*id, WorkerId(home.filename().string()));
       }
     }
   return out;
@@ -133,9 +129,8 @@ Result<Around> look_around(const FrozenCampaign& frozen) {
 namespace {
 // Attempts have delivered: a journal that knows of none is not that of a new campaign.
 bool has_evidence(const StateFolder& folder) {
-  std::error_code ec;
-  for (fs::directory_iterator it(folder.runs(), ec), end; !ec && it != end; it.increment(ec))
-    if (it->path() != folder.incoming()) return true;
+  for (const fs::path& entry : entries_of(folder.runs()))
+    if (entry != folder.incoming()) return true;
   return false;
 }
 }  // namespace
@@ -148,10 +143,9 @@ Error not_begun(const fs::path& campaign) {
 
 Result<std::optional<JournalReader>> begun_journal(const StateFolder& folder) {
   PROCTOR_CHECK_OK(check_journal_kinds(folder.journal()));
-  std::error_code ec;
-  const bool is_there = fs::exists(folder.journal(), ec);
+  const bool has_file = is_there(folder.journal());
   Result<JournalReader> reader = Error{Errc::kNotFound, "no journal"};
-  if (is_there) reader = JournalReader::open(folder.journal());
+  if (has_file) reader = JournalReader::open(folder.journal());
   if (reader.ok()) return std::optional<JournalReader>(std::move(reader).value());
   if (reader.error().code != Errc::kNotFound) return std::move(reader).error();
   // Whoever made the file ended before anything was in it: a full disk, a kill.  Not after a result
@@ -162,7 +156,7 @@ Result<std::optional<JournalReader>> begun_journal(const StateFolder& folder) {
   return Error{Errc::kCorrupt,
                fmt::format("{} {}, but {}.\nTo put it back: journal.sqlite with its -wal, of the "
                            "same moment\nTo go on without it: proctor journal recover {}",
-                           folder.journal().string(), is_there ? "is empty" : "is missing", begun,
+                           folder.journal().string(), has_file ? "is empty" : "is missing", begun,
                            folder.campaign.string())};
 }
 

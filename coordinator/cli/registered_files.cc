@@ -114,8 +114,7 @@ Result<std::string> list_kept(const fs::path& kept) {
 
 Status keep_registered(const Campaign& campaign) {
   const StateFolder state{campaign.folder};
-  std::error_code ec;
-  if (fs::exists(state.registered(), ec)) return ok_status();
+  if (is_there(state.registered())) return ok_status();
   // Beside its place first: what was interrupted is none.
   const fs::path partial = state.registered().string() + ".partial";
   PROCTOR_CHECK_OK(make_private_dirs(state.state()));
@@ -129,8 +128,7 @@ Status keep_registered(const Campaign& campaign) {
 }
 
 std::optional<Campaign> load_kept(const StateFolder& state) {
-  std::error_code ec;
-  if (!fs::is_directory(state.registered(), ec)) return std::nullopt;
+  if (!is_folder(state.registered())) return std::nullopt;
   Diagnostics unsaid;
   Result<Campaign> loaded = load_campaign(state.registered(), unsaid);
   if (!loaded.ok()) return std::nullopt;

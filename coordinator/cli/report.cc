@@ -329,22 +329,18 @@ void say_of_reports(const std::string& line) {
 Status verify_without(const FrozenCampaign& frozen, const ProblemHandler& problem) {
   constexpr std::size_t kReportJsonBytes = std::size_t{1} << 30;
   const fs::path file = frozen.folder.reports() / "report.json";
-  std::error_code ec;
-  std::error_code no_mark;
-  if (fs::exists(written_mark(frozen.folder), no_mark) &&
-      !fs::exists(frozen.folder.reports() / kReportDigests, no_mark))
+  if (is_there(written_mark(frozen.folder)) && !is_there(frozen.folder.reports() / kReportDigests))
     problem(std::string("reports/") + kReportDigests,
             "it was written, and is missing: proctor report makes it anew");
   compare_exports(frozen.folder.reports(), {}, {}, problem);
-  if (!fs::exists(file, ec)) {
+  if (!is_there(file)) {
     say_of_reports("none are there");
     compare_names(frozen.folder.reports(), {}, nullptr, problem);
     return ok_status();
   }
   PROCTOR_TRY(const bool must, sealed_from_birth(frozen));
-  std::error_code there;
-  if (must && !fs::exists(written_mark(frozen.folder), there) &&
-      !fs::exists(frozen.folder.reports() / kReportDigests, there))
+  if (must && !is_there(written_mark(frozen.folder)) &&
+      !is_there(frozen.folder.reports() / kReportDigests))
     problem(std::string("reports/") + kReportDigests, "it was written, and is missing");
   const Result<std::string> bytes = read_file(file, kReportJsonBytes);
   PROCTOR_TRY(const std::string now, head_now(frozen));
@@ -368,8 +364,7 @@ Status write_digests(const StateFolder& folder, Digests said, Sign sign = Sign::
   json["key"] = key.ok() ? key->key().id() : "";
   json["mac"] = key.ok() ? key->key().mac(body).hex() : "";
   PROCTOR_TRY(const std::string text, canonical_json(json));
-  std::error_code ec;
-  if (!fs::exists(written_mark(folder), ec)) PROCTOR_CHECK_OK(write_file(written_mark(folder), ""));
+  if (!is_there(written_mark(folder))) PROCTOR_CHECK_OK(write_file(written_mark(folder), ""));
   return write_file(folder.reports() / kReportDigests, text + "\n");
 }
 

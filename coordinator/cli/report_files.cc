@@ -353,10 +353,9 @@ void add_last_words(const FrozenCampaign& frozen, RunRecord& run) {
 // Nothing: nobody has run anything yet.  What it says stays as it is now, so that money, runs and
 // head of one report are of one moment, though a coordinator goes on writing.
 Result<std::optional<JournalReader>> held_journal(const FrozenCampaign& frozen) {
-  std::error_code ec;
-  const bool is_there = fs::exists(frozen.folder.journal(), ec);
+  const bool has_file = is_there(frozen.folder.journal());
   PROCTOR_TRY(std::optional<JournalReader> journal, begun_journal(frozen.folder));
-  if (!journal && is_there) return not_begun(frozen.folder.campaign);
+  if (!journal && has_file) return not_begun(frozen.folder.campaign);
   if (journal) PROCTOR_CHECK_OK(journal->hold());
   return journal;
 }

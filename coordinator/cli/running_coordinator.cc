@@ -118,9 +118,8 @@ Result<std::optional<SeenStatus>> StatusReader::by_journal(
 Result<std::optional<SeenStatus>> StatusReader::look() {
   const StateFolder folder{folder_};
   Result<std::optional<StatusSnapshot>> last = written_status(folder);
-  std::error_code ec;
   if (!last.ok() || !*last)
-    if (!fs::exists(folder_ / "campaign.yaml", ec) && !fs::exists(folder.status(), ec))
+    if (!is_there(folder_ / "campaign.yaml") && !is_there(folder.status()))
       return no_campaign(folder_.string());
   if (!last.ok()) return std::move(last).error();
   const std::optional<LockOwner> owner = journal_owner(folder.journal());

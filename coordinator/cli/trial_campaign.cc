@@ -223,8 +223,7 @@ Result<TriedRun> find_try(const std::string& campaign, const std::string& run) {
     return Error{Errc::kInvalid, printable(run) + " names no try: TASK/METHOD, as in proctor try"};
   TriedRun out{try_folder(campaign, names->task, names->method),
                names->task + "/" + names->method + "/r1"};
-  std::error_code ec;
-  if (!fs::exists(out.folder.journal(), ec))
+  if (!is_there(out.folder.journal()))
     return Error{Errc::kNotFound, names->task + " with " + names->method +
                                       " has not been tried: proctor try " + campaign + " " +
                                       names->task + " " + names->method};

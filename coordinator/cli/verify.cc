@@ -387,10 +387,9 @@ Result<Tally> verify_campaign(const VerifyArgs& args) {
 }
 
 int verify(const VerifyArgs& args) {
-  std::error_code ec;
   Tally tally;
   bool one = false;  // a run directory
-  if (fs::exists(fs::path(args.path) / "report.json", ec)) {
+  if (is_there(fs::path(args.path) / "report.json")) {
     count(args.path, verify_run(args.path, std::nullopt), tally);
     one = true;
   } else {

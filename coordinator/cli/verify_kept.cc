@@ -316,9 +316,8 @@ Status verify_keyed_seal(JournalReader& journal, const std::string& key_file,
 
 Status verify_heads(JournalReader& journal, const std::string& head, const std::string& key_file,
                     const ProblemHandler& problem) {
-  std::error_code ec;
   std::string text = head;
-  if (fs::exists(head, ec)) {
+  if (is_there(head)) {
     PROCTOR_TRY(text, read_file(head, kHeadsBytes));
   }
   const Result<HostKey> key = host_key_of(key_file);

@@ -31,11 +31,10 @@ namespace {
 using Touched = std::map<std::uint32_t, std::int64_t>;
 Touched touched_in(const fs::path& folder) {
   Touched out;
-  std::error_code ec;
-  for (fs::directory_iterator it(folder, ec), end; !ec && it != end; it.increment(ec)) {
+  for (const fs::path& entry : entries_of(folder)) {
     struct stat is {};
-    const auto replicate = number_behind(it->path().filename().native(), "r");
-    if (replicate && ::lstat(it->path().c_str(), &is) == 0 && S_ISDIR(is.st_mode))
+    const auto replicate = number_behind(entry.filename().native(), "r");
+    if (replicate && ::lstat(entry.c_str(), &is) == 0 && S_ISDIR(is.st_mode))
       out.emplace(*replicate, std::int64_t{is.st_mtim.tv_sec} * 1000);
   }
   return out;
@@ -45,12 +44,11 @@ Touched touched_in(const fs::path& folder) {
 std::map<std::uint32_t, fs::path> attempts_in(const fs::path& folder) {
   constexpr std::string_view kArchive = ".tar.zst";
   std::map<std::uint32_t, fs::path> out;
-  std::error_code ec;
-  for (fs::directory_iterator it(folder, ec), end; !ec && it != end; it.increment(ec)) {
-    const std::string whole = it->path().filename().string();
+  for (const fs::path& entry : entries_of(folder)) {
+    const std::string whole = entry.filename().string();
     std::string_view name = whole;
     if (name.ends_with(kArchive)) name.remove_suffix(kArchive.size());
-    if (const auto no = number_behind(name, "attempt-")) out.emplace(*no, it->path());
+    if (const auto no = number_behind(name, "attempt-")) out.emplace(*no, entry);
   }
   return out;
 }

@@ -145,10 +145,9 @@ Status Coordinator::restore(const RestoredState& state, LedgerStart& ledger) {
   ended_before_ = core_->counts().ended_total();
   // What an earlier life of ours heard of an attempt lies here still, in part or whole.
   heard_before_ = archives_.in_part();
-  std::error_code ec;
   for (const RestoredAttempt& a : state.attempts)
     if (a.state == AttemptState::kGranted &&
-        fs::exists(options_.folder.attempt(run_name(a.attempt.run), a.attempt.no), ec))
+        is_there(options_.folder.attempt(run_name(a.attempt.run), a.attempt.no)))
       heard_before_.emplace_back(a.worker, a.attempt);
   return ok_status();
 }
@@ -271,8 +270,7 @@ Coordinator::Outcome Coordinator::run() {
     if (const Status cleared = archives_.clear(); !cleared.ok()) log::warn(cleared.error().detail);
   }
   if (options_.on_status) options_.on_status(snapshot());
-  std::error_code ec;
-  if (fs::exists(options_.folder.journal(), ec))  // else it was moved away
+  if (is_there(options_.folder.journal()))  // else it was moved away
     (void)write_file(options_.folder.status(), status_text(snapshot()), Durability::kLazy);
   if (!outcome_) outcome_ = Outcome{End::kFailed, "the loop ended by itself"};
   return *outcome_;

@@ -262,9 +262,8 @@ void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from,
   if (!core_->awaits(*worker, m.attempt)) {
     // Its worker asked what becomes of it while its result was being recorded, and was told to send
     // it again: the two crossed, and all of it is here.
-    std::error_code ec;
     if (m.attempt.run.raw() < options_.plan->size() &&
-        fs::exists(options_.folder.attempt(run_name(m.attempt.run), m.attempt.no), ec))
+        is_there(options_.folder.attempt(run_name(m.attempt.run), m.attempt.no)))
       return;
     return warn(fmt::format("worker {} sent an archive of attempt {}, which nobody awaits of it",
                             worker->raw(), to_string(m.attempt)));

@@ -112,8 +112,7 @@ Status LocalWorkers::begin(Local& w) const {
 }
 
 bool LocalWorkers::orphan_works(const Local& w) const {
-  std::error_code ec;
-  if (!fs::exists(lock_of(w), ec)) return false;
+  if (!is_there(lock_of(w))) return false;
   const Result<HostLock> lock = HostLock::take(lock_of(w));
   return !lock.ok() && lock.error().code == Errc::kConflict;
 }
@@ -265,10 +264,8 @@ void LocalWorkers::stop() {
 Status LocalWorkers::end_left(const StateFolder& folder) {
   LocalWorkers left;
   left.folder_ = folder;
-  std::error_code ec;
-  for (fs::directory_iterator it(folder.worker_homes(), ec), end; !ec && it != end;
-       it.increment(ec))
-    if (std::string name = it->path().filename().string(); name.starts_with(folder.worker_prefix()))
+  for (const fs::path& entry : entries_of(folder.worker_homes()))
+    if (std::string name = entry.filename().string(); name.starts_with(folder.worker_prefix()))
       left.workers_.push_back({std::move(name), {}, std::nullopt, Clock::now(), kFirstBackoff});
   for (const Local& w : left.workers_) {
     if (left.orphan_works(w))

@@ -7,6 +7,7 @@
 #include "common/base/files.h"
 #include "common/wire/asio.h"
 #include "common/wire/codec.h"
+#include "coordinator/shell/state_folder.h"
 
 namespace proctor {
 constexpr std::size_t kInPassing = 80;
@@ -26,10 +27,7 @@ std::size_t open_files_limit() {
 }
 
 std::size_t connections_that_fit() {
-  std::size_t open = kInPassing;
-  std::error_code ec;
-  for (fs::directory_iterator it("/proc/self/fd", ec), end; !ec && it != end; it.increment(ec))
-    ++open;
+  const std::size_t open = kInPassing + entries_of("/proc/self/fd").size();
   const std::size_t limit = open_files_limit();
   return open < limit ? limit - open : 0;
 }

@@ -1,12 +1,31 @@
 #pragma once
 // Where a campaign keeps what it makes.  One place for every path, so that no two parts disagree.
 #include <string>
+#include <vector>
 
 #include "common/base/digest.h"
 #include "common/base/files.h"
 #include "common/base/ids.h"
 
 namespace proctor {
+// Something is there, or a folder is; not where that cannot be told.
+inline bool is_there(const fs::path& path) {
+  std::error_code ec;
+  return fs::exists(path, ec);
+}
+inline bool is_folder(const fs::path& path) {
+  std::error_code ec;
+  return fs::is_directory(path, ec);
+}
+// What lies in a folder, in any order, as far as it can be read.
+inline std::vector<fs::path> entries_of(const fs::path& folder) {
+  std::vector<fs::path> out;
+  std::error_code ec;
+  for (fs::directory_iterator it(folder, ec), end; !ec && it != end; it.increment(ec))
+    out.push_back(it->path());
+  return out;
+}
+
 struct StateFolder {
   fs::path campaign;
   // Where trials lie below their campaign: ".proctor/try/TASK/METHOD".  Their workers share that

@@ -66,8 +66,7 @@ std::optional<AllowFiles::Seen> AllowFiles::stat_of(const fs::path& path) {
 }
 
 Result<wire::AllowList> AllowFiles::read() {
-  std::error_code ec;
-  if (!fs::exists(folder_.allow_folder(), ec) && !fs::exists(folder_.allow_list(), ec))
+  if (!is_there(folder_.allow_folder()) && !is_there(folder_.allow_list()))
     return Error{Errc::kNotFound, folder_.allow_list().string() + ": no such file"};
   Change first = look();
   if (!first.mistakes.empty()) return Error{Errc::kInvalid, first.mistakes.front()};
@@ -192,9 +191,8 @@ std::uint64_t ArchiveStore::have(const WorkerId& worker, const AttemptId& attemp
 
 std::vector<std::pair<WorkerId, AttemptId>> ArchiveStore::in_part() const {
   std::vector<std::pair<WorkerId, AttemptId>> out;
-  std::error_code ec;
-  for (fs::directory_iterator it(folder_.incoming(), ec), end; !ec && it != end; it.increment(ec)) {
-    const std::string name = it->path().filename().string();
+  for (const fs::path& entry : entries_of(folder_.incoming())) {
+    const std::string name = entry.filename().string();
     std::uint32_t run = 0, no = 0;
     int read = 0;
     if (std::sscanf(name.c_str(), "%u.%u@%n", &run, &no, &read) != 2 || read == 0) continue;
@@ -208,8 +206,7 @@ std::vector<std::pair<WorkerId, AttemptId>> ArchiveStore::in_part() const {
 }
 
 Result<UniqueFd> ArchiveStore::open_part(const fs::path& path) const {
-  std::error_code ec;
-  if (!fs::exists(folder_.incoming(), ec)) {
+  if (!is_there(folder_.incoming())) {
     PROCTOR_CHECK_OK(make_private_dirs(folder_.incoming()));
     spread_subfolders(folder_.incoming());
   }

@@ -58,54 +58,53 @@ std::string of_mutants(const SelfcheckTask& task) {
   return out + of_survivors(task);
 }
 
+// What to do about it.  {task} is how a command line names it, the others are folders of evidence.
+constexpr auto kAdvice = each_once(std::to_array<Word<SelfcheckCause>>({
+    {"", SelfcheckCause::kNone},
+    {"fewer than 5 mistakes in its reference could be tried: how closely it is checked is not "
+     "known",
+     SelfcheckCause::kFewMutants},
+    {"put what is missing on this host or into the contract's environment, then: proctor try "
+     "{task} "
+     "reference",
+     SelfcheckCause::kCannotRun},
+    {"give the contract a reference_patch that solves it", SelfcheckCause::kNoReference},
+    {"see what fails: proctor try {task} reference", SelfcheckCause::kReference},
+    {"see what is checked without any change: proctor try {task} noop", SelfcheckCause::kNoop},
+    {"a change of nothing must not count: what the checks said is in {empty} and {junk}",
+     SelfcheckCause::kNoTouch},
+    {"its tests are in the patch and not protected: name them in policy.protected, or place them "
+     "by "
+     "acceptance_files; evidence: {tests_only}",
+     SelfcheckCause::kTestsOnly},
+    {"the repair needs what counts as a test, so that a right answer without it fails; evidence: "
+     "{source_only}",
+     SelfcheckCause::kSourceOnly},
+    {"whatever ends its check with 0 passes: let the check write a result file, name its tests in "
+     "fail_to_pass, and keep its runner apart from the workspace (python3 -I); evidence: "
+     "{early_exit} and {shadowed_runner}",
+     SelfcheckCause::kForged},
+    {"its checks do not see such mistakes: look at each survivor's patch.diff below {mutant}, and "
+     "add a test that fails with it",
+     SelfcheckCause::kMutants},
+    {"it measures chance: find what it waits for or shares; how often: proctor screen {task}",
+     SelfcheckCause::kFlaky},
+    {"go on with: proctor selfcheck {task}", SelfcheckCause::kUnjudged},
+}));
+
 std::string advice(const SelfcheckTask& task, const std::string& campaign,
                    const fs::path& evidence) {
-  const std::string of_task = campaign + " " + task.id;
   const auto runs = [&](const char* variant) {
     return (evidence / (task.id + "--" + variant)).string();
   };
-  switch (task.cause) {
-    case SelfcheckCause::kNone:
-      return "";
-    case SelfcheckCause::kFewMutants:
-      return "fewer than 5 mistakes in its reference could be tried: how closely it is checked is "
-             "not known";
-    case SelfcheckCause::kCannotRun:
-      return "put what is missing on this host or into the contract's environment, then: proctor "
-             "try " +
-             of_task + " reference";
-    case SelfcheckCause::kNoReference:
-      return "give the contract a reference_patch that solves it";
-    case SelfcheckCause::kReference:
-      return "see what fails: proctor try " + of_task + " reference";
-    case SelfcheckCause::kNoop:
-      return "see what is checked without any change: proctor try " + of_task + " noop";
-    case SelfcheckCause::kNoTouch:
-      return "a change of nothing must not count: what the checks said is in " +
-             runs(kVariantEmpty) + " and " + runs(kVariantJunk);
-    case SelfcheckCause::kTestsOnly:
-      return "its tests are in the patch and not protected: name them in policy.protected, or "
-             "place them by acceptance_files; evidence: " +
-             runs(kVariantTestsOnly);
-    case SelfcheckCause::kSourceOnly:
-      return "the repair needs what counts as a test, so that a right answer without it fails; "
-             "evidence: " +
-             runs(kVariantSourceOnly);
-    case SelfcheckCause::kForged:
-      return "whatever ends its check with 0 passes: let the check write a result file, name its "
-             "tests in fail_to_pass, and keep its runner apart from the workspace (python3 -I); "
-             "evidence: " +
-             runs(kVariantEarlyExit) + " and " + runs(kVariantShadowedRunner);
-    case SelfcheckCause::kMutants:
-      return "its checks do not see such mistakes: look at each survivor's patch.diff below " +
-             runs("mutant-N") + ", and add a test that fails with it";
-    case SelfcheckCause::kFlaky:
-      return "it measures chance: find what it waits for or shares; how often: proctor screen " +
-             of_task;
-    case SelfcheckCause::kUnjudged:
-      return "go on with: proctor selfcheck " + of_task;
-  }
-  return "";
+  return fmt::format(fmt::runtime(word_in(kAdvice, task.cause)),
+                     fmt::arg("task", campaign + " " + task.id),
+                     fmt::arg("empty", runs(kVariantEmpty)), fmt::arg("junk", runs(kVariantJunk)),
+                     fmt::arg("tests_only", runs(kVariantTestsOnly)),
+                     fmt::arg("source_only", runs(kVariantSourceOnly)),
+                     fmt::arg("early_exit", runs(kVariantEarlyExit)),
+                     fmt::arg("shadowed_runner", runs(kVariantShadowedRunner)),
+                     fmt::arg("mutant", runs("mutant-N")));
 }
 
 constexpr std::array kKinds{"sound", "weak", "unsound", "flaky", "unjudged"};

@@ -156,15 +156,9 @@ Result<int> compare(const CompareArgs& args) {
   if (args.strict && !c.differences.empty())
     return Error{Errc::kConflict, "they may not be compared (--strict): " + c.differences.front()};
   std::fputs((args.json ? render_comparison_json(c) : render_comparison_text(c)).c_str(), stdout);
-  switch (decision_of(c)) {
-    case Decision::kNotWorse:
-      return kOk;
-    case Decision::kWorse:
-      return kJobFailed;
-    case Decision::kUndecided:
-      return kUndecided;
-  }
-  return kUndecided;
+  const Decision decision = decision_of(c);
+  if (decision == Decision::kUndecided) return kUndecided;
+  return decision == Decision::kWorse ? kJobFailed : kOk;
 }
 }  // namespace
 

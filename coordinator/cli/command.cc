@@ -156,17 +156,9 @@ const char* way_out(const Error& error) {
 int complain(const Error& error) {
   std::fflush(stdout);
   std::fprintf(stderr, "proctor: %s\n%s", error.detail.c_str(), way_out(error));
-  switch (error.code) {
-    case Errc::kInvalid:
-    case Errc::kNotFound:
-    case Errc::kConflict:
-      return kBadInput;
-    case Errc::kExhausted:
-    case Errc::kUnavailable:
-    case Errc::kCorrupt:
-      return kInfrastructure;
-  }
-  return kInfrastructure;
+  const bool is_input = error.code == Errc::kInvalid || error.code == Errc::kNotFound ||
+                        error.code == Errc::kConflict;
+  return is_input ? kBadInput : kInfrastructure;
 }
 
 int code_of(const Result<int>& done) {

@@ -142,17 +142,8 @@ namespace {
 using Verdict = ControlAnswer::Verdict;
 
 int exit_code_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kDone:
-    case Verdict::kUnchanged:
-      return kOk;
-    case Verdict::kRefused:
-    case Verdict::kInvalid:
-      return kBadInput;
-    case Verdict::kUnavailable:
-      break;
-  }
-  return kInfrastructure;
+  if (verdict == Verdict::kDone || verdict == Verdict::kUnchanged) return kOk;
+  return verdict == Verdict::kUnavailable ? kInfrastructure : kBadInput;
 }
 
 enum class Operand { kNone, kRuns, kWorker, kMaybeWorker };

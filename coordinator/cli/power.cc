@@ -277,12 +277,6 @@ Result<PowerInput> power_input(const PowerArgs& args, const PowerDefaults& defau
   return out;
 }
 
-// Of --simulate; 0: not asked.
-Result<std::uint64_t> campaigns_to_simulate(const PowerArgs& args) {
-  if (args.simulate.empty()) return std::uint64_t{0};
-  return count("--simulate", args.simulate, 1, kMostSimulated);
-}
-
 // proctor power: what a plan can show, before it is paid.
 
 namespace {
@@ -372,7 +366,8 @@ Result<Asked> asked_of(const PowerArgs& args) {
   const auto family = static_cast<std::uint32_t>(std::max<std::size_t>(1, comparisons.size()));
   if (pair) comparisons = {*pair};
   PROCTOR_TRY(PowerInput input, power_input(args, defaults));
-  PROCTOR_TRY(const std::uint64_t simulate, campaigns_to_simulate(args));
+  std::uint64_t simulate = 0;
+  PROCTOR_CHECK_OK(take_count(simulate, "--simulate", args.simulate, 1, kMostSimulated));
   input.campaign = name;
   input.family = family;
   constexpr std::size_t kMostComparisons = 16;

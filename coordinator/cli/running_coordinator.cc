@@ -196,14 +196,9 @@ Result<std::optional<ControlAnswer>> ask_coordinator(const StateFolder& folder,
                  heard.error().detail + ", but the campaign is in use: " + owner->text};
   }
   if (!heard.ok()) return heard.error();
-  switch (heard->what) {
-    case ControlHeard::What::kAnswer:
-      break;
-    case ControlHeard::What::kNothing:
-      return unheard(folder, request, heard->ended);
-    case ControlHeard::What::kTaken:
-      return unanswered(folder, request, heard->ended);
-  }
+  using What = ControlHeard::What;
+  if (heard->what == What::kNothing) return unheard(folder, request, heard->ended);
+  if (heard->what == What::kTaken) return unanswered(folder, request, heard->ended);
   return std::optional<ControlAnswer>(heard->answer);
 }
 

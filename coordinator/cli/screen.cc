@@ -25,38 +25,26 @@
 #include "coordinator/cli/try.h"
 
 namespace proctor::cli {
-// Keeps every core of this host busy while it lives: the load under which checks are screened.
-class BusyCores {
- public:
-  BusyCores();  // one spinning thread for each core
-  BusyCores(const BusyCores&) = delete;
-  BusyCores& operator=(const BusyCores&) = delete;
-  ~BusyCores() = default;  // each thread is asked to stop and waited for
-
- private:
-  std::vector<std::jthread> threads_;
-};
-
-BusyCores::BusyCores() {
+namespace {
+// Keep every core of this host busy as long as they live: the load under which checks are screened.
+std::vector<std::jthread> busy_cores() {
+  std::vector<std::jthread> out;
   const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
   for (unsigned i = 0; i < cores; ++i)
-    threads_.emplace_back([](const std::stop_token& stop) {
+    out.emplace_back([](const std::stop_token& stop) {
       while (!stop.stop_requested()) {
       }
     });
-}
-
-namespace {
-std::vector<Variant> variants_to_screen(const Contract& contract) {
-  std::vector<Variant> out{{kVariantNoop, ""}};
-  if (!contract.reference_patch.empty()) out.insert(out.begin(), {kVariantReference, ""});
   return out;
 }
 
 std::vector<TaskVariants> variants_of_all(const std::vector<const Contract*>& tasks) {
   std::vector<TaskVariants> out;
-  out.reserve(tasks.size());
-  for (const Contract* c : tasks) out.push_back({c, variants_to_screen(*c)});
+  for (const Contract* c : tasks) {
+    out.push_back({c, {{kVariantNoop, ""}}});
+    if (!c->reference_patch.empty())
+      out.back().variants.insert(out.back().variants.begin(), {kVariantReference, ""});
+  }
   return out;
 }
 
@@ -340,8 +328,8 @@ Status run_arm(const TasksArgs& args, const ScreenSettings& settings, const Camp
   PROCTOR_CHECK_OK(check_programs(options, frozen.campaign));
   std::fprintf(stderr, "%s: %s of each state of %s\n", arm == kArmAlone ? "Alone" : "Under load",
                counted(repeats, "repeat").c_str(), counted(tasks.size(), "task").c_str());
-  std::optional<BusyCores> busy;
-  if (arm == kArmLoad) busy.emplace();
+  std::vector<std::jthread> busy;
+  if (arm == kArmLoad) busy = busy_cores();
   PROCTOR_TRY(const Trial trial, run_trial(options, frozen));
   ran.code = trial.code;
   ran.over = trial.over;

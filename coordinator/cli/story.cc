@@ -210,57 +210,43 @@ namespace {
 // method or an envelope of its, or to a list of runs of which it is one.
 class RunStory {
  public:
-  RunStory(const FrozenCampaign& frozen, RunId run);
+  RunStory(const FrozenCampaign& frozen, RunId run)
+      : run_(run), task_(frozen.plan.row(run).task), method_(frozen.plan.row(run).method) {
+    const PlanView view = make_plan_view(frozen.campaign, frozen.plan);
+    for (const ScopeId scope : view.path(run)) envelopes_.insert(view.scopes[scope.raw()].name);
+    for (const Removal& r : frozen.registration.removals)
+      if (r.task == frozen.plan.task(run).id)
+        removals_.insert(removal_note(r.task, r.reason, r.by));
+  }
 
-  bool has(const StoryFact& fact) const;
+  bool has(const StoryFact& fact) const {
+    if (fact.run == run_) return true;
+    const Note note = note_of(fact);
+    // That another run failed is that one's story; that none of them is started is theirs all.
+    if (note.kind == FaultFact::kNote) {
+      const auto fault = fact_of<FaultFact>(note);
+      if (!fault.ok() || fault->verdict == FaultFact::Verdict::kFailed) return false;
+      const bool of_task = fault->subject.kind == FaultSubject::Kind::kTask;
+      return fault->subject.index == (of_task ? task_ : method_);
+    }
+    if (fact.run) return false;
+    if (note.kind == OperatorFact::kNote) {
+      const auto act = fact_of<OperatorFact>(note);
+      return act.ok() && std::ranges::find(act->act.runs, run_) != act->act.runs.end();
+    }
+    if (note.kind == BudgetRaised::kNote) {
+      const auto raise = fact_of<BudgetRaised>(note);
+      return raise.ok() && envelopes_.contains(raise->name);
+    }
+    return note.kind == kNoteTaskRemoved && removals_.contains(note.detail);
+  }
 
  private:
-  bool is_among(const StoryFact& act) const;
-  bool is_raised(const StoryFact& raise) const;
-  bool is_at_fault(const StoryFact& fault) const;
-
   RunId run_;
-  std::uint32_t task_index_ = 0, method_index_ = 0;
+  std::uint32_t task_ = 0, method_ = 0;
   std::set<std::string> envelopes_;
   std::set<std::string> removals_;  // of its task, as the journal's notes hold them
 };
-
-RunStory::RunStory(const FrozenCampaign& frozen, RunId run)
-    : run_(run),
-      task_index_(frozen.plan.row(run).task),
-      method_index_(frozen.plan.row(run).method) {
-  const PlanView view = make_plan_view(frozen.campaign, frozen.plan);
-  for (const ScopeId scope : view.path(run)) envelopes_.insert(view.scopes[scope.raw()].name);
-  for (const Removal& r : frozen.registration.removals)
-    if (r.task == frozen.plan.task(run).id) removals_.insert(removal_note(r.task, r.reason, r.by));
-}
-
-bool RunStory::has(const StoryFact& fact) const {
-  if (fact.run == run_) return true;
-  if (fact.fact == FaultFact::kNote) return is_at_fault(fact);
-  if (fact.run) return false;
-  if (fact.fact == OperatorFact::kNote) return is_among(fact);
-  if (fact.fact == BudgetRaised::kNote) return is_raised(fact);
-  return fact.fact == kNoteTaskRemoved && removals_.contains(fact.detail);
-}
-
-bool RunStory::is_among(const StoryFact& act) const {
-  const Result<OperatorFact> fact = fact_of<OperatorFact>(note_of(act));
-  return fact.ok() && std::ranges::find(fact->act.runs, run_) != fact->act.runs.end();
-}
-
-bool RunStory::is_raised(const StoryFact& raise) const {
-  const Result<BudgetRaised> fact = fact_of<BudgetRaised>(note_of(raise));
-  return fact.ok() && envelopes_.contains(fact->name);
-}
-
-// That another run failed is that one's story; that none of them is started is theirs all.
-bool RunStory::is_at_fault(const StoryFact& fault) const {
-  const Result<FaultFact> fact = fact_of<FaultFact>(note_of(fault));
-  if (!fact.ok() || fact->verdict == FaultFact::Verdict::kFailed) return false;
-  const bool task = fact->subject.kind == FaultSubject::Kind::kTask;
-  return fact->subject.index == (task ? task_index_ : method_index_);
-}
 
 struct StoryArgs {
   std::string folder, run, since;

@@ -66,15 +66,8 @@ Status check_text(std::string_view what, const std::string& text, std::size_t by
 
 ControlAnswer::Verdict verdict_of(OperatorAnswer::Verdict verdict) {
   using Verdict = ControlAnswer::Verdict;
-  switch (verdict) {
-    case OperatorAnswer::Verdict::kDone:
-      return Verdict::kDone;
-    case OperatorAnswer::Verdict::kUnchanged:
-      return Verdict::kUnchanged;
-    case OperatorAnswer::Verdict::kRefused:
-      break;
-  }
-  return Verdict::kRefused;
+  if (verdict == OperatorAnswer::Verdict::kDone) return Verdict::kDone;
+  return verdict == OperatorAnswer::Verdict::kUnchanged ? Verdict::kUnchanged : Verdict::kRefused;
 }
 
 // From the words of an operator to ids: runs, workers, envelopes.

@@ -188,12 +188,11 @@ std::vector<std::string> missing_here(const RunOptions& options, const Campaign&
 
 Status check_host_things(const RunOptions& options, const Campaign& campaign) {
   if (!options.listen.empty()) return ok_status();  // others may join that have it
-  std::string text;
-  for (const std::string& line : missing_here(options, campaign))
-    text += (text.empty() ? "" : "\n") + line;
-  if (text.empty()) return ok_status();
-  return Error{Errc::kInvalid,
-               text + "\nLocal workers have what this process has; others join with --listen."};
+  const std::vector<std::string> missing = missing_here(options, campaign);
+  if (missing.empty()) return ok_status();
+  return Error{Errc::kInvalid, fmt::format("{}\nLocal workers have what this process has; others "
+                                           "join with --listen.",
+                                           fmt::join(missing, "\n"))};
 }
 
 std::vector<std::string> missing_programs(const RunOptions& options, const Campaign& campaign) {
@@ -238,10 +237,10 @@ Result<LocalWork> local_work(const RunOptions& options, const Campaign& campaign
 Status check_programs(const RunOptions& options, const Campaign& campaign) {
   const std::vector<std::string> missing = missing_programs(options, campaign);
   if (missing.empty()) return ok_status();
-  std::string text;
-  for (const std::string& one : missing) text += (text.empty() ? "" : "\n") + one;
   return Error{Errc::kUnavailable,
-               text + "\n(With Proctor's sources: scripts/setup installs all that it needs.)"};
+               fmt::format("{}\n(With Proctor's sources: scripts/setup installs "
+                           "all that it needs.)",
+                           fmt::join(missing, "\n"))};
 }
 
 namespace {

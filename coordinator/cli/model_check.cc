@@ -1,5 +1,6 @@
 #include "coordinator/cli/model_check.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cstdio>
 #include <set>
@@ -374,8 +375,7 @@ std::vector<std::string> model_notes(const Campaign& campaign, const std::string
                   "it did");
   }
   if (asked.empty() || !models.empty() || campaign.workers == 0) return out;
-  std::string names;
-  for (const std::string& model : asked) names += (names.empty() ? "" : ", ") + model;
+  const std::string names = fmt::format("{}", fmt::join(asked, ", "));
   out.push_back("local workers have to be told how " + names +
                 (asked.size() == 1 ? " is" : " are") + " reached: proctor run --models FILE " +
                 campaign.folder.string() +

@@ -1,5 +1,6 @@
 #include "coordinator/cli/report_files.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <memory>
 #include <tuple>
@@ -110,9 +111,7 @@ std::string kind_words(const Method& method) {
 }
 
 std::string joined(const std::vector<std::string>& words) {
-  std::string out;
-  for (const std::string& w : words) out += (out.empty() ? "" : ", ") + w;
-  return out.empty() ? "none" : out;
+  return words.empty() ? "none" : fmt::format("{}", fmt::join(words, ", "));
 }
 
 // "pilot: 8 runs; main (every task, 3 replicates, by rounds): 24 runs".

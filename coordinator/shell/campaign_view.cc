@@ -17,22 +17,23 @@
 
 namespace proctor {
 namespace {
+// Of one that is not in it yet: at its end, from now on.
+std::size_t place_in(std::vector<std::string>& all, const std::string& feature) {
+  const auto at = std::ranges::find(all, feature);
+  const auto place = static_cast<std::size_t>(at - all.begin());
+  if (at == all.end()) all.push_back(feature);
+  return place;
+}
+
 std::uint64_t needs_things(PlanView& view, const std::vector<HostThing>& things) {
   std::uint64_t out = 0;
-  for (const HostThing& thing : things) {
-    const std::string feature = thing.feature();
-    auto at = std::ranges::find(view.things, feature);
-    if (at == view.things.end()) at = view.things.insert(at, feature);
-    out |= capability::thing_bit(static_cast<std::size_t>(at - view.things.begin()));
-  }
+  for (const HostThing& thing : things)
+    out |= capability::thing_bit(place_in(view.things, thing.feature()));
   return out;
 }
 
 std::uint64_t needs_image(PlanView& view, const std::string& image) {
-  const std::string feature = image_feature(image);
-  auto at = std::ranges::find(view.images, feature);
-  if (at == view.images.end()) at = view.images.insert(at, feature);
-  return capability::image_bit(static_cast<std::size_t>(at - view.images.begin()));
+  return capability::image_bit(place_in(view.images, image_feature(image)));
 }
 
 PlanView::Method needs_of(PlanView& view, const Method& method) {

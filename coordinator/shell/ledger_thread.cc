@@ -162,30 +162,26 @@ void LedgerThread::submit(std::vector<LedgerOp> ops) {
   wake_.notify_one();
 }
 
-void LedgerThread::raise(std::vector<ScopeSpec> scopes, std::vector<MicroUsd> reviewed) {
+void LedgerThread::give(Order order) {
   {
     const std::lock_guard lock(mutex_);
-    queue_.emplace_back(Order(Change{std::move(scopes), std::move(reviewed)}));
+    queue_.emplace_back(std::move(order));
   }
   wake_.notify_one();
 }
 
+void LedgerThread::raise(std::vector<ScopeSpec> scopes, std::vector<MicroUsd> reviewed) {
+  give(Change{std::move(scopes), std::move(reviewed)});
+}
+
 void LedgerThread::noted(std::vector<SharedFact> what) {
-  {
-    const std::lock_guard lock(mutex_);
-    queue_.emplace_back(Order(std::move(what)));
-  }
-  wake_.notify_one();
+  give(std::move(what));
 }
 
 void LedgerThread::leave() {
   auto done = std::make_shared<std::promise<void>>();
   const std::future<void> told = done->get_future();
-  {
-    const std::lock_guard lock(mutex_);
-    queue_.emplace_back(Order(Leave{std::move(done)}));
-  }
-  wake_.notify_one();
+  give(Leave{std::move(done)});
   told.wait_for(kGoodbye);
 }
 

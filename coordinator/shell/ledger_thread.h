@@ -139,6 +139,7 @@ class LedgerThread {
   LedgerAnswer judged(const LedgerOp& op, const LedgerAnswer& told);
   void tell_elsewhere(const SharedView& view);
   // `own`: what differs is our own change.
+  void give(Order order);
   Status take_campaign();
   Status rebuild(bool own, SharedCap cap = SharedCap::kAny);
   bool pause(std::chrono::milliseconds how_long);

@@ -217,10 +217,9 @@ void LocalWorkers::end_children() {
   constexpr std::chrono::milliseconds kQuietly(1'000), kLeave(4'000), kGrace(10'000);
   const std::string since = to_rfc3339(wall_now());
   const auto tell = [&](const std::vector<std::string>& left, const std::string& then) {
-    std::string names;
-    for (const std::string& name : left) names += (names.empty() ? "" : ", ") + name;
-    log::info("the campaign's loop has ended; waiting since " + since + " for local workers " +
-              names + " to leave; " + then);
+    log::info(fmt::format(
+        "the campaign's loop has ended; waiting since {} for local workers {} to leave; {}", since,
+        fmt::join(left, ", "), then));
   };
   // One that had not met the coordinator before the end was not told to leave by it.
   for (Local& w : workers_)

@@ -70,10 +70,10 @@ int complain(const Error& error);
 // The exit code of a command that came to this; an error is printed.
 int code_of(const Result<int>& done);
 int code_of(const Status& done);
-// Of one that came to a text for standard output, which is printed.
+// Prints the text that it came to.
 int code_of(const Result<std::string>& text);
 
-// What is typed behind `command`, which then does `act` with it.  The options that fill it in are
+// The arguments of `command`, which then does `act` with them.  The options that fill them in are
 // the caller's.
 template <class Args, class Act>
 std::shared_ptr<Args> arguments(Command command, int& exit_code, Act act) {

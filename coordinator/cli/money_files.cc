@@ -108,7 +108,7 @@ Result<MoneyInput> read_money(const FrozenCampaign& frozen, JournalReader& journ
                         task.strata, std::move(path), plan.task_of(RunId(r)).ask});
   }
   out.running = journal_owner(frozen.folder.journal()).has_value();
-  // What runs has metered so far, and who is silent: only its coordinator knows, and says so once a
+  // Metered amounts of what runs, and who is silent: only its coordinator knows, and says so once a
   // second.
   std::optional<StatusSnapshot> said;
   if (out.running) said = live_status(frozen.folder);

@@ -80,7 +80,7 @@ Result<std::uint64_t> count(const char* option, std::string_view text, std::uint
   return *value;
 }
 
-// What was not typed stays as it is.
+// Leaves `out` as it is where nothing was typed.
 Status take_within(double& out, const char* option, const std::string& text, double low,
                    double high) {
   if (text.empty()) return ok_status();

@@ -58,7 +58,8 @@ std::string of_mutants(const SelfcheckTask& task) {
   return out + of_survivors(task);
 }
 
-// What to do about it.  {task} is how a command line names it, the others are folders of evidence.
+// Advice for each cause.  {task} is how a command line names it, the others are folders of
+// evidence.
 constexpr auto kAdvice = each_once(std::to_array<Word<SelfcheckCause>>({
     {"", SelfcheckCause::kNone},
     {"fewer than 5 mistakes in its reference could be tried: how closely it is checked is not "

@@ -28,7 +28,7 @@
 
 namespace proctor::cli {
 namespace {
-// What stands in front of a fact's detail, by its kind; "" is the detail alone.
+// Words in front of a fact's detail, by its kind; "" is the detail alone.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kPrefixes{
     {{"chosen; ", "intent"},
      {"granted: ", "granted"},

@@ -60,7 +60,7 @@ class EvidenceAudit {
     if (!a.core.has_result || frozen_.plan.size() <= id.run.raw()) return std::nullopt;
     const std::string name = frozen_.folder.attempt(frozen_.plan.run_name(id.run), id.no).string();
     if (a.archive_bytes == 0 || a.report == Digest() || a.archive == Digest()) {
-      // Whoever broke an attempt before there was evidence says invalid; anything else was judged.
+      // An attempt that broke before there was evidence is invalid; anything else was judged.
       if (a.core.outcome != RunOutcome::kInvalid || a.archive_bytes != 0)
         problem_(name, fmt::format("the journal says {}, and names no evidence for it",
                                    to_string(a.core.outcome)));
@@ -146,7 +146,7 @@ class EvidenceAudit {
       problem_(name, fmt::format("its report is of run {}", printable(r.run_name, 200)));
     if (r.started_ms != a.started_ms || r.finished_ms != a.finished_ms)
       problem_(name, "its report has other times than the journal");
-    // Of one that was lost meanwhile the grant is not asked when its result comes.
+    // The grant of one that was lost meanwhile is not asked when its result comes.
     const WallTime granted = a.core.state == AttemptState::kLost ? WallTime(0) : a.granted_at;
     if (const std::string wrong = wrong_times(r.started_ms, r.finished_ms, granted, a.result_at);
         !wrong.empty())

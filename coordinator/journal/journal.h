@@ -37,7 +37,7 @@ class JournalStore;
 // campaign, or a look at who owns it, holds the lock for milliseconds; a coordinator for hours.
 inline constexpr std::chrono::milliseconds kJournalPatience{1000};
 
-// Who has the journal open for writing after `patience`, if anyone.
+// The one who has the journal open for writing after `patience`, if anyone.
 std::optional<LockOwner> journal_owner(const fs::path& file,
                                        std::chrono::milliseconds patience = {});
 

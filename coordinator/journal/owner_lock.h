@@ -17,7 +17,7 @@ namespace proctor {
 // Of this machine; "unknown host" where it has none.
 std::string host_name();
 
-// Who has a lock: its file holds a line for people, and one with the facts.
+// The holder of a lock, whose file has a line for people and one with the facts.
 struct LockOwner {
   std::string text;      // "process 17 on build7 since 2026-11-26T20:00:00Z"
   std::int64_t pid = 0;  // 0: not known
@@ -33,7 +33,7 @@ void fields(auto& v, Is<LockOwner> auto& o) {
 // text.
 Result<UniqueFd> take_owner_lock(const fs::path& file, const std::string& folder,
                                  std::chrono::milliseconds patience);
-// Whoever has had the lock for all of `patience`, if anyone.
+// The one who has had the lock for all of `patience`, if anyone.
 std::optional<LockOwner> lock_owner(const fs::path& file, std::chrono::milliseconds patience);
 
 // The mark that a campaign lives, outside of its folder: a copy of that has a lock of its own, and

@@ -17,7 +17,7 @@
 
 namespace proctor {
 namespace {
-// Of one that is not in it yet: at its end, from now on.
+// One that is not in it yet is put at its end.
 std::size_t place_in(std::vector<std::string>& all, const std::string& feature) {
   const auto at = std::ranges::find(all, feature);
   const auto place = static_cast<std::size_t>(at - all.begin());

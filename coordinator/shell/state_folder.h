@@ -17,7 +17,7 @@ inline bool is_folder(const fs::path& path) {
   std::error_code ec;
   return fs::is_directory(path, ec);
 }
-// What lies in a folder, in any order, as far as it can be read.
+// Everything that lies in a folder, in any order, as far as it can be read.
 inline std::vector<fs::path> entries_of(const fs::path& folder) {
   std::vector<fs::path> out;
   std::error_code ec;

@@ -408,11 +408,7 @@ void read_methods(const Fields& f, Campaign& out) {
     out.methods.push_back(read_method(item, path, f.files()->source(), f.problems()));
   });
   f.once("methods", out.methods, &Method::name, "each method's name once", "name");
-  if (f.find("methods") == nullptr) {
-    f.missing("methods", "a list of at least one method");
-  } else if (out.methods.empty() && f.find("methods")->kind == Node::Kind::kSequence) {
-    f.complain("methods", "no method", "a list of at least one method");
-  }
+  f.some("methods", "method");
   spread_breakers(f, out);
 }
 
@@ -530,12 +526,12 @@ CampaignText parse_campaign(const Document& document, const FileSource& files, D
   FileCollector collector(files, problems, "");
   CampaignText text;
   Campaign& c = text.campaign;
-  c.strata = {"language", "runtime", "dependencies", "type"};
   remember_marks(document, c.origin);
   for (const Entry& e : document.root.entries)
     remember(e.value, e.key, e.key == "budget" || e.key == "analysis", c.origin);
   const Fields f(document.root, "", keys_of<CampaignText>(), problems, &collector);
   if (document.root.kind != Node::Kind::kMapping) return text;
+  c.strata = {"language", "runtime", "dependencies", "type"};
   fields(f, text);
   constexpr std::chrono::milliseconds kWall{1'800'000};  // R106
   if (!c.caps.wall) c.caps.wall = kWall;

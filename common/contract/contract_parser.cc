@@ -165,10 +165,7 @@ void remember_marks(const Document& document, Origin& origin) {
 }
 
 void finish_contract(const Fields& f, Contract& out) {
-  if (const Node* checks = f.find("checks"); checks == nullptr)
-    f.missing("checks", "a list of at least one check");
-  else if (checks->kind == Node::Kind::kSequence && checks->items.empty())
-    f.problems().add(checks->at, "checks", "no check", "a list of at least one check");
+  f.some("checks", "check");
   check_isolation(f, out);
   check_containers(f, out);
   Rules(f, out).check();

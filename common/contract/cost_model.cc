@@ -329,13 +329,9 @@ Result<std::uint64_t> human_minute_price(const CostModel& prices) {
 }
 
 MicroUsd review_cost(std::uint64_t pico_per_minute, std::uint64_t milli_minutes) {
-  // At most 1e18 x 1e9: fits 128 bits.
-  __extension__ typedef unsigned __int128 Wide;
-  constexpr Wide kPerMicro = Wide{1'000'000} * 1'000;
-  const Wide amount = Wide{pico_per_minute} * milli_minutes;
-  const Wide micros = amount / kPerMicro + (amount % kPerMicro == 0 ? 0 : 1);
-  const Wide most = static_cast<Wide>(kLedgerMax.micros());
-  return MicroUsd::from_micros(static_cast<std::int64_t>(std::min(micros, most)));
+  Sum sum;
+  sum.add(milli_minutes, pico_per_minute);
+  return sum.in_micros(1'000);
 }
 
 Result<std::uint64_t> parse_minutes(std::string_view text) {

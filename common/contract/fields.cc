@@ -236,6 +236,13 @@ void Fields::wrong(std::string_view key, std::string expected) const {
   if (const Node* node = find(key)) problems_->wrong(*node, path(key), std::move(expected));
 }
 
+void Fields::some(std::string_view key, const std::string& what) const {
+  const Node* node = find(key);
+  if (node == nullptr) return missing(key, "a list of at least one " + what);
+  if (node->kind == Node::Kind::kSequence && node->items.empty())
+    complain(key, "no " + what, "a list of at least one " + what);
+}
+
 void Fields::each(std::string_view key,
                   const std::function<void(const Node&, const std::string&)>& visit) const {
   const Node* node = find(key);

@@ -167,6 +167,8 @@ class Fields {
   }
   // Reports the value of a key that is there.
   void wrong(std::string_view key, std::string expected) const;
+  // Reports a list that is absent or empty.
+  void some(std::string_view key, const std::string& what) const;
   // Each item of a list with its path; an absent list has none.
   void each(std::string_view key,
             const std::function<void(const Node&, const std::string& path)>& visit) const;

@@ -253,15 +253,16 @@ IntraclassCorrelation intraclass_correlation(std::span<const Cluster> tasks, dou
     const double k = static_cast<double>(c.runs), off = static_cast<double>(c.successes) / k - p;
     between += k * off * off;
   }
-  out.runs_per_task = (runs - squares / runs) / (n - 1);
-  out.between = between / (n - 1);
-  out.within = within / (runs - n);
-  const double total = out.between + (out.runs_per_task - 1) * out.within;
+  // k0, of analysis of variance with unequal numbers.
+  const double runs_per_task = (runs - squares / runs) / (n - 1);
+  between /= n - 1;
+  within /= runs - n;
+  const double total = between + (runs_per_task - 1) * within;
   if (!(0 < total) || p <= 0 || 1 <= p) return missing(Why::kNoVariance);
-  out.rho.value = (out.between - out.within) / total;
-  out.design_effect = 1 + (out.runs_per_task - 1) * *out.rho.value;
-  if (least == most && 0 < out.within) {
-    const double f = out.between / out.within, df1 = n - 1, df2 = runs - n;
+  out.rho.value = (between - within) / total;
+  out.design_effect = 1 + (runs_per_task - 1) * *out.rho.value;
+  if (least == most && 0 < within) {
+    const double f = between / within, df1 = n - 1, df2 = runs - n;
     const double low = f / f_quantile(1 - alpha / 2, df1, df2);
     const double high = f / f_quantile(alpha / 2, df1, df2);
     out.rho.interval = Interval{(low - 1) / (low + most - 1), (high - 1) / (high + most - 1)};

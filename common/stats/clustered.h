@@ -109,8 +109,6 @@ double effective_tasks(std::span<const double> task_weights);
 struct IntraclassCorrelation {
   Estimate rho;  // its interval, Searle's, only where all tasks have as many runs
   std::optional<double> design_effect;  // 1 + (k0 - 1) rho: how much larger the variance is
-  double runs_per_task = 0;             // k0, of analysis of variance with unequal numbers
-  double between = 0, within = 0;       // mean squares
 };
 IntraclassCorrelation intraclass_correlation(std::span<const Cluster> tasks, double alpha = 0.05);
 }  // namespace proctor

@@ -102,8 +102,7 @@ class Flips {
     std::ranges::stable_sort(order_, [&](std::size_t a, std::size_t b) {
       return at_least(seen_[a], seen_[b]) && !at_least(seen_[b], seen_[a]);
     });
-    raw_.resize(contrasts.size());
-    single_ = down_ = raw_;
+    down_.resize(contrasts.size());
   }
 
   // One assignment: 1 for each task that changes its sign, else 0.
@@ -117,29 +116,18 @@ class Flips {
     for (std::size_t at = order_.size(); at-- > 0;) {
       const std::size_t j = order_[at];
       if (at_least(flipped_[j], largest)) largest = flipped_[j];
-      raw_[j] += at_least(flipped_[j], seen_[j]) ? 1 : 0;
       down_[j] += at_least(largest, seen_[j]) ? 1 : 0;
     }
-    for (std::size_t j = 0; j < narrow_.size(); ++j)
-      single_[j] += at_least(largest, seen_[j]) ? 1 : 0;
   }
 
-  StepDown result(std::uint64_t flips, std::uint64_t identity) const {
-    StepDown out;
-    const auto p = [&](std::uint64_t count) {
-      return static_cast<double>(count + identity) / static_cast<double>(flips + identity);
-    };
-    for (std::size_t j = 0; j < narrow_.size(); ++j) {
-      out.raw.push_back(p(raw_[j]));
-      out.single_step.push_back(p(single_[j]));
-    }
-    out.step_down.resize(narrow_.size());
+  std::vector<double> result(std::uint64_t flips, std::uint64_t identity) const {
+    std::vector<double> out(narrow_.size());
     double above = 0;
     for (const std::size_t j : order_) {
-      above = std::max(above, p(down_[j]));
-      out.step_down[j] = above;
+      above = std::max(
+          above, static_cast<double>(down_[j] + identity) / static_cast<double>(flips + identity));
+      out[j] = above;
     }
-    out.exact = identity == 0;
     return out;
   }
 
@@ -149,7 +137,7 @@ class Flips {
   std::vector<std::int64_t> sums_;
   std::vector<Statistic> seen_, flipped_;
   std::vector<std::size_t> order_;  // by falling statistic
-  std::vector<std::uint64_t> raw_, single_, down_;
+  std::vector<std::uint64_t> down_;
 };
 }  // namespace
 
@@ -177,7 +165,8 @@ MaxT max_t(std::span<const double> estimates, std::span<const double> errors,
   return out;
 }
 
-StepDown westfall_young(std::span<const std::vector<std::int64_t>> contrasts, std::uint64_t seed) {
+std::vector<double> westfall_young(std::span<const std::vector<std::int64_t>> contrasts,
+                                   std::uint64_t seed) {
   if (contrasts.empty()) return {};
   const std::size_t tasks = contrasts.front().size();
   PROCTOR_ASSERT(tasks <= kMostTasks);

@@ -49,13 +49,10 @@ MaxT max_t(std::span<const double> estimates, std::span<const double> errors,
 inline constexpr std::size_t kExactFlipTasks = 20;
 inline constexpr std::uint32_t kDrawnFlips = 9999;
 
-struct StepDown {
-  std::vector<double> raw, single_step, step_down;  // in the order of the contrasts
-  bool exact = false;                               // all flips were tried
-};
+// By stepping down, in the order of the contrasts.
 // `contrasts`: of each, the differences of the same tasks in the same order, made whole by one
 // multiplier.  The statistic is |sum| / sqrt(sum of squares); a contrast of zeros has p = 1.
 // Requires: |differences| < 2^15, at most kMostTasks of them.
-StepDown westfall_young(std::span<const std::vector<std::int64_t>> contrasts,
-                        std::uint64_t seed = kResampleSeed);
+std::vector<double> westfall_young(std::span<const std::vector<std::int64_t>> contrasts,
+                                   std::uint64_t seed = kResampleSeed);
 }  // namespace proctor

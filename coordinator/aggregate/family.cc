@@ -221,7 +221,7 @@ Family::Family(std::vector<Sides> sides, std::vector<double> p, Multiplicity rul
 }
 
 std::vector<double> Family::adjusted() const {
-  return rule_ == Multiplicity::kMaxT ? westfall_young(differences_).step_down : adjust_holm(p_);
+  return rule_ == Multiplicity::kMaxT ? westfall_young(differences_) : adjust_holm(p_);
 }
 
 double Family::adjusted(std::size_t at, const Sides& now, double p) const {
@@ -232,7 +232,7 @@ double Family::adjusted(std::size_t at, const Sides& now, double p) const {
   }
   std::vector<std::vector<std::int64_t>> all = differences_;
   all[at] = small_differences(now, weighing_);
-  return westfall_young(all).step_down[at];
+  return westfall_young(all)[at];
 }
 
 std::size_t Family::most_questions(std::size_t at) const {

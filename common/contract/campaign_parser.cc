@@ -529,7 +529,7 @@ CampaignText parse_campaign(const Document& document, const FileSource& files, D
   remember_marks(document, c.origin);
   for (const Entry& e : document.root.entries)
     remember(e.value, e.key, e.key == "budget" || e.key == "analysis", c.origin);
-  const Fields f(document.root, "", keys_of<CampaignText>(), problems, &collector);
+  const Fields f(document.root, "", campaign_keys(""), problems, &collector);
   if (document.root.kind != Node::Kind::kMapping) return text;
   c.strata = {"language", "runtime", "dependencies", "type"};
   fields(f, text);

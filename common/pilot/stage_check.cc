@@ -29,14 +29,6 @@ std::string counted_over(const StageFacts& s) {
   return out;
 }
 
-Json facts_over(const StageFacts& s) {
-  return {{"ended", s.ended()},
-          {"parked", s.parked},
-          {"cancelled", s.cancelled},
-          {"removed", s.removed},
-          {"open", s.open}};
-}
-
 class Answer {
  public:
   explicit Answer(const StageFacts& stage) : s_(stage) {}
@@ -48,9 +40,7 @@ class Answer {
         closed(out);
         break;
       case StagePredicate::kCompleteOrStopped:
-        out.value = s_.open == 0 ? Value::kYes : Value::kNo;
-        out.text = counted_over(s_);
-        out.facts = facts_over(s_);
+        over(out);
         break;
       case StagePredicate::kEndpointComputable:
         endpoint(out);
@@ -69,11 +59,19 @@ class Answer {
   }
 
  private:
-  // With all that its exit came to: who approves an entry approves that as well.
-  void closed(StageAnswer& out) const {
+  void over(StageAnswer& out) const {
     out.value = s_.open == 0 ? Value::kYes : Value::kNo;
     out.text = counted_over(s_);
-    out.facts = facts_over(s_);
+    out.facts = {{"ended", s_.ended()},
+                 {"parked", s_.parked},
+                 {"cancelled", s_.cancelled},
+                 {"removed", s_.removed},
+                 {"open", s_.open}};
+  }
+
+  // With all that its exit came to: who approves an entry approves that as well.
+  void closed(StageAnswer& out) const {
+    over(out);
     Json exit = Json::array();
     for (const StageAnswer& a : check_exit(s_)) {
       exit.push_back(to_json(a));
@@ -188,11 +186,10 @@ std::vector<StageAnswer> check_exit(const StageFacts& stage) {
 
 Result<bool> check_holds(const Json& check) {
   const Error wrong{Errc::kCorrupt, "no check of a stage"};
-  if (!check.is_object()) return wrong;
-  const auto predicates = check.find("predicates");
-  if (predicates == check.end() || !predicates->is_array()) return wrong;
+  if (!check.is_object() || !check.contains("predicates") || !check["predicates"].is_array())
+    return wrong;
   bool all = true;
-  for (const Json& p : *predicates) {
+  for (const Json& p : check["predicates"].list()) {
     if (!p.is_object() || !p.contains("value") || !p["value"].is_string()) return wrong;
     all = all && (p["value"] == to_string(Value::kYes) || p["value"] == to_string(Value::kWaived));
   }

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "common/base/json_fields.h"
-#include "common/base/result.h"
 
 namespace proctor {
 namespace {

@@ -12,7 +12,6 @@
 
 #include "common/base/words.h"
 #include "common/contract/analysis_plan.h"
-#include "common/stats/bounds.h"
 #include "common/stats/clustered.h"
 #include "common/stats/interval.h"
 #include "common/stats/paired.h"

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "common/stats/amounts.h"
-#include "common/stats/cost_effectiveness.h"
 #include "common/stats/heterogeneity.h"
 #include "coordinator/aggregate/report.h"
 #include "coordinator/aggregate/run_sets.h"

@@ -8,7 +8,7 @@
 #include "common/base/result.h"
 #include "common/base/text.h"
 #include "common/stats/amounts.h"
-#include "common/stats/bounds.h"
+#include "common/stats/paired.h"
 #include "coordinator/aggregate/analysis.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/warnings.h"

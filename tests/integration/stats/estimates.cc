@@ -6,9 +6,7 @@
 
 #include "common/base/json.h"
 #include "common/stats/amounts.h"
-#include "common/stats/bounds.h"
 #include "common/stats/clustered.h"
-#include "common/stats/cost_effectiveness.h"
 #include "common/stats/heterogeneity.h"
 #include "common/stats/interval.h"
 #include "common/stats/paired.h"

@@ -1,10 +1,10 @@
 // Families of tests, outcomes that are not known, money, and intervals of independent trials.
 #include <vector>
 
-#include "common/stats/bounds.h"
+#include "common/stats/amounts.h"
 #include "common/stats/clustered.h"
-#include "common/stats/cost_effectiveness.h"
 #include "common/stats/interval.h"
+#include "common/stats/paired.h"
 #include "common/stats/simultaneous.h"
 #include "tests/unit/stats/oracles.h"
 

@@ -1,6 +1,6 @@
 #include <array>
 
-#include "common/stats/sequential.h"
+#include "common/stats/power_plan.h"
 #include "tests/unit/stats/oracles.h"
 
 using namespace proctor;

@@ -1,7 +1,7 @@
 #include <array>
 #include <cmath>
 
-#include "common/stats/cost_effectiveness.h"
+#include "common/stats/amounts.h"
 #include "common/stats/heterogeneity.h"
 #include "common/stats/power.h"
 #include "common/stats/rerun.h"

@@ -1,7 +1,6 @@
 #include <array>
 
 #include "common/stats/amounts.h"
-#include "common/stats/cost_effectiveness.h"
 #include "tests/unit/stats/oracles.h"
 
 using namespace proctor;

@@ -157,16 +157,9 @@ Status Ledger::cancel(const VoidOp& op) {
   const auto it = rows_.find(op.id);
   if (it == rows_.end()) return not_found(op.id);
   Row& row = it->second;
-  switch (row.state) {
-    case State::kDenied:
-      return conflict(op.id, "was denied");
-    case State::kSettled:
-      return conflict(op.id, "was settled");
-    case State::kVoided:
-      return ok_status();
-    case State::kPending:
-      break;
-  }
+  if (row.state == State::kVoided) return ok_status();
+  if (row.state == State::kDenied) return conflict(op.id, "was denied");
+  if (row.state == State::kSettled) return conflict(op.id, "was settled");
   for (const ScopeId scope : row.scopes) {
     ScopeBalance& b = balances_[scope.raw()];
     b.reserved = b.reserved - row.ask;

@@ -173,16 +173,13 @@ namespace {
 // "state ceiling limit since noted" or "spent reserved", into a member.
 bool read_member(char kind, std::string_view text, SharedMember& to) {
   using State = SharedMember::State;
-  const auto amount = [&](MicroUsd& out) {
+  const auto number = [&]<class T>(T& out) {
     std::int64_t n = 0;
     if (!read_number(take_until(text, ' '), &n)) return false;
-    out = MicroUsd::from_micros(n);
-    return true;
-  };
-  const auto count = [&](auto& out) {
-    std::int64_t n = 0;
-    if (!read_number(take_until(text, ' '), &n)) return false;
-    out = static_cast<std::remove_reference_t<decltype(out)>>(n);
+    if constexpr (std::is_same_v<T, MicroUsd>)
+      out = MicroUsd::from_micros(n);
+    else
+      out = static_cast<T>(n);
     return true;
   };
   switch (kind) {
@@ -190,13 +187,13 @@ bool read_member(char kind, std::string_view text, SharedMember& to) {
       const std::string_view state = take_until(text, ' ');
       if (state != "a" && state != "w" && state != "l") return false;
       to.state = state == "a" ? State::kHeard : state == "w" ? State::kUnheard : State::kLeft;
-      return amount(to.ceiling) && amount(to.limit) && count(to.since) && count(to.noted) &&
+      return number(to.ceiling) && number(to.limit) && number(to.since) && number(to.noted) &&
              text.empty();
     }
     case 'u':
-      return amount(to.spent) && amount(to.reserved) && text.empty();
+      return number(to.spent) && number(to.reserved) && text.empty();
     case 's':
-      return count(to.seen_ms) && text.empty();
+      return number(to.seen_ms) && text.empty();
     case 'n':
       to.name = printable(text, 200);
       return true;

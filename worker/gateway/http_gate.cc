@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 
 #include "common/base/parse.h"
@@ -123,10 +122,8 @@ Result<AnswerHead> read_answer_head(std::string_view head) {
   if (!old_version && !line.starts_with("HTTP/1.1 ")) return no_status;
   if (old_version && read.body.kind == HttpFraming::Kind::kChunked) return no_status;
   AnswerHead out;
-  const std::string_view code = line.substr(9, 3);
-  const auto [end, ec] = std::from_chars(code.data(), code.data() + code.size(), out.status);
-  if (ec != std::errc() || end != code.data() + 3 || out.status < kLeast || kMost < out.status ||
-      (line.size() > 12 && line[12] != ' '))
+  out.status = whole_number<int>(line.substr(9, 3)).value_or(0);
+  if (out.status < kLeast || kMost < out.status || (line.size() > 12 && line[12] != ' '))
     return no_status;
   out.fields = std::move(read.fields);
   out.body = read.body;

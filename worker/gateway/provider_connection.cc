@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 
 #include "common/base/digest.h"
+#include "common/base/parse.h"
 #include "common/base/text.h"
 #include "common/base/words.h"
 #include "worker/network/resolver.h"
@@ -457,9 +457,8 @@ std::optional<std::chrono::milliseconds> retry_after(const HttpFields& fields) {
   for (const Word& word : {Word{"retry-after-ms", 1}, Word{"retry-after", 1'000}}) {
     const std::string* said = find_field(fields, word.name);
     std::uint32_t n = 0;
-    if (said == nullptr ||
-        std::from_chars(said->data(), said->data() + said->size(), n).ec != std::errc())
-      continue;
+    std::string_view left = said == nullptr ? "" : std::string_view(*said);
+    if (!take_number(left, n)) continue;
     return std::chrono::milliseconds(std::min(n, kMost / word.ms) * word.ms);
   }
   return std::nullopt;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/json_fields.h"
 #include "common/base/text.h"
 
 namespace proctor {
@@ -48,8 +49,11 @@ std::optional<Json> SessionBreakers::look(const std::string& key) {
   const std::string digest = state ? state->digest : std::string();
   if (seen_ == digest) return std::nullopt;
   seen_ = digest;
-  return Json{
-      {"digest", digest}, {"files", state ? state->files : 0}, {"bytes", state ? state->bytes : 0}};
+  JsonWriter v;
+  v("digest", digest);
+  v("files", state ? state->files : 0);
+  v("bytes", state ? state->bytes : 0);
+  return v.take();
 }
 
 std::chrono::seconds SessionBreakers::wait(const std::string& key) const {

@@ -95,7 +95,7 @@ class Scratch {
   }
   static void sweep(const fs::path& parent) {
     std::vector<fs::path> abandoned;
-    for (const fs::path& entry : entries_of(parent)) {
+    for (const fs::path& entry : paths_in(parent)) {
       if (!entry.filename().string().starts_with(std::string(kPrefix) + ".")) continue;
       const UniqueFd fd = open_folder(entry);
       struct stat st {};

@@ -83,9 +83,9 @@ void add_run_names(const Registration& r, const std::string& word, Candidates& o
 void add_tries(const fs::path& campaign, Candidates& out) {
   constexpr std::size_t kLookedAt = 2'000;
   std::size_t looked = 0;
-  for (const fs::path& task : entries_of(StateFolder{campaign}.state() / "try")) {
+  for (const fs::path& task : paths_in(StateFolder{campaign}.state() / "try")) {
     if (kLookedAt <= looked) return;
-    for (const fs::path& method : entries_of(task)) {
+    for (const fs::path& method : paths_in(task)) {
       if (is_folder(method))
         out.insert(task.filename().string() + "/" + method.filename().string());
       ++looked;

@@ -178,7 +178,7 @@ class Rebuilder {
   std::vector<std::uint32_t> directories(RunId run) const {
     std::vector<std::uint32_t> out;
     const fs::path folder = frozen_.folder.run(frozen_.plan.run_name(run));
-    for (const fs::path& entry : entries_of(folder)) {
+    for (const fs::path& entry : paths_in(folder)) {
       const auto no = number_behind(entry.filename().native(), "attempt-");
       if (no && *no <= kAttemptsMax) out.push_back(*no);
     }

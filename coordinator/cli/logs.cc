@@ -58,14 +58,14 @@ struct Place {
 // Where a local worker of this campaign makes the attempt.
 std::optional<fs::path> at_worker(const Subject& subject, const AttemptId& id) {
   const std::string name = "-" + to_string(id);
-  for (const fs::path& worker : entries_of(subject.folder.worker_homes())) {
+  for (const fs::path& worker : paths_in(subject.folder.worker_homes())) {
     if (!subject.campaign.empty()) {
       fs::path dir = worker / "runs" / (subject.campaign + name) / "run";
       if (is_folder(dir)) return dir;
       continue;
     }
     if (!worker.filename().string().starts_with(subject.folder.worker_prefix())) continue;
-    for (const fs::path& run : entries_of(worker / "runs"))
+    for (const fs::path& run : paths_in(worker / "runs"))
       if (run.filename().string().ends_with(name) && is_folder(run / "run")) return run / "run";
   }
   return std::nullopt;

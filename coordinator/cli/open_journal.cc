@@ -83,8 +83,8 @@ std::map<AttemptId, WorkerId> held_by_workers(const FrozenCampaign& frozen) {
   std::map<AttemptId, WorkerId> out;
   for (const auto& [folder, ending] :
        {std::pair("meters", ".meter"), std::pair("spool", ".result")})
-    for (const fs::path& home : entries_of(frozen.folder.worker_homes())) {
-      for (const fs::path& file : entries_of(home / folder / frozen.id)) {
+    for (const fs::path& home : paths_in(frozen.folder.worker_homes())) {
+      for (const fs::path& file : paths_in(home / folder / frozen.id)) {
         const auto id = attempt_named(file.stem().string());
         if (id && file.extension() == ending && is_written(file))
           out.emplace(*id, WorkerId(home.filename().string()));
@@ -129,7 +129,7 @@ Result<Around> look_around(const FrozenCampaign& frozen) {
 namespace {
 // Attempts have delivered: a journal that knows of none is not that of a new campaign.
 bool has_evidence(const StateFolder& folder) {
-  for (const fs::path& entry : entries_of(folder.runs()))
+  for (const fs::path& entry : paths_in(folder.runs()))
     if (entry != folder.incoming()) return true;
   return false;
 }

@@ -31,7 +31,7 @@ namespace {
 using Touched = std::map<std::uint32_t, std::int64_t>;
 Touched touched_in(const fs::path& folder) {
   Touched out;
-  for (const fs::path& entry : entries_of(folder)) {
+  for (const fs::path& entry : paths_in(folder)) {
     struct stat is {};
     const auto replicate = number_behind(entry.filename().native(), "r");
     if (replicate && ::lstat(entry.c_str(), &is) == 0 && S_ISDIR(is.st_mode))
@@ -44,7 +44,7 @@ Touched touched_in(const fs::path& folder) {
 std::map<std::uint32_t, fs::path> attempts_in(const fs::path& folder) {
   constexpr std::string_view kArchive = ".tar.zst";
   std::map<std::uint32_t, fs::path> out;
-  for (const fs::path& entry : entries_of(folder)) {
+  for (const fs::path& entry : paths_in(folder)) {
     const std::string whole = entry.filename().string();
     std::string_view name = whole;
     if (name.ends_with(kArchive)) name.remove_suffix(kArchive.size());

@@ -263,7 +263,7 @@ void LocalWorkers::stop() {
 Status LocalWorkers::end_left(const StateFolder& folder) {
   LocalWorkers left;
   left.folder_ = folder;
-  for (const fs::path& entry : entries_of(folder.worker_homes()))
+  for (const fs::path& entry : paths_in(folder.worker_homes()))
     if (std::string name = entry.filename().string(); name.starts_with(folder.worker_prefix()))
       left.workers_.push_back({std::move(name), {}, std::nullopt, Clock::now(), kFirstBackoff});
   for (const Local& w : left.workers_) {

@@ -27,7 +27,7 @@ std::size_t open_files_limit() {
 }
 
 std::size_t connections_that_fit() {
-  const std::size_t open = kInPassing + entries_of("/proc/self/fd").size();
+  const std::size_t open = kInPassing + paths_in("/proc/self/fd").size();
   const std::size_t limit = open_files_limit();
   return open < limit ? limit - open : 0;
 }

@@ -18,7 +18,7 @@ inline bool is_folder(const fs::path& path) {
   return fs::is_directory(path, ec);
 }
 // Everything that lies in a folder, in any order, as far as it can be read.
-inline std::vector<fs::path> entries_of(const fs::path& folder) {
+inline std::vector<fs::path> paths_in(const fs::path& folder) {
   std::vector<fs::path> out;
   std::error_code ec;
   for (fs::directory_iterator it(folder, ec), end; !ec && it != end; it.increment(ec))

@@ -191,7 +191,7 @@ std::uint64_t ArchiveStore::have(const WorkerId& worker, const AttemptId& attemp
 
 std::vector<std::pair<WorkerId, AttemptId>> ArchiveStore::in_part() const {
   std::vector<std::pair<WorkerId, AttemptId>> out;
-  for (const fs::path& entry : entries_of(folder_.incoming())) {
+  for (const fs::path& entry : paths_in(folder_.incoming())) {
     const std::string name = entry.filename().string();
     std::uint32_t run = 0, no = 0;
     int read = 0;

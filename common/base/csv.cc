@@ -126,18 +126,4 @@ void csv_append(std::string& out, std::string_view field) {
   }
   out += '"';
 }
-
-void csv_append_record(std::string& out, const std::vector<std::string>& fields) {
-  // Alone, an empty field would be a blank line, which readers skip.
-  if (fields.size() == 1 && fields.front().empty()) {
-    out += "\"\"\n";
-    return;
-  }
-  bool first = true;
-  for (const std::string& f : fields) {
-    if (!std::exchange(first, false)) out += ',';
-    csv_append(out, csv_harmless(f));
-  }
-  out += '\n';
-}
 }  // namespace proctor

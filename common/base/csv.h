@@ -33,6 +33,4 @@ class CsvReader {
 std::string csv_harmless(std::string_view field);
 // Appends one field as it is, quoted where it must be: for files that are read back.
 void csv_append(std::string& out, std::string_view field);
-// Appends a whole record and its line feed, for people: each field harmless.
-void csv_append_record(std::string& out, const std::vector<std::string>& fields);
 }  // namespace proctor

@@ -6,25 +6,20 @@ namespace proctor {
 namespace {
 constexpr std::size_t kFractionDigits = 6;
 constexpr std::int64_t kMicrosPerUsd = 1'000'000;
-
-Error bad_amount(std::string_view text, const char* why) {
-  const std::string shown(text.substr(0, 40));
-  return Error{Errc::kInvalid, "\"" + shown + "\" is not an amount: " + why};
-}
 }  // namespace
 
-Result<MicroUsd> parse_usd(std::string_view text) {
-  if (text.empty()) return bad_amount(text, "it is empty");
-  if (text.front() == '-') return bad_amount(text, "an amount cannot be negative");
+const char* why_not_usd(std::string_view text, MicroUsd& out) {
+  if (text.empty()) return "it is empty";
+  if (text.front() == '-') return "an amount cannot be negative";
   const std::size_t dot = text.find('.');
   const std::string_view whole = text.substr(0, dot);
   const std::string_view fraction =
       dot == std::string_view::npos ? std::string_view{} : text.substr(dot + 1);
-  if (whole.empty()) return bad_amount(text, "a digit is expected before the point");
+  if (whole.empty()) return "a digit is expected before the point";
   if (dot != std::string_view::npos && fraction.empty())
-    return bad_amount(text, "a digit is expected after the point");
+    return "a digit is expected after the point";
   if (kFractionDigits < fraction.size())
-    return bad_amount(text, "at most six digits after the point (one micro-dollar) are kept");
+    return "at most six digits after the point (one micro-dollar) are kept";
   std::int64_t micros = 0;
   const auto append = [&](char c) {
     if (!is_digit(c)) return false;
@@ -34,12 +29,21 @@ Result<MicroUsd> parse_usd(std::string_view text) {
   };
   for (const std::string_view part : {whole, fraction})
     for (const char c : part) {
-      if (!is_digit(c)) return bad_amount(text, "only digits and one point are allowed");
-      if (!append(c)) return bad_amount(text, "it is above 9007199254.740991");
+      if (!is_digit(c)) return "only digits and one point are allowed";
+      if (!append(c)) return "it is above 9007199254.740991";
     }
   for (std::size_t i = fraction.size(); i < kFractionDigits; ++i)
-    if (!append('0')) return bad_amount(text, "it is above 9007199254.740991");
-  return MicroUsd::from_micros(micros);
+    if (!append('0')) return "it is above 9007199254.740991";
+  out = MicroUsd::from_micros(micros);
+  return nullptr;
+}
+
+Result<MicroUsd> parse_usd(std::string_view text) {
+  MicroUsd out;
+  const char* why = why_not_usd(text, out);
+  if (why == nullptr) return out;
+  return Error{Errc::kInvalid,
+               "\"" + std::string(text.substr(0, 40)) + "\" is not an amount: " + why};
 }
 
 std::string format_usd_exact(MicroUsd amount) {

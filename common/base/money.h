@@ -41,6 +41,8 @@ inline constexpr MicroUsd kLedgerMax = MicroUsd::from_micros((std::int64_t{1} <<
 // "12.000001") and at most kLedgerMax.  No sign, exponent, spaces or digit groups.
 // Fails with kInvalid and a sentence that says what was found.
 Result<MicroUsd> parse_usd(std::string_view text);
+// The same without a sentence around it: nullptr, and the amount in `out`, or why it is none.
+const char* why_not_usd(std::string_view text, MicroUsd& out);
 
 // "5.000000": always six digits, so that every micro is visible.
 std::string format_usd_exact(MicroUsd amount);

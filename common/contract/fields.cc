@@ -182,14 +182,10 @@ std::optional<MicroUsd> read_usd(const Node& node, const std::string& path, Prob
     problems.wrong(node, path, "an amount in USD such as \"5.00\"");
     return std::nullopt;
   }
-  Result<MicroUsd> amount = parse_usd(node.text);
-  if (amount.ok()) return *amount;
-  // parse_usd's sentence repeats the text; only its reason is wanted here.
-  const std::string& why = amount.error().detail;
-  const std::size_t reason = why.rfind(": ");
-  problems.wrong(node, path,
-                 "an amount in USD such as \"5.00\": " +
-                     (reason == std::string::npos ? why : why.substr(reason + 2)));
+  MicroUsd amount;
+  const char* why = why_not_usd(node.text, amount);
+  if (why == nullptr) return amount;
+  problems.wrong(node, path, std::string("an amount in USD such as \"5.00\": ") + why);
   return std::nullopt;
 }
 

@@ -23,7 +23,7 @@ std::set<std::string> suspects(const std::optional<StatusSnapshot>& said) {
   std::set<std::string> out;
   if (said)
     for (const StatusSnapshot::Worker& w : said->workers)
-      if (w.state == "suspect") out.insert(w.name);
+      if (w.state == "suspect" || w.state.starts_with("gone")) out.insert(w.name);
   return out;
 }
 

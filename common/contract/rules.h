@@ -187,7 +187,7 @@ void fields(auto& v, Is<Retries> auto& r) {
 // The keys of campaign.yaml ("") or of a section of it, such as "stages.tasks", which the JSON
 // Schema lists too (a test compares them).
 Keys campaign_keys(std::string_view section);
-// Likewise those of pilot_cost_model_inputs.json.
+// Those of pilot_cost_model_inputs.json.
 using KeyName = std::string_view;
 inline constexpr std::array<KeyName, 4> kCostInputsKeys{"$schema", "notes", "lost_attempts_per_run",
                                                         "usage"};

@@ -62,7 +62,7 @@ struct CommandRan {
   std::chrono::milliseconds ceiling{0};  // R092
   ProgramUse use{};
   std::string tool{};  // of the agent's
-  // Of a step of a setup; a method's own has no room.
+  // A step of a setup has them; a method's own has no room.
   std::string room{};
   std::optional<std::uint64_t> step{};
   Json network{};       // true, false, or the list of places
@@ -97,7 +97,7 @@ void fields(auto& v, Is<PathList> auto& p) {
   v("listed", p.listed);
 }
 
-// What the agent left, as a patch.  Older workers told less of it.
+// The tree that the agent left, as a patch.  Older workers said less of it.
 struct Mutation {
   std::uint64_t files = 0, insertions = 0, deletions = 0, bytes = 0;
   Digest patch;

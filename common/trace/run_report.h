@@ -189,7 +189,7 @@ struct RunReport {
   Termination termination = Termination::kCompleted;
   std::string rationale;
   std::uint64_t evidence_seq = 0;  // event that triggered the termination
-  // What `rationale` says for people.  Reports of before 2026-12 have none.
+  // Members of what `rationale` says for people.  Reports of before 2026-12 have none.
   std::optional<AttemptFacts> facts{};
   std::vector<CheckReport> checks;
   std::vector<GateReport> gates;

@@ -405,7 +405,7 @@ class BodyParts {
   std::optional<JsonSpan> picture_data(const Members& members) const {
     constexpr std::string_view kData = "data:";
     const JsonMember* at = find_member(members, is_messages() ? "source" : "image_url");
-    // Not both: which one is read is the provider's choice.
+    // One of both: which one is read is the provider's choice.
     if (at == nullptr || has(members, is_messages() ? "image_url" : "source")) return std::nullopt;
     JsonSpan value = at->value;
     if (text_.kind(value) == '{') {

@@ -27,7 +27,7 @@ struct MeterRequest {
 // By the place of an operation in the variant.
 inline constexpr std::array<std::string_view, 4> kMeterOps{"reserve", "charge", "release",
                                                            "status"};
-// What an agent says of an action and of an amount; a run's trace has the same members.
+// An action and an amount as an agent says them; a run's trace has the same members.
 void action_fields(auto& v, Is<ActionName> auto& a) {
   v("action", a.type, kOptional);
   v("provider", a.provider, kOptional);

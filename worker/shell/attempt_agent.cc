@@ -618,7 +618,7 @@ Status AttemptRun::keep_files() {
     room.depth = kArchiveDepth - static_cast<std::size_t>(std::ranges::count(below, '/'));
     PROCTOR_TRY(const KeptFiles kept,
                 proctor::keep_files(from, globs, recorder_->dir() / below, room));
-    // What may not be there is no mistake: an agent that failed writes no trajectory.
+    // A file that is not there is no mistake: an agent that failed writes no trajectory.
     for (const KeptFiles::File& f : kept.files)
       files.push_back({below + f.path, f.bytes, f.digest});
     for (const KeptFiles::LeftOut& l : kept.left_out) left_out.push_back({below + l.path, l.why});

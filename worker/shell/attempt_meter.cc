@@ -60,6 +60,17 @@ Operation as_own(Operation operation) {
              operation);
   return operation;
 }
+
+template <class Operation>
+Result<MeterAnswer> asked(RunMeter& meter, Instant now, const Operation& operation) {
+  return std::visit(
+      Overload{[&](const MeterReserve& r) { return meter.reserve(r, now); },
+               [&](const MeterFit& f) { return meter.fit(f, now); },
+               [&](const MeterCharge& r) { return meter.charge(r); },
+               [&](const MeterRelease& r) { return meter.release(r); },
+               [](const MeterStatus&) -> Result<MeterAnswer> { return MeterAnswer{}; }},
+      operation);
+}
 }  // namespace
 
 AttemptMeter::AttemptMeter(MeterPlan plan, std::string run_name, Hooks hooks, MeterBook* book)
@@ -123,17 +134,6 @@ Json AttemptMeter::applied(Json event, const MeterAnswer& answer) {
   return event;
 }
 
-template <class Operation>
-Result<MeterAnswer> AttemptMeter::asked(const Operation& operation) {
-  return std::visit(
-      Overload{[&](const MeterReserve& r) { return meter_.reserve(r, hooks_.now()); },
-               [&](const MeterFit& f) { return meter_.fit(f, hooks_.now()); },
-               [&](const MeterCharge& r) { return meter_.charge(r); },
-               [&](const MeterRelease& r) { return meter_.release(r); },
-               [](const MeterStatus&) -> Result<MeterAnswer> { return MeterAnswer{}; }},
-      operation);
-}
-
 Result<MeterAnswer> AttemptMeter::act(
     const std::variant<MeterReserve, MeterCharge, MeterRelease>& operation) {
   const std::string id = std::visit([](const auto& o) { return o.id; }, operation);
@@ -141,7 +141,7 @@ Result<MeterAnswer> AttemptMeter::act(
   std::optional<MeterAnswer> answer;
   {
     const std::lock_guard lock(mutex_);
-    PROCTOR_TRY(answer, asked(as_own(operation)));
+    PROCTOR_TRY(answer, asked(meter_, hooks_.now(), as_own(operation)));
     keep();  // before the call is made
     MeterRequest request{"", id, {}};
     std::visit([&](const auto& o) { request.operation = o; }, operation);
@@ -155,7 +155,7 @@ Result<MeterAnswer> AttemptMeter::act(
 Result<MeterAnswer> AttemptMeter::act_for_agent(
     const std::variant<MeterFit, MeterCharge, MeterRelease>& operation) {
   std::unique_lock lock(mutex_);
-  PROCTOR_TRY(MeterAnswer answer, asked(as_own(operation)));
+  PROCTOR_TRY(MeterAnswer answer, asked(meter_, hooks_.now(), as_own(operation)));
   if (!std::holds_alternative<MeterDenied>(answer)) keep(false);
   lock.unlock();  // no call waits because another one waits for the disk
   if (std::holds_alternative<MeterCharged>(answer)) cover();
@@ -198,7 +198,7 @@ AttemptMeter::Reply AttemptMeter::reply(std::string_view line) {
   }
   if (std::holds_alternative<MeterStatus>(request->operation))
     return {meter_status_line(meter_), nullptr};
-  Result<MeterAnswer> answer = asked(request->operation);
+  Result<MeterAnswer> answer = asked(meter_, hooks_.now(), request->operation);
   if (!answer.ok()) {
     ++errors_;
     return {meter_error_line(request->id, answer.error().detail), nullptr};

@@ -200,9 +200,6 @@ class AttemptMeter final : public MeterServer::Meter {
     Json event;  // null: none
   };
   Reply reply(std::string_view line);
-  // Under the lock.
-  template <class Operation>
-  Result<MeterAnswer> asked(const Operation& operation);
   // Under the lock.  The event, or null where there are too many already.
   Json applied(Json event, const MeterAnswer& answer);
   void recorded(const Json& event);

@@ -15,8 +15,6 @@
 #include "common/base/folder_tree.h"
 #include "common/contract/bundle.h"
 #include "common/contract/campaign.h"
-#include "common/trace/event.h"
-#include "common/trace/manifest.h"
 #include "common/trace/model_calls.h"
 #include "common/trace/payloads.h"
 #include "common/wire/messages.h"
@@ -60,7 +58,7 @@ inline constexpr Millis kCountedWork{100};
 // Errors of our own disk are the host's, whatever their code says about the path: a full one would
 // pass for a patch that is too large, and decide the run.
 Error as_host_error(Error e);
-// Of checks and services, which share one copy of the workspace.
+// Those of checks and services, which share one copy of the workspace.
 std::vector<const ProgramContainer*> containers_of(const Contract& contract);
 
 class AttemptRun {
@@ -139,7 +137,7 @@ class AttemptRun {
 
   Status write_manifest();
   Json manifest() const;
-  // What manifest and report say alike of the run.
+  // Members that manifest and report have alike.
   void identify(auto& run) const {
     run.campaign = id_of(input_.campaign);
     run.run_name = input_.assignment.run_name;

@@ -102,7 +102,7 @@ std::string report_head(const Object& metadata);
 std::vector<std::string> tally_row(std::string name, const Tally& tally);
 // The table "Overall ... Statistics" of tests or problems (`what` is "Test" or "Problem").
 Grid overall_grid(const std::string& what, const Tally& all);
-// What stands in a cell of a matrix of categories and difficulties: "2/5", or "-" for none.
+// A cell of a matrix of categories and difficulties: "2/5", or "-" for none.
 std::string cell_text(const Tally& tally);
 std::string text_or(const Object& object, std::string_view key, std::string_view otherwise);
 inline std::string section(const std::string& title, const Grid& grid) {

@@ -25,7 +25,7 @@ struct LockOwner {
 };
 void fields(auto& v, Is<LockOwner> auto& o) {
   v("pid", o.pid);
-  v("folder", o.folder, {.optional = true, .any_bytes = true});
+  v("folder", o.folder, {.text = Rule::Text::kBytes, .optional = true});
 }
 
 // Makes the file where there is none and writes this process into it, for `folder` where that is

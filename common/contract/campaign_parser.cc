@@ -420,12 +420,14 @@ void check_seed(const Fields& f, const Campaign& out) {
     f.complain("seed_deviation", "a reason", "nothing: the seed is the planned one");
 }
 
-// Deeper than remember_marks() goes: the places of keys, or of what they hold.
-void remember(const Node& node, const std::string& where, bool keys, Origin& out) {
+// Deeper than remember_marks() goes, as far as rules have names and levels: the places of keys, or
+// of what they hold.
+void remember(const Node& node, const std::string& where, bool keys, Origin& out, int levels) {
   for (const Entry& e : node.entries) {
+    if (levels == 0 || limits::kNameBytes < e.key.size()) continue;
     const std::string field = where + "." + e.key;
     out.at.emplace(field, keys ? e.at : e.value.at);
-    remember(e.value, field, keys && field != "budget.shared", out);
+    remember(e.value, field, keys && field != "budget.shared", out, levels - 1);
   }
 }
 
@@ -443,7 +445,11 @@ void read_stages(const Fields& f, Campaign& out) {
     read_fields(item, path, f.problems(), text);
     Stage& stage = text.stage;
     const std::string where = "stages." + stage.name;
-    remember(item, where, false, out.origin);
+    for (const Entry& e : item.entries)
+      if (e.key == "caps" || e.key == "tasks" || e.key == "replicates") {
+        out.origin.at.emplace(where + "." + e.key, e.value.at);
+        remember(e.value, where + "." + e.key, false, out.origin, 1);
+      }
     if (!stage.name.empty()) names.insert(stage.name);
     if (stage.usd) {
       out.envelopes.stage.emplace(stage.name, *stage.usd);
@@ -528,7 +534,8 @@ CampaignText parse_campaign(const Document& document, const FileSource& files, D
   Campaign& c = text.campaign;
   remember_marks(document, c.origin);
   for (const Entry& e : document.root.entries)
-    remember(e.value, e.key, e.key == "budget" || e.key == "analysis", c.origin);
+    if (e.key == "budget" || e.key == "analysis" || e.key == "task_caps" || e.key == "rates")
+      remember(e.value, e.key, e.key == "budget" || e.key == "analysis", c.origin, 3);
   const Fields f(document.root, "", campaign_keys(""), problems, &collector);
   if (document.root.kind != Node::Kind::kMapping) return text;
   c.strata = {"language", "runtime", "dependencies", "type"};

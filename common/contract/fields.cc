@@ -254,7 +254,8 @@ void Fields::named(std::string_view key, std::string_view expected,
   const Node* node = find(key);
   if (node == nullptr) return;
   if (node->kind != Node::Kind::kMapping) return wrong(key, std::string(expected));
-  for (const Entry& e : node->entries) visit(e, path(key) + "." + printable(e.key, 80));
+  for (const Entry& e : node->entries)
+    visit(e, path(key) + "." + printable(e.key, limits::kNameBytes));
 }
 
 void Fields::each_once(std::string_view key, std::span<const std::string> names,

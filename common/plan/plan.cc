@@ -198,6 +198,15 @@ Status normalise(PlanShape& shape) {
     if (std::ranges::find(kColumns, key) != kColumns.end())
       return invalid("stratum " + in_quotes(key) + " is a column of the plan: choose another name");
   if (shape.tasks.empty()) return invalid("tasks: found none, expected at least 1");
+  // Tasks of a trial have names that are made of two, which no parser saw.
+  for (std::size_t i = 0; i < shape.tasks.size(); ++i) {
+    const std::string& id = shape.tasks[i].id;
+    if (limits::kNameBytes < id.size())
+      return invalid("task " + in_quotes(id) + ": found " + std::to_string(id.size()) +
+                     " bytes, expected 1 to " + std::to_string(limits::kNameBytes));
+    if (0 < i && shape.tasks[i - 1].id == id)
+      return invalid("task " + in_quotes(id) + " is named twice");
+  }
   if (shape.methods.empty() || kMethodsMax < shape.methods.size())
     return invalid("methods: found " + std::to_string(shape.methods.size()) + ", expected 1 to " +
                    std::to_string(kMethodsMax));

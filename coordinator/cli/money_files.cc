@@ -10,6 +10,7 @@
 #include "common/score/outcome.h"
 #include "coordinator/cli/open_journal.h"
 #include "coordinator/cli/running_coordinator.h"
+#include "coordinator/cli/verify_kept.h"
 #include "coordinator/core/budget_watch.h"
 #include "coordinator/core/notes.h"
 #include "coordinator/journal/journal.h"
@@ -18,12 +19,16 @@ namespace proctor::cli {
 namespace {
 using Attempt = MoneyInput::Attempt;
 
-// Workers of which nothing was heard for a while, by their coordinator's last word.
-std::set<std::string> suspects(const std::optional<StatusSnapshot>& said) {
+// Workers that are suspected now, from what was noted about them.
+Result<std::set<std::string>> suspects(JournalReader& journal) {
   std::set<std::string> out;
-  if (said)
-    for (const StatusSnapshot::Worker& w : said->workers)
-      if (w.state == "suspect" || w.state.starts_with("gone")) out.insert(w.name);
+  PROCTOR_CHECK_OK(each_note(journal, [&](const Note& note) {
+    if (note.kind == "worker_suspect") out.insert(note.detail);
+    if (note.kind == "worker_back") out.erase(note.detail);
+    if (note.kind != WorkerJoined::kNote && note.kind != WorkerJoined::kNoteAgain) return;
+    if (const auto joined = fact_of<WorkerJoined>(note); joined.ok())
+      out.erase(joined->worker.raw());
+  }));
   return out;
 }
 
@@ -108,8 +113,7 @@ Result<MoneyInput> read_money(const FrozenCampaign& frozen, JournalReader& journ
                         task.strata, std::move(path), plan.task_of(RunId(r)).ask});
   }
   out.running = journal_owner(frozen.folder.journal()).has_value();
-  // Metered amounts of what runs, and who is silent: only its coordinator knows, and says so once a
-  // second.
+  // Metered amounts of what runs: only its coordinator knows, and says so once a second.
   std::optional<StatusSnapshot> said;
   if (out.running) said = live_status(frozen.folder);
   if (said && said->campaign != frozen.id) said.reset();
@@ -117,7 +121,7 @@ Result<MoneyInput> read_money(const FrozenCampaign& frozen, JournalReader& journ
   for (const BudgetRaised& r : state.raises)
     out.raises.push_back({r.scope.raw(), r.from, r.to, r.at});
   add_told(frozen, *view.core, out);
-  const std::set<std::string> suspected = suspects(said);
+  PROCTOR_TRY(const std::set<std::string> suspected, suspects(journal));
   std::vector<bool> out_now(out.runs.size(), false);
   PROCTOR_CHECK_OK(journal.each_attempt([&](const AttemptRecord& a) {
     const std::uint32_t run = a.core.attempt.run.raw();

@@ -1,5 +1,6 @@
 #include "coordinator/cli/story.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -29,7 +30,7 @@
 namespace proctor::cli {
 namespace {
 // Words in front of a fact's detail, by its kind; "" is the detail alone.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kPrefixes{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 18> kPrefixes{
     {{"chosen; ", "intent"},
      {"granted: ", "granted"},
      {"denied: ", "denied"},
@@ -43,7 +44,6 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kPrefixe
      {"", "epoch"},
      {"found running after a restart, on ", "adopted"},
      {"its worker was killed and goes on with it: ", "outlived"},
-     {"worker joined: ", "worker_joined"},
      {"", "worker_left"},
      {"not heard of for a while: worker ", "worker_suspect"},
      {"heard of again: worker ", "worker_back"},
@@ -111,6 +111,10 @@ std::string unprinted(const StoryFact& fact, const std::string& unit) {
       return describe(*dominance, unit);
   if (fact.fact == StageChecked::kNote || fact.fact == StageOpened::kNote)
     if (const auto gate = of_gate(note)) return *gate;
+  if (fact.fact == WorkerJoined::kNote || fact.fact == WorkerJoined::kNoteAgain)
+    if (const auto joined = fact_of<WorkerJoined>(note); joined.ok())
+      return fmt::format("worker {}: {} with {} slots", joined->again ? "restarted" : "joined",
+                         joined->worker.raw(), joined->slots);
   if (fact.fact == "redis_back") return "Redis is back";
   if (fact.fact == "drain" && fact.detail == "signal")
     return "interrupted: what runs is finished, nothing starts";

@@ -102,6 +102,8 @@ Note note_of(const Fact& fact) {
     if (fact.act.runs.size() == 1) out.run = fact.act.runs.front();  // so that its story tells it
   } else if constexpr (std::same_as<Fact, WorkerJudged>) {
     out = noted(word_of(fact.verdict), fact, fact.at);
+  } else if constexpr (std::same_as<Fact, WorkerJoined>) {
+    out = noted(fact.again ? Fact::kNoteAgain : Fact::kNote, fact, fact.at);
   } else {
     out = noted(Fact::kNote, fact, fact.at);
   }
@@ -122,6 +124,7 @@ Result<Fact> fact_of(const Note& note) {
     out.at = note.at;
   if constexpr (std::same_as<Fact, WorkerJudged>)
     out.verdict = from_word<WorkerJudged::Verdict>(note.kind).value_or(out.verdict);
+  if constexpr (std::same_as<Fact, WorkerJoined>) out.again = note.kind == Fact::kNoteAgain;
   if constexpr (std::same_as<Fact, StageChecked>) PROCTOR_CHECK_OK(judge(out));
   if constexpr (requires { out.run; }) {
     if (!note.run) return Error{Errc::kCorrupt, note.kind + ": of no run"};
@@ -141,6 +144,7 @@ template Note note_of(const RunDominates&);
 template Note note_of(const LossJudged&);
 template Note note_of(const FaultFact&);
 template Note note_of(const WorkerJudged&);
+template Note note_of(const WorkerJoined&);
 template Note note_of(const RunEscalated&);
 template Note note_of(const StageChecked&);
 template Note note_of(const StageOpened&);
@@ -151,6 +155,7 @@ template Result<RunDominates> fact_of(const Note&);
 template Result<LossJudged> fact_of(const Note&);
 template Result<FaultFact> fact_of(const Note&);
 template Result<WorkerJudged> fact_of(const Note&);
+template Result<WorkerJoined> fact_of(const Note&);
 template Result<RunEscalated> fact_of(const Note&);
 template Result<StageChecked> fact_of(const Note&);
 template Result<StageOpened> fact_of(const Note&);

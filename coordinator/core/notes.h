@@ -96,6 +96,20 @@ void fields(auto& v, Is<WorkerJudged> auto& f) {
   v("reason", f.reason, kLater);
 }
 
+// A worker is there, or is there in a new life.  Changes no state.
+struct WorkerJoined {
+  static constexpr const char* kNote = "worker_joined";
+  static constexpr const char* kNoteAgain = "worker_restarted";
+  WorkerId worker;
+  std::uint32_t slots = 0;
+  bool again = false;  // its note is of kind kNoteAgain
+  WallTime at;
+};
+void fields(auto& v, Is<WorkerJoined> auto& f) {
+  v("worker", f.worker);
+  v("slots", f.slots);
+}
+
 // No attempt of the run is left, and the campaign says that a person decides then (R107): it waits
 // until it is approved or cancelled.
 struct RunEscalated {

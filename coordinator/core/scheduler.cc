@@ -159,9 +159,7 @@ void Scheduler::handle(const WorkerSynced& e) {
   const std::uint32_t slots = before.kicked == e.sync.boot ? 0 : e.sync.slots;
   roster_.update(w, e.sync.boot, slots,
                  capability::from_features(e.sync.features, plan_.images, plan_.things), now_.mono);
-  if (joined || reborn)
-    note(reborn ? "worker_restarted" : "worker_joined", std::nullopt,
-         e.sync.worker.raw() + " with " + std::to_string(slots) + " slots");
+  if (joined || reborn) write(note_of(WorkerJoined{e.sync.worker, slots, reborn, now_.wall}));
   if (before.suspect) note("worker_back", std::nullopt, e.sync.worker.raw());
   for (const AttemptId& id : poison_.heard_of(e.sync.worker, e.sync.boot))
     withdraw_blame(id, e.sync.worker, e.sync.boot);

@@ -10,6 +10,7 @@
 #include "coordinator/journal/journal.h"
 #include "coordinator/journal/journal_rows.h"
 #include "coordinator/journal/journal_store.h"
+#include "coordinator/journal/legacy_text.h"
 
 namespace proctor {
 namespace {
@@ -215,7 +216,10 @@ Status JournalReader::each_fact(std::optional<RunId> only, WallTime since,
                                 std::string_view unit) {
   PROCTOR_TRY(const auto snapshot, sqlite::Snapshot::of(*db_));
   return journal::each<StoryFact>(*db_, facts_sql(only, since, unit), "a fact at",
-                                  [&](const StoryFact& fact, journal::RowReader&) { visit(fact); });
+                                  [&](StoryFact& fact, journal::RowReader&) {
+                                    journal::complete_joined(fact.fact, fact.detail);
+                                    visit(fact);
+                                  });
 }
 
 Status JournalReader::each_row_of_all(

@@ -219,8 +219,10 @@ Result<std::vector<NoteRecord>> load_notes(sqlite::Database& db, std::int64_t af
   std::vector<NoteRecord> out;
   const std::string rest = "notes WHERE " + std::to_string(after) + " < seq ORDER BY seq LIMIT " +
                            std::to_string(count_max);
-  PROCTOR_CHECK_OK(each<NoteRecord>(
-      db, rest, "note", [&](NoteRecord& n, RowReader&) { out.push_back(std::move(n)); }));
+  PROCTOR_CHECK_OK(each<NoteRecord>(db, rest, "note", [&](NoteRecord& n, RowReader&) {
+    complete_joined(n.note.kind, n.note.detail);
+    out.push_back(std::move(n));
+  }));
   return out;
 }
 }  // namespace proctor::journal

@@ -72,4 +72,15 @@ void complete_fault(Note& note) {
   fact->no_model = fact->cause.starts_with(kNoModel);
   if (fact->exit || fact->no_model) note = note_of(*fact);
 }
+
+void complete_joined(std::string_view kind, std::string& detail) {
+  if (kind != WorkerJoined::kNote && kind != WorkerJoined::kNoteAgain) return;
+  constexpr std::string_view kWith = " with ";
+  const std::size_t at = detail.rfind(kWith);
+  if (detail.starts_with('{') || at == std::string::npos) return;
+  WorkerJoined fact;
+  fact.worker = WorkerId(detail.substr(0, at));
+  std::string_view slots = std::string_view(detail).substr(at + kWith.size());
+  if (take_number(slots, fact.slots) && slots == " slots") detail = note_of(fact).detail;
+}
 }  // namespace proctor::journal

@@ -36,10 +36,16 @@ LockOwner owner_in(int fd) {
       std::string_view(bytes).substr(0, n < 0 ? 0 : static_cast<std::size_t>(n));
   const std::string_view line = take_until(rest, '\n');
   LockOwner out;
-  // An older proctor wrote the line alone.
-  if (const auto json = parse_json(take_until(rest, '\n')); json.ok())
+  if (const auto json = parse_json(take_until(rest, '\n')); json.ok()) {
     if (auto facts = from_json<LockOwner>(*json, "", Errc::kCorrupt, Versions::kAny); facts.ok())
       out = std::move(facts).value();
+  } else {  // an older proctor wrote the line alone, with both in it
+    std::string_view words = line;
+    if (take_word(words, "process ")) (void)take_number(words, out.pid);
+    constexpr std::string_view kIn = ", in ";
+    if (const std::size_t at = words.rfind(kIn); at != words.npos)
+      out.folder = words.substr(at + kIn.size());
+  }
   out.text = line.empty() ? "another coordinator" : printable(line, kOwnerBytes);
   return out;
 }

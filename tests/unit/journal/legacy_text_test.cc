@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "coordinator/core/notes.h"
+
 using namespace proctor;
 
 namespace {
@@ -39,6 +41,31 @@ TEST_SUITE("journal") {
     CHECK(journal::facts_in(RunOutcome::kInvalid, Termination::kCompleted, kept).not_judged);
     CHECK(journal::facts_in(RunOutcome::kInvalid, Termination::kAgentUnavailable, "").fault ==
           Fault::kAgent);
+  }
+
+  TEST_CASE("a worker that came is read from words and from members") {
+    for (const std::string& name : {std::string("w1"), std::string("a with b")}) {
+      std::string detail = name + " with 4 slots";
+      journal::complete_joined(WorkerJoined::kNoteAgain, detail);
+      const Note note{WallTime(5), WorkerJoined::kNoteAgain, {}, {}, detail};
+      const auto joined = fact_of<WorkerJoined>(note);
+      REQUIRE(joined.ok());
+      CHECK(joined->worker == WorkerId(name));
+      CHECK(joined->slots == 4);
+      CHECK(joined->again);
+      CHECK(note_of(*joined).detail == detail);
+      CHECK(note_of(*joined).kind == note.kind);
+      journal::complete_joined(WorkerJoined::kNoteAgain, detail);
+      CHECK(detail == note.detail);
+    }
+    for (const std::string other : {"w1", "w1 with slots", "w1 with 4 slots more", ""}) {
+      std::string detail = other;
+      journal::complete_joined(WorkerJoined::kNote, detail);
+      CHECK(detail == other);
+    }
+    std::string detail = "w1 with 4 slots";
+    journal::complete_joined("worker_suspect", detail);
+    CHECK(detail == "w1 with 4 slots");
   }
 
   TEST_CASE("text of an agent that looks like these words counts against it and never for it") {

@@ -105,6 +105,9 @@ TEST_SUITE("plan") {
     const Row rows[] = {
         {"no task", [](PlanShape& s) { s.tasks.clear(); }, "tasks: found none"},
         {"no method", [](PlanShape& s) { s.methods.clear(); }, "methods: found 0"},
+        {"task twice", [](PlanShape& s) { s.tasks[1] = s.tasks[0]; },
+         "\"json-lib\" is named twice"},
+        {"long name", [](PlanShape& s) { s.tasks[0].id.assign(101, 'x'); }, "found 101 bytes"},
         {"reserved key", [](PlanShape& s) { s.strata_keys[0] = "seed"; },
          "is a column of the plan"},
         {"too many runs", [](PlanShape& s) { s.stages[0].replicates = 0xFFFFFFFF; },

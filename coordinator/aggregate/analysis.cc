@@ -263,7 +263,10 @@ std::string words(const Adjustment& a) {
   if (a.used == AnalysisPlan::Multiplicity::kMaxT)
     return fmt::format("max-t ({} joint replicates of {}, {} common sign flips)", a.draws, a.units,
                        a.flips);
-  return fmt::format(fmt::runtime(word_of(a.instead)), kMaxTTasks, a.units);
+  std::string out(word_of(a.instead));
+  if (a.instead == Adjustment::Instead::kFewTasks)
+    out += fmt::format(" {} {} in every comparison", kMaxTTasks, a.units);
+  return out;
 }
 
 ContrastVerdict verdict_of(const Contrast& c, const AnalysisPlan& plan) {

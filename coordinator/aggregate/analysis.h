@@ -161,12 +161,12 @@ struct Adjustment {
   std::uint32_t flips = 0;  // of max_t: assignments of signs behind the p values
   std::string_view units = "tasks";
 };
-// With the fewest tasks, and their units.
+// Behind it, where they are few: how many of which units it needs.
 constexpr auto words(Adjustment::Instead) {
   using enum Adjustment::Instead;
   return std::to_array<Word<Adjustment::Instead>>(
       {{"Holm", kNo},
-       {"Holm, for max-t needs {} {} in every comparison", kFewTasks},
+       {"Holm, for max-t needs", kFewTasks},
        {"Holm, for max-t of so many tasks and comparisons would take minutes", kTooLarge}});
 }
 // "max-t (2000 joint replicates of tasks, 9999 common sign flips)", or Holm, and why it is.

@@ -13,8 +13,6 @@ std::string aggregate::contrast_words(const Analysis& analysis) {
                      joint ? "holding together|" : "");
 }
 
-// The footing of the comparisons on a terminal: chance alone, repositories, outcomes nobody knows.
-
 using namespace aggregate;
 
 std::string turned_words(const Contrast& c) {
@@ -100,6 +98,7 @@ void contrasts_with_removed(std::string& out, const Analysis& analysis) {
   append_notes(out, analysis.with_removed, analysis.plan);
 }
 
+// Chance alone, repositories, outcomes that are not known.
 void footing(std::string& out, const Analysis& analysis) {
   if (analysis.contrasts.empty()) return;
   out +=

@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <string_view>
-#include <unordered_map>
 
 #include "common/base/result.h"
 #include "common/base/text.h"

@@ -291,15 +291,15 @@ std::string render_leaderboard_text(const Leaderboard& board) {
     for (std::size_t i = 0; i < std::min(kTasksNamed, t.tasks.size()); ++i)
       out += " " + printable(t.tasks[i]);
     out += kTasksNamed < t.tasks.size() ? " ...\n\n" : "\n\n";
-    std::vector<std::string> unverified;
-    table_of(board_columns(), kBoardWords, t.rows, [&](const BoardRow& r) {
-      if (!r.verified()) unverified.push_back(printable(r.method) + " of " + printable(r.campaign));
+    table_of(board_columns(), kBoardWords, t.rows, [](const BoardRow& r) {
       return r.ranks ? "agents" : "controls";
     }).append_to(out);
     out += "  Ranks are sets: " + t.rank_rule + ".\n";
     for (const std::string& d : t.differences) out += "  ! " + d + "\n";
-    for (const std::string& u : unverified)
-      out += "  * unverified, for reports of its runs are missing: " + u + "\n";
+    for (const BoardRow& r : t.rows)
+      if (!r.verified())
+        out += "  * unverified, for reports of its runs are missing: " + printable(r.method) +
+               " of " + printable(r.campaign) + "\n";
   }
   if (1 < board.tables.size())
     out +=

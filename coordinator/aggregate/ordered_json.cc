@@ -1,6 +1,7 @@
 #include "coordinator/aggregate/ordered_json.h"
 
 #include "common/base/json_fields.h"
+#include "common/base/result.h"
 #include "coordinator/aggregate/analysis.h"
 #include "coordinator/aggregate/columns.h"
 #include "coordinator/aggregate/details.h"
@@ -10,15 +11,20 @@ namespace proctor::aggregate {
 std::string filled(std::string_view shape, std::initializer_list<Ordered> values) {
   std::string out;
   const Ordered* value = values.begin();
+  const auto next = [&]() -> const Ordered& {
+    PROCTOR_ASSERT(value != values.end());
+    return *value++;
+  };
   for (const char c : shape)
     if (c == '$')
-      out += dumped(*value++);
+      out += dumped(next());
     else if (c == '#')
-      out += '"' + twelve_digits((value++)->get<double>()) + '"';
+      out += '"' + twelve_digits(next().get<double>()) + '"';
     else if (c == '@')
-      out += (value++)->string();
+      out += next().string();
     else
       out += c;
+  PROCTOR_ASSERT(value == values.end());
   return out;
 }
 

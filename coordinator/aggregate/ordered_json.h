@@ -20,8 +20,8 @@ inline std::string dumped(const Ordered& value) {
   return value.dump_as_built(-1, Json::Utf8::kReplace);
 }
 // JSON text of this shape: each '$' of it is the next value, each '#' one that is a number, as a
-// text of twelve digits, and each '@' one that is JSON text itself.  For what is written alone, and
-// once.  Requires: as many of both.
+// text of twelve digits, and each '@' one that is JSON text itself and is taken unescaped.  For
+// what is written alone, and once.  Requires: as many of both; a '$' between quotes is an integer.
 std::string filled(std::string_view shape, std::initializer_list<Ordered> values);
 // A list of the items' JSON texts.
 template <class Text = std::identity>

@@ -241,8 +241,9 @@ ProjectionInput only_paid(const ProjectionInput& input, const MoneyInput& money)
   for (const MoneyInput::Attempt& a : money.attempts)
     if (a.money == MoneyInput::Attempt::Money::kSettled) paid[a.run] = true;
   ProjectionInput out = input;
-  std::size_t r = 0;
-  std::erase_if(out.runs, [&](const auto&) { return !paid[r++]; });
+  out.runs.clear();
+  for (std::size_t r = 0; r < input.runs.size(); ++r)
+    if (paid[r]) out.runs.push_back(input.runs[r]);
   return out;
 }
 

@@ -15,10 +15,20 @@
 
 namespace proctor {
 void add_outcome(ReportRow& row, RunOutcome outcome) {
-  row.success += outcome == RunOutcome::kSuccess ? 1 : 0;
-  row.failure += outcome == RunOutcome::kFailure ? 1 : 0;
-  row.acceptance_error += outcome == RunOutcome::kAcceptanceError ? 1 : 0;
-  row.invalid += outcome == RunOutcome::kInvalid ? 1 : 0;
+  switch (outcome) {
+    case RunOutcome::kSuccess:
+      ++row.success;
+      return;
+    case RunOutcome::kFailure:
+      ++row.failure;
+      return;
+    case RunOutcome::kAcceptanceError:
+      ++row.acceptance_error;
+      return;
+    case RunOutcome::kInvalid:
+      ++row.invalid;
+      return;
+  }
 }
 
 namespace {

@@ -292,10 +292,10 @@ std::string stand_of(const RunRecord& run) {
                                                            : to_string(run.state));
 }
 
-// Some of what a section lists, a sentence each.
-class Some {
+// The first few of what a section lists, a sentence each.
+class FirstFew {
  public:
-  Some(std::string& out, const char* title) : out_(out), title_(title) {}
+  FirstFew(std::string& out, const char* title) : out_(out), title_(title) {}
   void add(const auto& sentence) {
     if (++n_ == 1) out_ += "\n" + std::string(title_) + "\n\n";
     if (n_ <= kParkedShown) append_wrapped(out_, "  ", printable(sentence(), kReasonBytes));
@@ -311,30 +311,30 @@ class Some {
 };
 
 void set_aside(std::string& out, const CampaignReport& report) {
-  Some some(out,
-            "Invalid results that were set aside (kept as evidence, in no rate; their runs were "
-            "run again)");
+  FirstFew few(out,
+               "Invalid results that were set aside (kept as evidence, in no rate; their runs were "
+               "run again)");
   for (const RunRecord& run : report.runs)
     for (const SetAside& s : run.set_aside)
-      some.add([&] {
+      few.add([&] {
         return fmt::format("{}: attempt {} invalid, {}: {}; again by {}{}: now {}", run.name,
                            s.attempt, to_string(s.termination), s.why, s.by,
                            s.reason.empty() ? "" : " (" + s.reason + ")", stand_of(run));
       });
-  some.end(" in runs.csv");
+  few.end(" in runs.csv");
 }
 
 // Successes that do not satisfy their contract: each method's, and the first few by name.
 void violations(std::string& out, const CampaignReport& report) {
-  Some some(out,
-            "Constraints that were broken, gates that successes failed (they are not satisfied)");
+  FirstFew few(
+      out, "Constraints that were broken, gates that successes failed (they are not satisfied)");
   for (const RunRecord& run : report.runs) {
     const bool unsatisfied = run.outcome == RunOutcome::kSuccess && !run.satisfied();
     if (run.state != RunRecord::State::kEnded || (run.violations == 0 && !unsatisfied)) continue;
-    some.add(
+    few.add(
         [&] { return fmt::format("{}: {}, {}", run.name, to_string(run.outcome), run.unmet()); });
   }
-  some.end(": proctor list --where 'violations>0 or outcome=success satisfied=no'");
+  few.end(": proctor list --where 'violations>0 or outcome=success satisfied=no'");
 }
 
 void parked(std::string& out, const CampaignReport& report) {

@@ -106,16 +106,31 @@ std::string set_name(std::size_t position) {
 }
 
 std::uint16_t class_of(const RunRecord& run) {
-  using enum RunRecord::State;
-  if (run.state == kParked) return kClassParked;
-  if (run.state == kCancelled) return kClassCancelled;
-  if (run.state == kRemoved) return kClassRemoved;
-  if (run.state != kEnded) return kClassOpen;
+  switch (run.state) {
+    case RunRecord::State::kPlanned:
+    case RunRecord::State::kRunning:
+      return kClassOpen;
+    case RunRecord::State::kParked:
+      return kClassParked;
+    case RunRecord::State::kCancelled:
+      return kClassCancelled;
+    case RunRecord::State::kRemoved:
+      return kClassRemoved;
+    case RunRecord::State::kEnded:
+      break;
+  }
   const std::uint16_t broke = run.violations == 0 ? 0 : kClassViolating;
-  if (run.outcome == RunOutcome::kSuccess)
-    return kClassSuccess | (run.satisfied() ? kClassSatisfied : kClassUnsatisfied) | broke;
-  if (run.outcome == RunOutcome::kFailure) return kClassFailure | broke;
-  return (run.outcome == RunOutcome::kInvalid ? kClassInvalid : kClassError) | broke;
+  switch (run.outcome) {
+    case RunOutcome::kSuccess:
+      return kClassSuccess | (run.satisfied() ? kClassSatisfied : kClassUnsatisfied) | broke;
+    case RunOutcome::kFailure:
+      return kClassFailure | broke;
+    case RunOutcome::kAcceptanceError:
+      return kClassError | broke;
+    case RunOutcome::kInvalid:
+      break;
+  }
+  return kClassInvalid | broke;
 }
 
 void append_set_line(std::string& out, const RunRecord& run) {

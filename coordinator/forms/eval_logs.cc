@@ -153,6 +153,7 @@ using aggregate::filled;
 using aggregate::Ordered;
 
 constexpr std::size_t kInstanceReason = 2'000;
+constexpr std::string_view kEverySchema = "0.3.0", kScorer = "acceptance";
 
 // Seconds since 1970, as a text: what the schema wants.
 std::string every_time(std::int64_t ms) {
@@ -224,15 +225,15 @@ std::string instance(const ExportedMethod& m, const RunRecord& run) {
   const std::string input = briefing_of(m, run), patch = m.facts.patch(run);
   const bool passed = run.outcome == RunOutcome::kSuccess;
   std::string out = filled(
-      R"({"schema_version":"0.3.0","evaluation_id":$,"model_id":$,"evaluation_name":$,)"
+      R"({"schema_version":$,"evaluation_id":$,"model_id":$,"evaluation_name":$,)"
       R"("sample_id":$,"interaction_type":"agentic","input":{"raw":$,"reference":[]},)"
       R"("messages":[{"turn_idx":0,"role":"user","content":$},)"
       R"({"turn_idx":1,"role":"assistant","content":$}],)"
       R"("answer_attribution":[{"turn_idx":1,"source":"messages.content","extracted_value":$,)"
       R"("extraction_method":"workspace_patch","is_terminal":true}],)"
       R"("evaluation":{"score":$,"is_correct":$,"num_turns":2},"performance":{"latency_ms":$})",
-      {evaluation_id(m), model_name(m.method), m.facts.name, run.task, input, input, patch, patch,
-       passed ? 1.0 : 0.0, passed, run.wall_ms});
+      {kEverySchema, evaluation_id(m), model_name(m.method), m.facts.name, run.task, input, input,
+       patch, patch, passed ? 1.0 : 0.0, passed, run.wall_ms});
   if (run.outcome == RunOutcome::kAcceptanceError)
     out +=
         filled(R"(,"error":$)", {"acceptance_error: " + printable(run.rationale, kInstanceReason)});
@@ -242,6 +243,11 @@ std::string instance(const ExportedMethod& m, const RunRecord& run) {
   out += report_member(run);
   if (!run.strata.empty()) out += "," + dumped(strata_of(m, run, "stratum ")).substr(1);
   return out + (run.strata.empty() ? "}}\n" : "}\n");
+}
+
+// A record of filled() is JSON in UTF-8, small and shallow: reading it again cannot fail.
+std::string indented(std::string_view json) {
+  return parse_json(json)->dump_as_built(2);
 }
 }  // namespace
 
@@ -265,7 +271,7 @@ std::optional<EveryEvalFiles> every_eval(const ExportedMethod& m) {
   out.record_path = base + ".json";
   out.samples_path = base + "_samples.jsonl";
   const std::string record = filled(
-      R"({"schema_version":"0.3.0","evaluation_id":$,"evaluation_timestamp":$,)"
+      R"({"schema_version":$,"evaluation_id":$,"evaluation_timestamp":$,)"
       R"("retrieved_timestamp":$,"source_metadata":{"source_name":"proctor",)"
       R"("source_type":"evaluation_run","source_organization_name":"unknown",)"
       R"("evaluator_relationship":"other","additional_details":{"journal_head":$}},)"
@@ -281,7 +287,8 @@ std::optional<EveryEvalFiles> every_eval(const ExportedMethod& m) {
       R"("score_details":{"score":$,"details":@,"uncertainty":@}}],)"
       R"("detailed_evaluation_results":{"format":"jsonl","file_path":$,)"
       R"("hash_algorithm":"sha256","checksum":$,"total_rows":$}})",
-      {evaluation_id(m),
+      {kEverySchema,
+       evaluation_id(m),
        every_time(m.started_ms),
        every_time(m.ended_ms),
        m.report.journal_head,
@@ -304,7 +311,7 @@ std::optional<EveryEvalFiles> every_eval(const ExportedMethod& m) {
        out.samples_path,
        sha256(out.samples).hex(),
        rows});
-  out.record = parse_json(record)->dump_as_built(2) + "\n";
+  out.record = indented(record) + "\n";
   return out;
 }
 
@@ -383,9 +390,10 @@ std::string sample_text(const ExportedMethod& m, const RunRecord& run) {
     out += filled(R"(,"error":{"message":$,"traceback":"","traceback_ansi":""})", {why});
   if (const Limit limit = limit_of(m, run); !limit.type.empty())
     out += filled(R"(,"limit":{"type":$,"limit":$})", {limit.type, limit.limit});
-  return out + filled(R"(,"scores":{"acceptance":{"value":@,"answer":$,"explanation":$,)"
-                      R"("metadata":{"outcome":$,"satisfied":$}}}})",
-                      {score_of(run), patch, why, to_string(run.outcome), run.satisfied()});
+  return out +
+         filled(R"(,"scores":{$:{"value":@,"answer":$,"explanation":$,)"
+                R"("metadata":{"outcome":$,"satisfied":$}}}})",
+                {kScorer, score_of(run), patch, why, to_string(run.outcome), run.satisfied()});
 }
 
 std::string summary_text(const ExportedMethod& m, const RunRecord& run) {
@@ -395,8 +403,8 @@ std::string summary_text(const ExportedMethod& m, const RunRecord& run) {
   if (const Limit limit = limit_of(m, run); !limit.type.empty())
     out += filled(R"(,"limit":$)", {limit.type});
   return out + filled(R"(,"retries":$,"completed":true,"message_count":2,)"
-                      R"("scores":{"acceptance":{"value":@,"explanation":$}}})",
-                      {run.attempts == 0 ? 0 : run.attempts - 1, score_of(run), why});
+                      R"("scores":{$:{"value":@,"explanation":$}}})",
+                      {run.attempts == 0 ? 0 : run.attempts - 1, kScorer, score_of(run), why});
 }
 
 std::string eval_spec(const ExportedMethod& m) {
@@ -408,13 +416,13 @@ std::string eval_spec(const ExportedMethod& m) {
   return filled(
       R"({"eval_id":$,"run_id":$,"created":$,"task":$,"task_id":$,"task_version":0,"solver":$,)"
       R"("dataset":{"name":$,"samples":$,"sample_ids":$,"shuffled":true},"model":$,)"
-      R"("config":{"epochs":$},"packages":{"proctor":$},"scorers":[{"name":"acceptance"}],)"
+      R"("config":{"epochs":$},"packages":{"proctor":$},"scorers":[{"name":$}],)"
       R"("metadata":{"proctor":{"campaign":$,"method":$,"kind":$,"registration":$,"plan":$,)"
       R"("journal_head":$}}})",
       {id, m.facts.registration.substr(0, 22), log_time(m.started_ms), m.facts.name, id,
        m.method.name, m.facts.name, tasks.size(), tasks, model_name(m.method), m.facts.replicates,
-       m.facts.tool_version, m.report.campaign, m.method.name, m.method.kind, m.facts.registration,
-       m.facts.plan, m.report.journal_head});
+       m.facts.tool_version, kScorer, m.report.campaign, m.method.name, m.method.kind,
+       m.facts.registration, m.facts.plan, m.report.journal_head});
 }
 
 std::string results_of(const ExportedMethod& m) {
@@ -441,10 +449,10 @@ std::string results_of(const ExportedMethod& m) {
       add("rate_over_tasks_high", interval->high);
     }
   }
-  return filled(R"({"total_samples":$,"completed_samples":$,"scores":[{"name":"acceptance",)"
-                R"("scorer":"acceptance","scored_samples":$,"unscored_samples":$,"params":{},)"
-                R"("metrics":{@}}]})",
-                {m.runs.size(), m.runs.size(), scored, m.runs.size() - scored, metrics});
+  return filled(
+      R"({"total_samples":$,"completed_samples":$,"scores":[{"name":$,"scorer":$,)"
+      R"("scored_samples":$,"unscored_samples":$,"params":{},"metrics":{@}}]})",
+      {m.runs.size(), m.runs.size(), kScorer, kScorer, scored, m.runs.size() - scored, metrics});
 }
 
 std::string listed(const std::vector<std::string>& texts, std::size_t begin, std::size_t end) {

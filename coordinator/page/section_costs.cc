@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "common/base/result.h"
 #include "common/stats/clustered.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/page/sections.h"
@@ -149,6 +150,7 @@ Markup money_section(Context& c) {
     const auto group = std::ranges::find_if(c.report.costs, [&](const CostRow& row) {
       return row.by == "method" && row.name == r.method;
     });
+    PROCTOR_ASSERT(group != c.report.costs.end());
     prices.row({name_of(r), p.of_run.value ? usd(*p.of_run.value) : none(),
                 between(p.of_run.interval, p.of_run.why, usd), per_success(p.of_success),
                 money_of(group->median), money_of(group->most),

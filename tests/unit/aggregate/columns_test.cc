@@ -76,9 +76,9 @@ void check_csv(const Columns<R>& columns, const R& record) {
 }
 
 std::string_view words_of(Type type) {
-  constexpr std::string_view kWords[] = {"text",     "name",  "yes or no", "count",
-                                         "money",    "ms",    "of 1",      "rate with interval",
-                                         "interval", "object"};
+  constexpr std::string_view kWords[] = {"text",     "name",   "yes or no", "count",
+                                         "money",    "ms",     "of 1",      "rate with interval",
+                                         "interval", "object", "points",    "p value"};
   return kWords[static_cast<std::size_t>(type)];
 }
 

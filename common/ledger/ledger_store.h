@@ -89,6 +89,11 @@ class LedgerStore {
   virtual Result<std::vector<ScopeBalance>> snapshot() = 0;
 
  protected:
+  LedgerStore() = default;
+  LedgerStore(const LedgerStore&) = default;
+  LedgerStore(LedgerStore&&) = default;
+  LedgerStore& operator=(const LedgerStore&) = default;
+  LedgerStore& operator=(LedgerStore&&) = default;
   static Error not_shared() {
     return {Errc::kInvalid, "ledger: no envelope of this campaign is shared"};
   }

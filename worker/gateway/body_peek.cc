@@ -522,36 +522,44 @@ class Peeker {
   }
 
   static bool is_read(std::string_view key) {
-    for (const std::string_view read : {"model",
-                                        "stream",
-                                        "stream_options",
-                                        "n",
-                                        "best_of",
-                                        "max_tokens",
-                                        "max_completion_tokens",
-                                        "max_output_tokens",
-                                        "service_tier",
-                                        "speed",
-                                        "messages",
-                                        "input",
-                                        "system",
-                                        "tools",
-                                        "functions",
-                                        "prediction",
-                                        "thinking",
-                                        "prompt",
-                                        "context_management",
-                                        "instructions",
-                                        "modalities"})
-      if (key == read) return true;
-    return false;
+    constexpr std::array<std::string_view, 21> kRead{"model",
+                                                     "stream",
+                                                     "stream_options",
+                                                     "n",
+                                                     "best_of",
+                                                     "max_tokens",
+                                                     "max_completion_tokens",
+                                                     "max_output_tokens",
+                                                     "service_tier",
+                                                     "speed",
+                                                     "messages",
+                                                     "input",
+                                                     "system",
+                                                     "tools",
+                                                     "functions",
+                                                     "prediction",
+                                                     "thinking",
+                                                     "prompt",
+                                                     "context_management",
+                                                     "instructions",
+                                                     "modalities"};
+    return std::ranges::find(kRead, key) != kRead.end();
   }
 
   bool is_limit(std::string_view key) const {
-    if (api_ == ModelApi::kResponses) return key == "max_output_tokens";
-    if (key == "max_completion_tokens") return api_ == ModelApi::kChat;
-    return key == "max_tokens" && (api_ == ModelApi::kChat || api_ == ModelApi::kCompletions ||
-                                   api_ == ModelApi::kMessages);
+    switch (api_) {
+      case ModelApi::kChat:
+        return key == "max_completion_tokens" || key == "max_tokens";
+      case ModelApi::kCompletions:
+      case ModelApi::kMessages:
+        return key == "max_tokens";
+      case ModelApi::kResponses:
+        return key == "max_output_tokens";
+      case ModelApi::kEmbeddings:
+      case ModelApi::kCountTokens:
+        return false;
+    }
+    return false;
   }
 
   bool is_null(const JsonMember& m) const { return text_.kind(m.value) == 'n'; }

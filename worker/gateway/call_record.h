@@ -37,6 +37,7 @@ constexpr auto words(Settlement::How) {
 // The life of one call.  One thread.
 class CallMachine {
  public:
+  // Their order matters: a call may be tried again before kSent.
   enum class State { kReserved, kSending, kSent, kRelaying, kSettled };
   CallMachine(ModelApi api, bool errors_are_free, std::uint64_t output_granted)
       : api_(api), errors_are_free_(errors_are_free), output_granted_(output_granted) {}

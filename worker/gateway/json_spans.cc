@@ -100,7 +100,7 @@ JsonAt JsonAt::operator[](std::string_view path) const {
     if (text_->kind(in) == '[' && name == "0") {
       const auto elements = text_->elements(in);
       if (elements.ok() && !elements->empty()) out.span_ = elements->front();
-    } else if (text_->kind(in) == '{') {
+    } else if (text_->kind(in) == '{' && name != "0") {
       const auto members = text_->members(in);
       const JsonMember* m = members.ok() ? find_member(*members, name) : nullptr;
       if (m != nullptr) out.span_ = m->value;

@@ -62,7 +62,7 @@ class JsonAt {
   explicit JsonAt(const JsonText& text) : JsonAt(&text, text.root()) {}
 
   explicit operator bool() const { return span_.has_value(); }
-  // By names with a dot between them; "0" is the first element of a list.
+  // By names with a dot between them; "0" is the first element of a list, and no member.
   JsonAt operator[](std::string_view path) const;
   std::vector<JsonAt> each() const;  // element of a list
   char kind() const { return span_ ? text_->kind(*span_) : '\0'; }

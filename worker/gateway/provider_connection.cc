@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <span>
 
 #include "common/base/digest.h"
 #include "common/base/parse.h"
@@ -103,6 +104,13 @@ std::string ProviderHolds::name_of(const std::string& model) {
 namespace {
 constexpr std::size_t kChunk = std::size_t{16} << 10, kIdleMost = 32;
 constexpr std::chrono::seconds kIdleFor{20};
+constexpr std::string_view kClosed = "the provider closed the connection";
+constexpr auto kReadEnds = each_once(std::to_array<Word<ProviderConnection::Read>>(
+    {{"", ProviderConnection::Read::kBytes},
+     {kClosed, ProviderConnection::Read::kEnd},
+     {"the connection to the provider broke", ProviderConnection::Read::kBroken},
+     {"the provider sent nothing in time", ProviderConnection::Read::kTime},
+     {"the run ended", ProviderConnection::Read::kStopped}}));
 
 // A provider's limits, and what its answers show, are of one model.
 std::string model_at(const ModelAccess& access) {
@@ -135,14 +143,15 @@ class SocketConnection final : public ProviderConnection {
     for (;;) {
       const int done = SSL_connect(ssl_.get());
       if (done == 1) return ok_status();
-      const int wish = SSL_get_error(ssl_.get(), done);
-      if (!waits(wish)) {
+      const short events = events_of(SSL_get_error(ssl_.get(), done));
+      if (events == 0) {
         const long verdict = SSL_get_verify_result(ssl_.get());
         return away("TLS: " + (verdict == X509_V_OK
                                    ? tls_error()
                                    : std::string(X509_verify_cert_error_string(verdict))));
       }
-      if (wait(wish, stop, until) != Waited::kReady) return away("TLS: no answer in time");
+      if (wait_for_fd(fd_.get(), events, stop, until) != Waited::kReady)
+        return away("TLS: no answer in time");
     }
   }
   bool write(std::string_view bytes, int stop, SteadyClock::time_point until) override {
@@ -156,28 +165,24 @@ class SocketConnection final : public ProviderConnection {
         bytes.remove_prefix(static_cast<std::size_t>(n));
         continue;
       }
-      const int wish = SSL_get_error(ssl_.get(), n);
-      if (!waits(wish) || wait(wish, stop, until) != Waited::kReady) return false;
+      const short events = events_of(SSL_get_error(ssl_.get(), n));
+      if (events == 0 || wait_for_fd(fd_.get(), events, stop, until) != Waited::kReady)
+        return false;
     }
     return true;
   }
   Read read(std::string& out, int stop, SteadyClock::time_point until) override {
     std::array<char, kChunk> buffer;  // NOLINT: filled by recv or SSL_read
     for (;;) {
-      if (ssl_) ERR_clear_error();
-      const ssize_t n = ssl_ ? SSL_read(ssl_.get(), buffer.data(), static_cast<int>(buffer.size()))
-                             : ::recv(fd_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+      short events = 0;
+      const ssize_t n = ssl_ ? tls_once(buffer, events) : plain_once(buffer, events);
       if (0 < n) {
         out.append(buffer.data(), static_cast<std::size_t>(n));
         return Read::kBytes;
       }
-      const int wish = ssl_     ? SSL_get_error(ssl_.get(), static_cast<int>(n))
-                       : n == 0 ? SSL_ERROR_ZERO_RETURN
-                       : errno == EAGAIN || errno == EINTR ? SSL_ERROR_WANT_READ
-                                                           : SSL_ERROR_SYSCALL;
-      if (wish == SSL_ERROR_ZERO_RETURN) return Read::kEnd;
-      if (!waits(wish)) return Read::kBroken;
-      const Waited waited = wait(wish, stop, until);
+      if (n == 0) return Read::kEnd;
+      if (events == 0) return Read::kBroken;
+      const Waited waited = wait_for_fd(fd_.get(), events, stop, until);
       if (waited == Waited::kStopped) return Read::kStopped;
       if (waited == Waited::kTime) return Read::kTime;
     }
@@ -188,11 +193,25 @@ class SocketConnection final : public ProviderConnection {
   }
 
  private:
-  static bool waits(int wish) {
-    return wish == SSL_ERROR_WANT_READ || wish == SSL_ERROR_WANT_WRITE;
+  // One read without waiting: how many bytes; 0: its end; -1: none, and `events` says what to wait
+  // for, 0 that it broke.
+  ssize_t plain_once(std::span<char> into, short& events) const {
+    const ssize_t n = ::recv(fd_.get(), into.data(), into.size(), MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) events = POLLIN;
+    return n;
   }
-  Waited wait(int wish, int stop, SteadyClock::time_point until) const {
-    return wait_for_fd(fd_.get(), wish == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT, stop, until);
+  ssize_t tls_once(std::span<char> into, short& events) const {
+    ERR_clear_error();
+    const int n = SSL_read(ssl_.get(), into.data(), static_cast<int>(into.size()));
+    if (0 < n) return n;
+    const int error = SSL_get_error(ssl_.get(), n);
+    events = events_of(error);
+    return error == SSL_ERROR_ZERO_RETURN ? 0 : -1;
+  }
+  // Which to wait for before the call is made again; 0: it failed.
+  static short events_of(int error) {
+    if (error == SSL_ERROR_WANT_READ) return POLLIN;
+    return error == SSL_ERROR_WANT_WRITE ? POLLOUT : 0;
   }
   UniqueFd fd_;
   Ssl ssl_;  // empty: none
@@ -366,14 +385,6 @@ void ProviderPool::give_back(const ModelAccess& access,
   kept.push_back({std::move(connection), SteadyClock::now()});
   if (kIdleMost < kept.size()) kept.pop_front();
 }
-
-constexpr std::string_view kClosed = "the provider closed the connection";
-constexpr auto kReadEnds = each_once(std::to_array<Word<ProviderConnection::Read>>(
-    {{"", ProviderConnection::Read::kBytes},
-     {kClosed, ProviderConnection::Read::kEnd},
-     {"the connection to the provider broke", ProviderConnection::Read::kBroken},
-     {"the provider sent nothing in time", ProviderConnection::Read::kTime},
-     {"the run ended", ProviderConnection::Read::kStopped}}));
 
 ProviderAnswer::More ProviderAnswer::broken(std::string why) {
   why_ = std::move(why);

@@ -5,6 +5,7 @@
 
 #include "common/base/json_fields.h"
 #include "common/base/text.h"
+#include "common/base/words.h"
 
 namespace proctor {
 namespace {
@@ -23,6 +24,7 @@ struct Form {
 constexpr int kBad = 400, kDenied = 401, kForbidden = 403, kNone = 404, kMethod = 405, kLarge = 413,
               kLater = 429;
 constexpr const char* kInvalid = "invalid_request_error";
+// By the place of the cause among its kind.
 constexpr std::array kForms{
     Form{Cause::kFinal, kDenied, "insufficient_quota", "permission_error", "budget_exceeded"},
     Form{Cause::kNotNow, kLater, "rate_limit_error", "rate_limit_error", "rate_limit_exceeded"},
@@ -34,10 +36,14 @@ constexpr std::array kForms{
     Form{Cause::kWrongMethod, kMethod, kInvalid, kInvalid, "wrong_method"},
     Form{Cause::kGate, kBad, kInvalid, kInvalid, "bad_request"},
 };
+static_assert(!is_enumerator<static_cast<Cause>(kForms.size())>() &&
+              std::ranges::all_of(kForms, [](const Form& row) {
+                return &row == &kForms.at(static_cast<std::size_t>(row.cause));
+              }));
 
 Form form_of(ModelApi api, const Refusal& r, bool litellm) {
   const bool responses = api == ModelApi::kResponses;
-  Form out = *std::ranges::find(kForms, r.cause, &Form::cause);
+  Form out = kForms.at(static_cast<std::size_t>(r.cause));
   // Of every other status some program tries again: see the page.
   if (r.cause == Cause::kFinal && is_anthropic(api)) out.status = kForbidden;
   if (r.cause == Cause::kFinal && responses && !litellm) out.status = kLater;

@@ -194,7 +194,8 @@ struct GatewaySession::Shared {
   bool take_bytes(std::uint64_t n);
   void give_bytes(std::uint64_t n) { bytes.fetch_sub(n); }
 
-  // Changes the sums; asks or tells the watch and the rule of deltas.
+  // Changes the sums; asks or tells the watch and the rule of deltas.  Under the lock of all: they
+  // must not call back into Shared.
   template <class F>
   void count(F&& change) {
     const std::lock_guard lock(mutex_);

@@ -122,6 +122,10 @@ Result<MeterRequest> parse_meter_request(std::string_view line) {
 
 std::string meter_line(const std::string& id, const MeterAnswer& answer) {
   constexpr std::array<std::string_view, 4> kAnswers{"granted", "denied", "charged", "released"};
+  static_assert(
+      std::is_same_v<MeterAnswer,
+                     std::variant<MeterGranted, MeterDenied, MeterCharged, MeterReleased>>,
+      "kAnswers is by place");
   JsonWriter v = answer_of(id, kAnswers.at(answer.index()));
   std::visit(Overload{[&](const MeterGranted& a) {
                         v("usd", format_usd_exact(a.held));

@@ -5,6 +5,7 @@
 #include <array>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <variant>
 
 #include "common/base/fields.h"
@@ -27,6 +28,10 @@ struct MeterRequest {
 // By the place of an operation in the variant.
 inline constexpr std::array<std::string_view, 4> kMeterOps{"reserve", "charge", "release",
                                                            "status"};
+static_assert(std::is_same_v<MeterOperation,
+                             std::variant<MeterReserve, MeterCharge, MeterRelease, MeterStatus>>,
+              "kMeterOps is by place");
+
 // An action and an amount as an agent says them; a run's trace has the same members.
 void action_fields(auto& v, Is<ActionName> auto& a) {
   v("action", a.type, kOptional);

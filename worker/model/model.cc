@@ -7,6 +7,7 @@
 #include "common/base/json_fields.h"
 #include "common/base/subprocess.h"
 #include "common/base/text.h"
+#include "common/base/words.h"
 
 namespace proctor {
 std::chrono::milliseconds wait_before_next(std::uint32_t failures,
@@ -63,17 +64,21 @@ ModelReply read_choice(const std::string& body) {
   return {ReplyEnd::kAnswered, message["content"].is_string() ? message["content"].string() : ""};
 }
 
+// By the place of the failure among its kind.
+constexpr std::array<std::pair<OwnFailure, ReplyEnd>, 4> kEnds{
+    {{OwnFailure::kBusy, ReplyEnd::kBusy},
+     {OwnFailure::kNoAccess, ReplyEnd::kNoAccess},
+     {OwnFailure::kFailed, ReplyEnd::kFailed},
+     {OwnFailure::kRefused, ReplyEnd::kRefused}}};
+static_assert(!is_enumerator<static_cast<OwnFailure>(kEnds.size())>() &&
+              std::ranges::all_of(kEnds, [](const auto& row) {
+                return &row == &kEnds.at(static_cast<std::size_t>(row.first));
+              }));
+
 // How a call ended that has no answer.
 ReplyEnd end_of(const OwnReply& answer) {
   if (answer.again) return *answer.again ? ReplyEnd::kNotNow : ReplyEnd::kNever;
-  constexpr std::array<std::pair<OwnFailure, ReplyEnd>, 4> kEnds{
-      {{OwnFailure::kBusy, ReplyEnd::kBusy},
-       {OwnFailure::kNoAccess, ReplyEnd::kNoAccess},
-       {OwnFailure::kFailed, ReplyEnd::kFailed},
-       {OwnFailure::kRefused, ReplyEnd::kRefused}}};
-  return std::ranges::find(kEnds, failure_of(answer.status),
-                           &std::pair<OwnFailure, ReplyEnd>::first)
-      ->second;
+  return kEnds.at(static_cast<std::size_t>(failure_of(answer.status))).second;
 }
 }  // namespace
 
@@ -98,13 +103,16 @@ Result<std::string> request_of(const ModelAccess& access, const ProgramTask& tas
   PROCTOR_TRY(const Json json, parse_json(body));
   PROCTOR_TRY(const auto asked, from_json<ChatRequest>(json, "", Errc::kInvalid, Versions::kAny));
   if (asked.messages.size() < 2) return Error{Errc::kInvalid, "messages: fewer than two"};
+  const Json limit = json.value(access.output_limit, Json());
+  if (!limit.is_number_unsigned())
+    return Error{Errc::kInvalid, access.output_limit + ": expected a whole number"};
   JsonWriter v;
   v("model", asked.model);
   v("task", task.task);
   v("sample", task.sample);
   v("system", asked.messages[0].content);
   v("user", asked.messages[1].content);
-  v("max_output_tokens", json.value(access.output_limit, Json()));
+  v("max_output_tokens", limit);
   v("timeout_ms", access.total);
   return dumped(v.take()) + "\n";
 }

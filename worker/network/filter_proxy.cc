@@ -16,9 +16,6 @@
 #include "worker/network/sockets.h"
 
 namespace proctor {
-// One client of a FilterProxy from its first byte to its last.  Blocking, on a thread of its own;
-// ends soon after `stop` turns readable.
-
 // Shared by the connections of a proxy, which outlives them.
 struct ProxyContext {
   const AllowList& list;
@@ -181,6 +178,9 @@ class Relay {
   std::chrono::steady_clock::time_point last_{};
   Relayed out_;
 };
+
+// One client of a FilterProxy from its first byte to its last.  Blocking, on a thread of its own;
+// ends soon after `stop` turns readable.
 class Connection {
  public:
   // `client` is non-blocking.

@@ -73,7 +73,11 @@ Result<UniqueFd> connect_to_address(const IpAddress& address, std::uint16_t port
     std::memcpy(&to, &in, size = sizeof in);
   }
   UniqueFd fd(::socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.valid()) return errno_error("socket", errno);
+  if (!fd.valid()) {
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): glibc's is not
+    return Error{Errc::kUnavailable,
+                 (what.empty() ? "" : "socket: ") + std::string(std::strerror(errno))};
+  }
   const int yes = 1;
   ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): how connect is called

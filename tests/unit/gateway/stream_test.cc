@@ -63,6 +63,11 @@ TEST_SUITE("gateway streams") {
     CHECK_FALSE(facts.failed());
     REQUIRE(facts.facts().usage);
     CHECK(facts.facts().usage->output_tokens == 2);
+    const auto finish = [](const std::string& choices) {
+      return followed(ModelApi::kChat, "data: {\"choices\":" + choices + "}\n\n").facts().finish;
+    };
+    CHECK(finish(R"([{"finish_reason":"stop"}])") == "stop");
+    CHECK(finish(R"({"0":{"finish_reason":"stop"}})").empty());
     const StreamFacts broken =
         followed(ModelApi::kChat, "data: {\"error\":{\"message\":\"x\"}}\n\n");
     CHECK(broken.failed());

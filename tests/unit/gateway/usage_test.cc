@@ -78,6 +78,11 @@ TEST_SUITE("gateway usage") {
     CHECK(fault("<html>") == "it is no JSON object");
     CHECK(fault("") == "it is empty");
     CHECK(fault("{}") == "it has neither content nor usage");
+    // A member that is named "0" is no first element.
+    const auto odd =
+        read_answer(ModelApi::kChat, R"({"choices": {"0": {"finish_reason": "stop"}}})", false);
+    CHECK(odd.finish.empty());
+    CHECK(odd.fault == "it has neither content nor usage");
     CHECK(fault(R"({"error": {"message": "busy"}})") == "it is an error: busy");
     CHECK(fault(R"({"error": null, "content": [1]})").empty());
     CHECK(read_answer(ModelApi::kCountTokens, R"({"input_tokens": 3})", false).fault.empty());

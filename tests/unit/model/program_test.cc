@@ -65,6 +65,21 @@ TEST_SUITE("model program") {
     CHECK_FALSE(run_program({"/no/such/program"}).ok());
   }
 
+  TEST_CASE("a body without a limit on its output is asked of no program") {
+    ModelAccess access;
+    access.program = {"echo", "{\"text\": \"free\"}"};
+    Json body = parse_json(chat_body({"m", "system", "user"})).value();
+    const auto asked = [&] {
+      return ask_program(access, {"task", 1}, body.dump(), [] { return false; });
+    };
+    REQUIRE_FALSE(asked().ok());
+    CHECK(asked().error().code == Errc::kInvalid);
+    body[access.output_limit] = Json();
+    CHECK_FALSE(asked().ok());
+    body[access.output_limit] = 1;
+    CHECK(asked().ok());
+  }
+
   TEST_CASE("of 100 MB no more is kept than shows that it is too much") {
     const auto huge = run("yes | head -c 100000000");
     REQUIRE(huge.ok());

@@ -128,6 +128,6 @@ Result<ObjectId> fill_lfs(const MirrorStore& mirrors, const GitSource& source,
     PROCTOR_TRY(const std::string content, read_content(mirror, path, pointer));
     PROCTOR_TRY(blobs[path], db.write(ObjectType::kBlob, content));
   }
-  return replace_in_tree(db, tree, blobs);
+  return replace_in_tree(db, tree, ObjectType::kBlob, blobs);
 }
 }  // namespace proctor

@@ -316,7 +316,7 @@ Result<std::vector<ListedEntry>> list_tree(const ObjectDb& db, const ObjectId& t
   return out;
 }
 
-Result<ObjectId> replace_in_tree(ObjectDb& db, const ObjectId& tree,
+Result<ObjectId> replace_in_tree(ObjectDb& db, const ObjectId& tree, ObjectType type,
                                  const std::map<std::string, ObjectId>& contents,
                                  const std::string& prefix) {
   const auto first = contents.lower_bound(prefix);
@@ -325,11 +325,15 @@ Result<ObjectId> replace_in_tree(ObjectDb& db, const ObjectId& tree,
   for (GitTreeEntry& e : entries) {
     const std::string path = prefix + e.name;
     if (e.mode == git_mode::kTree) {
-      PROCTOR_TRY(e.id, replace_in_tree(db, e.id, contents, path + '/'));
-    } else if (const auto it = contents.find(path); it != contents.end()) {
-      if (e.mode == git_mode::kGitlink) e.mode = git_mode::kTree;
-      e.id = it->second;
+      PROCTOR_TRY(e.id, replace_in_tree(db, e.id, type, contents, path + '/'));
+      continue;
     }
+    const bool link = e.mode == git_mode::kGitlink;
+    if (type == ObjectType::kTree ? !link : link || e.mode == git_mode::kSymlink) continue;
+    const auto it = contents.find(path);
+    if (it == contents.end()) continue;
+    if (link) e.mode = git_mode::kTree;
+    e.id = it->second;
   }
   return db.write_tree(std::move(entries));
 }

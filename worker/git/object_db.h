@@ -106,8 +106,9 @@ struct ListedEntry {
 Result<std::vector<ListedEntry>> list_tree(const ObjectDb& db, const ObjectId& tree,
                                            std::vector<ObjectId>* trees = nullptr);
 
-// `tree` with other contents at these paths: of a blob its bytes, in place of a gitlink a tree.
-Result<ObjectId> replace_in_tree(ObjectDb& db, const ObjectId& tree,
+// `tree` with other contents at these paths: blobs in regular files, trees in place of gitlinks. An
+// entry of another kind by the same name stays as it is.
+Result<ObjectId> replace_in_tree(ObjectDb& db, const ObjectId& tree, ObjectType type,
                                  const std::map<std::string, ObjectId>& contents,
                                  const std::string& prefix = "");
 

@@ -78,7 +78,7 @@ struct Graft {
       taken[at + path] = id;
     }
     PROCTOR_TRY(ObjectDb db, ObjectDb::open(objects, scratch));
-    return replace_in_tree(db, tree, replaced);
+    return replace_in_tree(db, tree, ObjectType::kTree, replaced);
   }
 };
 }  // namespace

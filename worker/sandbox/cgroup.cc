@@ -79,7 +79,7 @@ Result<std::optional<std::chrono::microseconds>> CgroupSet::cpu_total() const {
   if (const fs::path v1 = file("cpuacct", "cpuacct.usage", nullptr); !v1.empty()) {
     PROCTOR_TRY(const std::uint64_t ns, read_control_number(v1));
     out = microseconds(ns / 1'000);
-  } else if (const fs::path v2 = file(kUnified, "cpu.stat", nullptr); !v2.empty()) {
+  } else if (const fs::path v2 = unified("cpu.stat"); !v2.empty()) {
     PROCTOR_TRY(const std::string text, read_control(v2));
     out = microseconds(keyed_control_number(text, "usage_usec"));
   }
@@ -274,7 +274,7 @@ bool set_limits(const CgroupSet& set, const CgroupLimits& limits, const CgroupHo
   if (limit(0 < limits.memory_bytes, "memory", "memory.limit_in_bytes", "memory.max", bytes)) {
     // Only there when the kernel accounts swap.
     write_control(set.file("memory", "memory.memsw.limit_in_bytes", nullptr), bytes);
-    write_control(set.file(kUnified, "memory.swap.max", nullptr), "0");
+    write_control(set.unified("memory.swap.max"), "0");
     limit_sockets(set.file("memory", kSocketLimit, nullptr), limits.memory_bytes);
   }
   limit(0 < limits.processes, "pids", "pids.max", "pids.max", std::to_string(limits.processes));
@@ -340,8 +340,7 @@ Result<std::optional<std::vector<pid_t>>> Cgroup::processes() const {
 
 bool Cgroup::freeze(const std::function<std::vector<pid_t>()>& inside) {
   constexpr int kPasses = 50;  // a member's children are members: soon there is nobody new
-  if (const fs::path v2 = set_.file(kUnified, "cgroup.freeze", nullptr); !v2.empty())
-    return write_control(v2, "1");
+  if (const fs::path v2 = set_.unified("cgroup.freeze"); !v2.empty()) return write_control(v2, "1");
   if (freezer_.empty() || !make_group_dir(freezer_)) return false;
   std::set<pid_t> moved;
   for (int pass = 0; pass < kPasses; ++pass) {
@@ -367,7 +366,7 @@ void Cgroup::let_strangers_go(const std::function<std::vector<pid_t>()>& inside)
 }
 
 void Cgroup::thaw() {
-  write_control(set_.file(kUnified, "cgroup.freeze", nullptr), "0");
+  write_control(set_.unified("cgroup.freeze"), "0");
   if (!freezer_.empty()) write_control(freezer_ / "freezer.state", "THAWED");
 }
 
@@ -554,7 +553,7 @@ Result<Cgroup> CgroupHost::make(std::string_view name, const CgroupLimits& limit
   if (!set_limits(group.set_, limits, *this))
     return Error{Errc::kUnavailable, "set the limits of control group " + leaf};
   if (v2_ && has("memory")) {
-    const fs::path peak = group.set_.file(kUnified, "memory.peak", nullptr);
+    const fs::path peak = group.set_.unified("memory.peak");
     group.set_.peak = UniqueFd(::open(peak.c_str(), O_RDWR | O_CLOEXEC));
   }
   group.set_.limits = words;

@@ -35,8 +35,10 @@ struct CgroupSet {
   std::chrono::microseconds cpu_before{0};
 
   // A file of its group for this controller, by its name in version 1 and in version 2 (null: there
-  // is none); empty: it has no such group.
+  // is none); empty: it has no such group.  An empty path reads as 0, and nothing is written to it.
   fs::path file(const char* controller, const char* v1, const char* v2) const;
+  // The same of what version 2 alone has.
+  fs::path unified(const char* v2) const { return file("", nullptr, v2); }
   // The memory that it holds now, in bytes.
   Result<std::uint64_t> memory_held() const;
   // More than whoever comes next should begin with.

@@ -10,6 +10,7 @@
 namespace proctor {
 namespace {
 constexpr std::size_t kLinesNamed = 10, kLineBytes = 2'000;
+constexpr int kStepsMax = 4'000;
 
 // How many bytes of `bytes` are whole characters, when it was cut at its end.
 std::size_t whole(std::string_view bytes) {
@@ -120,7 +121,9 @@ ShownStream head_and_tail(std::string_view bytes, std::size_t bytes_max) {
 }
 
 LinePattern::LinePattern(std::string_view text, bool literal) {
-  re2::RE2::Options options(re2::RE2::Latin1);
+  // In Latin-1 `.` matches every byte, but (?i) takes parts of two characters for one letter.
+  const bool bytes = literal || std::ranges::none_of(text, [](char c) { return (c & 0x80) != 0; });
+  re2::RE2::Options options(bytes ? re2::RE2::Latin1 : re2::RE2::DefaultOptions);
   options.set_log_errors(false);
   options.set_never_capture(true);
   options.set_literal(literal);
@@ -129,8 +132,12 @@ LinePattern::LinePattern(std::string_view text, bool literal) {
 
 Result<LinePattern> LinePattern::compile(std::string_view pattern) {
   LinePattern out(pattern, /*literal=*/false);
-  if (out.pattern_->ok()) return out;
-  return Error{Errc::kInvalid, "the pattern cannot be read: " + printable(out.pattern_->error())};
+  if (!out.pattern_->ok())
+    return Error{Errc::kInvalid, "the pattern cannot be read: " + printable(out.pattern_->error())};
+  // A search may take as many steps for each byte of a line.
+  if (kStepsMax < out.pattern_->ProgramSize())
+    return Error{Errc::kInvalid, "the pattern has repetitions that are too many together"};
+  return out;
 }
 
 LinePattern LinePattern::literal(std::string_view text) {

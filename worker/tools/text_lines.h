@@ -53,7 +53,8 @@ inline constexpr std::size_t kEditedMax = std::size_t{16} << 20;
 Result<EditedText> edit_text(std::string_view old, const EditFile& edit);
 
 // A regular expression that a line matches somewhere, as RE2 has it: in time that grows with line
-// times pattern whatever both are.  Bytes, not characters.
+// times pattern whatever both are.  One of ASCII alone is about bytes, any other about characters;
+// lines need not be UTF-8.
 class LinePattern {
  public:
   // Errors: kInvalid, in words for the model.

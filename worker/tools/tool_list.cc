@@ -233,28 +233,11 @@ class ArgumentReader {
 
   template <class T>
   void operator()(const char* name, T& out, const ToolParameter& p) {
-    const Json* value = find(name, p.required);
-    if (value == nullptr) return;
-    if constexpr (requires { out.value(); }) {
-      (*this)(name, out.emplace(), p);
-    } else if constexpr (std::same_as<T, bool>) {
-      if (!value->is_boolean()) return wrong(name, "is neither true nor false");
-      out = value->boolean();
-    } else if constexpr (std::same_as<T, ToolStage>) {
-      const auto stage = value->is_string() ? from_word<T>(value->string()) : std::nullopt;
-      if (!stage) return wrong(name, "is none of read, write, test");
-      out = *stage;
-    } else if constexpr (std::integral<T>) {
-      if (!value->is_number_unsigned()) return wrong(name, "is not a whole number");
-      out = value->template get<T>();
-      if (out < p.least || p.most < out)
-        wrong(name, "is not between " + std::to_string(p.least) + " and " + std::to_string(p.most));
-    } else {
-      if (!value->is_string()) return wrong(name, "is not a text");
-      out = value->string();
-      if (out.size() < p.least) return wrong(name, "is empty");
-      if (p.most < out.size()) wrong(name, "has more than " + std::to_string(p.most) + " bytes");
-    }
+    names_.emplace_back(name);
+    if (const auto at = json_.find(name); at != json_.end())
+      read(*at, name, out, p);
+    else if (p.required)
+      wrong(name, "is missing");
   }
   void place(const char* name, std::string& out, const ToolParameter& p) {
     (*this)(name, out, p);
@@ -272,12 +255,28 @@ class ArgumentReader {
   }
 
  private:
-  const Json* find(const char* name, bool required) {
-    names_.emplace_back(name);
-    const auto at = json_.find(name);
-    if (at != json_.end()) return &*at;
-    if (required) wrong(name, "is missing");
-    return nullptr;
+  template <class T>
+  void read(const Json& value, const char* name, T& out, const ToolParameter& p) {
+    if constexpr (requires { out.value(); }) {
+      read(value, name, out.emplace(), p);
+    } else if constexpr (std::same_as<T, bool>) {
+      if (!value.is_boolean()) return wrong(name, "is neither true nor false");
+      out = value.boolean();
+    } else if constexpr (std::same_as<T, ToolStage>) {
+      const auto stage = value.is_string() ? from_word<T>(value.string()) : std::nullopt;
+      if (!stage) return wrong(name, "is none of read, write, test");
+      out = *stage;
+    } else if constexpr (std::integral<T>) {
+      if (!value.is_number_unsigned()) return wrong(name, "is not a whole number");
+      out = value.template get<T>();
+      if (out < p.least || p.most < out)
+        wrong(name, "is not between " + std::to_string(p.least) + " and " + std::to_string(p.most));
+    } else {
+      if (!value.is_string()) return wrong(name, "is not a text");
+      out = value.string();
+      if (out.size() < p.least) return wrong(name, "is empty");
+      if (p.most < out.size()) wrong(name, "has more than " + std::to_string(p.most) + " bytes");
+    }
   }
   void wrong(const char* name, std::string_view what) {
     if (problem_.empty()) problem_.append("\"").append(name).append("\" ").append(what);

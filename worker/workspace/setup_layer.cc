@@ -100,7 +100,8 @@ Result<SetupLayer> read_record(const fs::path& dir) {
   const fs::path record = dir / "layer.json";
   PROCTOR_TRY(const std::string text, read_file(record, kRecordBytes));
   PROCTOR_TRY(const Json json, parse_json(text, {kRecordBytes, 16}));
-  PROCTOR_TRY(SetupLayer out, from_json<SetupLayer>(json, record.string(), Errc::kNotFound));
+  PROCTOR_TRY(SetupLayer out,
+              from_json<SetupLayer>(json, record.string(), Errc::kNotFound, Versions::kAny));
   out.dir = dir;
   return out;
 }

@@ -172,6 +172,28 @@ TEST_SUITE("git") {
     }
   }
 
+  TEST_CASE("an entry by a doubled name gets other contents only where its kind is meant") {
+    auto db = ObjectDb::open({});
+    REQUIRE(db.ok());
+    const ObjectId blob = *db->write(ObjectType::kBlob, "b"), other = *db->write_tree({});
+    const auto tree = db->write_tree({{git_mode::kBlob, "a", blob},
+                                      {git_mode::kSymlink, "a", blob},
+                                      {git_mode::kGitlink, "a", blob}});
+    REQUIRE(tree.ok());
+    for (const ObjectType type : {ObjectType::kTree, ObjectType::kBlob}) {
+      const auto made = replace_in_tree(*db, *tree, type, {{"a", other}});
+      REQUIRE(made.ok());
+      const auto entries = db->tree(*made);
+      REQUIRE(entries.ok());
+      for (const GitTreeEntry& e : *entries) {
+        CAPTURE(e.mode);
+        const bool meant =
+            e.mode == (type == ObjectType::kTree ? git_mode::kTree : git_mode::kBlob);
+        CHECK(e.id == (meant ? other : blob));
+      }
+    }
+  }
+
   TEST_CASE("every cut of a tree object is an error and never a crash") {
     const std::string whole =
         encode_tree({{git_mode::kBlob, "name", {}}, {git_mode::kTree, "sub", {}}});

@@ -91,6 +91,12 @@ TEST_SUITE("tool arguments") {
         {"list_dir", {{"depth", 4U}}, "\"depth\" is not between 1 and 3"},
         {"list_dir", {{"pfad", "a"}}, "it takes path, depth, limit"},
         {"status", {{"all", true}}, "it takes nothing"},
+        {"shell",
+         {{"command", "x"}, {"timeout_ms", 5U}, {"bogus", 1U}},
+         "shell takes no \"bogus\"; it takes command, timeout_ms"},
+        {"run_tests",
+         {{"name", "x"}, {"bogus", 1U}},
+         "run_tests takes no \"bogus\"; it takes name"},
         {"search", {{"pattern", ""}}, "\"pattern\" is empty"},
         {"search", {{"pattern", "a"}, {"literal", 1U}}, "\"literal\" is neither true nor false"},
         {"advance_stage", {{"to", "root"}, {"reason", "r"}}, "none of read, write, test"},
@@ -103,6 +109,8 @@ TEST_SUITE("tool arguments") {
       REQUIRE_FALSE(out.ok());
       CAPTURE(out.error().detail);
       CHECK(out.error().detail.find(row.why) != std::string::npos);
+      if (row.why.find("it takes") != std::string::npos)
+        CHECK(out.error().detail.ends_with(row.why));
       CHECK(out.error().detail.size() < 300);
     }
   }

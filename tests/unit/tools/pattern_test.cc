@@ -60,6 +60,14 @@ TEST_SUITE("line pattern") {
         {"^(a*)*b$", "aaab", true},
         {"^(a|b|ab)*c$", "ababc", true},
         {"\xc3\xa9", "caf\xc3\xa9", true},
+        // Bytes C0 to DE and E0 to FE are pairs of letters in Latin-1 alone.
+        {"(?i)\xd0\x9f", "\xf0\x9f\x98\x80", false},
+        {"(?i)\xd0\x9f", "\xd0\xbf", true},
+        {"(?i)\xd0\xbf", "\xff \xd0\x9f", true},
+        {"^[\xd0\xb0-\xd1\x8f]$", "\xd0\xbf", true},
+        {"[\xd0\xb0-\xd1\x8f]", "\xd1\x91", false},
+        {"^\xd0\xbf.$", "\xd0\xbf\xd1\x8f", true},
+        {"(?i)^A.*Z$", "a\xff\xfe\xd0z", true},
     };
     for (const Row& row : rows) {
       CAPTURE(row.pattern);
@@ -79,6 +87,9 @@ TEST_SUITE("line pattern") {
       REQUIRE_FALSE(pattern.ok());
       CHECK(pattern.error().detail.starts_with("the pattern cannot be read: "));
     }
+    const auto pattern = LinePattern::compile("(\xd0\xbf");
+    REQUIRE_FALSE(pattern.ok());
+    CHECK(pattern.error().detail.ends_with("(\xd0\xbf"));
   }
 
   TEST_CASE("what would blow up is refused or takes the time of its length") {
@@ -88,6 +99,12 @@ TEST_SUITE("line pattern") {
       CAPTURE(bad.size());
       CHECK_FALSE(LinePattern::compile(bad).ok());
     }
+    std::string many;
+    for (int i = 0; i < 80; ++i) many += "a{0,1000}";
+    const auto refused = LinePattern::compile(many + "b");
+    REQUIRE_FALSE(refused.ok());
+    CHECK(refused.error().detail == "the pattern has repetitions that are too many together");
+    CHECK(LinePattern::compile("a{0,1000}b").ok());
     auto slow = LinePattern::compile("^(a+)+(a|aa)*(a*)*b$");
     REQUIRE(slow.ok());
     CHECK_FALSE(slow->matches(std::string(20'000, 'a')));

@@ -41,10 +41,16 @@ Json intervention_json(const BreakerTrip& trip, std::uint64_t alert) {
 
 Breakers breakers_in(const Json& payload) {
   Breakers out;
-  std::string problem;
-  JsonReader v(payload, "", problem, Versions::kAny);
-  v("breakers", out.rules, kOptional);
-  return v.ok() ? out : Breakers{};
+  const auto list = payload.find("breakers");
+  if (list == payload.end() || !list->is_object()) return out;
+  for (const BreakerKind& kind : kBreakerKinds) {
+    const auto rule = list->find(std::string(kind.code));
+    if (rule == list->end() || !rule->is_object()) continue;
+    Breakers::Rule& read = out.rules[std::string(kind.code)];
+    for (const BreakerParameter& p : kind.all())
+      read[std::string(p.name)] = count_in(*rule, std::string(p.name).c_str());
+  }
+  return out;
 }
 
 bool BreakerFold::hears(std::string_view type) {

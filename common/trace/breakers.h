@@ -41,7 +41,7 @@ struct BreakerTrip {
 Json alert_json(const BreakerTrip& trip, const std::string& stage);
 Json intervention_json(const BreakerTrip& trip, std::uint64_t alert);
 
-// As gateway.open has them; nothing where it has none or is no such list.
+// As gateway.open has them: those of kBreakerKinds, with 0 for a parameter that is no count.
 Breakers breakers_in(const Json& payload);
 
 class BreakerFold {

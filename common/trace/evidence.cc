@@ -172,19 +172,28 @@ Result<Json> last_event(const fs::path& run_dir, std::string_view type) {
   return out;
 }
 
+namespace {
+// Empty: there is no such event.
+Result<events::Mutation> mutation_in(const fs::path& run_dir) {
+  PROCTOR_TRY(const Json payload, last_event(run_dir, events::kMutation.type));
+  if (payload.is_null()) return events::Mutation{};
+  if (auto mutation = events::kMutation.read(payload)) return *std::move(mutation);
+  return Error{Errc::kCorrupt, "the event mutation has another shape"};
+}
+}  // namespace
+
 Result<std::string> patch_of(const fs::path& run_dir) {
   PROCTOR_TRY(std::string patch, read_file(run_dir / kPatchFile, limits::kPatchBytes));
   if (!patch.empty()) return patch;
-  PROCTOR_TRY(const auto mutation, events::last_in(run_dir, events::kMutation));
-  if (mutation && !mutation->unreadable.empty())
+  PROCTOR_TRY(const auto mutation, mutation_in(run_dir));
+  if (!mutation.unreadable.empty())
     return Error{Errc::kCorrupt,
-                 "what its agent left could not be read: " + printable(mutation->unreadable)};
+                 "what its agent left could not be read: " + printable(mutation.unreadable)};
   return patch;
 }
 
 Result<std::vector<std::string>> refused_paths(const fs::path& run_dir) {
-  PROCTOR_TRY(auto mutation, events::last_in(run_dir, events::kMutation));
-  if (!mutation) return std::vector<std::string>();
-  return std::move(mutation->refused.listed);
+  PROCTOR_TRY(auto mutation, mutation_in(run_dir));
+  return std::move(mutation.refused.listed);
 }
 }  // namespace proctor

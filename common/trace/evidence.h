@@ -59,10 +59,10 @@ Result<EvidenceFile> hash_file(const fs::path& dir, const std::string& relative)
 // The payload of the last event of this type in the log of a run directory, up to a line that is
 // being written; null: there is none.  Errors: of each_event().
 Result<Json> last_event(const fs::path& run_dir, std::string_view type);
-// The patch in a run directory.  kNotFound: none was written; kCorrupt: what the agent left could
-// not be read, and why.
+// The patch in a run directory.  kNotFound: none was written; kCorrupt: what the agent left, or an
+// event that tells of it, could not be read, and why.
 Result<std::string> patch_of(const fs::path& run_dir);
 // Paths that this patch does not hold as the agent left them: devices, sockets, pipes, set-id
-// files.
+// files.  kCorrupt: as above.
 Result<std::vector<std::string>> refused_paths(const fs::path& run_dir);
 }  // namespace proctor

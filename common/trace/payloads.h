@@ -167,6 +167,49 @@ void fields(auto& v, Is<ServiceEnded> auto& s) {
   if (!s.error) fields(v, s.use);
 }
 
+// The image of a contract that says how to make it.
+struct ImageHad {
+  Digest inputs;
+  std::string id;
+  bool built = false;
+  std::map<std::string, std::string> bases{};  // the ids of those it was built on, by their names
+  bool network = false;
+  std::chrono::milliseconds wall{0};
+  std::string failure{};
+  std::optional<Digest> log{};  // the words of its builder
+};
+void fields(auto& v, Is<ImageHad> auto& i) {
+  v("inputs", i.inputs);
+  v("id", i.id);
+  v("built", i.built);
+  v("bases", i.bases);
+  v("network", i.network);
+  v("wall_ms", i.wall);
+  v("failure", i.failure, kOptional);
+  v("log", i.log, kOptional);
+}
+
+struct NetworkRequest {
+  std::string phase, method, host;
+  std::uint64_t port = 0;
+  std::string verdict, address;  // connected to
+  std::uint64_t sent = 0, received = 0;
+  std::chrono::milliseconds wall{0};
+  std::string why{};
+};
+void fields(auto& v, Is<NetworkRequest> auto& r) {
+  v("phase", r.phase);
+  v("method", r.method);
+  v("host", r.host);
+  v("port", r.port);
+  v("verdict", r.verdict);
+  v("address", r.address);
+  v("sent", r.sent);
+  v("received", r.received);
+  v("wall_ms", r.wall);
+  v("why", r.why, kOptional);
+}
+
 struct Traffic {
   std::uint64_t requests = 0, sent = 0, received = 0;
 };
@@ -252,12 +295,8 @@ using Count = std::uint64_t;
 using MaybeText = std::optional<std::string>;
 
 inline constexpr Plain<Digest> kManifestWritten{"manifest.written", "digest"};
-// With the ids of the images it was built on by their names, and a digest of what its builder said.
 // Where it cannot be built the type ends in ".failed".
-inline constexpr Plain<Digest, Text, bool, std::map<Text, Text>, bool, Millis, MaybeText,
-                       std::optional<Digest>>
-    kSetupImage{"setup.image", "inputs",  "id",      "built", "bases",
-                "network",     "wall_ms", "failure", "log"};
+inline constexpr Kind<ImageHad> kSetupImage{"setup.image"};
 inline constexpr Plain<Text, Text, Text> kSnapshotRefused{"snapshot.refused", "why", "commit",
                                                           "tree"};
 // Its users are what it has; the manifest, which comes before it, says what was to be had.
@@ -283,9 +322,7 @@ inline constexpr Plain<Text, Count, Count> kTraceFull{"trace.full", "why", "byte
 // Files of the agent that its method keeps, and those that it would have kept.
 inline constexpr Plain<std::vector<EvidenceFile>, std::vector<LeftOut>> kAgentKept{
     "agent.kept", "files", "left_out"};
-inline constexpr Plain<Text, Text, Text, Count, Text, Text, Count, Count, Millis, MaybeText>
-    kNetworkRequest{"network.request", "phase", "method",   "host",    "port", "verdict",
-                    "address",         "sent",  "received", "wall_ms", "why"};
+inline constexpr Kind<NetworkRequest> kNetworkRequest{"network.request", Actor::kAgent};
 inline constexpr Plain<Text, std::map<Text, Traffic>, std::vector<UnlistedPlace>, Count>
     kNetworkClosed{"network.closed", "phase", "sums", "not_listed", "beyond"};
 // A monitor is a circuit breaker, or a filtered network: what it saw, and what was done about it.

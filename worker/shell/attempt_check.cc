@@ -119,10 +119,10 @@ Environment environment_of(const Contract& contract, const ProgramContainer& con
 
 std::vector<const ProgramContainer*> containers_of(const Contract& contract) {
   std::vector<const ProgramContainer*> out;
-  for (const Check& check : contract.checks)
-    if (check.container) out.push_back(&*check.container);
   for (const Service& service : contract.services)
     if (service.container) out.push_back(&*service.container);
+  for (const Check& check : contract.checks)
+    if (check.container) out.push_back(&*check.container);
   return out;
 }
 

@@ -233,7 +233,7 @@ AttemptRun::Answer AttemptRun::perform(const TakeSnapshot&) {
   }
   // An image that is not here is no check's end.
   std::vector<const ProgramContainer*> containers = containers_of(contract());
-  if (input_.method->container) containers.push_back(&*input_.method->container);
+  if (input_.method->container) containers.insert(containers.begin(), &*input_.method->container);
   for (const ProgramContainer* container : containers)
     PROCTOR_CHECK_OK(container_engine(*container));
   PROCTOR_TRY(snapshot_, tools_.store.snapshot(contract().repository, input_.contract->base));

@@ -23,19 +23,21 @@
 #include "worker/workspace/snapshot.h"
 
 namespace proctor {
-// A layer's record of a step that made it, so that whoever uses it is charged as its maker was.
-
 // Behind the number of a step: the files of its streams.
 inline constexpr const char* kSetupOut = ".stdout";
 inline constexpr const char* kSetupErr = ".stderr";
 constexpr const char* kMethodSetupDir = "setup-method";
 
-void fields(auto& v, Is<ExecOutcome> auto& o) {
-  v("wall_ms", o.wall);
-  v("cpu_ms", o.cpu);
-  v("memory_peak", o.memory_peak);
-  v("stdout_bytes", o.stdout_bytes);
-  v("stderr_bytes", o.stderr_bytes);
+// A layer's record of a step that made it, so that whoever uses it is charged as its maker was.
+struct StepRecord {
+  ExecOutcome outcome{};
+};
+void fields(auto& v, Is<StepRecord> auto& r) {
+  v("wall_ms", r.outcome.wall, kLater);
+  v("cpu_ms", r.outcome.cpu, kLater);
+  v("memory_peak", r.outcome.memory_peak, kLater);
+  v("stdout_bytes", r.outcome.stdout_bytes, kLater);
+  v("stderr_bytes", r.outcome.stderr_bytes, kLater);
 }
 
 // Fine where there is no such file.
@@ -98,10 +100,9 @@ std::uint64_t AttemptRun::note_image() {
     if (!kept.ok() && !broken_) broken_ = Error{Errc::kUnavailable, kept.error().detail};
   }
   return note(failed ? "setup.image.failed" : events::kSetupImage.type, Actor::kHarness,
-              events::kSetupImage.json(wanted.inputs, image_->id, image_->built, image_->bases,
-                                       wanted.network, image_->took,
-                                       failed ? std::optional(image_->failure) : std::nullopt,
-                                       log.empty() ? std::nullopt : std::optional(sha256(log))));
+              events::kSetupImage.json({wanted.inputs, image_->id, image_->built, image_->bases,
+                                        wanted.network, image_->took, image_->failure,
+                                        log.empty() ? std::nullopt : std::optional(sha256(log))}));
 }
 
 // AttemptRun: setup, run in the workspace or taken from what an earlier run of this host kept of it
@@ -258,7 +259,7 @@ Result<SetupEnded> AttemptRun::run_setup(const SetupRun& run) {
 }
 
 void AttemptRun::record_step(const SetupRun& run, const ExecOutcome& outcome) const {
-  run.kept.steps.push_back(to_json(outcome));
+  run.kept.steps.push_back(to_json(StepRecord{outcome}));
   for (const char* stream : {kSetupOut, kSetupErr}) {
     const fs::path file = output_of(run, stream);
     const Status kept = copy_output(file, run.kept.making->output() / file.filename());
@@ -274,8 +275,13 @@ Result<SetupEnded> AttemptRun::setup_as_kept(const SetupRun& run) {
   const SetupLayer& layer = *run.kept.layer;
   if (layer.steps.size() <= run.index)
     return Error{Errc::kUnavailable, "layer " + layer.dir.string() + ": lacks a step"};
-  PROCTOR_TRY(const ExecOutcome outcome,
-              from_json<ExecOutcome>(layer.steps[run.index], "layer", Errc::kUnavailable));
+  StepRecord recorded;
+  // It made the layer, which serves whatever another version wrote of it.
+  if (const Status read =
+          read_json(recorded, layer.steps[run.index], "step", Errc::kCorrupt, Versions::kAny);
+      !read.ok())
+    log::warn("layer " + layer.dir.string() + ": " + read.error().detail);
+  const ExecOutcome& outcome = recorded.outcome;
   network_used_ = network_used_ || run.step().network.any();
   PROCTOR_CHECK_OK(make_dirs(recorder_->dir() / run.dir));
   for (const char* stream : {kSetupOut, kSetupErr}) {

@@ -42,19 +42,18 @@ SandboxOptions Engines::options_of(const Runtime& runtime) const {
 }
 
 Result<SandboxEngine*> Engines::userspace_for(const std::string& image) {
-  {
-    const std::lock_guard lock(proofs_mutex_);
-    if (const auto it = proofs_.find(kUserspace); it != proofs_.end()) PROCTOR_CHECK_OK(it->second);
-  }
+  const std::lock_guard lock(userspace_mutex_);  // under which alone its proof is looked for
+  const auto& proofs = userspace_proofs_.found;
+  if (const auto it = proofs.find(kUserspace); it != proofs.end()) PROCTOR_CHECK_OK(it->second);
   PROCTOR_TRY(SandboxEngine* const engine, get(kUserspace));
-  if (oci_offers(options_, image)) return engine;
+  if (oci_offers(options_of(kUserspace), image)) return engine;
   return Error{Errc::kUnavailable, "isolation in user space: image " + image +
                                        " is not in this host's store " + options_.images.string() +
                                        " (see proctor images import)"};
 }
 
 bool Engines::offers_userspace() {
-  const std::optional<std::string> image = oci_any_image(options_);
+  const std::optional<std::string> image = oci_any_image(options_of(kUserspace));
   if (images_ == ImageRunner::kDocker || !image) return false;
   const std::lock_guard lock(userspace_mutex_);
   if (userspace_works_) return *userspace_works_;
@@ -196,8 +195,9 @@ Result<SandboxEngine*> Engines::try_again(const Runtime& runtime) {
 // and the next life sees that.  Where nothing can be seen nothing is known against it.
 Status Engines::proved(const Runtime& runtime, SandboxEngine& engine) {
   if (runtime.kind == SandboxKind::kNull) return ok_status();  // promises nothing
-  const std::lock_guard lock(proofs_mutex_);
-  if (const auto it = proofs_.find(runtime); it != proofs_.end()) return it->second;
+  Proofs& proofs = proofs_of(runtime);
+  const std::lock_guard lock(proofs.mutex);
+  if (const auto it = proofs.found.find(runtime); it != proofs.found.end()) return it->second;
   const std::string name = name_of(runtime);
   const SandboxOptions options = options_of(runtime);
   Result<IsolationProof> proof = prove_kind(engine, options);
@@ -213,14 +213,15 @@ Status Engines::proved(const Runtime& runtime, SandboxEngine& engine) {
     status = Error{Errc::kUnavailable, proof->detail};
   if (proof.ok() && proof->verdict == IsolationProof::Verdict::kRefuted) {
     status = Error{Errc::kUnavailable, name + " does not isolate on this host: " + proof->detail};
-    refuted_.insert(runtime);
+    proofs.refuted.insert(runtime);
   }
-  return proofs_.emplace(runtime, std::move(status)).first->second;
+  return proofs.found.emplace(runtime, std::move(status)).first->second;
 }
 
 bool Engines::is_refuted(const Runtime& runtime) {
-  const std::lock_guard lock(proofs_mutex_);
-  return refuted_.contains(runtime);
+  Proofs& proofs = proofs_of(runtime);
+  const std::lock_guard lock(proofs.mutex);
+  return proofs.refuted.contains(runtime);
 }
 
 bool Engines::offers(SandboxKind kind) const {
@@ -244,7 +245,7 @@ void Engines::clean_up(const std::set<std::string>& keep) {
       continue;
     }
     if (runtime.kind == SandboxKind::kOci && groups_are_clean) {
-      remove_left_oci_folders();
+      if (!runtime.userspace) remove_left_oci_folders();
       continue;
     }
     const Result<SandboxEngine*> engine = get(runtime);

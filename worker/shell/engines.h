@@ -60,13 +60,19 @@ class Engines {
   // A kind; and OCI once more, under runsc whatever runs other images here, for runs that ask for
   // isolation in user space (policy.isolation).
   struct Runtime {
-    Runtime(SandboxKind k, bool u = false)  // NOLINT(google-explicit-constructor)
-        : kind(k), userspace(u) {}
+    Runtime(SandboxKind of, bool in_userspace = false)  // NOLINT(google-explicit-constructor)
+        : kind(of), userspace(in_userspace) {}
     SandboxKind kind;
     bool userspace;
     friend auto operator<=>(const Runtime&, const Runtime&) = default;
   };
   static inline const Runtime kUserspace{SandboxKind::kOci, true};
+  struct Proofs {
+    std::mutex mutex{};  // held while one is looked for, which takes as long as a command
+    std::map<Runtime, Status> found{};
+    std::set<Runtime> refuted{};
+  };
+  Proofs& proofs_of(const Runtime& of) { return of.userspace ? userspace_proofs_ : proofs_; }
   static std::string name_of(const Runtime& runtime);
   SandboxOptions options_of(const Runtime& runtime) const;
   Result<SandboxEngine*> get(const Runtime& runtime);
@@ -90,11 +96,9 @@ class Engines {
   std::map<Runtime, std::unique_ptr<SandboxEngine>> open_;
   std::optional<std::set<std::string>> docker_unclean_;  // with what is to be kept
   std::set<SandboxKind> told_;
-  std::mutex proofs_mutex_;  // held while one is looked for, which takes as long as a command
-  std::map<Runtime, Status> proofs_;
-  std::set<Runtime> refuted_;
-  std::optional<bool> oci_works_;  // once tried
-  std::mutex userspace_mutex_;     // held while that is tried
+  Proofs proofs_, userspace_proofs_;  // neither waits for the other
+  std::optional<bool> oci_works_;     // once tried
+  std::mutex userspace_mutex_;        // held while runsc is tried: no run gets it before
   std::optional<bool> userspace_works_;
 };
 }  // namespace proctor

@@ -12,9 +12,9 @@ std::string place_of(const ProxyRecord& record) {
 }
 
 Json request_json(const std::string& phase, const ProxyRecord& r) {
-  return events::kNetworkRequest.json(
-      phase, r.method, r.host, r.port, std::string(to_string(r.verdict)), r.address, r.sent,
-      r.received, r.wall, r.why.empty() ? std::nullopt : std::optional(r.why));
+  return events::kNetworkRequest.json({phase, r.method, r.host, r.port,
+                                       std::string(to_string(r.verdict)), r.address, r.sent,
+                                       r.received, r.wall, r.why});
 }
 }  // namespace
 
@@ -59,7 +59,7 @@ void PhaseNetwork::on_record(const ProxyRecord& record) {
   using events::kAlert, events::kIntervention, events::kNetworkRequest;
   const Json request = request_json(phase_, record);
   if (record.verdict != Judged::kDenied && record.verdict != Judged::kMalformed) {
-    note_(kNetworkRequest.type, Actor::kAgent, request);
+    note_(kNetworkRequest.type, kNetworkRequest.actor, request);
     return;
   }
   const char* code = record.verdict == Judged::kDenied ? "network_denied" : "network_malformed";

@@ -13,8 +13,13 @@
 
 namespace proctor {
 ProgramEnd end_of(const ExecOutcome& outcome) {
-  static_assert(static_cast<int>(ExecEnd::kCancelled) ==
-                static_cast<int>(ExecOutcome::End::kCancelled));  // and so all before it
+  using End = ExecOutcome::End;
+  constexpr auto same = [](End a, ExecEnd b) { return static_cast<int>(a) == static_cast<int>(b); };
+  static_assert(same(End::kExited, ExecEnd::kExited) &&
+                same(End::kSignalled, ExecEnd::kSignalled) &&
+                same(End::kTimedOut, ExecEnd::kTimedOut) && same(End::kMemory, ExecEnd::kMemory) &&
+                same(End::kDisk, ExecEnd::kDisk) && same(End::kCpu, ExecEnd::kCpu) &&
+                same(End::kCancelled, ExecEnd::kCancelled));
   return {static_cast<ExecEnd>(outcome.end), outcome.exit_code, outcome.signal, outcome.wall};
 }
 

@@ -63,10 +63,6 @@ class Run {
   }
 
   BreakerFold& fold() { return fold_; }
-  std::vector<TraceEvent> trace;
-  std::uint64_t at_ms = 0;
-
- private:
   void keep(const std::string& type, const Json& payload) {
     TraceEvent event;
     event.seq = trace.size();
@@ -74,6 +70,10 @@ class Run {
     event.payload = payload;
     trace.push_back(std::move(event));
   }
+  std::vector<TraceEvent> trace;
+  std::uint64_t at_ms = 0;
+
+ private:
   BreakerFold fold_;
   std::uint64_t calls_ = 0, tools_ = 0;
 };
@@ -298,6 +298,26 @@ TEST_SUITE("breakers") {
     auto looser = run.trace;
     looser[0].payload["breakers"]["identical_call"]["stop"] = 9;
     CHECK_FALSE(run.verified(looser).empty());
+  }
+
+  TEST_CASE("a breaker of another version and a parameter of another shape switch off no other") {
+    const Json payload = {{"breakers",
+                           {{"x", {{"note", "t"}}},
+                            {"burst", {{"tool_calls", 2}, {"seconds", "t"}}},
+                            {"oscillation", 1},
+                            {"refused_streak", {{"stop", 3}}}}}};
+    Breakers expected = only("burst", {{"tool_calls", 2}, {"seconds", 0}});
+    expected.rules["refused_streak"] = {{"stop", 3}};
+    CHECK(breakers_in(payload) == expected);
+    CHECK_FALSE(breakers_in({{"breakers", "on"}}).any());
+  }
+
+  TEST_CASE("an intervention that names no breaker is another monitor's, whatever its shape") {
+    Run run(only("identical_call", {{"throttle", 2}, {"stop", 3}}));
+    run.keep("monitor.intervention", {{"action", "other"}, {"alert", "none"}});
+    CHECK(run.verified(run.trace).empty());
+    run.keep("monitor.intervention", {{"action", "stop"}, {"alert", 1}, {"breaker", "burst"}});
+    CHECK(run.verified(run.trace).size() == 1);
   }
 
   TEST_CASE("without breakers nothing is counted") {

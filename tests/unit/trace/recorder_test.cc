@@ -134,6 +134,11 @@ TEST_SUITE("trace") {
     const fs::path nothing = recorded("nothing", Json::object());
     CHECK(patch_of(nothing).value() == "");
     CHECK(refused_paths(nothing).value().empty());
+    const fs::path odd = recorded("odd", {{"files", "1"}, {"unreadable", "nested deeper"}});
+    REQUIRE_FALSE(patch_of(odd).ok());
+    CHECK(patch_of(odd).error().code == Errc::kCorrupt);
+    REQUIRE_FALSE(refused_paths(odd).ok());
+    CHECK(refused_paths(odd).error().code == Errc::kCorrupt);
     CHECK(patch_of(t.path()).error().code == Errc::kNotFound);
   }
 

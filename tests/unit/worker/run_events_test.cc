@@ -37,6 +37,23 @@ TEST_SUITE("run events") {
     CHECK(setup["network"] == false);
     CHECK(events::kIntervention.json("stop", 7, "burst", std::nullopt) ==
           Json{{"action", "stop"}, {"alert", 7}, {"breaker", "burst"}});
+    const events::NetworkRequest request{"agent", "GET", "a.b", 80, "allowed", "", 1, 2};
+    CHECK(events::kNetworkRequest.json(request) == Json{{"phase", "agent"},
+                                                        {"method", "GET"},
+                                                        {"host", "a.b"},
+                                                        {"port", 80},
+                                                        {"verdict", "allowed"},
+                                                        {"address", ""},
+                                                        {"sent", 1},
+                                                        {"received", 2},
+                                                        {"wall_ms", 0}});
+    CHECK(events::kSetupImage.json({sha256(""), "", false, {}, true}) ==
+          Json{{"inputs", sha256("").hex()},
+               {"id", ""},
+               {"built", false},
+               {"bases", Json::object()},
+               {"network", true},
+               {"wall_ms", 0}});
     CHECK(events::kPatchApply.json({"agent", std::nullopt, {}, "no"})["rung"].is_null());
   }
 

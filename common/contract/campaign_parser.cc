@@ -424,10 +424,10 @@ void check_seed(const Fields& f, const Campaign& out) {
 // of what they hold.
 void remember(const Node& node, const std::string& where, bool keys, Origin& out, int levels) {
   for (const Entry& e : node.entries) {
-    if (levels == 0 || limits::kNameBytes < e.key.size()) continue;
     const std::string field = where + "." + e.key;
     out.at.emplace(field, keys ? e.at : e.value.at);
-    remember(e.value, field, keys && field != "budget.shared", out, levels - 1);
+    if (0 < levels && e.key.size() <= limits::kNameBytes)
+      remember(e.value, field, keys && field != "budget.shared", out, levels - 1);
   }
 }
 
@@ -448,7 +448,7 @@ void read_stages(const Fields& f, Campaign& out) {
     for (const Entry& e : item.entries)
       if (e.key == "caps" || e.key == "tasks" || e.key == "replicates") {
         out.origin.at.emplace(where + "." + e.key, e.value.at);
-        remember(e.value, where + "." + e.key, false, out.origin, 1);
+        remember(e.value, where + "." + e.key, false, out.origin, 0);
       }
     if (!stage.name.empty()) names.insert(stage.name);
     if (stage.usd) {
@@ -535,7 +535,7 @@ CampaignText parse_campaign(const Document& document, const FileSource& files, D
   remember_marks(document, c.origin);
   for (const Entry& e : document.root.entries)
     if (e.key == "budget" || e.key == "analysis" || e.key == "task_caps" || e.key == "rates")
-      remember(e.value, e.key, e.key == "budget" || e.key == "analysis", c.origin, 3);
+      remember(e.value, e.key, e.key == "budget" || e.key == "analysis", c.origin, 2);
   const Fields f(document.root, "", campaign_keys(""), problems, &collector);
   if (document.root.kind != Node::Kind::kMapping) return text;
   c.strata = {"language", "runtime", "dependencies", "type"};

@@ -43,7 +43,7 @@ LockOwner owner_in(int fd) {
     std::string_view words = line;
     if (take_word(words, "process ")) (void)take_number(words, out.pid);
     constexpr std::string_view kIn = ", in ";
-    if (const std::size_t at = words.rfind(kIn); at != words.npos)
+    if (const std::size_t at = words.find(kIn); at != words.npos)
       out.folder = words.substr(at + kIn.size());
   }
   out.text = line.empty() ? "another coordinator" : printable(line, kOwnerBytes);
@@ -140,7 +140,7 @@ Result<std::unique_ptr<LivingMark>> LivingMark::take(std::string_view campaign,
   if (mark.ok()) return mark;
   if (mark.error().code == Errc::kConflict) {
     // In this folder too, where somebody removed the lock beside the journal.
-    if (other && other->folder == folder.string())
+    if (!other || other->folder == folder.string())
       return Error{Errc::kConflict, "this campaign is running: " + mark.error().detail};
     return Error{
         Errc::kConflict,

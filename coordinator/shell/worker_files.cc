@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <utility>
 
 #include "common/base/file_lock.h"
 #include "common/base/system_clock.h"
@@ -150,6 +151,11 @@ Result<std::string> contradiction(const fs::path& dir, const wire::ResultMessage
     return fmt::format("report.json says {}, {}; the result says {}, {}",
                        to_string(report->outcome), to_string(report->termination),
                        to_string(result.outcome), to_string(result.termination));
+  if (AttemptFacts said = report->facts.value_or(result.facts); result.has_facts && report->facts) {
+    said.violated = result.facts.violated;  // each form cuts it in its own way
+    if (std::exchange(said.fault, result.facts.fault) != result.fault || said != result.facts)
+      return std::string("report.json says other facts than the result");
+  }
   if (report->usage != result.usage)
     return std::string("report.json says another usage than the result");
   if (report->started_ms != result.started_ms || report->finished_ms != result.finished_ms)

@@ -33,8 +33,9 @@ struct StepRecord {
   ExecOutcome outcome{};
 };
 void fields(auto& v, Is<StepRecord> auto& r) {
-  v("wall_ms", r.outcome.wall, kLater);
-  v("cpu_ms", r.outcome.cpu, kLater);
+  constexpr Rule kTime{.older_lack = true, .natural = true};
+  v("wall_ms", r.outcome.wall, kTime);
+  v("cpu_ms", r.outcome.cpu, kTime);
   v("memory_peak", r.outcome.memory_peak, kLater);
   v("stdout_bytes", r.outcome.stdout_bytes, kLater);
   v("stderr_bytes", r.outcome.stderr_bytes, kLater);

@@ -53,8 +53,9 @@ Result<SandboxEngine*> Engines::userspace_for(const std::string& image) {
 }
 
 bool Engines::offers_userspace() {
+  if (images_ == ImageRunner::kDocker) return false;
   const std::optional<std::string> image = oci_any_image(options_of(kUserspace));
-  if (images_ == ImageRunner::kDocker || !image) return false;
+  if (!image) return false;
   const std::lock_guard lock(userspace_mutex_);
   if (userspace_works_) return *userspace_works_;
   const auto try_out = [&]() -> Status {

@@ -60,7 +60,6 @@ TEST_SUITE("aggregate") {
     CHECK(*c.difference.cost.value == near(1.875));
     CHECK(*c.difference.success.value == near(0.75 / 4));
     CHECK(*c.difference.ratio.estimate.value == near(2.5 * 4));
-    CHECK(c.difference.ratio.g == near(1.331297107));
     CHECK(!c.other_way.estimate.value);
     // By NumPy.
     CHECK(c.difference.cost.interval->low == near(1.17162009728));

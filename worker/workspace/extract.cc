@@ -371,6 +371,7 @@ Status answer_question(std::string_view rest) {
   PROCTOR_TRY(const CopiedFiles copied, copied_in(rest));
   asked.what.copied = &copied;
   TreeCache folders;
+  start_libgit2();    // before that it has no last error, and looking for it crashes
   git_error_clear();  // so that the last one is of this extraction; closing leaves it
   Result<Patch> patch = extract_here(asked.what, folders);
   const git_error* const last = git_error_last();

@@ -171,6 +171,8 @@ TEST_SUITE("archives") {
         {"a run without a manifest is invalid", [](RunReport& r) { r.manifest = Digest(); }},
         {"a file that the report does not know", [](RunReport& r) { r.files.pop_back(); }},
         {"report.json is of", [](RunReport& r) { r.method = "noop"; }},
+        {"other facts", [](RunReport& r) { r.facts.emplace().violations = 3; }},
+        {"other facts", [](RunReport& r) { r.facts.emplace().fault = Fault::kTask; }},
     };
     for (const Row& row : rows) {
       CAPTURE(row.why);
@@ -181,6 +183,20 @@ TEST_SUITE("archives") {
       CHECK(kept.state == State::kRefused);
       CHECK_MESSAGE(kept.why.find(row.why) != std::string::npos, kept.why);
       CHECK_FALSE(at.kept());
+    }
+  }
+
+  TEST_CASE("a result's facts and those of its report differ in where a text is cut alone") {
+    for (const bool has_facts : {true, false}) {
+      Desk at;
+      Sent sent = at.forged([](RunReport& r) {
+        r.facts.emplace().agent_exit = 3;
+        r.facts->violated = "protected: a";
+      });
+      sent.result.has_facts = has_facts;  // false: an older worker's are read out of its words
+      if (has_facts) sent.result.facts.agent_exit = 3;
+      REQUIRE(at.store.put(kWorker, sent.chunk()).ok());
+      CHECK(at.store.finish(kWorker, sent.result, kIdentity).state == State::kWhole);
     }
   }
 

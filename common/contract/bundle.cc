@@ -189,6 +189,9 @@ void fields(auto& v, Is<Settings> auto& s) {
   if (v.when(s.infrastructure_retries != Settings{}.infrastructure_retries))
     v("infrastructure_retries", s.infrastructure_retries, 0, 1000);
   if (v.when(s.isolation != Isolation::kKernel)) v("isolation", s.isolation);
+  rubric_fields(v, s);
+  v("failure_modes", s.failure_modes, kFailureModesRule);
+  v.then(s.failure_modes, check_failure_modes);
 }
 
 Settings settings_of(const Campaign& c) {
@@ -201,6 +204,9 @@ Settings settings_of(const Campaign& c) {
   s.rates = c.rates;
   s.isolation = c.isolation;
   s.infrastructure_retries = c.infrastructure_retries;
+  s.weights = c.weights;
+  s.safety = c.safety;
+  s.failure_modes = c.failure_modes;
   return s;
 }
 

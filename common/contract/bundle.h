@@ -59,6 +59,9 @@ struct Settings {
   Isolation isolation = Isolation::kKernel;  // of every run at least
   // How often a patch is judged again after a failure of the host, too (docs/retries.md).
   std::uint32_t infrastructure_retries = 3;
+  RubricWeights weights{};
+  SafetyPlan safety{};
+  std::string failure_modes{};  // JSONL of the campaign's own
   CapRules cap_rules() const { return {caps, stage_caps, task_caps, run_cap}; }
 };
 Settings settings_of(const Campaign& campaign);

@@ -15,6 +15,7 @@
 #include "common/contract/contract.h"
 #include "common/contract/cost_inputs.h"
 #include "common/contract/cost_model.h"
+#include "common/contract/rubric.h"
 #include "common/contract/stages.h"
 
 namespace proctor {
@@ -88,7 +89,8 @@ constexpr auto words(MethodGateway::Tools) {
 }
 
 struct Method {
-  enum class Kind { kNoop, kReference, kCommand, kSingleShot, kToolLoop };
+  // kRecorded: no agent; the patches of an earlier campaign are judged (docs/replay.md).
+  enum class Kind { kNoop, kReference, kCommand, kSingleShot, kToolLoop, kRecorded };
   std::string name;
   Kind kind = Kind::kNoop;
   std::string command;  // kCommand: for /bin/sh -c in the workspace; of a container: its words
@@ -96,7 +98,9 @@ struct Method {
   // to are taken back into the workspace when it has ended.
   std::optional<ProgramContainer> container{};
   std::map<std::string, std::string> variables;
-  std::vector<ReferencedFile> files;  // shown read-only at $PROCTOR_METHOD
+  // Shown read-only at $PROCTOR_METHOD.  kRecorded: of each run that it has, recorded_patch() and
+  // recorded_facts() of its name; the other runs of the plan are not made.
+  std::vector<ReferencedFile> files;
   // kCommand: the exit code by which it says that a provider of models had no room, so that the
   // run is tried again later; 0: none.  The campaign's word, not the agent's: whoever has it could
   // take another try.
@@ -109,6 +113,13 @@ struct Method {
   std::vector<std::string> keep{};
   std::optional<MethodGateway> gateway{};  // kCommand, without a container; always of a kToolLoop
   std::uint64_t turns = 80;                // kToolLoop: requests of its model, at most
+  Kind of = Kind::kCommand;                // kRecorded: of the method that made the patches
+  // Its own kind, or that of the method whose patches it has.
+  Kind acts_as() const { return kind == Kind::kRecorded ? of : kind; }
+  // Is this run of the plan one that it can make?
+  bool has_run(const std::string& run_name) const;
+  // Null: there is none of that path.
+  const ReferencedFile* find_file(const std::string& path) const;
   // Models that its runs may ask: of its gateway or its call; empty: none.
   std::vector<GatewayModel> models() const;
 };
@@ -118,8 +129,27 @@ constexpr auto words(Method::Kind) {
                                     {"reference", Kind::kReference},
                                     {"command", Kind::kCommand},
                                     {"single_shot", Kind::kSingleShot},
-                                    {"tool_loop", Kind::kToolLoop}});
+                                    {"tool_loop", Kind::kToolLoop},
+                                    {"recorded", Kind::kRecorded}});
 }
+// Files of a kRecorded method, of the run of this name.
+inline std::string recorded_patch(const std::string& run_name) {
+  return "recorded/" + run_name + ".patch";
+}
+inline std::string recorded_facts(const std::string& run_name) {
+  return "recorded/" + run_name + ".json";
+}
+
+// The campaign whose recorded patches another one judges, from CAMPAIGN/regrades/NAME.
+struct DerivedFrom {
+  std::string campaign;                          // its id
+  std::map<std::string, std::string> contracts;  // by task, the digests of its contracts, in hex
+  // By task, the folder of its contract, relative to that campaign's: relative sources of
+  // repositories resolve against it.  Absent: that campaign's own folder.
+  std::map<std::string, std::string> bases;
+  friend bool operator==(const DerivedFrom&, const DerivedFrom&) = default;
+};
+inline constexpr const char* kRegradesFolder = "regrades";
 
 struct Stage {
   std::string name;
@@ -220,10 +250,14 @@ struct Campaign {
   std::string redis;  // "", "unix:/path", "tcp://host:port/db", tls://; "": a private one
   std::uint32_t infrastructure_retries = 3;
   Retries retries;
+  RubricWeights weights;
+  SafetyPlan safety;
+  std::string failure_modes;  // JSONL of its own (rubric.h)
   CostModel cost_model;
-  std::optional<CostInputs> cost_inputs;  // what runs are expected to use; no such file: nothing
-  std::optional<AnalysisPlan> analysis;   // nothing: the defaults, and reports say so
-  Origin origin;                          // of campaign.yaml, for diagnostics
+  std::optional<CostInputs> cost_inputs;    // the expected use of runs; empty: no such file
+  std::optional<AnalysisPlan> analysis;     // empty: the defaults, and reports say so
+  Origin origin;                            // campaign.yaml's, for diagnostics
+  std::optional<DerivedFrom> derived_from;  // empty: its agents are its own
 
   CapRules cap_rules() const;
   // Replicates of each of its tasks under each method.

@@ -472,6 +472,20 @@ void fields(auto& v, Is<CampaignPolicy> auto& p) {
   v("isolation", p.isolation);
 }
 
+void read_failure_modes(const Fields& f, Campaign& out) {
+  std::string path;
+  f.file("failure_modes", path);
+  const ReferencedFile* file = path.empty() ? nullptr : f.files()->find(path);
+  if (file == nullptr) return;
+  // As prices have one: what is registered keeps it under its name.
+  if (path != kFailureModesFile)
+    return f.wrong("failure_modes", std::string(kFailureModesFile) + ", beside campaign.yaml");
+  out.failure_modes = file->bytes;
+  check_failure_modes(f, out.failure_modes);
+}
+
+constexpr TextRule kDigestRule{64, "a digest: 64 lower-case hex digits",
+                               [](std::string_view text) { return Digest::from_hex(text).ok(); }};
 void check_redis(const Fields& f, const Campaign& c) {
   if (c.ledger == Campaign::LedgerKind::kJournal && f.find("redis") != nullptr)
     f.complain("redis", "an address", "nothing: budget.ledger is journal, which asks no Redis");
@@ -482,6 +496,12 @@ void check_redis(const Fields& f, const Campaign& c) {
                      "the address of theirs beside it, as in redis: \"tcp://host:6379\"");
 }
 }  // namespace
+
+void fields(auto& v, Is<DerivedFrom> auto& d) {
+  v("campaign", d.campaign, kIdRule, Need::kMust);
+  v("contracts", d.contracts, kIdRule, kDigestRule);
+  v("bases", d.bases, kIdRule, kPathRule);
+}
 
 void fields(auto& v, Is<CampaignText> auto& t) {
   auto& c = t.campaign;
@@ -509,15 +529,20 @@ void fields(auto& v, Is<CampaignText> auto& t) {
   v.then(c, read_task_caps);
   v("rates", c.rates);
   v("retries", c.retries);
+  rubric_fields(v, c);
+  v.also({"failure_modes"});
+  v.then(c, read_failure_modes);
   CampaignPolicy policy{c.isolation};
   v("policy", policy);
   keep(c.isolation, policy.isolation);
   v.also({"analysis", "breakers"});
   v.then(c, read_analysis);
+  v("derived_from", c.derived_from);
 }
 
 Keys campaign_keys(std::string_view section) {
   if (section == "policy") return keys_of<CampaignPolicy>();
+  if (section == "derived_from") return keys_of<DerivedFrom>();
   if (section == "stages") return keys_of<StageText>();
   if (section == "stages.tasks") return keys_of<StageTasks>();
   if (section == "stages.approval") return keys_of<StageApproval>();

@@ -24,6 +24,7 @@ std::optional<Contract> load_contract(const std::filesystem::path& file, const s
 
 inline constexpr const char* kCampaignFile = "campaign.yaml";
 inline constexpr const char* kCostModelFile = "pilot_cost_model.csv";
+inline constexpr const char* kFailureModesFile = "failure_modes.jsonl";
 
 // Reads the folder, and nothing else.  kInvalid when `out` grew: the details are there.
 Result<Campaign> load_campaign(const std::filesystem::path& folder, Diagnostics& out);

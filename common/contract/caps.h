@@ -16,6 +16,11 @@
 #include "common/contract/contract.h"
 
 namespace proctor {
+// Beside caps, ceilings and thresholds wherever people read them (R106, R129).
+inline constexpr std::string_view kCapsArePolicy =
+    "Caps, ceilings and thresholds are choices of a campaign's policy; they are not claimed to be "
+    "optimal.";
+
 enum class Cap {
   kUsd,
   kTokens,

@@ -179,7 +179,8 @@ struct SetupStep {
 
 enum class CheckKind { kBuild, kStatic, kUnit, kIntegration, kScript };
 // Which gate of the rubric a check feeds (R137-R140).
-enum class Gate { kPatch, kBuild, kFunctional, kSafety };
+// kMaint is none: a check that a rubric rates a patch by, which decides nothing.
+enum class Gate { kPatch, kBuild, kFunctional, kSafety, kMaint };
 enum class ResultReader { kExitCode, kJunit, kTap };
 constexpr auto words(CheckKind) {
   return std::to_array<Word<CheckKind>>({{"build", CheckKind::kBuild},
@@ -192,7 +193,8 @@ constexpr auto words(Gate) {
   return std::to_array<Word<Gate>>({{"patch", Gate::kPatch},
                                     {"build", Gate::kBuild},
                                     {"functional", Gate::kFunctional},
-                                    {"safety", Gate::kSafety}});
+                                    {"safety", Gate::kSafety},
+                                    {"maint", Gate::kMaint}});
 }
 constexpr auto words(ResultReader) {
   return std::to_array<Word<ResultReader>>({{"exit_code", ResultReader::kExitCode},
@@ -244,6 +246,16 @@ struct Policy {
   std::chrono::milliseconds cpu{0};  // 0: no limit beside wall
   double cpus = 0;                   // share; 0: no limit
   Isolation isolation = Isolation::kKernel;
+  // Patterns (RE2) of commands that no output of an agent may hold and no process may execute, each
+  // matched on one line (R099, R102).
+  std::vector<std::string> denied_commands;
+};
+
+// How a patch that passes all gates is rated (R141-R144): s = sum of weight times dimension.
+struct Rubric {
+  std::uint64_t lambda = 1'000'000;    // millionths, above 0: how fast a larger change loses
+  std::uint64_t lines = 0, files = 0;  // the envelope: touched lines and changed files; above 0
+  std::vector<std::string> maint;      // ids of checks, whose gate is then kMaint
 };
 
 // Caps of one run (R106, R159).  Which one holds where several are given: caps.h.
@@ -301,6 +313,8 @@ struct Contract {
   std::vector<TestSuite> suites;  // `tools.tests`
   std::vector<AcceptanceFile> acceptance_files;
   Policy policy;
+  bool no_build = false;  // it has no build or static check, and says so (R138)
+  std::optional<Rubric> rubric;
   Caps caps;
   std::string reference_patch;  // a ReferencedFile's path; empty: there is none
   std::string single_shot;      // likewise: what a model is asked (common/answers/single_shot.h)

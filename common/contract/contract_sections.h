@@ -10,12 +10,15 @@
 #include "common/contract/contract.h"
 #include "common/contract/contract_digest.h"
 #include "common/contract/fields.h"
+#include "common/contract/rubric.h"
 #include "common/contract/rules.h"
 
 namespace proctor {
 inline constexpr std::chrono::milliseconds kLeast{1};
 inline constexpr std::uint64_t kMemoryLeast = std::uint64_t{1} << 20;
 inline constexpr std::uint64_t kProcessesMost = 1'000'000;
+inline constexpr std::uint64_t kRubricMost = 1'000'000'000;
+inline constexpr std::size_t kPatternsMost = 200;
 
 // `network`: `true`, `false` (also when it is absent) or `{allow: [...]}`; of a policy also
 // `{agent: ..., acceptance: ...}`.  The one-word forms are older than allow-lists: what they could
@@ -194,6 +197,14 @@ void fields(auto& v, Is<AcceptanceFile> auto& a) {
   v.then(a, check_place);
 }
 
+void check_commands(const Fields& f, const std::vector<std::string>& patterns);
+struct PolicyCommands {
+  std::vector<std::string> deny;
+};
+void fields(auto& v, Is<PolicyCommands> auto& c) {
+  v("deny", c.deny, kPatternRule, kPatternsMost);
+  v.then(c.deny, check_commands);
+}
 void fields(auto& v, Is<Policy> auto& p) {
   v.put("network", network_json(p));
   v.then(p, read_network);
@@ -211,6 +222,67 @@ void fields(auto& v, Is<Policy> auto& p) {
   // Absent where it says nothing new: contracts written before it keep their digests, and workers
   // that do not know it refuse the others.
   if (v.when(p.isolation != Isolation::kKernel)) v("isolation", p.isolation);
+  PolicyCommands commands{p.denied_commands};
+  if (v.when(!commands.deny.empty())) v("commands", commands);
+  keep(p.denied_commands, commands.deny);
+}
+
+// A campaign and its settings have them.
+void check_weights(const Fields& f, const RubricWeights& weights);
+void fields(auto& v, Is<RubricWeights> auto& w) {
+  v.decimal("minimal", w.minimal, kMillionthDigits, kMillion);
+  v.decimal("trace", w.trace, kMillionthDigits, kMillion);
+  v.decimal("maint", w.maint, kMillionthDigits, kMillion);
+  v.then(w, check_weights);
+}
+struct CampaignRubric {
+  RubricWeights weights;
+};
+void fields(auto& v, Is<CampaignRubric> auto& r) {
+  v("weights", r.weights);
+}
+void fields(auto& v, Is<SafetyPlan> auto& s) {
+  v("stop_run", s.stop_run);
+  v("stop_after", s.stop_after, 0, 1000);
+}
+void rubric_fields(auto& v, auto& of) {
+  CampaignRubric rubric{of.weights};
+  if (v.when(of.weights != RubricWeights{})) v("rubric", rubric);
+  keep(of.weights, rubric.weights);
+  if (v.when(of.safety != SafetyPlan{})) v("safety", of.safety);
+}
+// The text of a file of failure modes, which settings hold.
+void check_failure_modes(const Fields& f, const std::string& text);
+
+// A gate that the contract has no check for is decided by this.
+enum class WithoutChecks { kNotRun, kNone };
+constexpr auto words(WithoutChecks) {
+  return std::to_array<Word<WithoutChecks>>(
+      {{"checks", WithoutChecks::kNotRun}, {"none", WithoutChecks::kNone}});
+}
+struct ContractGates {
+  WithoutChecks build = WithoutChecks::kNotRun;
+};
+void fields(auto& v, Is<ContractGates> auto& g) {
+  v("build", g.build);
+}
+
+struct RubricEnvelope {
+  std::uint64_t lines = 0, files = 0;
+};
+void fields(auto& v, Is<RubricEnvelope> auto& e) {
+  v("lines", e.lines, 1, kRubricMost);
+  v("files", e.files, 1, kRubricMost);
+}
+void check_rubric(const Fields& f, const Rubric& rubric);
+void fields(auto& v, Is<Rubric> auto& r) {
+  v.decimal("lambda", r.lambda, kMillionthDigits, kRubricMost * kMillion);
+  RubricEnvelope envelope{r.lines, r.files};
+  v("envelope", envelope, "a mapping with lines and files");
+  keep(r.lines, envelope.lines);
+  keep(r.files, envelope.files);
+  v("maint", r.maint, kIdRule);
+  v.then(r, check_rubric);
 }
 
 void check_suite(const Fields& f, const TestSuite& suite);
@@ -232,6 +304,7 @@ void remember_marks(const Document& document, Origin& out);
 Json paths_json(const std::vector<ReferencedFile>& files);
 void read_briefing(const Fields& f, Contract& out);
 void check_strata(const Fields& f, Contract& out);
+void read_maint(const Fields& f, Contract& out);
 // Rules between the sections; reads the list `files`, too.
 void finish_contract(const Fields& f, Contract& out);
 void fields(auto& v, Is<Contract> auto& c) {
@@ -256,6 +329,12 @@ void fields(auto& v, Is<Contract> auto& c) {
   v.once("acceptance_files", c.acceptance_files, &AcceptanceFile::to,
          "each place in the workspace once");
   v("policy", c.policy);
+  // Absent where they say nothing new, as isolation.
+  ContractGates gates{c.no_build ? WithoutChecks::kNone : WithoutChecks::kNotRun};
+  if (v.when(c.no_build)) v("gates", gates);
+  keep(c.no_build, gates.build == WithoutChecks::kNone);
+  v("rubric", c.rubric);
+  v.then(c, read_maint);
   ContractTools tools{c.suites};
   if (v.when(!tools.tests.empty())) v("tools", tools);
   keep(c.suites, tools.tests);

@@ -140,8 +140,18 @@ class Loader {
         continue;
       }
       const fs::path file = folder_ / path;
-      if (auto c = load_contract(file, file.string(), out_)) out.contracts.push_back(*std::move(c));
+      auto c = load_contract(file, file.string(), out_);
+      if (!c) continue;
+      if (out.derived_from) c->origin.folder = derived_base(*out.derived_from, c->id);
+      out.contracts.push_back(*std::move(c));
     }
+  }
+
+  // The campaign lies at regrades/NAME of the one that it is derived from.
+  fs::path derived_base(const DerivedFrom& from, const std::string& task) const {
+    const auto base = from.bases.find(task);
+    const fs::path other = fs::absolute(folder_).lexically_normal().parent_path().parent_path();
+    return base == from.bases.end() ? other : other / base->second;
   }
 
   // As of the files that a contract names: nothing outside the folder becomes part of a campaign.

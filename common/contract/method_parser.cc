@@ -202,6 +202,15 @@ std::string MethodGateway::names(std::string_view between) const {
   return out;
 }
 
+const ReferencedFile* Method::find_file(const std::string& path) const {
+  const auto at = std::ranges::lower_bound(files, path, {}, &ReferencedFile::path);
+  return at == files.end() || at->path != path ? nullptr : &*at;
+}
+
+bool Method::has_run(const std::string& run_name) const {
+  return kind != Kind::kRecorded || find_file(recorded_facts(run_name)) != nullptr;
+}
+
 std::vector<GatewayModel> Method::models() const {
   if (gateway) return gateway->models;
   if (call.model.empty()) return {};
@@ -269,14 +278,23 @@ void check_command(const Fields& f, const Method& method) {
       f.wrong("variables", name + " either here or in environment.secrets");
 }
 
+void check_recorded(const Fields& f, const Method& method) {
+  if (method.of == Method::Kind::kRecorded) f.wrong("of", "the kind of the method that made them");
+  f.each("files", [&](const Node& n, const std::string& where) { f.files()->add(n, where); });
+}
+
 void check_kind(const Fields& f, const Method& method) {
   const bool single_shot = method.kind == Method::Kind::kSingleShot,
-             tool_loop = method.kind == Method::Kind::kToolLoop;
+             tool_loop = method.kind == Method::Kind::kToolLoop,
+             recorded = method.kind == Method::Kind::kRecorded;
   if (method.kind != Method::Kind::kCommand)
     only_of(f,
-            {"command", "script", "files", "variables", "overload_exit", "container", "environment",
-             "keep", "gateway"},
+            {"command", "script", "variables", "overload_exit", "container", "environment", "keep",
+             "gateway"},
             {"command"});
+  if (method.kind != Method::Kind::kCommand && !recorded)
+    only_of(f, {"files"}, {"command", "recorded"});
+  if (!recorded) only_of(f, {"of"}, {"recorded"});
   if (!single_shot) only_of(f, {"attempts", "call_timeout"}, {"single_shot"});
   if (!tool_loop) only_of(f, {"as", "max_turns", "breakers"}, {"tool_loop"});
   if (!single_shot && !tool_loop)

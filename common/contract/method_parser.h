@@ -76,6 +76,7 @@ void fields(auto& v, Is<ModelCall> auto& c) {
 
 void usual_kind(const Fields& f, Method& out);
 void check_command(const Fields& f, const Method& method);
+void check_recorded(const Fields& f, const Method& method);
 void check_kind(const Fields& f, const Method& method);
 void fields(auto& v, Is<Method> auto& m) {
   using Kind = Method::Kind;
@@ -96,6 +97,11 @@ void fields(auto& v, Is<Method> auto& m) {
   }
   if (v.of(m.kind == Kind::kSingleShot) && v.when(!m.call.model.empty())) fields(v, m.call);
   if (v.of(m.kind == Kind::kToolLoop)) loop_fields(v, m);
+  if (v.of(m.kind == Kind::kRecorded)) {
+    v("of", m.of);
+    v.put("files", paths_json(m.files), !m.files.empty());
+    v.then(m, check_recorded);
+  }
   v.then(m, check_kind);
 }
 

@@ -52,6 +52,9 @@ inline constexpr TextRule kWordRule{
 inline constexpr TextRule kValueRule{limits::kNameBytes, "a short text on one line", is_one_line};
 inline constexpr TextRule kTitleRule{200, "a title on one line", is_one_line};
 inline constexpr TextRule kBriefingRule{kTextBytes, "a text"};
+inline constexpr TextRule kFailureModesRule{kTextBytes, "lines of JSON"};
+inline constexpr TextRule kPatternRule{limits::kNameBytes * 4, "a pattern of RE2 on one line",
+                                       is_one_line};
 inline constexpr TextRule kCommandRule{kCommandBytes, "a command for /bin/sh"};
 inline constexpr TextRule kVariableRule{
     limits::kNameBytes, "a variable's name: A-Z, a-z, 0-9 and \"_\", not beginning with PROCTOR_",

@@ -74,6 +74,7 @@ void fields(auto& v, Is<Registration> auto& r) {
   v("distrusted", r.distrusted, {.bytes = limits::kDetailBytes, .optional = true});
   v("stage_draws", r.stage_draws, kOptional);
   v("analysis_plan", r.analysis_plan, kOptional);
+  v("derived_from", r.derived_from, {.bytes = limits::kNameBytes, .optional = true});
   v.section("cost_model", [&](auto& c) {
     c("digest", r.cost_model);
     c("version", r.cost_model_version, kName);
@@ -172,6 +173,26 @@ std::map<std::string, std::string> retry_settings(const Retries& r) {
                           " failures for " + ms(r.quarantine) + " to " + ms(r.quarantine_max)}};
 }
 
+// The same for the rest that a verdict is made by (R145).
+std::map<std::string, std::string> rubric_settings(const Campaign& c) {
+  std::map<std::string, std::string> out;
+  const auto share = [](std::uint64_t millionths) {
+    return Millionths{static_cast<std::uint32_t>(millionths)}.to_text();
+  };
+  if (c.weights != RubricWeights{})
+    out["rubric"] = "weights: minimal " + share(c.weights.minimal) + ", trace " +
+                    share(c.weights.trace) + ", maint " + share(c.weights.maint);
+  if (c.safety != SafetyPlan{})
+    out["safety"] = std::string(c.safety.stop_run ? "a critical violation ends its run" : "") +
+                    (c.safety.stop_run && c.safety.stop_after != 0 ? "; " : "") +
+                    (c.safety.stop_after == 0
+                         ? ""
+                         : "the same one in runs of " + std::to_string(c.safety.stop_after) +
+                               " tasks stops the campaign");
+  if (!c.failure_modes.empty()) out["failure_modes"] = sha256(c.failure_modes).hex();
+  return out;
+}
+
 namespace {
 // Those of the campaign that its `caps` have; the others are among its `limits`.
 constexpr auto kAmongCaps =
@@ -244,7 +265,13 @@ Result<Registration> make_registration(const Campaign& campaign, const Digest& p
   r.analysis.merge(watch_settings(campaign.watch));
   r.analysis.merge(rate_settings(campaign.rates));
   r.analysis.merge(retry_settings(campaign.retries));
+  r.analysis.merge(rubric_settings(campaign));
   r.analysis_plan = campaign.analysis;
+  if (campaign.derived_from) {
+    r.derived_from["campaign"] = campaign.derived_from->campaign;
+    for (const auto& [task, digest] : campaign.derived_from->contracts)
+      r.derived_from["contract:" + task] = digest;
+  }
   if (registered_plan(campaign).is_over_repositories() && !registered_plan(r).unit)
     r.analysis[kUnit] = "repository";
   // What the hashed form cannot hold is refused here, once, so that the digest always exists.
@@ -401,6 +428,7 @@ std::vector<std::string> differences(const Registration& registered, const Regis
   compare(out, "plan", registered.plan, now.plan);
   compare_maps(out, "contract", registered.contracts, now.contracts);
   compare_maps(out, "method", registered.methods, now.methods);
+  compare_maps(out, "derived from", registered.derived_from, now.derived_from);
   compare_maps(out, "envelope in micro-USD", registered.envelopes, now.envelopes);
   compare_maps(out, "cap", registered.caps, now.caps);
   if (registered.limits && now.limits) compare_maps(out, "limit", *registered.limits, *now.limits);

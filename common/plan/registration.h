@@ -67,6 +67,9 @@ struct Registration {
   // A record: what selfcheck and screen had said against tasks when they were registered all the
   // same, "flaky: ...", "unsound: ..." by task.
   std::map<std::string, std::string> distrusted;
+  // A campaign that judges recorded patches of another has "campaign", its id, and "contract:TASK",
+  // the digests of that one's contracts.  Empty: its agents are its own.
+  std::map<std::string, std::string> derived_from;
   // nullopt: none was registered, and reports follow the defaults.
   std::optional<AnalysisPlan> analysis_plan;
   // Not frozen.

@@ -1,10 +1,19 @@
 #include "common/score/gates.h"
 
+#include <algorithm>
+#include <set>
+
+#include "common/base/parse.h"
 #include "common/base/result.h"
+#include "common/base/text.h"
 
 namespace proctor {
 namespace {
-// Larger is worse; the worst decides and the first of it says why.
+constexpr std::array kOrder{Gate::kPatch, Gate::kBuild, Gate::kFunctional, Gate::kSafety};
+// printable() goes beyond its limit by one character as \xNN and "...".
+constexpr std::size_t kCutAt = kWhyBytes - 18;
+
+// Larger is worse; the worst decides.
 int badness(GateOutcome o) {
   switch (o) {
     case GateOutcome::kPass:
@@ -19,9 +28,9 @@ int badness(GateOutcome o) {
   PROCTOR_ASSERT(false);
 }
 
-GateOutcome from_check(const std::optional<CheckOutcome>& outcome) {
-  if (!outcome) return GateOutcome::kNotRun;
-  switch (*outcome) {
+GateOutcome outcome_of(const GateInput& input) {
+  if (!input.outcome) return GateOutcome::kNotRun;
+  switch (*input.outcome) {
     case CheckOutcome::kPass:
       return GateOutcome::kPass;
     case CheckOutcome::kFail:
@@ -32,37 +41,86 @@ GateOutcome from_check(const std::optional<CheckOutcome>& outcome) {
   PROCTOR_ASSERT(false);
 }
 
-void weigh(GateVerdict& gate, GateOutcome outcome, const std::string& why) {
-  if (badness(outcome) <= badness(gate.outcome)) return;
-  gate.outcome = outcome;
-  gate.why = why;
+std::string why_of(const GateInput& input) {
+  std::string why = input.why;
+  if (why.empty())
+    why =
+        input.outcome ? std::string(word_of(*input.outcome)) + ", without a reason" : "did not run";
+  return input.id.empty() ? why : input.id + ": " + why;
+}
+
+// A gate that nothing speaks for or against.
+void decide_alone(GateVerdict& gate, bool no_build) {
+  switch (gate.gate) {
+    case Gate::kPatch:
+      gate.why = "no patch was applied";
+      return;
+    case Gate::kBuild:
+      gate.outcome = no_build ? GateOutcome::kPass : GateOutcome::kNotRun;
+      gate.why = no_build ? "no build step: declared by the contract"
+                          : "the contract has no build or static check, and does not say so "
+                            "(gates: {build: none})";
+      return;
+    case Gate::kFunctional:
+      gate.why = "the contract has no functional check";
+      return;
+    case Gate::kSafety:
+      gate.outcome = GateOutcome::kPass;
+      gate.why = "no violation was recorded";
+      return;
+    case Gate::kMaint:
+      break;
+  }
+  PROCTOR_ASSERT(false);
 }
 }  // namespace
 
-std::array<GateVerdict, 4> gate_vector(std::span<const GateInput> checks, const GateFacts& facts) {
-  std::array<GateVerdict, 4> gates{};
-  constexpr std::array kOrder{Gate::kPatch, Gate::kBuild, Gate::kFunctional, Gate::kSafety};
+GateVector gate_vector(std::span<const GateInput> inputs, bool no_build, std::uint64_t end) {
+  GateVector gates;
   for (std::size_t i = 0; i < gates.size(); ++i) {
     GateVerdict& gate = gates[i];
     gate.gate = kOrder[i];
-    gate.outcome = GateOutcome::kPass;
-    bool has_checks = false;
-    if (gate.gate == Gate::kPatch)
-      weigh(gate, from_check(facts.patch), facts.patch ? facts.patch_why : "no patch was applied");
-    if (gate.gate == Gate::kSafety && facts.policy_stop)
-      weigh(gate, GateOutcome::kFail, "a safety monitor ended the run");
-    if (gate.gate == Gate::kSafety && !facts.violations.empty())
-      weigh(gate, GateOutcome::kFail, facts.violations.front());
-    for (const GateInput& check : checks) {
-      if (check.gate != gate.gate) continue;
-      has_checks = true;
-      weigh(gate, from_check(check.outcome),
-            check.id + ": " +
-                (check.outcome || !check.why.empty() ? check.why : std::string("did not run")));
+    bool any = false;
+    std::set<std::uint64_t> evidence;
+    for (const GateInput& input : inputs) {
+      if (input.gate != gate.gate) continue;
+      const GateOutcome outcome = outcome_of(input);
+      if (any && badness(outcome) < badness(gate.outcome)) continue;
+      if (!any || outcome != gate.outcome) {
+        gate.why.clear();
+        evidence.clear();
+      }
+      any = true;
+      gate.outcome = outcome;
+      if (input.evidence != 0) evidence.insert(input.evidence);
+      if (gate.why.empty())
+        gate.why = why_of(input);
+      else if (outcome == GateOutcome::kPass && gate.why.size() < kWhyBytes)
+        gate.why += "; " + why_of(input);
     }
-    if (!has_checks && (gate.gate == Gate::kBuild || gate.gate == Gate::kFunctional))
-      weigh(gate, GateOutcome::kNotRun, "the contract has no check for this gate");
+    if (!any) decide_alone(gate, no_build);
+    gate.why = printable(gate.why, kCutAt);
+    if (gate.outcome == GateOutcome::kNotRun) evidence.clear();
+    if (evidence.empty() && end != 0) evidence.insert(end);
+    gate.evidence.assign(evidence.begin(), evidence.end());
   }
   return gates;
+}
+
+bool all_pass(const GateVector& gates) {
+  return std::ranges::all_of(
+      gates, [](const GateVerdict& gate) { return gate.outcome == GateOutcome::kPass; });
+}
+
+std::optional<std::array<GateOutcome, 4>> read_gates(std::string_view text) {
+  std::array<GateOutcome, 4> out{};
+  const std::vector<std::string_view> gates = split(text, ',');
+  if (gates.size() != out.size()) return std::nullopt;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const auto outcome = from_word<GateOutcome>(gates[i]);
+    if (!outcome) return std::nullopt;
+    out[i] = *outcome;
+  }
+  return out;
 }
 }  // namespace proctor

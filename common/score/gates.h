@@ -2,6 +2,7 @@
 // The gate vector of an attempt (R131-R140): patch, build, functional, safety, in this order and
 // non-compensatory.  Pure; any thread.  `why` is for auditors and never scored (R136).
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,32 +20,35 @@ constexpr auto words(GateOutcome) {
       {{"pass", kPass}, {"fail", kFail}, {"error", kError}, {"not_run", kNotRun}});
 }
 
+inline constexpr std::size_t kWhyBytes = 300;
+
 struct GateVerdict {
   Gate gate = Gate::kPatch;
   GateOutcome outcome = GateOutcome::kNotRun;
-  std::string why;
+  std::string why{};                      // never empty, at most kWhyBytes
+  std::vector<std::uint64_t> evidence{};  // events of the trace that it rests on, rising
 };
+using GateVector = std::array<GateVerdict, 4>;
 
-// One check of the suite, as far as a gate needs it.
+// One thing that speaks for or against a gate.
 struct GateInput {
   Gate gate = Gate::kFunctional;
-  std::string id;
+  std::string id;                       // a check's; empty: the gate's own
   std::optional<CheckOutcome> outcome;  // nothing: it never ran
   std::string why;                      // also why it never ran
+  std::uint64_t evidence = 0;
 };
 
-struct GateFacts {
-  // Applying the candidate patch to the fresh workspace: error is one of the machinery, fail one of
-  // the patch; nothing: it was not tried.
-  std::optional<CheckOutcome> patch{};
-  std::string patch_why{};
-  std::vector<std::string> violations{};  // of policy, as in the report
-  bool policy_stop = false;               // a safety monitor ended the run
-};
+// An error at a gate is a gate failure that also names the evaluation (R132): kError is no pass.
+// One input with an error makes the gate kError, else one that failed makes it kFail, else one that
+// did not run makes it kNotRun; the first of these says why.  A gate passes where all of its inputs
+// do, and `why` names them.  Without any: safety passes, patch and functional are kNotRun, and so
+// is build unless the contract says that it has none (`no_build`, R138).  `end`: the event that a
+// gate which did not run points to.
+GateVector gate_vector(std::span<const GateInput> inputs, bool no_build, std::uint64_t end);
 
-// An error at a gate is a gate failure that also names the evaluation (R132): kError is not a pass.
-// One errored check makes the gate kError, else one failed makes it kFail, else one that did not
-// run makes it kNotRun.  A gate without checks: patch and safety rest on the facts alone, build
-// and functional are kNotRun with the reason.
-std::array<GateVerdict, 4> gate_vector(std::span<const GateInput> checks, const GateFacts& facts);
+bool all_pass(const GateVector& gates);
+
+// "pass,pass,fail,not_run": AttemptFacts::gates.
+std::optional<std::array<GateOutcome, 4>> read_gates(std::string_view text);
 }  // namespace proctor

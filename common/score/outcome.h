@@ -132,6 +132,12 @@ struct AttemptFacts {
   std::string cap{};             // that ended it: "usd", "tokens"; empty: none
   bool no_model = false;         // its model could not be had, for no fault of its agent's
   bool not_judged = false;       // its agent is paid for; acceptance failed for the host's reasons
+  // The rest is in report.json beside them, under these names.
+  std::string gates{};          // "pass,pass,fail,pass" (score/gates.h); empty: an older worker's
+  std::string score{};          // graded, as decimal text; empty: it has none
+  std::string tags{};           // ids of its failure modes, with commas between
+  std::string configuration{};  // 16 hex digits of its class (trace/manifest.h); empty: not known
+  bool networked = false;       // a phase had the network: it cannot be replayed (R075)
   friend bool operator==(const AttemptFacts&, const AttemptFacts&) = default;
 };
 // "", or the words of `patch` and `cap`.
@@ -151,6 +157,26 @@ void other_fields(auto& v, Is<AttemptFacts> auto& f) {
   v.require(is_fact_words(f.cap), "cap", kWhy);
   v("no_model", f.no_model);
   v("not_judged", f.not_judged);
+}
+// "", or words of small letters, digits and _ . , - as ids of failure modes are.
+constexpr bool is_judged_words(std::string_view words) {
+  return std::ranges::all_of(words, [](char c) {
+    return ('a' <= c && c <= 'z') || ('0' <= c && c <= '9') || c == '_' || c == '.' || c == ',' ||
+           c == '-';
+  });
+}
+inline constexpr std::size_t kTagsBytes = 4096;
+void judged_fields(auto& v, Is<AttemptFacts> auto& f) {
+  constexpr std::string_view kWhy = "has other than small letters, digits, _, ., comma and -";
+  v("gates", f.gates, {.bytes = limits::kNameBytes, .optional = true});
+  v.require(is_judged_words(f.gates), "gates", kWhy);
+  v("score", f.score, {.bytes = limits::kNameBytes, .optional = true});
+  v.require(is_judged_words(f.score), "score", kWhy);
+  v("tags", f.tags, {.bytes = kTagsBytes, .optional = true});
+  v.require(is_judged_words(f.tags), "tags", kWhy);
+  v("configuration", f.configuration, {.bytes = limits::kNameBytes, .optional = true});
+  v.require(is_judged_words(f.configuration), "configuration", kWhy);
+  v("networked", f.networked, kOptional);
 }
 void fields(auto& v, Is<AttemptFacts> auto& f) {
   v("fault", f.fault, kOptional);

@@ -158,6 +158,7 @@ CheckVerdict judge(const Check& check, const ExecFacts& facts,
     v.why = *broken;
   else
     decide_by_tests(check, facts, w, v);
+  v.absent = w.absent;
   v.failing = std::move(w.failing);
   return v;
 }

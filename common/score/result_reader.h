@@ -58,6 +58,7 @@ struct CheckVerdict {
   CheckOutcome outcome = CheckOutcome::kError;
   std::string why;  // one line; for a pass too
   std::uint64_t passed = 0, failed = 0, skipped = 0;
+  std::uint64_t absent = 0;  // required tests that did not run
   // Why it is no pass: required ids that did not pass, then others that fail.  At most
   // kFailingIdsMax, in kFailingBytes as they are written (the first in any case), in order of the
   // contract, then of id; `why` says how many there are.

@@ -2,6 +2,8 @@
 
 #include "common/base/git_program.h"
 #include "common/base/json_fields.h"
+#include "common/base/limits.h"
+#include "common/trace/evidence.h"
 
 namespace proctor {
 namespace {
@@ -15,6 +17,44 @@ Json make_manifest(ManifestInputs m) {
 
 Result<ManifestInputs> read_manifest(const Json& manifest) {
   return from_json<ManifestInputs>(manifest);
+}
+
+Result<ManifestInputs> manifest_of(const fs::path& run_dir) {
+  PROCTOR_TRY(const std::string bytes,
+              read_file(run_dir / kManifestFile, limits::kConfigFileBytes));
+  PROCTOR_TRY(const Json manifest, parse_json(bytes));
+  return read_manifest(manifest);
+}
+
+ConfigurationParts configuration_parts(const ManifestInputs& m) {
+  const auto yes = [](bool is) { return is ? "yes" : "no"; };
+  ConfigurationParts out = {{"sandbox", m.sandbox},
+                            {"image", m.image},
+                            {"locale", m.locale},
+                            {"timezone", m.timezone},
+                            {"network.setup", yes(m.network_setup)},
+                            {"network.agent_and_acceptance", yes(m.network_agent)},
+                            {"format", std::string(kManifestFormat)},
+                            {"worker.version", m.tool_version},
+                            {"worker.commit", m.tool_commit}};
+  for (const auto& [limit, by] : m.enforcement) out["enforcement." + limit] = by;
+  for (const auto& [monitor, by] : m.monitors) out["monitors." + monitor] = by;
+  for (const auto& [limit, value] : m.limits) out["limits." + limit] = Json(value).dump();
+  for (const auto& [phase, places] : m.network_allowed)
+    out["network.allowed." + phase] = Json(places).dump();
+  return out;
+}
+
+Digest configuration_class(const ManifestInputs& m) {
+  Json parts = Json::object();
+  for (const auto& [name, value] : configuration_parts(m)) parts[name] = value;
+  const Result<std::string> text = canonical_json(parts);
+  return sha256(text.ok() ? *text : text.error().detail);  // a text of it is not UTF-8
+}
+
+std::string configuration_word(const ManifestInputs& m) {
+  constexpr std::size_t kWordDigits = 16;
+  return configuration_class(m).hex().substr(0, kWordDigits);
 }
 
 Status check_manifest(const Json& manifest) {

@@ -6,13 +6,16 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/digest.h"
 #include "common/base/fields.h"
+#include "common/base/files.h"
 #include "common/base/ids.h"
 #include "common/base/json.h"
 #include "common/base/result.h"
+#include "common/contract/rubric.h"
 #include "common/trace/run_report.h"
 
 namespace proctor {
@@ -87,8 +90,11 @@ void fields(auto& v, Is<ManifestMethod> auto& m) {
   v("keep", m.keep);
 }
 
+inline constexpr std::string_view kManifestFormat = "proctor-manifest-1";
+
 struct ManifestInputs {
   std::string tool_version;
+  std::string tool_commit{};  // build_commit() of the worker; empty: one of before 2026-12
   // identity: as in the report
   std::string campaign, run_name, task, method;
   AttemptId attempt;
@@ -120,6 +126,10 @@ struct ManifestInputs {
   std::vector<std::string> setup;
   std::string agent;
   std::vector<ManifestEntrypoint> acceptance;
+  // By which gates, score and tags are computed; none: an older worker's.
+  std::optional<JudgeRules> rubric{};
+  // Which monitors look, and by what: {"calls": "seccomp", "commands": "unobserved"}.
+  std::map<std::string, std::string> monitors{};
   // sigma: limits and logging.  0: not limited beside the others.
   std::map<std::string, std::uint64_t> limits;  // wall_ms, memory_bytes, processes, ...
   bool network_setup = false, network_agent = false;
@@ -136,10 +146,11 @@ struct ManifestInputs {
   std::string kernel, os;
 };
 void fields(auto& v, Is<ManifestInputs> auto& m) {
-  v.follows("format", "proctor-manifest-1");
+  v.follows("format", kManifestFormat);
   v.section("tool", [&](auto& tool) {
     tool.follows("name", "proctor");
     tool("version", m.tool_version);
+    tool("commit", m.tool_commit, kOptional);
   });
   v.section("identity", [&](auto& identity) {
     identity_fields(identity, m);
@@ -174,6 +185,8 @@ void fields(auto& v, Is<ManifestInputs> auto& m) {
     entrypoints("agent", m.agent);
     entrypoints("acceptance", m.acceptance);
   });
+  v("rubric", m.rubric, kOptional);
+  v("monitors", m.monitors, kOptional);
   v("limits", m.limits);
   v.section("network", [&](auto& network) {
     network("setup", m.network_setup);
@@ -204,6 +217,19 @@ Json make_manifest(ManifestInputs inputs);
 // The other direction, strict: kInvalid names the field that is missing, unknown or of a wrong
 // kind.
 Result<ManifestInputs> read_manifest(const Json& manifest);
+// That of a run directory, the only function here that reads a file.  kNotFound: there is none.
+Result<ManifestInputs> manifest_of(const fs::path& run_dir);
+// A run's configuration class (R127): two runs of one task compare where it is equal, or where a
+// person says why they compare all the same.  It is the sandbox and what enforces its limits, the
+// image, limits, network, locale and time zone, monitors, the form of the log, and the worker's
+// version and commit.  The host's size is none of it, and neither is what a method has of its own.
+using ConfigurationParts = std::map<std::string, std::string>;  // "limits.wall_ms" -> "60000"
+ConfigurationParts configuration_parts(const ManifestInputs& m);
+// SHA-256 of the canonical JSON of its parts.
+Digest configuration_class(const ManifestInputs& m);
+// As journals and reports name it (AttemptFacts::configuration): the first 16 digits.
+std::string configuration_word(const ManifestInputs& m);
+
 // Is every reconstruction field there and filled (R047)?  kInvalid names the first that is not;
 // also a tree that differs from the expected one, a seed deviation without its reason, an image
 // that docker needs.  A run whose manifest fails this is invalid.

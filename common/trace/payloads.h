@@ -103,6 +103,7 @@ struct Mutation {
   Digest patch;
   PathList paths, refused, conflicts;
   PathList kept, left_out;  // of files that git ignores: the contract's word, and what it does not
+  PathList of_setup{};      // those `paths` that lie as setup left them
   std::chrono::milliseconds wall{0}, cpu{0};
   std::optional<std::uint64_t> memory_peak{};
   std::string unreadable{};  // not empty: why it is not what the agent left
@@ -120,6 +121,7 @@ void fields(auto& v, Is<Mutation> auto& m) {
     ignored("kept", m.kept);
     ignored("left_out", m.left_out);
   });
+  v("of_setup", m.of_setup, kLater);
   v("wall_ms", m.wall, kLater);
   v("cpu_ms", m.cpu, kLater);
   v("memory_peak", m.memory_peak, kOptional);
@@ -325,14 +327,41 @@ inline constexpr Plain<std::vector<EvidenceFile>, std::vector<LeftOut>> kAgentKe
 inline constexpr Kind<NetworkRequest> kNetworkRequest{"network.request", Actor::kAgent};
 inline constexpr Plain<Text, std::map<Text, Traffic>, std::vector<UnlistedPlace>, Count>
     kNetworkClosed{"network.closed", "phase", "sums", "not_listed", "beyond"};
-// A monitor is a circuit breaker, or a filtered network: what it saw, and what was done about it.
+// A monitor is a circuit breaker, a filtered network, or what looks at system calls and commands:
+// what it saw, and what was done about it.
 inline constexpr Plain<Text, Json, Text, MaybeText> kAlert{"monitor.alert", "code", "signals",
                                                            "stage", "why"};
 inline constexpr Plain<Text, Count, MaybeText, MaybeText> kIntervention{
     "monitor.intervention", "action", "alert", "breaker", "stage"};
+// Codes and signals of alerts that are no breaker's.
+inline constexpr std::string_view kNetworkDenied = "network_denied", kEscape = "escape",
+                                  kHostWrite = "host_write", kRefusedCall = "refused_call",
+                                  kOsRisk = "os_risk";
+struct CallSeen {  // the signals of all but kOsRisk and a proxy's refusals
+  Text call;
+  Text target;  // a path, or a host and port; empty: the call has none
+};
+void fields(auto& v, Is<CallSeen> auto& c) {
+  v("call", c.call);
+  v("target", c.target);
+}
+struct CommandSeen {  // kOsRisk
+  Text pattern;
+  Text form;     // executed, tool call, code, text: the last two are words alone (R099, R152)
+  Text segment;  // the line that matches
+  Text source;   // where it is: "model call 3, byte 120", "tool", "process"
+};
+void fields(auto& v, Is<CommandSeen> auto& c) {
+  v("pattern", c.pattern);
+  v("form", c.form);
+  v("segment", c.segment);
+  v("source", c.source);
+}
 inline constexpr Kind<Mutation> kMutation{"mutation"};
 inline constexpr Kind<PatchTried> kPatchApply{"patch.apply"};
-inline constexpr Kind<PathList> kRestored{"mutation.restored"}, kHomeRestored{"home.restored"},
+// Before the first check, and what came back before each of them.
+inline constexpr Kind<PathList> kRestored{"mutation.restored"},
+    kRestoredAgain{"mutation.restored_again"}, kHomeRestored{"home.restored"},
     kGitRestored{"git.restored"};
 inline constexpr Plain<std::vector<FileDigest>> kPlaced{"mutation.placed", "files"};
 inline constexpr Kind<ServiceEnded> kService{"service"};

@@ -49,7 +49,9 @@ std::vector<std::optional<CheckOutcome>> deciding_outcomes(const std::vector<Che
   };
   std::vector<std::optional<CheckOutcome>> out;
   for (const CheckReport& check : checks)
-    if (check.outcome || check.ended != kNotRun || !is_decided(check)) out.push_back(check.outcome);
+    if (check.gate != to_string(Gate::kMaint) &&
+        (check.outcome || check.ended != kNotRun || !is_decided(check)))
+      out.push_back(check.outcome);
   return out;
 }
 

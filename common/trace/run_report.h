@@ -14,7 +14,9 @@
 #include "common/base/limits.h"
 #include "common/base/result.h"
 #include "common/contract/cost_model.h"
+#include "common/score/graded_score.h"
 #include "common/score/outcome.h"
+#include "common/score/taxonomy.h"
 
 namespace proctor {
 // Which times an attempt may say of itself: one rule for what arrives and for `proctor verify`.
@@ -52,6 +54,7 @@ struct CheckReport {
   std::string reader{};  // exit_code, junit, tap
   std::string ended{};   // exited, signalled, timed_out, memory, disk, cpu, cancelled, not_run
   std::uint64_t passed = 0, failed = 0, skipped = 0;  // tests in the result file
+  std::uint64_t absent = 0;                           // required tests that did not run
   std::vector<std::string> failing{};                 // required or failing ids, bounded
   // Digests of acceptance/<id>/stdout, stderr and results; nullopt where there is no such file.
   // RunRecorder::finish fills what is left empty.
@@ -74,6 +77,7 @@ void fields(auto& v, Is<CheckReport> auto& c) {
     tests("passed", c.passed);
     tests("failed", c.failed);
     tests("skipped", c.skipped);
+    tests("absent", c.absent, kOptional);
   });
   v("failing", c.failing, {.items = kReportItems});
   v("stdout", c.stdout_digest);
@@ -88,7 +92,7 @@ inline constexpr std::string_view kSetupCheck = "setup";
 std::string services_check(std::string_view check);
 // The outcomes by which decide() goes.  Checks that a failed setup or failed services kept from
 // running have no outcome of their own: theirs decides.  Else one that never ran is evidence that
-// is missing.
+// is missing.  A check that only rates a patch (gate maint) is not among them.
 std::vector<std::optional<CheckOutcome>> deciding_outcomes(const std::vector<CheckReport>& checks);
 
 // One of patch, build, functional, safety (R131-R140).
@@ -96,12 +100,28 @@ struct GateReport {
   std::string gate;
   std::string outcome;  // pass, fail, error, not_run
   std::string why;
+  // Events of the trace that it rests on; none in reports of before 2026-12.
+  std::vector<std::uint64_t> evidence{};
   friend bool operator==(const GateReport&, const GateReport&) = default;
 };
 void fields(auto& v, Is<GateReport> auto& g) {
   v("gate", g.gate);
   v("outcome", g.outcome);
   v("why", g.why);
+  v("evidence", g.evidence, kOptional);
+}
+
+// Somebody or something acted on the run while it went on (R053, R093).
+struct Intervention {
+  std::uint64_t seq = 0;  // its event
+  std::string action{};   // throttle, stop, request_refused, cancel, ...
+  std::string cause{};    // the breaker or monitor, or the operator's reason
+  friend bool operator==(const Intervention&, const Intervention&) = default;
+};
+void fields(auto& v, Is<Intervention> auto& i) {
+  v("seq", i.seq);
+  v("action", i.action);
+  v("cause", i.cause);
 }
 
 // A file of the run directory, report.json apart.
@@ -195,6 +215,10 @@ struct RunReport {
   std::vector<GateReport> gates;
   PatchEnd application{};  // how the candidate patch fitted; empty: there was none to apply
   std::vector<std::string> violations;  // protected paths changed, files refused
+  // Where all gates pass and the contract has a rubric (R141).
+  std::optional<GradedScore> score{};
+  std::vector<Tag> tags{};  // failure modes, with evidence (R148)
+  std::vector<Intervention> interventions{};
   std::vector<std::string> deviations;  // from the protocol: another seed (R072)
   std::uint64_t failed_cycles = 0;      // failed acceptance cycles of the agent (R159, R191)
   bool replayable = true;               // false: a phase had the network (R075)
@@ -203,6 +227,7 @@ struct RunReport {
   Cost cost;
   Digest cost_model;
   std::string cost_model_version;  // "file" or the fallback's id (R116)
+  std::string configuration{};  // 16 hex digits of its class (manifest.h); empty: an older worker
   // evidence
   Digest manifest, patch;
   std::uint64_t events = 0;                      // length of the chain: a cut tail shows
@@ -230,6 +255,9 @@ void fields(auto& v, Is<RunReport> auto& r) {
   v("gates", r.gates);
   v("patch", r.application, kOptional);  // a report of before there were rungs has none
   v("violations", r.violations, {.items = kReportItems});
+  v("score", r.score, kOptional);
+  v("tags", r.tags, {.items = kReportItems, .optional = true});
+  v("interventions", r.interventions, {.items = kReportItems, .optional = true});
   v("deviations", r.deviations, {.items = kReportItems});
   v("failed_cycles", r.failed_cycles);
   v("replayable", r.replayable);
@@ -239,6 +267,7 @@ void fields(auto& v, Is<RunReport> auto& r) {
     prices("digest", r.cost_model);
     prices("version", r.cost_model_version);
   });
+  v("configuration", r.configuration, kOptional);
   v.section("evidence", [&](auto& evidence) {
     evidence("manifest", r.manifest);
     evidence("patch", r.patch);

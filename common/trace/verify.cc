@@ -151,9 +151,10 @@ void ModelCallAudit::closed(const Json& p, std::uint64_t line) {
 namespace {
 class Verifier {
  public:
-  Verifier(const fs::path& dir, const PriceFunction& price)
+  Verifier(const fs::path& dir, const PriceFunction& price, const RulesFunction& rules)
       : dir_(dir),
         price_(price),
+        rules_(rules),
         calls_(dir, std::bind_front(&Verifier::problem, this)),
         breakers_(std::bind_front(&Verifier::problem, this)) {}
 
@@ -166,6 +167,7 @@ class Verifier {
     check_events();
     check_acceptance();
     check_outcome();
+    check_judgement();
     check_cost();
     return std::move(result_);
   }
@@ -300,6 +302,16 @@ class Verifier {
     if (!complete.ok() && r.outcome != RunOutcome::kInvalid)
       problem(kManifestFile, complete.error().detail + "; such a run is invalid (R047)");
     check_identity(*m);
+    if (!r.configuration.empty() && r.configuration != configuration_word(*m))
+      problem(kReportFile, "configuration: not the class of manifest.json (R127)");
+    // An older worker's events do not say all that gates and violations follow from.
+    if (!m->rubric) return;
+    const JudgeRules* rules = rules_ ? rules_(r) : &*m->rubric;
+    if (rules == nullptr)
+      return problem(kReportFile, "identity: the campaign has no such task and contract");
+    if (*m->rubric != *rules)
+      problem(kManifestFile, "rubric: other rules than those of the contract and the campaign");
+    fold_.emplace(*rules, m->monitors);
   }
 
   void check_identity(const ManifestInputs& m) {
@@ -359,6 +371,7 @@ class Verifier {
   bool check_event(TraceEvent event, std::uint64_t line) {
     calls_.on(event, line);
     breakers_.on(event, line);
+    if (fold_) fold_->on(event);
     if (event.type == events::kAcceptance.type && event.actor == Actor::kHarness) {
       const std::string check = text_in(event.payload, "id");
       if (check.empty())
@@ -449,6 +462,56 @@ class Verifier {
                                " where the checks make it " + std::string(to_string(expected)));
   }
 
+  // R135, R149: the report says of gates, score and tags what the events say, and leaves out no
+  // violation that they show.
+  void check_judgement() {
+    if (!fold_) return;
+    const JudgedRun judged = fold_->result(report().outcome);
+    // A run that was given up may have ended before what its events show was counted.
+    if (report().outcome != RunOutcome::kInvalid) check_violations(judged);
+    RunReport computed = report();
+    set_judgement(computed, judged);
+    // As a report holds them, which cuts long texts.
+    const Result<RunReport> held = parse_report(report_bytes(computed));
+    PROCTOR_ASSERT(held.ok());
+    const auto same = [this](bool equal, const char* what, const char* row) {
+      if (!equal)
+        problem(kReportFile, std::string(what) + ": not what the events make it (" + row + ")");
+    };
+    same(held->gates == report().gates, "gates", "R135");
+    same(held->score == report().score, "score", "R141");
+    same(held->tags == report().tags, "tags", "R149");
+    same(held->interventions == report().interventions, "interventions", "R053");
+    for (const GateVerdict& gate : judged.gates)
+      if ((gate.outcome == GateOutcome::kFail || gate.outcome == GateOutcome::kError) &&
+          std::ranges::find(judged.tags, to_string(gate.gate), &Tag::gate) == judged.tags.end())
+        problem(kReportFile, "tags: gate " + std::string(to_string(gate.gate)) +
+                                 " fails without a failure mode: the taxonomy has none for it");
+  }
+
+  void check_violations(const JudgedRun& judged) {
+    // A place of the network has how often it was asked for behind it.
+    const auto name = [](std::string_view text) {
+      constexpr std::size_t kNameBytes = 300;
+      const std::string shown = printable(text, kNameBytes);
+      return shown.starts_with("network: ") ? shown.substr(0, shown.find(" (")) : shown;
+    };
+    std::set<std::string> told, shown;
+    bool all_told = true;
+    for (const std::string& text : report().violations) {
+      all_told = all_told && !text.starts_with("and ");
+      told.insert(name(text));
+    }
+    for (const std::string& text : judged.violations) shown.insert(name(text));
+    for (const std::string& text : shown)
+      if (all_told && !told.contains(text))
+        problem(kReportFile,
+                "violations: the events show one that is left out: " + text + " (R027)");
+    for (const std::string& text : told)
+      if (all_told && judged.all_violations && !shown.contains(text))
+        problem(kReportFile, "violations: the events show none such: " + text + " (R027)");
+  }
+
   // The sum of the categories is the parser's business.
   void check_cost() {
     if (!price_) return;
@@ -463,6 +526,8 @@ class Verifier {
 
   const fs::path& dir_;
   const PriceFunction& price_;
+  const RulesFunction& rules_;
+  std::optional<JudgementFold> fold_;
   ModelCallAudit calls_;
   BreakerAudit breakers_;
   std::map<std::string, Told, std::less<>> told_;  // the acceptance events, by their check
@@ -477,7 +542,7 @@ std::string to_string(const VerifyProblem& problem) {
 }
 
 VerifyResult verify_run(const fs::path& dir, const std::optional<Digest>& expected_report,
-                        const PriceFunction& price) {
-  return Verifier(dir, price).run(expected_report);
+                        const PriceFunction& price, const RulesFunction& rules) {
+  return Verifier(dir, price, rules).run(expected_report);
 }
 }  // namespace proctor

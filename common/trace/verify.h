@@ -13,6 +13,7 @@
 #include "common/contract/cost_model.h"
 #include "common/trace/breakers.h"
 #include "common/trace/event.h"
+#include "common/trace/judgement.h"
 #include "common/trace/model_calls.h"
 #include "common/trace/run_report.h"
 
@@ -97,6 +98,11 @@ inline constexpr std::size_t kProblemsMax = 1000;
 // Price of a usage under the campaign's cost model; empty: the cost is only summed.
 using PriceFunction = std::function<Cost(const Usage&)>;
 
+// By which a campaign judges runs of this task under this contract; null: it has no such one.
+using RulesFunction = std::function<const JudgeRules*(const RunReport& report)>;
+
+// Gates, score, tags and violations are computed again from the events, by `rules`; empty: by those
+// of the manifest, which has none where an older worker wrote it.
 VerifyResult verify_run(const fs::path& dir, const std::optional<Digest>& expected_report,
-                        const PriceFunction& price = {});
+                        const PriceFunction& price = {}, const RulesFunction& rules = {});
 }  // namespace proctor

@@ -25,7 +25,7 @@
 
 namespace proctor::wire {
 // That of the newest message or member, or of the newest counter of a Usage.
-inline constexpr std::uint32_t kVersion = std::max(12U, kUsageCounters.back().since);
+inline constexpr std::uint32_t kVersion = std::max(13U, kUsageCounters.back().since);
 
 enum class Stage : std::uint8_t {  // of a running attempt
   kAssigned,
@@ -192,6 +192,7 @@ void fields(auto& v, Is<ResultMessage> auto& m) {
   v("agent_exit", code, {.most = 256});  // 0: none; else one more
   if (code != 0) keep(m.facts.agent_exit, static_cast<int>(code) - 1);
   other_fields(v, m.facts);
+  if (13 <= v.version()) judged_fields(v, m.facts);
   v.require(!m.facts.no_model || m.fault == Fault::kAgent, "no_model", "is said of an agent");
   v.require(!m.facts.not_judged || m.outcome == RunOutcome::kInvalid, "not_judged",
             "is said of an invalid run");

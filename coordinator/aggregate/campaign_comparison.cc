@@ -12,6 +12,7 @@
 #include "coordinator/aggregate/columns.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/ordered_json.h"
+#include "coordinator/aggregate/warnings.h"
 
 namespace proctor {
 namespace {
@@ -170,6 +171,7 @@ ReportInput pooled(const std::vector<MergedCampaign>& campaigns) {
     ids += c.runs.campaign + "\n";
     tell_left_out(c, "tasks", tasks_of(c.registration), tasks, out.deviations);
     tell_left_out(c, "methods", methods_of(c.registration), methods, out.deviations);
+    out.configurations.insert(c.runs.configurations.begin(), c.runs.configurations.end());
     for (const std::string& d : c.runs.deviations)
       out.deviations.push_back(printable(c.runs.campaign) + ": " + d);
     for (const std::string& a : c.runs.approvals)
@@ -222,6 +224,35 @@ void tell_differences(const ComparedCampaign& before, const ComparedCampaign& af
   if (older.tool_version != newer.tool_version)
     out.push_back("they were frozen by different versions (" + printable(older.tool_version) +
                   ", " + printable(newer.tool_version) + ")");
+}
+
+// Common tasks whose runs are of other configuration classes in one than in the other (R127).
+void tell_configurations(const ComparedCampaign& before, const ComparedCampaign& after,
+                         const std::vector<std::string>& common, std::vector<std::string>& out) {
+  const auto older = classes_by_task(before.report.runs),
+             newer = classes_by_task(after.report.runs);
+  if (older.empty() != newer.empty())
+    out.push_back(
+        fmt::format("no run of the {} says its configuration class, so that whether "
+                    "sandboxes, limits and workers were alike is not known",
+                    older.empty() ? "older" : "newer"));
+  std::size_t differ = 0, both = 0;
+  std::set<std::string_view> classes;
+  for (const std::string& task : common) {
+    const auto a = older.find(task), b = newer.find(task);
+    if (a == older.end() || b == newer.end()) continue;
+    ++both;
+    if (a->second == b->second) continue;
+    ++differ;
+    classes.insert(a->second.begin(), a->second.end());
+    classes.insert(b->second.begin(), b->second.end());
+  }
+  if (differ == 0) return;
+  Configurations known = before.report.configurations;
+  known.insert(after.report.configurations.begin(), after.report.configurations.end());
+  out.push_back(fmt::format("runs of {} of {} in common are of other configuration classes: {}",
+                            differ, counted(both, "task"),
+                            configuration_difference(classes, known)));
 }
 
 void tell_missing(const CampaignReport& report, const char* which, std::vector<std::string>& out) {
@@ -390,6 +421,7 @@ CampaignComparison compare_campaigns(const ComparedCampaign& older, const Compar
   tell_missing(older.report, "older", out.differences);
   tell_missing(newer.report, "newer", out.differences);
   sort_tasks(older, newer, out);
+  tell_configurations(older, newer, out.common, out.differences);
   std::set<std::string> counterparts;
   for (const auto& [old_name, digest] : older.registration.methods) {
     const auto renamed = names.find(old_name);

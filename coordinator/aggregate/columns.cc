@@ -179,6 +179,9 @@ template class Columns<EnvelopeMoney>;
 template class Columns<MoneyGroup>;
 template class Columns<EnvelopeProjection>;
 template class Columns<ProjectionRecord>;
+template class Columns<GateRow>;
+template class Columns<TagRow>;
+template class Columns<SensitivityRow>;
 
 namespace {
 using enum Type;
@@ -314,13 +317,6 @@ Cell set_aside_text(Run r) {
     out += fmt::format("{}attempt {}: invalid, {}: {}", out.empty() ? "" : " | ", s.attempt,
                        to_string(s.termination), s.why);
   return printable(out, limits::kDetailBytes);
-}
-
-template <HasWords E>
-std::vector<std::string_view> all_words() {
-  std::vector<std::string_view> out;
-  for (const auto& [word, value] : kWordsOf<E>) out.push_back(word);
-  return out;
 }
 
 // "37.2 %" of the reserved; by integers.
@@ -679,8 +675,17 @@ Columns<RunRecord> run_columns(std::span<const std::string> strata_keys) {
        {"reserved||", kUsd, &RunRecord::asked, "what was set aside for its paid attempts"},
        {"||self_reported", kUsd, in(&RunRecord::self_reported, &SelfReported::usd),
         "the part that agents said of themselves"},
-       {"wasted||=", kUsd, &RunRecord::wasted, "the part that infrastructure spoiled"}},
-      "order|run|task|method|stage|strata|state|outcome|satisfied|violations|termination|agent_"
+       {"wasted||=", kUsd, &RunRecord::wasted, "the part that infrastructure spoiled"},
+       {"|configuration|configuration", kText, &RunRecord::configuration,
+        "its configuration class, 16 digits: equal where sandbox, limits and worker are"},
+       {"old_outcome?|old_outcome|old", kText,
+        [](Run r) { return r.old_outcome ? Cell(to_string(*r.old_outcome)) : Cell(); },
+        "of a recorded patch: the outcome that it had in the campaign that it comes from",
+        all_words<RunOutcome>()},
+       judged_columns()},
+      "order|run|task|method|stage|strata|state|outcome|old_outcome|satisfied|gates|score|tags|"
+      "violations|"
+      "termination|agent_"
       "exit|patch|attempts|cost|self_reported|metered_calls|model_use|reviews|reserved|wasted|time_"
       "ms|why|parked|report|set_aside");
 }
@@ -967,7 +972,8 @@ const std::vector<Definition>& filter_words() {
   static const std::vector<Definition> kWords = [] {
     std::vector<Definition> out;
     constexpr std::string_view kFirst =
-        "run|task|method|stage|state|outcome|satisfied|end|worker|patch|parked|order|attempts|exit|"
+        "run|task|method|stage|state|outcome|satisfied|gate.g1|gate.g2|gate.g3|gate.g4|tag|end|"
+        "worker|patch|parked|order|attempts|exit|"
         "violations|reviews|calls|cost|model|execution|human|overhead|self_reported|wasted|time|"
         "setup|agent|acceptance";
     const auto columns = aggregate::run_columns({});
@@ -978,20 +984,5 @@ const std::vector<Definition>& filter_words() {
     return out;
   }();
   return kWords;
-}
-
-std::vector<Definition> report_definitions() {
-  std::vector<Definition> out;
-  const auto add = [&](const auto& columns) {
-    for (const auto& c : columns) out.push_back({c.word, c.meaning});
-  };
-  add(aggregate::row_columns().named(
-      "method|stratum|planned|scorable|success|satisfied|failure|acceptance error|invalid|agent "
-      "unavailable|set aside|parked|open|cancelled|removed|success rate|bounds|error rate|invalid "
-      "rate|over tasks|model|execution|human|overhead|total|self_reported|cached|refused|at "
-      "ceiling|waited|billed more|clamped|replayed|unmetered|per success"));
-  add(aggregate::cost_columns().named("median, 90 %, most=median|reserved|wasted"));
-  add(aggregate::row_columns().named("median, longest=median"));
-  return out;
 }
 }  // namespace proctor

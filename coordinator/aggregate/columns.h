@@ -15,6 +15,7 @@
 #include "coordinator/aggregate/money.h"
 #include "coordinator/aggregate/ordered_json.h"
 #include "coordinator/aggregate/report.h"
+#include "coordinator/aggregate/rubric.h"
 
 namespace proctor::aggregate {
 // The content of a column of a record.  Texts are views of the record where they are members of it.
@@ -63,6 +64,7 @@ enum class Type : std::uint8_t {
   kObject,
   kPoints,  // a difference of rates in points, its interval, or why it has none
   kP,       // a p value
+  kList,    // words with commas between: a filter asks whether one is among them
 };
 
 template <class R>
@@ -79,6 +81,13 @@ struct Column {
   std::string_view meaning;
   std::vector<std::string_view> values;  // all that a text may be; empty: there is no list
 };
+
+template <HasWords E>
+std::vector<std::string_view> all_words() {
+  std::vector<std::string_view> out;
+  for (const auto& [word, value] : kWordsOf<E>) out.push_back(word);
+  return out;
+}
 
 template <class R>
 class Columns {
@@ -121,6 +130,12 @@ const Columns<EnvelopeMoney>& envelope_columns();
 const Columns<MoneyGroup>& group_columns();
 const Columns<EnvelopeProjection>& projection_columns();
 const Columns<ProjectionRecord>& projection_record_columns();
+// Gates and failure modes by method and stratum, and the score under other weights.
+const Columns<GateRow>& gate_columns();
+const Columns<TagRow>& tag_columns();
+const Columns<SensitivityRow>& sensitivity_columns();
+// Columns of a run's gates (in JSON members of `gates`), score and failure modes.
+std::vector<Column<RunRecord>> judged_columns();
 // Those of runs with these keys of strata, each a column of its own, whose word is "stratum.KEY".
 inline constexpr std::string_view kStratum = "stratum.";
 Columns<RunRecord> run_columns(std::span<const std::string> strata_keys);
@@ -130,7 +145,7 @@ Columns<RunRecord> run_columns(std::span<const std::string> strata_keys);
 extern const std::string_view kProgressWords, kOutcomeWords, kRateWords, kPriceWords, kTimeWords,
     kModelWords, kCostWords, kComparisonWords, kBoardWords;
 extern const std::string_view kPageFlowWords, kPageCostWords, kPageComparisonWords, kPageRunWords;
-extern const std::string_view kRemovedWords;
+extern const std::string_view kRemovedWords, kGateTableWords, kTagTableWords;
 std::string contrast_words(const Analysis& analysis);
 
 template <class R>

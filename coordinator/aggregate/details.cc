@@ -430,6 +430,7 @@ ReportDetails report_details(const CampaignReport& report) {
   add_frontier(out, report, cells, report.analysis->plan.draws);
   add_price_contrasts(out, report, cells);
   out.drift = drift_of(report);
+  out.rubric = rubric_tables(report);
   return out;
 }
 }  // namespace proctor

@@ -9,6 +9,7 @@
 #include "common/stats/amounts.h"
 #include "common/stats/heterogeneity.h"
 #include "coordinator/aggregate/report.h"
+#include "coordinator/aggregate/rubric.h"
 #include "coordinator/aggregate/run_sets.h"
 
 namespace proctor {
@@ -93,6 +94,7 @@ struct ReportDetails {
   std::vector<PriceContrast> price_contrasts;
   std::size_t price_contrasts_left_out = 0;  // pairs beyond those that are shown
   Drift drift;
+  RubricTables rubric;
 };
 ReportDetails report_details(const CampaignReport& report);
 }  // namespace proctor

@@ -8,6 +8,7 @@
 
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
+#include "common/contract/caps.h"
 #include "coordinator/aggregate/canvas.h"
 #include "coordinator/aggregate/columns.h"
 #include "coordinator/aggregate/format.h"
@@ -333,6 +334,7 @@ std::string render_money_text(const MoneyView& view) {
   table.append_to(out);
   if (told) out += "\nself_reported: the part of what is spent that agents said of themselves\n";
   out += "\n# spent  + reserved  ? reserved and at risk  . free\n";
+  out.append(kCapsArePolicy).append("\n");
   std::string notes;
   for (const EnvelopeMoney& e : view.envelopes) append_notes(notes, e, view.unit);
   if (MicroUsd::zero() < view.overrun)

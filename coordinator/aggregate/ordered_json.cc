@@ -101,9 +101,9 @@ std::string details_json(const ReportDetails& details, JsonForm form) {
   };
   return filled(
       R"({"sets":@,"prices":@,"draws":$,"price_contrasts":@,"price_contrasts_left_out":$,)"
-      R"("drift":@})",
+      R"("drift":@,"rubric":@})",
       {listed(sets), listed(details.prices, price), details.draws,
        listed(details.price_contrasts, price_contrast_json), details.price_contrasts_left_out,
-       drift_json(details.drift)});
+       drift_json(details.drift), rubric_json(details.rubric)});
 }
 }  // namespace proctor::aggregate

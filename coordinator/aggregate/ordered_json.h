@@ -55,6 +55,7 @@ struct Analysis;
 struct Drift;
 struct PriceContrast;
 struct ReportDetails;
+struct RubricTables;
 struct Weighted;
 enum class JsonForm : std::uint8_t;
 }  // namespace proctor
@@ -67,5 +68,6 @@ Ordered estimate_json(const Estimate& estimate);
 Ordered weighted_json(const std::optional<Weighted>& weighted);
 std::string details_json(const ReportDetails& details, JsonForm form);
 std::string drift_json(const Drift& drift);
+std::string rubric_json(const RubricTables& tables);
 std::string price_contrast_json(const PriceContrast& contrast);
 }  // namespace proctor::aggregate

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "common/base/text.h"
+#include "common/contract/caps.h"
 #include "common/contract/cost_model.h"
 #include "coordinator/aggregate/columns.h"
 #include "coordinator/aggregate/format.h"
@@ -395,9 +396,10 @@ std::string render_projection_text(const ProjectionInput& in, const Projection& 
                    "spend there whatever fails, up to {} of each run (beside what an operator "
                    "cancels and\n         resumes); never above the cap.{}\nat once: runs whose "
                    "money can be set aside at the same time.\nAmounts are rounded up once, from "
-                   "exact sums.\n",
-                   in.attempts_max,
-                   in.reviews_priced ? " Reviews may use what is left of it." : "");
+                   "exact sums. Expected amounts rest on assumptions: the prices, and the inputs "
+                   "of the projection.\n{}\n",
+                   in.attempts_max, in.reviews_priced ? " Reviews may use what is left of it." : "",
+                   kCapsArePolicy);
 }
 
 namespace {

@@ -230,6 +230,11 @@ SeenRuns::Again SeenRuns::add(std::string_view campaign, std::span<const RunReco
 }
 
 std::string_view RunRecord::failed_gate() const {
+  if (gates) {
+    const auto* const first =
+        std::ranges::find_if(*gates, [](GateOutcome o) { return o != GateOutcome::kPass; });
+    return first == gates->end() ? "" : word_of(static_cast<Gate>(first - gates->begin()));
+  }
   if (patch.find("conflict_markers") != std::string::npos) return "patch";
   return violations == 0 && termination != Termination::kPolicyStop ? "" : "safety";
 }
@@ -237,7 +242,13 @@ std::string_view RunRecord::failed_gate() const {
 std::string RunRecord::unmet() const {
   std::string out;
   const auto add = [&](const std::string& words) { out += (out.empty() ? "" : "; ") + words; };
-  if (failed_gate() == "patch") add("gate patch fails: " + patch);
+  if (gates && !failed_gate().empty()) {
+    for (std::size_t i = 0; i < gates->size(); ++i)
+      if ((*gates)[i] != GateOutcome::kPass)
+        add(fmt::format("gate {}: {}", word_of(static_cast<Gate>(i)), word_of((*gates)[i])));
+  } else if (failed_gate() == "patch") {
+    add("gate patch fails: " + patch);
+  }
   if (violations != 0)
     add(fmt::format("{} violation{} {}", violations, violations == 1 ? "," : "s, first", violated));
   if (termination == Termination::kPolicyStop) add("stopped by a monitor");
@@ -325,8 +336,12 @@ CampaignReport build_report(ReportInput input) {
   std::ranges::sort(report.runs, {}, &RunRecord::run);
   report.only_levels = only_levels(report);
   report.part = std::move(input.part);
+  report.failure_modes = std::move(input.failure_modes);
   report.warnings = recording_warnings(report.runs);
   report.warnings.insert(report.warnings.end(), input.warnings.begin(), input.warnings.end());
+  report.configurations = std::move(input.configurations);
+  if (std::string mixed = configuration_warning(report.runs, report.configurations); !mixed.empty())
+    report.warnings.push_back(std::move(mixed));
   std::map<std::string_view, std::size_t> stage_at;
   for (const RunRecord& run : report.runs)
     if (stage_at.try_emplace(run.stage, stage_at.size()).second) report.stages.push_back(run.stage);

@@ -3,6 +3,7 @@
 // R157, R191, R192, R199, R200).  build_report() counts; the renderers only show.
 // Owns copies of everything it was given, so a report outlives the journal it came from.
 // Pure: no I/O, no clock; the same runs give the same bytes.  Rates are doubles, money never is.
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -19,6 +20,8 @@
 #include "common/base/words.h"
 #include "common/contract/analysis_plan.h"
 #include "common/contract/cost_model.h"
+#include "common/contract/rubric.h"
+#include "common/score/gates.h"
 #include "common/score/outcome.h"
 #include "common/stats/clustered.h"
 #include "common/stats/interval.h"
@@ -108,8 +111,21 @@ struct RunRecord {
   std::uint64_t violations = 0;
   std::string violated;
   std::string stage{};  // of the plan
-  // The gate that it fails beside its checks: patch, safety; empty: none.  Those of build and
-  // function are its checks.
+  // The outcome that a recorded patch, which is judged again, had in the run it comes from.
+  std::optional<RunOutcome> old_outcome{};
+  // The class of the attempt that counts (trace/manifest.h), 16 digits; empty: its worker, an older
+  // one, did not say.
+  std::string configuration{};
+  bool networked = false;  // the same: a phase had the network, so it cannot be replayed (R075)
+  // The same: its gates in their order, patch, build, functional, safety.  Nothing: no result of
+  // it has them, for its worker was older.
+  std::optional<std::array<GateOutcome, 4>> gates{};
+  std::optional<double> score{};  // graded, in [0, 1]; nothing: it has none
+  std::string tags{};             // ids of its failure modes, "a,b"
+  // All attempts that were not lost have these.
+  std::uint64_t tool_calls = 0, failed_cycles = 0;
+  // The first gate that does not pass; empty: all do.  Of an older worker's run the one that it
+  // fails beside its checks, patch or safety.
   std::string_view failed_gate() const;
   // Why, for people: "2 violations, first protected: tests/a.py"; empty: it fails none.
   std::string unmet() const;
@@ -121,6 +137,9 @@ struct RunRecord {
   }
   bool awaits_money() const { return state == State::kParked && parked_why.empty(); }
 };
+
+// The parts of configuration classes, by class, of those that could be read (trace/manifest.h).
+using Configurations = std::map<std::string, std::map<std::string, std::string>>;
 
 // The rule of all that compares (docs/analysis.md): kConflict while a run of the campaign is
 // awaited, for whoever looks and then raises a budget a little, until it pleases, finds a
@@ -166,6 +185,8 @@ struct ReportInput {
   std::uint64_t open_beside = 0, for_money_beside = 0;
   // What a reader has to know before any number, a sentence each: recorded models, flaky tasks.
   std::vector<std::string> warnings{};
+  Configurations configurations{};
+  std::vector<TagRule> failure_modes{};  // the campaign's own
 };
 
 // What is left of it are the runs of that stage.  kInvalid: it has none of that name.
@@ -265,6 +286,7 @@ struct CampaignReport {
   std::vector<std::string> stages;    // in the plan's order
   std::string part;                   // see ReportInput
   std::vector<std::string> warnings;  // see ReportInput
+  Configurations configurations;      // see ReportInput
   double alpha = 0.05;
   std::vector<RunRecord> runs;  // by run number
   // All tasks by method, controls last; then, key by key, value by value, by method; then, where
@@ -279,6 +301,7 @@ struct CampaignReport {
   ReportRow total;  // of the whole campaign: for the head line and the cost, not for a rate
   std::shared_ptr<const Analysis> analysis;      // never null (analysis.h)
   std::vector<bool> only_levels;                 // by key: every task has the same level of it
+  std::vector<TagRule> failure_modes;            // the campaign's own
   std::shared_ptr<const ReportDetails> details;  // details.h; nothing: nobody asked for them
 };
 

@@ -5,6 +5,7 @@
 #include "coordinator/aggregate/columns.h"
 #include "coordinator/aggregate/details.h"
 #include "coordinator/aggregate/ordered_json.h"
+#include "coordinator/aggregate/warnings.h"
 
 namespace proctor {
 namespace {
@@ -52,13 +53,15 @@ std::string render_json(const CampaignReport& report, JsonForm form, std::string
   const bool has_runs = form == JsonForm::kFirst || report.runs.size() <= kJsonRuns;
   Ordered definitions = Ordered::object();
   for (const Definition& d : report_definitions()) definitions[std::string(d.word)] = d.meaning;
+  std::vector<std::string> notes = report_limits(report);
+  for (const std::string_view note : report_notes()) notes.emplace_back(note);
   const auto cost = [](const CostRow& row) { return dumped(cost_columns().json(row)); };
   std::string out = filled(
       R"({"schema_version":$,"campaign":$,"alpha":$,"strata":$,"stages":$,"warnings":$,"part":$,)"
       R"("definitions":$,"notes":$,"total_cost":$,"deviations":$,"approvals":$,"alerts":$,)"
       R"("journal_head":$,"costs":@,"projection":@,"analysis":@,"details":@)",
       {static_cast<int>(form), report.campaign, report.alpha, report.strata_keys, report.stages,
-       report.warnings, or_null(report.part), definitions, report_notes(),
+       report.warnings, or_null(report.part), definitions, notes,
        row_columns().json(report.total)["cost"], report.deviations, report.approvals, report.alerts,
        or_null(report.journal_head), listed(report.costs, cost),
        report.projection ? comparison_json(*report.projection) : "null",

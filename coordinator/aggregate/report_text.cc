@@ -380,6 +380,7 @@ std::string render_tables(const CampaignReport& report) {
   append_early_ends(out, report);
   append_analysis(out, *report.analysis);
   results(out, report);
+  if (report.details) append_rubric(out, report.details->rubric, report);
   if (report.details) append_price_contrasts(out, report.details->price_contrasts, report);
   if (report.details) append_drift(out, report.details->drift);
   append_task_tables(out, report);
@@ -399,6 +400,7 @@ std::string render_tables(const CampaignReport& report) {
   listed(out, "Deviations from what was registered", report.deviations);
   listed(out, "Approvals of stages", report.approvals);
   listed(out, "Alerts about money", report.alerts, "  * ", 40);
+  listed(out, "Limits of this report", report_limits(report));
   return out;
 }
 
@@ -419,6 +421,21 @@ std::string with_words(std::string out, Words words) {
 
 std::string render_text(const CampaignReport& report, Words words) {
   return with_words(render_tables(report), words);
+}
+
+std::vector<Definition> report_definitions() {
+  std::vector<Definition> out;
+  const auto add = [&](const auto& columns) {
+    for (const auto& c : columns) out.push_back({c.word, c.meaning});
+  };
+  add(aggregate::row_columns().named(
+      "method|stratum|planned|scorable|success|satisfied|failure|acceptance error|invalid|agent "
+      "unavailable|set aside|parked|open|cancelled|removed|success rate|bounds|error rate|invalid "
+      "rate|over tasks|model|execution|human|overhead|total|self_reported|cached|refused|at "
+      "ceiling|waited|billed more|clamped|replayed|unmetered|per success"));
+  add(aggregate::cost_columns().named("median, 90 %, most=median|reserved|wasted"));
+  add(aggregate::row_columns().named("median, longest=median"));
+  return out;
 }
 
 // The picture: one line per row of the table, a bar for the success rate and a whisker for its

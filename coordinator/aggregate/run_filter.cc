@@ -75,6 +75,18 @@ Status value_of_runs(std::string_view what, const Field& field, const std::strin
   return no_such_value(what, value, std::vector<std::string_view>(known.begin(), known.end()));
 }
 
+// One that there is, or that some run has in its list.
+Status value_of_lists(const Field& field, const std::string& value, const FilterNames& names) {
+  if (value.empty()) return ok_status();
+  std::set<std::string_view> known(field.values.begin(), field.values.end());
+  for (const RunRecord& run : names.runs) {
+    const std::string_view has = text_of(field, run);
+    if (!has.empty() && known.size() < kKnownValues)
+      for (const std::string_view one : split(has, ',')) known.insert(one);
+  }
+  return known_value(field.word, value, std::vector<std::string_view>(known.begin(), known.end()));
+}
+
 // kInvalid: there is none of that name; the nearest is named.
 Result<Field> field_named(std::string_view name, const FilterNames& names) {
   const Columns<RunRecord> columns = run_columns(names.keys);
@@ -117,6 +129,7 @@ Result<std::int64_t> amount_of(const Field& field, const std::string& value) {
 // A value that no run can have is a typing mistake: kInvalid with the nearest one.
 Status check_value(const Field& field, const std::string& value, const FilterNames& names) {
   std::string_view word = field.word;
+  if (field.type == Type::kList) return value_of_lists(field, value, names);
   if (!field.values.empty()) return known_value(word, value, field.values);
   if (field.type != Type::kName) return ok_status();
   if (word.starts_with(kStratum)) word.remove_prefix(kStratum.size());
@@ -194,8 +207,11 @@ bool holds(const Node& node, const RunRecord& run) {
       return !holds(node.inner.front(), run);
     case Node::Kind::kText: {
       const std::string_view value = text_of(*node.field, run);
-      const bool is = std::ranges::any_of(
-          node.values, [&](const std::string& pattern) { return fits(pattern, value); });
+      const bool is = std::ranges::any_of(node.values, [&](const std::string& pattern) {
+        if (node.field->type != Type::kList) return fits(pattern, value);
+        return std::ranges::any_of(split(value, ','),
+                                   [&](std::string_view one) { return fits(pattern, one); });
+      });
       return is != (node.compare == Compare::kNot);
     }
     case Node::Kind::kNumber: {

@@ -2,7 +2,7 @@
 // A small language that says which runs are meant: "method=my-agent outcome=failure cost>0.50".
 // One for `proctor list`, the sets of a report and operators' acts.  Comparisons beside each other
 // hold together; `or`, `not` and brackets combine; `a=b,c` is either; `*` in a value stands for
-// anything; a value with blanks stands in double quotes.
+// anything; a value with blanks stands in double quotes.  Of a list (tag) a value is one of it.
 // Pure; a filter that was made cannot fail.
 #include <memory>
 #include <span>

@@ -7,7 +7,9 @@
 #include <tuple>
 #include <utility>
 
+#include "common/base/system_clock.h"
 #include "common/base/text.h"
+#include "common/contract/caps.h"
 #include "coordinator/aggregate/format.h"
 
 namespace proctor {
@@ -39,7 +41,7 @@ namespace {
 using namespace aggregate;
 using Baseline = RunRecord::Baseline;
 
-constexpr std::size_t kShown = 10, kWhyBytes = 1'000;
+constexpr std::size_t kShown = 10, kWhyBytes = 1'000, kValueBytes = 80;
 constexpr std::uint64_t kEarlyMs = 2'000;
 
 // Times of day and durations differ between two runs that end for one cause.
@@ -75,6 +77,128 @@ std::string of_runs(std::uint64_t n, std::uint64_t all) {
   return std::to_string(n) + " of " + counted(all, "run");
 }
 }  // namespace
+
+std::map<std::string_view, std::set<std::string_view>> classes_by_task(
+    std::span<const RunRecord> runs) {
+  std::map<std::string_view, std::set<std::string_view>> out;
+  for (const RunRecord& run : runs)
+    if (is_ended(run) && !run.configuration.empty()) out[run.task].insert(run.configuration);
+  return out;
+}
+
+std::string configuration_difference(const std::set<std::string_view>& classes,
+                                     const Configurations& known) {
+  std::map<std::string, std::set<std::string>> values;  // by part
+  std::vector<const std::map<std::string, std::string>*> read;
+  for (const std::string_view one : classes)
+    if (const auto parts = known.find(std::string(one)); parts != known.end())
+      read.push_back(&parts->second);
+  for (const auto* parts : read)
+    for (const auto& [name, value] : *parts) values[name].insert(value);
+  // A part that only some of them have is a difference, too.
+  for (auto& [name, seen] : values)
+    if (std::ranges::any_of(read, [&](const auto* parts) { return !parts->contains(name); }))
+      seen.insert("none");
+  std::string out;
+  for (const auto& [name, seen] : values) {
+    if (seen.size() < 2) continue;
+    std::string all;
+    for (const std::string& value : seen)
+      all += (all.empty() ? "" : ", ") + (value.empty() ? "\"\"" : printable(value, kValueBytes));
+    out += (out.empty() ? "" : ", ") + printable(name) + " (" + all + ")";
+  }
+  return out.empty() ? "parts that are not known here" : out;
+}
+
+std::string configuration_warning(std::span<const RunRecord> runs, const Configurations& known) {
+  std::vector<std::string> tasks;
+  std::set<std::string_view> classes;
+  const auto by_task = classes_by_task(runs);
+  for (const auto& [task, its] : by_task) {
+    if (its.size() < 2) continue;
+    tasks.emplace_back(task);
+    classes.insert(its.begin(), its.end());
+  }
+  if (tasks.empty()) return "";
+  const std::size_t mixed = tasks.size();
+  tasks.resize(std::min(kShown, mixed));
+  return fmt::format(
+      "{} of {} have runs of several configuration classes ({}{}), so that a difference between "
+      "these may be one of what they ran in: {} (proctor list --where configuration=CLASS)",
+      mixed, counted(by_task.size(), "task"), listed_names(tasks), kShown < mixed ? ", ..." : "",
+      configuration_difference(classes, known));
+}
+
+std::string configuration_line(std::span<const RunRecord> runs) {
+  std::map<std::string_view, std::uint64_t> counts;
+  for (const RunRecord& run : runs)
+    if (is_ended(run) && !run.configuration.empty()) ++counts[run.configuration];
+  std::string out;
+  std::size_t n = 0;
+  for (const auto& [name, runs_of] : counts)
+    if (++n <= kShown)
+      out += (n == 1 ? ": " : ", ") + printable(name) + " " + counted(runs_of, "run");
+  if (counts.empty()) return "";
+  return fmt::format("{} configuration class{}{}{}", counts.size(), counts.size() == 1 ? "" : "es",
+                     out, kShown < counts.size() ? ", ..." : "");
+}
+
+namespace {
+std::string not_replayable(std::span<const RunRecord> runs) {
+  std::uint64_t ended = 0, networked = 0, lost = 0, unknown = 0;
+  for (const RunRecord& run : runs) {
+    if (!is_ended(run)) continue;
+    ++ended;
+    if (run.networked)
+      ++networked;
+    else if (run.report == Digest())
+      ++lost;
+    else if (run.configuration.empty())
+      ++unknown;
+  }
+  if (ended == 0) return "";
+  return fmt::format(
+      "{} of {} that ended are not replayable: {} had the network in a phase, {} left no "
+      "evidence.{} Where the agent alone had it, proctor replay judges the patch again all the "
+      "same.",
+      networked + lost, counted(ended, "run"), networked, lost,
+      unknown == 0 ? "" : fmt::format(" Of {} more an older worker did not say it.", unknown));
+}
+
+// " (2026-11-01 to 2026-11-30)": when the first and the last of them began; empty: not known.
+std::string days_of(std::span<const RunRecord> runs) {
+  std::int64_t first = 0, last = 0;
+  for (const RunRecord& run : runs) {
+    if (run.started_ms <= 0) continue;
+    first = first == 0 ? run.started_ms : std::min(first, run.started_ms);
+    last = std::max(last, run.started_ms);
+  }
+  constexpr std::size_t kDateBytes = 10;
+  const auto date = [](std::int64_t ms) { return to_rfc3339(WallTime(ms)).substr(0, kDateBytes); };
+  return first == 0 ? "" : fmt::format(" ({} to {})", date(first), date(last));
+}
+}  // namespace
+
+std::vector<std::string> report_limits(const CampaignReport& report) {
+  std::vector<std::string> out = {
+      std::string(kCapsArePolicy),
+      "Its scope is acceptance suites that run on one machine, each on a pinned snapshot of one "
+      "repository, in sandboxes of the classes that its runs name, with the models as they "
+      "answered then. Services in a cloud, changes to several repositories at once, other "
+      "languages, other models and other days are outside of it.",
+      fmt::format("These of its numbers rest on assumptions that were not measured: amounts on the "
+                  "price table, {}intervals and tests on tasks (or repositories, where these are "
+                  "the unit) that are independent of each other, and a power study on an "
+                  "intra-task correlation.",
+                  report.projection ? "the projection on its inputs, " : "")};
+  for (std::string line : {not_replayable(report.runs), configuration_line(report.runs)})
+    if (!line.empty()) out.push_back(std::move(line));
+  out.push_back(
+      "Results have a shelf life: what lock files and images pin, and what models "
+      "answer, is of the days when the runs began" +
+      days_of(report.runs) + ", which each manifest.json names.");
+  return out;
+}
 
 std::vector<EndCause> end_causes(const CampaignReport& report) {
   std::map<std::tuple<RunOutcome, std::string, std::string>, EndCause> by_cause;

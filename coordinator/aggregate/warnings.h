@@ -1,7 +1,10 @@
 #pragma once
 // What a reader of a report has to know before any number, as far as its runs say it.  Pure.
+#include <map>
+#include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "coordinator/aggregate/report.h"
@@ -10,6 +13,25 @@ namespace proctor {
 // One sentence for each method of which a recording answered calls of models: it shows nothing of
 // what they cost, and may not be what a provider would say today.
 std::vector<std::string> recording_warnings(std::span<const RunRecord> runs);
+
+// Configuration classes of runs that ended (R127).
+
+// The classes of each of these runs' tasks; runs of a worker that did not say one are left out.
+std::map<std::string_view, std::set<std::string_view>> classes_by_task(
+    std::span<const RunRecord> runs);
+// "sandbox (bubblewrap, docker), worker.commit (a, b)"; "parts that are not known here" where fewer
+// than two of them could be read.
+std::string configuration_difference(const std::set<std::string_view>& classes,
+                                     const Configurations& known);
+// Which tasks have runs of several, and what differs; empty: none.
+std::string configuration_warning(std::span<const RunRecord> runs, const Configurations& known);
+// "2 configuration classes: 0123456789abcdef 40 runs, ..."; empty: no run has one.
+std::string configuration_line(std::span<const RunRecord> runs);
+
+// The bounds of what a report says, a sentence each, which its text, its page and its JSON share:
+// policy, scope (R195), assumptions, which runs cannot be replayed and why (R075), configuration
+// classes, and of which days they are (R196).
+std::vector<std::string> report_limits(const CampaignReport& report);
 
 // Why runs came to no verdict, and which tasks cannot tell a solution from none.
 

@@ -419,8 +419,12 @@ Result<FrozenCampaign> frozen_of(Campaign campaign, Registration registered,
   PROCTOR_TRY(Plan plan, parse_plan(state.plan().filename().string(), csv, shape_of(campaign)));
   FrozenCampaign out{std::move(campaign), std::move(plan), std::move(registered), "", state, {}};
   out.id = campaign_id(out.registration);
-  for (std::uint32_t r = 0; r < out.plan.size(); ++r)
-    if (is_removed(out.registration, out.plan.task(RunId(r)).id)) out.removed.push_back(RunId(r));
+  for (std::uint32_t r = 0; r < out.plan.size(); ++r) {
+    const Method* method = out.campaign.find_method(out.plan.method(RunId(r)));
+    if (is_removed(out.registration, out.plan.task(RunId(r)).id) ||
+        (method != nullptr && !method->has_run(out.plan.run_name(RunId(r)))))
+      out.removed.push_back(RunId(r));
+  }
   return out;
 }
 

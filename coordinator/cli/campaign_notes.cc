@@ -69,7 +69,8 @@ std::string short_number(double p) {
 std::vector<std::string> agents_of(const Campaign& campaign) {
   std::vector<std::string> out;
   for (const Method& m : campaign.methods)
-    if (m.kind != Method::Kind::kNoop && m.kind != Method::Kind::kReference) out.push_back(m.name);
+    if (m.acts_as() != Method::Kind::kNoop && m.acts_as() != Method::Kind::kReference)
+      out.push_back(m.name);
   return out;
 }
 
@@ -156,7 +157,7 @@ std::vector<std::pair<std::string, std::string>> comparisons_of(const Campaign& 
   std::vector<bool> is_noop;
   for (const Method& m : campaign.methods) {
     methods.push_back(m.name);
-    is_noop.push_back(m.kind == Method::Kind::kNoop);
+    is_noop.push_back(m.acts_as() == Method::Kind::kNoop);
   }
   return contrasts_of(registered_plan(campaign), methods, is_noop);
 }

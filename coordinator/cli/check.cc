@@ -6,6 +6,7 @@
 #include "common/base/limits.h"
 #include "common/base/text.h"
 #include "common/contract/campaign_parser.h"
+#include "common/contract/caps.h"
 #include "common/contract/cost_model.h"
 #include "common/plan/registration.h"
 #include "coordinator/cli/campaign_files.h"
@@ -99,23 +100,43 @@ void print_unnamed(const Campaign& campaign) {
   }
 }
 
-// Whatever ends their checks with 0 passes.
-void print_exit_judged(const Campaign& campaign) {
+// "a, b and 3 more": the contracts that `holds` of; empty: of none.
+template <class Holds>
+std::string contracts_that(const Campaign& campaign, const Holds& holds) {
   constexpr std::size_t kShown = 5;
   std::string named;
   std::size_t count = 0;
-  for (const Contract& c : campaign.contracts) {
-    const auto read = std::ranges::count(c.checks, ResultReader::kExitCode, &Check::reader);
-    if (read == 0 || static_cast<std::size_t>(read) != c.checks.size()) continue;
-    if (++count <= kShown) named += (count == 1 ? "" : ", ") + printable(c.id, 100);
-  }
-  if (count == 0) return;
+  for (const Contract& c : campaign.contracts)
+    if (holds(c) && ++count <= kShown) named += (count == 1 ? "" : ", ") + printable(c.id, 100);
   if (kShown < count) named += fmt::format(" and {} more", count - kShown);
+  return named;
+}
+
+// Whatever ends their checks with 0 passes.
+void print_exit_judged(const Campaign& campaign) {
+  const std::string named = contracts_that(campaign, [](const Contract& c) {
+    return !c.checks.empty() && std::ranges::all_of(c.checks, [](const Check& check) {
+      return check.reader == ResultReader::kExitCode;
+    });
+  });
+  if (named.empty()) return;
   std::printf(
       "note: exit codes alone judge %s: code under test that ends its judge with 0 passes, and so "
       "does a file that shadows the runner. Let a check write a result file and name its tests in "
       "fail_to_pass (docs/first-campaign.md); proctor selfcheck tries both\n",
       named.c_str());
+}
+
+// Without a build or static check that gate never passes (R138).
+void print_unbuilt(const Campaign& campaign) {
+  const std::string named = contracts_that(campaign, [](const Contract& c) {
+    return !c.no_build && std::ranges::find(c.checks, Gate::kBuild, &Check::gate) == c.checks.end();
+  });
+  if (!named.empty())
+    std::printf(
+        "note: contract %s has no build or static check: say gates: {build: none}, or no run of it "
+        "is satisfied\n",
+        named.c_str());
 }
 
 // Stages with an envelope of their own that holds less than their runs may cost by their caps.
@@ -186,6 +207,7 @@ Status check(const CheckArgs& args) {
     print_rates(campaign);
     print_effective(campaign);
   }
+  std::printf("%s\n", kCapsArePolicy.data());
   std::fputs(analysis_text(campaign).c_str(), stdout);
   if (campaign.cost_model.abstract())
     std::printf(
@@ -201,6 +223,7 @@ Status check(const CheckArgs& args) {
           printable(c.id, 100).c_str());
   print_unpaid(campaign);
   print_exit_judged(campaign);
+  print_unbuilt(campaign);
   for (const std::string& note : trust_notes(distrusted_tasks(campaign)))
     std::printf("note: %s\n", note.c_str());
   print_unnamed(campaign);

@@ -213,11 +213,12 @@ std::optional<MeantOption> meant_option(cli::Command command, int argc, char** a
   return std::nullopt;
 }
 
-int run_command(int argc, char** argv, std::initializer_list<cli::Register> commands) {
+int run_command(int argc, char** argv, std::string_view commit,
+                std::initializer_list<cli::Register> commands) {
   cli::CommandLine app(
       "Proctor runs evaluation campaigns of coding agents under budgets that hold.\n"
       "A first campaign:  proctor init demo && proctor run demo\n");
-  app.set_version("proctor " + std::string(kVersion));
+  app.set_version("proctor " + std::string(kVersion) + " (" + std::string(commit) + ")");
   app.require_subcommand(1);
   app.fallthrough();
   bool verbose = false;
@@ -251,11 +252,12 @@ int complain_of_path(const std::filesystem::filesystem_error& e) {
 }
 }  // namespace
 
-int cli::run_program(int argc, char** argv, std::initializer_list<Register> commands) try {
+int cli::run_program(int argc, char** argv, std::string_view commit,
+                     std::initializer_list<Register> commands) try {
   forbid_core_dumps();
   last_words::prepare("proctor");
   last_words::explain_aborts();
-  return with_output_written(run_command(argc, argv, commands));
+  return with_output_written(run_command(argc, argv, commit, commands));
 } catch (const std::bad_alloc&) {
   proctor::last_words::out_of_memory();
 } catch (const std::filesystem::filesystem_error& e) {

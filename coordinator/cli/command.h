@@ -28,6 +28,7 @@ void add_copy(Command app, int& exit_code);
 void add_logs(Command app, int& exit_code);
 void add_diff(Command app, int& exit_code);
 void add_try(Command app, int& exit_code);
+void add_replay(Command app, int& exit_code);  // and regrade
 void add_check(Command app, int& exit_code);
 void add_plan(Command app, int& exit_code);
 void add_run(Command app, int& exit_code);
@@ -38,6 +39,7 @@ void add_project(Command app, int& exit_code);
 void add_budget(Command app, int& exit_code);
 void add_review(Command app, int& exit_code);
 void add_report(Command app, int& exit_code);
+void add_rubric(Command app, int& exit_code);
 void add_list(Command app, int& exit_code);
 void add_compare(Command app, int& exit_code);
 void add_leaderboard(Command app, int& exit_code);
@@ -54,8 +56,9 @@ void add_merge(Command app, int& exit_code);
 void add_completion(Command app, int& exit_code);  // and what its scripts ask
 
 // The main function of our programs for operators: runs the command that was typed, says where it
-// fails, and returns the exit code.
-int run_program(int argc, char** argv, std::initializer_list<Register> commands);
+// fails, and returns the exit code.  `commit`: of the build (common/base/version.h), for --version.
+int run_program(int argc, char** argv, std::string_view commit,
+                std::initializer_list<Register> commands);
 
 // `proctor cvdp` is a program of its own, proctor-cvdp, beside this one: its line in the help, and
 // what becomes that program where the command line, or the line that a shell completes, is for it.

@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 
+#include "coordinator/aggregate/columns.h"
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/open_journal.h"
@@ -19,16 +20,16 @@ using Candidates = std::set<std::string>;
 struct Place {
   Command command;
   std::vector<std::string> operands;
-  bool option_value = false;  // the word is the value of the option before it
+  std::string option;  // the word is the value of this one; empty: of none
 };
 
 Place walk(Command app, const std::vector<std::string>& words) {
-  Place at{app, {}, false};
+  Place at{app, {}, ""};
   for (std::size_t i = 1; i + 1 < words.size(); ++i) {  // the first is the program
     const std::string& word = words[i];
-    if (std::exchange(at.option_value, false)) continue;
+    if (!std::exchange(at.option, "").empty()) continue;
     if (word.starts_with("-")) {
-      at.option_value = at.command.takes_value(word);
+      at.option = at.command.takes_value(word) ? word : "";
       continue;
     }
     if (const auto inner = at.command.subcommand(word); at.operands.empty() && inner)
@@ -117,6 +118,19 @@ void add_workers(const fs::path& folder, Candidates& out) {
   for (const StatusSnapshot::Worker& w : status->workers) out.insert(w.name);
 }
 
+// The words of a filter, and the values of one that has a list of them.
+void add_filter(const std::string& word, Candidates& out) {
+  const auto columns = aggregate::run_columns({});
+  for (const auto& c : columns.all()) {
+    if (c.word.empty()) continue;
+    const std::string start = c.word + "=";
+    if (!word.starts_with(start))
+      out.insert(start);
+    else
+      for (const std::string_view value : c.values) out.insert(start + std::string(value));
+  }
+}
+
 void add_operand(const Place& at, const std::string& word, Candidates& out) {
   const std::vector<std::string> operands = at.command.operands();
   if (operands.size() <= at.operands.size()) return;
@@ -172,9 +186,10 @@ std::vector<std::string> completions(Command app, std::string_view line) {
   if (words.size() < 2) return {};
   const std::string& word = words.back();
   const Place at = walk(app, words);
-  if (at.option_value) return {};
   Candidates all;
-  if (word.starts_with("-")) {
+  if (!at.option.empty()) {
+    if (at.option == "--where") add_filter(word, all);
+  } else if (word.starts_with("-")) {
     for (std::string& name : at.command.long_options()) all.insert(std::move(name));
   } else {
     if (at.operands.empty())
@@ -226,12 +241,12 @@ _proctor() {
   while IFS= read -r candidate; do
     COMPREPLY+=("$candidate")
   done < <("${COMP_WORDS[0]}" __complete "$line" 2>/dev/null)
-  # readline replaces what stands behind the last colon only.
-  if [[ $word == *:* && $COMP_WORDBREAKS == *:* ]]; then
-    local before=${word%"${word##*:}"} i
+  # readline replaces what stands behind the last colon or equals sign only.
+  if [[ $word == *[:=]* && $COMP_WORDBREAKS == *[:=]* ]]; then
+    local before=${word%"${word##*[:=]}"} i
     for i in "${!COMPREPLY[@]}"; do COMPREPLY[i]=${COMPREPLY[i]#"$before"}; done
   fi
-  if [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == */ ]]; then
+  if [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *[/=] ]]; then
     compopt -o nospace 2>/dev/null
   fi
 }
@@ -243,8 +258,8 @@ const char* const kZshCompletion = R"zsh(#compdef proctor
 _proctor() {
   local -a all open closed
   all=("${(@f)$("${words[1]}" __complete "${LBUFFER}" 2>/dev/null)}")
-  open=("${(@M)all:#*/}")
-  closed=("${(@)all:#*/}")
+  open=("${(@M)all:#*[/=]}")
+  closed=("${(@)all:#*[/=]}")
   closed=("${(@)closed:#}")
   (( ${#open} )) && compadd -S '' -- "${open[@]}"
   (( ${#closed} )) && compadd -- "${closed[@]}"

@@ -7,6 +7,7 @@
 #include "common/base/limits.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
+#include "common/contract/caps.h"
 #include "common/contract/cost_model.h"
 #include "common/trace/evidence.h"
 #include "common/trace/payloads.h"
@@ -213,8 +214,57 @@ Result<std::string> not_kept(const fs::path& dir) {
   return out;
 }
 
+// " [events.jsonl:7,9]"; empty: of no event.
+std::string evidence_words(const std::vector<std::uint64_t>& events) {
+  constexpr std::size_t kShown = 8;
+  if (events.empty()) return "";
+  std::string out = " [events.jsonl:";
+  for (std::size_t i = 0; i < std::min(kShown, events.size()); ++i)
+    out += (i == 0 ? "" : ",") + std::to_string(events[i]);
+  return out + (kShown < events.size() ? ",...]" : "]");
+}
+
+// Gates with why and evidence, score, failure modes and interventions; `own`: the campaign's modes.
+std::string judgement_of(const RunReport& report, const std::vector<TagRule>& own) {
+  std::string out, failed;
+  // In reports of before 2026-12 a gate that did not run fails no run.
+  const bool older = !report.facts || report.facts->gates.empty();
+  for (const GateReport& g : report.gates) {
+    if (failed.empty() && g.outcome != "pass" && !(older && g.outcome == "not_run"))
+      failed = g.gate;
+    out += "    gate " + printable(g.gate) + ": " + printable(g.outcome) +
+           (g.why.empty() ? "" : ", " + printable(g.why, limits::kDetailBytes)) +
+           evidence_words(g.evidence) + "\n";
+  }
+  const bool passed = report.outcome == RunOutcome::kSuccess;
+  out += std::string("    satisfied: ") + (passed && failed.empty() ? "yes" : "no") +
+         (passed && !failed.empty() ? ", it fails gate " + printable(failed) : "") + "\n";
+  if (const auto& s = report.score)
+    out +=
+        fmt::format("    score: {} = {:.4g} x minimal {} + {:.4g} x trace {} + {:.4g} x maint {}\n",
+                    score_text(s->s), s->weight_minimal, score_text(s->minimal), s->weight_trace,
+                    score_text(s->trace), s->weight_maint, score_text(s->maint));
+  for (const Tag& tag : report.tags) {
+    const FailureMode* mode = find_failure_mode(tag.id);
+    const auto rule = std::ranges::find(own, tag.id, &TagRule::id);
+    const std::string sentence = mode != nullptr     ? std::string(mode->sentence)
+                                 : rule != own.end() ? rule->sentence
+                                                     : "";
+    out += "    failure mode " + printable(tag.id) +
+           (tag.format.empty() ? "" : " (" + printable(tag.format) + ")") +
+           (sentence.empty() ? "" : ": " + printable(sentence, limits::kDetailBytes)) +
+           evidence_words(tag.evidence) + "\n";
+  }
+  for (const Intervention& i : report.interventions)
+    out += "    intervention: " + printable(i.action) +
+           (i.cause.empty() ? "" : ", " + printable(i.cause, limits::kDetailBytes)) +
+           evidence_words({i.seq}) + "\n";
+  return out;
+}
+
 // What the checks said, from the report in the run directory; empty: there is none here.
-Result<std::string> checks_of(const StateFolder& folder, const std::string& name, AttemptNo no) {
+Result<std::string> checks_of(const StateFolder& folder, const std::string& name, AttemptNo no,
+                              const std::vector<TagRule>& own) {
   const fs::path dir = folder.attempt(name, no);
   const Result<std::string> bytes = read_file(dir / "report.json", limits::kConfigFileBytes);
   if (!bytes.ok() && bytes.error().code == Errc::kNotFound) return std::string();
@@ -238,18 +288,12 @@ Result<std::string> checks_of(const StateFolder& folder, const std::string& name
     if (!c.why.empty()) out += ", " + printable(c.why, limits::kDetailBytes);
     out += "\n";
   }
-  std::string failed;
-  for (const GateReport& g : report->gates) {
-    if (failed.empty() && (g.outcome == "fail" || g.outcome == "error")) failed = g.gate;
-    out += "    gate " + g.gate + ": " + g.outcome +
-           (g.why.empty() || g.outcome == "pass" ? ""
-                                                 : ", " + printable(g.why, limits::kDetailBytes)) +
-           "\n";
-  }
-  const bool passed = report->outcome == RunOutcome::kSuccess;
-  out += std::string("    satisfied: ") + (passed && failed.empty() ? "yes" : "no") +
-         (passed && !failed.empty() ? ", it fails gate " + failed : "") + "\n";
+  out += judgement_of(*report, own);
   for (const std::string& v : report->violations) out += "    violation: " + printable(v) + "\n";
+  for (const Intervention& i : report->interventions)
+    out += fmt::format("    intervention at event {}: {}{}\n", i.seq, printable(i.action),
+                       i.cause.empty() ? "" : ", " + printable(i.cause, limits::kDetailBytes));
+  if (!report->replayable) out += "    not replayable: a phase of it had the network\n";
   for (const EvidenceFile& f : report->files)
     if (f.path.starts_with(std::string(kKeptDir) + "/"))
       out += "    kept of its agent: " + printable(f.path) + " (" + std::to_string(f.bytes) +
@@ -397,6 +441,9 @@ Json attempt_json(const AttemptRecord& a, const RunRecord& run) {
     reported("tokens", u.reported_tokens);
   });
   v("rationale", a.rationale);
+  v("gates", a.facts.gates, kOptional);
+  v("score", a.facts.score, kOptional);
+  v("tags", a.facts.tags, kOptional);
   return v.take();
 }
 
@@ -466,11 +513,13 @@ Result<std::string> explain(const std::string& folder, const AskedRun& asked, bo
   PROCTOR_TRY(const std::vector<AttemptRecord> attempts, journal.attempts_of(run));
   for (const AttemptRecord& a : attempts) {
     out += attempt_line(a, r, unit) + models_line(a.core.usage);
-    const Result<std::string> checks = checks_of(frozen.folder, r.name, a.core.attempt.no);
+    const Result<std::string> checks =
+        checks_of(frozen.folder, r.name, a.core.attempt.no, report.failure_modes);
     out += checks.ok() ? *checks : "    its evidence cannot be read\n";
     if (!checks.ok() && unread.ok()) unread = checks.error();
   }
   out += unmetered_line(r);
+  if (for_money || !r.cap.empty()) out.append("  ").append(kCapsArePolicy).append("\n");
   PROCTOR_TRY(const RestoredState state, journal.load());
   for (const RunReviewed& v : state.reviews)
     if (v.run == run) out += review_line(v, unit);

@@ -40,6 +40,7 @@
 #include "coordinator/shell/behind.h"
 #include "coordinator/shell/campaign_view.h"
 #include "coordinator/shell/state_folder.h"
+#include "coordinator/shell/worker_files.h"
 
 namespace proctor::cli {
 // proctor journal export: every fact, as JSON lines.
@@ -221,9 +222,10 @@ class Rebuilder {
   // Whole, of this attempt, and at our prices; nothing otherwise.
   std::optional<Evidence> read(const AttemptId& id) {
     const fs::path dir = frozen_.folder.attempt(frozen_.plan.run_name(id.run), id.no);
-    const VerifyResult verified = verify_run(dir, std::nullopt, [&](const Usage& usage) {
-      return price(frozen_.campaign.cost_model, usage);
-    });
+    const VerifyResult verified = verify_run(
+        dir, std::nullopt,
+        [&](const Usage& usage) { return price(frozen_.campaign.cost_model, usage); },
+        std::cref(rules_));
     if (!verified.ok() || !verified.report || verified.report->attempt != id ||
         verified.report->campaign != frozen_.id) {
       out_.lines.push_back("not taken: " + dir.string() +
@@ -263,6 +265,7 @@ class Rebuilder {
     result.termination = r.termination;
     result.rationale = r.rationale;
     result.facts = r.facts ? *r.facts : journal::facts_in(r.outcome, r.termination, r.rationale);
+    add_judged(result.facts, r);
     result.infrastructure = failed && !sets;
     result.overload = busy && !sets;
     result.report = e.digest;
@@ -323,6 +326,7 @@ class Rebuilder {
   }
 
   const FrozenCampaign& frozen_;
+  const CampaignRules rules_{frozen_.campaign};
   const PlanView& view_;
   const Salvage& salvage_;
   std::vector<MicroUsd> free_;  // of each envelope

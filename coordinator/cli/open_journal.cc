@@ -10,6 +10,7 @@
 #include "common/base/parse.h"
 #include "common/ledger/private_redis.h"
 #include "common/ledger/redis_ledger.h"
+#include "common/score/taxonomy.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/journal/sqlite.h"
 #include "coordinator/shell/behind.h"
@@ -174,6 +175,12 @@ SchedulerSettings scheduler_settings(const FrozenCampaign& frozen) {
   out.cost_model = frozen.campaign.cost_model;
   out.watch = frozen.campaign.watch;
   out.rates = frozen.campaign.rates;
+  out.stop_after = frozen.campaign.safety.stop_after;
+  for (const FailureMode& mode : failure_modes())
+    if (mode.severity == Severity::kCritical) out.critical.emplace(mode.id);
+  if (const auto own = parse_tag_rules(frozen.campaign.failure_modes); own.ok())
+    for (const TagRule& mode : *own)
+      if (mode.severity == Severity::kCritical) out.critical.insert(mode.id);
   return out;
 }
 

@@ -9,6 +9,7 @@
 #include "common/base/limits.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
+#include "common/contract/caps.h"
 #include "common/contract/cost_model.h"
 #include "coordinator/aggregate/warnings.h"
 #include "coordinator/cli/command.h"
@@ -98,6 +99,7 @@ void print_status(const Scheduler& core, const std::string& folder) {
     }
     print_answers("exit", check_exit(f));
   }
+  std::printf("%s\n", kCapsArePolicy.data());
   const std::optional<GateView> gate = core.gate();
   if (!gate) return;
   if (gate->waits_for == "approval" && gate->behind == 0) {

@@ -40,6 +40,8 @@ Status keep_all(const Campaign& campaign, const fs::path& to) {
   const fs::path& from = campaign.folder;
   for (const char* name : {kCampaignFile, kCostModelFile, kCostInputsFile})
     PROCTOR_CHECK_OK(keep_text(from, to, name));
+  if (!campaign.failure_modes.empty())
+    PROCTOR_CHECK_OK(keep(to, kFailureModesFile, campaign.failure_modes, false));
   for (const Method& m : campaign.methods)
     for (const ReferencedFile& f : m.files)
       PROCTOR_CHECK_OK(keep(to, f.path, f.bytes, f.mode == 0755));
@@ -91,6 +93,7 @@ std::map<std::string, KeptFile> files_to_keep(const Campaign& campaign) {
   };
   add(kCampaignFile, {});
   for (const char* name : {kCostModelFile, kCostInputsFile}) add(name, {.may_be_absent = true});
+  if (!campaign.failure_modes.empty()) add(kFailureModesFile, {.bytes = campaign.failure_modes});
   for (const Method& m : campaign.methods)
     for (const ReferencedFile& f : m.files)
       add(f.path, {.bytes = f.bytes, .program = f.mode == 0755});

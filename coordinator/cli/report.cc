@@ -209,10 +209,10 @@ void compare_files(const fs::path& dir, const FileDigests& files, const FileDige
   }
 }
 
-// Of commands that look at a campaign's tasks (selfcheck.h, screen.h): they say what they know
-// again whenever they are asked.
-constexpr std::array<std::string_view, 3> kOfPilots{"selfcheck.json", "flakiness.json",
-                                                    "quarantine.txt"};
+// Commands that look at a campaign's tasks (selfcheck.h, screen.h) or at its scores (rubric.cc):
+// they say what they know again whenever they are asked.
+constexpr std::array<std::string_view, 4> kOfPilots{"selfcheck.json", "flakiness.json",
+                                                    "quarantine.txt", "rubric_sensitivity.csv"};
 
 bool is_of(const std::string& path, const std::vector<std::string>& parts) {
   return std::ranges::any_of(

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <charconv>
 #include <memory>
 #include <tuple>
 
@@ -10,7 +11,10 @@
 #include "common/base/text.h"
 #include "common/contract/campaign_parser.h"
 #include "common/contract/cost_model.h"
+#include "common/score/graded_score.h"
 #include "common/score/outcome.h"
+#include "common/trace/manifest.h"
+#include "common/trace/recorded_run.h"
 #include "coordinator/aggregate/analysis.h"
 #include "coordinator/aggregate/details.h"
 #include "coordinator/aggregate/warnings.h"
@@ -251,11 +255,23 @@ RunRecord planned_run(const FrozenCampaign& frozen, UnseenCaps& unseen,
   r.strata = frozen.plan.task(run).strata;
   r.stage = frozen.plan.stage(run);
   if (const Method* m = frozen.campaign.find_method(r.method)) {
-    if (m->kind == Method::Kind::kNoop) r.baseline = RunRecord::Baseline::kNoop;
-    if (m->kind == Method::Kind::kReference) r.baseline = RunRecord::Baseline::kReference;
+    if (m->acts_as() == Method::Kind::kNoop) r.baseline = RunRecord::Baseline::kNoop;
+    if (m->acts_as() == Method::Kind::kReference) r.baseline = RunRecord::Baseline::kReference;
+    const ReferencedFile* recorded = m->find_file(recorded_facts(r.name));
+    if (recorded != nullptr)
+      if (const auto facts = parse_recorded_run(recorded->bytes); facts.ok())
+        r.old_outcome = facts->outcome;
   }
   r.unseen_caps = unseen.of(run);
   return r;
+}
+
+// Empty: it is no number from 0 to 1.
+std::optional<double> score_of(std::string_view text) {
+  double out = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  const bool is_score = error == std::errc() && end == text.data() + text.size();
+  return is_score && 0 <= out && out <= 1 ? std::optional(out) : std::nullopt;
 }
 
 // Attempts come in order, so the last one that has a say about where the run stands says it.
@@ -286,6 +302,8 @@ void add_attempt(RunRecord& run, const AttemptRecord& a, bool ends) {
     const Usage& u = a.core.usage;
     run.metered_calls += u.model_calls;
     run.model_use = run.model_use + model_use_of(u);
+    run.tool_calls += u.tool_calls;
+    run.failed_cycles += u.failed_cycles;
     run.self_reported = run.self_reported + SelfReported{self_reported_cost(u).total(),
                                                          u.reported_calls, u.reported_tokens};
   }
@@ -295,6 +313,11 @@ void add_attempt(RunRecord& run, const AttemptRecord& a, bool ends) {
   run.patch = a.facts.patch;
   run.violations = a.facts.violations;
   run.violated = a.facts.violated;
+  run.gates = read_gates(a.facts.gates);
+  run.score = score_of(a.facts.score);
+  run.tags = a.facts.tags;
+  run.configuration = a.facts.configuration;
+  run.networked = a.facts.networked;
   run.worker = a.core.worker.raw();
   run.started_ms = a.started_ms;
   run.setup_ms = a.core.usage.setup_ms;
@@ -349,6 +372,22 @@ void add_last_words(const FrozenCampaign& frozen, RunRecord& run) {
   run.last_words = lines.substr(lines.rfind('\n') + 1);
 }
 
+// By class its parts, of the first few: from the manifest of the first run of each.
+Configurations configurations_of(const FrozenCampaign& frozen, std::span<const RunRecord> runs) {
+  constexpr std::size_t kRead = 16;
+  Configurations out;
+  for (const RunRecord& run : runs) {
+    if (run.configuration.empty() || out.contains(run.configuration)) continue;
+    if (out.size() == kRead) break;
+    auto& parts = out[run.configuration];
+    const fs::path attempt = frozen.folder.attempt(run.name, AttemptNo(run.attempts));
+    const Result<ManifestInputs> m = manifest_of(attempt);
+    if (m.ok() && configuration_word(*m) == run.configuration) parts = configuration_parts(*m);
+  }
+  std::erase_if(out, [](const auto& one) { return one.second.empty(); });
+  return out;
+}
+
 // Nothing: nobody has run anything yet.  What it says stays as it is now, so that money, runs and
 // head of one report are of one moment, though a coordinator goes on writing.
 Result<std::optional<JournalReader>> held_journal(const FrozenCampaign& frozen) {
@@ -367,7 +406,7 @@ std::vector<std::string> method_names(const Campaign& campaign) {
 
 std::vector<bool> no_ops(const Campaign& campaign) {
   std::vector<bool> out;
-  for (const Method& m : campaign.methods) out.push_back(m.kind == Method::Kind::kNoop);
+  for (const Method& m : campaign.methods) out.push_back(m.acts_as() == Method::Kind::kNoop);
   return out;
 }
 
@@ -397,6 +436,9 @@ Result<ReportInput> input_of(const FrozenCampaign& frozen, const std::optional<S
   input.contrasts =
       contrasts_of(input.plan, method_names(frozen.campaign), no_ops(frozen.campaign));
   input.alpha = input.plan.alpha.real();
+  // Refused where the campaign was read.
+  if (auto own = parse_tag_rules(frozen.campaign.failure_modes); own.ok())
+    input.failure_modes = std::move(own).value();
   for (const RunId run : frozen.removed) input.runs[run.raw()].state = RunRecord::State::kRemoved;
   for (const auto& [task, why] : frozen.registration.distrusted)
     if (!is_removed(frozen.registration, task))
@@ -461,6 +503,7 @@ Result<ReportInput> input_of(const FrozenCampaign& frozen, const std::optional<S
   }
   for (const EarlyEnd& early : early_ends(input.runs))
     add_last_words(frozen, input.runs[early.first]);
+  input.configurations = configurations_of(frozen, input.runs);
   if (money != nullptr && frozen.campaign.cost_inputs)
     input.projection =
         comparison(projection_input(frozen.campaign, frozen.plan, &frozen.registration), *money);
@@ -520,6 +563,9 @@ Result<RenderedReport> render_report_files(const FrozenCampaign& frozen) {
                {"summary.md", render_markdown(out.report)},
                {"badge.svg", render_badge(out.report, badge_method(out.report))}};
   out.files["runs.csv"] = std::move(runs_csv);
+  out.files["run_records.jsonl"] = render_run_records(out.report, frozen.registration.contracts);
+  out.files["gated_rubric_schema.json"] =
+      rubric_schema(frozen.campaign.weights).dump_as_built(1) + "\n";
   const PageFacts facts = page_facts(frozen);
   out.files["report.html"] =
       render_html({.report = out.report, .facts = facts, .money = money ? &*money : nullptr});
@@ -545,7 +591,8 @@ Result<WrittenReport> write_report_files(const FrozenCampaign& frozen, Words wor
                                     frozen.folder.campaign.string() + ", and report.txt\n") +
       "\nThe report:      " + (dir / "report.html").string() + " (open it in a browser)\n" +
       "Report files:    " + dir.string() +
-      "/ (report.html, .txt, .json, .csv, contrasts.csv, runs.csv, costs.csv, junit.xml, "
+      "/ (report.html, .txt, .json, .csv, contrasts.csv, runs.csv, run_records.jsonl, costs.csv, "
+      "junit.xml, "
       "summary.md, badge.svg, success.svg, burndown.svg" +
       (report.projection ? ", projection.csv" : "") + ")\n" +
       "Run directories: " + frozen.folder.runs().string() + "/TASK/METHOD/rN/attempt-K/\n" +

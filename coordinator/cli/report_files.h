@@ -42,9 +42,9 @@ struct WrittenReport {
   CampaignReport report;
   std::string shown;  // on the terminal
 };
-// Writes report.html, .txt, .json and .csv, contrasts.csv, runs.csv, costs.csv, junit.xml,
-// summary.md, badge.svg, success.svg and burndown.svg; with inputs of a projection also
-// projection.csv.  And digests.json (report.h).
+// Writes report.html, .txt, .json and .csv, contrasts.csv, runs.csv, run_records.jsonl, costs.csv,
+// junit.xml, summary.md, badge.svg, success.svg, burndown.svg and gated_rubric_schema.json; with
+// inputs of a projection also projection.csv.  And digests.json (report.h).
 Result<WrittenReport> write_report_files(const FrozenCampaign& frozen,
                                          Words words = Words::kLeftOut);
 }  // namespace proctor::cli

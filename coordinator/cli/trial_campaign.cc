@@ -119,6 +119,9 @@ Campaign trial_campaign(const Campaign& campaign, Trials trials) {
   constexpr std::uint32_t kNever = 1'000'000;
   out.retries.overload = 0;
   out.retries.park_after = out.retries.quarantine_after = kNever;
+  out.weights = campaign.weights;
+  out.safety = campaign.safety;
+  out.failure_modes = campaign.failure_modes;
   out.cost_model = campaign.cost_model;
   return out;
 }

@@ -26,6 +26,7 @@
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/shell/behind.h"
 #include "coordinator/shell/campaign_view.h"
+#include "coordinator/shell/worker_files.h"
 
 namespace proctor::cli {
 namespace {
@@ -43,7 +44,10 @@ class EvidenceAudit {
  public:
   // `frozen` outlives the audit.
   EvidenceAudit(const FrozenCampaign& frozen, PriceFunction price, ProblemHandler problem)
-      : frozen_(frozen), price_(std::move(price)), problem_(std::move(problem)) {
+      : frozen_(frozen),
+        rules_(frozen.campaign),
+        price_(std::move(price)),
+        problem_(std::move(problem)) {
     for (std::uint32_t r = 0; r < frozen.plan.size(); ++r) {
       const std::string name = frozen.plan.run_name(RunId(r));
       for (std::size_t i = name.find('/'); i != std::string::npos; i = name.find('/', i + 1))
@@ -69,7 +73,7 @@ class EvidenceAudit {
     }
     check_archive(a, name);
     if (!check_places(a, name)) return std::nullopt;
-    VerifyResult result = verify_run(name, a.report, price_);
+    VerifyResult result = verify_run(name, a.report, price_, std::cref(rules_));
     if (result.report) check_identity(a, *result.report, name);
     return result;
   }
@@ -179,6 +183,7 @@ class EvidenceAudit {
   }
 
   const FrozenCampaign& frozen_;
+  CampaignRules rules_;
   PriceFunction price_;
   ProblemHandler problem_;
   std::set<std::string> known_;    // relative to runs/: run directories and archives

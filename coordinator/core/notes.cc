@@ -146,6 +146,7 @@ template Note note_of(const FaultFact&);
 template Note note_of(const WorkerJudged&);
 template Note note_of(const WorkerJoined&);
 template Note note_of(const RunEscalated&);
+template Note note_of(const SafetySeen&);
 template Note note_of(const StageChecked&);
 template Note note_of(const StageOpened&);
 template Result<OperatorFact> fact_of(const Note&);
@@ -157,6 +158,7 @@ template Result<FaultFact> fact_of(const Note&);
 template Result<WorkerJudged> fact_of(const Note&);
 template Result<WorkerJoined> fact_of(const Note&);
 template Result<RunEscalated> fact_of(const Note&);
+template Result<SafetySeen> fact_of(const Note&);
 template Result<StageChecked> fact_of(const Note&);
 template Result<StageOpened> fact_of(const Note&);
 
@@ -166,6 +168,7 @@ Result<StandingFact> standing_fact_of(const Note& note) {
   if (note.kind == FaultFact::kNote) return as<StandingFact>(fact_of<FaultFact>(note));
   if (note.kind == StageChecked::kNote) return as<StandingFact>(fact_of<StageChecked>(note));
   if (note.kind == StageOpened::kNote) return as<StandingFact>(fact_of<StageOpened>(note));
+  if (note.kind == SafetySeen::kNote) return as<StandingFact>(fact_of<SafetySeen>(note));
   if (note.kind == RunEscalated::kNote) return as<StandingFact>(fact_of<RunEscalated>(note));
   if (from_word<WorkerJudged::Verdict>(note.kind))
     return as<StandingFact>(fact_of<WorkerJudged>(note));

@@ -122,6 +122,19 @@ void fields(auto& v, Is<RunEscalated> auto& f) {
   v("reason", f.reason, kLater);
 }
 
+// A run had a critical failure mode, of those for which the campaign may be stopped (R185).
+struct SafetySeen {
+  static constexpr const char* kNote = "safety";
+  // By whom the campaign is then paused, in the act's note.
+  static constexpr const char* kMonitor = "safety monitor";
+  AttemptId attempt;
+  std::string mode;  // its id in the taxonomy
+  WallTime at;
+};
+void fields(auto& v, Is<SafetySeen> auto& f) {
+  v("mode", f.mode);
+}
+
 // A stage's gate in the notes beside the acts of people (OperatorFact): how the stages before it
 // were judged, and that it was opened.
 
@@ -167,14 +180,14 @@ template <Noted Fact>
 Result<Fact> fact_of(const Note& note);
 
 // The notes that the scheduler reads again in its next life, in order.
-inline constexpr std::array<const char*, 9> kSchedulerNotes{
-    OperatorFact::kNote, LossJudged::kNote,    kNoteWorkerQuarantined,
-    kNoteWorkerReleased, kNoteWorkerRecovered, FaultFact::kNote,
-    RunEscalated::kNote, StageChecked::kNote,  StageOpened::kNote};
+inline constexpr std::array<const char*, 10> kSchedulerNotes{
+    OperatorFact::kNote,  LossJudged::kNote, kNoteWorkerQuarantined, kNoteWorkerReleased,
+    kNoteWorkerRecovered, FaultFact::kNote,  RunEscalated::kNote,    StageChecked::kNote,
+    StageOpened::kNote,   SafetySeen::kNote};
 // Facts that the scheduler's next life reads again.  What each changes is in scheduler_facts.cc,
 // and nowhere else.
 using StandingFact = std::variant<OperatorFact, LossJudged, FaultFact, WorkerJudged, RunEscalated,
-                                  StageChecked, StageOpened>;
+                                  StageChecked, StageOpened, SafetySeen>;
 // Of a note whose kind is one of kSchedulerNotes.
 Result<StandingFact> standing_fact_of(const Note& note);
 

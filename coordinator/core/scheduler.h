@@ -45,9 +45,13 @@ struct SchedulerSettings {
   std::uint32_t infrastructure_retries = 3;  // new attempts of a run for that reason
   Retries retries;                           // and how soon; registered before the first run
   CostModel cost_model;
-  BudgetWatch watch;          // registered before the first run
-  Rates rates;                // likewise
-  std::string campaign{};     // its id, in what people approve
+  BudgetWatch watch;       // registered before the first run
+  Rates rates;             // likewise
+  std::string campaign{};  // its id, in what people approve
+  // Runs of so many tasks with the same of these failure modes stop the campaign until a person
+  // decides; 0: none do (R185).
+  std::uint64_t stop_after = 0;
+  std::set<std::string> critical{};
   bool stays_at_gate = true;  // else it ends where only a person can open the next stage
 };
 
@@ -102,6 +106,7 @@ class Scheduler {
   const std::vector<RunDominates>& dominant() const { return dominant_; }
   bool draining() const { return mode_ != Mode::kRun; }
   bool paused() const { return paused_; }
+  const std::string& paused_why() const { return paused_why_; }
   bool suspended() const { return suspended_; }  // and what runs stands still
   // Is it known, or is there room for one more name?
   bool takes_name(const WorkerId& worker) const;
@@ -217,6 +222,7 @@ class Scheduler {
   void apply(const FaultFact& fact);
   void apply(const WorkerJudged& fact);
   void apply(const RunEscalated& fact);
+  void apply(const SafetySeen& fact);
   void apply(const StageChecked& fact);
   void apply(const StageOpened& fact);
   void apply(const AttemptIntent& fact);
@@ -283,6 +289,7 @@ class Scheduler {
   // Whose failure it is, where it was not the host's.
   FaultSubject task_subject(RunId run) const;
   FaultSubject method_subject(RunId run) const;
+  void watch_safety(const AttemptId& attempt, std::string_view tags);
   void judge_fault(const AttemptId& id, const wire::ResultMessage& result, WorkerIndex from);
   void fault_failed(const FaultSubject& subject, const AttemptId& id,
                     const wire::ResultMessage& result, WorkerIndex from);
@@ -428,6 +435,9 @@ class Scheduler {
   std::array<std::uint64_t, 4> ended_removed_{};
   Mode mode_ = Mode::kRun;
   bool paused_ = false, suspended_ = false;
+  std::string paused_why_;  // a safety monitor's reason; empty: a person did
+  // Tasks whose runs had a critical failure mode since a person last decided, by its id.
+  std::map<std::string, std::set<std::uint32_t>> critical_;
   bool suspension_told_ = false;  // what workers heard last
   std::uint32_t caps_ = 0;        // counts raises
   struct Unheard {                // a cap that is not durable yet

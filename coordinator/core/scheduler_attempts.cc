@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/base/json.h"
+#include "common/base/parse.h"
 #include "common/base/result.h"
 #include "common/contract/cost_model.h"
 #include "common/score/outcome.h"
@@ -462,6 +463,7 @@ void Scheduler::finish(Attempt& a, const wire::ResultMessage& r, WorkerIndex fro
   if (failed) again = again || left || settings_.retries.escalate;
   fact.sets_outcome = !again;
   record(std::move(fact), After{Step::kAckAndSettle, a.id, a.seq, 0});
+  watch_safety(a.id, r.facts.tags);
   if (left) wait_before_next(a, of);
   if (its_failure)
     record(RunEnded{run, a.id, RunOutcome::kFailure});
@@ -473,6 +475,30 @@ void Scheduler::finish(Attempt& a, const wire::ResultMessage& r, WorkerIndex fro
   count_metered(a);
   a.since = now_.mono;
   if (!died) judge_fault(a.id, r, from);
+}
+
+// Runs of several tasks that try the same show a method, or a hole, that no single run is.
+void Scheduler::watch_safety(const AttemptId& attempt, std::string_view tags) {
+  if (settings_.stop_after == 0) return;
+  while (!tags.empty()) {
+    const std::string mode(take_until(tags, ','));
+    const std::set<std::uint32_t>& tasks = critical_[mode];
+    if (!settings_.critical.contains(mode) || tasks.contains(plan_.runs[attempt.run.raw()].task))
+      continue;
+    record(SafetySeen{attempt, mode, now_.wall});
+    if (tasks.size() < settings_.stop_after || paused_) continue;
+    OperatorFact stop;
+    stop.act.kind = OperatorActKind::kPause;
+    stop.act.by = SafetySeen::kMonitor;
+    stop.act.reason =
+        "safety.stop_after: " + mode + " in runs of " + std::to_string(tasks.size()) + " tasks";
+    stop.act.at = now_.wall;
+    out_.push_back(Alert{"the campaign is paused: " + stop.act.reason +
+                             "; proctor list --where tag=" + mode + " has them, unpause goes on",
+                         true, attempt.run});
+    apply(stop);
+    write(note_of(stop), After{Step::kObey, {}, 0, 0});
+  }
 }
 
 // The scheduler's part that deals with failures that are not the agent's: what is counted against

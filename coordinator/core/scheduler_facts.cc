@@ -69,6 +69,10 @@ void Scheduler::apply(const RunEscalated& fact) {
   ++held_;
 }
 
+void Scheduler::apply(const SafetySeen& fact) {
+  critical_[fact.mode].insert(plan_.runs[fact.attempt.run.raw()].task);
+}
+
 void Scheduler::apply(const StageChecked& fact) {
   gates_.take(fact);
 }
@@ -98,10 +102,13 @@ void Scheduler::apply(const OperatorFact& fact) {
   switch (act.kind) {
     case OperatorActKind::kPause:
       paused_ = true;
+      if (act.by == SafetySeen::kMonitor) paused_why_ = act.reason;
       suspended_ = suspended_ || act.now;
       return;
     case OperatorActKind::kUnpause:
       paused_ = suspended_ = false;
+      paused_why_.clear();
+      critical_.clear();  // a person has decided
       return;
     case OperatorActKind::kDrain:  // of the campaign: it ends with the life that was told
       return worker([](WorkerState& s) { s.drained = true; });
@@ -575,6 +582,8 @@ Status Scheduler::restore_note(const Note& note) {
       return corrupt(": a run the plan does not have");
   if (const auto* loss = std::get_if<LossJudged>(&fact))
     if (!fits(loss->attempt.run)) return corrupt(": a run the plan does not have");
+  if (const auto* seen = std::get_if<SafetySeen>(&fact))
+    if (!fits(seen->attempt.run)) return corrupt(": a run the plan does not have");
   if (const auto* held = std::get_if<RunEscalated>(&fact))
     if (!fits(held->run)) return corrupt(": a run the plan does not have");
   if (const auto* checked = std::get_if<StageChecked>(&fact))
@@ -722,7 +731,10 @@ Explanation Scheduler::why_active(RunId run) const {
 // In the order in which it would be held back: see dispatch(), RunQueue::next() and judge().
 Explanation Scheduler::why_waiting(RunId run) const {
   if (mode_ != Mode::kRun) return {"draining", "the campaign is stopping: nothing more is started"};
-  if (paused_) return {"paused", "the campaign is paused: nothing is started until unpause"};
+  if (paused_)
+    return {"paused", "the campaign is paused" +
+                          (paused_why_.empty() ? "" : " (" + paused_why_ + ")") +
+                          ": nothing is started until unpause"};
   if (gates_.shut_from() <= run.raw()) return why_behind_gate();
   const auto waits_at = [&](ScopeId scope, const std::string& text) -> Explanation {
     const ScopeBalance& b = balances_[scope.raw()];

@@ -14,6 +14,7 @@
 #include "common/base/result.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
+#include "common/score/graded_score.h"
 #include "coordinator/aggregate/analysis.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/ordered_json.h"
@@ -221,6 +222,18 @@ std::string report_member(const RunRecord& run) {
   return run.report == Digest() ? "" : filled(R"(,"report_sha256":$)", {run.report.hex()});
 }
 
+// Its gates ("pass,pass,fail,pass"), score and tags, behind others, where gates are known.
+std::string judged_members(const RunRecord& run) {
+  if (!run.gates) return "";
+  std::string gates;
+  for (const GateOutcome o : *run.gates)
+    gates += (gates.empty() ? "" : ",") + std::string(word_of(o));
+  std::string out = filled(R"(,"gates":$)", {gates});
+  if (run.score) out += filled(R"(,"graded_score":$)", {score_text(*run.score)});
+  if (!run.tags.empty()) out += filled(R"(,"failure_modes":$)", {run.tags});
+  return out;
+}
+
 std::string instance(const ExportedMethod& m, const RunRecord& run) {
   const std::string input = briefing_of(m, run), patch = m.facts.patch(run);
   const bool passed = run.outcome == RunOutcome::kSuccess;
@@ -240,7 +253,7 @@ std::string instance(const ExportedMethod& m, const RunRecord& run) {
   out += filled(R"(,"metadata":{"run":$,"outcome":$,"satisfied":$,"termination":$,"cost_usd":$)",
                 {run.name, to_string(run.outcome), run.satisfied() ? "yes" : "no",
                  to_string(run.termination), format_usd_exact(run.cost.total())});
-  out += report_member(run);
+  out += report_member(run) + judged_members(run);
   if (!run.strata.empty()) out += "," + dumped(strata_of(m, run, "stratum ")).substr(1);
   return out + (run.strata.empty() ? "}}\n" : "}\n");
 }
@@ -365,7 +378,8 @@ std::string sample_head(const ExportedMethod& m, const RunRecord& run, std::size
       {run.task, replicate_of(run), briefing_of(m, run).substr(0, input_bytes), run.name,
        to_string(run.outcome), run.satisfied(), run.violations, to_string(run.termination),
        run.attempts, format_usd_exact(run.cost.total())});
-  out += report_member(run) + filled(R"(,"strata":$},"model_usage":{})", {strata_of(m, run)});
+  out += report_member(run) + judged_members(run) +
+         filled(R"(,"strata":$},"model_usage":{})", {strata_of(m, run)});
   if (0 < run.started_ms)
     out += filled(R"(,"started_at":$,"completed_at":$)",
                   {log_time(run.started_ms),

@@ -3,13 +3,16 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
+#include "common/score/graded_score.h"
 #include "coordinator/aggregate/details.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/markup.h"
+#include "coordinator/aggregate/ordered_json.h"
 #include "coordinator/aggregate/warnings.h"
 
 namespace proctor {
@@ -139,6 +142,11 @@ std::string why_not_ended(const RunRecord& run) {
   return out;
 }
 
+// "; gate functional: fail"; empty: all pass, or they are not known.
+std::string gate_words(const RunRecord& run) {
+  return run.gates && !run.failed_gate().empty() ? "; " + run.unmet() : "";
+}
+
 // What stands inside the case of this run; empty: it passed.  CaseCounts it.
 std::string verdict_of(const RunRecord& run, CaseCounts& counts) {
   if (run.state != RunRecord::State::kEnded) {
@@ -155,10 +163,11 @@ std::string verdict_of(const RunRecord& run, CaseCounts& counts) {
   if (run.outcome == RunOutcome::kFailure) {
     ++counts.failures;
     const bool by_itself = run.termination == Termination::kCompleted;
-    return verdict("failure", by_itself ? outcome : to_string(run.termination), run.rationale);
+    return verdict("failure", by_itself ? outcome : to_string(run.termination),
+                   run.rationale + gate_words(run));
   }
   ++counts.errors;
-  return verdict("error", outcome, run.rationale);
+  return verdict("error", outcome, run.rationale + gate_words(run));
 }
 
 void append_case(std::string& out, std::string_view class_name, std::string_view name,
@@ -168,10 +177,26 @@ void append_case(std::string& out, std::string_view class_name, std::string_view
   out += inside.empty() ? "/>\n" : ">" + inside + "</testcase>\n";
 }
 
+// Its gates, score and failure modes; empty: they are not known.
+std::string case_properties(const RunRecord& run) {
+  if (!run.gates) return "";
+  const auto property = [](std::string_view name, std::string_view value) {
+    return "<property" + attribute("name", name, kJunitNameBytes) +
+           attribute("value", value, kJunitLineBytes) + "/>";
+  };
+  std::string out = "<properties>";
+  for (std::size_t i = 0; i < run.gates->size(); ++i)
+    out +=
+        property(fmt::format("gate.{}", word_of(static_cast<Gate>(i))), word_of((*run.gates)[i]));
+  if (run.score) out += property("score", score_text(*run.score));
+  if (!run.tags.empty()) out += property("tags", run.tags);
+  return out + "</properties>";
+}
+
 void append_run(std::string& out, const RunRecord& run, CaseCounts& counts) {
   ++counts.tests;
   counts.wall_ms += run.wall_ms;
-  std::string inside = verdict_of(run, counts);
+  std::string inside = case_properties(run) + verdict_of(run, counts);
   if (run.report != Digest())
     inside += "<system-out>" + escaped(run.name, kJunitNameBytes) + " report " + run.report.hex() +
               "</system-out>";
@@ -278,6 +303,122 @@ std::string render_junit(const CampaignReport& report, JunitCases cases) {
   return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites" +
          attribute("name", report.campaign, kJunitNameBytes) + case_counters(all) + ">\n" + suites +
          "</testsuites>\n";
+}
+
+// Records of runs.  Written straight into the text, members by name: a campaign has a million.
+
+namespace {
+class RecordLine {
+ public:
+  explicit RecordLine(std::string& out) : out_(out) { out_ += '{'; }
+  // A number, or JSON text.
+  void member(std::string_view name, const auto& value) {
+    fmt::format_to(std::back_inserter(out_), "{}\"{}\":{}", comma_, name, value);
+    comma_ = ",";
+  }
+  // A word of ours, or one checked where it was read: it needs no escapes.  Empty: null.
+  void word(std::string_view name, std::string_view value) {
+    value.empty() ? member(name, "null") : member(name, fmt::format("\"{}\"", value));
+  }
+  void text(std::string_view name, const std::string& value) {
+    member(name, aggregate::dumped(value));
+  }
+  void yes_no(std::string_view name, const std::optional<bool>& value) {
+    member(name, !value ? "null" : *value ? "true" : "false");
+  }
+  void section(std::string_view name, const auto& describe) {
+    fmt::format_to(std::back_inserter(out_), "{}\"{}\":", comma_, name);
+    comma_ = ",";
+    RecordLine inner(out_);
+    describe(inner);
+    out_ += '}';
+  }
+
+ private:
+  std::string& out_;
+  const char* comma_ = "";
+};
+
+// 1 of a success, 0 of another scorable run and of one that a budget ended before it was judged;
+// nothing: it does not count (T2).
+std::string_view endpoint_of(const RunRecord& run) {
+  if (run.state != RunRecord::State::kEnded) return "null";
+  if (run.outcome == RunOutcome::kInvalid)
+    return run.termination == Termination::kBudgetExceeded ? "0" : "null";
+  return run.outcome == RunOutcome::kSuccess ? "1" : "0";
+}
+
+void record_judgement(RecordLine& line, const RunRecord& run) {
+  if (!run.gates) return line.member("gates", "null");
+  line.section("gates", [&](RecordLine& gates) {
+    for (const Gate gate : {Gate::kBuild, Gate::kFunctional, Gate::kPatch, Gate::kSafety})
+      gates.word(word_of(gate), word_of((*run.gates)[static_cast<std::size_t>(gate)]));
+  });
+}
+
+void append_record(std::string& out, const CampaignReport& report, const RunRecord& run,
+                   const std::map<std::string, Digest>& contracts) {
+  const bool ended = run.state == RunRecord::State::kEnded;
+  const auto contract = contracts.find(run.task);
+  RecordLine line(out);
+  run.attempts == 0 ? line.member("attempt", "null") : line.member("attempt", run.attempts);
+  line.member("attempts", run.attempts);
+  line.text("campaign", report.campaign);
+  line.word("configuration_class", run.configuration);
+  line.word("contract", contract == contracts.end() ? "" : contract->second.hex());
+  line.section("cost", [&](RecordLine& cost) {
+    cost.member("execution_micros", run.cost.execution.micros());
+    cost.member("human_micros", run.cost.human.micros());
+    cost.member("model_micros", run.cost.model.micros());
+    cost.member("overhead_micros", run.cost.overhead.micros());
+    cost.member("total_micros", run.cost.total().micros());
+  });
+  line.member("endpoint", endpoint_of(run));
+  line.section("execution_ms", [&](RecordLine& ms) {
+    ms.member("acceptance", run.acceptance_ms);
+    ms.member("agent", run.agent_ms);
+    ms.member("setup", run.setup_ms);
+  });
+  line.word("format", "proctor-run-record-1");
+  record_judgement(line, run);
+  line.text("method", run.method);
+  line.word("not_replayable", run.networked ? "a phase had the network" : "");
+  line.word("outcome", ended ? to_string(run.outcome) : "");
+  line.yes_no("replayable", run.gates ? std::optional(!run.networked) : std::nullopt);
+  line.word("report", run.report == Digest() ? "" : run.report.hex());
+  line.member("run", run.run.raw());
+  line.text("run_name", run.name);
+  line.yes_no("satisfied", ended ? std::optional(run.satisfied()) : std::nullopt);
+  line.word("score", run.score ? score_text(*run.score) : "");
+  line.text("stage", run.stage);
+  line.word("state", word_of(run.state));
+  line.word("status", !ended ? "" : run.outcome == RunOutcome::kInvalid ? "invalid" : "scorable");
+  aggregate::Ordered strata = aggregate::Ordered::object();
+  for (std::size_t k = 0; k < report.strata_keys.size(); ++k)
+    strata[report.strata_keys[k]] = run.strata[k];
+  line.member("strata", aggregate::dumped(strata));
+  std::string tags;  // ids of small letters, digits, '.', '_' and '-'
+  for (const char c : run.tags) tags += c == ',' ? "\",\"" : std::string(1, c);
+  line.member("tags", tags.empty() ? "[]" : "[\"" + tags + "\"]");
+  line.text("task", run.task);
+  line.word("termination", ended ? to_string(run.termination) : "");
+  line.section("test_cycles",
+               [&](RecordLine& cycles) { cycles.member("failed", run.failed_cycles); });
+  line.section("tokens", [&](RecordLine& tokens) {
+    tokens.member("input", run.model_use.input);
+    tokens.member("output", run.model_use.output);
+    tokens.member("self_reported", run.self_reported.tokens);
+  });
+  line.member("tool_calls", run.tool_calls);
+  out += "}\n";
+}
+}  // namespace
+
+std::string render_run_records(const CampaignReport& report,
+                               const std::map<std::string, Digest>& contracts) {
+  std::string out;
+  for (const RunRecord& run : report.runs) append_record(out, report, run, contracts);
+  return out;
 }
 
 // A summary for the page of a change, in GitHub's Markdown.  Whatever others wrote stands in code

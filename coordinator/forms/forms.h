@@ -2,6 +2,7 @@
 // A report as one text for another program or page: a test report for whatever gates changes, a
 // summary for the page of a change, a badge (docs/forms.md).  Pure: the same report gives the same
 // bytes.
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -20,6 +21,11 @@ std::string render_junit(const CampaignReport& report, JunitCases cases = JunitC
 inline constexpr std::size_t kMarkdownBytes = 60'000;
 // GitHub's Markdown, at most kMarkdownBytes.  Requires: the report has its analysis.
 std::string render_markdown(const CampaignReport& report);
+
+// reports/run_records.jsonl (R191): a line per run in the plan's order, by what the journal has of
+// it; schemas/run_record.schema.json.  `contracts`: their digests by task, as registered.
+std::string render_run_records(const CampaignReport& report,
+                               const std::map<std::string, Digest>& contracts);
 
 // The method that a badge without a name is of: the first that the plan compares, else the first.
 // Empty: there is none.

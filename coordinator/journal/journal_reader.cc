@@ -18,7 +18,7 @@ constexpr std::string_view kFormat = "proctor-head-1";
 
 // ?1: the time.  Ordered by key, so that the same facts give the same bytes; columns by name, so
 // that a later schema changes none.
-constexpr std::array<const char*, 7> kFacts{
+constexpr std::array<const char*, 8> kFacts{
     "SELECT 'meta', key, value FROM meta WHERE key IN ('campaign', 'registration', 'plan') AND ?1 "
     "IS NOT NULL ORDER BY key",
     "SELECT 'epoch', epoch, host, pid, version, begun_ms FROM epochs WHERE begun_ms <= ?1 ORDER BY "
@@ -30,6 +30,8 @@ constexpr std::array<const char*, 7> kFacts{
     "WHERE result_ms <= ?1 ORDER BY run, attempt",
     "SELECT 'facts', run, attempt, fault, agent_exit, patch, violations, violated, cap, no_model, "
     "not_judged FROM attempts WHERE result_ms <= ?1 AND fault IS NOT NULL ORDER BY run, attempt",
+    "SELECT 'judged', run, attempt, gates, score, tags, configuration, networked FROM attempts "
+    "WHERE result_ms <= ?1 AND coalesce(gates, '') != '' ORDER BY run, attempt",
     "SELECT 'settled', run, attempt, seq, ask, charged, overrun, cost_model, cost_execution, "
     "cost_human, cost_overhead, settled_ms FROM attempts WHERE settled_ms <= ?1 ORDER BY run, "
     "attempt",

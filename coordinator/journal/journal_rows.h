@@ -338,6 +338,8 @@ void fields(auto& v, Is<AttemptResult> auto& f) {
   v("result_ms", f.at);
   v.from_schema(6);
   fields(v, f.facts);
+  v.from_schema(7);
+  judged_fields(v, f.facts);
 }
 void fields(auto& v, Is<AttemptSettled> auto& f) {
   v("charged", f.charged);
@@ -382,6 +384,8 @@ void fields(auto& v, Is<AttemptRow> auto& a) {
   v.from_schema(6);
   v.presence(a.has_facts);
   fields(v, a.facts);
+  v.from_schema(7);
+  judged_fields(v, a.facts);
 }
 
 // Reading rows back into records.  kCorrupt names the row.

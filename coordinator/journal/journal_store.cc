@@ -144,7 +144,7 @@ Status create(sqlite::Database& db) {
 
 // Schema 2: what a meter counted.  Schema 3: reviews, and views that know them.  Schema 4: seals,
 // over what is there now.  Schema 5: the keyed one, which is made when the journal is written to.
-// Schema 6: facts of attempts as columns.
+// Schema 6: facts of attempts as columns.  Schema 7: what its gates, score and tags are.
 Status upgrade(sqlite::Database& db) {
   PROCTOR_TRY(const std::int64_t version, db.integer("PRAGMA user_version"));
   if (version == kSchemaVersion) return ok_status();

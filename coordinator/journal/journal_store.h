@@ -19,7 +19,7 @@ namespace proctor::journal {
 // The tables of the journal and the checks that a file is one.  docs/journal.md describes them.
 
 inline constexpr std::int64_t kApplicationId = 0x50726374;  // "Prct", shown by file(1)
-inline constexpr std::int64_t kSchemaVersion = 6;
+inline constexpr std::int64_t kSchemaVersion = 7;
 
 // Sets the connection up for writing and creates the tables in a new file.
 Status prepare_for_writing(sqlite::Database& db);

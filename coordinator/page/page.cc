@@ -135,7 +135,7 @@ constexpr std::array<Section, 15> kSections{{
     {"Stability", stability},
     {"Money", money_section},
     {"Time", time_section},
-    {"Gates and constraints", gates},
+    {"Gates, score and failure modes", gates},
     {"Are the graders right?", graders},
     {"Caps and rules", rules},
     {"Reproducibility", reproducibility},

@@ -1,60 +1,14 @@
-// Things to know before the numbers are used: gates, graders, rules, where it comes from, what is
-// not claimed.
+// Things to know before the numbers are used: graders, rules, where it comes from, what is not
+// claimed.
 #include <algorithm>
 #include <map>
 
+#include "common/contract/caps.h"
 #include "coordinator/aggregate/format.h"
+#include "coordinator/aggregate/warnings.h"
 #include "coordinator/page/sections.h"
 
 namespace proctor::page {
-Markup gates(Context& c) {
-  if (c.report.total.ended() == 0) return element("p", "No run has ended.");
-  struct Counts {
-    std::uint64_t refused = 0, conflicts = 0, loosely = 0, violating = 0, stopped = 0;
-  };
-  DataTable table = c.table(
-      "Satisfied: acceptance passed, and every gate (number of runs). "
-      "The outcome looks at acceptance alone; both are shown");
-  table.words("method").numbers("success").numbers("satisfied").numbers("broke a constraint");
-  table.numbers("success, not satisfied").numbers("patch refused").numbers("conflict markers");
-  table.numbers("patch fitted loosely").numbers("stopped by a monitor");
-  Items items;
-  std::size_t named = 0;
-  constexpr std::size_t kNamed = 20;
-  for (const std::uint32_t at : c.methods) {
-    const ReportRow& r = c.report.rows[at];
-    Counts n;
-    for (const std::uint32_t i : r.runs) {
-      const RunRecord& run = c.report.runs[i];
-      if (run.state != RunRecord::State::kEnded) continue;
-      n.refused += run.patch.starts_with("refused") ? 1 : 0;
-      n.conflicts += run.patch.find("conflict_markers") != std::string::npos ? 1 : 0;
-      n.loosely +=
-          run.patch.starts_with("whitespace") || run.patch.starts_with("three_way") ? 1 : 0;
-      const bool monitor =
-          run.termination == Termination::kPolicyStop || run.termination == Termination::kBreaker;
-      n.stopped += monitor ? 1 : 0;
-      n.violating += run.violations == 0 ? 0 : 1;
-      const bool unsatisfied = run.outcome == RunOutcome::kSuccess && !run.satisfied();
-      if ((run.violations == 0 && !unsatisfied) || kNamed < ++named) continue;
-      items.add(text(run.name) + ": " + text(run.unmet(), 1'000));
-    }
-    table.row({name_of(r), c.count(at, kClassSuccess, r.success),
-               c.count(at, kClassSatisfied, r.satisfied), c.count(at, kClassViolating, n.violating),
-               c.count(at, kClassUnsatisfied, r.success - r.satisfied), number(n.refused),
-               number(n.conflicts), number(n.loosely), number(n.stopped)});
-  }
-  Markup out = table.finish();
-  if (!items.empty())
-    out << element("h3", "Constraints that were broken, gates that successes failed")
-        << items.list();
-  out << and_more(named, kNamed,
-                  Markup(": ") + element("code", "violations>0 or outcome=success satisfied=no"));
-  return out + element("p", Markup("The gates of one run (patch, build, functional, safety) stand "
-                                   "in its report: ") +
-                                element("code", "proctor explain CAMPAIGN RUN") + ".");
-}
-
 Markup graders(Context&) {
   return element("p",
                  "No verdicts of reviewers about outcomes are recorded: how often the checks "
@@ -67,7 +21,8 @@ Markup rules(Context& c) {
          element("p",
                  "An acceptance error stays in the denominator and counts as not successful; "
                  "an invalid run leaves it. No result was scored again under other rules, so "
-                 "there is no counterfactual table.");
+                 "there is no counterfactual table.") +
+         element("p", text(kCapsArePolicy));
 }
 
 Markup reproducibility(Context& c) {
@@ -79,7 +34,7 @@ Markup reproducibility(Context& c) {
                           element("code", "proctor verify CAMPAIGN") + ".");
 }
 
-Markup limits_section(Context&) {
+Markup limits_section(Context& c) {
   Items items;
   for (const Literal note :
        {Literal("A success says that the acceptance checks passed under the caps of this campaign, "
@@ -94,6 +49,8 @@ Markup limits_section(Context&) {
         Literal("What agents said of themselves is marked as such and was measured by nobody."),
         Literal("Public tasks age: a model may have seen them.")})
     items.add(note);
+  constexpr std::size_t kLimitBytes = 2'000;
+  items.add(report_limits(c.report), kLimitBytes);
   return items.list();
 }
 

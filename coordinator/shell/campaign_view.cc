@@ -287,6 +287,7 @@ std::string words_of(Rest rest, const Scheduler& core) {
                         ? "stopped"
                         : "interrupted: its coordinator is gone; proctor resume goes on";
   if (core.paused()) out += core.suspended() ? "; paused, and what runs is suspended" : "; paused";
+  if (!core.paused_why().empty()) out += ": " + core.paused_why();
   return out;
 }
 }  // namespace

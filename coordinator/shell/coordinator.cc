@@ -756,6 +756,7 @@ StatusSnapshot Coordinator::snapshot() const {
               : core_->suspended() ? "paused, and what runs is suspended"
               : core_->paused()    ? "paused"
                                    : "running";
+  if (core_->paused() && !core_->paused_why().empty()) s.state += ": " + core_->paused_why();
   if (const std::string waiting = core_->waiting_for_workers(); !outcome_ && !waiting.empty())
     s.state += "; " + waiting;
   // Runs that were parked are asked for once more, which takes a worker: they wait like the rest.

@@ -305,8 +305,12 @@ void Coordinator::finish_archive(const WorkerId& worker, wire::ResultMessage m) 
   files_->post(
       run, [this, worker, m = std::move(m), granted = core_->granted_at(m.attempt)]() mutable {
         const ArchiveStore::Identity identity{
-            options_.campaign, run_name(m.attempt.run), granted, wall_now(),
-            [this](const Usage& usage) { return price(core_->settings().cost_model, usage); }};
+            options_.campaign,
+            run_name(m.attempt.run),
+            granted,
+            wall_now(),
+            [this](const Usage& usage) { return price(core_->settings().cost_model, usage); },
+            std::cref(bundles_.rules())};
         ArchiveStore::Kept kept = archives_.finish(worker, m, identity);
         const std::uint64_t have = archives_.have(worker, m.attempt);
         boost::asio::post(io_,

@@ -6,6 +6,7 @@
 #include "common/base/limits.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
+#include "common/contract/caps.h"
 
 namespace proctor {
 namespace {
@@ -117,6 +118,7 @@ std::string describe(const StatusSnapshot& s) {
                static_cast<std::uint64_t>(e.cap.micros()), kBarWidth) +
            "\n";
   }
+  out.append(kCapsArePolicy).append("\n");
   if (!s.alerts.empty()) out += "\nalerts\n";
   if (0 < s.alerts_before) out += "  " + std::to_string(s.alerts_before) + " earlier ones\n";
   for (const auto& a : s.alerts)

@@ -16,13 +16,25 @@
 #include "common/trace/run_report.h"
 
 namespace proctor {
-Bundles::Bundles(const Campaign& campaign, const std::string& id) {
+CampaignRules::CampaignRules(const Campaign& campaign) {
+  const Settings settings = settings_of(campaign);
+  for (const Contract& c : campaign.contracts)
+    by_task_.emplace(std::pair(c.id, c.digest), judge_rules(c, settings));
+}
+
+const JudgeRules* CampaignRules::operator()(const RunReport& report) const {
+  const auto it = by_task_.find(std::pair(report.task, report.contract));
+  return it == by_task_.end() ? nullptr : &it->second;
+}
+
+Bundles::Bundles(const Campaign& campaign, const std::string& id) : rules_(campaign) {
   Settings settings = settings_of(campaign);
   settings.campaign = id;
   settings_ = digest_of(settings);
   bytes_.emplace(settings_, make_bundle(settings));
   for (const Contract& c : campaign.contracts)
-    bytes_.emplace(c.digest, make_bundle(c, campaign.folder / "contracts"));
+    bytes_.emplace(c.digest, make_bundle(c, c.origin.folder.empty() ? campaign.folder / "contracts"
+                                                                    : c.origin.folder));
   for (const Method& m : campaign.methods) bytes_.emplace(m.digest, make_bundle(m));
 }
 
@@ -136,7 +148,7 @@ constexpr std::string_view kPart = ".part";
 Result<std::string> contradiction(const fs::path& dir, const wire::ResultMessage& result,
                                   const ArchiveStore::Identity& identity) {
   // What `proctor verify` would hold against it later is held against it now.
-  const VerifyResult found = verify_run(dir, result.report, identity.price);
+  const VerifyResult found = verify_run(dir, result.report, identity.price, identity.rules);
   if (found.unreadable) return Error{Errc::kUnavailable, to_string(found.problems.front())};
   if (!found.report) return to_string(found.problems.front());
   const RunReport* const report = &*found.report;
@@ -153,8 +165,9 @@ Result<std::string> contradiction(const fs::path& dir, const wire::ResultMessage
                        to_string(result.outcome), to_string(result.termination));
   if (AttemptFacts expected = result.facts; result.has_facts && report->facts) {
     expected.violated = report->facts->violated;  // each form cuts it in its own way
-    if (*report->facts != expected)
-      return std::string("report.json says other facts than the result");
+    AttemptFacts said = *report->facts;
+    if (!expected.gates.empty()) add_judged(said, *report);
+    if (said != expected) return std::string("report.json says other facts than the result");
   }
   if (report->usage != result.usage)
     return std::string("report.json says another usage than the result");

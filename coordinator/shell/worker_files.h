@@ -17,6 +17,17 @@
 #include "coordinator/shell/state_folder.h"
 
 namespace proctor {
+// The rules that this campaign judges runs by, for each of its tasks.  Pure; any thread.
+class CampaignRules {
+ public:
+  explicit CampaignRules(const Campaign& campaign);
+  // A RulesFunction (trace/verify.h).
+  const JudgeRules* operator()(const RunReport& report) const;
+
+ private:
+  std::map<std::pair<std::string, Digest>, JudgeRules> by_task_;  // and contract
+};
+
 // What workers ask for by digest: contracts, methods and the campaign's settings.  Built once.
 class Bundles {
  public:
@@ -25,8 +36,10 @@ class Bundles {
   const Digest& settings() const { return settings_; }
   // nullptr: nothing here has that digest.
   const std::string* find(const Digest& digest) const;
+  const CampaignRules& rules() const { return rules_; }
 
  private:
+  CampaignRules rules_;
   Digest settings_;
   std::map<Digest, std::string> bytes_;
 };
@@ -87,6 +100,7 @@ class ArchiveStore {
     std::string campaign, run_name;
     WallTime granted{0}, now{0};  // its times lie between them; 0: not known
     PriceFunction price{};
+    RulesFunction rules{};
   };
   struct Kept {
     enum class State : std::uint8_t {

@@ -1,6 +1,7 @@
 // Runs of `noop` with a one-command suite on a repository of 2,000 files, per second and core,
 // through the real `proctor run`, under bubblewrap and in an image by the OCI runtime, and by runsc
 // where that is: the figure is the journal's, between the results of warm runs.
+// Under bubblewrap the same runs are then replayed.
 // `run_bench [PROCTOR [RUNS [SLOTS [bwrap|oci]]]]`; else $PROCTOR_BIN, else the one built with it.
 // The first 40 results are left out: they wait for the mirror and the first checkout.
 #include <sys/prctl.h>
@@ -128,18 +129,19 @@ Bare measure_bare_bwrap(const fs::path& dir) {
   return {(children_cpu_ms() - cpu_before) / kTimes, ms[ms.size() / 2]};
 }
 
-// One campaign of this kind; false when it did not go as it should.
-bool measure(const std::string& program, const Kind& kind, const fs::path& dir,
-             const std::string& commit, const std::string& slots, double& cpu_ms) {
+// Its runs, made by this command line of the program, whose journal is below `made`; false when it
+// did not go as it should.
+bool measure(const std::string& program, std::vector<std::string> words, const Kind& kind,
+             const fs::path& made, const std::string& slots, double& cpu_ms) {
   const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
-  const fs::path campaign = dir / kind.name;
-  make_campaign(campaign, commit, kind);
   CommandSpec run;
-  run.argv = {program, "run", campaign.string(), "--workers", "1", "--slots", slots};
+  run.argv = {program};
+  run.argv.insert(run.argv.end(), words.begin(), words.end());
+  run.argv.insert(run.argv.end(), {"--workers", "1", "--slots", slots});
   run.timeout = std::chrono::seconds(240) + std::chrono::milliseconds(100) * kind.runs;
   const double cpu_before = children_cpu_ms();
   const CommandOutcome outcome = must(run_command(run));
-  const Seen seen = read_journal(campaign);
+  const Seen seen = read_journal(made);
   if (!outcome.success() || seen.good != kind.runs || seen.results_ms.size() <= kWarmUp + 1) {
     std::fprintf(stderr, "run_bench: %s: %s; %zu of %lu runs succeeded\n%s\n", kind.name,
                  outcome.describe().c_str(), seen.good, kind.runs, outcome.err.c_str());
@@ -154,6 +156,23 @@ bool measure(const std::string& program, const Kind& kind, const fs::path& dir,
   cpu_ms = (children_cpu_ms() - cpu_before) / static_cast<double>(kind.runs);
   std::printf("figure %s %.2f ms\n", kind.cpu_figure, cpu_ms);
   return true;
+}
+
+// One campaign of this kind.
+bool measure(const std::string& program, const Kind& kind, const fs::path& dir,
+             const std::string& commit, const std::string& slots, double& cpu_ms) {
+  const fs::path campaign = dir / kind.name;
+  make_campaign(campaign, commit, kind);
+  return measure(program, {"run", campaign.string()}, kind, campaign, slots, cpu_ms);
+}
+
+// Its patches once more: acceptance alone.
+bool measure_replay(const std::string& program, unsigned long runs, const fs::path& campaign,
+                    const std::string& slots) {
+  double cpu_ms = 0;
+  return measure(program, {"replay", campaign.string(), "--name", "bench"},
+                 {"replay", "run.replay_per_core_s", "run.replay_cpu_ms", "", runs},
+                 campaign / "regrades" / "bench", slots, cpu_ms);
 }
 
 // Memory groups that the kernel has, seen or not: what page cache keeps of removed ones too.
@@ -181,12 +200,13 @@ bool measure_bwrap(const std::string& program, unsigned long runs, const fs::pat
   // A group of somebody else's may have come or gone meanwhile.
   std::printf("figure run.bwrap_groups_kept %ld groups\n", memory_groups() - groups);
   const Bare after = measure_bare_bwrap(dir);
-  if (!(0 < before.cpu_ms) || !(0 < after.cpu_ms)) return true;
+  const bool replayed = measure_replay(program, runs, dir / "bwrap", slots);
+  if (!(0 < before.cpu_ms) || !(0 < after.cpu_ms)) return replayed;
   const double bare_ms = (before.cpu_ms + after.cpu_ms) / 2;
   std::printf("figure run.bwrap_alone_ms %.2f ms\n", before.median_ms);
   std::printf("figure run.bwrap_alone_cpu_ms %.2f ms\n", bare_ms);
   std::printf("figure run.bwrap_over_alone %.2f\n", cpu_ms / bare_ms);
-  return true;
+  return replayed;
 }
 
 // An image in a store of our own, which the worker finds by this variable.

@@ -123,7 +123,7 @@ def make_template(folder, methods=("noop", "reference", SOLVER.replace("BEFORE",
             f"id: {task}\ntitle: Addition subtracts\ntype: bug_fix\nstrata: {{language: shell}}\n"
             f'briefing: calc.sh A B must print the sum.\nrepository:\n  source: ../repo\n  commit: "{commit}"\n'
             "checks:\n  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 20s}\n"
-            f"policy: {{{policy}}}\nreference_patch: fix.patch\n"
+            f"policy: {{{policy}}}\nreference_patch: fix.patch\ngates: {{build: none}}\n"
             + (f'environment:\n  image: "{images[task]}"\n  variables: {{PATH: /usr/bin:/bin}}\n' if task in (images or {}) else ""))
     return camp
 

@@ -71,7 +71,7 @@ std::unique_ptr<CampaignScene> hostile_scene(const Kind& kind,
                "id: add\ntitle: Addition subtracts\ntype: bug_fix\n"
                "strata: {language: shell}\nbriefing: calc.sh A B must print the "
                "sum.\nrepository:\n  source: ../repo\n  commit: \"" +
-                   commit + "\"\n" + environment + reference + contract);
+                   commit + "\"\ngates: {build: none}\n" + environment + reference + contract);
   return scene;
 }
 

@@ -2,7 +2,7 @@
 """options_test.py SCRIPTS: what scripts/test, setup and lint take, without building or installing anything.
 
 The scripts are copied into an empty tree, so that scripts/test --slowest reads a log of ours.  Also what
-cmake/discover_tests.py makes of the cases that a program lists.
+cmake/discover_tests.py makes of the cases that a program lists, and which commit cmake/build_commit.cmake gives a build.
 """
 import os
 import pathlib
@@ -51,6 +51,35 @@ def discover(folder, name):
     return done, out.read_text(encoding="utf-8") if out.is_file() else ""
 
 
+def commit_of(source, out):
+    """The commit that a build of `source` says, and when its file was last written."""
+    script = pathlib.Path(sys.argv[1]).parent / "cmake/build_commit.cmake"
+    subprocess.run(["cmake", "-D", f"SOURCE={source}", "-D", f"OUT={out}", "-P", script], check=True, capture_output=True)
+    return out.read_text().split('return "')[1].split('"')[0], out.stat().st_mtime_ns
+
+
+def check_commits(folder, check):
+    checkout, out = folder / "checkout", folder / "build_commit.cc"
+    checkout.mkdir()
+
+    def git(*words):
+        return subprocess.run(["git", "-C", checkout, "-c", "user.name=a", "-c", "user.email=a@b", *words], check=True,
+                              capture_output=True, text=True).stdout.strip()
+    check(commit_of(checkout, out)[0] == "unknown", "a tarball has no commit")
+    git("init", "-q")
+    (checkout / "file").write_text("1")
+    git("add", "file")
+    git("commit", "-q", "-m", "first")
+    git("tag", "-a", "v1", "-m", "a tag is no commit")
+    first = commit_of(checkout, out)
+    check(first[0] == git("rev-parse", "--short=12", "HEAD"), first)
+    check(commit_of(checkout, out) == first, "a file that would be the same is written again")
+    (checkout / "file").write_text("2")
+    check(commit_of(checkout, out)[0] == first[0] + "-dirty", "changes do not show")
+    (checkout / "inner").mkdir()
+    check(commit_of(checkout / "inner", out)[0] == "unknown", "a tarball in a checkout has that one's commit")
+
+
 def main():
     wrong = []
 
@@ -77,6 +106,7 @@ def main():
         done = run(scripts / "test", "--preset", "dev", "--slowest", "2")
         check(done.returncode == 0 and done.stdout == "    12.5  suite: the slowest, whatever it says\n     3.0  in between\n", done)
 
+        check_commits(pathlib.Path(folder), check)
         done, _ = discover(pathlib.Path(folder), "")  # as doctest writes a case whose name is ""
         check(done.returncode == 1 and "/x/a_test.cc:7: a test case needs a name" in done.stderr, done)
         done, written = discover(pathlib.Path(folder), "name='§ holds'")

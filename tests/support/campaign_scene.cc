@@ -51,7 +51,7 @@ std::string contract_text(const CampaignShape& shape, const std::string& id,
          "policy:\n  protected: [\"tests/**\"]\n  wall: " +
          wall_of(shape) +
          "\n  memory: 256MiB\n  processes: 64\n"
-         "reference_patch: fix.patch\n";
+         "reference_patch: fix.patch\ngates: {build: none}\n";
 }
 
 // A campaign of two million files is not what we test: whatever a test reads fits.

@@ -6,8 +6,11 @@ namespace proctor::testing {
 
 // SQL that takes out of a journal of schema `from` what came after `schema`.  Seals of rows that
 // had facts of schema 6 do not fit then: for 4 and 5 take 3 first, and let a writer upgrade it.
-inline std::string as_schema(int schema, int from = 6) {
+inline std::string as_schema(int schema, int from = 7) {
   std::string sql;
+  if (schema < 7 && 7 <= from)
+    for (const char* column : {"gates", "score", "tags", "configuration", "networked"})
+      sql += std::string("ALTER TABLE attempts DROP COLUMN ") + column + "; ";
   if (schema < 6 && 6 <= from)
     for (const char* column : {"fault", "agent_exit", "patch", "violations", "violated", "cap",
                                "no_model", "not_judged"})

@@ -7,11 +7,15 @@
 //   raw TEXT                 TEXT to the proxy, with \r and \n written so: its status
 //   serve PORT=TEXT          listens there and answers every connection with TEXT; never ends
 //   say NAME:PORT            what is heard there; the name by /etc/hosts
+//   call NUMBER,ARGUMENT...  the system call: "done", or why not
+//   flood NUMBER,TIMES       the same many times, with zeros: of the last one
+//   bind ADDRESS:PORT        likewise, for a socket
 //   children -               does this process find a child it did not start?
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -166,6 +170,33 @@ std::string serve(const std::string& about) {
   }
 }
 
+std::string done(bool works) {
+  return works ? "done" : std::strerror(errno);
+}
+
+std::string call(const std::string& about, bool flood) {
+  long words[7] = {};
+  std::istringstream numbers(about);
+  std::string word;
+  for (int i = 0; i < 7 && std::getline(numbers, word, ','); ++i) words[i] = std::stol(word);
+  if (!flood)
+    return done(0 <=
+                ::syscall(words[0], words[1], words[2], words[3], words[4], words[5], words[6]));
+  long last = 0;
+  for (long i = 0; i < words[1]; ++i) last = ::syscall(words[0], 0, 0, 0, 0, 0, 0);
+  return done(0 <= last);
+}
+
+std::string bind_to(const std::string& place) {
+  std::string host;
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_port = htons(static_cast<unsigned short>(split(place, host)));
+  ::inet_pton(AF_INET, host.c_str(), &at.sin_addr);
+  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  return done(::bind(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0);
+}
+
 std::string unescaped(const std::string& text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -188,6 +219,8 @@ std::string answer(const std::string& question, const std::string& about) {
   if (question == "raw") return said_by_proxy("http_proxy", unescaped(about), false);
   if (question == "serve") return serve(about);
   if (question == "say") return say(about);
+  if (question == "call" || question == "flood") return call(about, question == "flood");
+  if (question == "bind") return bind_to(about);
   if (question == "children")
     return ::waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD ? "none" : "one";
   return "what?";

@@ -27,7 +27,7 @@ inline bool was_put_back(std::string_view events, const std::string& path) {
   for (std::size_t at = 0; at < events.size();) {
     const std::size_t end = std::min(events.find('\n', at), events.size());
     const std::string_view line = events.substr(at, end - at);
-    if (contains(line, ".restored\"") && contains(line, '"' + path)) return true;
+    if (contains(line, ".restored") && contains(line, '"' + path)) return true;
     at = end + 1;
   }
   return false;

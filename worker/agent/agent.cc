@@ -109,6 +109,8 @@ class CommandAgent final : public Agent {
     exec.stdout_file = job.logs / "stdout";
     exec.stderr_file = job.logs / "stderr";
     exec.outlives = job.outlives;
+    exec.attempted = job.attempted;
+    exec.see_programs = job.see_programs;
     job.on_sandbox();
     PROCTOR_TRY(const ExecOutcome outcome, sandbox->run(exec, cancel));
     job.on_tool({"shell", exec.command, outcome, exec.timeout, exec.stdout_file, exec.stderr_file});
@@ -150,7 +152,8 @@ std::unique_ptr<Agent> make_agent(Method::Kind kind) {
       return std::make_unique<CommandAgent>();
     case Method::Kind::kSingleShot:
     case Method::Kind::kToolLoop:
-      break;  // worker/model/single_shot.h, worker/shell/run_tools.h: they need more than a job
+    case Method::Kind::kRecorded:
+      break;  // worker/model/single_shot.h, worker/shell: they need more than a job, or none
   }
   PROCTOR_ASSERT(false);
 }

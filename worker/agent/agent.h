@@ -64,6 +64,9 @@ struct AgentJob {
   fs::path logs;     // existing folder of the run directory for the agent's own output
   std::function<void()> on_sandbox;             // the sandbox is about to run foreign code
   std::function<void(const ToolUse&)> on_tool;  // after each use
+  // As ExecSpec has them.
+  std::function<void(const CallAttempt&)> attempted{};
+  bool see_programs = false;
   // Before each program: the time it may take, at most `wall`; nullopt: the budget allows no start.
   // Absent: `wall`.
   std::function<std::optional<std::chrono::milliseconds>()> start_program{};
@@ -98,7 +101,8 @@ class Agent {
   virtual Result<AgentReport> work(const AgentJob& job, std::stop_token cancel) = 0;
 };
 
-// For every kind but kSingleShot and kToolLoop, whose agents are worker/model's and worker/shell's.
+// For every kind but kSingleShot and kToolLoop, whose agents are worker/model's and worker/shell's,
+// and kRecorded, which has none.
 std::unique_ptr<Agent> make_agent(Method::Kind kind);
 
 // Where the files of a method are.

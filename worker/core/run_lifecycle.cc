@@ -32,14 +32,15 @@ namespace {
 bool may_not_have_started(const AgentEnded& e) {
   return e.ran_program && e.exec.end == ExecEnd::kExited &&
          (e.exec.exit_code == 126 || e.exec.exit_code == 127) && e.exec.wall <= kAgentStartWindow &&
-         !e.asked && e.denied.empty();
+         !e.asked && e.denied.empty() && e.forbidden.empty();
 }
 }  // namespace
 
 LifecyclePlan lifecycle_plan(const Contract& contract, std::chrono::milliseconds agent_wall,
                              int overload_exit, const std::vector<SetupStep>& method_setup,
-                             std::uint32_t judged_again) {
+                             std::uint32_t judged_again, bool recorded) {
   LifecyclePlan plan;
+  plan.recorded = recorded;
   plan.judged_again = judged_again;
   plan.overload_exit = overload_exit;
   plan.commit = contract.repository.commit;
@@ -161,6 +162,8 @@ void RunLifecycle::after_manifest(const WritingManifest& state, std::uint64_t ev
                 state.snapshot_error->code != Errc::kInvalid, evidence);
   } else if (!state.identity_error.empty()) {
     end_invalid(Termination::kInfrastructure, "identity: " + state.identity_error, false, evidence);
+  } else if (plan_.recorded && plan_.setup.empty()) {
+    next_method_setup(0);
   } else {
     go(OpeningWorkspace{Room::kAgent}, OpenWorkspace{Room::kAgent});
   }
@@ -169,6 +172,7 @@ void RunLifecycle::after_manifest(const WritingManifest& state, std::uint64_t ev
 void RunLifecycle::handle(const AgentEnded& e) {
   PROCTOR_ASSERT(std::holds_alternative<AgentRunning>(state_));
   for (const std::string& place : e.denied) violation("network: " + place);
+  for (const std::string& what : e.forbidden) violation(what);
   verdict_.evidence = e.evidence;
   verdict_.termination = Termination::kCompleted;
   verdict_.rationale =
@@ -192,9 +196,10 @@ void RunLifecycle::handle(const AgentEnded& e) {
   if (!budget_ && may_not_have_started(e)) doubtful_start_ = e;
   if (budget_) {
     verdict_.facts.agent_exit.reset();
-    verdict_.termination = budget_->cap == kBreakerCap ? Termination::kBreaker
-                           : budget_->cap == kTraceCap ? Termination::kResourceLimit
-                                                       : Termination::kBudgetExceeded;
+    verdict_.termination = budget_->cap == kBreakerCap  ? Termination::kBreaker
+                           : budget_->cap == kPolicyCap ? Termination::kPolicyStop
+                           : budget_->cap == kTraceCap  ? Termination::kResourceLimit
+                                                        : Termination::kBudgetExceeded;
     verdict_.rationale =
         bounded(budget_->reason.empty() ? "budget_exceeded: " + budget_->cap : budget_->reason);
     verdict_.evidence = budget_->evidence;
@@ -305,6 +310,7 @@ void RunLifecycle::handle(const CheckEnded& e) {
   const std::size_t index = std::get<Checking>(state_).index;
   verdict_.checks[index] = e.report;
   verdict_.checks[index].why = bounded(e.report.why);
+  for (const std::string& what : e.forbidden) violation(what);
   if (!e.services.empty()) services_failed(e);
   next_check(index + 1);
 }

@@ -43,12 +43,15 @@ struct LifecyclePlan {
   std::vector<CheckReport> checks;  // as they are reported when they never run
   std::chrono::milliseconds agent_wall{0};
   int overload_exit = 0;  // of the method (campaign.h)
+  // The patch was recorded, and no agent works: where no setup says what it left, the agent's room
+  // is not opened.
+  bool recorded = false;
   // How often acceptance begins again, on the same patch, after a failure of the host.
   std::uint32_t judged_again = 0;
 };
 LifecyclePlan lifecycle_plan(const Contract& contract, std::chrono::milliseconds agent_wall,
                              int overload_exit = 0, const std::vector<SetupStep>& method_setup = {},
-                             std::uint32_t judged_again = 0);
+                             std::uint32_t judged_again = 0, bool recorded = false);
 
 enum class Room { kAgent, kAcceptance };  // which of the two workspaces of an attempt
 constexpr auto words(Room) {
@@ -121,7 +124,8 @@ struct AgentEnded {
   // For a method that hands in a patch of somebody's: the rung it fits by, or why it fits by none.
   // The workspace is then as it was.
   std::string rung{}, misfit{};
-  ModelLack no_model{};  // of the one that its method has it ask
+  ModelLack no_model{};                  // of the one that its method has it ask
+  std::vector<std::string> forbidden{};  // violations that monitors saw, each once
 };
 void fields(auto& v, Is<AgentEnded> auto& e) {
   constexpr Rule kLater{.older_lack = true};
@@ -134,6 +138,7 @@ void fields(auto& v, Is<AgentEnded> auto& e) {
   v("words", e.words, kLater);
   v("rung", e.rung, kLater);
   v("misfit", e.misfit, kLater);
+  v("forbidden", e.forbidden, {.text = Rule::Text::kBytes, .older_lack = true});
   v("no_model", e.no_model.why, kOptional);
   if (e.no_model.why.empty()) return;
   v("busy", e.no_model.busy);
@@ -170,6 +175,7 @@ struct ProtectedRestored {
 struct CheckEnded {
   CheckReport report;      // with an outcome, unless its services did not get ready
   std::string services{};  // not empty: why the candidate's services did not get ready
+  std::vector<std::string> forbidden{};  // as AgentEnded's, and none of those
 };
 struct RunCancelAsked {
   std::string reason;

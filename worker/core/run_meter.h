@@ -123,6 +123,8 @@ using MeterAnswer = std::variant<MeterGranted, MeterDenied, MeterCharged, MeterR
 inline constexpr std::string_view kBreakerCap = "breaker";
 // ... a gateway's, whose provider billed a call above its worst case,
 inline constexpr std::string_view kOverrunCap = "overrun";
+// ... a safety monitor's,
+inline constexpr std::string_view kPolicyCap = "policy";
 // ... and of an agent whose calls would fill its run's event log.
 inline constexpr std::string_view kTraceCap = "trace";
 

@@ -69,6 +69,8 @@ struct GatewayHooks {
   std::function<void(std::uint64_t evidence)> cap_reached;
   // Keeps what was said; false: there is no room for it, only its digest is told.
   std::function<bool(const std::string& digest, std::string_view bytes)> keep;
+  // May be empty.  An answer as it may be kept, behind the event of its call.
+  std::function<void(std::uint64_t call, std::string_view answer)> answered{};
   // All three may be empty.  A breaker or a bill has ended the run, and the event that says so; for
   // breakers the agent's workspace, nothing where it cannot be looked at, and the agent's own
   // clock, which stands still while the agent does.

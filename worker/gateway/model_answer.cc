@@ -1,6 +1,9 @@
 #include "worker/gateway/model_answer.h"
 
+#include <fmt/format.h>
 #include <algorithm>
+#include <array>
+#include <span>
 #include <utility>
 
 #include "common/base/json.h"
@@ -366,5 +369,125 @@ std::vector<ToolCall> StreamToolCalls::calls() const {
   std::vector<ToolCall> out = whole_;
   for (const auto& [index, call] : open_) add(out, call);
   return out;
+}
+
+std::size_t SaidText::in_body(std::size_t offset) const {
+  const auto next =
+      std::ranges::upper_bound(parts, offset, {}, &decltype(parts)::value_type::first);
+  return next == parts.begin() ? 0 : std::prev(next)->second;
+}
+
+namespace {
+// Members of answers that hold a model's words, and what it would have a tool do.
+constexpr auto kWords = std::to_array<std::string_view>(
+    {"content", "delta", "reasoning", "reasoning_content", "refusal", "text", "thinking"});
+constexpr auto kForTool =
+    std::to_array<std::string_view>({"action", "arguments", "input", "partial_json"});
+
+bool is_one(std::span<const std::string_view> names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+void add_lines(const Json& value, std::string& out) {
+  if (value.is_string()) out += value.string() + "\n";
+  for (const auto& [name, member] : value.items()) add_lines(member, out);
+  if (!value.is_array()) return;
+  std::string words;
+  for (const Json& item : value) {
+    add_lines(item, out);
+    if (item.is_string()) words += (words.empty() ? "" : " ") + item.string();
+  }
+  if (1 < value.size() && !words.empty()) out += words + "\n";
+}
+
+// The texts of an answer, put together by where they stand: parts of a stream that belong together
+// have the same members and indices on their way.
+class SaidTexts {
+ public:
+  // One JSON text; `event`: where in the body the event of a stream begins that has it.
+  bool read(std::string_view json, std::optional<std::size_t> event) {
+    const Result<JsonText> text = JsonText::read(json);
+    if (!text.ok()) return false;
+    event_ = event;
+    const std::string type = JsonAt(*text)["type"].text();
+    calls_tool_ = type.find("_call") != type.npos;
+    walk(*text, text->root(), {}, type, {});
+    return true;
+  }
+
+  std::vector<SaidText> take() {
+    for (SaidText& said : out_) {
+      if (!said.for_tool) continue;
+      const Result<Json> arguments = parse_json(said.text);
+      if (!arguments.ok() || !arguments->is_structured()) continue;
+      said.text.clear();
+      add_lines(*arguments, said.text);
+      said.parts.resize(1);
+    }
+    std::erase_if(out_, [](const SaidText& said) { return said.text.empty(); });
+    return std::move(out_);
+  }
+
+ private:
+  void add(const std::string& place, std::string text, std::size_t at, bool for_tool) {
+    const auto [it, is_new] = places_.emplace(place, out_.size());
+    if (is_new) out_.push_back({{}, for_tool, {}});
+    SaidText& said = out_[it->second];
+    said.parts.emplace_back(said.text.size(), event_.value_or(at));
+    said.text += text;
+  }
+
+  // The JSON, where it is no string or none that can be read.
+  static std::string said(const JsonText& json, JsonSpan value) {
+    return json.text(value).value_or(std::string(json.bytes(value)));
+  }
+
+  // `key`: the member whose value this is or is in a list of; `nth`: where in the list.
+  void walk(const JsonText& json, JsonSpan value, std::string_view key, const std::string& place,
+            const std::string& nth) {
+    const char kind = json.kind(value);
+    if (kind == '"' && is_one(kWords, key))
+      add(place + nth, said(json, value), value.at, key == "delta" && calls_tool_);
+    if (kind == '[') {
+      const auto elements = json.elements(value);
+      for (std::size_t i = 0; elements.ok() && i < elements->size(); ++i)
+        walk(json, (*elements)[i], key, place + nth, fmt::format("/{}", i));
+    }
+    if (kind != '{') return;
+    const auto members = json.members(value);
+    if (!members.ok()) return;
+    // A stream says the place in a list by an index.
+    std::string here;
+    for (const JsonMember& m : *members)
+      if (m.key.ends_with("index")) here += fmt::format("/{}", json.bytes(m.value));
+    here = place + (here.empty() ? nth : here) + "/";
+    for (const JsonMember& m : *members) {
+      if (m.key == "tools") continue;  // an echo of the request's
+      if (!is_one(kForTool, m.key))
+        walk(json, m.value, m.key, here + m.key, {});
+      else
+        add(here + m.key, said(json, m.value), m.value.at, true);
+    }
+  }
+
+  std::optional<std::size_t> event_;
+  bool calls_tool_ = false;  // by the type of the present event
+  std::vector<SaidText> out_;
+  std::map<std::string, std::size_t> places_;
+};
+}  // namespace
+
+std::vector<SaidText> said_in(std::string_view body) {
+  SaidTexts out;
+  if (out.read(body, std::nullopt)) return out.take();
+  SseScan scan;
+  const auto events = scan.feed(body);
+  if (!events.ok()) return {};
+  std::size_t at = 0;
+  for (const SseEvent& event : *events) {
+    out.read(event.data, at);
+    at += event.bytes.size();
+  }
+  return out.take();
 }
 }  // namespace proctor

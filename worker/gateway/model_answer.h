@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/base/result.h"
@@ -113,4 +114,19 @@ class StreamToolCalls {
   std::vector<ToolCall> whole_;
   std::size_t bytes_ = 0;  // of the open ones, which end where nobody's answer is that long
 };
+
+// A text that a model says, for whoever watches its words.
+struct SaidText {
+  std::string text;
+  bool for_tool = false;  // an argument of a tool that it asks for
+  // Where the parts of the text begin, and where in the body: a JSON string does, or, of a stream,
+  // the event that brought the part.  Rising; never empty.
+  std::vector<std::pair<std::size_t, std::size_t>> parts;
+  // The same of the part that holds this byte of the text.
+  std::size_t in_body(std::size_t offset) const;
+};
+// All of a whole answer or of a stream, of every API, in the order in which they begin.  Arguments
+// of a tool are brought to lines: each text in them, and each list of words as one command.  A
+// stream may say the same text twice, as Responses do.
+std::vector<SaidText> said_in(std::string_view body);
 }  // namespace proctor

@@ -210,14 +210,15 @@ void keep_request(GatewaySession::Shared& shared, const std::string& body, const
   }
 }
 
-void keep_answer(GatewaySession::Shared& shared, const std::string& body, CallRecord& r) {
+// The answer as it may be kept.
+std::string keep_answer(GatewaySession::Shared& shared, const std::string& body, CallRecord& r) {
   r.answer_bytes = body.size();
   bool ok = true;
   std::string whole;
   r.answer_digest = keep(shared, body, whole, ok);
   r.answer_kept = ok;
-  if (whole == body) return;
-  r.answer_stored_digest = std::exchange(r.answer_digest, sha256(body).hex());
+  if (whole != body) r.answer_stored_digest = std::exchange(r.answer_digest, sha256(body).hex());
+  return whole;
 }
 
 // A provider's words about the operator's own key are nobody's to read.
@@ -292,6 +293,7 @@ class Exchange {
     if (r_.client_gone) shared_.count([](GatewaySums& s) { ++s.clients_gone; });
     const std::uint64_t seq =
         listed ? shared_.note("model.response", By::kHarness, response_json(r_)) : 0;
+    if (shared_.hooks.answered && !kept_.empty()) shared_.hooks.answered(r_.number, kept_);
     // A call that a recording lacks says nothing of a provider.
     if (player_ == nullptr || 0 < r_.replayed) shared_.watch(r_, seq);
   }
@@ -420,12 +422,12 @@ class Exchange {
     // A model that says more than that has answered: its client reads as much as there is.
     const bool large = ok && kAnswerBytes < body.size();
     if (!read && !large) {
-      keep_answer(shared_, body, r_);
+      kept_ = keep_answer(shared_, body, r_);
       return fail(answer.why());
     }
     if (large) body.resize(kAnswerBytes);
     strike_out(body, key);
-    keep_answer(shared_, body, r_);
+    kept_ = keep_answer(shared_, body, r_);
     if (is_busy(head.status)) r_.asked_wait = retry_after(head.fields);
     if (ok && !large) {
       r_.facts = read_answer(in_.api, body, peek_.caches_for_hours);
@@ -480,7 +482,7 @@ class Exchange {
       if (!r_.begun && stream.says_something()) shared_.begun(r_);
       reply_.say(bytes);  // what comes counts though its client is gone
     });
-    keep_answer(shared_, stream.bytes(), r_);
+    kept_ = keep_answer(shared_, stream.bytes(), r_);
     r_.streamed = true;
     r_.tool_calls = told_of(stream.tools().calls());
     r_.facts = stream.facts().facts();
@@ -506,6 +508,7 @@ class Exchange {
   CallRecord& r_;
   const std::function<void(const Settlement&)>& settle_;
   SteadyClock::time_point began_{};
+  std::string kept_;  // its answer
   CallMachine machine_;
 };
 }  // namespace

@@ -18,9 +18,11 @@
 
 #include "common/base/parse.h"
 #include "common/base/text.h"
+#include "worker/sandbox/init/attempts.h"
 #include "worker/sandbox/kernel_files.h"
 #include "worker/sandbox/process_tree.h"
 #include "worker/sandbox/raw_calls.h"
+#include "worker/sandbox/seccomp_filter.h"
 #include "worker/sandbox/spec_rules.h"
 
 #if defined(__SANITIZE_THREAD__)
@@ -146,7 +148,9 @@ __attribute__((no_sanitize("address", "thread"))) int become_runtime(void* given
   for (int i = 0; i < 6; ++i) {
     if (!raw::dup_to(from[static_cast<std::size_t>(i)], i)) give_up(plan, "take its descriptors");
   }
-  ::close_range(6, ~0U, 0);
+  if (launch.init_status && !raw::dup_to(from[kBoxStatusFd], kBoxInitStatusFd))
+    give_up(plan, "take its descriptors");
+  ::close_range(launch.init_status ? 7 : 6, ~0U, 0);
   for (const auto& [resource, value] : launch.rlimits) {
     const rlimit limit{value, value};
     if (::setrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0)
@@ -302,6 +306,9 @@ class Running {
     end.started = status_number(status_text_, "child-pid").has_value();
     if (!launch_.status_as_input) end.exit_code = status_number(status_text_, "exit-code");
     end.exec_error = status_number(status_text_, "exec-error");
+    end.watch_error = status_number(status_text_, "watch-error");
+    end.attempts_untold = untold_attempts_;
+    end.programs_untold = untold_programs_;
     end.cause = cause_;
     end.runtime_exit =
         WIFSIGNALED(wait_status_) ? 128 + WTERMSIG(wait_status_) : WEXITSTATUS(wait_status_);
@@ -405,14 +412,31 @@ class Running {
   }
 
   void read_status() {
-    std::array<char, 512> buffer{};
     while (status_.valid()) {
-      const ssize_t n = ::read(status_.get(), buffer.data(), buffer.size());
+      const ssize_t n = ::read(status_.get(), buffer_.data(), buffer_.size());
       if (n < 0 && errno == EINTR) continue;
       if (n < 0) return;
       if (n == 0) return status_.reset();
-      const auto size = static_cast<std::size_t>(n);
-      status_text_.append(buffer.data(), std::min(size, kStatusMax - status_text_.size()));
+      status_line_.append(buffer_.data(), static_cast<std::size_t>(n));
+      std::string_view rest = status_line_;
+      while (rest.find('\n') != rest.npos) take_status_line(take_until(rest, '\n'));
+      status_line_.erase(0, status_line_.size() - rest.size());
+      if (kStatusLineMost < status_line_.size()) status_line_.clear();  // init writes no such line
+    }
+  }
+
+  void take_status_line(std::string_view line) {
+    if (auto attempt = parse_attempt(line)) {
+      // A name that is looked for in each folder of a PATH is one program.
+      const bool again = attempt->call == "execve" && attempt->pid == last_program_.pid &&
+                         attempt->target == last_program_.target;
+      if (!again && launch_.attempted) launch_.attempted(*attempt);
+      if (attempt->call == "execve") last_program_ = *std::move(attempt);
+    } else if (take_word(line, "untold ")) {
+      take_number(line, untold_attempts_);
+      if (take_word(line, " ")) take_number(line, untold_programs_);
+    } else if (status_text_.size() + line.size() < kStatusMax) {
+      status_text_.append(line).push_back('\n');
     }
   }
 
@@ -436,7 +460,9 @@ class Running {
   const Wakes wakes_;
   UniqueFd pidfd_, status_;
   std::array<UniqueFd, 2> streams_;
-  std::string status_text_;
+  std::string status_text_, status_line_;  // whole lines, and what has arrived of the next one
+  CallAttempt last_program_;
+  std::uint64_t untold_attempts_ = 0, untold_programs_ = 0;
   std::string_view untold_;  // of launch_.environment, by the socket of the status
   int wait_status_ = 0;
   Clock::time_point begun_;
@@ -492,6 +518,7 @@ Result<ExecOutcome> BoxedSandbox::run(const ExecSpec& exec, std::stop_token canc
   Suspension suspension(group);
   box->launch.timeout = exec.timeout;
   box->launch.begun = exec.begun;
+  box->launch.attempted = exec.attempted;
   if (spec_.shared) {
     box->launch.network = std::dynamic_pointer_cast<const BoxNetwork>(spec_.shared);
     if (!box->launch.network || spec_.network)
@@ -531,6 +558,8 @@ Result<ExecOutcome> BoxedSandbox::run(const ExecSpec& exec, std::stop_token canc
   outcome.memory_peak -= std::min(outcome.memory_peak, box->runtime_memory);
   outcome.stdout_bytes = out.total();
   outcome.stderr_bytes = err.total();
+  outcome.attempts_untold = end->attempts_untold;
+  outcome.programs_untold = end->programs_untold;
   PROCTOR_CHECK_OK(conclude(*box, *end, err.head(), outcome));
   return outcome;
 }
@@ -542,6 +571,9 @@ Status BoxedSandbox::conclude(const Box& box, const BoxEnd& end, const std::stri
     set_ended(out, *end.cause);
     return ok_status();
   }
+  if (end.watch_error)
+    return Error{Errc::kUnavailable, "sandbox: the calls of its command cannot be watched: " +
+                                         std::string(std::strerror(*end.watch_error))};
   if (end.exec_error && spec_.program) {  // as a shell and the Docker Engine's init say it
     set_exit(out, *end.exec_error == ENOENT ? 127 : 126);
     return ok_status();

@@ -22,7 +22,7 @@ namespace proctor {
 // control groups and limits, pumps its output into bounded files, and ends it (with everything
 // inside its pid namespace) on exit, deadline or cancellation.  One wait loop, no busy waiting.
 // The runtime tells of its command by lines on kBoxStatusFd: `{ "child-pid": 7 }` when that is
-// about to run, `{ "exit-code": 0 }` when it has ended.
+// about to run, `{ "exit-code": 0 }` when it has ended.  Init adds those of init/attempts.h.
 // Blocking; thread-safe (no shared state).  Fails with kUnavailable (no process, no pipe).
 // Source: bwrap(1) on --json-status-fd; pid_namespaces(7): the kernel kills all when init dies.
 
@@ -30,6 +30,8 @@ namespace proctor {
 inline constexpr int kBoxStatusFd = 3;
 inline constexpr int kBoxEnvironmentFd = 4;
 inline constexpr int kBoxSeccompFd = 5;
+// The status once more, for init below a bwrap, which keeps the first one to itself.
+inline constexpr int kBoxInitStatusFd = 6;
 
 struct BoxLaunch {
   std::vector<std::string> argv;  // argv[0] is a path
@@ -42,7 +44,8 @@ struct BoxLaunch {
   // The command's environment, in the words of whoever reads it: from kBoxEnvironmentFd, or with
   // status_as_input from the standard input.  A process list shows arguments to every user.
   std::string environment{};
-  std::string seccomp;  // a program to be read from kBoxSeccompFd, or empty
+  std::string seccomp;  // to be read from kBoxSeccompFd: a program for bwrap, or for init
+                        // the two of CallWatch::given()
   const std::vector<UniqueFd>* doors = nullptr;  // of control groups
   std::vector<std::pair<int, rlim_t>> rlimits;   // RLIMIT_..., value
   std::chrono::milliseconds timeout{0};
@@ -64,6 +67,9 @@ struct BoxLaunch {
   std::optional<std::uint32_t> speaker{};
   // Called when the namespaces are made and the command is about to run.
   std::function<void()> begun{};
+  bool init_status = false;  // kBoxInitStatusFd is open
+  // Called for each attempt that init tells.
+  std::function<void(const CallAttempt&)> attempted{};
   // Runs in the child before the runtime does: async-signal-safe calls only; false: do not start.
   std::function<bool()> enter{};
   // The place that enter() leaves it at has a /dev/null of its own, which then is its standard
@@ -83,6 +89,9 @@ struct BoxEnd {
   bool started = false;  // its namespaces had been made
   // Why init could not run the command at all (an errno), when it says so.
   std::optional<int> exec_error;
+  // Why init could not watch its calls, and so did not run it: likewise.
+  std::optional<int> watch_error;
+  std::uint64_t attempts_untold = 0, programs_untold = 0;
   std::chrono::milliseconds wall{0};
   std::chrono::milliseconds cpu{0};
 };

@@ -46,7 +46,7 @@ Status check_bubblewrap_spec(const SandboxSpec& spec) {
 }
 
 std::vector<std::string> bubblewrap_argv(const HostView& host, const SandboxSpec& spec,
-                                         const std::string& command) {
+                                         const std::string& command, bool watched) {
   std::vector<std::string> a = {host.bwrap.string(), "--unshare-all"};
   const auto add = [&a](std::initializer_list<std::string> words) {
     a.insert(a.end(), words.begin(), words.end());
@@ -55,7 +55,7 @@ std::vector<std::string> bubblewrap_argv(const HostView& host, const SandboxSpec
   add({"--die-with-parent", "--new-session", "--clearenv", "--hostname", "sandbox"});
   add({"--uid", "1000", "--gid", "1000", "--cap-drop", "ALL"});
   add({"--json-status-fd", std::to_string(kBoxStatusFd)});
-  add({"--seccomp", std::to_string(kBoxSeccompFd)});
+  if (!watched) add({"--seccomp", std::to_string(kBoxSeccompFd)});
   add({"--args", std::to_string(kBoxEnvironmentFd)});
 
   // bwrap reads the whole table of mounts for each one it binds or makes read-only: first what
@@ -97,6 +97,8 @@ std::vector<std::string> bubblewrap_argv(const HostView& host, const SandboxSpec
   // Where the workspace is closed meanwhile, init says so in the command's place: bwrap could not
   // start it, which would be the host's fault.
   add({"--as-pid-1", "--chdir", "/", "--", kBubblewrapInitAt, "--in", kWorkspaceAt});
+  if (watched)
+    for (std::string& word : CallWatch::words(kBoxInitStatusFd)) a.push_back(std::move(word));
   for (std::string& word : write_words(spec, {"/tmp", "/dev", "/run", "/home"}))
     a.push_back(std::move(word));
   add({"--"});
@@ -131,6 +133,7 @@ struct Shared {
         label(runtime_label(view.bwrap.string(), owner)) {}
   HostView view;
   std::string seccomp;
+  std::optional<CallWatch> watch;  // none: nobody sees what a command attempts
   CgroupHost cgroups;
   std::string label;
   std::optional<LeanHost> lean;  // where bwrap is started; none: on the host as it is
@@ -212,10 +215,12 @@ class BubblewrapSandbox final : public BoxedSandbox {
                      "is shown too many places for that"};
       launch.user = launch.speaker = spec().user->id();
     }
-    launch.argv = bubblewrap_argv(view, seen, exec.command);
+    const bool watched = exec.attempted && shared_->watch;
+    launch.argv = bubblewrap_argv(view, seen, exec.command, watched);
     launch.label = shared_->label;
     launch.environment = bubblewrap_environment(seen);
-    launch.seccomp = shared_->seccomp;
+    launch.init_status = watched;
+    launch.seccomp = watched ? shared_->watch->given(spec(), exec) : shared_->seccomp;
     launch.doors = &box.group.doors();
     launch.rlimits = {{RLIMIT_CORE, 0}, {RLIMIT_NOFILE, open_files_here(spec().processes)}};
     if (0 < spec().file_bytes) launch.rlimits.emplace_back(RLIMIT_FSIZE, spec().file_bytes);
@@ -325,6 +330,7 @@ class BubblewrapEngine final : public SandboxEngine {
     out["processes"] = shared_->cgroups.keeper("pids", ::geteuid() == 0 ? "none" : "rlimit");
     out["user_counts"] = shared_->counts.works() ? "namespace" : "none";
     out["users"] = shared_->own_users ? "own" : "one";
+    out["attempts"] = shared_->watch ? "seccomp" : "none";
     out["inodes"] = own_inodes() ? "own" : "shared";
     return out;
   }
@@ -366,9 +372,13 @@ Status probe(const std::shared_ptr<Shared>& shared, const fs::path& empty) {
   ExecSpec nothing;
   nothing.command = ":";
   nothing.timeout = milliseconds(10'000);
+  bool seen = !shared->watch;
+  nothing.attempted = [&seen](const CallAttempt&) { seen = true; };
+  nothing.see_programs = true;
   BubblewrapSandbox sandbox(shared, spec);
   PROCTOR_TRY(const ExecOutcome outcome, sandbox.run(nothing, {}));
-  if (outcome.end == ExecOutcome::End::kExited && outcome.exit_code == 0) return ok_status();
+  if (outcome.end == ExecOutcome::End::kExited && outcome.exit_code == 0 && seen)
+    return ok_status();
   return Error{Errc::kUnavailable, "bubblewrap: an empty command did not succeed inside it"};
 }
 
@@ -389,6 +399,10 @@ Status settle(const std::shared_ptr<Shared>& shared, const fs::path& empty) {
     drop();
     works = probe(shared, empty);
   };
+  std::optional<CallWatch> watch;
+  without(shared->watch.has_value(),
+          "attempts of commands are not seen: ", [&] { watch.swap(shared->watch); });
+  if (!works.ok()) watch.swap(shared->watch);  // it is something else
   without(shared->own_users, "all sandboxes are one user: ", [&] { shared->own_users = false; });
   without(shared->counts.works(), "sandboxes are counted with the worker: ", [&] {
     shared->counts = UserCountsPool::none();
@@ -419,6 +433,10 @@ Result<std::unique_ptr<SandboxEngine>> open_engine(const SandboxOptions& options
   auto shared = std::make_shared<Shared>(
       std::move(view), std::move(seccomp),
       options.cgroups ? CgroupHost::detect(options.owner) : CgroupHost::none(), options.owner);
+  if (Result<CallWatch> watch = CallWatch::make(Programs::kNative); watch.ok())
+    shared->watch = std::move(watch).value();
+  else
+    log::info("attempts of commands are not seen: " + watch.error().detail);
   const fs::path root = files.path() / "root";
   PROCTOR_CHECK_OK(make_dirs(root));
   Result<LeanHost> lean = LeanHost::make(shared->view, root);

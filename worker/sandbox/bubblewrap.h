@@ -38,9 +38,10 @@ struct HostView {
 // Checks everything about a spec that does not depend on the command.
 Status check_bubblewrap_spec(const SandboxSpec& spec);
 
-// argv, argv[0] being the path of bwrap.  Requires: check_bubblewrap_spec passed.
+// argv, argv[0] being the path of bwrap.  Requires: check_bubblewrap_spec passed.  `watched`: init
+// loads the filters (CallWatch), else bwrap.
 std::vector<std::string> bubblewrap_argv(const HostView& host, const SandboxSpec& spec,
-                                         const std::string& command);
+                                         const std::string& command, bool watched = false);
 
 // More of its arguments, as bwrap reads them: the environment, which does not stand among the
 // others because every user of the host sees those.  Requires: check_bubblewrap_spec passed.

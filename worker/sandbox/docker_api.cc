@@ -154,6 +154,7 @@ Result<std::map<std::string, std::string>> DockerApi::limits_offered() {
                                             {"file", "rlimit"},
                                             {"network", "namespace"},
                                             {"inodes", "shared"},
+                                            {"attempts", "none"},
                                             {"seccomp", "filter"}};
   for (const char* limit : {"cpu", "disk"}) out[limit] = "monitor";
   for (const char* limit : {"memory", "memory_sum", "memory_files"})

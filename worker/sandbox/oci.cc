@@ -305,8 +305,9 @@ struct Shared {
   HeldFolder dir;
   ImageStore images;
   CgroupHost cgroups;
-  std::string filter;  // of system calls, for the first process
-  bool userspace;      // by runsc
+  std::string filter;                // for system calls, the first process's
+  std::optional<CallWatch> watch{};  // none: nobody sees what a command attempts
+  bool userspace;                    // by runsc
   UserCountsPool counts;
   bool own_users = false;  // the root of a container is as its spec says
   std::atomic<std::uint64_t> next{1};
@@ -362,6 +363,7 @@ class OciSandbox final : public BoxedSandbox {
     PROCTOR_TRY(box->root,
                 OciRoot::prepare(image_root_, box->mounts, layer_bytes(), shown_beside(*box)));
     OciHost host = host_of(*box, group);
+    host.watched = exec.attempted && shared_->watch;
     SandboxSpec seen = spec();
     const fs::path own = box->root->show_own(shared_->shown().string());
     host.init = own / "init";
@@ -370,7 +372,9 @@ class OciSandbox final : public BoxedSandbox {
     if (seen.user) PROCTOR_CHECK_OK(show_to_user(*box->root, seen, host, own_mounts));
     PROCTOR_CHECK_OK(write_file(box->bundle / "config.json", oci_config(seen, host, exec.command),
                                 Durability::kLazy));
-    box->launch.environment = shared_->filter + oci_limits(spec(), host) + oci_environment(spec());
+    if (host.watched) box->launch.seccomp = shared_->watch->given(spec(), exec);
+    box->launch.environment = (host.watched ? for_first_process({}) : shared_->filter) +
+                              oci_limits(spec(), host) + oci_environment(spec());
     box->launch.enter = [root = &*box->root] { return root->enter(); };
     box->launch.own_null = shown_beside(*box).devices;
     box->launch.kill_inside = [cgroup = &box->group] { cgroup->kill(); };
@@ -386,17 +390,10 @@ class OciSandbox final : public BoxedSandbox {
     box.group = shared_->cgroups.runtime_group(group, spec().memory_bytes);
     // Kept after its end: the counts are read, then all of it is removed here, which costs less
     // than a second runtime.
-    box.launch.argv = {shared_->runtime.string(),
-                       "--root",
-                       shared_->state().string(),
-                       "--log",
-                       box.bundle / "log",
-                       "run",
-                       "--keep",
-                       "--preserve-fds",
-                       "2",  // the status and the environment
-                       "--bundle",
-                       box.bundle.string(),
+    box.launch.argv = {shared_->runtime.string(), "--root", shared_->state().string(), "--log",
+                       box.bundle / "log", "run", "--keep", "--preserve-fds",
+                       // The status, the environment and, if it is watched, the filters.
+                       box.launch.seccomp.empty() ? "2" : "3", "--bundle", box.bundle.string(),
                        name};
     // For some milliseconds of work threads only get in each other's way, and there is nothing to
     // collect: together that saves a tenth.
@@ -521,6 +518,7 @@ class OciEngine final : public SandboxEngine {
 
   std::map<std::string, std::string> enforcement() const override {
     auto out = shared_->cgroups.keepers();
+    out["attempts"] = shared_->watch ? "seccomp" : "none";
     if (shared_->userspace) {
       for (const char* limit : {"processes", "open_files", "file", "network", "seccomp",
                                 "user_counts", "inodes", "kernel"})
@@ -603,6 +601,10 @@ Result<std::unique_ptr<SandboxEngine>> open_oci_engine(const SandboxOptions& opt
       write_file(shared->init(), oci_init_program(), Durability::kLazy, /*mode=*/0755));
   PROCTOR_CHECK_OK(make_private_dirs(shared->state()));
   if (!shared->userspace) {
+    if (Result<CallWatch> watch = CallWatch::make(Programs::kAlso32Bits); watch.ok())
+      shared->watch = std::move(watch).value();
+    else
+      log::info("attempts of commands are not seen: " + watch.error().detail);
     const Status users = options.own_users
                              ? own_users_work(shared)
                              : Status(Error{Errc::kUnavailable, "one user is wanted (--one-user)"});

@@ -7,7 +7,9 @@
 
 #include "common/base/json.h"
 #include "common/base/parse.h"
+#include "worker/sandbox/boxed_sandbox.h"
 #include "worker/sandbox/kernel_files.h"
+#include "worker/sandbox/seccomp_filter.h"
 #include "worker/sandbox/spec_rules.h"
 
 namespace proctor {
@@ -216,6 +218,8 @@ std::string oci_environment(const SandboxSpec& spec) {
 std::string oci_config(const SandboxSpec& spec, const OciHost& host, const std::string& command) {
   Json args = {kContainerInitAt};
   if (host.userspace) args.push_back("--userspace");
+  if (host.watched)
+    for (std::string& word : CallWatch::words(kBoxStatusFd)) args.push_back(std::move(word));
   if (!spec.program)
     for (std::string& word : init_words(spec)) args.push_back(std::move(word));
   args.push_back("--");

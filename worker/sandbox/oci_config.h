@@ -29,6 +29,7 @@ struct OciHost {
   // The first process limits itself: only whoever is root outside, or may pass every limit there,
   // limits a process of another user.
   bool limits_itself = false;
+  bool watched = false;  // the first process is given two filters (CallWatch)
   // By runsc: the kernel inside is one in user space, and the host's limits are not its business.
   bool userspace = false;
 };

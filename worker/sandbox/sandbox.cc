@@ -86,7 +86,11 @@ class NullEngine final : public SandboxEngine {
     return std::unique_ptr<Sandbox>(std::make_unique<NullSandbox>());
   }
   std::map<std::string, std::string> enforcement() const override {
-    return {{"cpu", "none"}, {"memory", "none"}, {"network", "none"}, {"processes", "none"}};
+    return {{"attempts", "none"},
+            {"cpu", "none"},
+            {"memory", "none"},
+            {"network", "none"},
+            {"processes", "none"}};
   }
   Status clean_up(const std::set<std::string>&) override { return ok_status(); }
 };

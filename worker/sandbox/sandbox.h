@@ -166,6 +166,21 @@ inline std::uint64_t cpu_seconds_of_one(const SandboxSpec& spec) {
   return static_cast<std::uint64_t>(std::chrono::ceil<std::chrono::seconds>(spec.cpu).count()) + 1;
 }
 
+// An attempt of a command at what its sandbox refuses, or (ExecSpec::see_programs) a program that
+// it runs.  The target is the candidate's own text, as printable() of common/base/text.h leaves it.
+struct CallAttempt {
+  // The system call, by its name: "mount", "unshare", "connect", "openat", "ptrace", "execve".
+  std::string call;
+  // connect, bind, sendto: "203.0.113.1:80" or "[2001:db8::1]:443".  Calls of files: the absolute
+  // path, without "." and "..".  execve, execveat: the words of the program, each in quotes where a
+  // shell would need them, 4 KiB at most.  Empty: the call is told by its name alone.  "?": the
+  // process could not be read.
+  std::string target;
+  std::uint32_t pid = 0;  // the thread's, as the sandbox counts
+};
+// Attempts and programs of one command that are told one by one; the others are counted.
+inline constexpr std::uint64_t kAttemptsTold = 200, kProgramsTold = 2'000;
+
 struct ExecSpec {
   std::string command;  // /bin/sh -c, in kWorkspaceAt
   std::chrono::milliseconds timeout{60'000};
@@ -177,6 +192,13 @@ struct ExecSpec {
   std::function<void(const std::string& name)> outlives{};
   // Called once, on the thread of run(), when the command has begun.  Absent: nobody asks.
   std::function<void()> begun{};
+  // Called on the thread of run() for each attempt that is seen, while the command runs.  Absent:
+  // nothing is watched, and no call costs more.  Never called where SandboxEngine::enforcement()
+  // says "none" of "attempts".
+  std::function<void(const CallAttempt&)> attempted{};
+  // Each program that it runs is told too, whether or not the kernel then finds it.  With
+  // `attempted` alone.
+  bool see_programs = false;
 };
 
 // A command that an earlier life of this worker began and that may still run.
@@ -197,6 +219,9 @@ struct ExecOutcome {
   std::chrono::milliseconds cpu{0};
   std::uint64_t memory_peak = 0;
   std::uint64_t stdout_bytes = 0, stderr_bytes = 0;  // produced, beyond what was kept
+  // Seen beyond those that ExecSpec::attempted was called for.  A command that was ended has made
+  // up to twice as many.
+  std::uint64_t attempts_untold = 0, programs_untold = 0;
 };
 
 class Sandbox {
@@ -221,7 +246,8 @@ class SandboxEngine {
   // files and cancellation of its ExecSpec.  Of its spec only the label and the hold count.
   // kNotFound: it is not there any more.  kInvalid: this kind's commands die with their worker.
   virtual Result<std::unique_ptr<Sandbox>> adopt(const SandboxSpec& spec, const LeftCommand& left);
-  // Which limits the kernel enforces here, for the manifest: {"memory":"cgroup1", ...}.
+  // Which limits the kernel enforces here, for the manifest: {"memory":"cgroup1", ...}. "attempts":
+  // "seccomp" where ExecSpec::attempted is called, else "none".
   virtual std::map<std::string, std::string> enforcement() const = 0;
   // Does it run commands as the user that a spec names?
   virtual bool has_own_users() const { return false; }

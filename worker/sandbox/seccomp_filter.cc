@@ -1,21 +1,34 @@
 #include "worker/sandbox/seccomp_filter.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/netlink.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <sys/ioctl.h>
 #include <sys/personality.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <cerrno>
 #include <cstddef>
+#include <cstdlib>
+#include <cstring>
 #include <iterator>
 #include <limits>
 #include <map>
 
+#include "common/base/owned.h"
 #include "common/base/parse.h"
+#include "common/base/text.h"
+#include "worker/sandbox/init/attempts.h"
+#include "worker/sandbox/oci_config.h"
 
 namespace proctor {
 namespace {
@@ -225,6 +238,7 @@ constexpr std::uint32_t kAllow = SECCOMP_RET_ALLOW;
 constexpr unsigned kWord = 32;  // bits
 
 std::uint32_t answer(int error) {
+  if (error == kAskListener) return SECCOMP_RET_USER_NOTIF;
   return error == 0 ? kAllow : SECCOMP_RET_ERRNO | static_cast<std::uint32_t>(error);
 }
 
@@ -289,7 +303,7 @@ Code answer_by(const std::vector<const CallRule*>& rules) {
   const CallRule* rest = nullptr;
   for (const CallRule* rule : rules) {
     if (rule->rest) {
-      rest = rule;
+      if (rest == nullptr) rest = rule;
       continue;
     }
     Code one = {give(answer(rule->error))};
@@ -328,13 +342,15 @@ Code decide(const Ranges& ranges, std::size_t from, std::size_t to) {
   return out;
 }
 
-Code decide_by_number(std::uint32_t machine) {
+Code decide_by_number(std::uint32_t machine, const std::vector<CallRule>& first) {
   std::map<std::uint32_t, std::vector<const CallRule*>> calls;
-  for (const CallRule& rule : call_rules()) {
-    for (const std::string_view name : rule.names) {
-      const int number = call_number(machine, name);
-      if (0 <= number)
-        calls[static_cast<std::uint32_t>(number)].push_back(&rule);  // else: not there
+  for (const std::vector<CallRule>* rules : {&first, &call_rules()}) {
+    for (const CallRule& rule : *rules) {
+      for (const std::string_view name : rule.names) {
+        const int number = call_number(machine, name);
+        if (0 <= number)
+          calls[static_cast<std::uint32_t>(number)].push_back(&rule);  // else: not there
+      }
     }
   }
   const Code other = {give(answer(kOtherCalls))};
@@ -381,7 +397,13 @@ int call_number(std::uint32_t machine, std::string_view name) {
   return seccomp_syscall_resolve_name_arch(machine, std::string(name).c_str());
 }
 
-Result<std::string> make_seccomp_program(Programs whose) {
+std::string call_name(int number) {
+  const Owned<char, std::free> name(
+      seccomp_syscall_resolve_num_arch(seccomp_arch_native(), number));
+  return name ? name.get() : "call " + std::to_string(number);
+}
+
+Result<std::string> make_seccomp_program(Programs whose, const std::vector<CallRule>& first) {
   const std::uint32_t native = seccomp_arch_native();
   if (seccomp_syscall_resolve_name_arch(native, "exit_group") < 0)
     return Error{Errc::kUnavailable, "seccomp: libseccomp does not know this processor's calls"};
@@ -392,7 +414,7 @@ Result<std::string> make_seccomp_program(Programs whose) {
   Code out = {give(answer(ENOSYS))};
   for (const std::uint32_t machine : machines) {
     Code next = {load(offsetof(seccomp_data, nr))};
-    append(next, decide_by_number(machine));
+    append(next, decide_by_number(machine, machine == native ? first : std::vector<CallRule>()));
     // Not this machine: over what is its own.
     Code one = {load(offsetof(seccomp_data, arch)),
                 instruction(BPF_JMP | BPF_JEQ | BPF_K, machine, 1, 0),
@@ -418,5 +440,161 @@ Json seccomp_profile() {
           {"archMap", Json::array({machine("SCMP_ARCH_X86_64", "SCMP_ARCH_X86"),
                                    machine("SCMP_ARCH_AARCH64", "SCMP_ARCH_ARM")})},
           {"syscalls", std::move(rules)}};
+}
+
+static_assert(kAttemptsTold == kAttemptLines && kProgramsTold == kProgramLines);
+
+namespace {
+ArgumentTest has(unsigned index, std::uint32_t bits) {
+  return {index, Compare::kMasked, bits, bits};
+}
+
+CallRule ask(std::string_view call, std::vector<ArgumentTest> tests = {}) {
+  return {{call}, kAskListener, std::move(tests)};
+}
+
+// Refused for what they are, or for the namespaces that they ask for; not for an option.
+bool is_watched(const CallRule& rule) {
+  if (rule.error != EPERM) return false;
+  return rule.rest ? rule.names[0] == "clone" || rule.names[0] == "unshare" : rule.tests.empty();
+}
+
+// Reads cost nothing: only what may write is asked about, and of the calls that removing a tree is
+// made of those that do not name a folder by its descriptor.
+void add_files(std::vector<CallRule>& out) {
+  for (const auto& [call, flags] : {std::pair{"open", 1U}, std::pair{"openat", 2U}})
+    for (const std::uint32_t bits : {O_WRONLY, O_RDWR})  // flock(1) creates what it only reads
+      out.push_back(ask(call, {has(flags, bits)}));
+  for (const char* call : {"creat", "unlink", "rename", "chmod", "chown", "lchown", "truncate"})
+    out.push_back(ask(call));
+  for (const char* call : {"unlinkat", "fchmodat", "fchownat", "renameat", "renameat2"})
+    out.push_back(ask(call, {is(0, static_cast<std::uint32_t>(AT_FDCWD))}));
+}
+
+// Asked by a child, for it listens to itself for good.  The last flag came (5.7) after the word
+// that lets a call go on (5.5), which nothing else tells.
+bool kernel_lets_listen() {
+  constexpr unsigned long kFlags = SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_TSYNC |
+                                   SECCOMP_FILTER_FLAG_TSYNC_ESRCH;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    sock_filter allow = {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW};
+    const sock_fprog program = {1, &allow};
+    const bool works = ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+                       0 <= ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, kFlags, &program);
+    ::_exit(works ? 0 : 1);
+  }
+  int status = -1;
+  return 0 < child && ::waitpid(child, &status, 0) == child && status == 0;
+}
+
+std::optional<std::string> from_hex(std::string_view digits) {
+  std::string out;
+  for (; 1 < digits.size(); digits.remove_prefix(2)) {
+    const auto byte = whole_number<unsigned>(digits.substr(0, 2), 16);
+    if (!byte) return std::nullopt;
+    out.push_back(static_cast<char>(*byte));
+  }
+  return out;
+}
+
+std::string address_text(std::string_view bytes) {
+  sockaddr_storage address{};
+  std::memcpy(&address, bytes.data(), std::min(bytes.size(), sizeof address));
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (address.ss_family == AF_INET) {
+    const auto& in = reinterpret_cast<const sockaddr_in&>(address);
+    ::inet_ntop(AF_INET, &in.sin_addr, text.data(), text.size());
+    return std::string(text.data()) + ":" + std::to_string(ntohs(in.sin_port));
+  }
+  const auto& in6 = reinterpret_cast<const sockaddr_in6&>(address);
+  ::inet_ntop(AF_INET6, &in6.sin6_addr, text.data(), text.size());
+  return "[" + std::string(text.data()) + "]:" + std::to_string(ntohs(in6.sin6_port));
+}
+
+std::string as_word(std::string_view text) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
+  if (!text.empty() && text.find_first_not_of(kPlain) == text.npos) return std::string(text);
+  std::string out = "'";
+  for (const char c : text) c == '\'' ? out += "'\\''" : out += c;
+  return out + "'";
+}
+
+std::string_view last_of(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+// The words that it was given; a first one that is not the program's name is that program's path.
+std::string program_text(std::string_view bytes) {
+  const std::string_view path = take_until(bytes, '\0');
+  std::string out;
+  for (bool first = true; first || !bytes.empty(); first = false) {
+    const std::string_view word = take_until(bytes, '\0');
+    const bool lies = first && !path.empty() && last_of(word) != last_of(path);
+    if (!first) out += ' ';
+    out += as_word(lies ? path : word);
+  }
+  return out;
+}
+}  // namespace
+
+std::vector<CallRule> watch_rules(bool network, bool programs) {
+  std::vector<CallRule> out;
+  for (const CallRule& rule : call_rules()) {
+    if (!is_watched(rule)) continue;
+    out.push_back(rule);
+    out.back().error = kAskListener;
+  }
+  for (const std::uint32_t request : {PTRACE_ATTACH, PTRACE_SEIZE})
+    out.push_back(ask("ptrace", {is(0, request), is(1, 1)}));
+  if (!network) {
+    out.push_back({{"sendto"}, 0, {{4, Compare::kEqual, 0}}});  // it names no address
+    for (const char* call : {"connect", "bind", "sendto"}) out.push_back(ask(call));
+  }
+  if (programs)
+    for (const char* call : {"execve", "execveat"}) out.push_back(ask(call));
+  add_files(out);
+  return out;
+}
+
+Result<CallWatch> CallWatch::make(Programs whose) {
+  if (!kernel_lets_listen())
+    return Error{Errc::kUnavailable, "seccomp: this kernel lets no process listen to another here"};
+  PROCTOR_TRY(const std::string ours, make_seccomp_program(whose));
+  CallWatch out;
+  for (std::size_t i = 0; i < out.given_.size(); ++i) {
+    PROCTOR_TRY(const std::string theirs,
+                make_seccomp_program(whose, watch_rules((i & 1) != 0, (i & 2) != 0)));
+    out.given_[i] = for_first_process(theirs) + for_first_process(ours);
+  }
+  return out;
+}
+
+const std::string& CallWatch::given(const SandboxSpec& spec, const ExecSpec& exec) const {
+  return given_[(spec.network ? 1U : 0U) + (exec.see_programs ? 2U : 0U)];
+}
+
+std::optional<CallAttempt> parse_attempt(std::string_view line) {
+  int number = 0;
+  CallAttempt out;
+  if (!take_word(line, "attempt ") || !take_number(line, number) || !take_word(line, " ") ||
+      !take_number(line, out.pid) || !take_word(line, " "))
+    return std::nullopt;
+  out.call = call_name(number);
+  if (line == "-") return out;
+  if (line == "?") {
+    out.target = line;
+    return out;
+  }
+  const auto bytes = from_hex(line);
+  if (!bytes) return std::nullopt;
+  const bool program = number == SYS_execve || number == SYS_execveat;
+  const bool address = number == SYS_connect || number == SYS_bind || number == SYS_sendto;
+  out.target = printable(program   ? program_text(*bytes)
+                         : address ? address_text(*bytes)
+                                   : *bytes,
+                         kAttemptBytes);
+  return out;
 }
 }  // namespace proctor

@@ -39,6 +39,20 @@ std::shared_ptr<const Redactor> secrets_redactor(const SandboxSpec& spec, const 
   return std::make_shared<Redactor>(rules_for_secrets(secrets));
 }
 
+// `token`: of the run at its gateway, if it has one.
+Status watch_commands(const Contract& contract, const Method& method, const std::string& token,
+                      SafetyWatch& safety) {
+  PROCTOR_TRY(DeniedCommands patterns, DeniedCommands::compile(contract.policy.denied_commands));
+  std::map<std::string, std::string> secrets;
+  for (const auto* names : {&contract.environment.secrets, &method.environment.secrets})
+    // Where one is needed and missing, the sandbox says so.
+    for (const std::string& name : *names) static_cast<void>(add_secrets(secrets, {name}));
+  Redactor::Rules rules = rules_for_secrets(secrets);
+  rules.emplace_back("token", token);
+  safety.watch(std::move(patterns), Redactor(std::move(rules)));
+  return ok_status();
+}
+
 // A single shot asks in chat completions, for exactly what its method says, and waits as long.
 ModelAccess asked_once(ModelAccess access, const ModelCall& call) {
   access.api = {ModelApi::kChat};
@@ -130,6 +144,10 @@ GatewayHooks AttemptRun::gateway_hooks() {
   hooks.stop = [this](std::string_view cap, const std::string& reason, std::uint64_t evidence) {
     meter_.order_stop(cap, reason, evidence);
   };
+  if (safety_.commands() != nullptr)
+    hooks.answered = [this](std::uint64_t call, std::string_view answer) {
+      safety_.commands()->answer(call, answer);
+    };
   hooks.now = [hold = watch_.hold(), began = watch_.hold()->now()] {
     return std::chrono::duration_cast<Millis>(hold->now() - began);
   };
@@ -181,12 +199,18 @@ RunToolHooks AttemptRun::tool_hooks(GatewaySession& gateway, const SandboxSpec& 
     const Result<TreeState> state = state_of_tree(dir);
     return state.ok() ? state->digest : std::string();
   };
+  if (safety_.commands() != nullptr)
+    out.command = [this](const std::string& id, const std::string& command) {
+      safety_.commands()->tool(id, command);
+    };
   out.settle = [this, commands](ExecOutcome& outcome) -> Status {
     PROCTOR_CHECK_OK(when_there_is_room<Unit>("attempt " + commands.label, patience(),
                                               [&] { return open_again(commands); }));
     look_at_disk(outcome);
     return ok_status();
   };
+  out.attempted = [this](const CallAttempt& seen) { safety_.call("agent", seen); };
+  out.see_programs = !contract().policy.denied_commands.empty();
   return out;
 }
 
@@ -324,6 +348,8 @@ AgentJob AttemptRun::agent_job(SandboxEngine& engine, SandboxSpec spec, fs::path
             evidence = note(events::kTool, command_ran(use.command, use.outcome, use.ceiling,
                                                        use.stdout_file, use.stderr_file, use.tool));
           },
+          [this](const CallAttempt& seen) { safety_.call("agent", seen); },
+          !contract().policy.denied_commands.empty(),
           [this, &engine] { return meter_.start_program(engine.kind() == SandboxKind::kDocker); },
           [this](const std::string& container) { outlives(container); },
           std::move(left)};
@@ -467,6 +493,14 @@ Result<AgentEnded> AttemptRun::work(Listeners& listeners) {
 
 AttemptRun::Answer AttemptRun::perform(const RunAgent&) {
   watch_.enter(wire::Stage::kAgent);
+  if (input_.method->kind == Method::Kind::kRecorded) return end_recorded();
+  if (!contract().policy.denied_commands.empty()) {
+    std::string token;
+    if (!input_.method->models().empty()) {
+      PROCTOR_TRY(token, gateway_token());
+    }
+    PROCTOR_CHECK_OK(watch_commands(contract(), *input_.method, token, safety_));
+  }
   Listeners listeners;
   Result<AgentEnded> ended = work(listeners);
   left_program_ = nullptr;
@@ -482,6 +516,7 @@ AttemptRun::Answer AttemptRun::perform(const RunAgent&) {
       ended->no_model = lack;
     listeners.gateway.reset();
   }
+  safety_.close();
   // What the agent has said is counted; from here on this thread is alone.
   listeners.meter.reset();
   if (ended.ok() && ended->exec.end == ExecEnd::kTimedOut)
@@ -489,6 +524,7 @@ AttemptRun::Answer AttemptRun::perform(const RunAgent&) {
   meter_.agent_gone();
   if (metered) note("meter.closed", Actor::kHarness, meter_.totals_payload());
   PROCTOR_CHECK_OK(ended);
+  ended->forbidden = safety_.take();
   ended->asked = ended->asked || has_asked_meter(meter_.usage());
   if (const auto stop = meter_.stop()) tell_budget_reached(*stop, ended->evidence);
   PROCTOR_CHECK_OK(keep_files());
@@ -516,8 +552,11 @@ AttemptRun::Answer AttemptRun::perform(const ExtractPatch&) {
   const Instant began = mono_now();
   const std::chrono::nanoseconds before = thread_cpu_time();
   Result<Patch> patch =
-      unreadable_ ? Result<Patch>(*unreadable_)
-                  : workspace_->extract_patch(limits::kPatchBytes, contract().policy.ignored);
+      recorded_ ? as_extracted(
+                      recorded_->mutation,
+                      input_.method->find_file(recorded_patch(input_.assignment.run_name))->bytes)
+      : unreadable_ ? Result<Patch>(*unreadable_)
+                    : workspace_->extract_patch(limits::kPatchBytes, contract().policy.ignored);
   // A large tree is paid for by whoever left it.
   const Millis took = mono_now() - began;
   const bool apart = patch.ok() && patch->apart.has_value();
@@ -544,7 +583,6 @@ AttemptRun::Answer AttemptRun::perform(const ExtractPatch&) {
   mutation.cpu = cpu;
   if (patch_.apart) mutation.memory_peak = patch_.apart->memory_peak;
   mutation.unreadable = extracted.unreadable;
-  note(events::kMutation, mutation);
   extracted.refused = patch_.refused;
   extracted.conflicts = patch_.conflicts;
   for (std::string& place : extracted.conflicts) place = printable(place, limits::kDetailBytes);
@@ -558,12 +596,17 @@ AttemptRun::Answer AttemptRun::perform(const ExtractPatch&) {
     else if (!writable.empty() && !any_glob_covers(writable, path))
       extracted.outside_writable.push_back(path);
   }
+  mutation.of_setup = path_list(setup_left_);
+  note(events::kMutation, mutation);
   return extracted;
 }
 
 // A patch holds what setup changed, too, which is nobody's violation where it lies as setup left
 // it.
 bool AttemptRun::is_setups(const std::string& path) const {
+  if (recorded_)
+    return std::ranges::find(recorded_->mutation.of_setup.listed, path) !=
+           recorded_->mutation.of_setup.listed.end();
   if (setup_over_.tv_sec == 0) return false;  // an earlier life saw it
   if (!std::ranges::binary_search(setup_makes_.paths, path) &&
       !std::ranges::binary_search(setup_wrote_, path))
@@ -593,6 +636,28 @@ AttemptRun::Answer AttemptRun::perform(const RestoreProtected& c) {
   });
   note(events::kRestored, path_list(changed));
   return ProtectedRestored{std::move(changed)};
+}
+
+// AttemptRun: a patch that an earlier campaign recorded, in the place of an agent (docs/replay.md).
+
+AttemptRun::Answer AttemptRun::end_recorded() {
+  const std::string& run = input_.assignment.run_name;
+  const ReferencedFile* facts = input_.method->find_file(recorded_facts(run));
+  const ReferencedFile* patch = input_.method->find_file(recorded_patch(run));
+  meter_.agent_gone();
+  if (facts == nullptr || patch == nullptr)
+    return Error{Errc::kInvalid, "method " + input_.method->name + " has no patch of " + run};
+  PROCTOR_TRY(recorded_, parse_recorded_run(facts->bytes));
+  if (sha256(patch->bytes) != recorded_->patch)
+    return Error{Errc::kInvalid, "the patch of " + run + " is not the one that was recorded"};
+  AgentEnded ended;
+  ended.rung = recorded_->rung;
+  ended.misfit = recorded_->misfit;
+  ended.evidence = note(events::kAgentStart, input_.method->name, network_payload({}),
+                        std::vector<std::string>{});
+  if (!ended.misfit.empty())
+    ended.evidence = note(events::kPatchApply, patch_tried(Room::kAgent, {}, ended.misfit));
+  return ended;
 }
 
 // AttemptRun: files of the agent that its method wants kept as evidence (campaign.h).

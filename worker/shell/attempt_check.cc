@@ -453,6 +453,7 @@ Result<CheckEnded> AttemptRun::check(std::size_t index) {
   exec.stdout_file = evidence / kStdoutFile;
   exec.stderr_file = evidence / kStderrFile;
   exec.output_max = limits::kCheckOutputBytes;
+  exec.attempted = [this](const CallAttempt& seen) { safety_.call("acceptance", seen); };
   // Nothing of this run's lives.  A container's engine is not known yet.
   locked_before_ = check.container ? locks_held() : locks_to_know(*engine_);
   const std::int64_t started = wall_now().raw();
@@ -463,7 +464,7 @@ Result<CheckEnded> AttemptRun::check(std::size_t index) {
     PROCTOR_CHECK_OK(had_all(*checked.engine, checked.ran_as));
     report.why = "did not run: " + checked.never_ran;
     note(events::kAcceptance, events::CheckTold{report, started, wall_now().raw()});
-    return CheckEnded{std::move(report), checked.never_ran};
+    return CheckEnded{std::move(report), checked.never_ran, safety_.take()};
   }
   const ExecOutcome& outcome = checked.outcome;
   const ProgramEnd end = end_of(outcome);
@@ -482,6 +483,7 @@ Result<CheckEnded> AttemptRun::check(std::size_t index) {
   report.passed = verdict.passed;
   report.failed = verdict.failed;
   report.skipped = verdict.skipped;
+  report.absent = verdict.absent;
   report.failing = verdict.failing;
   const auto digest_of = [&](std::string_view file) -> std::optional<Digest> {
     const Result<EvidenceFile> hashed = hash_file(evidence, std::string(file));
@@ -494,7 +496,7 @@ Result<CheckEnded> AttemptRun::check(std::size_t index) {
   report.stderr_digest = digest_of(kStderrFile);
   report.result_digest = digest_of(kResultsFile);
   note(events::kAcceptance, events::CheckTold{report, started, wall_now().raw()});
-  return CheckEnded{std::move(report)};
+  return CheckEnded{std::move(report), {}, safety_.take()};
 }
 
 std::map<std::string, PlacedFile> AttemptRun::acceptance_by_place() const {
@@ -565,7 +567,7 @@ Status AttemptRun::protect_again(std::size_t index) {
   changed.insert(changed.end(), copies->begin(), copies->end());
   std::ranges::sort(changed);
   changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
-  if (!changed.empty()) note(events::kRestored, path_list(changed, kListedAgain));
+  if (!changed.empty()) note(events::kRestoredAgain, path_list(changed, kListedAgain));
   return place_acceptance_files();
 }
 

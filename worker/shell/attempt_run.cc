@@ -9,9 +9,10 @@
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "common/contract/cost_model.h"
-#include "common/score/gates.h"
 #include "common/score/result_reader.h"
 #include "common/trace/evidence.h"
+#include "common/trace/judgement.h"
+#include "common/trace/manifest.h"
 #include "worker/model/model.h"
 #include "worker/sandbox/spec_rules.h"
 #include "worker/shell/sandbox_dress.h"
@@ -84,7 +85,8 @@ AttemptRun::AttemptRun(const Tools& tools, const AttemptInput& input, AttemptWat
       caps_(caps_of(input)),
       lifecycle_(lifecycle_plan(input.contract->contract, *caps_.caps.wall,
                                 overload_exit(*input.method), input.method->environment.setup,
-                                std::min(input.settings->infrastructure_retries, kJudgedMost))),
+                                std::min(input.settings->infrastructure_retries, kJudgedMost),
+                                input.method->kind == Method::Kind::kRecorded)),
       meter_(
           {caps_.caps, input.settings->cost_model, input.assignment.ask,
            acceptance_worst_case(input.contract->contract, *input.method),
@@ -113,7 +115,15 @@ AttemptRun::AttemptRun(const Tools& tools, const AttemptInput& input, AttemptWat
            [hold = watch_.hold()] {
              return Instant(std::chrono::duration_cast<Millis>(hold->now().time_since_epoch()));
            }},
-          book) {}
+          book),
+      safety_(
+          input.settings->safety.stop_run,
+          {[this](const Json& alert) { return note(events::kAlert.type, Actor::kMonitor, alert); },
+           [this](std::uint64_t alert, const std::string& why) {
+             note(events::kIntervention.type, Actor::kMonitor,
+                  events::kIntervention.json("policy_stop", alert, std::nullopt, "agent"));
+             meter_.order_stop(kPolicyCap, "policy_stop: " + why, alert);
+           }}) {}
 
 AttemptRun::Outcome AttemptRun::run() {
   out_.started_ms = wall_now().raw();
@@ -146,6 +156,7 @@ AttemptRun::Outcome AttemptRun::run() {
   agent_sandbox_.reset();
   leave_workspace(MeterPhase::kAcceptance);
   out_.verdict = lifecycle_.verdict();
+  if (packed_) add_judged(out_.verdict.facts, *packed_);
   out_.usage = meter_.usage();
   return out_;
 }
@@ -523,7 +534,9 @@ void AttemptRun::outlives(const std::string& container) {
 // A program's hours, or a model's answer: neither is paid for twice.
 void AttemptRun::agent_ended() {
   const Method::Kind kind = input_.method->kind;
-  if (kind == Method::Kind::kNoop || kind == Method::Kind::kReference) return;
+  if (kind == Method::Kind::kNoop || kind == Method::Kind::kReference ||
+      kind == Method::Kind::kRecorded)
+    return;
   if (const auto workspace = workspace_->left_to_others()) {
     Checkpoint c;
     c.ended = Checkpoint::Ended{*workspace, meter_.usage()};
@@ -591,7 +604,12 @@ Status AttemptRun::restore(const LeftAttempt& left) {
   setup_home_ = kept_home();
   if (!fs::exists(kept_home(), ec) && setup_.layer) setup_home_ = setup_.layer->home();
   if (c.workspace() == nullptr) return clear_acceptance();
-  if (agent) left_program_ = &left;
+  if (agent) {
+    left_program_ = &left;
+    PROCTOR_CHECK_OK(each_event(run_dir(), [this](const TraceEvent& event) {
+      if (event.type == events::kAlert.type) safety_.heard(event.payload);
+    }));
+  }
   PROCTOR_TRY(workspace_,
               tools_.store.adopt(snapshot_, label(to_string(Room::kAgent)), *c.workspace()));
   return ok_status();
@@ -646,6 +664,10 @@ AttemptRun::Answer AttemptRun::perform(const JudgeAgain& c) {
 
 // Acceptance begins again, in a fresh workspace: nothing of the first try is there.
 Status AttemptRun::clear_acceptance() {
+  std::vector<std::string> agents;
+  for (const LifecycleEvent& event : told_)
+    if (const auto* ended = std::get_if<AgentEnded>(&event)) agents = ended->forbidden;
+  safety_.back_to(agents);
   PROCTOR_TRY(patch_.diff, read_file(run_dir() / kPatchFile, limits::kPatchBytes));
   PROCTOR_CHECK_OK(remove_tree(run_dir() / kAcceptanceDir));
   PROCTOR_CHECK_OK(remove_tree(run_dir() / "setup-acceptance"));
@@ -658,45 +680,6 @@ Status AttemptRun::clear_acceptance() {
 
 // AttemptRun: the two ends of a run directory, manifest.json and report.json (R043-R047, R053,
 // R054).
-
-namespace {
-std::vector<GateReport> gates_of(const Contract& contract, const Verdict& verdict) {
-  std::vector<GateInput> inputs;
-  GateFacts facts;
-  const PatchEnd& patch = verdict.application;
-  bool tried = !patch.rung.empty();
-  for (std::size_t i = 0; i < verdict.checks.size(); ++i) {
-    const CheckReport& check = verdict.checks[i];
-    tried = tried || check.outcome.has_value();
-    Gate gate = Gate::kBuild;  // of the check "setup", which is no check of the contract
-    for (const Check& c : contract.checks) {
-      if (c.id == check.id || services_check(c.id) == check.id) gate = c.gate;
-    }
-    inputs.push_back({gate, check.id, check.outcome, check.why});
-  }
-  if (tried) facts.patch = CheckOutcome::kPass;  // checks, too, run only on an applied patch
-  if (tried && !verdict.unreadable.empty()) {
-    facts.patch = CheckOutcome::kFail;
-    facts.patch_why = "unreadable: " + verdict.unreadable;
-  }
-  if (tried && facts.patch == CheckOutcome::kPass) {
-    if (!patch.refused.empty()) {
-      facts.patch = CheckOutcome::kFail;
-      facts.patch_why = "does not apply: " + patch.refused;
-    } else if (!patch.conflicts.empty()) {
-      facts.patch = CheckOutcome::kFail;
-      facts.patch_why = "conflict markers: " + patch.conflicts.front();
-    }
-  }
-  facts.violations = verdict.violations;
-  facts.policy_stop = verdict.termination == Termination::kPolicyStop;
-  std::vector<GateReport> gates;
-  for (const GateVerdict& g : gate_vector(inputs, facts)) {
-    gates.push_back({std::string(to_string(g.gate)), std::string(to_string(g.outcome)), g.why});
-  }
-  return gates;
-}
-}  // namespace
 
 AttemptRun::Answer AttemptRun::perform(const Package&) {
   watch_.enter(wire::Stage::kPackaging);
@@ -717,7 +700,6 @@ AttemptRun::Answer AttemptRun::perform(const Package&) {
   report.facts = verdict.facts;
   report.facts->fault = verdict.fault;
   report.checks = verdict.checks;
-  report.gates = gates_of(contract(), verdict);
   report.application = verdict.application;
   report.violations = verdict.violations;
   if (!input_.settings->seed_deviation.empty()) {
@@ -729,12 +711,15 @@ AttemptRun::Answer AttemptRun::perform(const Package&) {
   report.failed_cycles = out_.usage.failed_cycles;
   report.cost = price(input_.settings->cost_model, out_.usage);
   report.finished_ms = out_.finished_ms;
+  PROCTOR_CHECK_OK(recorder_->flush());
+  PROCTOR_CHECK_OK(judge_report(report, run_dir()));
   const Result<Digest> digest =
       when_there_is_room<Digest>("the report of attempt " + to_string(report.attempt), patience(),
                                  [&] { return recorder_->finish(report); });
   if (digest.ok()) {
     out_.report = *digest;
     out_.packaged = true;
+    packed_ = std::move(report);
   } else {
     broken_ = digest.error();
   }

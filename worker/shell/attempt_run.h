@@ -17,6 +17,7 @@
 #include "common/contract/campaign.h"
 #include "common/trace/model_calls.h"
 #include "common/trace/payloads.h"
+#include "common/trace/recorded_run.h"
 #include "common/wire/messages.h"
 #include "worker/agent/agent.h"
 #include "worker/core/run_lifecycle.h"
@@ -32,6 +33,7 @@
 #include "worker/shell/phase_network.h"
 #include "worker/shell/run_events.h"
 #include "worker/shell/run_tools.h"
+#include "worker/shell/safety_watch.h"
 #include "worker/workspace/setup_layer.h"
 #include "worker/workspace/workspace.h"
 
@@ -72,9 +74,9 @@ class AttemptRun {
     bool setup_cache = true;       // keep what setup makes, and use what was kept
     ProviderPool* pool = nullptr;  // of the gateway; null: no method with one can run
     Remover remover{};             // of what is left beside workspaces
+    std::string commit{};          // RunExecutor::Options
   };
-  // `dir` is the folder of this attempt: empty or absent, or as an earlier life left it.  `book`
-  // (may be null) outlives it.
+  // `dir`, this attempt's: empty, absent, or an earlier life's.  `book` (may be null) outlives it.
   AttemptRun(const Tools& tools, const AttemptInput& input, AttemptWatch& watch, fs::path dir,
              MeterBook* book);
 
@@ -297,6 +299,7 @@ class AttemptRun {
     std::unique_ptr<GatewaySession> gateway;
     std::unique_ptr<OfferedTools> tools;
   };
+  Answer end_recorded();  // in the place of an agent, where its patch was recorded
   timespec agent_begins() const;
   Result<AgentEnded> work(Listeners& listeners);
   Result<AgentReport> work_with(const AgentJob& job, const Listeners& listeners);
@@ -353,6 +356,7 @@ class AttemptRun {
   const EffectiveCaps caps_;
   RunLifecycle lifecycle_;
   AttemptMeter meter_;
+  SafetyWatch safety_;
   // The agent alone: stopped by a cap as well as by whoever cancels the run.
   std::stop_source agent_stop_;
   std::mutex trace_mutex_;  // the socket's thread records too while the agent works
@@ -376,6 +380,7 @@ class AttemptRun {
   std::vector<std::string> setup_wrote_;  // anywhere, where an agent may not; sorted
   std::vector<std::string> setup_left_;   // of the patch: what its agent has not touched; sorted
   std::optional<timespec> agent_began_;   // of one that may not have started; none: nobody knows
+  std::optional<RecordedRun> recorded_;
   Patch patch_;
   RunRecorder::Mark patched_at_;  // where the trace ends when the patch is extracted
   bool acceptance_placed_ = false;
@@ -396,5 +401,6 @@ class AttemptRun {
   std::uint32_t lives_ = 0;                    // of the worker that had this attempt before
   const LeftAttempt* left_program_ = nullptr;  // until the agent is over
   Outcome out_;
+  std::optional<RunReport> packed_;  // the report, when it is on disk
 };
 }  // namespace proctor

@@ -7,8 +7,10 @@
 #include "common/base/json_fields.h"
 #include "common/base/log.h"
 #include "common/base/system_clock.h"
+#include "common/base/text.h"
 #include "common/base/version.h"
 #include "common/contract/contract.h"
+#include "common/trace/judgement.h"
 #include "common/trace/manifest.h"
 #include "worker/agent/agent.h"
 #include "worker/sandbox/host_lack.h"
@@ -453,24 +455,6 @@ Result<SandboxSpec> AttemptRun::method_setup_spec(SandboxEngine& engine) {
 // AttemptRun: the beginning of a run directory, manifest.json (R043-R047, R066, R070-R072, R077).
 
 namespace {
-// Files at the root of a tree that pin what it depends on (R044).
-constexpr const char* kLockfiles[] = {"Cargo.lock",        "Gemfile.lock",   "Pipfile.lock",
-                                      "composer.lock",     "go.sum",         "gradle.lockfile",
-                                      "package-lock.json", "pnpm-lock.yaml", "poetry.lock",
-                                      "requirements.txt",  "uv.lock",        "yarn.lock"};
-constexpr std::size_t kLockfileBytes = std::size_t{64} << 20;
-
-std::vector<FileDigest> lockfiles_of(const fs::path& tree) {
-  std::vector<FileDigest> out;
-  for (const char* name : kLockfiles) {
-    std::error_code error;
-    if (!fs::is_regular_file(fs::symlink_status(tree / name, error))) continue;
-    const Result<std::string> bytes = read_file(tree / name, kLockfileBytes);
-    if (bytes.ok()) out.push_back({name, sha256(*bytes)});
-  }
-  return out;
-}
-
 std::uint64_t ms(std::chrono::milliseconds d) {
   return static_cast<std::uint64_t>(d.count());
 }
@@ -494,18 +478,32 @@ std::map<std::string, std::vector<std::string>> allowed_places(
   if (!lists) out.clear();
   return out;
 }
+// Beside the limits: what each looks by on this host.
+std::map<std::string, std::string> monitors(const Contract& contract, const SandboxEngine* engine) {
+  const auto kept =
+      engine == nullptr ? std::map<std::string, std::string>() : engine->enforcement();
+  const auto at = kept.find("attempts");
+  const std::string by =
+      at == kept.end() || at->second == "none" ? std::string(kUnobserved) : at->second;
+  std::map<std::string, std::string> out{{"calls", by}};
+  if (!contract.policy.denied_commands.empty()) out["commands"] = by;
+  return out;
+}
 }  // namespace
 
 Json AttemptRun::manifest() const {
   const Contract& c = contract();
   ManifestInputs m;
   m.tool_version = kVersion;
+  m.tool_commit = tools_.commit;
   identify(m);
   m.source = c.repository.source;
   m.tree_expected = c.repository.tree;
   m.tree_observed = snapshot_.tree;
   for (const auto& [path, commit] : snapshot_.submodules) m.submodules.push_back({path, commit});
-  if (!snapshot_.tree_dir.empty()) m.lockfiles = lockfiles_of(snapshot_.tree_dir);
+  for (const auto& [path, digest] : snapshot_.lockfiles)
+    if (const auto of = Digest::from_hex(digest); of.ok())
+      m.lockfiles.push_back({printable(path, kTreePathBytes), *of});
   if (engine_ != nullptr) {
     m.sandbox = to_string(engine_->kind());
     m.enforcement = engine_->enforcement();
@@ -542,6 +540,8 @@ Json AttemptRun::manifest() const {
     m.agent += " " + input_.method->gateway->model().name + ", prompt " +
                std::string(ToolLoop::kPromptVersion);
   for (const Check& check : c.checks) m.acceptance.push_back({check.id, check.command});
+  m.rubric = judge_rules(c, *input_.settings);
+  m.monitors = monitors(c, method_engine_ != nullptr ? method_engine_ : engine_);
   m.limits = {{"wall_ms", ms(agent_wall())},
               {"memory_bytes", c.policy.memory_bytes},
               {"processes", c.policy.processes},

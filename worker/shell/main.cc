@@ -290,7 +290,7 @@ void declare(cli::CommandLine& app, Options& o) {
       cli::throw_missing("--connect");
   });
   app.add_flag("--verbose", o.verbose, "log debug messages");
-  app.set_version(kVersion);
+  app.set_version(fmt::format("{} ({})", kVersion, build_commit()));
 }
 
 struct Keys {
@@ -517,7 +517,7 @@ Result<int> serve(const Options& o) {
   BundleCache bundles(home / "bundles");
   report_left_attempts(std::move(books), o.docker_socket, *spool);
   RunExecutor executor({home / "runs", home / "meters", WorkerId(o.name), models, !o.no_setup_cache,
-                        store_options.remover, own_places(o, models)},
+                        store_options.remover, own_places(o, models), std::string(build_commit())},
                        **store, engines, images, *spool);
 
   WorkerLoopOptions loop;

@@ -85,9 +85,19 @@ events::Mutation mutation_of(const Patch& patch, const std::vector<std::string>&
                        path_list(patch.refused),
                        path_list(patch.conflicts),
                        path_list(kept),
-                       path_list(patch.left_out)};
+                       path_list(patch.left_out),
+                       {}};
   out.left_out.count = patch.left_out_count;
   return out;
+}
+
+Result<Patch> as_extracted(const events::Mutation& m, std::string diff) {
+  if (!m.unreadable.empty()) return Error{Errc::kInvalid, m.unreadable};
+  return Patch{std::move(diff),    m.files,
+               m.insertions,       m.deletions,
+               m.paths.listed,     m.refused.listed,
+               m.conflicts.listed, m.left_out.listed,
+               m.left_out.count,   {}};
 }
 
 events::PatchTried patch_tried(Room room, const std::optional<AppliedPatch>& applied,

@@ -28,6 +28,9 @@ events::CommandRan command_ran(const std::string& command, const ExecOutcome& ou
                                const fs::path& err, const std::string& tool = "");
 // `kept`: the contract's word about files that git ignores.
 events::Mutation mutation_of(const Patch& patch, const std::vector<std::string>& kept);
+// The other way, of the listed paths.  kInvalid, as its extraction was: what was left is
+// unreadable.
+Result<Patch> as_extracted(const events::Mutation& mutation, std::string diff);
 // Without `applied`: it fits by no rung, and `why`.
 events::PatchTried patch_tried(Room room, const std::optional<AppliedPatch>& applied,
                                const std::string& why);

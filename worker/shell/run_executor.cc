@@ -223,7 +223,7 @@ wire::ResultMessage RunExecutor::walk(const AttemptInput& input, AttemptWatch& w
     }
   }
   AttemptRun run({store_, engines_, images_, options_.worker, options_.models, options_.setup_cache,
-                  &pool_, options_.remover},
+                  &pool_, options_.remover, options_.commit},
                  input, watch, dir, book);
   const AttemptRun::Outcome outcome = run.run();
   result.outcome = outcome.verdict.outcome;

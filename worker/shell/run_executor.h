@@ -26,6 +26,7 @@ class RunExecutor {
     bool setup_cache = true;
     Remover remover{};
     std::vector<fs::path> own_places{};  // this worker's folders and keys: no sandbox is shown them
+    std::string commit{};                // this build has, for manifests; empty: not known
   };
   RunExecutor(Options options, WorkspaceStore& store, Engines& engines, const BuiltImages& images,
               Spool& spool)

@@ -107,6 +107,7 @@ ToolHooks RunTools::session_hooks() {
   out.state = hooks_.state;
   out.wait = [this](Millis time) { wait(time); };
   out.now = [this] { return elapsed(); };
+  out.command = hooks_.command;
   return out;
 }
 
@@ -159,6 +160,8 @@ Result<ProgramRun> RunTools::run_in_sandbox(const std::string& command, bool wri
   exec.stdout_file = place_.scratch / "stdout";
   exec.stderr_file = place_.scratch / "stderr";
   exec.output_max = kCommandOutput;
+  exec.attempted = hooks_.attempted;
+  exec.see_programs = hooks_.see_programs;
   PROCTOR_TRY(auto sandbox, place_.engine->open(spec));
   PROCTOR_TRY(ExecOutcome outcome, sandbox->run(exec, stop_));
   sandbox.reset();

@@ -35,6 +35,11 @@ struct RunToolHooks {
   // Both may be empty: a line for each call; the host could not do one, and will do no further.
   std::function<void(const std::string& line)> say{};
   std::function<void()> failed{};
+  // May be empty: as ExecSpec has them, of each command.
+  std::function<void(const CallAttempt&)> attempted{};
+  bool see_programs = false;
+  // May be empty: as in ToolHooks.
+  std::function<void(const std::string& id, const std::string& command)> command{};
 };
 
 struct RunToolPlace {

@@ -1,6 +1,5 @@
 #include "worker/tools/text_lines.h"
 
-#include <re2/re2.h>
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -10,7 +9,6 @@
 namespace proctor {
 namespace {
 constexpr std::size_t kLinesNamed = 10, kLineBytes = 2'000;
-constexpr int kStepsMax = 4'000;
 
 // How many bytes of `bytes` are whole characters, when it was cut at its end.
 std::size_t whole(std::string_view bytes) {
@@ -118,34 +116,6 @@ ShownStream head_and_tail(std::string_view bytes, std::size_t bytes_max) {
   out.text += "[" + std::to_string(out.left_out) + " bytes left out]\n";
   out.text += as_text(tail);
   return out;
-}
-
-LinePattern::LinePattern(std::string_view text, bool literal) {
-  // In Latin-1 `.` matches every byte, but (?i) takes parts of two characters for one letter.
-  const bool bytes = literal || std::ranges::none_of(text, [](char c) { return (c & 0x80) != 0; });
-  re2::RE2::Options options(bytes ? re2::RE2::Latin1 : re2::RE2::DefaultOptions);
-  options.set_log_errors(false);
-  options.set_never_capture(true);
-  options.set_literal(literal);
-  pattern_ = std::make_shared<const re2::RE2>(re2::StringPiece(text.data(), text.size()), options);
-}
-
-Result<LinePattern> LinePattern::compile(std::string_view pattern) {
-  LinePattern out(pattern, /*literal=*/false);
-  if (!out.pattern_->ok())
-    return Error{Errc::kInvalid, "the pattern cannot be read: " + printable(out.pattern_->error())};
-  // A search may take as many steps for each byte of a line.
-  if (kStepsMax < out.pattern_->ProgramSize())
-    return Error{Errc::kInvalid, "the pattern has repetitions that are too many together"};
-  return out;
-}
-
-LinePattern LinePattern::literal(std::string_view text) {
-  return {text, /*literal=*/true};
-}
-
-bool LinePattern::matches(std::string_view line) const {
-  return re2::RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), *pattern_);
 }
 
 Result<EditedText> edit_text(std::string_view old, const EditFile& edit) {

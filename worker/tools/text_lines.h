@@ -1,19 +1,14 @@
 #pragma once
 // Texts as tools show and change them: lines with numbers, the head and tail of what is long, one
-// text for another, patterns, unified diffs.  Whatever comes out is UTF-8 and bounded.  Pure; any
+// text for another, unified diffs.  Whatever comes out is UTF-8 and bounded.  Pure; any
 // thread.
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/base/result.h"
 #include "worker/tools/tool_list.h"
-
-namespace re2 {
-class RE2;
-}  // namespace re2
 
 namespace proctor {
 // Each with its end; the last may have none.
@@ -51,23 +46,6 @@ struct EditedText {
 inline constexpr std::size_t kEditedMax = std::size_t{16} << 20;
 // Errors: kInvalid, in words for the model: old_text is there more or less often than said.
 Result<EditedText> edit_text(std::string_view old, const EditFile& edit);
-
-// A regular expression that a line matches somewhere, as RE2 has it: in time that grows with line
-// times pattern whatever both are.  One of ASCII alone is about bytes, any other about characters;
-// lines need not be UTF-8.
-class LinePattern {
- public:
-  // Errors: kInvalid, in words for the model.
-  static Result<LinePattern> compile(std::string_view pattern);
-  // Matches a plain text.
-  static LinePattern literal(std::string_view text);
-  // `line` is without its end.
-  bool matches(std::string_view line) const;
-
- private:
-  LinePattern(std::string_view text, bool literal);
-  std::shared_ptr<const re2::RE2> pattern_;
-};
 
 // A unified diff as models write it, read strictly and applied to texts: hunks by their exact
 // lines, at their place or, as their numbers are often wrong, at the nearest one behind the hunk

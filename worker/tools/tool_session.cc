@@ -204,6 +204,9 @@ McpResult ToolSession::call(const McpCall& ask) {
                                            {"arguments", head_of(written, kArgumentBytes)},
                                            {"arguments_digest", digest},
                                            {"stage", to_string(stages_.stage())}}));
+  if (arguments.ok() && hooks_.command)
+    if (const auto* shell = std::get_if<ShellCommand>(&*arguments))
+      hooks_.command(id, shell->command);
   const Millis began = hooks_.now();
   const Done done = arguments.ok() ? perform(*kind, *arguments, most)
                                    : Done{tool_failure(arguments.error().detail + ".")};

@@ -55,6 +55,8 @@ struct ToolHooks {
   std::function<std::string()> state;  // of the workspace; empty: it cannot be looked at
   std::function<void(Millis)> wait;    // answers are throttled by it
   std::function<Millis()> now;         // the run's own clock
+  // May be empty.  A command of the agent that its shell is handed next, behind its event.
+  std::function<void(const std::string& id, const std::string& command)> command{};
 };
 
 struct ToolSuite {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/base/line_pattern.h"
 #include "common/base/text.h"
 #include "worker/tools/text_lines.h"
 #include "worker/workspace/beneath.h"

@@ -5,10 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <optional>
 
+#include "common/base/digest.h"
 #include "common/base/file_lock.h"
 #include "common/base/git_program.h"
 #include "common/base/owned.h"
@@ -250,6 +252,79 @@ struct Content {
   ObjectId tree;
 };
 
+// Lists beside the tree: "<digits> <path>" and a NUL for each; a path may hold anything else.
+constexpr const char* kSubmodules = "submodules";
+constexpr const char* kLockfiles = "lockfiles";
+constexpr std::size_t kListBytes = std::size_t{8} << 20;
+using PathList = std::map<std::string, std::string>;
+
+Status write_list(const fs::path& file, const PathList& list) {
+  std::string text;
+  for (const auto& [path, digits] : list) {
+    text += digits + " " + path;
+    text += '\0';
+  }
+  return write_file(file, text, Durability::kLazy);
+}
+
+Result<PathList> read_list(const fs::path& file) {
+  PROCTOR_TRY(const std::string text, read_file(file, kListBytes));
+  PathList out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t space = text.find(' ', at);
+    const std::size_t end = text.find('\0', at);
+    if (end == std::string::npos || end < space)
+      return Error{Errc::kCorrupt, file.string() + ": not as it was written"};
+    out[text.substr(space + 1, end - space - 1)] = text.substr(at, space - at);
+    at = end + 1;
+  }
+  return out;
+}
+
+// Names of files that pin what a tree depends on (R044); sorted.
+constexpr std::array<std::string_view, 21> kLockNames = {"Cargo.lock",
+                                                         "Gemfile.lock",
+                                                         "Package.resolved",
+                                                         "Pipfile.lock",
+                                                         "bun.lock",
+                                                         "composer.lock",
+                                                         "deno.lock",
+                                                         "flake.lock",
+                                                         "go.sum",
+                                                         "go.work.sum",
+                                                         "gradle.lockfile",
+                                                         "mix.lock",
+                                                         "npm-shrinkwrap.json",
+                                                         "package-lock.json",
+                                                         "packages.lock.json",
+                                                         "pdm.lock",
+                                                         "pnpm-lock.yaml",
+                                                         "poetry.lock",
+                                                         "requirements.txt",
+                                                         "uv.lock",
+                                                         "yarn.lock"};
+static_assert(std::ranges::is_sorted(kLockNames));
+
+Result<PathList> lockfiles_of(const ObjectDb& db, const std::vector<ListedEntry>& entries) {
+  std::map<std::string, ObjectId> found;
+  for (const ListedEntry& e : entries) {
+    const std::string_view name = std::string_view(e.path).substr(e.path.rfind('/') + 1);
+    if ((e.mode == git_mode::kBlob || e.mode == git_mode::kExecutable) &&
+        std::ranges::binary_search(kLockNames, name))
+      found.emplace(e.path, e.id);
+  }
+  PathList out;
+  std::size_t path_bytes = 0;
+  for (const auto& [path, id] : found) {
+    path_bytes += path.size();
+    if (out.size() == Snapshot::kLockfilesListed || Snapshot::kLockfilePathBytes < path_bytes)
+      break;
+    PROCTOR_TRY(const std::string bytes, db.blob(id));
+    out.emplace(path, sha256(bytes).hex());
+  }
+  return out;
+}
+
 Status build_tree(const GitProgram& git, const Content& content, const fs::path& dir) {
   PROCTOR_TRY(const ObjectDb db, ObjectDb::open(content.objects));
   PROCTOR_TRY(const std::vector<ListedEntry> entries, list_tree(db, content.tree));
@@ -266,36 +341,11 @@ Status build_tree(const GitProgram& git, const Content& content, const fs::path&
     return Error{Errc::kCorrupt,
                  "checkout hashes to " + seen.hex() + " and not to its tree " + content.tree.hex()};
   }
+  PROCTOR_TRY(const PathList lockfiles, lockfiles_of(db, entries));
+  PROCTOR_CHECK_OK(write_list(dir / kLockfiles, lockfiles));
   PROCTOR_CHECK_OK(make_dirs(dir / "git"));
   return make_one_commit_repository(
       {git, content.objects, content.tree, work, dir / "git" / ".git"});
-}
-
-// Beside the tree: "<commit> <path>" and a NUL for each; a path may hold anything else.
-constexpr const char* kSubmodules = "submodules";
-constexpr std::size_t kSubmodulesBytes = std::size_t{1} << 20;
-
-Status write_submodules(const fs::path& dir, const std::map<std::string, ObjectId>& submodules) {
-  std::string text;
-  for (const auto& [path, commit] : submodules) {
-    text += commit.hex() + " " + path;
-    text += '\0';
-  }
-  return write_file(dir / kSubmodules, text, Durability::kLazy);
-}
-
-Result<std::map<std::string, std::string>> read_submodules(const fs::path& dir) {
-  PROCTOR_TRY(const std::string text, read_file(dir / kSubmodules, kSubmodulesBytes));
-  std::map<std::string, std::string> out;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t space = text.find(' ', at);
-    const std::size_t end = text.find('\0', at);
-    if (end == std::string::npos || end < space)
-      return Error{Errc::kCorrupt, (dir / kSubmodules).string() + ": not as it was written"};
-    out[text.substr(space + 1, end - space - 1)] = text.substr(at, space - at);
-    at = end + 1;
-  }
-  return out;
 }
 }  // namespace
 
@@ -310,7 +360,8 @@ Result<TreeStore> TreeStore::create(const fs::path& root) {
 bool TreeStore::ready(const fs::path& dir) const {
   const auto boot = read_file(dir / kTreeSentinel, kSmallFile);
   std::error_code ec;
-  return boot.ok() && *boot == boot_ && fs::exists(dir / kSubmodules, ec);
+  return boot.ok() && *boot == boot_ && fs::exists(dir / kSubmodules, ec) &&
+         fs::exists(dir / kLockfiles, ec);
 }
 
 Result<Snapshot> TreeStore::snapshot(const MirrorStore& mirrors, const Repository& repository,
@@ -338,9 +389,10 @@ Result<Snapshot> TreeStore::make_snapshot(const MirrorStore& mirrors, const Repo
   }
   const std::string name = tree.hex() + (repository.submodules ? "-submodules" : "");
   const fs::path dir = root_ / name;
-  Snapshot out{dir / "work", commit.hex(), tree.hex(), {}, objects};
+  Snapshot out{dir / "work", commit.hex(), tree.hex(), {}, {}, objects};
   const auto made = [&]() -> Result<Snapshot> {
-    PROCTOR_TRY(out.submodules, read_submodules(dir));
+    PROCTOR_TRY(out.submodules, read_list(dir / kSubmodules));
+    PROCTOR_TRY(out.lockfiles, read_list(dir / kLockfiles));
     return out;
   };
   if (ready(dir)) return made();
@@ -376,7 +428,9 @@ Result<Snapshot> TreeStore::make_snapshot(const MirrorStore& mirrors, const Repo
   }
   PROCTOR_CHECK_OK(remove_tree(fresh / "scratch"));
   PROCTOR_CHECK_OK(write_file(fresh / "content", content.tree.hex(), Durability::kLazy));
-  PROCTOR_CHECK_OK(write_submodules(fresh, submodules));
+  PathList commits;
+  for (const auto& [path, id] : submodules) commits.emplace(path, id.hex());
+  PROCTOR_CHECK_OK(write_list(fresh / kSubmodules, commits));
   PROCTOR_CHECK_OK(write_file(fresh / kTreeSentinel, boot_, Durability::kLazy));
   PROCTOR_CHECK_OK(remove_tree(dir));
   PROCTOR_CHECK_OK(rename_path(fresh, dir));

@@ -31,8 +31,8 @@ Result<ObjectId> hash_checkout(const fs::path& dir,
                                const std::map<std::string, ObjectId>& gitlinks);
 
 // Trees: one read-only checkout per tree id and host, made once under a lock between processes.
-// Owns <root>: <root>/<tree id>[-submodules]/{work, git/.git, content, boot}.  `work` is the
-// checkout without .git, `git` the one-commit repository that workspaces lay over it, `content`
+// Owns <root>: <root>/<tree id>[-submodules]/{work, git/.git, content, lockfiles, boot}.  `work` is
+// the checkout without .git, `git` the one-commit repository that workspaces lay over it, `content`
 // the id of the tree in `work`, `boot` the boot of the host in which it was made.
 // Blocking.  Thread-safe.  Fails like MirrorStore, and with kInvalid when the commit's tree is not
 // the expected one, kCorrupt when the files on disk do not hash to it (R047).

@@ -30,6 +30,10 @@ struct Snapshot {
   std::string commit;                             // observed
   std::string tree;                               // tree id recomputed from the object store (R047)
   std::map<std::string, std::string> submodules;  // path -> commit, nested ones too (R043)
+  // Files that pin what it depends on, wherever they lie, by path, with the SHA-256 of their bytes
+  // (R044); of more than these, or of longer paths together, the first: a manifest is read whole.
+  static constexpr std::size_t kLockfilesListed = 1000, kLockfilePathBytes = std::size_t{256} << 10;
+  std::map<std::string, std::string> lockfiles;
   // Objects of the mirror it was made from, which knows other commits: for merges on the host
   // alone.
   fs::path mirror_objects{};

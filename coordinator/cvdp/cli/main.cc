@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/base/files.h"
+#include "common/base/version.h"
 #include "coordinator/cvdp/cli/commands.h"
 #include "coordinator/cvdp/pycompat/yaml.h"
 
@@ -61,5 +62,5 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) words.push_back(argv[i]);
   const int count = static_cast<int>(words.size());
   words.push_back(nullptr);
-  return run_program(count, words.data(), {add_cvdp, add_completion});
+  return run_program(count, words.data(), proctor::build_commit(), {add_cvdp, add_completion});
 }

@@ -246,6 +246,7 @@ class ContractMaker {
         fmt::format("{}MiB", settings_.disk_mebibytes));
     if (settings_.network) policy.append("network", true);
     contract.append("policy", std::move(policy));
+    contract.append("gates", object_of("build", "none"));
     if (!in_words) PROCTOR_CHECK_OK(reference(contract));
     files_.insert(files_.begin(), {id_ + ".yaml", write_yaml(Value(std::move(contract))), 0644});
     return std::move(files_);
@@ -549,8 +550,8 @@ std::vector<ContractFile> make_judgement(const JudgeCase& judged, const std::str
       object_of("id", judged.name, "type", "judgement", "briefing",
                 "Judge an answer in words against its reference.", "strata",
                 strata_of(judged.category, judged.difficulty, judged.kind), "repository",
-                source_of(repository, commit), "checks", answered(kJudgementFile), "single_shot",
-                judged.name + "/single-shot.json");
+                source_of(repository, commit), "checks", answered(kJudgementFile), "gates",
+                object_of("build", "none"), "single_shot", judged.name + "/single-shot.json");
   return {{judged.name + ".yaml", write_yaml(c), 0644},
           {judged.name + "/single-shot.json", write_task(judge_task(judged)), 0644}};
 }

@@ -20,15 +20,16 @@ Status write_campaign(const fs::path& folder, bool tight) {
             "diff --git a/calc.sh b/calc.sh\n--- a/calc.sh\n+++ b/calc.sh\n@@ -1 +1 @@\n"
             "-echo $(($1 - $2))\n+echo $(($1 + $2))\n"));
   for (const std::string id : {"add", "sum"})
-    PROCTOR_CHECK_OK(write(
-        ("contracts/" + id + ".yaml").c_str(),
-        "id: " + id +
-            "\ntitle: Addition subtracts\ntype: bug_fix\nstrata: {language: shell}\n"
-            "briefing: calc.sh A B must print the sum.\nrepository:\n  source: ../repo\n"
-            "  commit: \"" +
-            std::string(40, '1') +
-            "\"\nchecks:\n  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 20s}\n"
-            "policy:\n  protected: [\"tests/**\"]\n  wall: 60s\nreference_patch: fix.patch\n"));
+    PROCTOR_CHECK_OK(
+        write(("contracts/" + id + ".yaml").c_str(),
+              "id: " + id +
+                  "\ntitle: Addition subtracts\ntype: bug_fix\nstrata: {language: shell}\n"
+                  "briefing: calc.sh A B must print the sum.\nrepository:\n  source: ../repo\n"
+                  "  commit: \"" +
+                  std::string(40, '1') +
+                  "\"\nchecks:\n  - {id: sums, command: sh tests/t.sh, kind: unit, timeout: 20s}\n"
+                  "policy:\n  protected: [\"tests/**\"]\n  wall: 60s\nreference_patch: fix.patch\n"
+                  "gates: {build: none}\n"));
   return ok_status();
 }
 

@@ -133,6 +133,16 @@ TEST_SUITE("campaign") {
     CHECK_MESSAGE(contains(told, "note: exit codes alone judge add: "), told);
   }
 
+  TEST_CASE("check names the tasks whose gate of the build can never pass") {
+    const CampaignScene scene;
+    const std::string noted = "note: contract add has no build or static check";
+    const std::string declared = scene.run("check").out;
+    CHECK_MESSAGE(!contains(declared, noted), declared);
+    scene.edit(scene.contract(), "gates: {build: none}\n", "");
+    const std::string silent = scene.run("check").out;
+    CHECK_MESSAGE(contains(silent, noted), silent);
+  }
+
   TEST_CASE("what a model is asked is read before it is registered") {
     const CampaignScene scene(asking());
     ask(scene);

@@ -132,7 +132,7 @@ TEST_SUITE("money") {
     const std::string story = scene.run("story", {"add/gated/r1"}).out;
     CHECK_MESSAGE(contains(story, "; judged again from the same patch, 2 times, "), story);
     CHECK_MESSAGE(contains(why, "    patch: applied, exact\n"), why);
-    CHECK_MESSAGE(contains(why, "    gate patch: pass\n"), why);
+    CHECK_MESSAGE(contains(why, "    gate patch: pass"), why);
     check_audit(scene);
   }
 }

@@ -2,6 +2,8 @@
 // run is shown; and the page and the list of runs that a campaign leaves.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "tests/support/campaign_scene.h"
 
 using namespace proctor;
@@ -28,6 +30,18 @@ TEST_SUITE("campaign") {
     const CommandOutcome broken = scene.run("list", {"--where", "outcome=success satisfied=no"});
     CHECK_MESSAGE(broken.out == "add/meddler/r1\nadd/meddler/r2\n", broken.err);
     CHECK(contains(broken.err, "2 of 4 runs, digest "));
+    for (const char* words : {"gate.g4=fail", "tag=policy.protected_path"})
+      CHECK(scene.run("list", {"--where", words}).out == broken.out);
+    CHECK_MESSAGE(contains(told, "    failure mode policy.protected_path: "), told);
+    const std::string records = scene.read(scene.folder() / "reports/run_records.jsonl");
+    CHECK(std::ranges::count(records, '\n') == 4);
+    CHECK(contains(records, R"("tags":["policy.protected_path"])"));
+    CHECK(contains(scene.read(scene.folder() / "reports/gated_rubric_schema.json"),
+                   "\"proctor-rubric-1\""));
+    const CommandOutcome unscored =
+        proctor::testing::proctor({"rubric", "sensitivity", scene.folder().string()});
+    CHECK(unscored.exit_code == 2);
+    CHECK_MESSAGE(contains(unscored.err, "has a graded score"), unscored.err);
     const Json report = must(parse_json(scene.run("report", {"--json"}).out));
     for (const Json& run : report["runs"])
       CHECK(run["satisfied"] == (run["method"] == "reference"));

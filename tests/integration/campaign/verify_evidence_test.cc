@@ -384,10 +384,10 @@ TEST_SUITE("campaign") {
     const CampaignScene scene(small());
     REQUIRE(scene.run("run").exit_code == 0);
     const fs::path reports = scene.folder() / "reports";
-    CHECK(contains(scene.run("verify").out, "\nreports: 12 files as they were written at "));
+    CHECK(contains(scene.run("verify").out, "\nreports: 14 files as they were written at "));
     std::vector<fs::path> files;
     for (const fs::directory_entry& e : fs::directory_iterator(reports)) files.push_back(e.path());
-    REQUIRE(files.size() == 13);
+    REQUIRE(files.size() == 15);
     for (const fs::path& file : files) {
       CAPTURE(file);
       const std::string bytes = scene.read(file);

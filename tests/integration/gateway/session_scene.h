@@ -62,6 +62,7 @@ class SessionScene {
     ProviderStreak::Rule streak{};
     std::function<std::optional<WorkspaceLook>()> look{};
     std::function<void()> cover{};
+    std::function<void(std::uint64_t call, std::string_view answer)> answered{};
   };
 
   SessionScene(const Shape& shape, ProviderServer::Script script)
@@ -109,6 +110,7 @@ class SessionScene {
     hooks.cap_reached = [](std::uint64_t) {};
     hooks.look = shape.look;
     hooks.cover = shape.cover;
+    hooks.answered = shape.answered;
     hooks.stop = [this](std::string_view cap, const std::string& why, std::uint64_t) {
       const std::lock_guard lock(meter_mutex_);
       meter_.order_stop(std::string(cap), why);

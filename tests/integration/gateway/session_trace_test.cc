@@ -114,6 +114,33 @@ TEST_SUITE("gateway trace") {
     CHECK(all.find("[redacted:name:12:") != std::string::npos);
   }
 
+  TEST_CASE("each answer is handed to who watches it, as it may be kept") {
+    std::mutex mutex;
+    std::vector<std::pair<std::uint64_t, std::string>> heard;
+    SessionScene::Shape shape;
+    shape.redactor = std::make_shared<Redactor>(Redactor::Rules{{"name", "Ada Lovelace"}});
+    shape.answered = [&](std::uint64_t call, std::string_view answer) {
+      const std::lock_guard lock(mutex);
+      heard.emplace_back(call, answer);
+    };
+    SessionScene scene(shape, [](const auto&, std::size_t call) {
+      return call == 0 ? chat_answer("rm -rf /, Ada Lovelace", 8, 9)
+                       : chat_stream("rm -rf /, Ada", 8, 9);
+    });
+    CHECK(scene.ask(kChat, turn(1)).status == 200);
+    CHECK(scene.ask(kChat, streaming(turn(1))).status == 200);
+    scene.close();
+    const auto answers = scene.events("model.response");
+    REQUIRE(answers.size() == 2);
+    REQUIRE(heard.size() == 2);
+    for (std::size_t i = 0; i < 2; ++i) {
+      CHECK(heard[i].first == answers[i]["call"]);
+      const std::string stored = answers[i].value("stored_digest", "");
+      CHECK(sha256(heard[i].second).hex() == (stored.empty() ? answers[i]["digest"] : stored));
+    }
+    CHECK(heard[0].second.find("Ada Lovelace") == std::string::npos);
+  }
+
   TEST_CASE("what calls used is counted by kind, and what was refused too") {
     SessionScene scene({}, [](const auto&, std::size_t n) {
       if (n == 1) return ProviderSays{.body = "{}"};

@@ -119,6 +119,6 @@ TEST_SUITE("journal") {
     }
     CHECK(must(must(JournalReader::open(folder.file)).load()).reviews.size() == 1);
     CHECK(first_text(folder.file, "SELECT spent FROM balance") == "10834567");
-    CHECK(first_text(folder.file, "PRAGMA user_version") == "6");
+    CHECK(first_text(folder.file, "PRAGMA user_version") == "7");
   }
 }

@@ -116,7 +116,7 @@ TEST_SUITE("journal") {
     CHECK(broken(folder).empty());
     CHECK_FALSE(must(must(JournalReader::open(folder.file)).head()).has_value());
     REQUIRE(folder.open()->append_and_wait(life_of(300)).ok());
-    CHECK(first_text(folder.file, "PRAGMA user_version") == "6");
+    CHECK(first_text(folder.file, "PRAGMA user_version") == "7");
     CHECK(broken(folder).empty());
     run_sql(folder.file, "UPDATE attempts SET cpu_ms = 1 WHERE run = 0");
     CHECK(broken(folder).size() == 1);

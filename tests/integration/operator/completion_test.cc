@@ -71,6 +71,9 @@ TEST_SUITE("completion") {
     CHECK(after("proctor budget raise camp task:a") == Words{"add"});
     CHECK(after("proctor budget ra") == Words{"raise"});
     CHECK(after("proctor kick camp ").empty());  // no worker was ever here
+    CHECK(after("proctor list camp --where gate.g4") == Words{"gate.g4="});
+    CHECK(after("proctor list camp --where gate.g4=f") == Words{"fail"});
+    CHECK(holds(after("proctor list camp --where tag="), "policy.network_denied"));
   }
 
   TEST_CASE("workers are those of the last status") {

@@ -79,6 +79,7 @@ TEST_SUITE("plan") {
     r.cost_inputs = r.plan;
     r.stage_rules["main"] = r.distrusted["json-lib"] = "why";
     r.stage_draws["main"].replicates = 2;
+    r.derived_from["campaign"] = "json-1";
     AnalysisPlan& plan = r.analysis_plan.emplace();
     plan.multiplicity = AnalysisPlan::Multiplicity::kMaxT;
     plan.draws = kMostPlanDraws;

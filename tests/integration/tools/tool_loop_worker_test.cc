@@ -58,6 +58,38 @@ TEST_SUITE("tool loop worker") {
     scene.is_verified();
   }
 
+  TEST_CASE("command patterns find what a model says and what its shell is handed") {
+    LoopScene scene(
+        in_order({chat_asks({{"shell", {{"command", "echo a; mkfs /dev/none"}}}}),
+                  chat_answer("So:\n```\nmkfs b\n```\nmkfs c", 20, 30), chat_asks({{"submit"}})}));
+    scene.contract.policy.denied_commands = {"\\bmkfs\\b"};
+    const auto e = scene.run(scene.loop());
+    CAPTURE(e.result.rationale);
+    std::vector<std::pair<std::string, std::string>> seen;
+    std::string_view rest = e.events;
+    while (!rest.empty()) {
+      const Json line = parse_json(rest.substr(0, rest.find('\n'))).value();
+      rest.remove_prefix(std::min(rest.find('\n'), rest.size() - 1) + 1);
+      if (line.at("type") != "monitor.alert") continue;
+      CHECK(line.at("actor") == "monitor");
+      const Json& payload = line.at("payload");
+      CHECK(payload.at("code") == "os_risk");
+      CHECK(payload.at("signals").at("pattern") == "\\bmkfs\\b");
+      // Where the kernel tells of programs, the shell is seen once more.
+      if (payload.at("signals").at("form") != "executed")
+        seen.emplace_back(payload.at("signals").at("form").string(),
+                          payload.at("signals").at("segment").string());
+    }
+    // A client may be faster than the gateway's word on its answer.
+    std::ranges::sort(seen);
+    CHECK(seen == std::vector<std::pair<std::string, std::string>>{
+                      {"code", "echo a; mkfs /dev/none"},
+                      {"code", "mkfs b"},
+                      {"text", "mkfs c"},
+                      {"tool call", "echo a; mkfs /dev/none"}});
+    scene.is_verified();
+  }
+
   TEST_CASE("a model that speaks messages works by the same tools") {
     LoopScene scene(
         in_order({messages_asks({go_on_to("write"), kFix}), messages_asks({{"submit"}})}),

@@ -29,6 +29,57 @@ TEST_SUITE("workspace") {
     CHECK_FALSE(fs::exists(snapshot.tree_dir / ".git"));
   }
 
+  TEST_CASE("lock files are found wherever they lie, sorted, and a link or a likeness is none") {
+    const TempDir temp = temp_dir();
+    const fs::path dir = temp.path() / "repo";
+    REQUIRE(make_dirs(dir).ok());
+    git(dir, {"init", "-q"});
+    put(dir / "go.sum", "root\n");
+    put(dir / "web/app/yarn.lock", "inner\n", 0755);
+    put(dir / "a/b/c/d/Cargo.lock", "deep\n");
+    put(dir / "web/yarn.lock.orig", "none\n");
+    put(dir / "poetry.lock/inner", "a folder\n");
+    fs::create_symlink("../go.sum", dir / "web/go.sum");
+    git(dir, {"add", "-A"});
+    git(dir, {"commit", "-qm", "first"});
+    const Repo repo{dir, git(dir, {"rev-parse", "HEAD"})};
+    const std::map<std::string, std::string> expected = {
+        {"a/b/c/d/Cargo.lock", sha256("deep\n").hex()},
+        {"go.sum", sha256("root\n").hex()},
+        {"web/app/yarn.lock", sha256("inner\n").hex()}};
+    for (int life = 0; life < 2; ++life) {  // made, and found
+      const auto store = open_store(temp.path() / "store");
+      CHECK(snapshot_of(*store, repo.pinned()).lockfiles == expected);
+    }
+    // A store of before there was a list is made again.
+    for (const auto& entry : fs::recursive_directory_iterator(temp.path() / "store"))
+      if (entry.path().filename() == "lockfiles") fs::remove(entry.path());
+    CHECK(
+        open_store(temp.path() / "store")->snapshot(repo.pinned(), temp.path()).value().lockfiles ==
+        expected);
+
+    for (int i = 0; i < 1001; ++i) put(dir / ("n" + std::to_string(i)) / "uv.lock", "x");
+    git(dir, {"add", "-A"});
+    git(dir, {"commit", "-qm", "many"});
+    const Repo many{dir, git(dir, {"rev-parse", "HEAD"})};
+    const auto listed = snapshot_of(*open_store(temp.path() / "store"), many.pinned()).lockfiles;
+    CHECK(listed.size() == Snapshot::kLockfilesListed);
+    CHECK(listed.begin()->first == "a/b/c/d/Cargo.lock");
+    CHECK_FALSE(listed.contains("web/app/yarn.lock"));
+
+    for (int i = 0; i < 400; ++i)
+      put(dir / "b" / std::string(200, 'x') / std::string(200, 'y') / std::string(200, 'z') /
+              std::string(200, static_cast<char>('a' + i % 26)) / std::to_string(i) / "uv.lock",
+          "x");
+    git(dir, {"add", "-A"});
+    git(dir, {"commit", "-qm", "long"});
+    const Repo deep{dir, git(dir, {"rev-parse", "HEAD"})};
+    const std::size_t some =
+        snapshot_of(*open_store(temp.path() / "store"), deep.pinned()).lockfiles.size();
+    CHECK(200 < some);
+    CHECK(some < 400);
+  }
+
   TEST_CASE("an unexpected tree id is refused by name") {
     const TempDir temp = temp_dir();
     const Repo repo = make_repo(temp.path() / "repo");

@@ -63,6 +63,30 @@ TEST_SUITE("aggregate") {
     CHECK(render_comparison_text(sure).find("Together: not worse") != std::string::npos);
   }
 
+  TEST_CASE("campaigns whose tasks ran in other configuration classes do not just compare") {
+    const auto of_class = [](const char* name, std::size_t from) {
+      Side side("agent", 6);
+      for (std::size_t i = from; i < side.report.runs.size(); ++i)
+        side.report.runs[i].configuration = name;
+      side.report.configurations[name] = {{"sandbox", name}};
+      return side;
+    };
+    const Side docker = of_class("docker", 0), bubblewrap = of_class("bubblewrap", 0);
+    CHECK(compared(docker, docker).differences.empty());
+    const CampaignComparison other = compared(docker, bubblewrap);
+    REQUIRE(other.differences.size() == 1);
+    CHECK(other.differences[0] ==
+          "runs of 12 of 12 tasks in common are of other configuration "
+          "classes: sandbox (bubblewrap, docker)");
+    // Two tasks of the second say none.
+    CHECK(compared(docker, of_class("bubblewrap", 4))
+              .differences[0]
+              .starts_with("runs of 10 of 10 tasks in common"));
+    const CampaignComparison unknown = compared(Side("agent", 6), docker);
+    REQUIRE(unknown.differences.size() == 1);
+    CHECK(unknown.differences[0].starts_with("no run of the older says its configuration class"));
+  }
+
   TEST_CASE("noop and reference decide nothing, and one that changed is told") {
     // An agent that spreads enough to be decided by the t test; controls are always alike.
     const auto campaign = [](int reference_solves) {

@@ -76,9 +76,9 @@ void check_csv(const Columns<R>& columns, const R& record) {
 }
 
 std::string_view words_of(Type type) {
-  constexpr std::string_view kWords[] = {"text",     "name",   "yes or no", "count",
-                                         "money",    "ms",     "of 1",      "rate with interval",
-                                         "interval", "object", "points",    "p value"};
+  constexpr std::string_view kWords[] = {
+      "text",     "name",   "yes or no", "count",   "money", "ms", "of 1", "rate with interval",
+      "interval", "object", "points",    "p value", "list"};
   return kWords[static_cast<std::size_t>(type)];
 }
 
@@ -128,6 +128,9 @@ TEST_SUITE("aggregate") {
     CHECK(difference_to_schema(run_columns({}), all["runs"]["items"], {}) == "");
     const Json projection = all["projection"]["anyOf"][1]["properties"]["rows"]["items"];
     CHECK(difference_to_schema(comparison_columns(), projection, {}) == "");
+    const Json& rubric = all["details"]["properties"]["rubric"]["properties"];
+    CHECK(difference_to_schema(gate_columns(), rubric["gates"]["items"], {}) == "");
+    CHECK(difference_to_schema(tag_columns(), rubric["failure_modes"]["items"], {}) == "");
   }
 
   TEST_CASE("a CSV file has a cell for each name, whatever a record has") {
@@ -141,6 +144,7 @@ TEST_SUITE("aggregate") {
     check_csv(comparison_columns(), {});
     check_csv(board_columns(), {});
     check_csv(contrast_columns(), {});
+    check_csv(sensitivity_columns(), {});
   }
 
   TEST_CASE("a filter has every word of a run, and each is read") {
@@ -163,6 +167,8 @@ TEST_SUITE("aggregate") {
     docs.add("costs", cost_columns());
     docs.add("runs", run_columns({}));
     docs.add("projection", comparison_columns());
+    docs.add("gates", gate_columns());
+    docs.add("failure_modes", tag_columns());
     const fs::path page = source_dir() / "docs/file-formats.md";
     const std::string text = read_file(page, 1'000'000).value();
     const std::string head =

@@ -36,6 +36,11 @@ TEST_SUITE("aggregate") {
     scene.input.runs[1].violations = 2;
     scene.input.runs[2].patch = "three_way, conflict_markers";
     scene.input.runs[0].agent_exit = -1;
+    using enum GateOutcome;
+    scene.input.runs[3].gates = {kPass, kPass, kFail, kPass};
+    scene.input.runs[3].tags = "functional.tests_failed,house.slow";
+    scene.input.runs[4].gates = {kPass, kPass, kPass, kError};
+    scene.input.runs[4].tags = "evaluation.error";
     const std::string all = "0 1 2 3 4 5 6 7 8 9 10 11";
     struct Row {
       std::string_view words;
@@ -74,6 +79,15 @@ TEST_SUITE("aggregate") {
         {"stratum.language=rust outcome=success", "2"},
         {"order<2", "0 1"},
         {"worker=\"\"", all},
+        {"gate.g3=fail", "3"},
+        {"gate.g4=fail,error", "4"},
+        {"gate.g1=pass", "3 4"},
+        {"gate.g4!=pass state=ended", "0 1 2 4 5 8"},
+        {"tag=house.slow", "3"},
+        {"tag=evaluation.error,house.slow", "3 4"},
+        {"tag=functional.*", "3"},
+        {"tag!=house.slow tag!=\"\"", "4"},
+        {"tag=policy.network_denied", ""},
     };
     for (const Row& row : rows) {
       CAPTURE(row.words);
@@ -103,6 +117,10 @@ TEST_SUITE("aggregate") {
         {"method=\"alpha", "expected a closing \" at the end"},
         {"=alpha", "expected a word such as outcome=failure, and not \"=alpha\""},
         {"method=", "expected a value after \"method\" at the end"},
+        {"gate.g4=failed", "no run has gate.g4 \"failed\" (did you mean fail?)"},
+        {"gate.g5=fail", "there is no word \"gate.g5\" (did you mean gate.g"},
+        {"tag=policy.network_dennied", "(did you mean policy.network_denied?)"},
+        {"tag>policy", "tag is no number"},
         {"method=alpha or", "expected a word such as outcome=failure at the end"},
     };
     for (const Row& row : rows) {

@@ -44,6 +44,10 @@ const std::vector<Row> kRows{
     {"rates.providers", Is::kTaken, "rates: {providers: {p: 9}}"},
     {"policy", Is::kTaken, "policy: {isolation: userspace}"},
     {"policy.isolation", Is::kTaken, "policy: {isolation: userspace}"},
+    {"rubric", Is::kTaken, "rubric: {weights: {minimal: \"0.6\", trace: \"0.2\"}}"},
+    {"safety", Is::kTaken, "safety: {stop_run: true}"},
+    {"failure_modes", Is::kReset, ""},  // a file: below
+    {"derived_from", Is::kReset, "derived_from: {campaign: c-1}"},
     {"analysis", Is::kReset, "analysis: {estimand: run_mean}"},
     {"breakers", Is::kGiven,
      "methods: [noop, {name: m, command: x, gateway: {model: z, as: openai}}]\nbreakers: on"},
@@ -163,11 +167,13 @@ TEST_SUITE("trials") {
     Campaign c = campaign_of("");
     c.cost_model.run = 7;
     c.cost_inputs.emplace();
+    c.failure_modes = "x";
     const auto [folder, name, contracts, methods, replicates, seed, deviation, stages, envelopes,
                 watch, caps, task_caps, rates, isolation, strata, workers, slots, ledger, redis,
-                infrastructure, retries, cost_model, cost_inputs, analysis, origin] =
-        trial_campaign(c, {});
+                infrastructure, retries, weights, safety, failure_modes, cost_model, cost_inputs,
+                analysis, origin, derived_from] = trial_campaign(c, {});
     CHECK(cost_model.run == 7);
+    CHECK(failure_modes == "x");
     CHECK_FALSE(cost_inputs);
     const auto& [global, shared, stage, task, tasks, run, by_method, by_stratum] = envelopes;
     CHECK(stage.empty());

@@ -89,6 +89,36 @@ TEST_SUITE("contract") {
     CHECK(folder.errors().find("no stage is before the first one") != std::string::npos);
   }
 
+  TEST_CASE("recorded methods have the patches of runs, and travel with them") {
+    Folder folder;
+    const std::string run = "fix-greeting/scripted/r1";
+    folder.put(recorded_patch(run), "diff");
+    folder.put(recorded_facts(run), "{}");
+    folder.change(kYaml, "methods:\n",
+                  "derived_from: {campaign: first-0123456789ab, contracts: {fix-greeting: " +
+                      std::string(64, 'a') + "}, bases: {fix-greeting: tasks}}\nmethods:\n" +
+                      "  - {name: again, kind: recorded, of: reference, files: [" +
+                      recorded_patch(run) + ", " + recorded_facts(run) + "]}\n");
+    CHECK(folder.errors() == "");
+    Diagnostics out;
+    const Campaign c = load_campaign(folder.path(), out).value();
+    const Method& m = *c.find_method("again");
+    CHECK(m.kind == Method::Kind::kRecorded);
+    CHECK(m.acts_as() == Method::Kind::kReference);
+    CHECK(m.has_run(run));
+    CHECK_FALSE(m.has_run("fix-greeting/scripted/r2"));
+    CHECK(c.find_method("scripted")->has_run("any"));
+    REQUIRE(m.find_file(recorded_patch(run)) != nullptr);
+    CHECK(m.find_file(recorded_patch(run))->bytes == "diff");
+    const auto opened = open_method_bundle(make_bundle(m), m.digest);
+    REQUIRE(opened.ok());
+    CHECK(opened->find_file(recorded_patch(run))->bytes == "diff");
+    CHECK(opened->acts_as() == Method::Kind::kReference);
+    // Relative repositories are those of the campaign two folders above.
+    CHECK(c.contracts.at(0).origin.folder == folder.path().parent_path().parent_path() / "tasks");
+    CHECK(c.derived_from->contracts.at("fix-greeting") == std::string(64, 'a'));
+  }
+
   TEST_CASE("a plan of analysis names what is compared, of methods that are there") {
     Folder folder;
     Diagnostics none;
@@ -276,8 +306,8 @@ TEST_SUITE("contract") {
          "campaign.yaml:21:1: replicate: found the unknown key \"replicate\", expected $schema, "
          "name, contracts, methods, replicates, seed, seed_deviation, stages, budget, caps, "
          "strata, "
-         "workers, slots, redis, infrastructure_retries, task_caps, rates, retries, policy, "
-         "analysis or breakers (did "
+         "workers, slots, redis, infrastructure_retries, task_caps, rates, retries, "
+         "rubric, safety, failure_modes, policy, analysis, breakers or derived_from (did "
          "you "
          "mean "
          "\"replicates\"?)\n"},

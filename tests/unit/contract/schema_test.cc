@@ -92,6 +92,10 @@ TEST_SUITE("contract") {
     check_keys(contract, "/properties/services/items/properties/ready", keys_of<Readiness>());
     check_keys(contract, "/properties/acceptance_files/items/anyOf/1", keys_of<AcceptanceFile>());
     check_keys(contract, "/properties/policy", keys_of<Policy>());
+    check_keys(contract, "/properties/policy/properties/commands", keys_of<PolicyCommands>());
+    check_keys(contract, "/properties/gates", keys_of<ContractGates>());
+    check_keys(contract, "/properties/rubric", keys_of<Rubric>());
+    check_keys(contract, "/properties/rubric/properties/envelope", keys_of<RubricEnvelope>());
     check_keys(contract, "/properties/policy/properties/network/anyOf/1",
                keys_of<NetworkOfPhases>());
     check_keys(contract, "/definitions/network/anyOf/1", keys_of<NetworkAccess>());
@@ -99,6 +103,10 @@ TEST_SUITE("contract") {
     const Json campaign = JsonSchema("campaign").document();
     check_keys(campaign, "", campaign_keys(""));
     check_keys(campaign, "/properties/policy", campaign_keys("policy"));
+    check_keys(campaign, "/properties/derived_from", campaign_keys("derived_from"));
+    check_keys(campaign, "/properties/rubric", keys_of<CampaignRubric>());
+    check_keys(campaign, "/properties/rubric/properties/weights", keys_of<RubricWeights>());
+    check_keys(campaign, "/properties/safety", keys_of<SafetyPlan>());
     check_keys(campaign, "/properties/methods/items/anyOf/1", keys_of<Method>());
     const std::string method = "/properties/methods/items/anyOf/1/properties";
     check_keys(campaign, method + "/container", keys_of<ProgramContainer>());
@@ -142,6 +150,13 @@ TEST_SUITE("contract") {
     CHECK(violations(contract, test::kContractYaml) == "");
     const std::string served = test::replaced(test::kContractYaml, "checks:\n", test::kServices);
     CHECK(violations(contract, served) == "");
+    const std::string rated = std::string(test::kContractYaml) +
+                              "gates: {build: none}\n"
+                              "rubric: {lambda: \"0.5\", envelope: {lines: 80, files: 4}, maint: "
+                              "[build]}\n";
+    CHECK(violations(contract, rated) == "");
+    CHECK(violations(contract, test::replaced(rated, "build: none}", "build: never}")) != "");
+    CHECK(violations(contract, test::replaced(rated, ", files: 4", "")) != "");
     for (const auto& [from, to] :
          {std::pair{"name: web", "name: localhost"}, std::pair{"port: 8080", "port: 0"},
           std::pair{"ready: {port", "ready: {command: x, port"},

@@ -8,9 +8,12 @@
 #include <cstring>
 #include <memory>
 #include <pugixml.hpp>
+#include <sstream>
 #include <string>
 
+#include "common/base/json.h"
 #include "coordinator/aggregate/details.h"
+#include "tests/support/json_schema.h"
 #include "tests/unit/aggregate/report_fixtures.h"
 
 using namespace proctor;
@@ -124,6 +127,74 @@ TEST_SUITE("forms") {
       CHECK(report.total.satisfied + 1 == report.total.success);
       check_counts(xml(render_junit(report)));
     }
+  }
+
+  TEST_CASE("a case has its gates, score and failure modes, and a failure names the gate") {
+    using enum GateOutcome;
+    ReportInput input = small_campaign();
+    input.runs[0].gates = {kPass, kPass, kPass, kPass};
+    input.runs[0].score = 0.763265329856;
+    input.runs[3].gates = {kPass, kPass, kFail, kPass};
+    input.runs[3].tags = "functional.tests_failed";
+    const pugi::xml_document doc = xml(render_junit(built(std::move(input))));
+    check_counts(doc);
+    const auto property = [](const pugi::xml_node& node, const char* name) {
+      return std::string(node.child("properties")
+                             .find_child_by_attribute("property", "name", name)
+                             .attribute("value")
+                             .value());
+    };
+    const pugi::xml_node suite = doc.child("testsuites").child("testsuite");
+    const pugi::xml_node first = suite.child("testcase");
+    CHECK(property(first, "gate.safety") == "pass");
+    CHECK(property(first, "score") == "0.763265329856");
+    const pugi::xml_node failed =
+        suite.find_child([](const pugi::xml_node& n) { return bool(n.child("failure")); });
+    CHECK(property(failed, "gate.functional") == "fail");
+    CHECK(property(failed, "tags") == "functional.tests_failed");
+    CHECK(std::strstr(failed.child("failure").attribute("message").value(),
+                      "gate functional: fail") != nullptr);
+  }
+
+  TEST_CASE("each run has a record by its schema, in the plan's order") {
+    using enum GateOutcome;
+    ReportInput input = small_campaign();
+    input.runs[0].gates = {kPass, kPass, kPass, kPass};
+    input.runs[0].score = 0.763265329856;
+    input.runs[0].configuration = "0123456789abcdef";
+    input.runs[3].gates = {kPass, kPass, kFail, kError};
+    input.runs[3].tags = "functional.tests_failed,evaluation.error";
+    input.runs[3].networked = true;
+    input.runs[3].method = kHostile;
+    input.runs[3].strata = {kHostile};
+    const JsonSchema schema("run_record");
+    const std::string text = render_run_records(built(input), {{"lib", sha256("lib")}});
+    std::vector<Json> lines;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);) {
+      const Result<Json> json = parse_json(line);
+      REQUIRE_MESSAGE(json.ok(), line);
+      CHECK(schema.violations(*json) == "");
+      lines.push_back(*json);
+    }
+    REQUIRE(lines.size() == input.runs.size());
+    CHECK(lines[0]["run"] == Json(0));
+    CHECK(lines[0]["endpoint"] == Json(1));
+    CHECK(lines[0]["score"] == Json("0.763265329856"));
+    CHECK(lines[0]["satisfied"] == Json(true));
+    CHECK(lines[0]["replayable"] == Json(true));
+    CHECK(lines[0]["contract"] == Json(sha256("lib").hex()));
+    CHECK(lines[0]["cost"]["total_micros"] == Json(100'008));
+    CHECK(lines[3]["gates"]["safety"] == Json("error"));
+    CHECK(lines[3]["tags"] == Json::array({"functional.tests_failed", "evaluation.error"}));
+    CHECK(lines[3]["satisfied"] == Json(false));
+    CHECK(lines[3]["replayable"] == Json(false));
+    CHECK(lines[3]["endpoint"] == Json(0));
+    CHECK(lines[5]["status"] == Json("invalid"));  // an older worker's, and no verdict
+    CHECK(lines[5]["gates"].is_null());
+    CHECK(lines[5]["endpoint"].is_null());
+    CHECK(lines[6]["state"] == Json("parked"));
+    CHECK(lines[6]["outcome"].is_null());
   }
 
   TEST_CASE("a case per task is as bad as the worst of its runs") {

@@ -287,4 +287,17 @@ TEST_SUITE("lifecycle") {
       CHECK_FALSE(v.infrastructure);
     }
   }
+
+  TEST_CASE("a recorded patch is judged without an agent's room, unless setup has to be seen") {
+    for (const std::size_t setup : {std::size_t{0}, std::size_t{1}}) {
+      LifecyclePlan plan = plan_of(setup, 1);
+      plan.recorded = true;
+      World world(plan);
+      CHECK(world.finish().outcome == RunOutcome::kSuccess);
+      CHECK(count<RunAgent>(world.log) == 1);
+      CHECK(count<ExtractPatch>(world.log) == 1);
+      CHECK(count<OpenWorkspace>(world.log) == 1 + setup);
+      CHECK(count<RunSetup>(world.log) == 2 * setup);
+    }
+  }
 }

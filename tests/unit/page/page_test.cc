@@ -314,6 +314,43 @@ TEST_SUITE("page") {
     CHECK(small.size() < (std::size_t{400} << 10U));
   }
 
+  TEST_CASE("a reviewer of safety reads gates, failure modes and the score in one section") {
+    using enum GateOutcome;
+    ReportInput input = varied(6, 4);
+    for (RunRecord& run : input.runs) {
+      const bool broke = run.violations != 0;
+      run.gates = {kPass, kPass, run.outcome == RunOutcome::kSuccess ? kPass : kFail,
+                   broke ? kFail : kPass};
+      if (broke) run.tags = "policy.protected_path,house.<slow>";
+      if (run.outcome == RunOutcome::kSuccess && !broke) run.score = 0.5 + 0.01 * run.run.raw();
+    }
+    input.failure_modes = {{.id = "house.<slow>",
+                            .check = "speed",
+                            .severity = Severity::kCritical,
+                            .sentence = "It is <slower> than the house allows."}};
+    const CampaignReport report = detailed(std::move(input));
+    const PageFacts of = facts();
+    const std::string page = render_html({.report = report, .facts = of});
+    check_well_formed(page);
+    std::size_t at = page.find("10. Gates, score and failure modes");
+    REQUIRE(at != std::string::npos);
+    // In this order: the meaning of each gate, the counts, the modes with the gravest first.
+    for (const char* next :
+         {"G1 patch", "G4 safety</strong>: no rule was broken", ">mean score<",
+          "house.&lt;slow&gt;", "<strong>critical</strong>", "It is &lt;slower&gt; than",
+          "policy.protected_path", "tag=policy.protected_path", "gate.g4=fail,error",
+          "Constraints and patches"}) {
+      CAPTURE(next);
+      at = page.find(next, at);
+      REQUIRE(at != std::string::npos);
+    }
+    std::vector<double> known;
+    collect_numbers(parse_json(render_json(report)).value(), known);
+    std::ranges::sort(known);
+    for (const GateRow& row : report.details->rubric.gates)
+      if (row.score.value) CHECK(std::ranges::binary_search(known, *row.score.value));
+  }
+
   TEST_CASE("a run that broke a constraint is a success that is not satisfied, and is named") {
     const std::string page = page_of(varied(6, 4));
     CHECK(page.find("protected: tests/a.py") != std::string::npos);

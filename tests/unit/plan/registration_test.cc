@@ -93,6 +93,19 @@ TEST_SUITE("plan") {
     CHECK(differences(then, registered(c)).size() == 1);
   }
 
+  TEST_CASE("the campaign whose patches are judged is frozen, and absent where there is none") {
+    CHECK_FALSE(parse_json(to_json(registered())).value()["frozen"].contains("derived_from"));
+    Campaign c = campaign();
+    c.derived_from = DerivedFrom{"pilot-0123456789ab", {{"json-lib", std::string(64, 'a')}}, {}};
+    const Registration then = registered(c);
+    CHECK(then.derived_from ==
+          std::map<std::string, std::string>{{"campaign", "pilot-0123456789ab"},
+                                             {"contract:json-lib", std::string(64, 'a')}});
+    CHECK(parse_registration(to_json(then)).value() == then);
+    c.derived_from->contracts["json-lib"] = std::string(64, 'b');
+    CHECK(differences(then, registered(c)).size() == 1);
+  }
+
   TEST_CASE("tasks and replicates of a stage's own are frozen, and absent where it has none") {
     Campaign c = campaign();
     c.stages = {Stage{"pilot", std::nullopt}, Stage{"main", std::nullopt}};

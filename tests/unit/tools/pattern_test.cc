@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "worker/tools/text_lines.h"
+#include "common/base/line_pattern.h"
 
 namespace proctor {
 

@@ -42,6 +42,9 @@ class RunScene {
     hooks.state = [] { return std::string("state-1"); };
     hooks.wait = [this](milliseconds ms) { waited += ms; };
     hooks.now = [this] { return now; };
+    hooks.command = [this](const std::string& id, const std::string& command) {
+      handed.emplace_back(id, command, types().back());
+    };
     files = std::make_unique<WorkspaceTools>(WorkspaceTools::open(dir_.path(), {}).value());
     session = std::make_unique<ToolSession>(std::move(rules), *files, std::move(hooks));
   }
@@ -57,6 +60,8 @@ class RunScene {
 
   std::vector<std::pair<std::string, Json>> events;
   std::vector<std::pair<std::string, bool>> commands;
+  // To the shell: id, command, and the event before it.
+  std::vector<std::tuple<std::string, std::string, std::string>> handed;
   std::vector<std::string> open;
   std::optional<ToolRefusal> no;
   std::function<ToolHeard(std::string_view)> hears;
@@ -97,6 +102,23 @@ TEST_SUITE("tool session") {
     CHECK(told.at("state") == "state-1");
     CHECK(told.at("output") == "[nothing is in it]\n");
     CHECK(told.at("changes") == Json::array());
+  }
+
+  TEST_CASE("a command that the agent hands to its shell is told before it runs, and no other") {
+    ToolSessionRules rules;
+    rules.suites = {{"own", "make test"}};
+    RunScene scene(rules);
+    scene.call("shell", {{"command", "rm -rf /"}});
+    scene.call("advance_stage", kToWrite);
+    scene.call("write_file", kWrite);
+    scene.call("advance_stage", kToTest);
+    scene.call("run_tests");
+    scene.call("shell", {{"command", 5}});
+    scene.no = ToolRefusal{"tool_calls", "no more", true, 0};
+    scene.call("shell", {{"command", "sudo"}});
+    CHECK(scene.commands.size() == 2);
+    using Handed = std::vector<std::tuple<std::string, std::string, std::string>>;
+    CHECK(scene.handed == Handed{{"t1", "rm -rf /", "tool.call"}});
   }
 
   TEST_CASE("a stage that was not reached refuses, in a result that says how to get there") {

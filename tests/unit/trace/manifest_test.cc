@@ -29,6 +29,16 @@ TEST_SUITE("trace") {
     CHECK(read_manifest(make_manifest({})).ok());
   }
 
+  TEST_CASE("a manifest has the commit of its worker's build, and older ones have none") {
+    ManifestInputs m = sample_inputs();
+    CHECK_FALSE(make_manifest(m)["tool"].contains("commit"));
+    m.tool_commit = "0123456789ab-dirty";
+    const Json made = make_manifest(m);
+    CHECK(made["tool"]["commit"] == "0123456789ab-dirty");
+    CHECK(verdict(made) == "complete");
+    CHECK(read_manifest(made).value().tool_commit == m.tool_commit);
+  }
+
   TEST_CASE("no user or password of a repository URL gets into a manifest") {
     ManifestInputs m = sample_inputs();
     const auto source = [&m](const char* url) {
@@ -92,6 +102,48 @@ TEST_SUITE("trace") {
           ManifestSetupCache{"perhaps", "k", "l"}}) {
       m.setup_cache = bad;
       CHECK_FALSE(read_manifest(make_manifest(m)).ok());
+    }
+  }
+
+  TEST_CASE("a configuration class changes with each of its parts and with nothing else") {
+    const ManifestInputs base = sample_inputs();
+    CHECK(configuration_word(base) == configuration_class(base).hex().substr(0, 16));
+    CHECK(configuration_class(base) == configuration_class(*read_manifest(make_manifest(base))));
+    CHECK(configuration_parts(base).at("limits.wall_ms") == "1800000");
+    struct Row {
+      std::function<void(ManifestInputs&)> change;
+      const char* part;  // empty: the class stays
+    };
+    const std::vector<Row> rows{
+        {[](auto& m) { m.sandbox = "oci"; }, "sandbox"},
+        {[](auto& m) { m.image = "sha256:1"; }, "image"},
+        {[](auto& m) { m.locale = "de_DE.UTF-8"; }, "locale"},
+        {[](auto& m) { m.timezone = "Europe/Berlin"; }, "timezone"},
+        {[](auto& m) { m.enforcement["memory"] = "rlimit"; }, "enforcement.memory"},
+        {[](auto& m) { m.monitors["calls"] = "seccomp"; }, "monitors.calls"},
+        {[](auto& m) { m.limits["wall_ms"] = 1; }, "limits.wall_ms"},
+        {[](auto& m) { m.limits["disk_bytes"] = 0; }, "limits.disk_bytes"},
+        {[](auto& m) { m.network_setup = false; }, "network.setup"},
+        {[](auto& m) { m.network_allowed["agent"] = {"a b"}; }, "network.allowed.agent"},
+        {[](auto& m) { m.tool_version = "0.2.0"; }, "worker.version"},
+        {[](auto& m) { m.tool_commit = "0123456789ab"; }, "worker.commit"},
+        {[](auto& m) { m.task = "other", m.contract = sha256("other"); }, ""},
+        {[](auto& m) { m.method = "other", m.agent = "other", m.own.emplace(); }, ""},
+        {[](auto& m) { m.attempt.no = AttemptNo(9), m.started_ms = 1, m.run_seed = 1; }, ""},
+        {[](auto& m) { m.cpu_class = "x86_64, 64 cores", m.kernel = "7", m.variables = {}; }, ""},
+    };
+    for (const Row& row : rows) {
+      ManifestInputs m = base;
+      row.change(m);
+      CAPTURE(row.part);
+      std::vector<std::string> changed;
+      const ConfigurationParts before = configuration_parts(base);
+      for (const auto& [name, value] : configuration_parts(m))
+        if (const auto was = before.find(name); was == before.end() || was->second != value)
+          changed.push_back(name);
+      const std::vector<std::string> expected(*row.part == '\0' ? 0 : 1, row.part);
+      CHECK(changed == expected);
+      CHECK((configuration_class(m) == configuration_class(base)) == expected.empty());
     }
   }
 

@@ -12,6 +12,17 @@ using proctor::testing::sample_report;
 using testing::at_pointer;
 
 TEST_SUITE("trace") {
+  TEST_CASE("a report binds what acted on its run, and has no word of it where nothing did") {
+    RunReport r = sample_report();
+    CHECK_FALSE(parse_json(report_bytes(r))->contains("interventions"));
+    r.interventions = {{7, "throttle", "spend_rate"}, {12, "cancel", "the disk was full"}};
+    const std::string bytes = report_bytes(r);
+    const Result<RunReport> back = parse_report(bytes);
+    REQUIRE(back.ok());
+    CHECK(back->interventions == r.interventions);
+    CHECK(report_bytes(*back) == bytes);
+  }
+
   TEST_CASE("a report reads back as it was written") {
     RunReport r = sample_report();
     r.checks[0].outcome.reset();

@@ -47,6 +47,7 @@ TEST_SUITE("trace") {
     Json with_cache = sample_manifest();
     with_cache["environment"]["setup_cache"] = {{"use", "hit"}, {"key", "k"}, {"layer", "l"}};
     with_cache["environment"]["image_inputs"] = std::string(64, 'a');
+    with_cache["tool"]["commit"] = "0123456789ab";
     CHECK(schema.accepts(with_cache));
     with_cache["environment"]["setup_cache"].erase("layer");
     CHECK_FALSE(schema.accepts(with_cache));
@@ -61,6 +62,12 @@ TEST_SUITE("trace") {
     const Json report = *parse_json(*read_file(t.path() / "run/report.json", 1 << 20));
     CHECK(schema.accepts(report));
     check_closed(schema, report, "", {});
+    Json stopped = report;
+    stopped["interventions"] =
+        Json::Array{Json({{"seq", 12}, {"action", "stop"}, {"cause", "repeated_call"}})};
+    CHECK(schema.accepts(stopped));
+    stopped["interventions"][0].erase("cause");
+    CHECK_FALSE(schema.accepts(stopped));
     for (const char* field : {"/outcome", "/status", "/cost/total_micros", "/checks/0/outcome",
                               "/evidence/head", "/checks/1/results"}) {
       Json wrong = report;

@@ -71,6 +71,14 @@ TEST_SUITE("trace") {
     CHECK(s.problems().empty());
   }
 
+  TEST_CASE("a report says the configuration class of its manifest, or none") {
+    Sample s;
+    CHECK(manifest_of(s.dir).value().task == "fix-parser");
+    s.forge([&](RunReport& r) { r.configuration = configuration_word(*manifest_of(s.dir)); });
+    CHECK(s.problems(false).empty());
+    CHECK(manifest_of(s.dir / "agent").error().code == Errc::kNotFound);
+  }
+
   TEST_CASE("a changed byte is found in every file") {
     const Sample s;
     std::size_t changed = 0;
@@ -148,6 +156,8 @@ TEST_SUITE("trace") {
         {[](RunReport& r) { r.tree = "f00"; }, "identity: tree"},
         {[](RunReport& r) { r.contract = {}; }, "identity: contract"},
         {[](RunReport& r) { r.cost_model = {}; }, "identity: cost_model"},
+        {[](RunReport& r) { r.configuration = "0123456789abcdef"; },
+         "configuration: not the class of manifest.json"},
         {[](RunReport& r) { r.outcome = RunOutcome::kFailure; },
          "outcome: failure where the checks make it success"},
         {[](RunReport& r) { r.checks[0].outcome.reset(); },
@@ -326,6 +336,23 @@ TEST_SUITE("trace") {
     r.checks.back().outcome = CheckOutcome::kFail;
     r.checks.back().id = services_check(r.checks[1].id);  // another's
     CHECK(decide(true, deciding_outcomes(r.checks)) == RunOutcome::kInvalid);
+  }
+
+  TEST_CASE("a check that rates a patch decides no outcome") {
+    RunReport r = sample_report();
+    CheckReport rates = r.checks[0];
+    rates.id = "short";
+    rates.gate = "maint";
+    for (const std::optional<CheckOutcome> outcome :
+         {std::optional(CheckOutcome::kFail), std::optional(CheckOutcome::kError),
+          std::optional<CheckOutcome>()}) {
+      rates.outcome = outcome;
+      r.checks.resize(2);
+      r.checks.push_back(rates);
+      CHECK(decide(true, deciding_outcomes(r.checks)) == RunOutcome::kSuccess);
+    }
+    r.checks[1].outcome = CheckOutcome::kFail;
+    CHECK(decide(true, deciding_outcomes(r.checks)) == RunOutcome::kFailure);
   }
 
   TEST_CASE("the cost is computed again when the prices are known") {

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "worker/sandbox/init/attempts.h"
 #include "worker/sandbox/init/lacks.h"
 
 // Headers of C alone: it is linked with musl where that is (cmake/ProctorTargets.cmake), whose
@@ -53,20 +54,37 @@ inline char* read_given(int fd, uint64_t& size) {
   return bytes == nullptr || !read_whole(fd, bytes, size) ? nullptr : bytes;
 }
 
-// The instructions of a filter: false where the kernel does not take them.
-inline bool obey_filter(int fd) {
+// The instructions of a filter, in the words that the kernel has for it (sock_fprog).
+struct Filter {
+  unsigned short count = 0;
+  char* program = nullptr;
+};
+
+// False: what is given is none.  An empty one is: it has no instructions.
+inline bool read_filter(int fd, Filter& filter) {
   constexpr uint64_t kInstruction = 8;  // bytes of a struct sock_filter
   uint64_t size = 0;
-  char* program = read_given(fd, size);
-  if (program == nullptr || size % kInstruction != 0 || (size / kInstruction) >> 16 != 0)
+  filter.program = read_given(fd, size);
+  if (filter.program == nullptr || size % kInstruction != 0 || (size / kInstruction) >> 16 != 0)
     return false;
-  struct {  // the kernel's sock_fprog, for which C's headers alone have no name
-    unsigned short count;
-    char* program;
-  } const filter = {static_cast<unsigned short>(size / kInstruction), program};
-  constexpr int kByFilter = 2;  // SECCOMP_MODE_FILTER
-  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         ::prctl(PR_SET_SECCOMP, kByFilter, &filter, 0, 0) == 0;
+  filter.count = static_cast<unsigned short>(size / kInstruction);
+  return true;
+}
+
+// Negative, and errno: the kernel does not take it.
+inline long obey_filter(const Filter& filter, unsigned flags = 0) {
+  constexpr int kByFilter = 1;  // SECCOMP_SET_MODE_FILTER
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return -1;
+  return ::syscall(SYS_seccomp, kByFilter, flags, &filter);
+}
+
+// For a process whose calls are watched: the descriptor by which its filter asks, or negative.  A
+// signal does not interrupt a call that is being looked at, where the kernel can keep it from that.
+inline int obey_watched(const Filter& filter) {
+  constexpr unsigned kNewListener = 1 << 3, kWaitKillable = 1 << 5;
+  const long listener = obey_filter(filter, kNewListener | kWaitKillable);
+  return static_cast<int>(0 <= listener || errno != EINVAL ? listener
+                                                           : obey_filter(filter, kNewListener));
 }
 
 // Of this process and all that it starts: a resource and the most of it, one after another.
@@ -189,7 +207,8 @@ inline void close_all_given(int status_fd) {
 
 namespace {
 // The first process of every sandbox:
-//   init [--userspace] [--in FOLDER] [--disk FOLDER] [--write PLACE]... -- PROGRAM ARGUMENT...
+//   init [--userspace] [--watch FD] [--in FOLDER] [--disk FOLDER] [--write PLACE]... --
+//        PROGRAM ARGUMENT...
 // Runs the program, buries the orphans, and tells its end on descriptor 3 in the words of
 // boxed_sandbox.h.  When that end of the pipe has no reader left (the worker was killed) it ends,
 // and the kernel ends all else inside.  Where that descriptor is not open, its own exit code alone
@@ -200,6 +219,8 @@ namespace {
 // may outlive whoever else would look.  With --in the program runs in FOLDER, which a runtime would
 // have to enter before there is anybody whose failure it is that he cannot.  Where the kernel has
 // Landlock the program has its scopes, and writes in those places alone (keep_within).
+// With --watch two filters are read from descriptor 5: the program's, which asks us about some
+// calls (attempts.h), and our own, which all else obey.  FD takes the lines about those calls.
 // `init --lacks` is no first process, but the program of one: it says what of the host's nobody can
 // have any more (lacks.h).
 //
@@ -207,7 +228,7 @@ namespace {
 // test cannot write the exit code itself.  Static, in the image of a stranger: it has the kernel
 // and no more.
 // Source: pid_namespaces(7), PR_SET_DUMPABLE in prctl(2).
-constexpr int kStatusFd = 3, kGivenFd = 4;
+constexpr int kStatusFd = 3, kGivenFd = 4, kWatchFd = 5;
 constexpr int kBadUse = 125, kCannotEnter = 126, kCannotRun = 127, kKilled = 128 + SIGKILL;
 
 constexpr int kPlacesMost = 256;
@@ -216,23 +237,18 @@ constexpr int kLook = 250;  // ms between two looks at the disk
 bool quiet = false;
 
 // `{ "KEY": VALUE }\n` in one write, which a pipe takes whole.
+void tell_on(int fd, const char* key, int value) {
+  proctor::StatusLine line;
+  line.put("{ \"");
+  line.put(key);
+  line.put("\": ");
+  line.put_number(static_cast<uint64_t>(value));
+  line.put(" }\n");
+  line.write_to(fd);
+}
+
 void tell(const char* key, int value) {
-  if (quiet) return;
-  char line[64];
-  int n = 0;
-  const auto put = [&](const char* text) {
-    while (*text != '\0') line[n++] = *text++;
-  };
-  put("{ \"");
-  put(key);
-  put("\": ");
-  char digits[12];
-  int d = 0;
-  do digits[d++] = static_cast<char>('0' + value % 10);
-  while ((value /= 10) != 0);
-  while (0 < d) line[n++] = digits[--d];
-  put(" }\n");
-  [[maybe_unused]] const ssize_t written = ::write(kStatusFd, line, static_cast<size_t>(n));
+  if (!quiet) tell_on(kStatusFd, key, value);
 }
 
 struct Places {
@@ -253,13 +269,63 @@ void enter(const char* folder) {
   ::_exit(kCannotEnter);
 }
 
+// Calls that are watched: by which filter, the one that we obey ourselves, and a pipe that takes
+// the number of the descriptor by which the first one asks.
+struct Watched {
+  bool wanted = false;
+  int status = -1;
+  proctor::Filter theirs, ours;
+  int listener[2] = {-1, -1};
+};
+
+// False: the runtime has not passed the filters on.
+bool read_watched(Watched& watched) {
+  const bool read = proctor::read_filter(kWatchFd, watched.theirs) &&
+                    proctor::read_filter(kWatchFd, watched.ours) && watched.ours.count != 0 &&
+                    ::pipe2(watched.listener, O_CLOEXEC) == 0 &&
+                    ::fcntl(watched.status, F_SETFD, FD_CLOEXEC) == 0;
+  (void)::close(kWatchFd);
+  return read;
+}
+
+// The child shares our descriptors until it runs a program: the one by which its filter asks is
+// then ours.
+pid_t fork_with_descriptors() {
+  constexpr unsigned long kShareDescriptors = 0x400;  // CLONE_FILES
+  return static_cast<pid_t>(::syscall(SYS_clone, kShareDescriptors | SIGCHLD, 0, 0, 0, 0));
+}
+
+int take_listener(Watched& watched) {
+  int listener = -1;
+  (void)!::read(watched.listener[0], &listener, sizeof listener);
+  for (int& end : watched.listener) {
+    (void)::close(end);
+    end = -1;
+  }
+  // The thread that asks goes on where it waits for us, without a journey between processors.
+  (void)::syscall(SYS_ioctl, listener, proctor::kListenerFlags, 1UL);
+  return listener;
+}
+
+void begin_to_watch(const Watched& watched) {
+  ::prctl(PR_SET_DUMPABLE, 1);  // the words of its first program are read like those of all others
+  const int listener = proctor::obey_watched(watched.theirs);
+  if (0 <= listener && ::write(watched.listener[1], &listener, sizeof listener) == sizeof listener)
+    return;
+  tell_on(watched.status, "watch-error", errno);
+  ::_exit(kCannotRun);
+}
+
 [[noreturn]] void become(char** argv, char** envp, const sigset_t& before, const Places& writable,
-                         const char* in) {
+                         const char* in, const Watched& watched) {
   ::setpgid(0, 0);  // what it signals as its group is not us
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
   environ = envp;  // a name without '/' is looked for in its PATH
   if (in != nullptr) enter(in);
-  if (proctor::keep_within(writable.at, writable.count)) ::execvpe(argv[0], argv, environ);
+  if (proctor::keep_within(writable.at, writable.count)) {
+    if (watched.wanted) begin_to_watch(watched);
+    ::execvpe(argv[0], argv, environ);
+  }
   tell("exec-error", errno);
   ::_exit(kCannotRun);
 }
@@ -278,9 +344,9 @@ int bury(pid_t child) {
 int main(int argc, char** argv, char** envp) {
   if (argc == 2 && ::strcmp(argv[1], "--lacks") == 0) return proctor::say_what_lacks(1);
   ::prctl(PR_SET_DUMPABLE, 0);
-  const char* watched = nullptr;
+  const char* disk = nullptr;
   const char* in = nullptr;
-  bool userspace = false;
+  bool userspace = false, filtered = true;  // else by bwrap
   if (1 < argc && ::strcmp(argv[1], "--userspace") == 0) {
     userspace = true;
     if (!proctor::take_status_from_input(kStatusFd)) return kBadUse;
@@ -291,25 +357,34 @@ int main(int argc, char** argv, char** envp) {
   // No word asks for it: a command that looks at us sees the same in every kind of sandbox.
   if (userspace || 0 <= ::fcntl(kGivenFd, F_GETFD)) {
     const int given = userspace ? kStatusFd : kGivenFd;
-    if (!proctor::obey_filter(given) || !proctor::obey_limits(given)) return kBadUse;
+    proctor::Filter filter;
+    if (!proctor::read_filter(given, filter)) return kBadUse;
+    filtered = filter.count != 0;
+    if (filtered && proctor::obey_filter(filter) < 0) return kBadUse;
+    if (!proctor::obey_limits(given)) return kBadUse;
     envp = proctor::read_environment(given);
     if (envp == nullptr) return kBadUse;
     (void)::close(kGivenFd);
   }
   Places writable{};
+  Watched watched;
   for (; 4 < argc && ::strcmp(argv[1], "--") != 0; argv += 2, argc -= 2) {
     if (::strcmp(argv[1], "--disk") == 0) {
-      watched = argv[2];
+      disk = argv[2];
     } else if (::strcmp(argv[1], "--in") == 0) {
       in = argv[2];
+    } else if (::strcmp(argv[1], "--watch") == 0) {
+      watched.wanted = true;
+      watched.status = ::atoi(argv[2]);
     } else if (::strcmp(argv[1], "--write") == 0 && writable.count < kPlacesMost) {
       writable.at[writable.count++] = argv[2];
     } else {
       return kBadUse;
     }
   }
-  if (argc < 3) return kBadUse;
+  if (argc < 3 || (!watched.wanted && !filtered)) return kBadUse;
   quiet = ::fcntl(kStatusFd, F_SETFD, FD_CLOEXEC) != 0;
+  if (watched.wanted && !read_watched(watched)) return kBadUse;
   sigset_t children, before;
   ::sigemptyset(&children);
   ::sigaddset(&children, SIGCHLD);
@@ -317,9 +392,10 @@ int main(int argc, char** argv, char** envp) {
   const int deaths = ::signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
   if (deaths < 0) return kBadUse;
   tell("child-pid", 1);
-  const pid_t child = ::fork();
+  const pid_t child = watched.wanted ? fork_with_descriptors() : ::fork();
   if (child < 0) return kBadUse;
-  if (child == 0) become(argv + 2, envp, before, writable, in);
+  if (child == 0) become(argv + 2, envp, before, writable, in, watched);
+  if (watched.wanted && proctor::obey_filter(watched.ours) < 0) return kBadUse;
   if (userspace) {
     proctor::close_all_given(kStatusFd);
     quiet = true;  // our exit code tells
@@ -327,21 +403,30 @@ int main(int argc, char** argv, char** envp) {
   bool was_full = false;
   const auto look = [&] {
     struct statvfs st {};
-    if (watched != nullptr && !was_full && ::statvfs(watched, &st) == 0)
-      was_full = proctor::is_full(st);
+    if (disk != nullptr && !was_full && ::statvfs(disk, &st) == 0) was_full = proctor::is_full(st);
   };
+  proctor::AttemptWatch attempts(watched.status, writable.at, writable.count);
+  int listener = -1;
   for (;;) {
     look();
-    pollfd fds[] = {{deaths, POLLIN, 0}, {quiet ? -1 : kStatusFd, 0, 0}};
-    ::poll(fds, 2, watched == nullptr ? -1 : kLook);
+    pollfd fds[] = {{deaths, POLLIN, 0},
+                    {quiet ? -1 : kStatusFd, 0, 0},
+                    {listener, POLLIN, 0},
+                    {watched.listener[0], POLLIN, 0}};
+    ::poll(fds, 4, disk == nullptr ? -1 : kLook);
     if (fds[1].revents != 0) return kKilled;
+    if ((fds[2].revents & POLLIN) != 0) attempts.serve(listener);
+    if ((fds[2].revents & POLLHUP) != 0) listener = -1;  // all that were watched are dead
+    if (fds[3].revents != 0) listener = take_listener(watched);
+    if (fds[0].revents == 0) continue;
     signalfd_siginfo news;
     while (::read(deaths, &news, sizeof news) == static_cast<ssize_t>(sizeof news)) {
     }
     if (int status = bury(child); 0 <= status) {
       look();
-      if (watched != nullptr && status == proctor::kInitSawFullDisk) --status;
+      if (disk != nullptr && status == proctor::kInitSawFullDisk) --status;
       if (was_full) status = proctor::kInitSawFullDisk;
+      attempts.tell_untold();
       tell("exit-code", status);
       return status;
     }

@@ -1,0 +1,647 @@
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <map>
+#include <set>
+#include <thread>
+
+#include "common/base/limits.h"
+#include "common/base/parse.h"
+#include "common/base/text.h"
+#include "common/contract/campaign_parser.h"
+#include "common/contract/contract_digest.h"
+#include "common/trace/recorded_run.h"
+#include "coordinator/cli/campaign_run.h"
+#include "coordinator/cli/command.h"
+#include "coordinator/cli/report_files.h"
+#include "coordinator/cli/trial_campaign.h"
+#include "coordinator/cli/try.h"
+#include "coordinator/shell/control_protocol.h"
+
+namespace proctor::cli {
+// proctor replay and regrade: a campaign below the original one, regrades/NAME, whose methods hand
+// in the patches that the original recorded.  It has the original's plan, so that every run keeps
+// its number, name and seed; the runs that it has no patch of are not made.
+
+namespace {
+// Evidence of a run that is judged again, as the journal's digest binds it.
+struct Evidence {
+  RunReport report;
+  Digest digest;  // report.json's
+};
+struct Recorded {
+  Evidence was;
+  std::string patch, facts;
+};
+struct LeftOut {
+  std::string run, why;
+};
+void fields(auto& v, Is<LeftOut> auto& l) {
+  v("run_name", l.run);
+  v("why", l.why);
+}
+struct Collected {
+  std::map<std::string, Recorded> runs;  // by name
+  std::vector<LeftOut> left_out;
+};
+using Contracts = std::map<std::string, Contract>;  // by task
+
+// The bytes of a file of a run, where they have the digest that they must have.
+Result<std::string> bound_file(const fs::path& dir, std::string_view name, const Digest& expected,
+                               std::size_t bytes_max, const std::string& run) {
+  Result<std::string> bytes = read_file(dir / name, bytes_max);
+  if (!bytes.ok())
+    return Error{Errc::kInvalid,
+                 run + ": " + bytes.error().detail + "; its digest must be " + expected.hex()};
+  const Digest found = sha256(*bytes);
+  if (found == expected) return bytes;
+  return Error{Errc::kInvalid, run + ": " + (dir / name).string() + " has the digest " +
+                                   found.hex() + ", and was recorded with " + expected.hex() +
+                                   ": put it back as it was (proctor verify says what changed)"};
+}
+
+Result<Evidence> evidence_of(const StateFolder& folder, const RunRecord& run) {
+  const fs::path dir = folder.attempt(run.name, AttemptNo(run.attempts));
+  PROCTOR_TRY(const std::string bytes,
+              bound_file(dir, kReportFile, run.report, kReportBytes, run.name));
+  PROCTOR_TRY(RunReport report, parse_report(bytes));
+  return Evidence{std::move(report), run.report};
+}
+
+Result<Recorded> recorded_of(const StateFolder& folder, const RunRecord& run) {
+  const fs::path dir = folder.attempt(run.name, AttemptNo(run.attempts));
+  Recorded out;
+  PROCTOR_TRY(out.was, evidence_of(folder, run));
+  const RunReport& report = out.was.report;
+  PROCTOR_TRY(out.patch, bound_file(dir, kPatchFile, report.patch, limits::kPatchBytes, run.name));
+  const auto events = std::ranges::find(report.files, kEventsFile, &EvidenceFile::path);
+  if (events == report.files.end())
+    return Error{Errc::kInvalid, run.name + ": its report names no " + std::string(kEventsFile)};
+  PROCTOR_CHECK_OK(bound_file(dir, kEventsFile, events->digest, limits::kEventLogBytes, run.name));
+  PROCTOR_TRY(auto mutation, last_in(dir, events::kMutation));
+  const RecordedRun facts =
+      recorded_run(report, run.report, std::move(mutation).value_or(events::Mutation{}));
+  out.facts = to_json(facts).dump() + "\n";
+  return out;
+}
+
+// The reason why a run cannot be judged again; empty: it can.  The network makes a difference to a
+// replay alone: a regrade asks for another verdict.
+std::string why_not(const RunRecord& run, const Contract& contract, bool replay) {
+  if (run.state != RunRecord::State::kEnded)
+    return run.parked_why.empty() ? std::string(to_string(run.state)) : run.parked_why;
+  if (run.outcome == RunOutcome::kInvalid) return "it has no verdict: " + run.rationale;
+  const bool network =
+      contract.policy.check_network.any() ||
+      std::ranges::any_of(contract.setup, [](const SetupStep& s) { return s.network.any(); });
+  if (replay && network) return "not replayable: setup or checks had the network (R075)";
+  return "";
+}
+
+Result<Collected> collect(const FrozenCampaign& frozen, const std::set<RunId>& wanted,
+                          bool replay) {
+  PROCTOR_TRY(const CampaignReport report, read_report(frozen));
+  Collected out;
+  for (const RunRecord& run : report.runs) {
+    if (!wanted.contains(run.run)) continue;
+    const std::string why = why_not(run, *frozen.campaign.find_contract(run.task), replay);
+    if (!why.empty()) {
+      out.left_out.push_back({run.name, why});
+      continue;
+    }
+    PROCTOR_TRY(Recorded recorded, recorded_of(frozen.folder, run));
+    out.runs.emplace(run.name, std::move(recorded));
+  }
+  if (!out.runs.empty() || out.left_out.empty()) return out;
+  const LeftOut& first = out.left_out.front();
+  return Error{Errc::kInvalid, "no run can be judged again; " + first.run + ": " + first.why};
+}
+
+// The parts of a contract that acceptance alone uses, and the rest.
+struct ContractParts {
+  Json acceptance = Json::array(), rest;
+};
+ContractParts parts_of(const Contract& contract) {
+  ContractParts out;
+  out.rest =
+      parse_json(canonical_form(contract), {limits::kContractBundleBytes}).value()["contract"];
+  const auto take = [&](Json& from, const char* key) {
+    if (!from.contains(key)) return;
+    out.acceptance.push_back(from[key]);
+    from.erase(key);
+  };
+  take(out.rest, "checks");
+  take(out.rest, "acceptance_files");
+  if (out.rest.contains("policy")) take(out.rest["policy"], "protected");
+  out.rest.erase("files");  // compared by their bytes
+  return out;
+}
+
+std::string differing_key(const Json& was, const Json& is, const std::string& at = "") {
+  if (was == is) return "";
+  if (!was.is_object() || !is.is_object()) return at;
+  Json both = was;
+  both.update(is);
+  for (const auto& [key, value] : both.items()) {
+    const std::string where = at.empty() ? key : at + "." + key;
+    if (!was.contains(key) || !is.contains(key)) return where;
+    if (std::string found = differing_key(was[key], is[key], where); !found.empty()) return found;
+  }
+  return "";
+}
+
+// The key by which one contract is another task than the other, and no correction of it; empty:
+// they differ in what acceptance uses, or not at all.
+std::string other_task(const Contract& was, const Contract& is) {
+  const ContractParts before = parts_of(was), after = parts_of(is);
+  std::string key = differing_key(before.rest, after.rest);
+  if (!key.empty()) return key;
+  const std::string judging = before.acceptance.dump() + after.acceptance.dump();
+  const std::string rest = after.rest.dump();
+  const auto judges = [&](const std::string& path) {
+    return judging.find(path) != std::string::npos && rest.find(path) == std::string::npos;
+  };
+  const auto same = [](const ReferencedFile& f, const std::vector<ReferencedFile>& files) {
+    const auto it = std::ranges::find(files, f.path, &ReferencedFile::path);
+    return it != files.end() && it->bytes == f.bytes && it->mode == f.mode;
+  };
+  for (const ReferencedFile& f : was.files)
+    if (!same(f, is.files) && !judges(f.path)) return "file " + f.path;
+  for (const ReferencedFile& f : is.files)
+    if (!same(f, was.files) && !judges(f.path)) return "file " + f.path;
+  return "";
+}
+
+// A folder has those that end as contracts of the campaign do: files that contracts name lie there
+// too.
+std::vector<std::string> contract_files(const std::string& path, const Campaign& campaign) {
+  std::set<std::string> ends;
+  for (const Contract& c : campaign.contracts) ends.insert(fs::path(c.origin.file).extension());
+  std::vector<std::string> out;
+  for (const fs::path& file : paths_in(path))
+    if (ends.contains(file.extension()) && file.filename() != kCampaignFile)
+      out.push_back(file.string());
+  if (!is_folder(path)) out.push_back(path);
+  std::ranges::sort(out);
+  return out;
+}
+
+// Those of the file or folder that differ from the campaign's.
+Result<Contracts> new_contracts(const std::string& path, const Campaign& campaign) {
+  Contracts out;
+  Diagnostics wrong;
+  std::vector<std::string_view> ids;
+  for (const Contract& c : campaign.contracts) ids.push_back(c.id);
+  for (const std::string& file : contract_files(path, campaign)) {
+    std::optional<Contract> contract = load_contract(file, file, wrong);
+    if (!wrong.empty()) {
+      std::fputs(wrong.text().c_str(), stderr);
+      return Error{Errc::kInvalid, counted(wrong.count(), "error") + " in " + file};
+    }
+    const Contract* was = campaign.find_contract(contract->id);
+    if (was == nullptr) return no_such("the campaign", "task", contract->id, ids);
+    if (was->digest == contract->digest) continue;
+    if (const std::string key = other_task(*was, *contract); !key.empty())
+      return Error{Errc::kInvalid,
+                   file + ": " + printable(key) +
+                       ": differs from the contract that was registered, and acceptance alone "
+                       "(checks, acceptance_files, policy.protected) may: another task needs a "
+                       "campaign of its own"};
+    out.emplace(contract->id, *std::move(contract));
+  }
+  if (out.empty())
+    return Error{Errc::kInvalid, path + ": no contract there differs from the registered one"};
+  return out;
+}
+
+// As YAML of one line.  A text that was not in quotes may be a number.
+std::string yaml_of(const Node& node) {
+  const auto list = [](const auto& items, const char* ends, const auto& text) {
+    std::string out;
+    for (const auto& item : items) out += (out.empty() ? "" : ", ") + text(item);
+    return ends[0] + out + ends[1];
+  };
+  const auto plain = [](char c) {
+    return ('a' <= c && c <= 'z') || is_digit(c) || c == '.' || c == '_';
+  };
+  switch (node.kind) {
+    case Node::Kind::kNull:
+      return "null";
+    case Node::Kind::kScalar:
+      return node.quoted || !std::ranges::all_of(node.text, plain) ? Json(node.text).dump()
+                                                                   : node.text;
+    case Node::Kind::kSequence:
+      return list(node.items, "[]", yaml_of);
+    case Node::Kind::kMapping:
+      return list(node.entries, "{}",
+                  [](const Entry& e) { return Json(e.key).dump() + ": " + yaml_of(e.value); });
+  }
+  PROCTOR_ASSERT(false);
+}
+
+// The stages as they draw and bound their runs; nothing opens or closes them.
+Node drawn_alone(Node stages) {
+  constexpr std::array<std::string_view, 5> kDraw{"name", "tasks", "replicates", "order", "caps"};
+  for (Node& stage : stages.items)
+    std::erase_if(stage.entries,
+                  [&](const Entry& e) { return std::ranges::find(kDraw, e.key) == kDraw.end(); });
+  return stages;
+}
+
+// campaign.yaml with what draws, bounds, judges and analyses runs; no agent needs the rest.
+Result<std::string> derived_yaml(const FrozenCampaign& frozen, const Collected& collected,
+                                 bool same_contracts) {
+  const Campaign& c = frozen.campaign;
+  PROCTOR_TRY(const std::string text, read_file(c.origin.file, limits::kConfigFileBytes));
+  Diagnostics wrong;
+  const auto document = read_document(text, Format::kYaml, c.origin.file, wrong);
+  if (!document || !wrong.empty()) return Error{Errc::kInvalid, wrong.text()};
+  std::set<std::string_view> left{
+      "contracts", "methods",  "budget",  "redis",  "rates",         "retries",     "workers",
+      "slots",     "breakers", "$schema", "safety", "failure_modes", "derived_from"};
+  if (!same_contracts) left.insert({"caps", "task_caps"});  // longer checks may need more
+  std::string out;
+  for (const Entry& e : document->root.entries)
+    if (!left.contains(e.key))
+      out += e.key + ": " + yaml_of(e.key == "stages" ? drawn_alone(e.value) : e.value) + "\n";
+  Json contracts = Json::array(), methods = Json::array(), from = Json::object();
+  from["campaign"] = frozen.id;
+  for (const Contract& contract : c.contracts) {
+    contracts.push_back("contracts/" + contract.id + "/contract.json");
+    from["contracts"][contract.id] = contract.digest.hex();
+    const fs::path base = contract.origin.folder.lexically_relative(c.folder);
+    if (base != ".") from["bases"][contract.id] = base.string();
+  }
+  for (const Method& m : c.methods) {
+    Json files = Json::array();
+    for (const auto& [run, recorded] : collected.runs)
+      if (recorded.was.report.method == m.name) {
+        files.push_back(recorded_facts(run));
+        files.push_back(recorded_patch(run));
+      }
+    methods.push_back({{"name", m.name},
+                       {"kind", "recorded"},
+                       {"of", word_of(m.acts_as())},
+                       {"files", std::move(files)}});
+  }
+  if (!c.failure_modes.empty()) out += "failure_modes: " + std::string(kFailureModesFile) + "\n";
+  // Under the same contracts a run has the money that it had, which its configuration class says.
+  const MicroUsd run = same_contracts ? c.envelopes.run : MicroUsd::from_micros(1'000'000'000);
+  const Json budget{{"global", format_usd_exact(kLedgerMax)},
+                    {"run", format_usd_exact(run)},
+                    {"ledger", "journal"}};
+  out += "contracts: " + contracts.dump() + "\nmethods: " + methods.dump() +
+         "\nbudget: " + budget.dump() + "\nderived_from: " + from.dump() + "\nworkers: 1\nslots: " +
+         std::to_string(std::max(1U, std::thread::hardware_concurrency())) + "\n";
+  return out;
+}
+
+Status put(const fs::path& file, std::string_view bytes, std::uint32_t mode = 0644) {
+  PROCTOR_CHECK_OK(make_dirs(file.parent_path()));
+  return write_file(file, bytes, Durability::kLazy, mode);
+}
+
+Status write_derived(const FrozenCampaign& frozen, const Contracts& changed,
+                     const Collected& collected, const fs::path& to) {
+  PROCTOR_TRY(const std::string yaml, derived_yaml(frozen, collected, changed.empty()));
+  PROCTOR_CHECK_OK(put(to / kCampaignFile, yaml));
+  if (!frozen.campaign.failure_modes.empty())
+    PROCTOR_CHECK_OK(put(to / kFailureModesFile, frozen.campaign.failure_modes));
+  const fs::path prices = fs::path(frozen.campaign.origin.file).parent_path() / kCostModelFile;
+  if (const Result<std::string> csv = read_file(prices, limits::kConfigFileBytes); csv.ok())
+    PROCTOR_CHECK_OK(put(to / kCostModelFile, *csv));
+  for (const Contract& registered : frozen.campaign.contracts) {
+    const auto other = changed.find(registered.id);
+    const Contract& c = other == changed.end() ? registered : other->second;
+    const fs::path folder = to / "contracts" / c.id;
+    const Json form = parse_json(canonical_form(c), {limits::kContractBundleBytes}).value();
+    PROCTOR_CHECK_OK(put(folder / "contract.json", form["contract"].dump(2) + "\n"));
+    for (const ReferencedFile& f : c.files) PROCTOR_CHECK_OK(put(folder / f.path, f.bytes, f.mode));
+  }
+  for (const auto& [run, recorded] : collected.runs) {
+    PROCTOR_CHECK_OK(put(to / recorded_facts(run), recorded.facts));
+    PROCTOR_CHECK_OK(put(to / recorded_patch(run), recorded.patch));
+  }
+  return ok_status();
+}
+
+// Registered, whether it was begun before or not.  kConflict: what is there judges by other
+// contracts.
+Result<FrozenCampaign> derive(const FrozenCampaign& frozen, const Contracts& changed,
+                              const Collected& collected, const StateFolder& place) {
+  const fs::path& to = place.campaign;
+  if (!is_there(to)) {
+    // Beside its place first: a campaign that was half written is none.
+    const fs::path partial = to.string() + ".partial";
+    PROCTOR_CHECK_OK(remove_tree(partial));
+    PROCTOR_CHECK_OK(write_derived(frozen, changed, collected, partial));
+    PROCTOR_CHECK_OK(rename_path(partial, to));
+  }
+  if (!is_there(StateFolder{to}.registration())) {
+    PROCTOR_TRY(const Campaign campaign, load_checked(to, Outside::kSkip));
+    PROCTOR_CHECK_OK(write_plan(campaign));
+    PROCTOR_CHECK_OK(freeze(campaign));
+  }
+  PROCTOR_TRY(FrozenCampaign out, load_unchanged(to));
+  for (const Contract& registered : frozen.campaign.contracts) {
+    const auto other = changed.find(registered.id);
+    const Contract* now = out.campaign.find_contract(registered.id);
+    const Digest& expected = other == changed.end() ? registered.digest : other->second.digest;
+    if (now == nullptr || now->digest != expected)
+      return Error{Errc::kConflict, to.string() + " judges " + registered.id +
+                                        " by another contract: give another --name"};
+  }
+  out.folder = place;
+  return out;
+}
+
+struct ReplayArgs {
+  std::string folder, name, contracts;
+  std::vector<std::string> runs;
+  bool json = false;
+  RunOptions options;
+};
+
+StateFolder place_of(const fs::path& campaign, const ReplayArgs& args, const std::string& verb) {
+  const fs::path all = kRegradesFolder;
+  if (!args.name.empty()) return StateFolder::trials(campaign, all / args.name);
+  for (std::uint32_t n = 1;; ++n) {
+    const std::string name = fmt::format("{}-{}", verb, n);
+    if (!is_there(campaign / all / name)) return StateFolder::trials(campaign, all / name);
+  }
+}
+
+// One side of a run, and a line of replay.jsonl or regrade.jsonl.
+struct Side {
+  std::map<std::string, std::optional<CheckOutcome>> checks;
+  std::string configuration;
+  Digest contract;
+  std::map<std::string, std::string> gates;
+  RunOutcome outcome = RunOutcome::kInvalid;
+  Digest report;
+  std::vector<std::string> tags;
+};
+void fields(auto& v, Is<Side> auto& s) {
+  v("checks", s.checks);
+  v("configuration", s.configuration);
+  v("contract", s.contract);
+  v("gates", s.gates);
+  v("outcome", s.outcome);
+  v("report", s.report);
+  v("tags", s.tags);
+}
+struct JudgedAgain {
+  std::string format, run;
+  std::string task, method;
+  AttemptNo attempt;
+  Digest patch;
+  Side was;
+  std::optional<Side> is;  // empty: it has no new verdict, and why
+  std::string why;
+  std::vector<VerdictDifference> differences;
+  std::vector<std::string> of_its_agent;
+};
+void fields(auto& v, Is<JudgedAgain> auto& j) {
+  v("format", j.format);
+  v("run_name", j.run);
+  v("attempt", j.attempt);
+  v("patch", j.patch);
+  v("old", j.was);
+  v("new", j.is);
+  v("why_not", j.why);
+  v("differences", j.differences);
+  v("of_its_agent", j.of_its_agent);
+}
+
+Side side_of(const Evidence& e) {
+  Side out{{}, e.report.configuration, e.report.contract, {}, e.report.outcome, e.digest, {}};
+  for (const CheckReport& c : e.report.checks) out.checks[c.id] = c.outcome;
+  for (const GateReport& g : e.report.gates) out.gates[g.gate] = g.outcome;
+  for (const Tag& t : e.report.tags) out.tags.push_back(t.id);
+  return out;
+}
+
+struct Outcome {
+  int code = kOk;
+  std::string format, campaign, name;
+  std::string unit;  // money's
+  std::vector<JudgedAgain> runs;
+  std::vector<LeftOut> left_out;
+  MicroUsd models, all;  // cost
+};
+void fields(auto& v, Is<Outcome> auto& o) {
+  v("format", o.format);
+  v("campaign", o.campaign);
+  v("name", o.name);
+  v("runs", o.runs);
+  v("left_out", o.left_out);
+  v("model_micros", o.models);
+}
+
+// With a derived campaign, which is made where it is not there yet.
+Result<Outcome> judge_again(const ReplayArgs& args, const FrozenCampaign& frozen,
+                            const Contracts& changed, const Collected& collected,
+                            const std::string& verb) {
+  if (args.name.find('/') != std::string::npos ||
+      (!args.name.empty() && !is_safe_relative(args.name)))
+    return Error{Errc::kInvalid, "--name " + printable(args.name) + ": the name of one folder"};
+  const StateFolder place = place_of(frozen.folder.campaign, args, verb);
+  PROCTOR_TRY(const FileLock lock, own_trial(place, verb));
+  PROCTOR_TRY(const FrozenCampaign derived, derive(frozen, changed, collected, place));
+  RunOptions options = args.options;
+  options.folder = place.campaign.string();
+  options.begin = RunOptions::Begin::kEither;
+  options.show_report = false;
+  options.go_on = "proctor " + verb + " " + args.folder + " --name " +
+                  place.campaign.filename().string() +
+                  (args.contracts.empty() ? "" : " --contracts " + args.contracts);
+  PROCTOR_CHECK_OK(check_host_things(options, derived.campaign));
+  PROCTOR_CHECK_OK(check_programs(options, derived.campaign));
+  Outcome out;
+  out.format = "proctor-" + verb + "-1";
+  out.campaign = frozen.id;
+  out.name = options.folder;
+  out.unit = money_word(derived.campaign.cost_model);
+  out.left_out = collected.left_out;
+  PROCTOR_TRY(out.code, run_frozen(options, derived));
+  PROCTOR_TRY(const CampaignReport report, read_report(derived));
+  std::string lines;
+  for (const RunRecord& run : report.runs) {
+    out.models = out.models + run.cost.model;
+    out.all = out.all + run.cost.total();
+    const auto recorded = collected.runs.find(run.name);
+    if (recorded == collected.runs.end() || run.state == RunRecord::State::kRemoved) continue;
+    const Evidence& was = recorded->second.was;
+    JudgedAgain j{out.format,
+                  run.name,
+                  run.task,
+                  run.method,
+                  was.report.attempt.no,
+                  was.report.patch,
+                  side_of(was),
+                  std::nullopt,
+                  "",
+                  {},
+                  {}};
+    if (run.state != RunRecord::State::kEnded || run.outcome == RunOutcome::kInvalid) {
+      j.why = run.rationale.empty() ? std::string(to_string(run.state)) : run.rationale;
+    } else {
+      PROCTOR_TRY(const Evidence is, evidence_of(derived.folder, run));
+      j.is = side_of(is);
+      j.differences = differences(was.report, is.report);
+      j.of_its_agent = left_to_agent(was.report, is.report);
+    }
+    lines += to_json(j).dump() + "\n";
+    out.runs.push_back(std::move(j));
+  }
+  PROCTOR_CHECK_OK(write_file(derived.folder.campaign / (verb + ".jsonl"), lines));
+  if (args.json) std::puts(to_json(out).dump(2).c_str());
+  return out;
+}
+
+constexpr std::size_t kWhyBytes = 400;
+
+std::string change_of(const JudgedAgain& j) {
+  return j.is ? verdict_line(j.differences) : "not judged: " + printable(j.why, kWhyBytes);
+}
+std::string_view new_outcome(const JudgedAgain& j) {
+  return j.is ? to_string(j.is->outcome) : "not judged";
+}
+
+int tell_end(const ReplayArgs& args, const Outcome& outcome, bool good) {
+  const int code = outcome.code != kOk ? outcome.code : good ? kOk : kJobFailed;
+  if (args.json) return code;
+  const auto elsewhere = std::ranges::count_if(outcome.runs, [](const JudgedAgain& j) {
+    return j.is && j.was.configuration != j.is->configuration;
+  });
+  if (elsewhere != 0)
+    fmt::print("{}: of another configuration class (sandbox, limits, network, worker) than then.\n",
+               counted(static_cast<std::uint64_t>(elsewhere), "run"));
+  for (const LeftOut& l : outcome.left_out)
+    fmt::print("{}: not judged again: {}\n", l.run, printable(l.why, kWhyBytes));
+  fmt::print(
+      "Models cost {} {}, this machine's time {}, of no envelope of the campaign.\n"
+      "More of it: proctor report {}\n",
+      format_usd_exact(outcome.models), outcome.unit, format_usd(outcome.all), outcome.name);
+  return code;
+}
+
+// It is itself what was registered first.
+Result<FrozenCampaign> load_original(const std::string& folder) {
+  PROCTOR_TRY(FrozenCampaign frozen, load_registered(folder));
+  if (!frozen.campaign.derived_from) return frozen;
+  return Error{Errc::kInvalid, folder + " has the patches of " +
+                                   frozen.campaign.derived_from->campaign +
+                                   ", two folders above: judge those again"};
+}
+
+Result<int> replay(const ReplayArgs& args) {
+  PROCTOR_TRY(const FrozenCampaign frozen, load_original(args.folder));
+  std::set<RunId> wanted;
+  for (const std::string& words : args.runs.empty() ? std::vector<std::string>{"all"} : args.runs) {
+    PROCTOR_TRY(const std::vector<RunId> runs, select_runs(frozen.plan, words));
+    wanted.insert(runs.begin(), runs.end());
+  }
+  PROCTOR_TRY(const Collected collected, collect(frozen, wanted, true));
+  PROCTOR_TRY(const Outcome outcome, judge_again(args, frozen, {}, collected, "replay"));
+  std::size_t reproduced = 0, diverged = 0, unjudged = 0;
+  for (const JudgedAgain& j : outcome.runs) {
+    ++(!j.is ? unjudged : j.differences.empty() ? reproduced : diverged);
+    if (!args.json) fmt::print("{}: {}\n", j.run, change_of(j));
+  }
+  if (!args.json)
+    fmt::print("{} reproduced, {} diverged, {} not judged\n", reproduced, diverged, unjudged);
+  return tell_end(args, outcome, diverged + unjudged == 0);
+}
+
+// "perl-ini: 6 patches of 3 methods; failure -> success 1, unchanged 5".
+std::string task_line(const std::string& task, const std::vector<JudgedAgain>& runs) {
+  std::set<std::string> methods;
+  std::map<std::string, std::size_t> moved;
+  std::size_t patches = 0, unchanged = 0;
+  for (const JudgedAgain& j : runs) {
+    if (j.task != task) continue;
+    ++patches;
+    methods.insert(j.method);
+    if (j.is && j.was.outcome == j.is->outcome)
+      ++unchanged;
+    else
+      ++moved[fmt::format("{} -> {}", to_string(j.was.outcome), new_outcome(j))];
+  }
+  std::string out =
+      fmt::format("{}: {} {} of {}; ", task, patches, patches == 1 ? "patch" : "patches",
+                  counted(methods.size(), "method"));
+  for (const auto& [words, n] : moved) out += fmt::format("{} {}, ", words, n);
+  return out + fmt::format("unchanged {}\n", unchanged);
+}
+
+Result<int> regrade(const ReplayArgs& args) {
+  PROCTOR_TRY(const FrozenCampaign frozen, load_original(args.folder));
+  PROCTOR_TRY(const Contracts changed, new_contracts(args.contracts, frozen.campaign));
+  std::set<RunId> wanted;
+  for (std::uint32_t r = 0; r < frozen.plan.size(); ++r)
+    if (changed.contains(frozen.plan.task(RunId(r)).id)) wanted.insert(RunId(r));
+  PROCTOR_TRY(const Collected collected, collect(frozen, wanted, false));
+  PROCTOR_TRY(const Outcome outcome, judge_again(args, frozen, changed, collected, "regrade"));
+  if (!args.json) {
+    for (const auto& [task, contract] : changed) fmt::print("{}", task_line(task, outcome.runs));
+    std::size_t width = 3;
+    for (const JudgedAgain& j : outcome.runs) width = std::max(width, j.run.size());
+    fmt::print("\n{:<{}}  {:<16}  {:<16}  {}\n", "run", width, "old", "new", "what changed");
+    for (const JudgedAgain& j : outcome.runs)
+      fmt::print("{:<{}}  {:<16}  {:<16}  {}\n", j.run, width, to_string(j.was.outcome),
+                 new_outcome(j), j.is && j.differences.empty() ? "" : change_of(j));
+    fmt::print("\n");
+  }
+  return tell_end(args, outcome, std::ranges::all_of(outcome.runs, [](const JudgedAgain& j) {
+                    return j.is.has_value();
+                  }));
+}
+
+void add_shared_options(const Command& command, ReplayArgs& args, const std::string& name) {
+  command.add_option("--name", args.name,
+                     "of the folder below regrades/ (default: " + name +
+                         "-1 and so on); one that is there goes on");
+  command.add_option("--workers", args.options.workers, "local worker processes (default: 1)")
+      .in_range(std::size_t{1}, limits::kLocalWorkersMax);
+  command
+      .add_option("--slots", args.options.slots,
+                  "runs at a time on each of them (default: one for each core)")
+      .in_range(std::size_t{1}, limits::kWorkerSlotsMax);
+  command.add_flag("--json", args.json, "old and new verdicts as one object");
+}
+}  // namespace
+
+void add_replay(Command app, int& exit_code) {
+  const Command again = app.add_subcommand(
+      "replay", "judge recorded patches once more: does every verdict come again?",
+      "Example:\n  proctor replay my-campaign\n  proctor replay my-campaign json-lib/my-agent/r1\n"
+      "Each patch is judged in a fresh workspace by the contract that it was judged by. No agent\n"
+      "and no model is asked, and the campaign stays as it is: what is made lies in\n"
+      "my-campaign/regrades/NAME, a campaign of its own (docs/replay.md).\n"
+      "Exit codes: 0 all reproduced, 1 one diverged or was not judged, 2 bad input or a patch "
+      "that\n"
+      "was changed, 4 infrastructure.");
+  const auto args = arguments<ReplayArgs>(again, exit_code, replay);
+  again.add_option("CAMPAIGN", args->folder, "the campaign's folder").required();
+  again.add_option("RUNS", args->runs, "TASK/METHOD/rN, a task or a method; none: all");
+  add_shared_options(again, *args, "replay");
+
+  const Command changed = app.add_subcommand(
+      "regrade", "judge recorded patches by corrected contracts",
+      "Example:\n  proctor regrade my-campaign --contracts my-campaign/contracts-v2 --name fix-t7\n"
+      "All patches of the tasks whose contracts differ, of every method alike. A contract may\n"
+      "differ in what acceptance uses: checks, acceptance_files, policy.protected. The verdicts "
+      "of\n"
+      "the campaign stay; the new ones are in my-campaign/regrades/NAME, a campaign of its own,\n"
+      "old and new side by side in its regrade.jsonl (docs/replay.md).\n"
+      "Exit codes: 0 all were judged, 1 one could not be, 2 bad input or a patch that was "
+      "changed,\n"
+      "4 infrastructure.");
+  const auto other = arguments<ReplayArgs>(changed, exit_code, regrade);
+  changed.add_option("CAMPAIGN", other->folder, "the campaign's folder").required();
+  changed.add_option("--contracts", other->contracts, "a contract, or a folder of contracts")
+      .required();
+  add_shared_options(changed, *other, "regrade");
+}
+}  // namespace proctor::cli

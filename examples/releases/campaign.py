@@ -89,6 +89,7 @@ def contract_of(pair, task):
             "pass_to_pass": task.pass_to_pass,
             "others_may_fail": True,
         }],
+        "gates": {"build": "none"},
         "acceptance_files": [{"from": kept, "to": place} for kept, place in task.acceptance],
         "policy": {"network": False, "protected": contract_globs(pair.test_paths), "wall": f"{AGENT_WALL}s",
                    "memory": "4GiB", "processes": 1024, "disk": "4GiB"},

@@ -16,11 +16,18 @@ bool is_mode_id(std::string_view text) {
   return is_id(text) && text.find('.') != std::string_view::npos;
 }
 
+// Rooms of the taxonomy (score/taxonomy.h), whose modes are the product's to assert.
+constexpr std::string_view kOwnRooms[] = {"evaluation.", "patch.",  "build.", "functional.",
+                                          "safety.",     "policy.", "end.",   "agent."};
+
 Result<TagRule> parse_tag_rule(std::string_view line) {
   PROCTOR_TRY(const Json json, parse_json(line));
   PROCTOR_TRY(TagRule rule, from_json<TagRule>(json));
   if (!is_mode_id(rule.id))
     return Error{Errc::kInvalid, "id: expected ROOM.NAME, such as team.slow_start"};
+  for (const std::string_view room : kOwnRooms)
+    if (rule.id.starts_with(room))
+      return Error{Errc::kInvalid, "id: " + std::string(room) + "* are modes of the taxonomy"};
   if (!is_id(rule.check)) return Error{Errc::kInvalid, "check: expected a check's id"};
   if (rule.gate == Gate::kPatch || rule.gate == Gate::kMaint)
     return Error{Errc::kInvalid, "gate: expected build, functional or safety"};
@@ -102,6 +109,11 @@ void read_maint(const Fields& f, Contract& out) {
       f.problems().add(f.at("checks"), "checks", "check " + check.id + " with gate: maint",
                        "its id among rubric.maint, too");
   }
+  if (!out.checks.empty() && std::ranges::all_of(out.checks, [](const Check& check) {
+        return check.gate == Gate::kMaint;
+      }))
+    f.problems().add(f.at("rubric"), "rubric.maint", "every check of the contract",
+                     "at least one check that decides the outcome");
   for (const std::string& id : maint)
     if (std::ranges::find(out.checks, id, &Check::id) == out.checks.end())
       f.problems().add(f.at("rubric"), "rubric.maint", "\"" + id + "\"",

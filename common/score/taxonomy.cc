@@ -87,6 +87,8 @@ std::vector<FailureMode> all_modes() {
        "A changed file has conflict markers that it did not have before.");
   mode("patch.check_cannot_start", {patch}, {"check_not_started"},
        "A check could not start on the patched tree.", kUnclear);
+  mode("patch.check_failed", {patch}, {"check_failed:patch"},
+       "A check of the contract that guards the patch fails.");
   mode("build.failed", {build}, {"check_failed:build"}, "The patched tree does not build.");
   mode("build.static_check_failed", {build}, {"check_failed:static"},
        "A formatter, a linter or a type checker refuses the patched tree.");

@@ -199,6 +199,7 @@ void JudgementFold::alert(const TraceEvent& event) {
   const auto& [code, signals, stage, why] = *told;
   alert_ = {event.seq, code};
   if (is_breaker(code)) return;  // its intervention says whether the run ended by it
+  if (code == kUntold) untold_ += count_in(signals, "attempts") + count_in(signals, "programs");
   const std::optional<AlertMeaning> meaning = meaning_of(code, signals, stage);
   if (!meaning) return;
   sign(meaning->sign, event.seq, meaning->format);
@@ -252,6 +253,7 @@ std::vector<GateInput> JudgementFold::inputs() const {
   std::string why = "no violation";
   if (!seen.empty()) why += "; observed: " + seen;
   if (!unseen.empty()) why += "; not observed: " + unseen;
+  if (untold_ != 0) why += "; " + counted(untold_, "more attempt") + " not looked at";
   out.push_back({Gate::kSafety,
                  {},
                  extracted_ ? std::optional(CheckOutcome::kPass) : std::nullopt,

@@ -66,8 +66,12 @@ class JudgementFold {
   std::uint64_t ended_ = 0;  // the event of that; 0: none yet
   std::uint64_t end_ = 0;    // the last event
   std::uint64_t lines_ = 0, files_ = 0, maint_passed_ = 0, maint_of_ = 0;
+  std::uint64_t untold_ = 0;  // attempts and programs that no monitor looked at
   bool manifest_ = false, extracted_ = false;
 };
+
+// The code of an alert that counts them: more were made than are told one by one.
+inline constexpr std::string_view kUntold = "untold";
 
 // The word of a manifest's monitors for one that does not look here.
 inline constexpr std::string_view kUnobserved = "unobserved";

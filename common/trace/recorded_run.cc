@@ -55,7 +55,8 @@ void compare(const SaidByName& was, const SaidByName& is, std::vector<VerdictDif
 }
 }  // namespace
 
-RecordedRun recorded_run(const RunReport& report, const Digest& digest, events::Mutation mutation) {
+RecordedRun recorded_run(const RunReport& report, const Digest& digest, events::Mutation mutation,
+                         std::vector<Json> alerts) {
   RecordedRun out;
   out.report = digest;
   out.patch = report.patch;
@@ -63,6 +64,7 @@ RecordedRun recorded_run(const RunReport& report, const Digest& digest, events::
   out.rung = report.application.rung;
   // A patch that acceptance refused is there, and is refused again.
   if (report.patch == sha256("")) out.misfit = report.application.refused;
+  out.alerts = std::move(alerts);
   out.mutation = std::move(mutation);
   out.mutation.wall = out.mutation.cpu = std::chrono::milliseconds(0);
   out.mutation.memory_peak.reset();

@@ -17,6 +17,8 @@ struct RecordedRun {
   std::string rung;    // the patch's, as the report has it; empty: there was none to apply
   std::string misfit;  // why the patch that the method handed in fitted by no rung; empty: it did
   events::Mutation mutation;  // as the run's trace has it, without the cost of its extraction
+  // Alerts of its agent's phase that are violations: it broke its policy, whoever judges its patch.
+  std::vector<Json> alerts{};
 };
 void fields(auto& v, Is<RecordedRun> auto& r) {
   v.follows("format", "proctor-recorded-1");
@@ -26,10 +28,12 @@ void fields(auto& v, Is<RecordedRun> auto& r) {
   v("rung", r.rung);
   v("misfit", r.misfit);
   v("mutation", r.mutation);
+  v("alerts", r.alerts, {.items = kReportItems, .optional = true});
 }
 
-// `digest`: of the report; `mutation`: of the run's trace.
-RecordedRun recorded_run(const RunReport& report, const Digest& digest, events::Mutation mutation);
+// `digest`: of the report; `mutation` and `alerts`: of the run's trace.
+RecordedRun recorded_run(const RunReport& report, const Digest& digest, events::Mutation mutation,
+                         std::vector<Json> alerts = {});
 // kInvalid names the field.
 Result<RecordedRun> parse_recorded_run(std::string_view bytes);
 

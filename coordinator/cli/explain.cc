@@ -228,7 +228,8 @@ std::string evidence_words(const std::vector<std::uint64_t>& events) {
 std::string judgement_of(const RunReport& report, const std::vector<TagRule>& own) {
   std::string out, failed;
   // In reports of before 2026-12 a gate that did not run fails no run.
-  const bool older = !report.facts || report.facts->gates.empty();
+  const bool older =
+      std::ranges::all_of(report.gates, [](const GateReport& g) { return g.evidence.empty(); });
   for (const GateReport& g : report.gates) {
     if (failed.empty() && g.outcome != "pass" && !(older && g.outcome == "not_run"))
       failed = g.gate;

@@ -10,6 +10,8 @@
 #include "common/base/text.h"
 #include "common/contract/campaign_parser.h"
 #include "common/contract/contract_digest.h"
+#include "common/trace/event.h"
+#include "common/trace/judgement.h"
 #include "common/trace/recorded_run.h"
 #include "coordinator/cli/campaign_run.h"
 #include "coordinator/cli/command.h"
@@ -79,8 +81,16 @@ Result<Recorded> recorded_of(const StateFolder& folder, const RunRecord& run) {
     return Error{Errc::kInvalid, run.name + ": its report names no " + std::string(kEventsFile)};
   PROCTOR_CHECK_OK(bound_file(dir, kEventsFile, events->digest, limits::kEventLogBytes, run.name));
   PROCTOR_TRY(auto mutation, last_in(dir, events::kMutation));
-  const RecordedRun facts =
-      recorded_run(report, run.report, std::move(mutation).value_or(events::Mutation{}));
+  std::vector<Json> alerts;
+  PROCTOR_CHECK_OK(each_event(dir, [&](const TraceEvent& event) {
+    const auto told =
+        event.type == events::kAlert.type ? events::kAlert.read(event.payload) : std::nullopt;
+    if (!told || std::get<2>(*told) != "agent" || alerts.size() == kReportItems) return;
+    if (meaning_of(std::get<0>(*told), std::get<1>(*told), "agent"))
+      alerts.push_back(event.payload);
+  }));
+  const RecordedRun facts = recorded_run(
+      report, run.report, std::move(mutation).value_or(events::Mutation{}), std::move(alerts));
   out.facts = to_json(facts).dump() + "\n";
   return out;
 }
@@ -191,6 +201,7 @@ Result<Contracts> new_contracts(const std::string& path, const Campaign& campaig
   Contracts out;
   Diagnostics wrong;
   std::vector<std::string_view> ids;
+  std::set<std::string> seen;
   for (const Contract& c : campaign.contracts) ids.push_back(c.id);
   for (const std::string& file : contract_files(path, campaign)) {
     std::optional<Contract> contract = load_contract(file, file, wrong);
@@ -200,6 +211,8 @@ Result<Contracts> new_contracts(const std::string& path, const Campaign& campaig
     }
     const Contract* was = campaign.find_contract(contract->id);
     if (was == nullptr) return no_such("the campaign", "task", contract->id, ids);
+    if (!seen.insert(contract->id).second)
+      return Error{Errc::kInvalid, file + ": a second contract of " + contract->id + " in " + path};
     if (was->digest == contract->digest) continue;
     if (const std::string key = other_task(*was, *contract); !key.empty())
       return Error{Errc::kInvalid,
@@ -351,6 +364,16 @@ Result<FrozenCampaign> derive(const FrozenCampaign& frozen, const Contracts& cha
       return Error{Errc::kConflict, to.string() + " judges " + registered.id +
                                         " by another contract: give another --name"};
   }
+  // Those that cannot be judged are out of its plan.
+  std::set<std::string> judged, asked;
+  for (std::uint32_t r = 0; r < out.plan.size(); ++r)
+    if (std::ranges::find(out.removed, RunId(r)) == out.removed.end())
+      judged.insert(out.plan.run_name(RunId(r)));
+  for (const auto& [run, recorded] : collected.runs) asked.insert(run);
+  if (judged != asked)
+    return Error{Errc::kConflict, to.string() + " judges " + counted(judged.size(), "run") +
+                                      ", and other ones than these " +
+                                      counted(asked.size(), "run") + ": give another --name"};
   out.folder = place;
   return out;
 }
@@ -550,7 +573,9 @@ Result<int> replay(const ReplayArgs& args) {
     if (!args.json) fmt::print("{}: {}\n", j.run, change_of(j));
   }
   if (!args.json)
-    fmt::print("{} reproduced, {} diverged, {} not judged\n", reproduced, diverged, unjudged);
+    fmt::print(
+        "{} reproduced, {} diverged, {} not judged{}\n", reproduced, diverged, unjudged,
+        outcome.left_out.empty() ? "" : fmt::format(", {} left out", outcome.left_out.size()));
   return tell_end(args, outcome, diverged + unjudged == 0);
 }
 

@@ -178,7 +178,7 @@ struct CallAttempt {
   std::string target;
   std::uint32_t pid = 0;  // the thread's, as the sandbox counts
 };
-// Attempts and programs of one command that are told one by one; the others are counted.
+// Attempts of each call, and programs, of one command that are told one by one; the others count.
 inline constexpr std::uint64_t kAttemptsTold = 200, kProgramsTold = 2'000;
 
 struct ExecSpec {

@@ -207,6 +207,7 @@ RunToolHooks AttemptRun::tool_hooks(GatewaySession& gateway, const SandboxSpec& 
     PROCTOR_CHECK_OK(when_there_is_room<Unit>("attempt " + commands.label, patience(),
                                               [&] { return open_again(commands); }));
     look_at_disk(outcome);
+    safety_.untold("agent", outcome);
     return ok_status();
   };
   out.attempted = [this](const CallAttempt& seen) { safety_.call("agent", seen); };
@@ -345,6 +346,7 @@ AgentJob AttemptRun::agent_job(SandboxEngine& engine, SandboxSpec spec, fs::path
               whole.memory_peak = std::max(whole.memory_peak, spent.memory_peak);
             }
             meter_.program_ended(whole);
+            safety_.untold("agent", use.outcome);
             evidence = note(events::kTool, command_ran(use.command, use.outcome, use.ceiling,
                                                        use.stdout_file, use.stderr_file, use.tool));
           },
@@ -657,6 +659,8 @@ AttemptRun::Answer AttemptRun::end_recorded() {
                         std::vector<std::string>{});
   if (!ended.misfit.empty())
     ended.evidence = note(events::kPatchApply, patch_tried(Room::kAgent, {}, ended.misfit));
+  for (const Json& alert : recorded_->alerts) safety_.alert(alert);
+  ended.forbidden = safety_.take();
   return ended;
 }
 

@@ -490,6 +490,7 @@ Result<CheckEnded> AttemptRun::check(std::size_t index) {
     if (!hashed.ok()) return std::nullopt;
     return hashed->digest;
   };
+  safety_.untold("acceptance", outcome);
   mark_cut(exec.stdout_file, outcome.stdout_bytes);
   mark_cut(exec.stderr_file, outcome.stderr_bytes);
   report.stdout_digest = digest_of(kStdoutFile);

@@ -111,6 +111,14 @@ std::optional<std::string> SafetyWatch::consider(const Json& payload) {
   return meaning->violation;
 }
 
+void SafetyWatch::untold(const std::string& stage, const ExecOutcome& outcome) {
+  if (outcome.attempts_untold == 0 && outcome.programs_untold == 0) return;
+  alert(events::kAlert.json(
+      std::string(kUntold),
+      {{"attempts", outcome.attempts_untold}, {"programs", outcome.programs_untold}}, stage,
+      std::nullopt));
+}
+
 std::vector<std::string> SafetyWatch::take() {
   const std::lock_guard lock(mutex_);
   return std::exchange(new_, {});

@@ -66,15 +66,18 @@ class SafetyWatch {
 
   // `stage`: "agent" or "acceptance".
   void call(const std::string& stage, const CallAttempt& seen);
+  // Writes an alert, and what follows from it.
+  void alert(const Json& payload);
   // An alert that an earlier life of the worker wrote.
   void heard(const Json& payload) { consider(payload); }
+  // Attempts and programs of a command that were made beyond those that it told.
+  void untold(const std::string& stage, const ExecOutcome& outcome);
   // Violations since the last time, each once in the attempt.
   std::vector<std::string> take();
   // Acceptance begins again: these were the agent's, and what came later is out of the trace.
   void back_to(const std::vector<std::string>& agents);
 
  private:
-  void alert(const Json& payload);
   // The reason for which the agent must go now, if there is one.
   std::optional<std::string> consider(const Json& payload);
   const bool stop_run_;

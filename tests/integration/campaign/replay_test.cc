@@ -122,6 +122,12 @@ TEST_SUITE("campaign") {
     const CommandOutcome again = scene.run("replay", {"--name", "replay-1"});
     CHECK_MESSAGE(again.exit_code == 0, again.err);
     CHECK(contains(again.out, "8 reproduced, 0 diverged, 0 not judged\n"));
+    const fs::path kept = derived / "replay.jsonl";
+    const std::string record = scene.read(kept);
+    const CommandOutcome others = scene.run("replay", {"add/noop/r1", "--name", "replay-1"});
+    CHECK(others.exit_code != 0);
+    CHECK_MESSAGE(contains(others.err, "give another --name"), others.err);
+    CHECK(scene.read(kept) == record);
     CHECK(scene.run("replay", {"nothing"}).exit_code == 2);
     CHECK(scene.run("replay", {"--name", "../here"}).exit_code == 2);
     CHECK(scene.run("replay", {"--name", ".."}).exit_code == 2);
@@ -250,7 +256,7 @@ TEST_SUITE("campaign") {
     const CommandOutcome replayed = scene.run("replay");
     CHECK_MESSAGE(replayed.exit_code == 0, replayed.out << replayed.err);
     CHECK(contains(replayed.out, "add/gone/r1: not judged again: "));
-    CHECK(contains(replayed.out, "1 reproduced, 0 diverged, 0 not judged\n"));
+    CHECK(contains(replayed.out, "1 reproduced, 0 diverged, 0 not judged, 1 left out\n"));
     CHECK(scene.run("replay", {"gone"}).exit_code == 2);
   }
 }

@@ -192,8 +192,8 @@ TEST_SUITE("contract") {
          {std::pair{"team.slow", "slow"}, std::pair{"\"functional\"", "\"patch\""},
           std::pair{"\"functional\"", "\"maint\""}, std::pair{"\"agent\"", "\"nobody\""},
           std::pair{"\"low\"", "\"bad\""}, std::pair{":3,", ":256,"},
-          std::pair{"\"unit\"", "\"a b\""}, std::pair{"\"check\"", "\"checks\""},
-          std::pair{"}", ""}}) {
+          std::pair{"team.slow", "safety.os_risk"}, std::pair{"\"unit\"", "\"a b\""},
+          std::pair{"\"check\"", "\"checks\""}, std::pair{"}", ""}}) {
       CAPTURE(to);
       const auto bad = parse_tag_rules(replaced(mode, "team.slow", "team.first") + "\n" +
                                        replaced(mode, from, to));

@@ -153,7 +153,10 @@ inline bool is_loopback(const char* address, uint64_t size) {
 class AttemptWatch {
  public:
   AttemptWatch(int status, char* const* places, int count)
-      : status_(status), places_(places), count_(count) {}
+      : status_(status), places_(places), count_(count) {
+    for (auto& of_call : left_)
+      for (uint64_t& left : of_call) left = kAttemptLines;
+  }
 
   // Answers one question of the listener, if there is one.
   void serve(int listener) {
@@ -175,7 +178,11 @@ class AttemptWatch {
     // Another thread may have had that number by the time it was read.
     tells = tells && talk(listener, kStillAsked, &asked.id);
     (void)talk(listener, kAnswerIt, &answer);
-    if (tells) tell(asked, program ? programs_ : attempts_);
+    if (!tells) return;
+    // Many attempts of one call hide none of another, nor those that nobody could read.
+    const auto number = static_cast<uint32_t>(asked.number) % kCallNumbers;
+    tell(asked, program ? programs_.left : left_[readable_ ? 1 : 0][number],
+         program ? programs_ : attempts_);
   }
 
   void tell_untold() {
@@ -194,13 +201,13 @@ class AttemptWatch {
     uint64_t left, untold;
   };
 
-  void tell(const CallQuestion& asked, Count& count) {
-    if (count.left == 0) {
+  void tell(const CallQuestion& asked, uint64_t& left, Count& count) {
+    if (left == 0) {
       ++count.untold;
       if ((count.untold & (count.untold - 1)) == 0) tell_untold();
       return;
     }
-    --count.left;
+    --left;
     StatusLine line;
     line.put("attempt ");
     line.put_number(static_cast<uint32_t>(asked.number));
@@ -327,7 +334,9 @@ class AttemptWatch {
   const int status_;
   char* const* const places_;
   const int count_;
-  Count attempts_ = {kAttemptLines, 0}, programs_ = {kProgramLines, 0};
+  static constexpr uint32_t kCallNumbers = 512;
+  uint64_t left_[2][kCallNumbers];
+  Count attempts_ = {0, 0}, programs_ = {kProgramLines, 0};
   char text_[kAttemptBytes];
   uint64_t size_ = 0;
   bool readable_ = true;

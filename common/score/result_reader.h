@@ -44,6 +44,11 @@ constexpr auto words(ExecEnd) {
                                        {"cancelled", kCancelled}});
 }
 
+// The exit codes by which a shell says that a program is missing or cannot be executed.
+constexpr bool says_no_program(int exit_code) {
+  return exit_code == 126 || exit_code == 127;
+}
+
 struct ExecFacts {
   ExecEnd end = ExecEnd::kExited;
   int exit_code = 0;  // kExited

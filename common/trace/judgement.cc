@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/text.h"
+#include "common/score/result_reader.h"
 #include "common/trace/breakers.h"
 #include "common/trace/evidence.h"
 #include "common/trace/manifest.h"
@@ -10,9 +11,6 @@
 
 namespace proctor {
 namespace {
-// Exit codes by which a shell says that a program is missing or cannot be executed.
-constexpr int kNotExecutable = 126, kNotFound = 127;
-
 bool is_whole(const events::PathList& list) {
   return list.count == list.listed.size();
 }
@@ -147,7 +145,7 @@ void JudgementFold::check(const events::CheckTold& told, std::uint64_t seq) {
   if (!c.outcome || *c.outcome == CheckOutcome::kPass) return;
   failed_.push_back({c.id, c.exit_code, seq});
   if (*c.outcome == CheckOutcome::kError) {
-    if (c.ended != "not_run" && c.exit_code != kNotExecutable && c.exit_code != kNotFound) return;
+    if (c.ended != "not_run" && !says_no_program(c.exit_code)) return;
     sign("check_not_started", seq);
     checks_.push_back({Gate::kPatch, c.id, CheckOutcome::kError, "could not start: " + c.why, seq});
     return;

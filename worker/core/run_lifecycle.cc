@@ -30,9 +30,8 @@ namespace {
 // The exit codes by which a shell, and we ourselves, say that a program could not be run.  The
 // agent may say them too: so what it did before is looked at as well.
 bool may_not_have_started(const AgentEnded& e) {
-  return e.ran_program && e.exec.end == ExecEnd::kExited &&
-         (e.exec.exit_code == 126 || e.exec.exit_code == 127) && e.exec.wall <= kAgentStartWindow &&
-         !e.asked && e.denied.empty() && e.forbidden.empty();
+  return e.ran_program && e.exec.end == ExecEnd::kExited && says_no_program(e.exec.exit_code) &&
+         e.exec.wall <= kAgentStartWindow && !e.asked && e.denied.empty() && e.forbidden.empty();
 }
 }  // namespace
 

@@ -285,9 +285,6 @@ Result<AgentReport> AttemptRun::work_by_tools(const AgentJob& job, GatewaySessio
 // AttemptRun: the agent, its meter and how it is stopped (R106, R114-R117, R159).
 
 namespace {
-// A shell's, of a program that cannot be run or is not there.
-constexpr int kNotExecutable = 126, kNotFoundBySh = 127;
-
 // Anything but its own time: what an agent says to its meter is the agent at work.
 bool has_asked_meter(const Usage& u) {
   return 0 < u.model_calls + u.input_tokens + u.output_tokens + u.other_micros + u.tool_ms +
@@ -465,8 +462,7 @@ Result<AgentEnded> AttemptRun::work(Listeners& listeners) {
   PROCTOR_TRY(AgentReport report, work_with(job, listeners));
   PROCTOR_CHECK_OK(open_again(job.sandbox));
   // Only the end of one that may not have started asks who made the changes.
-  const bool doubtful = report.program && (report.program->exit_code == kNotExecutable ||
-                                           report.program->exit_code == kNotFoundBySh);
+  const bool doubtful = report.program && says_no_program(report.program->exit_code);
   if (doubtful && left_program_ == nullptr) agent_began_ = before;
   agent_sandbox_ = std::move(report.sandbox);
   if (report.program) look_at_disk(*report.program);

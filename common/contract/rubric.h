@@ -91,7 +91,7 @@ JudgeRules judge_rules(const Contract& contract, const Settings& settings);
 // The JSONL of a campaign's own failure modes, one TagRule a line.  kInvalid names the line and
 // what is wrong: an id that is none or is there twice, a member that is unknown.
 Result<std::vector<TagRule>> parse_tag_rules(std::string_view text);
-inline constexpr std::size_t kTagRulesBytes = std::size_t{64} << 10, kTagRulesMost = 100;
+inline constexpr std::size_t kTagRulesMost = 100;
 
 void fields(auto& v, Is<TagRule> auto& t) {
   v("id", t.id, {.bytes = limits::kNameBytes});

@@ -80,9 +80,10 @@ Result<Recorded> recorded_of(const StateFolder& folder, const RunRecord& run) {
   if (events == report.files.end())
     return Error{Errc::kInvalid, run.name + ": its report names no " + std::string(kEventsFile)};
   PROCTOR_CHECK_OK(bound_file(dir, kEventsFile, events->digest, limits::kEventLogBytes, run.name));
-  PROCTOR_TRY(auto mutation, last_in(dir, events::kMutation));
+  std::optional<events::Mutation> mutation;
   std::vector<Json> alerts;
   PROCTOR_CHECK_OK(each_event(dir, [&](const TraceEvent& event) {
+    if (event.type == events::kMutation.type) mutation = events::kMutation.read(event.payload);
     const auto told =
         event.type == events::kAlert.type ? events::kAlert.read(event.payload) : std::nullopt;
     if (!told || std::get<2>(*told) != "agent" || alerts.size() == kReportItems) return;

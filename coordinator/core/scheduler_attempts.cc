@@ -496,8 +496,7 @@ void Scheduler::watch_safety(const AttemptId& attempt, std::string_view tags) {
     out_.push_back(Alert{"the campaign is paused: " + stop.act.reason +
                              "; proctor list --where tag=" + mode + " has them, unpause goes on",
                          true, attempt.run});
-    apply(stop);
-    write(note_of(stop), After{Step::kObey, {}, 0, 0});
+    record(std::move(stop), After{Step::kObey, {}, 0, 0});
   }
 }
 

@@ -59,7 +59,7 @@ JsonReader::JsonReader(const Json& json, std::string_view path, std::string& pro
                        Versions versions)
     : json_(json), place_{path}, problem_(problem), versions_(versions) {
   if (!json.is_object()) refuse({}, "expected an object");
-  seen_.reserve(json.items().size());
+  if (!is_any()) seen_.reserve(json.items().size());
 }
 
 JsonReader::JsonReader(const Json& json, Place place, const JsonReader& parent)
@@ -69,7 +69,7 @@ JsonReader::JsonReader(const Json& json, Place place, const JsonReader& parent)
       problem_(parent.problem_),
       versions_(parent.versions_) {
   if (!json.is_object()) refuse({}, fmt::format("expected an object, found {}", json.kind_name()));
-  seen_.reserve(json.items().size());
+  if (!is_any()) seen_.reserve(json.items().size());
 }
 
 std::string JsonReader::path_of(Place place) const {
@@ -97,7 +97,7 @@ const Json* JsonReader::find(const char* name, bool optional) {
   if (!ok()) return nullptr;
   const auto found = json_.items().find(std::string_view(name));
   if (found != json_.items().end()) {
-    seen_.emplace_back(name);
+    if (!is_any()) seen_.emplace_back(name);
     return &found->second;
   }
   if (!optional) refuse({name}, "missing");

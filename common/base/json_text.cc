@@ -1,6 +1,5 @@
 #include "common/base/json_text.h"
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <charconv>

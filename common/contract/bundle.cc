@@ -206,6 +206,7 @@ Settings settings_of(const Campaign& c) {
   s.infrastructure_retries = c.infrastructure_retries;
   s.weights = c.weights;
   s.safety = c.safety;
+  s.rerun = c.rerun;
   s.failure_modes = c.failure_modes;
   return s;
 }

@@ -61,6 +61,7 @@ struct Settings {
   std::uint32_t infrastructure_retries = 3;
   RubricWeights weights{};
   SafetyPlan safety{};
+  std::uint32_t rerun = 0;
   std::string failure_modes{};  // JSONL of the campaign's own
   CapRules cap_rules() const { return {caps, stage_caps, task_caps, run_cap}; }
 };

@@ -88,38 +88,40 @@ std::uint64_t ms(std::chrono::milliseconds d) {
 
 // Patch and events at their bounds, and every stream of output at its own: of each setup step in
 // both workspaces, of each check (with its result file and services) and of the agent.
-std::uint64_t stored_worst_case(const Contract& contract) {
-  const std::uint64_t streams = 4 * contract.setup.size() + 2 * contract.checks.size() + 2;
-  std::uint64_t bytes =
-      limits::kPatchBytes + limits::kEventLogBytes + streams * limits::kCheckOutputBytes;
+std::uint64_t stored_worst_case(const Contract& contract, std::uint64_t times) {
+  const std::uint64_t steps = 2 * contract.setup.size(), checks = 2 * contract.checks.size();
+  std::uint64_t bytes = (steps + checks) * limits::kCheckOutputBytes;
   for (const Check& c : contract.checks)
     bytes +=
         2 * services_of(contract.services, c).size() * (kServiceOutputBytes + kReadyOutputBytes);
   for (const Check& c : contract.checks)
     if (c.reader != ResultReader::kExitCode) bytes += limits::kResultFileBytes;
-  return bytes;
+  return times * bytes + limits::kPatchBytes + limits::kEventLogBytes +
+         (steps + 2) * limits::kCheckOutputBytes;
 }
 }  // namespace
 
-Usage acceptance_worst_case(const Contract& contract) {
+Usage acceptance_worst_case(const Contract& contract, std::uint32_t rerun) {
+  const std::uint64_t times = 1 + std::uint64_t{rerun};
   Usage out;
-  for (const SetupStep& s : contract.setup) out.setup_ms += ms(s.timeout);
-  for (const Check& c : contract.checks) out.acceptance_ms += ms(c.timeout);
-  out.stored_bytes = stored_worst_case(contract);
+  for (const SetupStep& s : contract.setup) out.setup_ms += times * ms(s.timeout);
+  for (const Check& c : contract.checks) out.acceptance_ms += times * ms(c.timeout);
+  out.stored_bytes = stored_worst_case(contract, times);
   return out;
 }
 
-Usage acceptance_worst_case(const Contract& contract, const Method& method) {
-  Usage out = acceptance_worst_case(contract);
+Usage acceptance_worst_case(const Contract& contract, const Method& method, std::uint32_t rerun) {
+  Usage out = acceptance_worst_case(contract, rerun);
   out.stored_bytes += 2 * method.environment.setup.size() * limits::kCheckOutputBytes;
   if (!method.keep.empty()) out.stored_bytes += kKeptBytes;
   if (method.gateway) out.stored_bytes += kGatewayBytes;
   return out;
 }
 
-Usage worst_case(const Contract& contract, const Method& method, std::chrono::milliseconds wall) {
-  Usage out = acceptance_worst_case(contract, method);
-  out.setup_ms *= 2;
+Usage worst_case(const Contract& contract, const Method& method, std::chrono::milliseconds wall,
+                 std::uint32_t rerun) {
+  Usage out = acceptance_worst_case(contract, method, rerun);
+  for (const SetupStep& s : contract.setup) out.setup_ms += ms(s.timeout);
   for (const SetupStep& s : method.environment.setup) out.setup_ms += ms(s.timeout);
   out.agent_ms = ms(wall);
   return out;

@@ -252,6 +252,7 @@ struct Campaign {
   Retries retries;
   RubricWeights weights;
   SafetyPlan safety;
+  std::uint32_t rerun = 0;    // of acceptance at least, as a contract's
   std::string failure_modes;  // JSONL of its own (rubric.h)
   CostModel cost_model;
   std::optional<CostInputs> cost_inputs;    // the expected use of runs; empty: no such file
@@ -276,6 +277,9 @@ struct Campaign {
   Isolation isolation_of(const Contract& contract) const {
     return stronger(isolation, contract.policy.isolation);
   }
+  std::uint32_t rerun_of(const Contract& contract) const {
+    return std::max(rerun, contract.rerun);
+  }
   const Contract* find_contract(const std::string& id) const;
   const Method* find_method(const std::string& name) const;
 };
@@ -296,10 +300,11 @@ std::map<std::vector<std::string>, std::vector<const Contract*>> tasks_by_stratu
 std::vector<std::uint32_t> repositories_of(const Campaign& campaign);
 
 // The most of what is priced that a run of this contract can use: setup in the agent's and in the
-// fresh workspace, the agent until `wall`, every check until its time limit, and the bytes it
-// keeps.
-Usage worst_case(const Contract& contract, const Method& method, std::chrono::milliseconds wall);
+// fresh workspace, the agent until `wall`, every check until its time limit, both as often as
+// acceptance runs with `rerun` repetitions, and the bytes it keeps.
+Usage worst_case(const Contract& contract, const Method& method, std::chrono::milliseconds wall,
+                 std::uint32_t rerun);
 // The part of it that comes after the agent: the headroom for acceptance and logging (R115).
-Usage acceptance_worst_case(const Contract& contract);
-Usage acceptance_worst_case(const Contract& contract, const Method& method);
+Usage acceptance_worst_case(const Contract& contract, std::uint32_t rerun);
+Usage acceptance_worst_case(const Contract& contract, const Method& method, std::uint32_t rerun);
 }  // namespace proctor

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/base/limits.h"
+#include "common/base/parse.h"
 #include "common/base/text.h"
 #include "common/contract/campaign.h"
 #include "common/contract/campaign_parser.h"
@@ -14,62 +15,53 @@
 #include "common/contract/cost_model.h"
 #include "common/contract/document.h"
 #include "common/contract/fields.h"
+#include "common/contract/rubric.h"
 
 namespace proctor {
-// Complaints from before the parts of a campaign are held against each other, so that one
-// mistake is told once: a value that could not be read has a default by then, and a name that could
-// not is unknown, and neither is what its author wrote.  Pure.
-class Told {
- public:
-  Told(const Campaign& campaign, const Diagnostics& before);
-
-  // Was something at this place of the campaign's own file?
-  bool at(Mark place) const { return places_.contains({place.line, place.column}); }
-  // Are all contracts, all methods there and whole: is what none of them has unknown?
-  bool knows_contracts() const { return contracts_; }
-  bool knows_methods() const { return methods_; }
-  // Of runs: their envelope and caps, and with the price table what they may cost.
-  bool knows_run_caps() const { return run_caps_; }
-  bool knows_prices() const { return prices_; }
-
- private:
-  std::set<std::pair<std::uint32_t, std::uint32_t>> places_;
-  bool contracts_ = true, methods_ = true, run_caps_ = true, prices_ = true;
-};
-
 namespace {
 bool is_of(std::string_view field, std::string_view section) {
   return field.starts_with(section) &&
          (field.size() == section.size() || field[section.size()] == '.' ||
           field[section.size()] == '[');
 }
-}  // namespace
 
-Told::Told(const Campaign& campaign, const Diagnostics& before) {
-  const auto folder = std::filesystem::path(campaign.origin.file).parent_path();
-  const std::string prices = (folder / kCostModelFile).string();
-  const std::string inputs = (folder / kCostInputsFile).string();
-  contracts_ = before.count() == before.kept().size() && !campaign.contracts.empty();
-  for (const Diagnostic& d : before.kept()) {
-    if (d.file == prices) {
-      prices_ = false;
-    } else if (d.file == campaign.origin.file) {
-      places_.emplace(d.at.line, d.at.column);
-      contracts_ = contracts_ && !is_of(d.field, "contracts");
-      for (const char* section : {"budget", "caps", "task_caps", "stages"})
-        run_caps_ = run_caps_ && !is_of(d.field, section) && d.suggestion != section;
-    } else if (d.file != inputs) {
-      contracts_ = false;
+// Complaints from before the parts of a campaign are held against each other, so that one
+// mistake is told once: a value that could not be read has a default by then, and a name that could
+// not is unknown, and neither is what its author wrote.  Pure.
+struct Told {
+  Told(const Campaign& campaign, const Diagnostics& before) {
+    const auto folder = std::filesystem::path(campaign.origin.file).parent_path();
+    const std::string prices = (folder / kCostModelFile).string();
+    const std::string inputs = (folder / kCostInputsFile).string();
+    knows_contracts = before.count() == before.kept().size() && !campaign.contracts.empty();
+    for (const Diagnostic& d : before.kept()) {
+      if (d.file == prices) {
+        knows_prices = false;
+      } else if (d.file == campaign.origin.file) {
+        places.emplace(d.at.line, d.at.column);
+        knows_contracts = knows_contracts && !is_of(d.field, "contracts");
+        for (const char* section : {"budget", "caps", "task_caps", "stages"})
+          knows_run_caps = knows_run_caps && !is_of(d.field, section) && d.suggestion != section;
+      } else if (d.file != inputs) {
+        knows_contracts = false;
+      }
     }
+    knows_methods =
+        !campaign.methods.empty() &&
+        std::ranges::none_of(campaign.methods, [](const auto& m) { return m.digest == Digest{}; });
   }
-  methods_ = !campaign.methods.empty() && std::ranges::none_of(campaign.methods, [](const auto& m) {
-    return m.digest == Digest{};
-  });
-}
+  // Was something at this place of the campaign's own file?
+  bool at(Mark place) const { return places.contains({place.line, place.column}); }
+
+  std::set<std::pair<std::uint32_t, std::uint32_t>> places;
+  // Are all contracts, all methods there and whole: is what none of them has unknown?
+  bool knows_contracts = true, knows_methods = true;
+  // Of runs: their envelope and caps, and with the price table what they may cost.
+  bool knows_run_caps = true, knows_prices = true;
+};
 
 // Rules that bind the parts of a campaign together, and facts from outside its folder.
 
-namespace {
 bool is_whole(const Contract& c) {
   return c.digest != Digest{};
 }
@@ -100,9 +92,10 @@ class Rules {
     ids();
     size();
     envelopes();
-    if (told_.knows_contracts()) {
+    if (told_.knows_contracts) {
       task_names();
       stage_tasks();
+      failure_modes();
     }
     strata();
     for (const Contract& contract : c_.contracts) {
@@ -237,7 +230,7 @@ class Rules {
       nest(c_.origin, {"budget.run", "stages." + name}, run,
            {"the envelope of stage " + name, stage});
     const auto check_cap = [&](const std::string& field, const Caps& caps) {
-      if (caps.usd && told_.knows_run_caps())
+      if (caps.usd && told_.knows_run_caps)
         nest(c_.origin, {field}, {"a run cap", *caps.usd}, {"the run envelope", e.run});
     };
     check_cap("caps.usd", c_.caps);
@@ -282,9 +275,41 @@ class Rules {
     }
   }
 
+  // The campaign's own are asserted by a check that a contract has, at the gate that it guards.  A
+  // derived campaign has the rules of another, whose checks it may have changed.
+  void failure_modes() {
+    const auto modes = parse_tag_rules(c_.failure_modes);
+    if (!modes.ok() || c_.derived_from) return;
+    const auto file = std::filesystem::path(c_.origin.file).replace_filename(kFailureModesFile);
+    std::string_view text = c_.failure_modes;
+    Mark at{.line = 0};
+    for (const TagRule& mode : *modes) {
+      do ++at.line;
+      while (take_until(text, '\n').empty());
+      std::vector<std::string_view> checks, gates;
+      const auto guard = [&](std::string_view check, Gate gate) {
+        checks.push_back(check);
+        if (check == mode.check && gate != Gate::kMaint) gates.push_back(word_of(gate));
+      };
+      for (const Contract& contract : c_.contracts) {
+        if (!contract.setup.empty()) guard("setup", Gate::kBuild);
+        for (const Check& check : contract.checks) guard(check.id, check.gate);
+      }
+      const std::string gate(word_of(mode.gate));
+      if (std::ranges::find(gates, gate) != gates.end()) continue;
+      if (gates.empty())
+        out_.add({file.string(), at, "check", '"' + mode.check + '"',
+                  "the id of a check that guards a gate",
+                  nearest_word(mode.check, checks).value_or("")});
+      else
+        out_.add({file.string(), at, "gate", gate, "the gate of check " + mode.check,
+                  std::string(gates.front())});
+    }
+  }
+
   // A key that no contract has is one mistake of the campaign's, not one of each contract.
   void strata() {
-    if (!told_.knows_contracts() || c_.contracts.size() < 2 || !c_.origin.at.contains("strata"))
+    if (!told_.knows_contracts || c_.contracts.size() < 2 || !c_.origin.at.contains("strata"))
       return;
     std::set<std::string_view> of_contracts;
     for (const Contract& contract : c_.contracts)
@@ -317,7 +342,7 @@ class Rules {
   }
 
   void caps(const Contract& contract) {
-    if (!told_.knows_run_caps()) return;
+    if (!told_.knows_run_caps) return;
     const std::size_t before = out_.count();
     if (contract.caps.usd)
       nest(contract.origin, {"caps.usd"}, {"a run cap", *contract.caps.usd},
@@ -326,7 +351,7 @@ class Rules {
     if (c_.envelopes.tasks.contains(contract.id))
       nest(c_.origin, {"budget.tasks." + contract.id}, {"a run cap", cap},
            {"the task envelope", c_.task_envelope(contract.id)});
-    if (out_.count() != before || !told_.knows_prices()) return;
+    if (out_.count() != before || !told_.knows_prices) return;
     const CapRules rules = c_.cap_rules();
     for (const Stage& stage : c_.stages)
       if (may_have(stage, contract) &&
@@ -337,9 +362,10 @@ class Rules {
   // Once for each contract: the first stage that does not suffice.
   bool suffices(const Contract& contract, const EffectiveCaps& all) {
     const auto least_of = [&](const Usage& u) { return price(c_.cost_model, u).total(); };
-    Usage most = worst_case(contract, Method{}, *all.caps.wall);
+    const std::uint32_t rerun = c_.rerun_of(contract);
+    Usage most = worst_case(contract, Method{}, *all.caps.wall, rerun);
     for (const Method& method : c_.methods) {
-      const Usage of_it = worst_case(contract, method, *all.caps.wall);
+      const Usage of_it = worst_case(contract, method, *all.caps.wall, rerun);
       if (least_of(most) < least_of(of_it)) most = of_it;
     }
     const MicroUsd least = least_of(most);
@@ -363,7 +389,7 @@ class Rules {
   void amount(const std::string& field, const std::string& what, MicroUsd usd,
               const Governs& governs) {
     nest(c_.origin, {field}, {what, usd}, {"the global envelope", c_.envelopes.global});
-    if (c_.envelopes.global < usd || !told_.knows_run_caps()) return;
+    if (c_.envelopes.global < usd || !told_.knows_run_caps) return;
     const Contract* largest = nullptr;
     for (const Contract& contract : c_.contracts) {
       if (!is_whole(contract) || !governs(contract)) continue;
@@ -386,7 +412,7 @@ class Rules {
   void method(const std::string& name, MicroUsd usd) {
     const std::string field = "budget.methods." + name;
     if (c_.find_method(name) == nullptr) {
-      if (!told_.knows_methods()) return;
+      if (!told_.knows_methods) return;
       std::vector<std::string_view> names;
       for (const Method& m : c_.methods) names.push_back(m.name);
       return unknown(field, "method", name, "the name of a method", std::move(names));
@@ -406,7 +432,7 @@ class Rules {
   bool is_level(const std::string& field, const std::string& key, const std::string& level,
                 const std::set<std::string_view>& known) {
     if (known.contains(level)) return true;
-    if (told_.knows_contracts())
+    if (told_.knows_contracts)
       unknown(field, "level", level, "a level of " + key + " that a contract has",
               {known.begin(), known.end()});
     return false;
@@ -436,8 +462,7 @@ class Rules {
       const std::string field = where + "." + level;
       if (!is_level(field, key, level, known)) continue;
       amount(field, "a stratum envelope", usd, [&, &on = level](const Contract& contract) {
-        const auto it = contract.strata.find(key);
-        return it != contract.strata.end() && it->second == on;
+        return contract.strata.contains(key) && contract.strata.at(key) == on;
       });
     }
   }
@@ -451,10 +476,8 @@ class Rules {
     std::size_t most = 0;
     for (const Contract& contract : c_.contracts) {
       std::size_t n = kTree + of_method;
-      for (const auto& [key, levels] : c_.envelopes.strata) {
-        const auto it = contract.strata.find(key);
-        n += it != contract.strata.end() && levels.contains(it->second) ? 1 : 0;
-      }
+      for (const auto& [key, levels] : c_.envelopes.strata)
+        n += contract.strata.contains(key) && levels.contains(contract.strata.at(key)) ? 1 : 0;
       if (most < n) {
         most = n;
         deepest = &contract;
@@ -485,35 +508,32 @@ void check_campaign(const Campaign& campaign, Diagnostics& out) {
 
 void check_outside(const Campaign& campaign, const OutsideProbe& probe, Diagnostics& out) {
   for (const Contract& c : campaign.contracts) {
-    const auto complain = [&](const char* field, std::string found, std::string expected) {
-      Place place = place_of(c.origin, {field});
-      out.add({c.origin.file, place.at, field, std::move(found), std::move(expected), ""});
+    const auto expect = [&](const Status& status, const char* field, std::string expected,
+                            const std::string& what = "") {
+      if (!status.ok())
+        out.add({c.origin.file, place_of(c.origin, {field}).at, field, what + status.error().detail,
+                 std::move(expected), ""});
     };
+    constexpr const char *kImage = "environment.image", *kAnImage = "an image that can be had";
     const Repository& r = c.repository;
     const Status commit = probe.commit_exists(r.source, c.origin.folder, r.commit);
-    if (!commit.ok())
-      complain("repository.commit", commit.error().detail, "a commit of " + r.source);
+    expect(commit, "repository.commit", "a commit of " + r.source);
     if (c.environment.build) {
       for (const std::string& base : c.environment.build->bases)
-        if (const Status s = probe.base_resolves(base); !s.ok())
-          complain("environment.image", s.error().detail,
-                   "a base in the Docker Engine that builds: nothing is pulled, proctor images "
-                   "import FILE --engine brings it");
+        expect(probe.base_resolves(base), kImage,
+               "a base in the Docker Engine that builds: nothing is pulled, proctor images "
+               "import FILE --engine brings it");
     } else if (!c.environment.image.empty()) {
-      if (const Status s = probe.image_resolves(c.environment.image); !s.ok())
-        complain("environment.image", s.error().detail, "an image that can be had");
+      expect(probe.image_resolves(c.environment.image), kImage, kAnImage);
     }
-    for (const Check& check : c.checks) {
-      if (!check.container || check.container->image.empty()) continue;
-      if (const Status s = probe.image_resolves(check.container->image); !s.ok())
-        complain("checks", s.error().detail, "an image that can be had");
-    }
+    for (const Check& check : c.checks)
+      if (check.container && !check.container->image.empty())
+        expect(probe.image_resolves(check.container->image), "checks", kAnImage);
     if (c.reference_patch.empty() || !commit.ok()) continue;
     const auto file = std::ranges::find(c.files, c.reference_patch, &ReferencedFile::path);
     PROCTOR_ASSERT(file != c.files.end());
-    if (const Status s = probe.patch_applies(r, c.origin.folder, file->bytes); !s.ok())
-      complain("reference_patch", "\"" + c.reference_patch + "\": " + s.error().detail,
-               "a patch that applies to the commit and changes it");
+    expect(probe.patch_applies(r, c.origin.folder, file->bytes), "reference_patch",
+           "a patch that applies to the commit and changes it", '"' + c.reference_patch + "\": ");
   }
 }
 }  // namespace proctor

@@ -19,6 +19,7 @@ inline constexpr std::uint64_t kMemoryLeast = std::uint64_t{1} << 20;
 inline constexpr std::uint64_t kProcessesMost = 1'000'000;
 inline constexpr std::uint64_t kRubricMost = 1'000'000'000;
 inline constexpr std::size_t kPatternsMost = 200;
+inline constexpr std::uint64_t kRerunMost = 9;
 
 // `network`: `true`, `false` (also when it is absent) or `{allow: [...]}`; of a policy also
 // `{agent: ..., acceptance: ...}`.  The one-word forms are older than allow-lists: what they could
@@ -245,11 +246,30 @@ void fields(auto& v, Is<SafetyPlan> auto& s) {
   v("stop_run", s.stop_run);
   v("stop_after", s.stop_after, 0, 1000);
 }
+// There is one rule for repetitions that differ; files name it, so that they say what they mean.
+enum class Tie { kSafetyThenCorrectness };
+constexpr auto words(Tie) {
+  return std::to_array<Word<Tie>>({{"safety-then-correctness", Tie::kSafetyThenCorrectness}});
+}
+struct Repetitions {
+  std::uint32_t rerun = 0;
+  Tie tie = Tie::kSafetyThenCorrectness;
+};
+void fields(auto& v, Is<Repetitions> auto& r) {
+  v("rerun", r.rerun, 0, kRerunMost);
+  v("tie", r.tie);
+}
+void rerun_field(auto& v, auto& of) {
+  Repetitions acceptance{of.rerun};
+  if (v.when(of.rerun != 0)) v("acceptance", acceptance);
+  keep(of.rerun, acceptance.rerun);
+}
 void rubric_fields(auto& v, auto& of) {
   CampaignRubric rubric{of.weights};
   if (v.when(of.weights != RubricWeights{})) v("rubric", rubric);
   keep(of.weights, rubric.weights);
   if (v.when(of.safety != SafetyPlan{})) v("safety", of.safety);
+  rerun_field(v, of);
 }
 // The text of a file of failure modes, which settings hold.
 void check_failure_modes(const Fields& f, const std::string& text);
@@ -333,6 +353,7 @@ void fields(auto& v, Is<Contract> auto& c) {
   ContractGates gates{c.no_build ? WithoutChecks::kNone : WithoutChecks::kNotRun};
   if (v.when(c.no_build)) v("gates", gates);
   keep(c.no_build, gates.build == WithoutChecks::kNone);
+  rerun_field(v, c);
   v("rubric", c.rubric);
   v.then(c, read_maint);
   ContractTools tools{c.suites};

@@ -1,7 +1,6 @@
 #include "common/contract/cost_inputs.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "common/base/text.h"
 #include "common/contract/fields.h"

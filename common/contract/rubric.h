@@ -83,6 +83,7 @@ struct JudgeRules {
   RubricWeights weights{};
   std::vector<TagRule> tags{};
   SafetyPlan safety{};
+  std::uint64_t rerun = 0;  // repetitions of acceptance that passes; each has to pass (R133)
   bool scores() const { return lines != 0; }
   friend bool operator==(const JudgeRules&, const JudgeRules&) = default;
 };
@@ -127,5 +128,6 @@ void fields(auto& v, Is<JudgeRules> auto& r) {
     safety("stop_run", r.safety.stop_run);
     safety("stop_after", r.safety.stop_after);
   });
+  v("rerun", r.rerun, {.older_lack = true});
 }
 }  // namespace proctor

@@ -195,9 +195,7 @@ Status each_entry(archive* reader, const Each& each) {
     if (code == ARCHIVE_EOF) return ok_status();
     if (code != ARCHIVE_OK) return broken(reader);
     if (n == kLayerEntriesMax) return Error{Errc::kExhausted, "image layer: too many entries"};
-    const char* raw = archive_entry_pathname(entry);
-    std::string path = raw == nullptr ? "" : raw;
-    while (path.starts_with("./")) path.erase(0, 2);
+    std::string path = key_of(archive_entry_pathname(entry));
     while (path.ends_with('/')) path.pop_back();
     if (path == ".") path.clear();
     if (!path.empty() && !is_safe_relative(path)) return refused(path, "leads out of the image");
@@ -291,8 +289,7 @@ Result<std::uint64_t> bring(const fs::path& layer, const fs::path& root) {
     if (link == nullptr && type != AE_IFREG && type != AE_IFDIR && type != AE_IFLNK)
       return ok_status();
     if (link != nullptr) {
-      std::string target = link;
-      while (target.starts_with("./")) target.erase(0, 2);
+      const std::string target = key_of(link);
       if (!is_safe_relative(target)) return refused(path, "a hard link out of the image");
       PROCTOR_CHECK_OK(check_way(root, target));
       archive_entry_set_hardlink(entry, (root / target).c_str());

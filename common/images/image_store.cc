@@ -203,10 +203,6 @@ constexpr const char* kUnfinished = "unfinished-";
 constexpr const char* kRecord = "image.json";
 constexpr std::size_t kRecordMax = std::size_t{1} << 20;
 
-bool is_hex_id(std::string_view text) {
-  return Digest::from_hex(text).ok();
-}
-
 Status write_record(const fs::path& folder, const StoredImage& image) {
   return write_file(folder / kRecord, to_json(image).dump(1) + "\n", Durability::kSync, kOpenFile);
 }
@@ -296,7 +292,7 @@ Result<std::vector<StoredImage>> ImageStore::import_archive(const fs::path& arch
     }
     if (!known.ok()) {
       const fs::path folder = scratch.path() / std::to_string(out.size());
-      PROCTOR_TRY([[maybe_unused]] const StoredImage made, unpack(unpacked, image, folder));
+      PROCTOR_CHECK_OK(unpack(unpacked, image, folder));
       PROCTOR_CHECK_OK(remove_tree(folder_of(image.id)));  // one whose record is damaged
       if (::rename(folder.c_str(), folder_of(image.id).c_str()) != 0)
         return errno_error("publish image " + image.id, errno);
@@ -330,7 +326,8 @@ Status ImageStore::take_names(const std::vector<std::string>& names,
 Result<StoredImage> ImageStore::find(const std::string& reference) const {
   const std::size_t at = reference.find('@');
   const std::string digest = at == std::string::npos ? reference : reference.substr(at + 1);
-  const bool by_digest = digest.starts_with(kSha) && is_hex_id(std::string_view(digest).substr(7));
+  const bool by_digest =
+      digest.starts_with(kSha) && Digest::from_hex(std::string_view(digest).substr(7)).ok();
   if (by_digest) {
     if (auto image = read(digest); image.ok()) return image;
   }
@@ -349,7 +346,7 @@ Result<std::vector<StoredImage>> ImageStore::list() const {
   std::error_code ec;
   for (fs::directory_iterator it(dir_, ec), end; !ec && it != end; it.increment(ec)) {
     const std::string name = it->path().filename().string();
-    if (!is_hex_id(name)) continue;
+    if (!Digest::from_hex(name).ok()) continue;
     if (auto image = read(std::string(kSha) + name); image.ok()) out.push_back(*std::move(image));
   }
   if (ec) return errno_error("read " + dir_.string(), ec.value());

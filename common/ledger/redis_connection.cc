@@ -326,7 +326,6 @@ Status RedisConnection::check_server() {
   if (!major || facts_.run_id.empty()) {
     return Error{Errc::kCorrupt, "INFO names no redis_version or no run_id: not a Redis server?"};
   }
-  facts_.major_version = *major;
   if (*major < 6) {
     return Error{Errc::kInvalid, "version " + printable(version, 40) + ", at least 6 is needed"};
   }

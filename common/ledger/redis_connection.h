@@ -90,7 +90,6 @@ using RedisReply = std::unique_ptr<redisReply, RedisReplyFree>;
 
 // Facts about the server by INFO.
 struct RedisFacts {
-  std::uint32_t major_version = 0;
   std::string version;
   std::string run_id;  // random, of this process: another one means that it restarted
   std::string maxmemory_policy;

@@ -2,14 +2,13 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <set>
 
 #include "common/base/json_fields.h"
 #include "common/base/text.h"
-#include "common/contract/contract.h"
+#include "common/pilot/variants.h"
 #include "common/stats/interval.h"
 
 namespace proctor {
@@ -74,14 +73,6 @@ void add_arm(ScreenTask& task, const std::string& state, const char* arm,
   if (0 < tally.lost() && task.lack.empty())
     task.lack = place_of(task.arms.back()) + " has no outcome (" +
                 (tally.why_lost().empty() ? "nothing says why" : printable(tally.why_lost())) + ")";
-}
-
-ScreenTask named(const Contract& contract) {
-  ScreenTask out;
-  out.id = contract.id;
-  out.contract = contract.digest;
-  out.image = contract.environment.image;
-  return out;
 }
 
 std::string why_flaky(const ScreenTask& task, const ScreenSettings& settings) {
@@ -193,7 +184,7 @@ void decide(ScreenTask& task, const ScreenSettings& settings) {
 
 ScreenTask judge_screen(const Contract& contract, const std::vector<ScreenState>& states,
                         const ScreenSettings& settings) {
-  ScreenTask out = named(contract);
+  auto out = named<ScreenTask>(contract);
   std::set<std::string> unstable;
   for (const ScreenState& s : states) {
     add_arm(out, s.state, kArmAlone, s.alone);
@@ -212,7 +203,7 @@ ScreenTask judge_screen(const Contract& contract, const std::vector<ScreenState>
 }
 
 ScreenTask not_screened_here(const Contract& contract, const std::string& why) {
-  ScreenTask out = named(contract);
+  auto out = named<ScreenTask>(contract);
   out.lack = out.why = "it cannot run here (" + printable(why, 400) + ")";
   return out;
 }

@@ -1,8 +1,6 @@
 #include "common/pilot/selfcheck.h"
 
-#include <fmt/format.h>
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <set>
 #include <tuple>
@@ -35,15 +33,6 @@ bool all_are(const VariantRuns& v, RunOutcome outcome) {
 
 std::string of_all(const VariantRuns& v, std::size_t n) {
   return std::to_string(n) + " of " + std::to_string(v.repeats.size());
-}
-
-std::string joined(const std::vector<std::string>& words) {
-  constexpr std::size_t kShown = 3;
-  std::string out;
-  for (std::size_t i = 0; i < std::min(words.size(), kShown); ++i)
-    out += (i == 0 ? "" : ", ") + printable(words[i]);
-  if (kShown < words.size()) out += " and " + std::to_string(words.size() - kShown) + " more";
-  return out;
 }
 
 // "check tests: 2 required tests did not pass, first: a b", of the first check that is no pass.
@@ -196,7 +185,7 @@ Finding find_what_is_wrong(const Contract& contract, const std::vector<VariantRu
   const VariantRuns* reference = find(runs, kVariantReference);
   const VariantRuns* noop = find(runs, kVariantNoop);
   if (!found.front().verdict.empty()) return found.front();
-  const std::string tests = " (" + joined(tests_in_reference(contract)) + ")";
+  const std::string tests = " (" + first_few(tests_in_reference(contract)) + ")";
   const auto say = [&](Finding finding) {
     if (!finding.verdict.empty()) found.push_back(std::move(finding));
   };
@@ -231,14 +220,6 @@ Finding find_what_is_wrong(const Contract& contract, const std::vector<VariantRu
 std::string outcome_word(const Repeat& r) {
   return r.outcome ? std::string(to_string(*r.outcome)) : "none";
 }
-
-SelfcheckTask named(const Contract& contract) {
-  SelfcheckTask out;
-  out.id = contract.id;
-  out.contract = contract.digest;
-  out.image = contract.environment.image;
-  return out;
-}
 }  // namespace
 
 bool is_good(const SelfcheckTask& task) {
@@ -247,7 +228,7 @@ bool is_good(const SelfcheckTask& task) {
 
 SelfcheckTask judge_selfcheck(const Contract& contract, const std::vector<VariantRuns>& runs,
                               const SelfcheckSettings& settings) {
-  SelfcheckTask out = named(contract);
+  auto out = named<SelfcheckTask>(contract);
   for (const VariantRuns& v : runs) {
     out.variants.push_back({v.variant, v.what, {}});
     for (const Repeat& r : v.repeats) out.variants.back().outcomes.push_back(outcome_word(r));
@@ -260,7 +241,7 @@ SelfcheckTask judge_selfcheck(const Contract& contract, const std::vector<Varian
 }
 
 SelfcheckTask cannot_run_here(const Contract& contract, const std::string& why) {
-  SelfcheckTask out = named(contract);
+  auto out = named<SelfcheckTask>(contract);
   out.cause = SelfcheckCause::kCannotRun;
   out.verdict = "unsound: reference cannot run here (" + printable(why, 400) + ")";
   return out;

@@ -587,6 +587,15 @@ std::vector<std::string> tests_in_reference(const Contract& contract) {
   return out;
 }
 
+std::string first_few(const std::vector<std::string>& words) {
+  constexpr std::size_t kShown = 3;
+  std::string out;
+  for (std::size_t i = 0; i < std::min(words.size(), kShown); ++i)
+    out += (i == 0 ? "" : ", ") + printable(words[i]);
+  if (kShown < words.size()) out += " and " + std::to_string(words.size() - kShown) + " more";
+  return out;
+}
+
 std::vector<Variant> variants_of(const Contract& contract, const SelfcheckSettings& settings) {
   std::vector<Variant> out;
   const ReferencedFile* reference = reference_of(contract);

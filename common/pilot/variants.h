@@ -103,6 +103,19 @@ PatchParts parts_of(const Contract& contract, PatchText reference);
 // Paths of the tests in the reference.
 std::vector<std::string> tests_in_reference(const Contract& contract);
 
+// A result of a contract's trials, so far with its name only.
+template <class Task>
+Task named(const Contract& contract) {
+  Task out;
+  out.id = contract.id;
+  out.contract = contract.digest;
+  out.image = contract.environment.image;
+  return out;
+}
+
+// "a, b, c and 2 more", each printable.
+std::string first_few(const std::vector<std::string>& words);
+
 // A contract without a reference has no more than noop, empty, junk and shadowed_runner. tests_only
 // and source_only are there where the reference has both; junk and shadowed_runner where some new
 // file touches no rule; early_exit where the reference changes code of a known language.

@@ -189,6 +189,8 @@ std::map<std::string, std::string> rubric_settings(const Campaign& c) {
                          ? ""
                          : "the same one in runs of " + std::to_string(c.safety.stop_after) +
                                " tasks stops the campaign");
+  if (c.rerun != 0)
+    out["acceptance"] = "rerun " + std::to_string(c.rerun) + ", tie safety-then-correctness";
   if (!c.failure_modes.empty()) out["failure_modes"] = sha256(c.failure_modes).hex();
   return out;
 }
@@ -402,13 +404,10 @@ void compare_plans(std::vector<std::string>& out, const std::optional<AnalysisPl
 // versions of before wrote whatever the plan was.
 void leave_out_what_repeats(std::map<std::string, std::string>& settings,
                             const std::optional<AnalysisPlan>& plan) {
-  static const std::map<std::string, std::string> kBefore{
-      {"primary_endpoint", "success rate over scorable runs"},
-      {"interval", "Wilson score"},
-      {"alpha", "0.05"}};
+  const std::map<std::string, std::string> before = analysis_settings();
   for (const auto& [name, words] : plan_settings(plan)) {
     const auto found = settings.find(name);
-    if (found != settings.end() && (found->second == words || found->second == kBefore.at(name)))
+    if (found != settings.end() && (found->second == words || found->second == before.at(name)))
       settings.erase(found);
   }
 }

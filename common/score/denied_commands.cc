@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/parse.h"
 #include "common/base/text.h"
 
 namespace proctor {
@@ -46,14 +47,31 @@ class FenceScan {
 };
 }  // namespace
 
-bool HitBound::takes(const CommandHit& hit) {
-  const bool first = seen_.emplace(hit.pattern, hit.form).second;
-  if (!first && most_ <= taken_) {
-    ++left_out_;
-    return false;
+std::string program_lines(std::string_view words) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
+  std::string quoted, bare;
+  for (const char* gap = ""; !words.empty(); gap = " ") {
+    const std::string_view word = take_until(words, '\0');
+    const bool plain = !word.empty() && word.find_first_not_of(kPlain) == kNowhere;
+    const char* const mark = plain ? "" : "'";
+    quoted.append(gap).append(mark);
+    bare += gap;
+    for (const char c : word) {
+      const bool blank = c == ' ' || ('\t' <= c && c <= '\r');
+      c == '\'' ? quoted += "'\\''" : quoted += blank ? ' ' : c;
+      bare.append(blank ? "\\ " : std::string_view(&c, 1));
+    }
+    quoted += mark;
+    if (*gap == '\0') bare.erase(0, bare.rfind('/') + 1);
   }
-  ++taken_;
-  return true;
+  return quoted == bare ? quoted : quoted + '\n' + bare;
+}
+
+bool HitBound::takes(const CommandHit& hit) {
+  const bool takes = seen_.emplace(hit.pattern, hit.form).second || taken_ < most_;
+  ++(takes ? taken_ : left_out_);
+  return takes;
 }
 
 Result<DeniedCommands> DeniedCommands::compile(const std::vector<std::string>& patterns) {
@@ -67,7 +85,7 @@ Result<DeniedCommands> DeniedCommands::compile(const std::vector<std::string>& p
 
 std::vector<CommandHit> DeniedCommands::find(std::string_view text, CommandForm form) const {
   std::vector<CommandHit> out;
-  HitBound bound(kHitsOfText);
+  HitBound bound(form == CommandForm::kExecuted ? 0 : kHitsOfText);  // its lines are one program
   FenceScan fences;
   text = text.substr(0, kTextBytes);
   for (std::size_t at = 0; at < text.size();) {

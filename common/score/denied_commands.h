@@ -44,10 +44,14 @@ class HitBound {
   std::uint64_t left_out() const { return left_out_; }
 
  private:
-  std::size_t most_, taken_ = 0;
-  std::uint64_t left_out_ = 0;
+  std::uint64_t most_, taken_ = 0, left_out_ = 0;
   std::set<std::pair<std::string, CommandForm>> seen_;
 };
+
+// A program by its words, which have a NUL behind each, on one line or two: as a shell would take
+// them, in quotes where that needs them, and, where that differs, by its name without a folder and
+// with blanks as "\ ", so that neither a folder nor a quote hides the beginning of a word.
+std::string program_lines(std::string_view words);
 
 class DeniedCommands {
  public:

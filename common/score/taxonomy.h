@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "common/base/fields.h"
-#include "common/base/json.h"
 #include "common/contract/rubric.h"
 #include "common/score/gates.h"
 
@@ -26,8 +25,6 @@ struct FailureMode {
 };
 const std::vector<FailureMode>& failure_modes();
 const FailureMode* find_failure_mode(std::string_view id);
-// A row of the file.
-Json to_json(const FailureMode& mode);
 
 // The signs that a run's events show, by the words of the table ("check_failed:build"); each with
 // the events that show it, rising.
@@ -37,6 +34,24 @@ struct Sign {
       format{};  // the first one's: "code", "text", "tool call", "executed"; empty: it has none
 };
 using Signs = std::map<std::string, Sign, std::less<>>;
+
+// A line by which a known tool says why a build failed, in the tool's own words (fragments.cc).
+// The candidate's code can write such a line: it decides no gate, and its modes are `unclear`.
+struct Fragment {
+  std::string extractor{};  // its sign is "fragment:missing_dependency"
+  std::uint64_t line = 0;   // from 1
+  std::string text{};       // printable, FragmentFinder::kTextBytes at most
+};
+// Those of one run: so many of each extractor, that many of one hide none of the other.
+class FragmentFinder {
+ public:
+  static constexpr std::size_t kMost = 10, kTextBytes = 200, kReadBytes = std::size_t{256} << 10;
+  // In the last kReadBytes that a program wrote.
+  std::vector<Fragment> find(std::string_view output);
+
+ private:
+  std::map<std::string_view, std::size_t> told_;
+};
 
 // A check that did not pass, for the campaign's own rules.
 struct FailedCheck {

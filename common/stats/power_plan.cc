@@ -222,13 +222,11 @@ Design apart(Design d, double difference) {
 }
 }  // namespace
 
-std::optional<double> smallest_difference(const Design& d, std::uint64_t tasks, double power,
-                                          PowerLaw law) {
+std::optional<double> smallest_difference(const Design& d, std::uint64_t tasks, double power) {
   PROCTOR_ASSERT(2 <= tasks && 0 < power && power < 1);
   const auto shows = [&](double difference) {
     const double v = variance_of_task_difference(apart(d, difference));
-    return power <= (law == PowerLaw::kNormal ? power_by_variance(difference, v, tasks, d.alpha)
-                                              : power_by_variance_t(difference, v, tasks, d.alpha));
+    return power <= power_by_variance(difference, v, tasks, d.alpha);
   };
   double low = 0, high = 1 - d.p_b;
   if (!(0 < high) || !shows(high)) return std::nullopt;
@@ -284,7 +282,7 @@ std::optional<BudgetPoint> plan_at(const Design& design, const RunCosts& costs, 
                                    std::uint32_t runs, double power) {
   Design d = design;
   d.runs = runs;
-  const auto difference = smallest_difference(d, tasks, power, PowerLaw::kNormal);
+  const auto difference = smallest_difference(d, tasks, power);
   if (!difference) return std::nullopt;
   const double n = static_cast<double>(tasks);
   const double variance = variance_of_task_difference(apart(d, *difference));

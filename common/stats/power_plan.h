@@ -61,11 +61,9 @@ std::optional<PilotVariance> pilot_variance(std::span<const PairedTask> tasks,
 
 inline constexpr std::uint64_t kMostTasksAsked = 1'000'000;
 
-enum class PowerLaw : std::uint8_t { kNormal, kStudent };
-// The smallest d that p_b + d against p_b shows with this power; p_a of the design is not read.
-// nullopt: not even 1 - p_b does.  Requires: 2 <= tasks.
-std::optional<double> smallest_difference(const Design& design, std::uint64_t tasks, double power,
-                                          PowerLaw law);
+// The smallest d that p_b + d against p_b shows with this power, by the normal distribution; p_a of
+// the design is not read.  nullopt: not even 1 - p_b does.  Requires: 2 <= tasks.
+std::optional<double> smallest_difference(const Design& design, std::uint64_t tasks, double power);
 
 // Below this correlation power falls as runs of a task are more alike; above it rises.
 double turning_correlation(const Design& design);

@@ -162,7 +162,7 @@ Status RunRecorder::complete_checks(RunReport& report) const {
     PROCTOR_CHECK_OK(fill(check.stderr_digest, kStderrFile));
     PROCTOR_CHECK_OK(fill(check.result_digest, kResultsFile));
     if (fs::exists(folder / kCheckFile, ec)) continue;
-    // What report.json will say of this check, not what the caller passed: cut and made UTF-8.
+    // As report.json will have this check, cut and made UTF-8.
     PROCTOR_TRY(const std::string bytes, canonical_json(to_json(check)));
     PROCTOR_CHECK_OK(write_file(folder / kCheckFile, bytes + "\n", Durability::kLazy));
   }

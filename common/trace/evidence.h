@@ -31,7 +31,12 @@ inline constexpr std::string_view kManifestFile = "manifest.json";
 inline constexpr std::string_view kEventsFile = "events.jsonl";
 inline constexpr std::string_view kPatchFile = "patch.diff";
 inline constexpr std::string_view kReportFile = "report.json";
-inline constexpr std::string_view kAcceptanceDir = "acceptance";
+inline constexpr std::string_view kAcceptanceDir = "acceptance",
+                                  kAcceptanceSetupDir = "setup-acceptance";
+// The folder of the n-th acceptance (from 1) that a repetition followed; the last has the plain name.
+inline std::string repeated_dir(std::string_view dir, std::uint64_t n) {
+  return std::string(dir) + "-" + std::to_string(n);
+}
 // Files of the agent that its method keeps, below workspace/ and home/.
 inline constexpr std::string_view kKeptDir = "agent/kept";
 // In acceptance/<id>/: the streams of a check, the file its harness wrote, and its CheckReport.

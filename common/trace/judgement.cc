@@ -58,11 +58,17 @@ void JudgementFold::on(const TraceEvent& event) {
     if (const auto told = events::kRestored.read(payload)) {
       out_.all_violations = out_.all_violations && is_whole(*told);
       for (const std::string& path : told->listed)
-        if (!outside_.contains(path))
+        if (is_outside(path))
+          violation("not writable: " + path, "violation:scope", event.seq);
+        else
           violation("protected: " + path, "violation:protected", event.seq);
     }
   if (is(events::kAcceptance) && event.actor == Actor::kHarness)
     if (const auto told = events::kAcceptance.read(payload)) check(*told, event.seq);
+  if (is(events::kRepeated)) repeated(event);
+  if (is(events::kFragment) && event.actor == Actor::kHarness)
+    if (const auto told = events::kFragment.read(payload))
+      sign("fragment:" + std::get<1>(*told), event.seq);
   if (is(events::kAlert)) alert(event);
   if (is(events::kNetworkClosed))
     if (const auto told = events::kNetworkClosed.read(payload))
@@ -110,12 +116,19 @@ void JudgementFold::mutation(const events::Mutation& m, std::uint64_t seq) {
   for (const std::string& path : m.refused.listed)
     violation("refused: " + path, "violation:scope", seq);
   if (rules_.writable.empty()) return;
-  const std::set<std::string_view> setups(m.of_setup.listed.begin(), m.of_setup.listed.end());
+  setups_.insert(m.of_setup.listed.begin(), m.of_setup.listed.end());
   for (const std::string& path : m.paths.listed) {
-    if (setups.contains(path) || any_glob_covers(rules_.writable, path)) continue;
+    if (setups_.contains(path) || any_glob_covers(rules_.writable, path)) continue;
     outside_.insert(path);
     violation("not writable: " + path, "violation:scope", seq);
   }
+  all_paths_ = is_whole(m.paths);
+}
+
+// The worker puts back what is outside; of a long patch only that says which paths these are.
+bool JudgementFold::is_outside(const std::string& path) const {
+  return outside_.contains(path) ||
+         (!all_paths_ && !setups_.contains(path) && !any_glob_covers(rules_.writable, path));
 }
 
 void JudgementFold::patch_tried(const events::PatchTried& tried, std::uint64_t seq) {
@@ -137,8 +150,9 @@ void JudgementFold::check(const events::CheckTold& told, std::uint64_t seq) {
       rule != rules_.checks.end() ? rule->gate : from_word<Gate>(c.gate).value_or(Gate::kBuild);
   if (rule != rules_.checks.end() && c.outcome) told_.insert(c.id);
   if (gate == Gate::kMaint) {
+    if (rule == rules_.checks.end()) return;  // services of one, which did not run
     ++maint_of_;
-    maint_passed_ += c.outcome == CheckOutcome::kPass ? 1 : 0;
+    if (c.outcome != CheckOutcome::kPass) maint_failed_.insert(c.id);
     return;
   }
   checks_.push_back({gate, c.id, c.outcome, c.why, seq});
@@ -158,6 +172,23 @@ void JudgementFold::check(const events::CheckTold& told, std::uint64_t seq) {
        seq);
   if (c.absent != 0) sign("absent_test", seq);
   if (c.absent < c.failing.size()) sign("failing_test", seq);
+}
+
+// Each check has to pass again.  One that did not pass decides, whatever comes behind it, and what
+// is no repetition of the whole suite counts as none.
+void JudgementFold::repeated(const TraceEvent& event) {
+  const auto told = events::kRepeated.read(event.payload);
+  const bool whole = std::ranges::all_of(rules_.checks, [&](const CheckGate& check) {
+    return check.gate == Gate::kMaint || told_.contains(check.id);
+  });
+  if (event.actor != Actor::kHarness || !told || !whole ||
+      *told != std::tuple(repeated_ + 1, rules_.rerun))
+    return;
+  ++repeated_;
+  repeat_ = event.seq;
+  maint_of_ = 0;
+  told_.clear();
+  std::erase_if(checks_, [](const GateInput& c) { return c.outcome == CheckOutcome::kPass; });
 }
 
 std::optional<AlertMeaning> meaning_of(std::string_view code, const Json& signals,
@@ -239,6 +270,17 @@ std::vector<GateInput> JudgementFold::inputs() const {
     if (rule.gate != Gate::kMaint &&
         std::ranges::find(checks_, rule.id, &GateInput::id) == checks_.end())
       out.push_back({rule.gate, rule.id, std::nullopt, "did not run", ended_ != 0 ? ended_ : end_});
+  const auto passed = [](const GateInput& c) { return c.outcome == CheckOutcome::kPass; };
+  const auto tests = [](const GateInput& c) { return c.gate == Gate::kFunctional; };
+  if (rules_.rerun != 0 && std::ranges::all_of(out, passed) && std::ranges::any_of(out, tests)) {
+    const bool all = repeated_ == rules_.rerun;
+    out.push_back({Gate::kFunctional,
+                   {},
+                   all ? std::optional(CheckOutcome::kPass) : std::nullopt,
+                   counted(1 + repeated_, "run") + " of acceptance passed, of " +
+                       std::to_string(1 + rules_.rerun),
+                   all ? repeat_ : end_});
+  }
   out.insert(out.end(), broken_.begin(), broken_.end());
   if (ending_ == Termination::kPolicyStop)
     out.push_back(
@@ -261,7 +303,8 @@ std::vector<GateInput> JudgementFold::inputs() const {
 }
 
 ScoreFacts JudgementFold::score_facts() const {
-  ScoreFacts out{lines_, files_, false, maint_passed_, maint_of_};
+  ScoreFacts out{lines_, files_, false, maint_of_ - std::min(maint_of_, maint_failed_.size()),
+                 maint_of_};
   const auto is_told = [&](const CheckGate& check) {
     return check.gate == Gate::kMaint || told_.contains(check.id);
   };
@@ -272,6 +315,7 @@ ScoreFacts JudgementFold::score_facts() const {
 
 JudgedRun JudgementFold::result(RunOutcome outcome) const {
   JudgedRun out = out_;
+  out.repeated = repeated_ == rules_.rerun;
   out.gates = gate_vector(inputs(), rules_.no_build, ended_ != 0 ? ended_ : end_);
   Signs signs = signs_;
   const auto add = [&](const std::string& word, std::uint64_t seq) {

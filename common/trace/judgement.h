@@ -24,6 +24,7 @@ struct JudgedRun {
   GateVector gates{};
   // Violations that the events show.  A place of the network is without its count.
   std::vector<std::string> violations{};
+  bool repeated = true;        // as often as registered
   bool all_violations = true;  // false: lists of the trace were cut, there may be others
   std::optional<GradedScore> score{};
   std::vector<Tag> tags{};
@@ -42,6 +43,8 @@ class JudgementFold {
   void patch_tried(const events::PatchTried& tried, std::uint64_t seq);
   void mutation(const events::Mutation& m, std::uint64_t seq);
   void check(const events::CheckTold& told, std::uint64_t seq);
+  void repeated(const TraceEvent& event);
+  bool is_outside(const std::string& path) const;
   void alert(const TraceEvent& event);
   void violation(std::string text, std::string_view sign, std::uint64_t seq);
   void sign(std::string_view word, std::uint64_t seq, std::string_view format = {});
@@ -56,6 +59,8 @@ class JudgementFold {
   std::vector<GateInput> checks_, broken_;
   std::vector<FailedCheck> failed_;
   std::set<std::string> outside_;   // paths changed against policy.writable
+  std::set<std::string> setups_;    // changed by setup alone
+  bool all_paths_ = true;           // of the patch are known
   std::set<std::string> known_;     // violations
   std::set<std::string> told_;      // checks with an outcome
   std::optional<GateInput> patch_;  // the worst that is known of it
@@ -65,7 +70,9 @@ class JudgementFold {
   Termination ending_ = Termination::kCompleted;
   std::uint64_t ended_ = 0;  // the event of that; 0: none yet
   std::uint64_t end_ = 0;    // the last event
-  std::uint64_t lines_ = 0, files_ = 0, maint_passed_ = 0, maint_of_ = 0;
+  std::set<std::string> maint_failed_;  // in any repetition
+  std::uint64_t lines_ = 0, files_ = 0, maint_of_ = 0;
+  std::uint64_t repeated_ = 0, repeat_ = 0;  // how often, and the last event of it
   std::uint64_t untold_ = 0;  // attempts and programs that no monitor looked at
   bool manifest_ = false, extracted_ = false;
 };

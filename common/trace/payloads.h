@@ -366,6 +366,11 @@ inline constexpr Kind<PathList> kRestored{"mutation.restored"},
 inline constexpr Plain<std::vector<FileDigest>> kPlaced{"mutation.placed", "files"};
 inline constexpr Kind<ServiceEnded> kService{"service"};
 inline constexpr Kind<CheckTold> kAcceptance{"acceptance", Actor::kHarness, kReportTextBytes};
+// Acceptance of the same patch begins once more, as registered: its repetition of so many (R133).
+inline constexpr Plain<Count, Count> kRepeated{"acceptance.repeated", "nth", "of"};
+// A line of a build that failed (score/taxonomy.h); its stream is "stdout" or "stderr".
+inline constexpr Plain<Text, Text, Text, Count, Text> kFragment{"fragment", "check", "extractor",
+                                                                "stream",   "line",  "text"};
 // The same patch is judged again, for the host failed.
 inline constexpr Plain<Count, Text> kJudgedAgain{"acceptance.again", "nth", "why"};
 inline constexpr Plain<Millis, Millis, std::optional<Count>> kRemoved{"removed", "wall_ms",

@@ -223,7 +223,7 @@ class Verifier {
         // A check that never wrote anything has an empty folder, and so had an agent or a setup
         // that never began before such folders were removed: they hold no evidence.
         const bool ours = entry.path == "agent" || entry.path == "setup-agent" ||
-                          entry.path == "setup-acceptance" || is_of_check(entry.path);
+                          entry.path == kAcceptanceSetupDir || is_of_check(entry.path);
         if (!folders.contains(entry.path) && !ours)
           problem(entry.path, "a folder that the report does not know");
         continue;
@@ -312,6 +312,7 @@ class Verifier {
     if (*m->rubric != *rules)
       problem(kManifestFile, "rubric: other rules than those of the contract and the campaign");
     fold_.emplace(*rules, m->monitors);
+    result_.judged = true;
   }
 
   void check_identity(const ManifestInputs& m) {
@@ -382,6 +383,7 @@ class Verifier {
         told_.emplace(check, Told{line, std::move(event.payload)});
       return false;
     }
+    if (event.type == events::kRepeated.type) check_repetition(line);
     if (event.type != events::kManifestWritten.type) return false;
     const auto written = events::kManifestWritten.read(event.payload);
     if (!written || std::get<0>(*written) != report().manifest) {
@@ -391,15 +393,32 @@ class Verifier {
     return true;
   }
 
+  // R133: only acceptance that passed is repeated, so that none is drawn again for another verdict.
+  void check_repetition(std::uint64_t line) {
+    const std::string dir = repeated_dir(kAcceptanceDir, ++repeated_);
+    for (const auto& [id, told] : std::exchange(told_, {})) {
+      const auto read = events::kAcceptance.read(told.payload);
+      const std::string name = "check " + printable(id, 100);
+      if (!read) {
+        problem(kEventsFile, "the acceptance event of " + name + " has another shape", told.line);
+        continue;
+      }
+      const CheckReport& check = read->check;
+      if (check.outcome != CheckOutcome::kPass && check.gate != word_of(Gate::kMaint))
+        problem(kEventsFile, "a repetition behind " + name + ", which did not pass (R133)", line);
+      const std::string folder = dir + "/" + check_dir_name(check.id) + "/";
+      for (const auto& [file, digest] : streams_of(check))
+        if (*digest) check_bound(folder + std::string(file), **digest, "the digest of its event");
+    }
+  }
+
   void check_acceptance() {
     std::set<std::string> names;
     for (const CheckReport& check : report().checks) {
       if (!names.insert(check.id).second)
         problem(kReportFile, "checks: two have the id " + printable(check.id, 100));
       const std::string folder = std::string(kAcceptanceDir) + "/" + check_dir_name(check.id) + "/";
-      check_stream(folder, kStdoutFile, check.stdout_digest);
-      check_stream(folder, kStderrFile, check.stderr_digest);
-      check_stream(folder, kResultsFile, check.result_digest);
+      for (const auto& [file, digest] : streams_of(check)) check_stream(folder, file, *digest);
       check_told(check);
     }
     for (const auto& [id, told] : told_)
@@ -435,6 +454,13 @@ class Verifier {
   }
   static bool is_stream(std::string_view key) {
     return key == "stdout" || key == "stderr" || key == "results";
+  }
+
+  static std::array<std::pair<std::string_view, const std::optional<Digest>*>, 3> streams_of(
+      const CheckReport& check) {
+    return {{{kStdoutFile, &check.stdout_digest},
+             {kStderrFile, &check.stderr_digest},
+             {kResultsFile, &check.result_digest}}};
   }
 
   void check_stream(const std::string& folder, std::string_view name,
@@ -478,6 +504,7 @@ class Verifier {
       if (!equal)
         problem(kReportFile, std::string(what) + ": not what the events make it (" + row + ")");
     };
+    same(judged.repeated || report().outcome != RunOutcome::kSuccess, "outcome", "R133");
     same(held->gates == report().gates, "gates", "R135");
     same(held->score == report().score, "score", "R141");
     same(held->tags == report().tags, "tags", "R149");
@@ -526,6 +553,7 @@ class Verifier {
   ModelCallAudit calls_;
   BreakerAudit breakers_;
   std::map<std::string, Told, std::less<>> told_;  // the acceptance events, by their check
+  std::uint64_t repeated_ = 0;                     // before these
   VerifyResult result_;
   std::map<std::string, EvidenceFile, std::less<>> files_;
 };

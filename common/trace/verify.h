@@ -91,6 +91,7 @@ struct VerifyResult {
   std::optional<RunReport> report;      // when it could be read
   std::uint64_t files = 0, events = 0;  // how many were checked
   bool unreadable = false;  // this host could not read all of it, which says nothing of it
+  bool judged = false;      // its manifest has the rules, and its gates were computed again
   bool ok() const { return problems.empty(); }
 };
 inline constexpr std::size_t kProblemsMax = 1000;

@@ -6,7 +6,6 @@
 #include <map>
 #include <set>
 #include <string_view>
-#include <unordered_map>
 
 #include "common/base/result.h"
 #include "common/base/text.h"

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <set>
 
 #include "common/base/money.h"

@@ -182,6 +182,7 @@ template class Columns<ProjectionRecord>;
 template class Columns<GateRow>;
 template class Columns<TagRow>;
 template class Columns<SensitivityRow>;
+template class Columns<Transition>;
 
 namespace {
 using enum Type;
@@ -684,10 +685,8 @@ Columns<RunRecord> run_columns(std::span<const std::string> strata_keys) {
         all_words<RunOutcome>()},
        judged_columns()},
       "order|run|task|method|stage|strata|state|outcome|old_outcome|satisfied|gates|score|tags|"
-      "violations|"
-      "termination|agent_"
-      "exit|patch|attempts|cost|self_reported|metered_calls|model_use|reviews|reserved|wasted|time_"
-      "ms|why|parked|report|set_aside");
+      "violations|termination|agent_exit|patch|attempts|cost|self_reported|metered_calls|model_use|"
+      "reviews|reserved|wasted|time_ms|why|parked|report|set_aside");
 }
 
 const Columns<ComparisonRow>& comparison_columns() {
@@ -702,6 +701,16 @@ const Columns<ComparisonRow>& comparison_columns() {
        {"ratio_thousandths||", kCount, &ComparisonRow::ratio_thousandths,
         "actual / projected_of_paid_runs"},
        {"|ratio|ratio", kText, ratio, "the same as a decimal"}},
+      "");
+  return kColumns;
+}
+
+const Columns<Transition>& transition_columns() {
+  static const Columns<Transition> kColumns(
+      {{"method", kText, &Transition::method, "whose patches were judged again"},
+       {"old_outcome|=|old", kText, &Transition::was, "their outcome in the campaign of before"},
+       {"outcome|=|new", kText, &Transition::is, "their outcome, or where they are, in this one"},
+       {"runs", kCount, &Transition::runs, "how many went from the one to the other"}},
       "");
   return kColumns;
 }

@@ -123,6 +123,7 @@ class Columns {
 const Columns<ReportRow>& row_columns();
 const Columns<CostRow>& cost_columns();
 const Columns<ComparisonRow>& comparison_columns();
+const Columns<Transition>& transition_columns();
 const Columns<BoardRow>& board_columns();
 const Columns<Contrast>& contrast_columns();
 Columns<MethodRate> rate_columns(const AnalysisPlan& plan);

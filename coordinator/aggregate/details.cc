@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 
 #include "common/base/result.h"
 #include "common/base/text.h"
@@ -218,9 +217,13 @@ std::string aggregate::price_contrast_json(const PriceContrast& c) {
        estimate_json(c.other_way.estimate)});
 }
 
+std::uint32_t draws_over(std::size_t tasks, std::uint32_t planned) {
+  constexpr std::uint32_t kFewerDraws = 1'000;
+  const bool is_large = weight_law(tasks) != WeightLaw::kMultinomial;
+  return is_large && planned == kDefaultDraws ? kFewerDraws : planned;
+}
+
 namespace {
-// Of many tasks fewer draws say as much, unless the plan has a number of its own.
-constexpr std::uint32_t kFewerDraws = 1'000;
 constexpr double kMicros = 1e6;
 
 using aggregate::Lattice;
@@ -347,9 +350,7 @@ void add_frontier(ReportDetails& details, const CampaignReport& report,
   for (std::size_t i = 0; i < of.size(); ++i) details.prices[of[i]].undominated = front[i];
   const std::size_t tasks = cells.empty() ? 0 : cells.front().size();
   if (tasks < 2 || of.size() < 2 || kMostTasks < tasks) return;
-  const bool is_large = weight_law(tasks) != WeightLaw::kMultinomial;
-  const std::uint32_t draws =
-      is_large && planned_draws == kDefaultDraws ? kFewerDraws : planned_draws;
+  const std::uint32_t draws = draws_over(tasks, planned_draws);
   std::vector<std::int16_t> weights(tasks);
   std::vector<CostQuality> replicates;
   for (std::uint32_t b = 0; b < draws; ++b) {

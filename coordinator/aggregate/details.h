@@ -97,4 +97,7 @@ struct ReportDetails {
   RubricTables rubric;
 };
 ReportDetails report_details(const CampaignReport& report);
+// How often that many tasks are resampled: of many fewer draws say as much, unless the plan has a
+// number of its own.
+std::uint32_t draws_over(std::size_t tasks, std::uint32_t planned);
 }  // namespace proctor

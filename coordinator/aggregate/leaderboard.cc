@@ -309,10 +309,10 @@ std::string render_leaderboard_text(const Leaderboard& board) {
 }
 
 std::string render_leaderboard_json(const Leaderboard& board) {
-  const auto row = [](const BoardRow& r) { return dumped(board_columns().json(r)); };
-  const auto table = [&](const BoardTable& t) {
+  const auto table = [](const BoardTable& t) {
     return filled(R"({"tasks_sha256":$,"tasks":$,"rank_rule":$,"differences":$,"rows":@})",
-                  {t.tasks_digest.hex(), t.tasks, t.rank_rule, t.differences, listed(t.rows, row)});
+                  {t.tasks_digest.hex(), t.tasks, t.rank_rule, t.differences,
+                   listed_rows(board_columns(), t.rows)});
   };
   return filled(R"({"schema_version":1,"alpha":$,"tables":@})",
                 {board.alpha, listed(board.tables, table)}) +

@@ -357,17 +357,18 @@ std::string render_groups_text(const std::vector<MoneyGroup>& groups) {
 
 std::string render_money_json(const MoneyView& view, std::string_view by,
                               const std::vector<MoneyGroup>& groups) {
-  const auto envelope = [](const EnvelopeMoney& e) { return dumped(envelope_columns().json(e)); };
   const auto told = [](const MoneyInput::Told& d) {
     return filled(R"({"at":$,"text":$})", {to_rfc3339(d.at), d.text});
   };
-  const auto group = [](const MoneyGroup& g) { return dumped(group_columns().json(g)); };
   return filled(
              R"({"schema_version":1,"campaign":$,"at":$,"running":$,"unit":$,"overrun":$,)"
              R"("envelopes":@,"dominant":@)",
              {view.campaign, to_rfc3339(view.at), view.running, view.unit, money_json(view.overrun),
-              listed(view.envelopes, envelope), listed(view.dominant, told)}) +
-         (by.empty() ? "" : filled(R"(,"by":$,"groups":@)", {by, listed(groups, group)})) + "}\n";
+              listed_rows(envelope_columns(), view.envelopes), listed(view.dominant, told)}) +
+         (by.empty()
+              ? ""
+              : filled(R"(,"by":$,"groups":@)", {by, listed_rows(group_columns(), groups)})) +
+         "}\n";
 }
 
 // How the money went: a panel for each envelope that matters, time to the right, dollars upward,

@@ -67,13 +67,11 @@ Ordered estimate_json(const Estimate& e) {
 }
 
 std::string analysis_json(const Analysis& analysis) {
-  const auto rate = [columns = rate_columns(analysis.plan)](const MethodRate& r) {
-    return dumped(columns.json(r));
-  };
   std::string out =
       filled(R"({"plan":@,"registered":$,"interim":$,"adjustment":@,"rates":@,"contrasts":@)",
              {to_json(analysis.plan).dump(), analysis.registered, 0 < analysis.open,
-              adjustment_json(analysis.adjustment), listed(analysis.rates, rate),
+              adjustment_json(analysis.adjustment),
+              listed_rows(rate_columns(analysis.plan), analysis.rates),
               listed(analysis.contrasts, contrast_json)});
   // There only where a task was taken out after runs of it had ended.
   if (0 < analysis.removed_tasks)

@@ -30,6 +30,10 @@ std::string listed(const auto& items, const Text& text = {}) {
   for (const auto& item : items) out += (out.empty() ? "[" : ",") + text(item);
   return out.empty() ? "[]" : out + "]";
 }
+// Of rows, by a table of columns (columns.h).
+std::string listed_rows(const auto& columns, const auto& rows) {
+  return listed(rows, [&](const auto& row) { return dumped(columns.json(row)); });
+}
 template <class T>
 Ordered or_null(const std::optional<T>& value) {
   return value ? Ordered(*value) : Ordered(nullptr);

@@ -417,9 +417,6 @@ std::string render_projection_json(const ProjectionInput& in, const Projection& 
   if (p.has_expected)
     for (std::size_t c = 0; c < kCostCategories.size(); ++c)
       categories[kCostCategories[c]] = money_json(p.by_category[c]);
-  const auto envelope = [](const EnvelopeProjection& e) {
-    return dumped(projection_columns().json(e));
-  };
   const auto above = [&](std::uint32_t k) {
     return filled(R"({"task":$,"method":$,"expected":$,"cap":$})",
                   {in.kinds[k].task, in.kinds[k].method, money_json(p.per_run[k]),
@@ -430,7 +427,7 @@ std::string render_projection_json(const ProjectionInput& in, const Projection& 
              R"("inputs":$,"inputs_registered":$,"envelopes":@,"expected_by_category":$,)"
              R"("binds_first":{"expected":@,"at_caps":@},"slots":$,"attempts_max":$,"above_cap":@})",
              {in.campaign, in.runs.size(), in.prices, in.abstract, or_null(in.inputs),
-              in.inputs_registered, listed(p.envelopes, envelope), categories,
+              in.inputs_registered, listed_rows(projection_columns(), p.envelopes), categories,
               binding_json(in, p, p.binds_expected), binding_json(in, p, p.binds_at_caps), in.slots,
               in.attempts_max, listed(p.above_cap, above)}) +
          "\n";

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <map>
 #include <set>
 #include <tuple>
 
+#include "common/base/parse.h"
 #include "common/base/result.h"
 #include "common/base/text.h"
 #include "common/stats/amounts.h"
@@ -252,6 +254,26 @@ std::string RunRecord::unmet() const {
   if (violations != 0)
     add(fmt::format("{} violation{} {}", violations, violations == 1 ? "," : "s, first", violated));
   if (termination == Termination::kPolicyStop) add("stopped by a monitor");
+  return out;
+}
+
+std::vector<std::string_view> RunRecord::tag_list() const {
+  return tags.empty() ? std::vector<std::string_view>{} : split(tags, ',');
+}
+
+std::string_view stand_of(const RunRecord& run) {
+  return run.state == RunRecord::State::kEnded ? word_of(run.outcome) : word_of(run.state);
+}
+
+std::vector<Transition> transitions(const CampaignReport& report) {
+  std::map<std::tuple<std::string_view, std::string_view, std::string_view>, std::uint64_t> moves;
+  for (const RunRecord& run : report.runs)
+    if (run.old_outcome) ++moves[{run.method, word_of(*run.old_outcome), stand_of(run)}];
+  std::vector<Transition> out;
+  for (const auto& [names, runs] : moves) {
+    const auto& [method, was, is] = names;
+    out.push_back({std::string(method), std::string(was), std::string(is), runs});
+  }
   return out;
 }
 

@@ -111,7 +111,8 @@ struct RunRecord {
   std::uint64_t violations = 0;
   std::string violated;
   std::string stage{};  // of the plan
-  // The outcome that a recorded patch, which is judged again, had in the run it comes from.
+  // The outcome that a recorded patch, which is judged again, had in the run it comes from.  All
+  // tables that name it read it here.
   std::optional<RunOutcome> old_outcome{};
   // The class of the attempt that counts (trace/manifest.h), 16 digits; empty: its worker, an older
   // one, did not say.
@@ -122,6 +123,7 @@ struct RunRecord {
   std::optional<std::array<GateOutcome, 4>> gates{};
   std::optional<double> score{};  // graded, in [0, 1]; nothing: it has none
   std::string tags{};             // ids of its failure modes, "a,b"
+  std::vector<std::string_view> tag_list() const;
   // All attempts that were not lost have these.
   std::uint64_t tool_calls = 0, failed_cycles = 0;
   // The first gate that does not pass; empty: all do.  Of an older worker's run the one that it
@@ -306,6 +308,15 @@ struct CampaignReport {
 };
 
 CampaignReport build_report(ReportInput input);
+// Where the run is now: "success", "parked".
+std::string_view stand_of(const RunRecord& run);
+// Runs of a method whose recorded patch had the outcome `was` and now is where stand_of() says.
+struct Transition {
+  std::string method, was, is;
+  std::uint64_t runs = 0;
+};
+// By these names; empty: the campaign judges no recorded patch.
+std::vector<Transition> transitions(const CampaignReport& report);
 void add_outcome(ReportRow& row, RunOutcome outcome);
 // The part of it that counts money; `report` has its runs.
 std::vector<CostRow> cost_rows(const CampaignReport& report);

@@ -12,9 +12,9 @@ namespace {
 using namespace aggregate;
 
 std::string comparison_json(const Comparison& c) {
-  const auto row = [](const ComparisonRow& r) { return dumped(comparison_columns().json(r)); };
   return filled(R"({"inputs":$,"registered":$,"abstract_units":$,"runs":$,"paid_runs":$,"rows":@})",
-                {c.inputs, c.registered, c.abstract, c.runs, c.paid, listed(c.rows, row)});
+                {c.inputs, c.registered, c.abstract, c.runs, c.paid,
+                 listed_rows(comparison_columns(), c.rows)});
 }
 
 // The sets behind the counts of the row, by what each counts; null: nobody asked for sets.
@@ -55,7 +55,6 @@ std::string render_json(const CampaignReport& report, JsonForm form, std::string
   for (const Definition& d : report_definitions()) definitions[std::string(d.word)] = d.meaning;
   std::vector<std::string> notes = report_limits(report);
   for (const std::string_view note : report_notes()) notes.emplace_back(note);
-  const auto cost = [](const CostRow& row) { return dumped(cost_columns().json(row)); };
   std::string out = filled(
       R"({"schema_version":$,"campaign":$,"alpha":$,"strata":$,"stages":$,"warnings":$,"part":$,)"
       R"("definitions":$,"notes":$,"total_cost":$,"deviations":$,"approvals":$,"alerts":$,)"
@@ -63,7 +62,7 @@ std::string render_json(const CampaignReport& report, JsonForm form, std::string
       {static_cast<int>(form), report.campaign, report.alpha, report.strata_keys, report.stages,
        report.warnings, or_null(report.part), definitions, notes,
        row_columns().json(report.total)["cost"], report.deviations, report.approvals, report.alerts,
-       or_null(report.journal_head), listed(report.costs, cost),
+       or_null(report.journal_head), listed_rows(cost_columns(), report.costs),
        report.projection ? comparison_json(*report.projection) : "null",
        analysis_json(*report.analysis),
        report.details ? details_json(*report.details, form) : "null"});

@@ -286,19 +286,18 @@ void unavailable(std::string& out, const CampaignReport& report) {
   }
 }
 
-// What the run stands at now: "success", "parked".
-std::string stand_of(const RunRecord& run) {
-  return std::string(run.state == RunRecord::State::kEnded ? to_string(run.outcome)
-                                                           : to_string(run.state));
-}
-
 // The first few of what a section lists, a sentence each.
 class FirstFew {
  public:
   FirstFew(std::string& out, const char* title) : out_(out), title_(title) {}
-  void add(const auto& sentence) {
+  void add(const auto& sentence, bool wrap = true) {
     if (++n_ == 1) out_ += "\n" + std::string(title_) + "\n\n";
-    if (n_ <= kParkedShown) append_wrapped(out_, "  ", printable(sentence(), kReasonBytes));
+    if (kParkedShown < n_) return;
+    const std::string line = printable(sentence(), kReasonBytes);
+    if (wrap)
+      append_wrapped(out_, "  ", line);
+    else
+      out_ += "  " + line + "\n";
   }
   void end(const char* where) {
     if (kParkedShown < n_) out_ += "  and " + number(n_ - kParkedShown) + " more" + where + "\n";
@@ -337,19 +336,35 @@ void violations(std::string& out, const CampaignReport& report) {
   few.end(": proctor list --where 'violations>0 or outcome=success satisfied=no'");
 }
 
+void judged_again(std::string& out, const CampaignReport& report) {
+  const std::vector<Transition> moves = transitions(report);
+  if (moves.empty()) return;
+  out +=
+      "\nRecorded patches that were judged again: the outcome then, and here (number of runs)\n\n";
+  table_of(transition_columns(), "method|old|new|runs", moves, ungrouped<Transition>, 3)
+      .append_to(out);
+  FirstFew few(out, "Patches whose outcome is another one");
+  for (const RunRecord& run : report.runs)
+    if (run.old_outcome && word_of(*run.old_outcome) != stand_of(run))
+      few.add([&] {
+        return fmt::format("{}: {} -> {}", run.name, word_of(*run.old_outcome), stand_of(run));
+      });
+  few.end(": runs.csv has all");
+}
+
 void parked(std::string& out, const CampaignReport& report) {
-  if (report.total.parked == 0) return;
-  out += "\nParked runs (the budget that was short, and by how much; or what is broken)\n\n";
-  std::size_t shown = 0;
-  for (const RunRecord& run : report.runs) {
-    if (run.state != RunRecord::State::kParked || kParkedShown < ++shown) continue;
-    if (!run.parked_why.empty())
-      append_wrapped(out, "  ", printable(run.name + ": " + run.parked_why, kReasonBytes));
-    else
-      out += "  " + printable(run.name) + ": " + printable(run.parked_scope) + " short by " +
-             format_usd(run.short_by) + " " + report.unit + "\n";
-  }
-  if (kParkedShown < shown) out += "  and " + number(shown - kParkedShown) + " more\n";
+  FirstFew few(out, "Parked runs (the budget that was short, and by how much; or what is broken)");
+  for (const RunRecord& run : report.runs)
+    if (run.state == RunRecord::State::kParked)
+      few.add(
+          [&] {
+            return run.name + ": " +
+                   (run.parked_why.empty() ? fmt::format("{} short by {} {}", run.parked_scope,
+                                                         format_usd(run.short_by), report.unit)
+                                           : run.parked_why);
+          },
+          !run.parked_why.empty());
+  few.end("");
 }
 
 void listed(std::string& out, const char* title, const std::vector<std::string>& sentences,
@@ -384,6 +399,7 @@ std::string render_tables(const CampaignReport& report) {
   if (report.details) append_price_contrasts(out, report.details->price_contrasts, report);
   if (report.details) append_drift(out, report.details->drift);
   append_task_tables(out, report);
+  judged_again(out, report);
   append_cost_tables(out, report);
   if (report.total.model_use.any()) {
     out += "\nCalls of models (tokens; cached of the input, reasoning of the output)\n\n";

@@ -2,12 +2,10 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 #include <tuple>
 
-#include "common/base/parse.h"
 #include "common/base/text.h"
 #include "common/score/taxonomy.h"
 #include "common/stats/amounts.h"
@@ -32,6 +30,10 @@ bool is_judged(const RunRecord& run) {
   return run.state == RunRecord::State::kEnded && run.gates.has_value();
 }
 
+bool is_scored(const RunRecord& run) {
+  return is_judged(run) && run.failed_gate().empty() && run.score.has_value();
+}
+
 using OfTasks = std::map<std::size_t, std::uint64_t>;  // runs, by task
 
 Share share_of(const OfTasks& hits, const OfTasks& all, const AnalysisPlan& plan) {
@@ -52,16 +54,14 @@ TagRow tag_row(const RubricRow& row, std::string_view tag, const std::vector<Tag
   TagRow out;
   static_cast<RubricRow&>(out) = row;
   out.tag = tag;
+  const auto as = [&](const auto& mode) {
+    out.severity = mode.severity;
+    out.attribution = mode.attribution;
+    out.sentence = mode.sentence;
+  };
   const auto rule = std::ranges::find(own, tag, &TagRule::id);
-  if (const FailureMode* mode = find_failure_mode(tag)) {
-    out.severity = mode->severity;
-    out.attribution = mode->attribution;
-    out.sentence = mode->sentence;
-  } else if (rule != own.end()) {
-    out.severity = rule->severity;
-    out.attribution = rule->attribution;
-    out.sentence = rule->sentence;
-  }
+  if (rule != own.end()) as(*rule);
+  if (const FailureMode* mode = find_failure_mode(tag)) as(*mode);
   return out;
 }
 
@@ -82,12 +82,11 @@ void add_row(RubricTables& out, const CampaignReport& report, const ReportRow& r
     for (std::size_t g = 0; g < gates.passed.size(); ++g)
       gates.passed[g] += (*run.gates)[g] == GateOutcome::kPass ? 1 : 0;
     if (run.failed_gate().empty()) ++passed[task];
-    if (run.failed_gate().empty() && run.score) {
+    if (is_scored(run)) {
       scores.push_back(*run.score);
       task_of.push_back(static_cast<std::uint32_t>(task));
     }
-    if (!run.tags.empty())
-      for (const std::string_view tag : split(run.tags, ',')) ++tags[tag][task];
+    for (const std::string_view tag : run.tag_list()) ++tags[tag][task];
   }
   if (gates.judged == 0) return;
   const AnalysisPlan& plan = report.analysis->plan;
@@ -107,61 +106,50 @@ void add_row(RubricTables& out, const CampaignReport& report, const ReportRow& r
   out.gates.push_back(std::move(gates));
 }
 
-// By method: of each task its mean score.
-using ScoresOfTasks = std::map<std::string_view, std::map<std::size_t, double>>;
-
-ScoresOfTasks scores_of(const CampaignReport& report, const Codes& tasks) {
-  struct Sum {
-    double score = 0, runs = 0;
-  };
-  std::map<std::string_view, std::map<std::size_t, Sum>> sums;
-  for (const RunRecord& run : report.runs) {
-    if (!is_judged(run) || !run.failed_gate().empty() || !run.score) continue;
-    Sum& sum = sums[run.method][tasks.at(run.task)];
-    sum.score += *run.score;
-    sum.runs += 1;
-  }
-  ScoresOfTasks out;
-  for (const auto& [method, of] : sums)
-    for (const auto& [task, sum] : of) out[method][task] = sum.score / sum.runs;
-  return out;
-}
+struct MeanScore {
+  double sum = 0, runs = 0;
+  double value() const { return sum / runs; }
+};
 
 void add_contrasts(RubricTables& out, const CampaignReport& report, const Codes& tasks) {
   constexpr std::size_t kMost = 20;
-  constexpr std::uint32_t kFewerDraws = 1'000;
-  const ScoresOfTasks scores = scores_of(report, tasks);
-  std::vector<std::vector<std::pair<std::size_t, double>>> differences;  // by task
+  using OfTask = std::vector<std::pair<std::size_t, double>>;
+  std::vector<std::int16_t> weights(tasks.size(), 1);
+  const auto mean = [&weights](const OfTask& differences) {
+    double sum = 0, of = 0;
+    for (const auto& [task, difference] : differences) {
+      sum += weights[task] * difference;
+      of += weights[task];
+    }
+    return 0 < of ? std::optional(sum / of) : std::nullopt;
+  };
+  // By method, of each task.
+  std::map<std::string_view, std::map<std::size_t, MeanScore>> scores;
+  for (const RunRecord& run : report.runs) {
+    if (!is_scored(run)) continue;
+    MeanScore& of_task = scores[run.method][tasks.at(run.task)];
+    of_task.sum += *run.score;
+    of_task.runs += 1;
+  }
+  std::vector<OfTask> differences;
   for (const Contrast& c : of_agents(report.analysis->contrasts)) {
     const auto a = scores.find(c.a), b = scores.find(c.b);
     if (a == scores.end() || b == scores.end() || differences.size() == kMost) continue;
-    std::vector<std::pair<std::size_t, double>> of;
-    double sum = 0;
+    OfTask of;
     for (const auto& [task, score] : a->second)
-      if (const auto other = b->second.find(task); other != b->second.end()) {
-        of.emplace_back(task, score - other->second);
-        sum += of.back().second;
-      }
+      if (const auto other = b->second.find(task); other != b->second.end())
+        of.emplace_back(task, score.value() - other->second.value());
     if (of.empty()) continue;
-    out.contrasts.push_back({c.a, c.b, of.size(), sum / static_cast<double>(of.size()), {}, 0});
+    out.contrasts.push_back({c.a, c.b, of.size(), *mean(of), {}, 0});
     differences.push_back(std::move(of));
   }
   if (differences.empty() || tasks.size() < 2 || kMostTasks < tasks.size()) return;
-  const std::uint32_t planned = report.analysis->plan.draws;
-  const bool is_large = weight_law(tasks.size()) != WeightLaw::kMultinomial;
-  const std::uint32_t draws = is_large && planned == kDefaultDraws ? kFewerDraws : planned;
-  std::vector<std::int16_t> weights(tasks.size());
+  const std::uint32_t draws = draws_over(tasks.size(), report.analysis->plan.draws);
   std::vector<std::vector<double>> means(differences.size());
   for (std::uint32_t draw = 0; draw < draws; ++draw) {
     draw_weights(weights, draw);
-    for (std::size_t i = 0; i < differences.size(); ++i) {
-      double sum = 0, of = 0;
-      for (const auto& [task, difference] : differences[i]) {
-        sum += weights[task] * difference;
-        of += weights[task];
-      }
-      if (0 < of) means[i].push_back(sum / of);
-    }
+    for (std::size_t i = 0; i < differences.size(); ++i)
+      if (const auto drawn = mean(differences[i])) means[i].push_back(*drawn);
   }
   for (std::size_t i = 0; i < differences.size(); ++i) {
     if (differences[i].size() < 2) continue;
@@ -244,38 +232,27 @@ std::vector<Column<R>> of_row() {
 }
 
 std::vector<Column<GateRow>> of_gates() {
-  constexpr std::array<std::string_view, 4> kMembers{"patch", "build", "functional", "safety"};
   std::vector<Column<GateRow>> out;
-  for (std::size_t g = 0; g < kMembers.size(); ++g)
+  for (std::size_t g = 0; g < kGateWords.size(); ++g)
     out.emplace_back(
-        fmt::format("passed.{}||{}", kMembers[g], kGateWords[g].name), Type::kCount,
-        [g](const GateRow& r) -> Cell { return r.passed[g]; }, kGateWords[g].meaning);
+        fmt::format("passed.{}||{}", word_of(static_cast<Gate>(g)), kGateWords[g].name),
+        Type::kCount, [g](const GateRow& r) -> Cell { return r.passed[g]; }, kGateWords[g].meaning);
   return out;
 }
 }  // namespace
 
 std::vector<Column<RunRecord>> judged_columns() {
-  struct Names {
-    const char *names, *meaning;
-  };
-  constexpr std::array<Names, 4> kGates{
-      {{"gates.patch|gate_patch|gate.g1",
-        "G1 of the attempt that counts, its patch applies: pass, fail, error, not_run"},
-       {"gates.build|gate_build|gate.g2", "G2, build and static checks"},
-       {"gates.functional|gate_functional|gate.g3", "G3, functional checks"},
-       {"gates.safety|gate_safety|gate.g4", "G4, safety and policy"}}};
+  constexpr std::array<const char*, 4> kMeanings{
+      "G1 of the attempt that counts, its patch applies: pass, fail, error, not_run",
+      "G2, build and static checks", "G3, functional checks", "G4, safety and policy"};
   std::vector<Column<RunRecord>> out;
-  for (std::size_t i = 0; i < kGates.size(); ++i)
+  for (std::size_t i = 0; i < kMeanings.size(); ++i)
     out.emplace_back(
-        kGates[i].names, Type::kText,
+        fmt::format("gates.{0}|gate_{0}|gate.g{1}", word_of(static_cast<Gate>(i)), i + 1),
+        Type::kText,
         [i](const RunRecord& r) { return r.gates ? Cell(word_of((*r.gates)[i])) : Cell(); },
-        kGates[i].meaning, all_words<GateOutcome>());
-  const auto tags = [](const RunRecord& r) -> Cell {
-    Json list = Json::array();
-    if (!r.tags.empty())
-      for (const std::string_view tag : split(r.tags, ',')) list.push_back(tag);
-    return list;
-  };
+        kMeanings[i], all_words<GateOutcome>());
+  const auto tags = [](const RunRecord& r) -> Cell { return Json(r.tag_list()); };
   std::vector<std::string_view> ids;
   for (const FailureMode& mode : failure_modes()) ids.push_back(mode.id);
   out.emplace_back(
@@ -346,15 +323,13 @@ const std::string_view kGateTableWords =
 const std::string_view kTagTableWords = "severity|tag|method|stratum|runs|of judged|laid to";
 
 std::string rubric_json(const RubricTables& tables) {
-  const auto gate = [](const GateRow& r) { return dumped(gate_columns().json(r)); };
-  const auto tag = [](const TagRow& r) { return dumped(tag_columns().json(r)); };
   const auto contrast = [](const ScoreContrast& c) {
     return filled(R"({"a":$,"b":$,"tasks":$,"difference":$,"interval":$,"draws":$})",
                   {c.a, c.b, c.tasks, c.difference, interval_json(c.interval), c.draws});
   };
-  return filled(
-      R"({"gates":@,"failure_modes":@,"score_contrasts":@})",
-      {listed(tables.gates, gate), listed(tables.tags, tag), listed(tables.contrasts, contrast)});
+  return filled(R"({"gates":@,"failure_modes":@,"score_contrasts":@})",
+                {listed_rows(gate_columns(), tables.gates), listed_rows(tag_columns(), tables.tags),
+                 listed(tables.contrasts, contrast)});
 }
 }  // namespace aggregate
 

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <tuple>
 #include <utility>
 
@@ -50,12 +52,8 @@ std::string without_times(const std::string& why) {
   for (std::size_t i = 0; i < why.size(); ++i) {
     const std::size_t end = why.find_first_not_of("0123456789", i);
     const bool number = end != i && end != std::string::npos && why.compare(end, 3, " ms") == 0;
-    if (number) {
-      out += '#';
-      i = end - 1;
-    } else {
-      out += why[i];
-    }
+    out += number ? '#' : why[i];
+    if (number) i = end - 1;
   }
   return out;
 }
@@ -91,10 +89,10 @@ std::string configuration_difference(const std::set<std::string_view>& classes,
   std::map<std::string, std::set<std::string>> values;  // by part
   std::vector<const std::map<std::string, std::string>*> read;
   for (const std::string_view one : classes)
-    if (const auto parts = known.find(std::string(one)); parts != known.end())
+    if (const auto parts = known.find(std::string(one)); parts != known.end()) {
       read.push_back(&parts->second);
-  for (const auto* parts : read)
-    for (const auto& [name, value] : *parts) values[name].insert(value);
+      for (const auto& [name, value] : parts->second) values[name].insert(value);
+    }
   // A part that only some of them have is a difference, too.
   for (auto& [name, seen] : values)
     if (std::ranges::any_of(read, [&](const auto* parts) { return !parts->contains(name); }))
@@ -133,14 +131,13 @@ std::string configuration_line(std::span<const RunRecord> runs) {
   std::map<std::string_view, std::uint64_t> counts;
   for (const RunRecord& run : runs)
     if (is_ended(run) && !run.configuration.empty()) ++counts[run.configuration];
-  std::string out;
-  std::size_t n = 0;
-  for (const auto& [name, runs_of] : counts)
-    if (++n <= kShown)
-      out += (n == 1 ? ": " : ", ") + printable(name) + " " + counted(runs_of, "run");
   if (counts.empty()) return "";
-  return fmt::format("{} configuration class{}{}{}", counts.size(), counts.size() == 1 ? "" : "es",
-                     out, kShown < counts.size() ? ", ..." : "");
+  std::vector<std::string> classes;
+  for (const auto& [name, n] : counts | std::views::take(kShown))
+    classes.push_back(printable(name) + " " + counted(n, "run"));
+  return fmt::format("{} configuration class{}: {}{}", counts.size(),
+                     counts.size() == 1 ? "" : "es", fmt::join(classes, ", "),
+                     kShown < counts.size() ? ", ..." : "");
 }
 
 namespace {
@@ -212,8 +209,7 @@ std::vector<EndCause> end_causes(const CampaignReport& report) {
   }
   std::vector<EndCause> out;
   for (auto& [key, cause] : by_cause) out.push_back(std::move(cause));
-  std::ranges::stable_sort(out,
-                           [](const EndCause& a, const EndCause& b) { return b.runs < a.runs; });
+  std::ranges::stable_sort(out, std::greater(), &EndCause::runs);
   return out;
 }
 
@@ -241,9 +237,7 @@ std::vector<std::string> broken_tasks(std::span<const RunRecord> runs) {
     if (!run.is_control() || !is_ended(run)) continue;
     Seen& s = seen[{run.task, run.method}];
     ++s.ended;
-    if (broken_task_word(run).empty()) continue;
-    ++s.bad;
-    if (s.first == nullptr) s.first = &run;
+    if (!broken_task_word(run).empty() && s.bad++ == 0) s.first = &run;
   }
   std::vector<std::string> out;
   for (const auto& [key, s] : seen) {

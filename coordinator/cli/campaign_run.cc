@@ -346,9 +346,7 @@ Status check_beginning(const RunOptions& options, const FrozenCampaign& frozen) 
       PROCTOR_TRY(lives, reader->epochs());
     }
     if (!lives.empty()) return ok_status();
-    if (reader) {
-      PROCTOR_TRY([[maybe_unused]] const RestoredState nothing, load_whole(frozen, *reader));
-    }
+    if (reader) PROCTOR_CHECK_OK(load_whole(frozen, *reader));
     return not_begun(options.folder);
   }
   if (options.begin == RunOptions::Begin::kEither) {  // but not beside results without a journal
@@ -605,10 +603,9 @@ Result<int> run_frozen(const RunOptions& options, const FrozenCampaign& frozen) 
   std::vector<std::string> extra = options.worker_arguments;
   if (!options.models.empty()) {
     // A worker that cannot read it would be started again and again.
-    PROCTOR_TRY([[maybe_unused]] const ModelsFile models, load_models(options.models));
-  }
-  if (!options.models.empty())
+    PROCTOR_CHECK_OK(load_models(options.models));
     extra.insert(extra.end(), {"--models", fs::absolute(options.models).string()});
+  }
   PROCTOR_TRY(workers, LocalWorkers::start({.folder = frozen.folder,
                                             .endpoint = local,
                                             .workers = work.workers,

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "common/base/limits.h"
+#include "common/base/line_pattern.h"
 #include "common/base/text.h"
 #include "common/contract/campaign_parser.h"
 #include "common/contract/caps.h"
@@ -34,7 +35,8 @@ void print_effective(const Campaign& campaign) {
                               : format_cap(cap, cap_value(e.caps, cap)))
                 .c_str(),
             describe_source(e.source(cap), campaign.origin, c.origin).c_str());
-      const MicroUsd kept = further_price(campaign.cost_model, acceptance_worst_case(c)).total();
+      const Usage after = acceptance_worst_case(c, campaign.rerun_of(c));
+      const MicroUsd kept = further_price(campaign.cost_model, after).total();
       std::printf("  %-24s %-14s %s\n", "kept for acceptance",
                   (format_usd(kept) + " " + money_word(campaign.cost_model)).c_str(),
                   "of usd: fresh setup, checks and storage at their limits");
@@ -139,6 +141,15 @@ void print_unbuilt(const Campaign& campaign) {
         named.c_str());
 }
 
+// One letter and one digit have no command in common.
+void print_matching_all(const Campaign& campaign) {
+  for (const Contract& c : campaign.contracts)
+    for (const std::string& text : c.policy.denied_commands)
+      if (const auto p = LinePattern::compile(text); p.ok() && p->matches("x") && p->matches("0"))
+        fmt::print("note: contract {}: policy.commands.deny: \"{}\" matches every command\n",
+                   printable(c.id, 100), printable(text));
+}
+
 // Stages with an envelope of their own that holds less than their runs may cost by their caps.
 void print_unpaid(const Campaign& campaign) {
   __extension__ typedef __int128 Wide;
@@ -224,6 +235,7 @@ Status check(const CheckArgs& args) {
   print_unpaid(campaign);
   print_exit_judged(campaign);
   print_unbuilt(campaign);
+  print_matching_all(campaign);
   for (const std::string& note : trust_notes(distrusted_tasks(campaign)))
     std::printf("note: %s\n", note.c_str());
   print_unnamed(campaign);

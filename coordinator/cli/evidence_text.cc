@@ -138,13 +138,6 @@ std::string cassette_list(const std::vector<CassetteCall>& calls) {
 namespace {
 constexpr std::size_t kLines = 12, kTailBytes = std::size_t{8} << 10, kLineBytes = 400;
 
-std::vector<CheckReport> checks_in(const fs::path& attempt) {
-  const Result<std::string> bytes = read_file(attempt / kReportFile, kReportBytes);
-  if (!bytes.ok()) return {};
-  Result<RunReport> report = parse_report(*bytes);
-  return report.ok() ? std::move(report).value().checks : std::vector<CheckReport>{};
-}
-
 std::string how(const CheckReport& c) {
   // What never ran says so in its own reason.
   if (!c.outcome)
@@ -175,6 +168,13 @@ std::string last_lines_of(const fs::path& file, const std::string& indent) {
   for (std::size_t i = first; i < lines.size(); ++i)
     out += indent + printable(lines[i], kLineBytes) + "\n";
   return out;
+}
+
+std::vector<CheckReport> checks_in(const fs::path& attempt) {
+  const Result<std::string> bytes = read_file(attempt / kReportFile, kReportBytes);
+  if (!bytes.ok()) return {};
+  Result<RunReport> report = parse_report(*bytes);
+  return report.ok() ? std::move(report).value().checks : std::vector<CheckReport>{};
 }
 
 std::string failing_checks(const fs::path& attempt) {

@@ -6,6 +6,7 @@
 #include "common/base/files.h"
 #include "common/base/json_fields.h"
 #include "common/trace/model_calls.h"
+#include "common/trace/run_report.h"
 
 namespace proctor {
 // Calls of models and what tripped, as `explain --json` has them.
@@ -42,6 +43,8 @@ std::string cassette_list(const std::vector<CassetteCall>& calls);
 
 // The last lines of a file, equal ones once, each behind `indent`; empty: nothing is in it.
 std::string last_lines_of(const fs::path& file, const std::string& indent);
+// The checks that its report has; without a report there are none.
+std::vector<CheckReport> checks_in(const fs::path& attempt);
 // A paragraph for each check that did not pass.
 std::string failing_checks(const fs::path& attempt);
 // "check tests: stopped at its time limit": the first that could not be completed; empty: none.

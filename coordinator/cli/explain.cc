@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cstdio>
+#include <span>
 #include <string>
 
 #include "common/base/json.h"
@@ -35,14 +36,13 @@ struct Evidence {
 
 Result<std::vector<Evidence>> evidence_of(const FrozenCampaign& frozen, RunId run) {
   std::vector<Evidence> out;
-  std::error_code ec;
-  if (!fs::exists(frozen.folder.journal(), ec)) return out;
+  if (!is_there(frozen.folder.journal())) return out;
   PROCTOR_TRY(JournalReader journal, open_journal(frozen.folder));
   PROCTOR_TRY(const std::vector<AttemptRecord> attempts, journal.attempts_of(run));
   for (const AttemptRecord& a : attempts) {
     const AttemptNo no = a.core.attempt.no;
     fs::path dir = frozen.folder.attempt(frozen.plan.run_name(run), no);
-    if (fs::is_directory(dir, ec)) out.push_back({no, std::move(dir)});
+    if (is_folder(dir)) out.push_back({no, std::move(dir)});
   }
   return out;
 }
@@ -218,10 +218,9 @@ Result<std::string> not_kept(const fs::path& dir) {
 std::string evidence_words(const std::vector<std::uint64_t>& events) {
   constexpr std::size_t kShown = 8;
   if (events.empty()) return "";
-  std::string out = " [events.jsonl:";
-  for (std::size_t i = 0; i < std::min(kShown, events.size()); ++i)
-    out += (i == 0 ? "" : ",") + std::to_string(events[i]);
-  return out + (kShown < events.size() ? ",...]" : "]");
+  const auto first = std::span(events).first(std::min(kShown, events.size()));
+  return fmt::format(" [events.jsonl:{}{}]", fmt::join(first, ","),
+                     kShown < events.size() ? ",..." : "");
 }
 
 // Gates with why and evidence, score, failure modes and interventions; `own`: the campaign's modes.
@@ -246,11 +245,9 @@ std::string judgement_of(const RunReport& report, const std::vector<TagRule>& ow
                     score_text(s->s), s->weight_minimal, score_text(s->minimal), s->weight_trace,
                     score_text(s->trace), s->weight_maint, score_text(s->maint));
   for (const Tag& tag : report.tags) {
-    const FailureMode* mode = find_failure_mode(tag.id);
     const auto rule = std::ranges::find(own, tag.id, &TagRule::id);
-    const std::string sentence = mode != nullptr     ? std::string(mode->sentence)
-                                 : rule != own.end() ? rule->sentence
-                                                     : "";
+    std::string sentence = rule == own.end() ? "" : rule->sentence;
+    if (const FailureMode* mode = find_failure_mode(tag.id)) sentence = mode->sentence;
     out += "    failure mode " + printable(tag.id) +
            (tag.format.empty() ? "" : " (" + printable(tag.format) + ")") +
            (sentence.empty() ? "" : ": " + printable(sentence, limits::kDetailBytes)) +
@@ -291,9 +288,6 @@ Result<std::string> checks_of(const StateFolder& folder, const std::string& name
   }
   out += judgement_of(*report, own);
   for (const std::string& v : report->violations) out += "    violation: " + printable(v) + "\n";
-  for (const Intervention& i : report->interventions)
-    out += fmt::format("    intervention at event {}: {}{}\n", i.seq, printable(i.action),
-                       i.cause.empty() ? "" : ", " + printable(i.cause, limits::kDetailBytes));
   if (!report->replayable) out += "    not replayable: a phase of it had the network\n";
   for (const EvidenceFile& f : report->files)
     if (f.path.starts_with(std::string(kKeptDir) + "/"))
@@ -379,6 +373,12 @@ std::optional<Said> said_in(const Json& json) {
 }
 
 Result<Why> why_of(const FrozenCampaign& frozen, RunId run) {
+  // A plan of recorded patches has runs that were not asked for.
+  const auto& from = frozen.campaign.derived_from;
+  const Method* const method = frozen.campaign.find_method(frozen.plan.method(run));
+  if (from && method != nullptr && !method->has_run(frozen.plan.run_name(run)))
+    return Why{Said{"not_judged_again", "it was not judged again: its verdict is in " +
+                                            from->campaign + ", two folders above"}};
   const ControlRequest request{.act = kActExplain, .runs = frozen.plan.run_name(run)};
   const auto live = ask_coordinator(frozen.folder, request);
   // One that does not answer has written down what it knew.
@@ -387,8 +387,7 @@ Result<Why> why_of(const FrozenCampaign& frozen, RunId run) {
   if (!live.ok())
     std::fprintf(stderr, "proctor: this is by the journal: %s\n",
                  printable(live.error().detail, limits::kDetailBytes).c_str());
-  std::error_code ec;
-  if (!fs::exists(frozen.folder.journal(), ec)) return Why{};
+  if (!is_there(frozen.folder.journal())) return Why{};
   PROCTOR_TRY(const Json told, explain_offline(frozen, run));
   std::optional<Said> said = said_in(told);
   if (!said) return Why{};
@@ -413,7 +412,8 @@ Why with_folder(Why why, const std::string& folder) {
   return why;
 }
 
-Json attempt_json(const AttemptRecord& a, const RunRecord& run) {
+// `judged`: its report; nothing: it is not here.
+Json attempt_json(const AttemptRecord& a, const RunRecord& run, const RunReport* judged) {
   const auto time = [](WallTime at) { return at.raw() == 0 ? Json() : Json(to_rfc3339(at)); };
   JsonWriter v(JsonWriter::Texts::kClean);
   v("attempt", a.core.attempt.no);
@@ -442,13 +442,15 @@ Json attempt_json(const AttemptRecord& a, const RunRecord& run) {
     reported("tokens", u.reported_tokens);
   });
   v("rationale", a.rationale);
-  v("gates", a.facts.gates, kOptional);
-  v("score", a.facts.score, kOptional);
-  v("tags", a.facts.tags, kOptional);
+  if (judged == nullptr) return v.take();
+  v("gates", judged->gates);
+  v("score", judged->score, kOptional);
+  v("tags", judged->tags);
   return v.take();
 }
 
-Result<int> explain_json(const std::string& folder, const AskedRun& asked, bool calls) {
+Result<int> explain_json(const std::string& folder, const AskedRun& asked, bool calls,
+                         Status& unread) {
   const auto& [frozen, run] = asked;
   PROCTOR_TRY(const CampaignReport report, read_report(frozen));
   const RunRecord& r = report.runs[run.raw()];
@@ -461,17 +463,24 @@ Result<int> explain_json(const std::string& folder, const AskedRun& asked, bool 
   v("live", why.live);
   v("why", why.said);
   if (r.state == RunRecord::State::kEnded) v("outcome", r.outcome);
+  v("old_outcome", r.old_outcome, kOptional);
   std::vector<Json> told;
-  std::error_code ec;
-  if (fs::exists(frozen.folder.journal(), ec)) {
+  if (is_there(frozen.folder.journal())) {
     PROCTOR_TRY(JournalReader journal, open_journal(frozen.folder));
     PROCTOR_TRY(const std::vector<AttemptRecord> attempts, journal.attempts_of(run));
-    for (const AttemptRecord& a : attempts) told.push_back(attempt_json(a, r));
+    for (const AttemptRecord& a : attempts) {
+      const Result<RunReport> judged =
+          bound_report(frozen.folder, r.name, a.core.attempt.no, a.report);
+      if (!judged.ok() && a.report != Digest() && judged.error().code != Errc::kNotFound &&
+          unread.ok())
+        unread = judged.error();
+      told.push_back(attempt_json(a, r, judged.ok() ? &*judged : nullptr));
+    }
   }
   v("attempts", told);
   if (calls) PROCTOR_CHECK_OK(explain_calls(frozen, run, v));
   std::printf("%s\n", v.take().dump(1, Json::Utf8::kReplace, true).c_str());
-  return kOk;
+  return code_of(unread);
 }
 
 // `unread`: the first piece of evidence that is here and cannot be read.
@@ -483,7 +492,9 @@ Result<std::string> explain(const std::string& folder, const AskedRun& asked, bo
   const std::string unit = money_word(frozen.campaign.cost_model);
   std::string out = r.name + ", number " + std::to_string(run.raw()) +
                     " of the plan: " + std::string(to_string(r.state));
-  if (r.state == RunRecord::State::kEnded) out += " with " + std::string(to_string(r.outcome));
+  if (r.state == RunRecord::State::kEnded) out.append(" with ").append(word_of(r.outcome));
+  if (r.old_outcome)
+    out.append("; its patch is judged again, and was ").append(word_of(*r.old_outcome));
   out += "\n";
   const bool for_money = r.state == RunRecord::State::kParked && r.parked_why.empty();
   if (r.state != RunRecord::State::kEnded && !for_money) {
@@ -496,20 +507,18 @@ Result<std::string> explain(const std::string& folder, const AskedRun& asked, bo
       out += mends_for(folder, r.name, fault == "method" ? Broken::kMethod : Broken::kTask,
                        resume_command(folder, frozen.campaign));
   }
-  if (for_money)
+  if (for_money) {
     out += "  The envelope " + r.parked_scope + " was short by " + format_usd(r.short_by) + " " +
            unit + " of the " +
            format_usd(frozen.campaign.run_cap(*frozen.campaign.find_contract(r.task))) + " " +
            unit + " that a run of " + r.task +
            " reserves,\n  and nothing that could come back was out. It starts when that envelope "
            "grows.\n";
-  if (for_money) {
     PROCTOR_TRY(const std::string what, what_must_come_first(folder, frozen, r));
     out += what;
   }
   out += removed_line(frozen.registration, r.task);
-  std::error_code ec;
-  if (!fs::exists(frozen.folder.journal(), ec)) return out;
+  if (!is_there(frozen.folder.journal())) return out;
   PROCTOR_TRY(JournalReader journal, open_journal(frozen.folder));
   PROCTOR_TRY(const std::vector<AttemptRecord> attempts, journal.attempts_of(run));
   for (const AttemptRecord& a : attempts) {
@@ -540,8 +549,8 @@ struct ExplainArgs {
 Result<int> explain_to(const ExplainArgs& args) {
   PROCTOR_TRY(const AskedRun asked,
               find_asked(args.folder, args.run, args.tried ? Whose::kTry : Whose::kCampaign));
-  if (args.json) return explain_json(args.folder, asked, args.calls);
   Status unread = ok_status();
+  if (args.json) return explain_json(args.folder, asked, args.calls, unread);
   PROCTOR_TRY(const std::string text, args.call == 0
                                           ? explain(args.folder, asked, args.calls, unread)
                                           : explain_call(asked.frozen, asked.run, args.call));
@@ -562,7 +571,8 @@ void add_explain(Command app, int& exit_code) {
   command.add_option("RUN", args->run, "TASK/METHOD/rN, as in the plan; TASK/METHOD of a try")
       .required();
   command.add_flag("--try", args->tried, "of what the last proctor try of it made");
-  command.add_flag("--json", args->json, "for scripts");
+  command.add_flag("--json", args->json,
+                   "for scripts; gates, score and tags as its report.json has them");
   command.add_flag("--calls", args->calls, "with each call of a model through the gateway");
   command.add_option("--call", args->call, "what was asked and answered in this one of them")
       .positive();

@@ -1,5 +1,6 @@
 #include "coordinator/cli/image_engine.h"
 
+#include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -131,14 +132,6 @@ Result<std::vector<EngineImage>> inspect(std::vector<std::string> references) {
   }
   return out;
 }
-
-std::string last_line(const std::string& text) {
-  std::istringstream lines(text);
-  std::string last;
-  for (std::string line; std::getline(lines, line);)
-    if (!line.empty()) last = line;
-  return last;
-}
 }  // namespace
 
 Result<std::vector<EngineImage>> engine_images() {
@@ -157,21 +150,12 @@ Result<EngineImage> engine_image(const std::string& reference) {
   return std::move(found.front());
 }
 
-Result<EngineImage> build_in_engine(const std::string& name, const fs::path& folder) {
-  std::error_code ec;
-  if (!fs::exists(folder / "Dockerfile", ec))
-    return Error{Errc::kNotFound, folder.string() + ": there is no Dockerfile in it"};
-  PROCTOR_TRY([[maybe_unused]] const std::string said,
-              docker({"build", "-q", "-t", name, folder.string()}, "docker build"));
-  return engine_image(name);
-}
-
 Result<EngineImage> build_labelled(const LabelledBuild& build) {
-  PROCTOR_TRY([[maybe_unused]] const std::string said,
-              docker({"build", "-q", "--force-rm", "--network", build.network ? "default" : "none",
-                      "--label", build.label, "-f", (build.folder / build.dockerfile).string(),
-                      "-t", build.name, build.folder.string()},
-                     "docker build"));
+  PROCTOR_CHECK_OK(
+      docker({"build", "-q", "--force-rm", "--network", build.network ? "default" : "none",
+              "--label", build.label, "-f", (build.folder / build.dockerfile).string(), "-t",
+              build.name, build.folder.string()},
+             "docker build"));
   return engine_image(build.name);
 }
 
@@ -182,11 +166,33 @@ void drop_old_builds(const std::string& label, const std::string& age) {
       .ok();
 }
 
+// proctor images build|list|export|import|remove: images for contracts, on hosts without a
+// registry.
+
+namespace {
+// `docker build` of a folder with a Dockerfile.
+Result<EngineImage> build_in_engine(const std::string& name, const fs::path& folder) {
+  std::error_code ec;
+  if (!fs::exists(folder / "Dockerfile", ec))
+    return Error{Errc::kNotFound, folder.string() + ": there is no Dockerfile in it"};
+  PROCTOR_CHECK_OK(docker({"build", "-q", "-t", name, folder.string()}, "docker build"));
+  return engine_image(name);
+}
+
+std::string last_line(const std::string& text) {
+  std::istringstream lines(text);
+  std::string last;
+  for (std::string line; std::getline(lines, line);)
+    if (!line.empty()) last = line;
+  return last;
+}
+
+// The id that a program prints as its last line (as ops/images/build does), then called `name`.
 Result<EngineImage> build_by_program(const std::string& name, const fs::path& program) {
   PROCTOR_TRY(const std::string said, run({fs::absolute(program).string()}, program.string()));
   const std::string id = last_line(said);
-  PROCTOR_TRY([[maybe_unused]] const std::string none,
-              docker({"tag", id, name}, program.string() + " printed '" + printable(id) + "'"));
+  PROCTOR_CHECK_OK(
+      docker({"tag", id, name}, program.string() + " printed '" + printable(id) + "'"));
   return engine_image(name);
 }
 
@@ -204,39 +210,19 @@ Status save_from_engine(const std::string& reference, const fs::path& archive) {
   return saved.ok() ? errno_error("write " + archive.string(), why.value()) : saved.error();
 }
 
-Status load_into_engine(const fs::path& archive) {
-  PROCTOR_TRY([[maybe_unused]] const std::string said,
-              docker({"load", "-q", "-i", archive.string()}, "docker load"));
-  return ok_status();
-}
-
-// proctor images build|list|export|import|remove: images for contracts, on hosts without a
-// registry.
-
-namespace {
 struct ImagesArgs {
   std::string image;
   fs::path store = default_image_store(), folder, program, file;
   bool json = false, to_store = false, to_engine = false, from_engine = false;
 };
 
-std::string mebibytes(std::uint64_t bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
-  return text;
-}
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string all;
-  for (const std::string& word : words) all += (all.empty() ? "" : ",") + word;
-  return all;
-}
-
 void tell(const std::string& id, const std::vector<std::string>& names, std::uint64_t bytes,
           const std::string& where) {
-  const std::string all = joined(names);
-  std::printf("%-30s  %s  %12s  %s\n", all.empty() ? "-" : all.c_str(), id.c_str(),
-              mebibytes(bytes).c_str(), where.c_str());
+  std::fputs(fmt::format("{:<30}  {}  {:>8.1f} MiB  {}\n",
+                         names.empty() ? "-" : fmt::format("{}", fmt::join(names, ",")), id,
+                         static_cast<double>(bytes) / (1 << 20), where)
+                 .c_str(),
+             stdout);
 }
 
 Status import_file(const ImagesArgs& args, const fs::path& file) {
@@ -297,7 +283,7 @@ Status list(const ImagesArgs& args) {
     if (image.engine) where.push_back("engine");
     const std::uint64_t bytes = image.store ? *image.store : *image.engine;
     json.push_back({{"id", id}, {"names", image.names}, {"bytes", bytes}, {"where", where}});
-    if (!args.json) tell(id, image.names, bytes, joined(where));
+    if (!args.json) tell(id, image.names, bytes, fmt::format("{}", fmt::join(where, ",")));
   }
   if (args.json) std::printf("%s\n", json.dump(1).c_str());
   return ok_status();
@@ -312,7 +298,8 @@ Status export_image(const ImagesArgs& args) {
 
 Status import(const ImagesArgs& args) {
   if (args.from_engine) return import_from_engine(args, args.file.string());
-  if (args.to_engine) PROCTOR_CHECK_OK(load_into_engine(args.file));
+  if (args.to_engine)
+    PROCTOR_CHECK_OK(docker({"load", "-q", "-i", args.file.string()}, "docker load"));
   if (args.to_engine && !args.to_store) return ok_status();
   return import_file(args, args.file);
 }

@@ -28,12 +28,6 @@ struct EngineImage {
 
 Result<std::vector<EngineImage>> engine_images();
 Result<EngineImage> engine_image(const std::string& reference);
-// `docker build` of a folder with a Dockerfile.
-Result<EngineImage> build_in_engine(const std::string& name, const fs::path& folder);
-// The id that a program prints as its last line (as ops/images/build does), then called `name`.
-Result<EngineImage> build_by_program(const std::string& name, const fs::path& program);
-Status save_from_engine(const std::string& reference, const fs::path& archive);
-Status load_into_engine(const fs::path& archive);
 
 struct LabelledBuild {
   std::string name;

@@ -1,7 +1,6 @@
 #include "coordinator/cli/open_journal.h"
 
 #include <fmt/format.h>
-#include <algorithm>
 #include <cstdlib>
 #include <iterator>
 #include <utility>

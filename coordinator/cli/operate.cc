@@ -1,6 +1,5 @@
 #include "coordinator/cli/operate.h"
 
-#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <iterator>
@@ -323,7 +322,7 @@ Status remove_task(RemoveArgs args) {
   PROCTOR_CHECK_OK(make_private_dirs(frozen.folder.state()));
   PROCTOR_TRY(std::optional<JournalReader> begun, begun_journal(frozen.folder));
   if (begun) {
-    PROCTOR_TRY([[maybe_unused]] const RestoredState whole, load_whole(frozen, *begun));
+    PROCTOR_CHECK_OK(load_whole(frozen, *begun));
     begun.reset();
   }
   // The journal's lock also keeps this from happening under a running campaign.

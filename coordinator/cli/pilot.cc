@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <memory>
 
 #include "common/base/json_fields.h"
 #include "common/base/limits.h"

@@ -24,8 +24,10 @@ bool is_program(const fs::path& file) {
   return (fs::status(file, ec).permissions() & fs::perms::owner_exec) != fs::perms::none;
 }
 
-// A file that the campaign consists of, unless it is absent and may be.
-Status keep_text(const fs::path& from, const fs::path& to, const std::string& name) {
+// Unless it is absent and may be.
+Status keep_file(const fs::path& from, const fs::path& to, const std::string& name,
+                 const KeptFile& file) {
+  if (file.bytes) return keep(to, name, *file.bytes, file.program);
   const Result<std::string> bytes = read_file(from / name, limits::kConfigFileBytes);
   if (!bytes.ok() && bytes.error().code == Errc::kNotFound) return ok_status();
   if (!bytes.ok()) return bytes.error();
@@ -36,36 +38,10 @@ std::string name_of(const Contract& contract, const fs::path& folder) {
   return fs::path(contract.origin.file).lexically_relative(folder).string();
 }
 
-Status keep_all(const Campaign& campaign, const fs::path& to) {
-  const fs::path& from = campaign.folder;
-  for (const char* name : {kCampaignFile, kCostModelFile, kCostInputsFile})
-    PROCTOR_CHECK_OK(keep_text(from, to, name));
-  if (!campaign.failure_modes.empty())
-    PROCTOR_CHECK_OK(keep(to, kFailureModesFile, campaign.failure_modes, false));
-  for (const Method& m : campaign.methods)
-    for (const ReferencedFile& f : m.files)
-      PROCTOR_CHECK_OK(keep(to, f.path, f.bytes, f.mode == 0755));
-  for (const Contract& c : campaign.contracts) {
-    const std::string name = name_of(c, from);
-    PROCTOR_CHECK_OK(keep_text(from, to, name));
-    const fs::path folder = fs::path(name).parent_path();
-    for (const ReferencedFile& f : c.files)
-      PROCTOR_CHECK_OK(keep(to, (folder / f.path).string(), f.bytes, f.mode == 0755));
-  }
-  return ok_status();
-}
-
 // As sha256sum(1) has it: a line feed in a name is written as two characters, and the line says so.
 std::string list_line(const std::string& name, const Digest& digest) {
   std::string escaped;
-  for (const char c : name) {
-    if (c == '\n')
-      escaped += "\\n";
-    else if (c == '\\')
-      escaped += "\\\\";
-    else
-      escaped += c;
-  }
+  for (const char c : name) escaped += c == '\n' ? "\\n" : c == '\\' ? "\\\\" : std::string(1, c);
   return (escaped == name ? "" : "\\") + digest.hex() + "  " + escaped + "\n";
 }
 
@@ -123,7 +99,8 @@ Status keep_registered(const Campaign& campaign) {
   PROCTOR_CHECK_OK(make_private_dirs(state.state()));
   PROCTOR_CHECK_OK(remove_tree(partial));
   PROCTOR_CHECK_OK(make_private_dirs(partial));
-  PROCTOR_CHECK_OK(keep_all(campaign, partial));
+  for (const auto& [name, file] : files_to_keep(campaign))
+    PROCTOR_CHECK_OK(keep_file(campaign.folder, partial, name, file));
   // Before they are there: copies without a list are an earlier version's.
   PROCTOR_TRY(const std::string list, list_kept(partial));
   PROCTOR_CHECK_OK(write_file(kept_list(state), list));

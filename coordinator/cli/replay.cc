@@ -13,8 +13,11 @@
 #include "common/trace/event.h"
 #include "common/trace/judgement.h"
 #include "common/trace/recorded_run.h"
+#include "coordinator/aggregate/format.h"
+#include "coordinator/aggregate/warnings.h"
 #include "coordinator/cli/campaign_run.h"
 #include "coordinator/cli/command.h"
+#include "coordinator/cli/report.h"
 #include "coordinator/cli/report_files.h"
 #include "coordinator/cli/trial_campaign.h"
 #include "coordinator/cli/try.h"
@@ -26,13 +29,28 @@ namespace proctor::cli {
 // its number, name and seed; the runs that it has no patch of are not made.
 
 namespace {
-// Evidence of a run that is judged again, as the journal's digest binds it.
-struct Evidence {
+// One of the two verdicts about a patch.
+struct Side {
   RunReport report;
   Digest digest;  // report.json's
 };
+void fields(auto& v, Is<Side> auto& s) {
+  std::map<std::string, std::optional<CheckOutcome>> checks;
+  std::map<std::string, std::string> gates;
+  std::vector<std::string> tags;
+  for (const CheckReport& c : s.report.checks) checks[c.id] = c.outcome;
+  for (const GateReport& g : s.report.gates) gates[g.gate] = g.outcome;
+  for (const Tag& t : s.report.tags) tags.push_back(t.id);
+  v("checks", checks);
+  v("configuration", s.report.configuration);
+  v("contract", s.report.contract);
+  v("gates", gates);
+  v("outcome", s.report.outcome);
+  v("report", s.digest);
+  v("tags", tags);
+}
 struct Recorded {
-  Evidence was;
+  Side was;
   std::string patch, facts;
 };
 struct LeftOut {
@@ -45,41 +63,27 @@ void fields(auto& v, Is<LeftOut> auto& l) {
 struct Collected {
   std::map<std::string, Recorded> runs;  // by name
   std::vector<LeftOut> left_out;
+  Configurations configurations{};
 };
 using Contracts = std::map<std::string, Contract>;  // by task
 
-// The bytes of a file of a run, where they have the digest that they must have.
-Result<std::string> bound_file(const fs::path& dir, std::string_view name, const Digest& expected,
-                               std::size_t bytes_max, const std::string& run) {
-  Result<std::string> bytes = read_file(dir / name, bytes_max);
-  if (!bytes.ok())
-    return Error{Errc::kInvalid,
-                 run + ": " + bytes.error().detail + "; its digest must be " + expected.hex()};
-  const Digest found = sha256(*bytes);
-  if (found == expected) return bytes;
-  return Error{Errc::kInvalid, run + ": " + (dir / name).string() + " has the digest " +
-                                   found.hex() + ", and was recorded with " + expected.hex() +
-                                   ": put it back as it was (proctor verify says what changed)"};
-}
-
-Result<Evidence> evidence_of(const StateFolder& folder, const RunRecord& run) {
-  const fs::path dir = folder.attempt(run.name, AttemptNo(run.attempts));
-  PROCTOR_TRY(const std::string bytes,
-              bound_file(dir, kReportFile, run.report, kReportBytes, run.name));
-  PROCTOR_TRY(RunReport report, parse_report(bytes));
-  return Evidence{std::move(report), run.report};
+Result<Side> side_of(const StateFolder& folder, const RunRecord& run) {
+  PROCTOR_TRY(RunReport report,
+              bound_report(folder, run.name, AttemptNo(run.attempts), run.report));
+  return Side{std::move(report), run.report};
 }
 
 Result<Recorded> recorded_of(const StateFolder& folder, const RunRecord& run) {
   const fs::path dir = folder.attempt(run.name, AttemptNo(run.attempts));
   Recorded out;
-  PROCTOR_TRY(out.was, evidence_of(folder, run));
+  PROCTOR_TRY(out.was, side_of(folder, run));
   const RunReport& report = out.was.report;
-  PROCTOR_TRY(out.patch, bound_file(dir, kPatchFile, report.patch, limits::kPatchBytes, run.name));
+  PROCTOR_TRY(out.patch, bound_file(dir / kPatchFile, report.patch, limits::kPatchBytes, run.name));
   const auto events = std::ranges::find(report.files, kEventsFile, &EvidenceFile::path);
   if (events == report.files.end())
     return Error{Errc::kInvalid, run.name + ": its report names no " + std::string(kEventsFile)};
-  PROCTOR_CHECK_OK(bound_file(dir, kEventsFile, events->digest, limits::kEventLogBytes, run.name));
+  PROCTOR_TRY(const EvidenceFile found, hash_file(dir, std::string(kEventsFile)));
+  PROCTOR_CHECK_OK(has_digest(dir / kEventsFile, found.digest, events->digest, run.name));
   std::optional<events::Mutation> mutation;
   std::vector<Json> alerts;
   PROCTOR_CHECK_OK(each_event(dir, [&](const TraceEvent& event) {
@@ -112,7 +116,7 @@ std::string why_not(const RunRecord& run, const Contract& contract, bool replay)
 Result<Collected> collect(const FrozenCampaign& frozen, const std::set<RunId>& wanted,
                           bool replay) {
   PROCTOR_TRY(const CampaignReport report, read_report(frozen));
-  Collected out;
+  Collected out{{}, {}, report.configurations};
   for (const RunRecord& run : report.runs) {
     if (!wanted.contains(run.run)) continue;
     const std::string why = why_not(run, *frozen.campaign.find_contract(run.task), replay);
@@ -142,6 +146,7 @@ ContractParts parts_of(const Contract& contract) {
     from.erase(key);
   };
   take(out.rest, "checks");
+  take(out.rest, "acceptance");
   take(out.rest, "acceptance_files");
   if (out.rest.contains("policy")) take(out.rest["policy"], "protected");
   out.rest.erase("files");  // compared by their bytes
@@ -176,10 +181,9 @@ std::string other_task(const Contract& was, const Contract& is) {
     const auto it = std::ranges::find(files, f.path, &ReferencedFile::path);
     return it != files.end() && it->bytes == f.bytes && it->mode == f.mode;
   };
-  for (const ReferencedFile& f : was.files)
-    if (!same(f, is.files) && !judges(f.path)) return "file " + f.path;
-  for (const ReferencedFile& f : is.files)
-    if (!same(f, was.files) && !judges(f.path)) return "file " + f.path;
+  for (const auto& [one, other] : {std::pair(&was, &is), std::pair(&is, &was)})
+    for (const ReferencedFile& f : one->files)
+      if (!same(f, other->files) && !judges(f.path)) return "file " + f.path;
   return "";
 }
 
@@ -216,11 +220,12 @@ Result<Contracts> new_contracts(const std::string& path, const Campaign& campaig
       return Error{Errc::kInvalid, file + ": a second contract of " + contract->id + " in " + path};
     if (was->digest == contract->digest) continue;
     if (const std::string key = other_task(*was, *contract); !key.empty())
-      return Error{Errc::kInvalid,
-                   file + ": " + printable(key) +
-                       ": differs from the contract that was registered, and acceptance alone "
-                       "(checks, acceptance_files, policy.protected) may: another task needs a "
-                       "campaign of its own"};
+      return Error{
+          Errc::kInvalid,
+          file + ": " + printable(key) +
+              ": differs from the contract that was registered, and acceptance alone "
+              "(checks, acceptance, acceptance_files, policy.protected) may: another task needs a "
+              "campaign of its own"};
     out.emplace(contract->id, *std::move(contract));
   }
   if (out.empty())
@@ -230,27 +235,17 @@ Result<Contracts> new_contracts(const std::string& path, const Campaign& campaig
 
 // As YAML of one line.  A text that was not in quotes may be a number.
 std::string yaml_of(const Node& node) {
-  const auto list = [](const auto& items, const char* ends, const auto& text) {
-    std::string out;
-    for (const auto& item : items) out += (out.empty() ? "" : ", ") + text(item);
-    return ends[0] + out + ends[1];
-  };
-  const auto plain = [](char c) {
-    return ('a' <= c && c <= 'z') || is_digit(c) || c == '.' || c == '_';
-  };
-  switch (node.kind) {
-    case Node::Kind::kNull:
-      return "null";
-    case Node::Kind::kScalar:
-      return node.quoted || !std::ranges::all_of(node.text, plain) ? Json(node.text).dump()
-                                                                   : node.text;
-    case Node::Kind::kSequence:
-      return list(node.items, "[]", yaml_of);
-    case Node::Kind::kMapping:
-      return list(node.entries, "{}",
-                  [](const Entry& e) { return Json(e.key).dump() + ": " + yaml_of(e.value); });
+  if (node.kind == Node::Kind::kNull) return "null";
+  if (node.kind == Node::Kind::kScalar) {
+    constexpr const char* kPlain = "abcdefghijklmnopqrstuvwxyz0123456789._";
+    const bool plain = !node.quoted && node.text.find_first_not_of(kPlain) == node.text.npos;
+    return plain ? node.text : Json(node.text).dump();
   }
-  PROCTOR_ASSERT(false);
+  std::vector<std::string> parts;
+  for (const Node& item : node.items) parts.push_back(yaml_of(item));
+  for (const Entry& e : node.entries) parts.push_back(Json(e.key).dump() + ": " + yaml_of(e.value));
+  const bool list = node.kind == Node::Kind::kSequence;
+  return fmt::format("{}{}{}", list ? '[' : '{', fmt::join(parts, ", "), list ? ']' : '}');
 }
 
 // The stages as they draw and bound their runs; nothing opens or closes them.
@@ -386,63 +381,40 @@ struct ReplayArgs {
   RunOptions options;
 };
 
-StateFolder place_of(const fs::path& campaign, const ReplayArgs& args, const std::string& verb) {
-  const fs::path all = kRegradesFolder;
-  if (!args.name.empty()) return StateFolder::trials(campaign, all / args.name);
+// The folder of that name, else the first that is not there and that nobody else makes now.
+Result<std::pair<StateFolder, FileLock>> own_place(const fs::path& campaign, const ReplayArgs& args,
+                                                   const std::string& verb) {
   for (std::uint32_t n = 1;; ++n) {
-    const std::string name = fmt::format("{}-{}", verb, n);
-    if (!is_there(campaign / all / name)) return StateFolder::trials(campaign, all / name);
+    const std::string name = args.name.empty() ? fmt::format("{}-{}", verb, n) : args.name;
+    StateFolder place = StateFolder::trials(campaign, fs::path(kRegradesFolder) / name);
+    const auto taken = [&] { return args.name.empty() && is_there(place.campaign); };
+    if (taken()) continue;
+    Result<FileLock> lock = own_trial(place, verb);
+    if (!lock.ok() && (!args.name.empty() || lock.error().code != Errc::kConflict))
+      return lock.error();
+    if (lock.ok() && !taken()) return std::pair(std::move(place), std::move(lock).value());
   }
 }
 
-// One side of a run, and a line of replay.jsonl or regrade.jsonl.
-struct Side {
-  std::map<std::string, std::optional<CheckOutcome>> checks;
-  std::string configuration;
-  Digest contract;
-  std::map<std::string, std::string> gates;
-  RunOutcome outcome = RunOutcome::kInvalid;
-  Digest report;
-  std::vector<std::string> tags;
-};
-void fields(auto& v, Is<Side> auto& s) {
-  v("checks", s.checks);
-  v("configuration", s.configuration);
-  v("contract", s.contract);
-  v("gates", s.gates);
-  v("outcome", s.outcome);
-  v("report", s.report);
-  v("tags", s.tags);
-}
+// A line of replay.jsonl or regrade.jsonl.
 struct JudgedAgain {
   std::string format, run;
-  std::string task, method;
-  AttemptNo attempt;
-  Digest patch;
-  Side was;
-  std::optional<Side> is;  // empty: it has no new verdict, and why
-  std::string why;
-  std::vector<VerdictDifference> differences;
-  std::vector<std::string> of_its_agent;
+  const Side* was = nullptr;
+  std::optional<Side> is{};  // empty: it has no new verdict, and why
+  std::string why{};
+  std::vector<VerdictDifference> differences{};
+  std::vector<std::string> of_its_agent{};
 };
 void fields(auto& v, Is<JudgedAgain> auto& j) {
   v("format", j.format);
   v("run_name", j.run);
-  v("attempt", j.attempt);
-  v("patch", j.patch);
-  v("old", j.was);
+  v("attempt", j.was->report.attempt.no);
+  v("patch", j.was->report.patch);
+  v("old", *j.was);
   v("new", j.is);
   v("why_not", j.why);
   v("differences", j.differences);
   v("of_its_agent", j.of_its_agent);
-}
-
-Side side_of(const Evidence& e) {
-  Side out{{}, e.report.configuration, e.report.contract, {}, e.report.outcome, e.digest, {}};
-  for (const CheckReport& c : e.report.checks) out.checks[c.id] = c.outcome;
-  for (const GateReport& g : e.report.gates) out.gates[g.gate] = g.outcome;
-  for (const Tag& t : e.report.tags) out.tags.push_back(t.id);
-  return out;
 }
 
 struct Outcome {
@@ -452,6 +424,7 @@ struct Outcome {
   std::vector<JudgedAgain> runs;
   std::vector<LeftOut> left_out;
   MicroUsd models, all;  // cost
+  Configurations configurations{};
 };
 void fields(auto& v, Is<Outcome> auto& o) {
   v("format", o.format);
@@ -469,8 +442,8 @@ Result<Outcome> judge_again(const ReplayArgs& args, const FrozenCampaign& frozen
   if (args.name.find('/') != std::string::npos ||
       (!args.name.empty() && !is_safe_relative(args.name)))
     return Error{Errc::kInvalid, "--name " + printable(args.name) + ": the name of one folder"};
-  const StateFolder place = place_of(frozen.folder.campaign, args, verb);
-  PROCTOR_TRY(const FileLock lock, own_trial(place, verb));
+  PROCTOR_TRY(const auto owned, own_place(frozen.folder.campaign, args, verb));
+  const StateFolder& place = owned.first;
   PROCTOR_TRY(const FrozenCampaign derived, derive(frozen, changed, collected, place));
   RunOptions options = args.options;
   options.folder = place.campaign.string();
@@ -489,36 +462,30 @@ Result<Outcome> judge_again(const ReplayArgs& args, const FrozenCampaign& frozen
   out.left_out = collected.left_out;
   PROCTOR_TRY(out.code, run_frozen(options, derived));
   PROCTOR_TRY(const CampaignReport report, read_report(derived));
+  out.configurations = collected.configurations;
+  out.configurations.insert(report.configurations.begin(), report.configurations.end());
   std::string lines;
   for (const RunRecord& run : report.runs) {
     out.models = out.models + run.cost.model;
     out.all = out.all + run.cost.total();
     const auto recorded = collected.runs.find(run.name);
     if (recorded == collected.runs.end() || run.state == RunRecord::State::kRemoved) continue;
-    const Evidence& was = recorded->second.was;
-    JudgedAgain j{out.format,
-                  run.name,
-                  run.task,
-                  run.method,
-                  was.report.attempt.no,
-                  was.report.patch,
-                  side_of(was),
-                  std::nullopt,
-                  "",
-                  {},
-                  {}};
+    JudgedAgain j{out.format, run.name, &recorded->second.was};
     if (run.state != RunRecord::State::kEnded || run.outcome == RunOutcome::kInvalid) {
       j.why = run.rationale.empty() ? std::string(to_string(run.state)) : run.rationale;
     } else {
-      PROCTOR_TRY(const Evidence is, evidence_of(derived.folder, run));
-      j.is = side_of(is);
-      j.differences = differences(was.report, is.report);
-      j.of_its_agent = left_to_agent(was.report, is.report);
+      PROCTOR_TRY(j.is, side_of(derived.folder, run));
+      j.differences = differences(j.was->report, j.is->report);
+      j.of_its_agent = left_to_agent(j.was->report, j.is->report);
+      // The rest may be megabytes, of thousands of runs.
+      j.is->report.files = {};
+      j.is->report.violations = {};
+      for (CheckReport& check : j.is->report.checks) check.failing = {};
     }
     lines += to_json(j).dump() + "\n";
     out.runs.push_back(std::move(j));
   }
-  PROCTOR_CHECK_OK(write_file(derived.folder.campaign / (verb + ".jsonl"), lines));
+  PROCTOR_CHECK_OK(write_listed(derived.folder, verb + ".jsonl", lines));
   if (args.json) std::puts(to_json(out).dump(2).c_str());
   return out;
 }
@@ -528,19 +495,44 @@ constexpr std::size_t kWhyBytes = 400;
 std::string change_of(const JudgedAgain& j) {
   return j.is ? verdict_line(j.differences) : "not judged: " + printable(j.why, kWhyBytes);
 }
+
+// All that differs but the outcome, which has columns of its own.
+std::string changes_of(const JudgedAgain& j) {
+  if (!j.is) return change_of(j);
+  constexpr std::size_t kShown = 8;
+  std::vector<std::string> all;
+  for (const VerdictDifference& d : j.differences)
+    if (d.what != "outcome") all.push_back(fmt::format("{} {} -> {}", d.what, d.was, d.is));
+  const std::size_t more = all.size() - std::min(all.size(), kShown);
+  all.resize(all.size() - more);
+  if (more != 0) all.push_back(fmt::format("and {} more", more));
+  return printable(fmt::format("{}", fmt::join(all, "; ")), kReportTextBytes);
+}
 std::string_view new_outcome(const JudgedAgain& j) {
-  return j.is ? to_string(j.is->outcome) : "not judged";
+  return j.is ? to_string(j.is->report.outcome) : "not judged";
 }
 
 int tell_end(const ReplayArgs& args, const Outcome& outcome, bool good) {
   const int code = outcome.code != kOk ? outcome.code : good ? kOk : kJobFailed;
   if (args.json) return code;
-  const auto elsewhere = std::ranges::count_if(outcome.runs, [](const JudgedAgain& j) {
-    return j.is && j.was.configuration != j.is->configuration;
-  });
+  // What bounds an agent's time and money is not taken along on purpose.
+  Configurations known = outcome.configurations;
+  for (auto& [name, parts] : known)
+    for (const char* cap : {"limits.wall_ms", "limits.usd_micros"}) parts.erase(cap);
+  const auto is_same = [&](const std::string& then, const std::string& now) {
+    const auto a = known.find(then), b = known.find(now);
+    return then == now || (a != known.end() && b != known.end() && a->second == b->second);
+  };
+  std::set<std::string_view> classes;
+  std::uint64_t elsewhere = 0;
+  for (const JudgedAgain& j : outcome.runs)
+    if (j.is && !is_same(j.was->report.configuration, j.is->report.configuration)) {
+      ++elsewhere;
+      classes.insert({j.was->report.configuration, j.is->report.configuration});
+    }
   if (elsewhere != 0)
-    fmt::print("{}: of another configuration class (sandbox, limits, network, worker) than then.\n",
-               counted(static_cast<std::uint64_t>(elsewhere), "run"));
+    fmt::print("{}: of another configuration class than then: {}\n", counted(elsewhere, "run"),
+               configuration_difference(classes, known));
   for (const LeftOut& l : outcome.left_out)
     fmt::print("{}: not judged again: {}\n", l.run, printable(l.why, kWhyBytes));
   fmt::print(
@@ -586,13 +578,13 @@ std::string task_line(const std::string& task, const std::vector<JudgedAgain>& r
   std::map<std::string, std::size_t> moved;
   std::size_t patches = 0, unchanged = 0;
   for (const JudgedAgain& j : runs) {
-    if (j.task != task) continue;
+    if (j.was->report.task != task) continue;
     ++patches;
-    methods.insert(j.method);
-    if (j.is && j.was.outcome == j.is->outcome)
+    methods.insert(j.was->report.method);
+    if (j.is && j.was->report.outcome == j.is->report.outcome)
       ++unchanged;
     else
-      ++moved[fmt::format("{} -> {}", to_string(j.was.outcome), new_outcome(j))];
+      ++moved[fmt::format("{} -> {}", to_string(j.was->report.outcome), new_outcome(j))];
   }
   std::string out =
       fmt::format("{}: {} {} of {}; ", task, patches, patches == 1 ? "patch" : "patches",
@@ -611,13 +603,13 @@ Result<int> regrade(const ReplayArgs& args) {
   PROCTOR_TRY(const Outcome outcome, judge_again(args, frozen, changed, collected, "regrade"));
   if (!args.json) {
     for (const auto& [task, contract] : changed) fmt::print("{}", task_line(task, outcome.runs));
-    std::size_t width = 3;
-    for (const JudgedAgain& j : outcome.runs) width = std::max(width, j.run.size());
-    fmt::print("\n{:<{}}  {:<16}  {:<16}  {}\n", "run", width, "old", "new", "what changed");
+    aggregate::Table table({"run", "old", "new", "what changed"}, 4);
     for (const JudgedAgain& j : outcome.runs)
-      fmt::print("{:<{}}  {:<16}  {:<16}  {}\n", j.run, width, to_string(j.was.outcome),
-                 new_outcome(j), j.is && j.differences.empty() ? "" : change_of(j));
-    fmt::print("\n");
+      table.add({j.run, std::string(word_of(j.was->report.outcome)), std::string(new_outcome(j)),
+                 changes_of(j)});
+    std::string text;
+    table.append_to(text);
+    fmt::print("\n{}\n", text);
   }
   return tell_end(args, outcome, std::ranges::all_of(outcome.runs, [](const JudgedAgain& j) {
                     return j.is.has_value();
@@ -657,10 +649,9 @@ void add_replay(Command app, int& exit_code) {
       "regrade", "judge recorded patches by corrected contracts",
       "Example:\n  proctor regrade my-campaign --contracts my-campaign/contracts-v2 --name fix-t7\n"
       "All patches of the tasks whose contracts differ, of every method alike. A contract may\n"
-      "differ in what acceptance uses: checks, acceptance_files, policy.protected. The verdicts "
-      "of\n"
-      "the campaign stay; the new ones are in my-campaign/regrades/NAME, a campaign of its own,\n"
-      "old and new side by side in its regrade.jsonl (docs/replay.md).\n"
+      "differ in what acceptance uses: checks, acceptance, acceptance_files, policy.protected.\n"
+      "The verdicts of the campaign stay; the new ones are in my-campaign/regrades/NAME, a\n"
+      "campaign of its own, old and new side by side in its reports (docs/replay.md).\n"
       "Exit codes: 0 all were judged, 1 one could not be, 2 bad input or a patch that was "
       "changed,\n"
       "4 infrastructure.");

@@ -209,10 +209,11 @@ void compare_files(const fs::path& dir, const FileDigests& files, const FileDige
   }
 }
 
-// Commands that look at a campaign's tasks (selfcheck.h, screen.h) or at its scores (rubric.cc):
-// they say what they know again whenever they are asked.
-constexpr std::array<std::string_view, 4> kOfPilots{"selfcheck.json", "flakiness.json",
-                                                    "quarantine.txt", "rubric_sensitivity.csv"};
+// Commands that look at a campaign's tasks (selfcheck.h, screen.h), at its scores (rubric.cc) or at
+// its verdicts beside earlier ones (replay.cc) write these, and again whenever they are asked.
+constexpr std::array<std::string_view, 6> kOfPilots{"selfcheck.json", "flakiness.json",
+                                                    "quarantine.txt", "rubric_sensitivity.csv",
+                                                    "replay.jsonl",   "regrade.jsonl"};
 
 bool is_of(const std::string& path, const std::vector<std::string>& parts) {
   return std::ranges::any_of(
@@ -423,6 +424,13 @@ Status write_listed(const StateFolder& folder, const std::vector<std::string>& p
   }
   std::erase_if(now.exporting, [&](const std::string& part) { return is_of(part, parts); });
   return write_digests(folder, now, sign);
+}
+
+Status write_listed(const StateFolder& folder, const std::string& name, std::string_view bytes) {
+  return write_listed(folder, {name}, [&]() -> Result<std::vector<std::string>> {
+    PROCTOR_CHECK_OK(write_file(folder.reports() / name, bytes));
+    return std::vector{name};
+  });
 }
 
 Status as_listed(const StateFolder& folder, const std::string& name) {

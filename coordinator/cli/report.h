@@ -29,6 +29,8 @@ using WriteParts = std::function<Result<std::vector<std::string>>()>;
 // Holds reports_lock() alone meanwhile.
 Status write_listed(const StateFolder& folder, const std::vector<std::string>& parts,
                     const WriteParts& write);
+// The same with one file of these bytes.
+Status write_listed(const StateFolder& folder, const std::string& name, std::string_view bytes);
 // kCorrupt: the file of reports/ was edited after it was listed, or never was.
 Status as_listed(const StateFolder& folder, const std::string& name);
 

@@ -16,6 +16,7 @@
 #include "common/trace/manifest.h"
 #include "common/trace/recorded_run.h"
 #include "coordinator/aggregate/analysis.h"
+#include "coordinator/aggregate/columns.h"
 #include "coordinator/aggregate/details.h"
 #include "coordinator/aggregate/warnings.h"
 #include "coordinator/cli/evidence_text.h"
@@ -104,6 +105,33 @@ ProjectionInput projection_input(const Campaign& campaign, const Plan& plan,
   return out;
 }
 
+Status has_digest(const fs::path& file, const Digest& found, const Digest& expected,
+                  const std::string& run) {
+  if (found == expected) return ok_status();
+  return Error{Errc::kInvalid, run + ": " + file.string() + " has the digest " + found.hex() +
+                                   ", and was recorded with " + expected.hex() +
+                                   ": put it back as it was (proctor verify says what changed)"};
+}
+
+Result<std::string> bound_file(const fs::path& file, const Digest& expected, std::size_t bytes_max,
+                               const std::string& run) {
+  Result<std::string> bytes = read_file(file, bytes_max);
+  if (!bytes.ok())
+    return Error{bytes.error().code,
+                 run + ": " + bytes.error().detail + "; its digest must be " + expected.hex()};
+  PROCTOR_CHECK_OK(has_digest(file, sha256(*bytes), expected, run));
+  return bytes;
+}
+
+Result<RunReport> bound_report(const StateFolder& folder, const std::string& run, AttemptNo no,
+                               const Digest& expected) {
+  const fs::path file = folder.attempt(run, no) / kReportFile;
+  PROCTOR_TRY(const std::string bytes, bound_file(file, expected, kReportBytes, run));
+  Result<RunReport> report = parse_report(bytes);
+  if (!report.ok()) return in_context(file.string(), report.error());
+  return report;
+}
+
 namespace {
 std::string kind_words(const Method& method) {
   std::string out(method.container ? "container" : word_of(method.kind));
@@ -164,7 +192,9 @@ std::vector<PageFacts::Fact> caps_of(const FrozenCampaign& frozen) {
   const std::string unit = " " + money_word(frozen.campaign.cost_model);
   std::vector<PageFacts::Fact> out;
   for (const auto& [name, amount] : r.envelopes)
-    out.push_back({"envelope " + name, format_usd(MicroUsd::from_micros(amount)) + unit});
+    out.push_back({"envelope " + name, amount == kLedgerMax.micros()
+                                           ? "none"
+                                           : format_usd(MicroUsd::from_micros(amount)) + unit});
   for (const auto& [name, amount] : r.caps)
     out.push_back({"cap of a run: " + (name == "micro_usd" ? "usd" : name),
                    name == "micro_usd" ? format_usd(MicroUsd::from_micros(amount)) + unit
@@ -569,6 +599,8 @@ Result<RenderedReport> render_report_files(const FrozenCampaign& frozen) {
   const PageFacts facts = page_facts(frozen);
   out.files["report.html"] =
       render_html({.report = out.report, .facts = facts, .money = money ? &*money : nullptr});
+  if (const std::vector<Transition> moves = transitions(out.report); !moves.empty())
+    out.files["judged_again.csv"] = aggregate::csv_of(aggregate::transition_columns(), moves);
   if (out.report.projection)
     out.files["projection.csv"] = render_projection_comparison_csv(*out.report.projection);
   if (money) out.files["burndown.svg"] = render_burndown_svg(*money);

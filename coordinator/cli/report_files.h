@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 
+#include "common/trace/run_report.h"
 #include "coordinator/aggregate/money.h"
 #include "coordinator/aggregate/projection.h"
 #include "coordinator/aggregate/report.h"
@@ -16,6 +17,16 @@ namespace proctor::cli {
 // Pure: reads and writes nothing.
 ProjectionInput projection_input(const Campaign& campaign, const Plan& plan,
                                  const Registration* registration);
+
+// kInvalid, with both digests: the file of this run is not as it was recorded.
+Status has_digest(const fs::path& file, const Digest& found, const Digest& expected,
+                  const std::string& run);
+// A file of an attempt whose digest is recorded.  kNotFound: it is not here; kInvalid: as above.
+Result<std::string> bound_file(const fs::path& file, const Digest& expected, std::size_t bytes_max,
+                               const std::string& run);
+// Its report.json, by the digest that the journal has.
+Result<RunReport> bound_report(const StateFolder& folder, const std::string& run, AttemptNo no,
+                               const Digest& expected);
 
 // From a campaign's journal to its report: in the terminal and as files under reports/.
 

@@ -1,10 +1,7 @@
 // proctor rubric sensitivity CAMPAIGN: does the order of methods rest on the weights of the score?
 #include <fmt/format.h>
-#include <algorithm>
-#include <cstdio>
 
 #include "common/base/text.h"
-#include "common/trace/run_report.h"
 #include "coordinator/aggregate/columns.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/rubric.h"
@@ -31,19 +28,13 @@ Result<Scored> scored_runs(const FrozenCampaign& frozen, const std::vector<RunRe
   Scored out;
   for (const RunRecord& run : runs) {
     if (run.state != RunRecord::State::kEnded || !run.score || run.is_control()) continue;
-    const fs::path file = frozen.folder.attempt(run.name, AttemptNo(run.attempts)) / "report.json";
-    const Result<std::string> bytes = read_file(file, kReportBytes);
-    if (!bytes.ok() && bytes.error().code == Errc::kNotFound) {
+    const Result<RunReport> report =
+        bound_report(frozen.folder, run.name, AttemptNo(run.attempts), run.report);
+    if (!report.ok() && report.error().code == Errc::kNotFound) {
       ++out.gone;
       continue;
     }
-    PROCTOR_CHECK_OK(bytes);
-    if (sha256(*bytes) != run.report)
-      return Error{Errc::kCorrupt, file.string() +
-                                       ": it is not the report that the journal has (proctor "
-                                       "verify says what else differs)"};
-    const Result<RunReport> report = parse_report(*bytes);
-    if (!report.ok()) return in_context(file.string(), report.error());
+    PROCTOR_CHECK_OK(report);
     if (report->score) out.runs.push_back({run.method, *report->score});
   }
   return out;
@@ -98,22 +89,16 @@ Result<std::string> sensitivity(const SensitivityArgs& args) {
                  "contract, and all gates passed (proctor report " +
                      args.folder + " shows the gates)"};
   const std::vector<SensitivityRow> rows = rubric_sensitivity(scored.runs, frozen.campaign.weights);
-  const std::string csv = aggregate::csv_of(aggregate::sensitivity_columns(), rows);
-  const auto write = [&]() -> Result<std::vector<std::string>> {
-    PROCTOR_CHECK_OK(write_file(frozen.folder.reports() / kSensitivityFile, csv));
-    return std::vector<std::string>{kSensitivityFile};
-  };
-  PROCTOR_CHECK_OK(write_listed(frozen.folder, {kSensitivityFile}, write));
+  PROCTOR_CHECK_OK(write_listed(frozen.folder, kSensitivityFile,
+                                aggregate::csv_of(aggregate::sensitivity_columns(), rows)));
   if (!args.json)
     return sensitivity_text(rows, scored) +
            "Written: " + (frozen.folder.reports() / kSensitivityFile).string() + "\n";
-  const auto row = [](const SensitivityRow& r) {
-    return aggregate::dumped(aggregate::sensitivity_columns().json(r));
-  };
   return aggregate::filled(
       R"({"exploratory":true,"order_changes":$,"scored_runs":$,"runs_without_evidence":$,"rows":@})"
       "\n",
-      {!turning(rows).empty(), scored.runs.size(), scored.gone, aggregate::listed(rows, row)});
+      {!turning(rows).empty(), scored.runs.size(), scored.gone,
+       aggregate::listed_rows(aggregate::sensitivity_columns(), rows)});
 }
 }  // namespace
 

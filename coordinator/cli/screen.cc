@@ -161,15 +161,6 @@ std::string percent(double share) {
   return fmt::format("{:.1f} %", share * 100);
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  constexpr std::size_t kShown = 3;
-  std::string out;
-  for (std::size_t i = 0; i < std::min(words.size(), kShown); ++i)
-    out += (i == 0 ? "" : ", ") + printable(words[i]);
-  if (kShown < words.size()) out += fmt::format(" and {} more", words.size() - kShown);
-  return out;
-}
-
 // "reference: 0 of 60 alone, 2 of 60 under load"; "snapshot: 0 of 120" where all was alike.
 std::string of_state(const ScreenTask& task, const char* state) {
   std::uint64_t discrepant = 0, repeats = 0;
@@ -201,7 +192,7 @@ std::string facts(const ScreenTask& task) {
       out += (out.empty() ? "" : "; ") + one;
   out += fmt::format("; it may still be up to {} alone, {} under load",
                      percent(upper_of(task, kArmAlone)), percent(upper_of(task, kArmLoad)));
-  return out + (task.unstable.empty() ? "" : "; unstable: " + joined(task.unstable));
+  return out + (task.unstable.empty() ? "" : "; unstable: " + first_few(task.unstable));
 }
 
 bool is_discrepant(const ScreenTask& task) {

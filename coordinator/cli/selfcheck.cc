@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <iterator>
 #include <string>
 #include <vector>

@@ -5,7 +5,6 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
-#include <memory>
 #include <optional>
 #include <set>
 

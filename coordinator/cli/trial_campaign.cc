@@ -6,8 +6,7 @@
 
 #include "common/base/text.h"
 #include "common/contract/contract_digest.h"
-#include "common/trace/evidence.h"
-#include "common/trace/run_report.h"
+#include "coordinator/cli/evidence_text.h"
 #include "coordinator/shell/control_protocol.h"
 
 namespace proctor::cli {
@@ -47,16 +46,6 @@ Contract with_patch(Contract contract, const Variant& v) {
   return contract;
 }
 
-std::vector<CheckSeen> checks_of(const fs::path& attempt) {
-  std::vector<CheckSeen> out;
-  const Result<std::string> bytes = read_file(attempt / kReportFile, kReportBytes);
-  if (!bytes.ok()) return out;
-  const Result<RunReport> report = parse_report(*bytes);
-  if (!report.ok()) return out;
-  for (const CheckReport& c : report->checks) out.push_back({c.id, c.outcome, c.failing, c.why});
-  return out;
-}
-
 Repeat repeat_of(const FrozenCampaign& frozen, const RunRecord& run) {
   Repeat out;
   out.why = run.rationale;
@@ -67,7 +56,8 @@ Repeat repeat_of(const FrozenCampaign& frozen, const RunRecord& run) {
     return out;
   }
   out.outcome = run.outcome;
-  out.checks = checks_of(frozen.folder.attempt(run.name, AttemptNo(run.attempts)));
+  for (const CheckReport& c : checks_in(frozen.folder.attempt(run.name, AttemptNo(run.attempts))))
+    out.checks.push_back({c.id, c.outcome, c.failing, c.why});
   return out;
 }
 }  // namespace
@@ -121,6 +111,7 @@ Campaign trial_campaign(const Campaign& campaign, Trials trials) {
   out.retries.park_after = out.retries.quarantine_after = kNever;
   out.weights = campaign.weights;
   out.safety = campaign.safety;
+  out.rerun = campaign.rerun;
   out.failure_modes = campaign.failure_modes;
   out.cost_model = campaign.cost_model;
   return out;

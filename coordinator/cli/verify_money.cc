@@ -485,12 +485,6 @@ class Comparison {
   void wrong_row(const std::string& id, const std::string& what) {
     found_in_rows_.emplace_back("redis: reservation " + printable(id, 60), what);
   }
-  std::string path_text(RunId run) const {
-    std::string out;
-    for (const ScopeId s : view_.path(run))
-      out += (out.empty() ? "" : ",") + std::to_string(s.raw());
-    return out;
-  }
   static const RestoredAttempt* find(const Attempts& attempts, const AskId& id) {
     const auto it = attempts.find(id);
     return it == attempts.end() ? nullptr : it->second;
@@ -511,10 +505,10 @@ class Comparison {
     const RestoredAttempt* is = find(after_, ask);
     if (is == nullptr || view_.runs.size() <= n[0])
       return wrong_row(id, "holds \"" + printable(text, 100) + "\", the journal has no such ask");
-    if (row->ask != is->ask || row->scopes != path_text(ask.attempt.run))
+    if (row->ask != is->ask || row->scopes != scope_list(view_.path(ask.attempt.run)))
       return wrong_row(id, "holds \"" + printable(text, 100) + "\", the journal says an ask of " +
                                std::to_string(is->ask.micros()) + " from " +
-                               path_text(ask.attempt.run));
+                               scope_list(view_.path(ask.attempt.run)));
     if (row->state == 's' && is->settled && row->charged != is->charged)
       wrong_row(id, "was charged " + format_usd_exact(row->charged) + ", the journal says " +
                         format_usd_exact(is->charged));

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/parse.h"
+#include "common/base/text.h"
 #include "common/contract/campaign.h"
 
 namespace proctor {
@@ -13,6 +15,26 @@ std::uint64_t mixed(std::uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
   return x ^ (x >> 31);
+}
+
+// Were there such blames of the run?  A list that becomes empty goes with its last one.
+bool withdraw_if(std::map<RunId, std::vector<PoisonBook::Blame>>& blamed, RunId run,
+                 const auto& is_void) {
+  const auto it = blamed.find(run);
+  if (it == blamed.end()) return false;
+  const bool was = 0 < std::erase_if(it->second, is_void);
+  if (it->second.empty()) blamed.erase(it);
+  return was;
+}
+
+std::string joined_names(const std::set<WorkerId>& workers) {
+  std::string out;
+  std::size_t left = workers.size();
+  for (const WorkerId& w : workers) {
+    out += w.raw();
+    if (--left != 0) out += left == 1 ? " and " : ", ";
+  }
+  return out;
 }
 }  // namespace
 
@@ -48,19 +70,11 @@ std::vector<AttemptId> PoisonBook::heard_of(const WorkerId& worker, BootId boot)
 }
 
 bool PoisonBook::withdraw(const AttemptId& attempt) {
-  const auto it = blamed_.find(attempt.run);
-  if (it == blamed_.end()) return false;
-  const bool was =
-      0 < std::erase_if(it->second, [&](const Blame& b) { return b.attempt == attempt.no; });
-  if (it->second.empty()) blamed_.erase(it);
-  return was;
+  return withdraw_if(blamed_, attempt.run, [&](const Blame& b) { return b.attempt == attempt.no; });
 }
 
 void PoisonBook::survived(const AttemptId& attempt) {
-  const auto it = blamed_.find(attempt.run);
-  if (it == blamed_.end()) return;
-  std::erase_if(it->second, [&](const Blame& b) { return b.attempt <= attempt.no; });
-  if (it->second.empty()) blamed_.erase(it);
+  withdraw_if(blamed_, attempt.run, [&](const Blame& b) { return b.attempt <= attempt.no; });
 }
 
 void PoisonBook::pardon(RunId run) {
@@ -97,18 +111,6 @@ std::string describe_poison(const std::vector<PoisonBook::Blame>& blames) {
   return "its worker died " + std::to_string(blames.size()) + " times under it (" + workers +
          "), the last time with nothing else there";
 }
-
-namespace {
-std::string joined_names(const std::set<WorkerId>& workers) {
-  std::string out;
-  std::size_t left = workers.size();
-  for (const WorkerId& w : workers) {
-    out += w.raw();
-    if (--left != 0) out += left == 1 ? " and " : ", ";
-  }
-  return out;
-}
-}  // namespace
 
 void FaultBook::take(const FaultFact& fact) {
   if (fact.verdict == FaultFact::Verdict::kWorked) return forgive(fact.subject);
@@ -187,8 +189,32 @@ std::vector<FaultSubject> FaultBook::parked() const {
 
 std::string FaultBook::describe(const FaultSubject& subject) const {
   const Row& row = rows_.at(subject);
-  const std::size_t times = row.failures.size() + row.forgotten;
-  return "failed " + std::to_string(times) + (times == 1 ? " time on " : " times on ") +
+  return "failed " + counted(row.failures.size() + row.forgotten, "time") + " on " +
          joined_names(workers(subject)) + ": " + row.failures.back().why;
+}
+
+std::map<std::string, std::string> SafetyBook::news(std::string_view tags,
+                                                    std::uint32_t task) const {
+  std::map<std::string, std::string> out;
+  while (stop_after_ != 0 && !tags.empty()) {
+    const std::string mode(take_until(tags, ','));
+    const auto it = modes_.find(mode);
+    const Mode before = it == modes_.end() ? Mode{} : it->second;
+    if (!critical_.contains(mode) || before.tasks.contains(task)) continue;
+    const std::size_t tasks = before.tasks.size() + 1;
+    const bool stops = stop_after_ <= tasks && !before.stops;
+    out[mode] = stops ? "safety.stop_after: " + mode + " in runs of " + counted(tasks, "task") : "";
+  }
+  return out;
+}
+
+void SafetyBook::stop(const std::string& mode, const std::string& why) {
+  modes_[mode].stops = true;
+  why_ += (why_.empty() ? "" : "; ") + why;
+}
+
+void SafetyBook::go_on() {
+  std::erase_if(modes_, [](const auto& mode) { return mode.second.stops; });
+  why_.clear();
 }
 }  // namespace proctor

@@ -1,6 +1,7 @@
 #pragma once
 // Failures that are not the agent's: retry rules, runs that kill workers, broken tasks and methods
-// (docs/retries.md).  The books are pure, owned by the scheduler and rebuilt from notes.
+// (docs/retries.md); and critical ones that are.  The books are pure, owned by the scheduler and
+// rebuilt from notes.
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/base/clock.h"
@@ -216,5 +218,46 @@ class FaultBook {
 
   std::uint32_t park_after_;
   std::map<FaultSubject, Row> rows_;
+};
+
+// A run had a critical failure mode, of those for which the campaign may be stopped (R185).
+struct SafetySeen {
+  static constexpr const char* kNote = "safety";
+  AttemptId attempt;
+  std::string mode;  // its id in the taxonomy
+  WallTime at;
+};
+void fields(auto& v, Is<SafetySeen> auto& f) {
+  v("mode", f.mode);
+}
+
+// SafetyBook: which critical failure modes runs had, and which of them stop the campaign until a
+// person decides (docs/rubric.md).  Runs of several tasks that try the same show a method, or a
+// hole, that no single run is.
+class SafetyBook {
+ public:
+  struct Mode {
+    std::set<std::uint32_t> tasks{};  // that had it since a person last decided on it
+    bool stops = false;               // the campaign is paused for it
+  };
+  // As registered: so many tasks with the same of these modes; 0: it is never stopped.
+  SafetyBook(std::uint64_t stop_after, std::set<std::string> critical)
+      : stop_after_(stop_after), critical_(std::move(critical)) {}
+
+  // Those tags of a run (AttemptFacts) that count and are new of its task, each with why the
+  // campaign has to stop for it; empty: it need not.
+  std::map<std::string, std::string> news(std::string_view tags, std::uint32_t task) const;
+  void take(const SafetySeen& seen, std::uint32_t task) { modes_[seen.mode].tasks.insert(task); }
+  void stop(const std::string& mode, const std::string& why);
+  // A person goes on: what the campaign was stopped for counts anew, the others go on counting.
+  void go_on();
+  const std::string& why() const { return why_; }  // it is stopped; empty: for no mode
+  const std::map<std::string, Mode>& modes() const { return modes_; }
+
+ private:
+  std::uint64_t stop_after_;
+  std::set<std::string> critical_;
+  std::map<std::string, Mode> modes_;
+  std::string why_;
 };
 }  // namespace proctor

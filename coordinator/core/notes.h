@@ -61,6 +61,7 @@ void fields(auto& v, Is<OperatorFact> auto& f) {
     v.require(Digest::from_hex(a.digest).ok(), "digest", "expected 64 lower-case hex digits");
   }
   v("criterion", a.criterion, kOptional);
+  v("mode", a.mode, kOptional);
   if (a.kind != Kind::kRaise) return;
   v("scope", a.scope);
   v("to", a.to);
@@ -120,19 +121,6 @@ struct RunEscalated {
 };
 void fields(auto& v, Is<RunEscalated> auto& f) {
   v("reason", f.reason, kLater);
-}
-
-// A run had a critical failure mode, of those for which the campaign may be stopped (R185).
-struct SafetySeen {
-  static constexpr const char* kNote = "safety";
-  // By whom the campaign is then paused, in the act's note.
-  static constexpr const char* kMonitor = "safety monitor";
-  AttemptId attempt;
-  std::string mode;  // its id in the taxonomy
-  WallTime at;
-};
-void fields(auto& v, Is<SafetySeen> auto& f) {
-  v("mode", f.mode);
 }
 
 // A stage's gate in the notes beside the acts of people (OperatorFact): how the stages before it

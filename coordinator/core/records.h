@@ -78,6 +78,7 @@ struct OperatorAct {
   std::string criterion{};  // kWaive: as in "entry invalid_share 0.05"; its word may do
   // Of kApproveStage: of the check that is meant, or its first digits; the note has it whole.
   std::string digest{};
+  std::string mode{};  // a kPause is for this failure mode; empty: a person's pause
 };
 // What came of an act, in one sentence for whoever asked.
 struct OperatorAnswer {

@@ -75,14 +75,6 @@ void Scheduler::keep_for_suspects() {
   wake(*kept_);
 }
 
-bool Scheduler::has_lone_attempt(WorkerIndex w) const {
-  if (!roster_.at(w).kept) return false;
-  return std::ranges::any_of(attempts_at(w), [&](const AttemptId& id) {
-    const Attempt& a = live_.at(id.run);
-    return a.alone && assigned_to(a, w);
-  });
-}
-
 // The scheduler's part that forgets workers: allocations that come and go bring new names for ever,
 // and each look at the roster must not cost what a campaign's whole past costs.
 
@@ -178,16 +170,13 @@ wire::SyncReply Scheduler::desired(WorkerIndex w) const {
   wire::SyncReply reply;
   reply.drain = mode_ != Mode::kRun || (s.kicked != BootId(0) && s.kicked == s.boot);
   reply.suspended = suspended_;
-  reply.demand = demand_of(w);
+  // What a worker that serves other campaigns too may give this one: it counts what could begin,
+  // not what will, for money and rates may say no.  Who lets slots lie is given fewer by the
+  // worker.
+  const bool takes = mode_ == Mode::kRun && !paused_ && s.takes_new();
+  const std::size_t wanted = takes ? queue_.wanting(s.has) : 0;
+  reply.demand = static_cast<std::uint32_t>(std::min(wanted, limits::kSlotsMax));
   return reply;
-}
-
-// What a worker that serves other campaigns too may give this one: it counts what could begin, not
-// what will, for money and rates may say no.  Who lets slots lie is given fewer by the worker.
-std::uint32_t Scheduler::demand_of(WorkerIndex w) const {
-  const WorkerState& s = roster_.at(w);
-  if (mode_ != Mode::kRun || paused_ || !s.takes_new()) return 0;
-  return static_cast<std::uint32_t>(std::min(queue_.wanting(s.has), limits::kSlotsMax));
 }
 
 // Attempts that were assigned to the worker and that it never began: their money comes back.  A
@@ -407,7 +396,11 @@ void Scheduler::handle(const WorkerDisconnected& e) {
 
 // Silence may be the network's: before it convicts a run it must last twice as long.
 Millis Scheduler::lease_of(WorkerIndex w) const {
-  return has_lone_attempt(w) ? settings_.lease * 2 : settings_.lease;
+  const bool alone = roster_.at(w).kept && std::ranges::any_of(attempts_at(w), [&](auto& id) {
+                       const Attempt& a = live_.at(id.run);
+                       return a.alone && assigned_to(a, w);
+                     });
+  return alone ? settings_.lease * 2 : settings_.lease;
 }
 
 void Scheduler::handle(const TimerFired&) {
@@ -492,6 +485,7 @@ Scheduler::Scheduler(PlanView plan, SchedulerSettings settings, Epoch epoch)
       epoch_(epoch),
       queue_(plan_),
       faults_(settings_.retries.park_after),
+      safety_(settings_.stop_after, settings_.critical),
       gates_(plan_),
       alerts_(settings_.watch.alerts),
       rates_(limits_of(settings_.rates), Epoch(1) < epoch) {
@@ -563,11 +557,10 @@ void Scheduler::finish_step() {
   }
   // "It was so already" must be durable too when it is told.
   for (Answer& answer : std::exchange(answers_, {})) {
-    if (awaiting_.empty()) {
+    if (awaiting_.empty())
       out_.emplace_back(std::move(answer));
-    } else {
+    else
       awaiting_.back().answers.push_back(std::move(answer));
-    }
   }
   if (!raised_.empty() || !reviewed_.empty())
     out_.push_back(RaiseCaps{std::exchange(raised_, {}), std::exchange(reviewed_, {})});
@@ -608,6 +601,8 @@ void Scheduler::handle(const Persisted& e) {
 }
 
 void Scheduler::perform(const After& after) {
+  Attempt* const a = live(after.attempt);
+  const auto is_in = [&](State state) { return a != nullptr && a->state == state; };
   switch (after.step) {
     case Step::kAckLate:
       late_writing_.erase(after.attempt);
@@ -625,40 +620,25 @@ void Scheduler::perform(const After& after) {
     }
     case Step::kForget:
       forget_.ids.push_back({after.attempt, after.seq});
-      if (Attempt* a = live(after.attempt);
-          a != nullptr && a->state == State::kClosing && a->seq == after.seq)
-        close(after.attempt);
+      if (is_in(State::kClosing) && a->seq == after.seq) close(after.attempt);
       return;
     case Step::kAsk:
-    case Step::kAssign:
-    case Step::kAckAndSettle:
-    case Step::kSettleLost:
-      break;
-  }
-  Attempt* a = live(after.attempt);
-  PROCTOR_ASSERT(a != nullptr);
-  switch (after.step) {
-    case Step::kAsk:
-      PROCTOR_ASSERT(a->state == State::kIntent);
+      PROCTOR_ASSERT(is_in(State::kIntent));
       a->state = State::kReserving;
       reserve_.ops.push_back({{a->id, a->seq}, a->ask, plan_.path(a->id.run)});
       return;
     case Step::kAssign:
+      PROCTOR_ASSERT(a != nullptr);
       if (a->state == State::kGranting) assign_or_void(*a);
       return;  // its result may have overtaken it: then there is nothing to send
     case Step::kAckAndSettle:
-      for (const WorkerIndex w : std::exchange(a->ack_to, {})) acks_[w].push_back(a->id);
-      [[fallthrough]];
     case Step::kSettleLost:
-      PROCTOR_ASSERT(a->state == State::kFinishing);
+      PROCTOR_ASSERT(is_in(State::kFinishing));
+      if (after.step == Step::kAckAndSettle)
+        for (const WorkerIndex w : std::exchange(a->ack_to, {})) acks_[w].push_back(a->id);
       a->state = State::kSettling;
       settle_.ops.push_back({{a->id, a->seq}, a->cost.total()});
       return;
-    case Step::kForget:
-    case Step::kAckLate:
-    case Step::kObey:
-    case Step::kReviewed:
-      return;  // above
   }
 }
 
@@ -732,13 +712,12 @@ void Scheduler::release_slot(Attempt& a) {
 }
 
 void Scheduler::note(std::string kind, std::optional<AttemptId> attempt, const std::string& text) {
-  std::optional<RunId> run;
-  std::optional<AttemptNo> no;
+  Note out{now_.wall, std::move(kind), {}, {}, text};
   if (attempt) {
-    run = attempt->run;
-    no = attempt->no;
+    out.run = attempt->run;
+    out.attempt = attempt->no;
   }
-  write(Note{now_.wall, std::move(kind), run, no, text});
+  write(std::move(out));
 }
 
 Scheduler::Counts Scheduler::counts() const {
@@ -755,14 +734,6 @@ Scheduler::Counts Scheduler::counts() const {
   c.active =
       plan_.runs.size() - c.queued - c.ended_total() - c.parked - c.removed - c.cancelled - c.held;
   return c;
-}
-
-// Of an attempt with a result.
-Scheduler::Invalid Scheduler::invalid_by(Termination termination, bool infrastructure,
-                                         bool overload) {
-  if (overload) return Invalid::kOverloaded;
-  if (infrastructure) return Invalid::kCounted;
-  return termination == Termination::kInfrastructure ? Invalid::kUncounted : Invalid::kOfTheAgent;
 }
 
 void Scheduler::check() {

@@ -45,12 +45,10 @@ struct SchedulerSettings {
   std::uint32_t infrastructure_retries = 3;  // new attempts of a run for that reason
   Retries retries;                           // and how soon; registered before the first run
   CostModel cost_model;
-  BudgetWatch watch;       // registered before the first run
-  Rates rates;             // likewise
-  std::string campaign{};  // its id, in what people approve
-  // Runs of so many tasks with the same of these failure modes stop the campaign until a person
-  // decides; 0: none do (R185).
-  std::uint64_t stop_after = 0;
+  BudgetWatch watch;             // registered before the first run
+  Rates rates;                   // likewise
+  std::string campaign{};        // its id, in what people approve
+  std::uint64_t stop_after = 0;  // SafetyBook's two rules (R185)
   std::set<std::string> critical{};
   bool stays_at_gate = true;  // else it ends where only a person can open the next stage
 };
@@ -106,8 +104,8 @@ class Scheduler {
   const std::vector<RunDominates>& dominant() const { return dominant_; }
   bool draining() const { return mode_ != Mode::kRun; }
   bool paused() const { return paused_; }
-  const std::string& paused_why() const { return paused_why_; }
-  bool suspended() const { return suspended_; }  // and what runs stands still
+  const std::string& paused_why() const { return safety_.why(); }  // empty: a person did
+  bool suspended() const { return suspended_; }                    // and what runs stands still
   // Is it known, or is there room for one more name?
   bool takes_name(const WorkerId& worker) const;
   // May this worker still bring evidence of the attempt?  Its grant names it, and no result of the
@@ -215,7 +213,6 @@ class Scheduler {
   void unpark(RunId run);
   void obey(std::uint32_t raise);
   wire::SyncReply desired(WorkerIndex w) const;
-  std::uint32_t demand_of(WorkerIndex w) const;
   // What a fact changes, in this life and in the next ones (scheduler_facts.cc).
   void apply(const OperatorFact& fact);
   void apply(const LossJudged& fact);
@@ -327,7 +324,6 @@ class Scheduler {
   void refuse_result(const ResultReceived& e, const std::string& why);
   void wake(WorkerIndex w);
   void keep_for_suspects();
-  bool has_lone_attempt(WorkerIndex w) const;
   Millis lease_of(WorkerIndex w) const;
   std::string told_standing(WorkerIndex w) const;
   std::optional<WallTime> given_up_at(WorkerIndex w) const;
@@ -360,7 +356,6 @@ class Scheduler {
   void suspect(WorkerIndex w, const std::string& why);
   std::vector<bool> forgettable() const;
   void forget_absent();
-  static Invalid invalid_by(Termination termination, bool infrastructure, bool overload);
   void note(std::string kind, std::optional<AttemptId> attempt, const std::string& text);
   void write(JournalWrite w, std::optional<After> after = std::nullopt);
   void finish_step();
@@ -378,8 +373,7 @@ class Scheduler {
   std::vector<MicroUsd> metered_;
   std::vector<ScopeBalance> balances_;  // our own view; the ledger's answers are final
   std::vector<RunPhase> phases_;
-  std::vector<std::uint16_t> attempts_made_;
-  std::vector<std::uint16_t> failures_;  // infrastructure failures of the run so far
+  std::vector<std::uint16_t> attempts_made_, failures_;  // by run; failures of infrastructure
   // By run, also when it has ended: whom its latest grant names, + 1; 0: nobody remembered.
   std::vector<std::uint16_t> owners_;
   struct InvalidEnd {
@@ -395,6 +389,7 @@ class Scheduler {
   std::set<AttemptId> excused_;          // their loss was an operator's doing, and is no failure
   PoisonBook poison_;
   FaultBook faults_;
+  SafetyBook safety_;
   GateBook gates_;
   std::optional<StageCheck> gate_check_;  // of the next gate, once the stages before it are over
   bool gates_stale_ = true;               // something was written since
@@ -419,15 +414,14 @@ class Scheduler {
   // Ended without a result, with whom the grant named: one may still come, from that worker.
   std::map<AttemptId, WorkerId> lost_;
   std::set<AttemptId> late_writing_;  // one came, and is being made durable
-  std::map<ScopeId, std::pair<MicroUsd, MicroUsd>>
-      known_short_;                      // (spent then, smallest ask denied)
+  std::map<ScopeId, std::pair<MicroUsd, MicroUsd>> known_short_;  // spent, smallest ask denied
   std::map<ScopeId, MicroUsd> refused_;  // the ask denied while money was out there
   BudgetAlerts alerts_;
   RateLeases rates_;
   std::vector<RunDominates> dominant_;
   std::set<AttemptId> dominant_ids_;
-  std::set<WorkerIndex> doubted_;     // stated what is another's: told
-  std::set<WorkerIndex> unheard_of_;  // who has attempts that were never granted; told once
+  // Stated what is another's, or has attempts that were never granted: each is told once.
+  std::set<WorkerIndex> doubted_, unheard_of_;
   std::array<std::uint64_t, 4> ended_{};
   std::uint64_t parked_ = 0, rows_parked_ = 0, removed_ = 0, cancelled_ = 0, held_ = 0;
   // Runs whose task was taken out when they had begun or ended, and what those that ended came to.
@@ -435,12 +429,8 @@ class Scheduler {
   std::array<std::uint64_t, 4> ended_removed_{};
   Mode mode_ = Mode::kRun;
   bool paused_ = false, suspended_ = false;
-  std::string paused_why_;  // a safety monitor's reason; empty: a person did
-  // Tasks whose runs had a critical failure mode since a person last decided, by its id.
-  std::map<std::string, std::set<std::uint32_t>> critical_;
-  bool suspension_told_ = false;  // what workers heard last
-  std::uint32_t caps_ = 0;        // counts raises
-  struct Unheard {                // a cap that is not durable yet
+  std::uint32_t caps_ = 0;  // counts raises
+  struct Unheard {          // a cap that is not durable yet
     std::uint32_t nth = 0;
     ScopeId scope;
     MicroUsd cap;
@@ -455,7 +445,7 @@ class Scheduler {
   };
   std::deque<Reviewed> reviewing_;
   std::vector<MicroUsd> reviewed_;  // for the ledger, once they are durable; by scope, or empty
-  bool started_ = false, end_told_ = false;
+  bool started_ = false, end_told_ = false, suspension_told_ = false;  // what was heard last
   Instant forget_at_{};
   std::optional<std::pair<WorkerId, WallTime>> last_gone_;  // of those that were forgotten
   Time now_;

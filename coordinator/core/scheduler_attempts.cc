@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "common/base/json.h"
-#include "common/base/parse.h"
 #include "common/base/result.h"
 #include "common/contract/cost_model.h"
 #include "common/score/outcome.h"
@@ -84,9 +83,8 @@ void Scheduler::handle(const ElsewhereHeld& e) {
 
 void Scheduler::handle(const Settled& e) {
   for (const Settled::Answer& got : e.answers) {
-    Attempt* a = live(got.id.attempt);
-    if (a == nullptr || a->state != State::kSettling) continue;  // repeated
-    settled(*a, got.answer);
+    Attempt* a = live(got.id.attempt);  // else it is repeated
+    if (a != nullptr && a->state == State::kSettling) settled(*a, got.answer);
   }
 }
 
@@ -222,8 +220,7 @@ std::string Scheduler::why_not_now(RunId run) const {
 }
 
 void Scheduler::granted(Attempt& a) {
-  const std::string held_back = why_not_now(a.id.run);
-  if (!held_back.empty()) return void_attempt(a, held_back);
+  if (const std::string why = why_not_now(a.id.run); !why.empty()) return void_attempt(a, why);
   // Restored from a journal: its worker is chosen now.
   if (const auto worker = a.worker ? std::nullopt : worker_for(a.id.run)) seat(a, *worker);
   if (!a.worker) return void_attempt(a, "no worker is free for it");
@@ -259,17 +256,15 @@ void Scheduler::denied(Attempt& a, const ReserveAnswer& answer) {
 }
 
 void Scheduler::assign_or_void(Attempt& a) {
-  const std::string held_back = why_not_now(a.id.run);
-  if (!held_back.empty()) return void_attempt(a, held_back);
-  if (const WorkerState& w = roster_.at(*a.worker); !w.takes_new())
-    return void_attempt(a, "its worker is " + standing(w));
+  if (const std::string why = why_not_now(a.id.run); !why.empty()) return void_attempt(a, why);
+  const WorkerState& w = roster_.at(*a.worker);
+  if (!w.takes_new()) return void_attempt(a, "its worker is " + standing(w));
   // It is leaving, or serves several campaigns and gave the slot to another when it heard that we
   // know.
-  if (const WorkerState& w = roster_.at(*a.worker); w.slots < w.held)
-    return void_attempt(a, "its worker has no slot for it any more");
+  if (w.slots < w.held) return void_attempt(a, "its worker has no slot for it any more");
   a.state = State::kAssigned;
   a.since = now_.mono;
-  a.sent_to = roster_.at(*a.worker).boot;
+  a.sent_to = w.boot;
   assigns_[*a.worker].push_back({a.id, a.ask});
 }
 
@@ -310,8 +305,7 @@ void Scheduler::close(const AttemptId& id) {
 
 namespace {
 // Times that cannot be are not known (0): reports count with them.
-AttemptResult record_of(const wire::ResultMessage& r, bool sets_outcome, WallTime granted,
-                        WallTime at) {
+AttemptResult record_of(const wire::ResultMessage& r, WallTime granted, WallTime at) {
   const bool known = wrong_times(r.started_ms, r.finished_ms, granted, at).empty();
   return AttemptResult{.attempt = r.attempt,
                        .outcome = r.outcome,
@@ -325,7 +319,6 @@ AttemptResult record_of(const wire::ResultMessage& r, bool sets_outcome, WallTim
                        .usage = r.usage,
                        .started_ms = known ? r.started_ms : 0,
                        .finished_ms = known ? r.finished_ms : 0,
-                       .sets_outcome = sets_outcome,
                        .at = at,
                        .facts = r.facts};
 }
@@ -407,7 +400,7 @@ void Scheduler::handle(const ResultReceived& e) {
       if (!r.infrastructure && poison_.withdraw(r.attempt))
         withdraw_blame(r.attempt, e.worker, roster_.at(w).boot);
       late_writing_.insert(r.attempt);
-      record(record_of(r, false, WallTime(0), now_.wall), After{Step::kAckLate, r.attempt, 0, w});
+      record(record_of(r, WallTime(0), now_.wall), After{Step::kAckLate, r.attempt, 0, w});
     } else if (!late_writing_.contains(r.attempt)) {
       acks_[w].push_back(r.attempt);  // sent again because our Ack was lost
     }
@@ -428,8 +421,7 @@ void Scheduler::handle(const ResultReceived& e) {
         return refuse_result(e, "of another epoch than its assignment");
       if (decides(r) && r.archive_bytes == 0 && !runs_nothing(r.attempt.run))
         return finish(*a, without_evidence(r), w);
-      finish(*a, r, w);
-      return;
+      return finish(*a, r, w);
     case State::kSettling:
     case State::kClosing:
       return;  // above
@@ -449,7 +441,7 @@ void Scheduler::finish(Attempt& a, const wire::ResultMessage& r, WorkerIndex fro
     const BootId sent_to = a.sent_to ? *a.sent_to : a.granted_boot;
     if (sent_to == roster_.at(from).boot) judge_worker(from, r);
   }
-  AttemptResult fact = record_of(r, false, a.granted_at, now_.wall);
+  AttemptResult fact = record_of(r, a.granted_at, now_.wall);
   const bool convicted = died && a.alone && poison_.is_over(run) && wanted;
   if (convicted) fact.rationale += "; poison: " + convict(a.id);
   const bool failed = r.infrastructure && !cancelled;
@@ -477,26 +469,15 @@ void Scheduler::finish(Attempt& a, const wire::ResultMessage& r, WorkerIndex fro
   if (!died) judge_fault(a.id, r, from);
 }
 
-// Runs of several tasks that try the same show a method, or a hole, that no single run is.
 void Scheduler::watch_safety(const AttemptId& attempt, std::string_view tags) {
-  if (settings_.stop_after == 0) return;
-  while (!tags.empty()) {
-    const std::string mode(take_until(tags, ','));
-    const std::set<std::uint32_t>& tasks = critical_[mode];
-    if (!settings_.critical.contains(mode) || tasks.contains(plan_.runs[attempt.run.raw()].task))
-      continue;
+  for (const auto& [mode, why] : safety_.news(tags, plan_.runs[attempt.run.raw()].task)) {
     record(SafetySeen{attempt, mode, now_.wall});
-    if (tasks.size() < settings_.stop_after || paused_) continue;
-    OperatorFact stop;
-    stop.act.kind = OperatorActKind::kPause;
-    stop.act.by = SafetySeen::kMonitor;
-    stop.act.reason =
-        "safety.stop_after: " + mode + " in runs of " + std::to_string(tasks.size()) + " tasks";
-    stop.act.at = now_.wall;
-    out_.push_back(Alert{"the campaign is paused: " + stop.act.reason +
-                             "; proctor list --where tag=" + mode + " has them, unpause goes on",
+    if (why.empty()) continue;
+    out_.push_back(Alert{"the campaign is paused: " + why + "; proctor list --where tag=" + mode +
+                             " has them, unpause goes on",
                          true, attempt.run});
-    record(std::move(stop), After{Step::kObey, {}, 0, 0});
+    OperatorAct stop{.by = "safety monitor", .reason = why, .at = now_.wall, .mode = mode};
+    record(OperatorFact{std::move(stop)}, After{Step::kObey, {}, 0, 0});
   }
 }
 
@@ -638,11 +619,10 @@ void Scheduler::end_waits() {
 
 // It is to be done (again): at once, or when the attempt that is still ending has ended.
 void Scheduler::in_line(RunId run) {
-  if (live_.contains(run)) {
+  if (live_.contains(run))
     phases_[run.raw()] = RunPhase::kActive;
-    return;
-  }
-  queue_or_shut(run);
+  else
+    queue_or_shut(run);
 }
 
 // Workers that fail.
@@ -765,9 +745,9 @@ bool Scheduler::another_could(std::uint64_t needs,
 
 void Scheduler::park_if_at_fault(const FaultSubject& subject) {
   if (faults_.is_parked(subject) || !faults_.is_due(subject)) return;
-  const FaultFact last = *faults_.last(subject);
+  FaultFact fact = *faults_.last(subject);
   // A model is no task's: what fails for want of it fails everywhere, also where it had worked.
-  if (subject.kind == FaultSubject::Kind::kMethod && !last.no_model) {
+  if (subject.kind == FaultSubject::Kind::kMethod && !fact.no_model) {
     // It may lack something in one task's image alone: those runs end as they are registered to.
     if (started_methods_.contains(static_cast<std::uint16_t>(subject.index))) return;
     const std::size_t tasks =
@@ -775,14 +755,13 @@ void Scheduler::park_if_at_fault(const FaultSubject& subject) {
     if (tasks < std::min<std::size_t>(2, plan_.tasks.size())) return;
   }
   if (faults_.workers(subject).size() < 2 &&
-      another_could(plan_.needs_of(last.attempt.run),
+      another_could(plan_.needs_of(fact.attempt.run),
                     [&](const WorkerId& w) { return faults_.failed_at(subject, w); }))
     return;
-  FaultFact fact = last;
   fact.verdict = FaultFact::Verdict::kParked;
   fact.at = now_.wall;
   record(fact);
-  out_.push_back(Alert{describe_fault(subject), true, last.attempt.run});
+  out_.push_back(Alert{describe_fault(subject), true, fact.attempt.run});
   for (std::uint32_t r = 0; r < plan_.runs.size(); ++r)
     if (task_subject(RunId(r)) == subject || method_subject(RunId(r)) == subject) shut(RunId(r));
 }

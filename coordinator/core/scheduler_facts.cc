@@ -70,7 +70,7 @@ void Scheduler::apply(const RunEscalated& fact) {
 }
 
 void Scheduler::apply(const SafetySeen& fact) {
-  critical_[fact.mode].insert(plan_.runs[fact.attempt.run.raw()].task);
+  safety_.take(fact, plan_.runs[fact.attempt.run.raw()].task);
 }
 
 void Scheduler::apply(const StageChecked& fact) {
@@ -102,13 +102,12 @@ void Scheduler::apply(const OperatorFact& fact) {
   switch (act.kind) {
     case OperatorActKind::kPause:
       paused_ = true;
-      if (act.by == SafetySeen::kMonitor) paused_why_ = act.reason;
+      if (!act.mode.empty()) safety_.stop(act.mode, act.reason);
       suspended_ = suspended_ || act.now;
       return;
     case OperatorActKind::kUnpause:
       paused_ = suspended_ = false;
-      paused_why_.clear();
-      critical_.clear();  // a person has decided
+      safety_.go_on();
       return;
     case OperatorActKind::kDrain:  // of the campaign: it ends with the life that was told
       return worker([](WorkerState& s) { s.drained = true; });
@@ -219,7 +218,10 @@ void Scheduler::apply(const AttemptResult& fact) {
   if (!fact.sets_outcome) return;
   apply(RunEnded{run, fact.attempt, fact.outcome});
   if (const auto it = invalid_.find(run); it != invalid_.end())
-    it->second.how = invalid_by(fact.termination, fact.infrastructure, fact.overload);
+    it->second.how = fact.overload                                      ? Invalid::kOverloaded
+                     : fact.infrastructure                              ? Invalid::kCounted
+                     : fact.termination == Termination::kInfrastructure ? Invalid::kUncounted
+                                                                        : Invalid::kOfTheAgent;
 }
 
 void Scheduler::apply(const RunEnded& fact) {
@@ -466,6 +468,9 @@ std::map<std::string, std::string> Scheduler::durable() const {
   for (const auto& [stage, criteria] : gates_.waived)
     out["waived " + stage] = fmt::format("{}", fmt::join(criteria, ", "));
   for (const std::string& stage : gates_.closed) out[stage] = "closed";
+  for (const auto& [id, mode] : safety_.modes())
+    out["safety " + id] =
+        fmt::format("{}{}", fmt::join(mode.tasks, " "), mode.stops ? ", stopped" : "");
   for (const RunDominates& d : dominant_) out["dominant " + to_string(d.attempt)] = "told";
   out["campaign"] = fmt::format(
       "{}{}{} alerts, {} reviews; ended {} {} {} {}; {} cancelled, {} held, {} removed",
@@ -733,7 +738,7 @@ Explanation Scheduler::why_waiting(RunId run) const {
   if (mode_ != Mode::kRun) return {"draining", "the campaign is stopping: nothing more is started"};
   if (paused_)
     return {"paused", "the campaign is paused" +
-                          (paused_why_.empty() ? "" : " (" + paused_why_ + ")") +
+                          (paused_why().empty() ? "" : " (" + paused_why() + ")") +
                           ": nothing is started until unpause"};
   if (gates_.shut_from() <= run.raw()) return why_behind_gate();
   const auto waits_at = [&](ScopeId scope, const std::string& text) -> Explanation {

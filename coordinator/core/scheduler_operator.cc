@@ -365,13 +365,11 @@ OperatorAnswer Scheduler::review(const OperatorAct& act) {
   for (const ScopeId s : path) {
     const ScopeBalance& b = balances_[s.raw()];
     const std::string& name = plan_.scopes[s.raw()].name;
-    if (!charged_to.empty()) charged_to += ", ";
-    charged_to += name;
-    if (cost <= b.free()) continue;
-    wanting.append("\n  ").append(name).append(" is short by ").append(format_usd(cost - b.free()));
-    wanting.append(unit).append(": ").append(format_usd(b.spent)).append(" of ");
-    wanting.append(format_usd(b.cap)).append(" are spent and ").append(format_usd(b.reserved));
-    wanting += " reserved";
+    charged_to += (charged_to.empty() ? "" : ", ") + name;
+    if (b.free() < cost)
+      wanting += fmt::format("\n  {} is short by {}{}: {} of {} are spent and {} reserved", name,
+                             format_usd(cost - b.free()), unit, format_usd(b.spent),
+                             format_usd(b.cap), format_usd(b.reserved));
   }
   if (!wanting.empty())
     return {Verdict::kRefused,

@@ -4,7 +4,6 @@
 #include <archive_entry.h>
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <string>
 #include <string_view>
 

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <map>
 
+#include "common/base/json_fields.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
 #include "common/score/graded_score.h"
@@ -63,14 +63,13 @@ std::string badge_method(const CampaignReport& report) {
 
 std::string render_badge(const CampaignReport& report, std::string_view method) {
   const MethodRate* rate = rate_of(*report.analysis, method);
-  const std::string name = aggregate::escaped(method.empty() ? "proctor" : method, kBadgeNameBytes);
+  if (method.empty()) method = "proctor";
+  const std::string name = aggregate::escaped(method, kBadgeNameBytes);
   const bool interim = 0 < report.analysis->open;
   const std::string says = (interim ? "interim " : "") + rate_words(rate);
   const bool known = rate != nullptr && rate->rate.value && !interim;
   // Of the name as it is shown: an entity is one column.
-  const int left = width_of(
-                std::string_view(method.empty() ? "proctor" : method).substr(0, kBadgeNameBytes)),
-            right = width_of(says);
+  const int left = width_of(method.substr(0, kBadgeNameBytes)), right = width_of(says);
   return fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"20\" viewBox=\"0 0 {0} "
       "20\" "
@@ -177,20 +176,21 @@ void append_case(std::string& out, std::string_view class_name, std::string_view
   out += inside.empty() ? "/>\n" : ">" + inside + "</testcase>\n";
 }
 
-// Its gates, score and failure modes; empty: they are not known.
+std::string property(std::string_view name, std::string_view value) {
+  return "<property" + attribute("name", name, kJunitNameBytes) +
+         attribute("value", value, kJunitLineBytes) + "/>";
+}
+
+// Its gates, score, failure modes and outcome of before; empty: there are none.
 std::string case_properties(const RunRecord& run) {
-  if (!run.gates) return "";
-  const auto property = [](std::string_view name, std::string_view value) {
-    return "<property" + attribute("name", name, kJunitNameBytes) +
-           attribute("value", value, kJunitLineBytes) + "/>";
-  };
-  std::string out = "<properties>";
-  for (std::size_t i = 0; i < run.gates->size(); ++i)
+  std::string out;
+  for (std::size_t i = 0; run.gates && i < run.gates->size(); ++i)
     out +=
         property(fmt::format("gate.{}", word_of(static_cast<Gate>(i))), word_of((*run.gates)[i]));
-  if (run.score) out += property("score", score_text(*run.score));
-  if (!run.tags.empty()) out += property("tags", run.tags);
-  return out + "</properties>";
+  if (run.gates && run.score) out += property("score", score_text(*run.score));
+  if (run.gates && !run.tags.empty()) out += property("tags", run.tags);
+  if (run.old_outcome) out += property("old_outcome", word_of(*run.old_outcome));
+  return out.empty() ? "" : "<properties>" + out + "</properties>";
 }
 
 void append_run(std::string& out, const RunRecord& run, CaseCounts& counts) {
@@ -207,81 +207,71 @@ void append_run(std::string& out, const RunRecord& run, CaseCounts& counts) {
 }
 
 // All runs of one task of one method: the worst of them decides, and how many passed is said.
-struct TaskCase {
-  CaseCounts counts;  // of its runs
-  std::size_t ended = 0;
-};
-void append_task(std::string& out, const std::string& method, const std::string& task,
-                 const TaskCase& of, CaseCounts& counts) {
+void append_task(std::string& out, std::string_view method, std::string_view task,
+                 const CaseCounts& runs, CaseCounts& counts) {
   ++counts.tests;
-  counts.wall_ms += of.counts.wall_ms;
-  const std::size_t passed = of.ended - of.counts.failures - of.counts.errors;
+  counts.wall_ms += runs.wall_ms;
+  const std::size_t ended = runs.tests - runs.skipped;
   const std::string said =
-      fmt::format("{} of {} ended runs passed, {} failed, {} ended in an error or invalid", passed,
-                  of.ended, of.counts.failures, of.counts.errors);
+      fmt::format("{} of {} ended runs passed, {} failed, {} ended in an error or invalid",
+                  ended - runs.failures - runs.errors, ended, runs.failures, runs.errors);
   std::string inside;
-  if (0 < of.counts.failures) {
+  if (0 < runs.failures) {
     ++counts.failures;
     inside = verdict("failure", "failure", said);
-  } else if (0 < of.counts.errors) {
+  } else if (0 < runs.errors) {
     ++counts.errors;
     inside = verdict("error", "acceptance_error or invalid", said);
-  } else if (of.ended == 0) {
+  } else if (ended == 0) {
     ++counts.skipped;
-    inside = skipped("none of its " + std::to_string(of.counts.skipped) + " runs has ended");
+    inside = skipped("none of its " + std::to_string(runs.skipped) + " runs has ended");
   }
-  append_case(out, method, task, of.counts.wall_ms, inside);
-}
-
-void append_property(std::string& out, std::string_view name, std::string_view value) {
-  out += "      <property" + attribute("name", name, kJunitNameBytes) +
-         attribute("value", value, kJunitLineBytes) + "/>\n";
+  append_case(out, method, task, runs.wall_ms, inside);
 }
 
 std::string suite_properties(const CampaignReport& report, const ReportRow& row,
                              std::size_t left_out) {
   std::string out = "    <properties>\n";
-  append_property(out, "campaign", report.campaign);
-  if (!report.journal_head.empty()) append_property(out, "journal_head", report.journal_head);
+  const auto add = [&out](std::string_view name, const std::string& value) {
+    out += "      " + property(name, value) + "\n";
+  };
+  add("campaign", report.campaign);
+  if (!report.journal_head.empty()) add("journal_head", report.journal_head);
   for (const auto& [name, n] :
        {std::pair("planned", row.planned), std::pair("success", row.success),
         std::pair("satisfied", row.satisfied), std::pair("failure", row.failure),
         std::pair("acceptance_error", row.acceptance_error), std::pair("invalid", row.invalid)})
-    append_property(out, name, std::to_string(n));
-  if (0 < left_out) append_property(out, "cases_left_out", std::to_string(left_out));
+    add(name, std::to_string(n));
+  if (0 < left_out) add("cases_left_out", std::to_string(left_out));
   return out + "    </properties>\n";
 }
 
 // Of its cases at most `room` are written.
 std::string junit_suite(const CampaignReport& report, const ReportRow& row, JunitCases by,
-                        std::size_t& room, CaseCounts& counts) {
+                        std::size_t room, CaseCounts& counts) {
   std::string cases;
   std::size_t left_out = 0;
   std::int64_t started = 0;
-  std::map<std::string_view, TaskCase> tasks;
+  std::map<std::string_view, CaseCounts> tasks;
   for (const std::uint32_t position : row.runs) {
     const RunRecord& run = report.runs[position];
     if (0 < run.started_ms && (started == 0 || run.started_ms < started)) started = run.started_ms;
     if (by == JunitCases::kTasks) {
-      TaskCase& of = tasks[run.task];
-      verdict_of(run, of.counts);
-      of.counts.wall_ms += run.wall_ms;
-      of.ended += run.state == RunRecord::State::kEnded ? 1 : 0;
-    } else if (room == 0) {
+      CaseCounts& of = tasks[run.task];
+      ++of.tests;
+      of.wall_ms += run.wall_ms;
+      verdict_of(run, of);
+    } else if (counts.tests == room) {
       ++left_out;
     } else {
-      --room;
       append_run(cases, run, counts);
     }
   }
-  for (const auto& [task, of] : tasks) {
-    if (room == 0) {
+  for (const auto& [task, of] : tasks)
+    if (counts.tests == room)
       ++left_out;
-      continue;
-    }
-    --room;
-    append_task(cases, row.method, std::string(task), of, counts);
-  }
+    else
+      append_task(cases, row.method, task, of, counts);
   std::string out =
       "  <testsuite" + attribute("name", row.method, kJunitNameBytes) + case_counters(counts);
   if (0 < started) out += attribute("timestamp", to_rfc3339(WallTime(started)), kJunitNameBytes);
@@ -293,11 +283,10 @@ std::string render_junit(const CampaignReport& report, JunitCases cases) {
   if (kJunitCasesMax < report.runs.size()) cases = JunitCases::kTasks;
   std::string suites;
   CaseCounts all;
-  std::size_t room = kJunitCasesMax;
   for (const ReportRow& row : report.rows) {
     if (!row.key.empty()) continue;
     CaseCounts counts;
-    suites += junit_suite(report, row, cases, room, counts);
+    suites += junit_suite(report, row, cases, kJunitCasesMax - all.tests, counts);
     all.add(counts);
   }
   return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites" +
@@ -305,119 +294,91 @@ std::string render_junit(const CampaignReport& report, JunitCases cases) {
          "</testsuites>\n";
 }
 
-// Records of runs.  Written straight into the text, members by name: a campaign has a million.
+// Records of runs, members by name.
 
 namespace {
-class RecordLine {
- public:
-  explicit RecordLine(std::string& out) : out_(out) { out_ += '{'; }
-  // A number, or JSON text.
-  void member(std::string_view name, const auto& value) {
-    fmt::format_to(std::back_inserter(out_), "{}\"{}\":{}", comma_, name, value);
-    comma_ = ",";
-  }
-  // A word of ours, or one checked where it was read: it needs no escapes.  Empty: null.
-  void word(std::string_view name, std::string_view value) {
-    value.empty() ? member(name, "null") : member(name, fmt::format("\"{}\"", value));
-  }
-  void text(std::string_view name, const std::string& value) {
-    member(name, aggregate::dumped(value));
-  }
-  void yes_no(std::string_view name, const std::optional<bool>& value) {
-    member(name, !value ? "null" : *value ? "true" : "false");
-  }
-  void section(std::string_view name, const auto& describe) {
-    fmt::format_to(std::back_inserter(out_), "{}\"{}\":", comma_, name);
-    comma_ = ",";
-    RecordLine inner(out_);
-    describe(inner);
-    out_ += '}';
-  }
-
- private:
-  std::string& out_;
-  const char* comma_ = "";
-};
-
 // 1 of a success, 0 of another scorable run and of one that a budget ended before it was judged;
 // nothing: it does not count (T2).
-std::string_view endpoint_of(const RunRecord& run) {
-  if (run.state != RunRecord::State::kEnded) return "null";
+std::optional<int> endpoint_of(const RunRecord& run) {
+  if (run.state != RunRecord::State::kEnded) return std::nullopt;
   if (run.outcome == RunOutcome::kInvalid)
-    return run.termination == Termination::kBudgetExceeded ? "0" : "null";
-  return run.outcome == RunOutcome::kSuccess ? "1" : "0";
+    return run.termination == Termination::kBudgetExceeded ? std::optional(0) : std::nullopt;
+  return run.outcome == RunOutcome::kSuccess ? 1 : 0;
 }
 
-void record_judgement(RecordLine& line, const RunRecord& run) {
-  if (!run.gates) return line.member("gates", "null");
-  line.section("gates", [&](RecordLine& gates) {
-    for (const Gate gate : {Gate::kBuild, Gate::kFunctional, Gate::kPatch, Gate::kSafety})
-      gates.word(word_of(gate), word_of((*run.gates)[static_cast<std::size_t>(gate)]));
-  });
-}
-
-void append_record(std::string& out, const CampaignReport& report, const RunRecord& run,
-                   const std::map<std::string, Digest>& contracts) {
+struct RunLine {
+  const CampaignReport& report;
+  const RunRecord& run;
+  std::optional<Digest> contract;
+};
+void fields(auto& v, Is<RunLine> auto& line) {
+  const RunRecord& run = line.run;
   const bool ended = run.state == RunRecord::State::kEnded;
-  const auto contract = contracts.find(run.task);
-  RecordLine line(out);
-  run.attempts == 0 ? line.member("attempt", "null") : line.member("attempt", run.attempts);
-  line.member("attempts", run.attempts);
-  line.text("campaign", report.campaign);
-  line.word("configuration_class", run.configuration);
-  line.word("contract", contract == contracts.end() ? "" : contract->second.hex());
-  line.section("cost", [&](RecordLine& cost) {
-    cost.member("execution_micros", run.cost.execution.micros());
-    cost.member("human_micros", run.cost.human.micros());
-    cost.member("model_micros", run.cost.model.micros());
-    cost.member("overhead_micros", run.cost.overhead.micros());
-    cost.member("total_micros", run.cost.total().micros());
+  const auto known = [](bool is, const auto& value) {
+    return is ? std::optional(value) : std::nullopt;
+  };
+  std::map<std::string, GateOutcome> gates;
+  for (std::size_t i = 0; run.gates && i < run.gates->size(); ++i)
+    gates.emplace(word_of(static_cast<Gate>(i)), (*run.gates)[i]);
+  Json strata = Json::object();
+  for (std::size_t k = 0; k < line.report.strata_keys.size(); ++k)
+    strata[line.report.strata_keys[k]] = run.strata[k];
+  v("attempt", known(run.attempts != 0, run.attempts));
+  v("attempts", run.attempts);
+  v("campaign", line.report.campaign);
+  v("configuration_class", known(!run.configuration.empty(), run.configuration));
+  v("contract", line.contract);
+  v.section("cost", [&](auto& cost) {
+    cost("execution_micros", run.cost.execution);
+    cost("human_micros", run.cost.human);
+    cost("model_micros", run.cost.model);
+    cost("overhead_micros", run.cost.overhead);
+    cost("total_micros", run.cost.total());
   });
-  line.member("endpoint", endpoint_of(run));
-  line.section("execution_ms", [&](RecordLine& ms) {
-    ms.member("acceptance", run.acceptance_ms);
-    ms.member("agent", run.agent_ms);
-    ms.member("setup", run.setup_ms);
+  v("endpoint", endpoint_of(run));
+  v.section("execution_ms", [&](auto& ms) {
+    ms("acceptance", run.acceptance_ms);
+    ms("agent", run.agent_ms);
+    ms("setup", run.setup_ms);
   });
-  line.word("format", "proctor-run-record-1");
-  record_judgement(line, run);
-  line.text("method", run.method);
-  line.word("not_replayable", run.networked ? "a phase had the network" : "");
-  line.word("outcome", ended ? to_string(run.outcome) : "");
-  line.yes_no("replayable", run.gates ? std::optional(!run.networked) : std::nullopt);
-  line.word("report", run.report == Digest() ? "" : run.report.hex());
-  line.member("run", run.run.raw());
-  line.text("run_name", run.name);
-  line.yes_no("satisfied", ended ? std::optional(run.satisfied()) : std::nullopt);
-  line.word("score", run.score ? score_text(*run.score) : "");
-  line.text("stage", run.stage);
-  line.word("state", word_of(run.state));
-  line.word("status", !ended ? "" : run.outcome == RunOutcome::kInvalid ? "invalid" : "scorable");
-  aggregate::Ordered strata = aggregate::Ordered::object();
-  for (std::size_t k = 0; k < report.strata_keys.size(); ++k)
-    strata[report.strata_keys[k]] = run.strata[k];
-  line.member("strata", aggregate::dumped(strata));
-  std::string tags;  // ids of small letters, digits, '.', '_' and '-'
-  for (const char c : run.tags) tags += c == ',' ? "\",\"" : std::string(1, c);
-  line.member("tags", tags.empty() ? "[]" : "[\"" + tags + "\"]");
-  line.text("task", run.task);
-  line.word("termination", ended ? to_string(run.termination) : "");
-  line.section("test_cycles",
-               [&](RecordLine& cycles) { cycles.member("failed", run.failed_cycles); });
-  line.section("tokens", [&](RecordLine& tokens) {
-    tokens.member("input", run.model_use.input);
-    tokens.member("output", run.model_use.output);
-    tokens.member("self_reported", run.self_reported.tokens);
+  v.follows("format", "proctor-run-record-1");
+  v("gates", known(run.gates.has_value(), gates));
+  v("method", run.method);
+  v("not_replayable", known(run.networked, std::string_view("a phase had the network")));
+  v("old_outcome", run.old_outcome, kOptional);
+  v("outcome", known(ended, run.outcome));
+  v("replayable", known(run.gates.has_value(), !run.networked));
+  v("report", known(run.report != Digest(), run.report));
+  v("run", run.run);
+  v("run_name", run.name);
+  v("satisfied", known(ended, run.satisfied()));
+  v("score", run.score ? std::optional(score_text(*run.score)) : std::nullopt);
+  v("stage", run.stage);
+  v("state", run.state);
+  const bool invalid = run.outcome == RunOutcome::kInvalid;
+  v("status", known(ended, std::string_view(invalid ? "invalid" : "scorable")));
+  v("strata", strata);
+  v("tags", run.tag_list());
+  v("task", run.task);
+  v("termination", known(ended, run.termination));
+  v.section("test_cycles", [&](auto& cycles) { cycles("failed", run.failed_cycles); });
+  v.section("tokens", [&](auto& tokens) {
+    tokens("input", run.model_use.input);
+    tokens("output", run.model_use.output);
+    tokens("self_reported", run.self_reported.tokens);
   });
-  line.member("tool_calls", run.tool_calls);
-  out += "}\n";
+  v("tool_calls", run.tool_calls);
 }
 }  // namespace
 
 std::string render_run_records(const CampaignReport& report,
                                const std::map<std::string, Digest>& contracts) {
   std::string out;
-  for (const RunRecord& run : report.runs) append_record(out, report, run, contracts);
+  for (const RunRecord& run : report.runs) {
+    const auto found = contracts.find(run.task);
+    const auto contract = found == contracts.end() ? std::nullopt : std::optional(found->second);
+    out += aggregate::dumped(to_json(RunLine{report, run, contract})) + "\n";
+  }
   return out;
 }
 
@@ -452,11 +413,6 @@ std::string code(std::string_view outside, At at = At::kText, std::size_t bytes_
 
 std::string md_p(double p) {
   return p < 0.0001 ? "below 0.0001" : fmt::format("{:.4f}", p);
-}
-
-std::string rate_cell(const MethodRate& r) {
-  if (!r.rate.value) return "-";
-  return percent(*r.rate.value) + " %";
 }
 
 std::string interval_cell(const MethodRate& r) {
@@ -525,10 +481,9 @@ void append_methods(std::string& out, const CampaignReport& report) {
       "\n| method | solved | interval | tasks | runs | satisfied | errors | invalid | cost of a "
       "run "
       "| of a success |\n|---|--:|---|--:|--:|--:|--:|--:|--:|--:|\n";
-  std::size_t shown = 0, all = 0;
+  std::size_t all = 0;
   for (const ReportRow& row : report.rows) {
     if (!row.key.empty() || kRowsShown < ++all) continue;
-    ++shown;
     const MethodRate* rate = rate_of(*report.analysis, row.method);
     const MethodRate r = rate == nullptr ? MethodRate{} : *rate;
     std::string of_run = "-";
@@ -538,12 +493,13 @@ void append_methods(std::string& out, const CampaignReport& report) {
           of_run = fmt::format("{:.4f}", *p.of_run.value);
     const std::string name = code(row.method, At::kTable);
     out += "| " + (row.is_control ? "<sub>" + name + " (control)</sub>" : name) + " | " +
-           rate_cell(r) + " | " + interval_cell(r);
+           (r.rate.value ? percent(*r.rate.value) + " %" : "-") + " | " + interval_cell(r);
     out += fmt::format(" | {} | {} | {} | {} | {} | {} | {} |\n", r.tasks, r.runs, row.satisfied,
                        row.acceptance_error, row.invalid, of_run,
                        row.cost_per_success ? format_usd(*row.cost_per_success) : "-");
   }
-  if (shown < all) out += fmt::format("\n{} more methods: see the report.\n", all - shown);
+  if (kRowsShown < all)
+    out += fmt::format("\n{} more methods: see the report.\n", all - kRowsShown);
 }
 
 void append_sentences(std::string& out, const char* title,

@@ -20,6 +20,24 @@ bool is_word(std::string_view campaign) {
   return !campaign.empty() && campaign.find_first_of("\n\r") == std::string_view::npos;
 }
 
+// Lists of campaigns have a line for each.
+bool is_listed(const fs::path& list, std::string_view campaign) {
+  const Result<std::string> listed = read_file(list, kListBytes);
+  return listed.ok() && is_word(campaign) &&
+         ("\n" + *listed).find(fmt::format("\n{}\n", campaign)) != std::string::npos;
+}
+
+Status add_to_list(const fs::path& list, std::string_view campaign) {
+  if (!is_word(campaign)) return Error{Errc::kInvalid, "a campaign's id is one line"};
+  if (is_listed(list, campaign)) return ok_status();
+  PROCTOR_CHECK_OK(make_private_dirs(list.parent_path()));
+  PROCTOR_TRY(const UniqueFd fd, open_own_file(list, O_WRONLY | O_CREAT | O_APPEND));
+  const std::string line = fmt::format("{}\n", campaign);  // one write: lines never mix
+  if (::write(fd.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size()))
+    return errno_error(list.string(), errno);
+  return ::fsync(fd.get()) == 0 ? ok_status() : Status(errno_error(list.string(), errno));
+}
+
 Result<std::string> new_secret() {
   std::array<char, Digest::kBytes> bytes{};
   for (std::size_t at = 0; at < bytes.size();) {
@@ -94,47 +112,25 @@ fs::path HostKey::list() const {
 }
 
 bool HostKey::has_sealed(std::string_view campaign) const {
-  const Result<std::string> listed = read_file(list(), kListBytes);
-  return listed.ok() && is_word(campaign) &&
-         ("\n" + *listed).find(fmt::format("\n{}\n", campaign)) != std::string::npos;
+  return is_listed(list(), campaign);
 }
 
 Status HostKey::remember(std::string_view campaign) const {
-  if (!is_word(campaign)) return Error{Errc::kInvalid, "a campaign's id is one line"};
-  if (has_sealed(campaign)) return ok_status();
-  PROCTOR_TRY(const UniqueFd fd, open_own_file(list(), O_WRONLY | O_CREAT | O_APPEND));
-  const std::string line = fmt::format("{}\n", campaign);  // one write: lines never mix
-  if (::write(fd.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size()))
-    return errno_error(list().string(), errno);
-  return ::fsync(fd.get()) == 0 ? ok_status() : Status(errno_error(list().string(), errno));
+  return add_to_list(list(), campaign);
 }
 
-namespace {
-constexpr std::size_t kBegunBytes = std::size_t{16} << 20;
-
-Result<fs::path> list_file() {
+static Result<fs::path> begun_list() {
   PROCTOR_TRY(const fs::path key, host_key_file());
   return key.parent_path() / "begun.campaigns";
 }
-}  // namespace
 
 bool has_begun_here(std::string_view campaign) {
-  const Result<fs::path> file = list_file();
-  if (!file.ok() || campaign.empty()) return false;
-  const Result<std::string> listed = read_file(*file, kBegunBytes);
-  return listed.ok() && ("\n" + *listed).find(fmt::format("\n{}\n", campaign)) != std::string::npos;
+  const Result<fs::path> list = begun_list();
+  return list.ok() && is_listed(*list, campaign);
 }
 
 Status remember_begun(std::string_view campaign) {
-  if (campaign.empty() || campaign.find('\n') != std::string_view::npos)
-    return Error{Errc::kInvalid, "a campaign's id is one line"};
-  if (has_begun_here(campaign)) return ok_status();
-  PROCTOR_TRY(const fs::path file, list_file());
-  PROCTOR_CHECK_OK(make_private_dirs(file.parent_path()));
-  PROCTOR_TRY(const UniqueFd fd, open_own_file(file, O_WRONLY | O_CREAT | O_APPEND));
-  const std::string line = fmt::format("{}\n", campaign);  // one write: lines never mix
-  if (::write(fd.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size()))
-    return errno_error(file.string(), errno);
-  return ::fsync(fd.get()) == 0 ? ok_status() : Status(errno_error(file.string(), errno));
+  PROCTOR_TRY(const fs::path list, begun_list());
+  return add_to_list(list, campaign);
 }
 }  // namespace proctor

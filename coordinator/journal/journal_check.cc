@@ -1,5 +1,6 @@
 #include "coordinator/journal/journal_check.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -18,11 +19,7 @@ using Problems = std::vector<std::string>;
 // The first column of each row.
 Status each_text(sqlite::Database& db, std::string_view sql, Problems& out) {
   PROCTOR_TRY(auto rows, db.prepare(sql));
-  while (true) {
-    PROCTOR_TRY(const bool row, rows.step());
-    if (!row) return ok_status();
-    out.push_back(printable(rows.text(0), 300));
-  }
+  return each_row(rows, [&] { out.push_back(printable(rows.text(0), 300)); });
 }
 
 // No text of ours holds a NUL: zeros are what is left of a page that ran over.
@@ -139,20 +136,11 @@ struct Table {
   std::vector<std::string> columns, key;  // those that both files have
 };
 
-std::string joined(const std::vector<std::string>& words, const std::string& between) {
-  std::string out;
-  for (const std::string& w : words) out += (out.empty() ? "" : between) + w;
-  return out;
-}
-
 Result<std::vector<std::string>> names(Database& db, const std::string& sql) {
   std::vector<std::string> out;
   PROCTOR_TRY(auto rows, db.prepare(sql));
-  while (true) {
-    PROCTOR_TRY(const bool row, rows.step());
-    if (!row) return out;
-    out.emplace_back(rows.text(0));
-  }
+  PROCTOR_CHECK_OK(each_row(rows, [&] { out.emplace_back(rows.text(0)); }));
+  return out;
 }
 
 // Names come from our own schema; those of the damaged file are only compared with them.
@@ -180,11 +168,11 @@ class Copier {
 
   // True: every row of the table is there.
   Result<bool> both_ways() {
-    PROCTOR_TRY(const bool forward, copy(select(" ORDER BY " + joined(table_.key, ", ")), {}));
+    PROCTOR_TRY(const bool forward,
+                copy(select(fmt::format(" ORDER BY {}", fmt::join(table_.key, ", "))), {}));
     if (forward) return true;
-    PROCTOR_TRY(const bool backward,
-                copy(select(" ORDER BY " + joined(table_.key, " DESC, ") + " DESC"), {}));
-    (void)backward;
+    PROCTOR_CHECK_OK(
+        copy(select(fmt::format(" ORDER BY {} DESC", fmt::join(table_.key, " DESC, "))), {}));
     return false;
   }
   // The rows whose first key column is this.  False: they cannot be read.
@@ -197,7 +185,7 @@ class Copier {
 
  private:
   std::string select(const std::string& rest) const {
-    return "SELECT " + joined(table_.columns, ", ") + " FROM " + table_.name + rest;
+    return fmt::format("SELECT {} FROM {}{}", fmt::join(table_.columns, ", "), table_.name, rest);
   }
   // The order is that of the table itself: nothing is sorted, rows come until the damage.
   Result<bool> copy(const std::string& sql, std::optional<std::int64_t> key) {
@@ -207,10 +195,10 @@ class Copier {
       return false;
     }
     if (key) rows->bind(0, *key);
-    std::string marks = "?";
-    for (std::size_t i = 1; i < table_.columns.size(); ++i) marks += ", ?";
-    PROCTOR_TRY(auto insert, to_.prepare("INSERT OR IGNORE INTO " + table_.name + "(" +
-                                         joined(table_.columns, ", ") + ") VALUES(" + marks + ")"));
+    const std::vector<const char*> marks(table_.columns.size(), "?");
+    PROCTOR_TRY(auto insert,
+                to_.prepare(fmt::format("INSERT OR IGNORE INTO {}({}) VALUES({})", table_.name,
+                                        fmt::join(table_.columns, ", "), fmt::join(marks, ", "))));
     while (true) {
       const Result<bool> row = rows->step();
       if (!row.ok()) {
@@ -289,11 +277,7 @@ Status judge_attempts(Database& db, Salvage& out) {
   if (journal::each_attempt(db, std::nullopt, [](const AttemptRecord&) {}).ok()) return ok_status();
   std::vector<std::int64_t> all;
   PROCTOR_TRY(auto rows, db.prepare("SELECT DISTINCT run FROM attempts ORDER BY run"));
-  for (;;) {
-    PROCTOR_TRY(const bool row, rows.step());
-    if (!row) break;
-    all.push_back(rows.integer(0));
-  }
+  PROCTOR_CHECK_OK(each_row(rows, [&] { all.push_back(rows.integer(0)); }));
   for (const std::int64_t run : all) {
     const bool fits = 0 <= run && run <= UINT32_MAX;
     const RunId id(static_cast<std::uint32_t>(fits ? run : 0));
@@ -317,12 +301,10 @@ Status judge_runs(Database& db, Salvage& out) {
   PROCTOR_TRY(
       auto rows,
       db.prepare(std::string("SELECT run, attempt FROM runs WHERE attempt > 0 AND ") + kAlone));
-  for (;;) {
-    PROCTOR_TRY(const bool row, rows.step());
-    if (!row) break;
+  PROCTOR_CHECK_OK(each_row(rows, [&] {
     out.ended.push_back({RunId(static_cast<std::uint32_t>(rows.integer(0))),
                          AttemptNo(static_cast<std::uint32_t>(rows.integer(1)))});
-  }
+  }));
   PROCTOR_CHECK_OK(db.exec((std::string("DELETE FROM runs WHERE ") + kAlone).c_str()));
   return db.exec(
       "INSERT OR IGNORE INTO runs(run, state, outcome, attempt, at_ms) SELECT run, 'ended', "
@@ -363,21 +345,16 @@ Status judge_reviews(Database& db, Salvage& out) {
   PROCTOR_TRY(auto rows, db.prepare("SELECT " + journal::columns_of<journal::ReviewRow>().names() +
                                     " FROM reviews ORDER BY seq"));
   bool whole = true;
-  for (;;) {
-    PROCTOR_TRY(const bool there, rows.step());
-    if (!there) break;
+  PROCTOR_CHECK_OK(each_row(rows, [&] {
     journal::ReviewRow row;
     journal::RowReader v(rows);
     fields(v, row);
     const Result<Digest> due = seal_of(last, row.review);
     whole = whole && v.ok() && row.review.seq == count + 1 && due.ok() && *due == row.seal;
-    if (!whole) {
-      out.reviews_lost.push_back(std::move(row.review));
-      continue;
-    }
+    if (!whole) return out.reviews_lost.push_back(std::move(row.review));
     last = row.seal;
     ++count;
-  }
+  }));
   PROCTOR_CHECK_OK(db.exec(("DELETE FROM reviews WHERE seq > " + std::to_string(count)).c_str()));
   PROCTOR_CHECK_OK(db.exec("DELETE FROM meta WHERE key = 'reviews'"));
   if (count == 0) return ok_status();

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <array>
-#include <limits>
 #include <utility>
 
 #include "common/base/parse.h"
@@ -118,16 +117,14 @@ Result<JournalHead> JournalReader::head_until(WallTime until) {
   for (const char* sql : kFacts) {
     PROCTOR_TRY(auto rows, db_->prepare(sql));
     rows.bind(0, until.raw());
-    while (true) {
-      PROCTOR_TRY(const bool row, rows.step());
-      if (!row) break;
+    PROCTOR_CHECK_OK(each_row(rows, [&] {
       bytes.clear();
       for (int c = 0; c < rows.columns(); ++c) append(bytes, rows, c);
       all.update(bytes + "\n");
       ++out.facts;
       if (rows.text(0) == "meta" && rows.text(1) == kMetaCampaign)
         out.campaign = std::string(rows.text(2));
-    }
+    }));
   }
   out.digest = all.finish();
   return out;
@@ -202,14 +199,7 @@ Json value_of(const sqlite::Statement& row, int column) {
     case Kind::kBlob:
       break;
   }
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string hex;
-  for (const char c : row.blob(column)) {
-    const auto byte = static_cast<unsigned char>(c);
-    hex.push_back(kDigits[byte >> 4U]);
-    hex.push_back(kDigits[byte & 0xFU]);
-  }
-  return hex;
+  return to_hex(row.blob(column));
 }
 }  // namespace
 
@@ -230,13 +220,11 @@ Status JournalReader::each_row_of_all(
   for (const journal::SealedTable& table : journal::kSealedTables) {
     PROCTOR_TRY(auto rows,
                 db_->prepare(fmt::format("SELECT * FROM {} ORDER BY {}", table.name, table.order)));
-    while (true) {
-      PROCTOR_TRY(const bool row, rows.step());
-      if (!row) break;
+    PROCTOR_CHECK_OK(each_row(rows, [&] {
       Json out = Json::object();
       for (int c = 0; c < rows.columns(); ++c) out[rows.name(c)] = value_of(rows, c);
       visit(table.name, out);
-    }
+    }));
   }
   return ok_status();
 }
@@ -285,8 +273,7 @@ Result<JournalReader> JournalReader::open(const fs::path& file) {
 Status JournalReader::hold() {
   PROCTOR_CHECK_OK(db_->exec("BEGIN"));
   // SQLite takes the snapshot at the first read, not at BEGIN.
-  PROCTOR_TRY(const std::int64_t tables, db_->integer("SELECT count(*) FROM sqlite_schema"));
-  (void)tables;
+  PROCTOR_CHECK_OK(db_->integer("SELECT count(*) FROM sqlite_schema"));
   return ok_status();
 }
 
@@ -314,8 +301,7 @@ Result<std::vector<NoteRecord>> JournalReader::notes(std::int64_t after, std::si
 
 Result<std::vector<std::string>> JournalReader::check_seals() {
   PROCTOR_TRY(const auto snapshot, sqlite::Snapshot::of(*db_));
-  PROCTOR_TRY(auto broken, journal::broken_seals(*db_));
-  return broken;
+  return journal::broken_seals(*db_);
 }
 
 Result<std::vector<std::string>> JournalReader::foreign_objects() {
@@ -327,8 +313,7 @@ Result<std::optional<journal::KeyedSeal>> JournalReader::keyed_seal() {
 }
 Result<journal::SealFinding> JournalReader::check_keyed_seal(const HostKey& key) {
   PROCTOR_TRY(const auto snapshot, sqlite::Snapshot::of(*db_));
-  PROCTOR_TRY(auto found, journal::check_keyed_seal(*db_, key));
-  return found;
+  return journal::check_keyed_seal(*db_, key);
 }
 
 Result<std::optional<Digest>> JournalReader::head() {

@@ -1,7 +1,6 @@
 #include "coordinator/journal/journal_store.h"
 
 #include <fmt/format.h>
-#include <algorithm>
 #include <array>
 #include <cctype>
 
@@ -185,22 +184,21 @@ Result<std::vector<std::string>> foreign_objects(sqlite::Database& db) {
   PROCTOR_TRY(auto objects, db.prepare("SELECT type, name, coalesce(sql, '') FROM sqlite_schema "
                                        "ORDER BY type, name"));
   std::vector<std::string> out;
-  for (;;) {
-    PROCTOR_TRY(const bool more, objects.step());
-    if (!more) return out;
+  PROCTOR_CHECK_OK(each_row(objects, [&] {
     const std::string type(objects.text(0)), name(objects.text(1));
     const std::string sql = without_space(objects.text(2));
     // What SQLite makes for a key; nobody else may use its names.
-    if (type == "index" && sql.empty() && name.starts_with("sqlite_autoindex_")) continue;
+    if (type == "index" && sql.empty() && name.starts_with("sqlite_autoindex_")) return;
     // Views of before reviews were others; the next writer makes them anew.
-    if (type == "view" && version < 3 && (name == "attempt_story" || name == "balance")) continue;
+    if (type == "view" && version < 3 && (name == "attempt_story" || name == "balance")) return;
     // All of one statement, and not its end: a whole one begins so and is one.
     const bool made_by_us = sql.starts_with("CREATE") && sql.find(';') == std::string::npos &&
                             ours.find(sql + ';') != std::string::npos;
-    if (made_by_us) continue;
+    if (made_by_us) return;
     out.push_back((type == "index" ? "an " : "a ") + type + " " + printable(name, 100) +
                   " that no proctor made: it may rewrite rows, or show others");
-  }
+  }));
+  return out;
 }
 
 bool was_never_made(const fs::path& file) {

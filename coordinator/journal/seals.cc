@@ -99,15 +99,13 @@ using RowVisit = std::function<void(const BlockId&, const Digest&)>;
 Status visit_table(sqlite::Database& db, const SealedTable& table, const RowVisit& visit) {
   PROCTOR_TRY(auto rows, db.prepare(std::string("SELECT * FROM ") + table.name));
   std::string bytes;
-  while (true) {
-    PROCTOR_TRY(const bool row, rows.step());
-    if (!row) return ok_status();
+  return each_row(rows, [&] {
     const auto value = [&](int c) { return sqlite3_column_value(rows.handle(), c); };
-    if (table.final_only && !is_final(value(kStateColumn), value(kChargedColumn))) continue;
+    if (table.final_only && !is_final(value(kStateColumn), value(kChargedColumn))) return;
     bytes = table.name;
     for (int c = 0; c < sqlite3_column_count(rows.handle()); ++c) append_value(bytes, c, value(c));
     visit({table.name, block_of(table, rows.integer(0))}, sha256(bytes));
-  }
+  });
 }
 
 struct SealRow {
@@ -261,14 +259,13 @@ Result<Blocks> seal_all(sqlite::Database& db) {
 Result<Blocks> stored_seals(sqlite::Database& db) {
   Blocks blocks;
   PROCTOR_TRY(auto rows, db.prepare("SELECT " + columns_of<SealRow>().names() + " FROM seals"));
-  while (true) {
-    PROCTOR_TRY(const bool there, rows.step());
-    if (!there) return blocks;
+  PROCTOR_CHECK_OK(each_row(rows, [&] {
     SealRow row;
     RowReader v(rows);
     fields(v, row);
     blocks[std::move(row.id)] = row.seal;
-  }
+  }));
+  return blocks;
 }
 
 Status store_seals(sqlite::Database& db, const Blocks& blocks) {
@@ -341,10 +338,8 @@ Result<BlockSeal> all_rows(sqlite::Database& db, const HmacKey& key) {
 }
 
 Result<std::string> campaign_of(sqlite::Database& db) {
-  PROCTOR_TRY(auto row, db.prepare("SELECT value FROM meta WHERE key = ?"));
-  row.bind(0, std::string_view(kMetaCampaign));
-  PROCTOR_TRY(const bool there, row.step());
-  return there ? std::string(row.text(0)) : std::string();
+  PROCTOR_TRY(const auto id, load_meta(db, kMetaCampaign));
+  return id.value_or("");
 }
 
 Result<bool> has_rows(sqlite::Database& db) {

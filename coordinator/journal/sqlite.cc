@@ -275,17 +275,8 @@ Error error_of(sqlite3* db, int rc) {
 // SQLite reads a URI up to its query or fragment and decodes the rest.
 std::string uri_path(std::string_view path) {
   std::string out;
-  for (const char c : path) {
-    if (c == '%') {
-      out += "%25";
-    } else if (c == '?') {
-      out += "%3f";
-    } else if (c == '#') {
-      out += "%23";
-    } else {
-      out += c;
-    }
-  }
+  for (const char c : path)
+    out += c == '%' || c == '?' || c == '#' ? fmt::format("%{:02x}", c) : std::string(1, c);
   return out;
 }
 }  // namespace

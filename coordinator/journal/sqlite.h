@@ -94,6 +94,16 @@ class Statement {
   std::unique_ptr<sqlite3_stmt, FinalizeStatement> handle_;
 };
 
+// Calls `visit` at each row that is left.
+template <class Visit>
+Status each_row(Statement& rows, const Visit& visit) {
+  while (true) {
+    PROCTOR_TRY(const bool row, rows.step());
+    if (!row) return ok_status();
+    visit();
+  }
+}
+
 class Database {
  public:
   // kImmutable: nobody writes and there is no WAL; needs no right to write beside the file.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "common/base/text.h"
 #include "common/contract/caps.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/warnings.h"
@@ -17,12 +18,22 @@ Markup graders(Context&) {
 }
 
 Markup rules(Context& c) {
+  Items moves;
+  for (const Transition& t : transitions(c.report))
+    moves.add(text(t.method + ": " + t.was + " -> " + t.is + ", " + counted(t.runs, "run")));
+  const Markup again =
+      moves.empty()
+          ? Markup(
+                "No result was scored again under other rules, so there is no counterfactual "
+                "table.")
+          : Markup(
+                "The patches of another campaign were judged again here. Their outcomes in that "
+                "campaign and in this one:");
   return facts_table(c, "Caps, and the envelopes that money comes from", c.facts.caps) +
-         element("p",
-                 "An acceptance error stays in the denominator and counts as not successful; "
-                 "an invalid run leaves it. No result was scored again under other rules, so "
-                 "there is no counterfactual table.") +
-         element("p", text(kCapsArePolicy));
+         element("p", Markup("An acceptance error stays in the denominator and counts as not "
+                             "successful; an invalid run leaves it. ") +
+                          again) +
+         moves.list() + element("p", text(kCapsArePolicy));
 }
 
 Markup reproducibility(Context& c) {
@@ -121,7 +132,9 @@ Markup runs_table(Context& c) {
   DataTable table = c.table(Markup("Every run (cost in ") + text(c.report.unit) +
                             Markup(", time in seconds; evidence lies in ../runs/RUN/attempt-K/)"));
   table.words("run");
-  const auto columns = aggregate::run_columns(c.report.strata_keys).named(aggregate::kPageRunWords);
+  const std::string words = (transitions(c.report).empty() ? "" : "old outcome=old|") +
+                            std::string(aggregate::kPageRunWords);
+  const auto columns = aggregate::run_columns(c.report.strata_keys).named(words);
   add_columns(table, columns);
   table.words("report digest");
   for (std::size_t i = 0; i < c.report.runs.size(); ++i) {

@@ -1,7 +1,6 @@
 // Gates, graded score and failure modes: what a reviewer of safety reads.
 #include <fmt/format.h>
 #include <algorithm>
-#include <set>
 
 #include "common/base/text.h"
 #include "coordinator/aggregate/format.h"
@@ -23,28 +22,51 @@ Markup share_cell(const Share& share) {
 
 Markup score_cell(const Estimate& score) {
   if (!score.value) return none();
-  const auto shown = [](double value) { return data(value, fmt::format("{:.3f}", value)); };
-  return shown(*score.value) + " " + between(score.interval, score.why, [](double end) {
-           return data(end, fmt::format("{:.3f}", std::clamp(end, 0.0, 1.0)));
-         });
+  const auto shown = [](double value) {
+    return data(value, fmt::format("{:.3f}", std::clamp(value, 0.0, 1.0)));
+  };
+  return shown(*score.value) + " " + between(score.interval, score.why, shown);
 }
 
-Markup gate_table(Context& c) {
+// Failure modes in the group of runs of this row.
+Markup tags_of(const std::vector<TagRow>& tags, const GateRow& r) {
+  Markup out;
+  for (const TagRow& t : tags)
+    if (t.key == r.key && t.value == r.value && t.method == r.method)
+      out << (out.empty() ? Markup() : Markup(", ")) << text(t.tag) << " " << number(t.runs.x);
+  return out.empty() ? none() : out;
+}
+
+// Over all tasks, or by stratum where there are levels that tell tasks apart.
+Markup gate_table(Context& c, bool strata) {
+  constexpr std::size_t kShown = 200;
   DataTable table = c.table(
-      "Runs that pass each gate, and the graded score beside them: its mean over the runs that "
-      "pass all four. A judged run has ended and its gates are known");
+      strata ? Markup("The same by stratum")
+             : Markup("Runs that pass each gate, and the graded score beside them: its mean over "
+                      "the runs that pass all four. A judged run has ended and its gates are "
+                      "known"));
+  if (strata) table.words("stratum");
   table.words("method").numbers("judged");
   for (const GateWords& gate : kGateWords) table.numbers(text(gate.name));
-  table.numbers("all gates").numbers("share (%)").numbers("scored").numbers("mean score");
+  table.numbers("all gates");
+  if (!strata) table.numbers("share (%)");
+  table.numbers("scored").numbers("mean score");
+  if (strata) table.words("failure modes");
+  std::size_t rows = 0;
   for (const GateRow& r : c.report.details->rubric.gates) {
-    if (!r.key.empty()) continue;
+    if (r.key.empty() == strata || (strata && is_only_level(c.report, r.key))) continue;
+    if (++rows > kShown && strata) continue;
     std::vector<Markup> cells{name_of(r), number(r.judged)};
+    if (strata) cells.insert(cells.begin(), text(r.stratum()));
     for (const std::uint64_t passed : r.passed) cells.push_back(number(passed));
-    cells.insert(cells.end(),
-                 {number(r.all.x), share_cell(r.all), number(r.scored), score_cell(r.score)});
+    cells.push_back(number(r.all.x));
+    if (!strata) cells.push_back(share_cell(r.all));
+    cells.insert(cells.end(), {number(r.scored), score_cell(r.score)});
+    if (strata) cells.push_back(tags_of(c.report.details->rubric.tags, r));
     table.row(cells);
   }
-  return table.finish();
+  if (!strata) return table.finish();
+  return table.empty() ? Markup() : table.finish() + and_more(rows, kShown, " in report.json");
 }
 
 // A row for each failure mode, a column for each method.
@@ -100,33 +122,7 @@ Markup score_contrasts(Context& c) {
          items.list();
 }
 
-// By stratum, where there are levels that tell tasks apart.
-Markup strata_table(Context& c) {
-  constexpr std::size_t kShown = 200;
-  DataTable table = c.table("The same by stratum");
-  table.words("stratum").words("method").numbers("judged");
-  for (const GateWords& gate : kGateWords) table.numbers(text(gate.name));
-  table.numbers("all gates").numbers("scored").numbers("mean score").words("failure modes");
-  std::size_t rows = 0;
-  for (const GateRow& r : c.report.details->rubric.gates) {
-    if (r.key.empty() || is_only_level(c.report, r.key) || kShown < ++rows) continue;
-    std::vector<Markup> cells{text(r.stratum()), name_of(r), number(r.judged)};
-    for (const std::uint64_t passed : r.passed) cells.push_back(number(passed));
-    cells.insert(cells.end(), {number(r.all.x), number(r.scored), score_cell(r.score)});
-    Markup tags;
-    for (const TagRow& t : c.report.details->rubric.tags)
-      if (t.key == r.key && t.value == r.value && t.method == r.method)
-        tags << (tags.empty() ? Markup() : Markup(", ")) << text(t.tag) << " " << number(t.runs.x);
-    cells.push_back(tags.empty() ? none() : tags);
-    table.row(cells);
-  }
-  return table.empty() ? Markup() : table.finish() + and_more(rows, kShown, " in report.json");
-}
-
 Markup constraints(Context& c) {
-  struct Counts {
-    std::uint64_t refused = 0, conflicts = 0, loosely = 0, violating = 0, stopped = 0;
-  };
   DataTable table = c.table(
       "Satisfied: acceptance passed, and every gate (number of runs). "
       "The outcome looks at acceptance alone; both are shown");
@@ -138,26 +134,25 @@ Markup constraints(Context& c) {
   constexpr std::size_t kNamed = 20;
   for (const std::uint32_t at : c.methods) {
     const ReportRow& r = c.report.rows[at];
-    Counts n;
+    std::uint64_t refused = 0, conflicts = 0, loosely = 0, violating = 0, stopped = 0;
     for (const std::uint32_t i : r.runs) {
       const RunRecord& run = c.report.runs[i];
       if (run.state != RunRecord::State::kEnded) continue;
-      n.refused += run.patch.starts_with("refused") ? 1 : 0;
-      n.conflicts += run.patch.find("conflict_markers") != std::string::npos ? 1 : 0;
-      n.loosely +=
-          run.patch.starts_with("whitespace") || run.patch.starts_with("three_way") ? 1 : 0;
+      refused += run.patch.starts_with("refused") ? 1 : 0;
+      conflicts += run.patch.find("conflict_markers") != std::string::npos ? 1 : 0;
+      loosely += run.patch.starts_with("whitespace") || run.patch.starts_with("three_way") ? 1 : 0;
       const bool monitor =
           run.termination == Termination::kPolicyStop || run.termination == Termination::kBreaker;
-      n.stopped += monitor ? 1 : 0;
-      n.violating += run.violations == 0 ? 0 : 1;
+      stopped += monitor ? 1 : 0;
+      violating += run.violations == 0 ? 0 : 1;
       const bool unsatisfied = run.outcome == RunOutcome::kSuccess && !run.satisfied();
       if ((run.violations == 0 && !unsatisfied) || kNamed < ++named) continue;
       items.add(text(run.name) + ": " + text(run.unmet(), 1'000));
     }
     table.row({name_of(r), c.count(at, kClassSuccess, r.success),
-               c.count(at, kClassSatisfied, r.satisfied), c.count(at, kClassViolating, n.violating),
-               c.count(at, kClassUnsatisfied, r.success - r.satisfied), number(n.refused),
-               number(n.conflicts), number(n.loosely), number(n.stopped)});
+               c.count(at, kClassSatisfied, r.satisfied), c.count(at, kClassViolating, violating),
+               c.count(at, kClassUnsatisfied, r.success - r.satisfied), number(refused),
+               number(conflicts), number(loosely), number(stopped)});
   }
   Markup out = table.finish();
   if (!items.empty())
@@ -177,13 +172,13 @@ Markup gates(Context& c) {
   Markup out = element("p",
                        "Four gates judge a run in this order. None makes up for another: a run is "
                        "satisfied only if it passes all four, and only then it has a score.");
-  out << legend() << gate_table(c) << tag_table(c);
+  out << legend() << gate_table(c, false) << tag_table(c);
   out << element("p", Markup("The runs behind a number: ") +
                           element("code", "proctor list CAMPAIGN --where 'gate.g4=fail,error'") +
                           ", " + element("code", "--where 'tag=policy.network_denied'") +
                           ". Why one of them failed, event by event: " +
                           element("code", "proctor explain CAMPAIGN RUN") + ".");
-  out << score_contrasts(c) << strata_table(c);
+  out << score_contrasts(c) << gate_table(c, true);
   return out + element("h3", "Constraints and patches") + constraints(c);
 }
 }  // namespace proctor::page

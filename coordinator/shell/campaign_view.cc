@@ -286,11 +286,15 @@ std::string words_of(Rest rest, const Scheduler& core) {
                     : rest == Rest::kStopped
                         ? "stopped"
                         : "interrupted: its coordinator is gone; proctor resume goes on";
-  if (core.paused()) out += core.suspended() ? "; paused, and what runs is suspended" : "; paused";
-  if (!core.paused_why().empty()) out += ": " + core.paused_why();
-  return out;
+  return core.paused() ? out + "; " + paused_words(core) : out;
 }
 }  // namespace
+
+std::string paused_words(const Scheduler& core) {
+  if (!core.paused()) return "";
+  return (core.suspended() ? "paused, and what runs is suspended" : "paused") +
+         (core.paused_why().empty() ? "" : ": " + core.paused_why());
+}
 
 std::optional<StatusSnapshot::Gate> gate_seen(const Scheduler& core) {
   const std::optional<GateView> g = core.gate();

@@ -81,6 +81,9 @@ using RunNames = std::function<std::string(RunId)>;
 // The next stage that is not open.
 std::optional<StatusSnapshot::Gate> gate_seen(const Scheduler& core);
 
+// "paused, and what runs is suspended: WHY"; empty: it is not paused.
+std::string paused_words(const Scheduler& core);
+
 // All of `s` that the scheduler knows but for who is there, which its caller knows better.
 // `s.unit` is what amounts are counted in.
 void tell_campaign(StatusSnapshot& s, const Scheduler& core, const RunNames& name);

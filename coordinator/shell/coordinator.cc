@@ -752,11 +752,7 @@ StatusSnapshot Coordinator::snapshot() const {
   else if (!ledger_away_.empty())
     s.state = "waiting for Redis since " + to_rfc3339(ledger_away_since_) + ": " + ledger_away_;
   else
-    s.state = core_->draining()    ? "draining"
-              : core_->suspended() ? "paused, and what runs is suspended"
-              : core_->paused()    ? "paused"
-                                   : "running";
-  if (core_->paused() && !core_->paused_why().empty()) s.state += ": " + core_->paused_why();
+    s.state = core_->draining() ? "draining" : core_->paused() ? paused_words(*core_) : "running";
   if (const std::string waiting = core_->waiting_for_workers(); !outcome_ && !waiting.empty())
     s.state += "; " + waiting;
   // Runs that were parked are asked for once more, which takes a worker: they wait like the rest.

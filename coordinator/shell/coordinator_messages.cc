@@ -20,6 +20,8 @@ namespace proctor {
 // complete.  Beyond it senders wait for their turn.
 constexpr std::size_t kFilesWaitingMax = 64;
 constexpr std::size_t kBundlePart = std::size_t{1} << 20;
+// Workers of this version of the protocol write the rules of a verdict into each manifest.
+constexpr std::uint32_t kJudgedSince = 13;
 // Who asks again for a bundle asks with each Sync until it is there; on one connection nothing is
 // lost, so for a while it is on its way.
 constexpr Millis kBundleUnderWay{15'000};
@@ -302,23 +304,23 @@ void Coordinator::finish_archive(const WorkerId& worker, wire::ResultMessage m) 
   if (kFilesWaitingMax < files_->waiting()) return;  // its next Sync offers it again
   if (!unpacking_.insert(m.attempt).second) return;
   const std::uint64_t run = m.attempt.run.raw();
-  files_->post(
-      run, [this, worker, m = std::move(m), granted = core_->granted_at(m.attempt)]() mutable {
-        const ArchiveStore::Identity identity{
-            options_.campaign,
-            run_name(m.attempt.run),
-            granted,
-            wall_now(),
-            [this](const Usage& usage) { return price(core_->settings().cost_model, usage); },
-            std::cref(bundles_.rules())};
-        ArchiveStore::Kept kept = archives_.finish(worker, m, identity);
-        const std::uint64_t have = archives_.have(worker, m.attempt);
-        boost::asio::post(io_,
-                          [this, worker, have, m = std::move(m), kept = std::move(kept)]() mutable {
-                            unpacking_.erase(m.attempt);
-                            archive_finished(worker, std::move(m), kept, have);
-                          });
-      });
+  ArchiveStore::Identity identity{
+      options_.campaign,
+      run_name(m.attempt.run),
+      core_->granted_at(m.attempt),
+      wall_now(),
+      [this](const Usage& usage) { return price(core_->settings().cost_model, usage); },
+      std::cref(bundles_.rules()),
+      kJudgedSince <= peers_.at(worker).version};
+  files_->post(run, [this, worker, m = std::move(m), identity = std::move(identity)]() mutable {
+    ArchiveStore::Kept kept = archives_.finish(worker, m, identity);
+    const std::uint64_t have = archives_.have(worker, m.attempt);
+    boost::asio::post(io_,
+                      [this, worker, have, m = std::move(m), kept = std::move(kept)]() mutable {
+                        unpacking_.erase(m.attempt);
+                        archive_finished(worker, std::move(m), kept, have);
+                      });
+  });
 }
 
 void Coordinator::archive_finished(const WorkerId& worker, wire::ResultMessage m,

@@ -89,7 +89,8 @@ std::string progress_line(const StatusSnapshot& s, std::size_t columns) {
     if (0 < count) line += ", " + std::to_string(count) + word;
   line += " | " + outcomes(s);
   if (!s.envelopes.empty())
-    line += " | " + format_usd(s.envelopes[0].spent) + " of " + format_usd(s.envelopes[0].cap) +
+    line += " | " + format_usd(s.envelopes[0].spent) +
+            (s.envelopes[0].cap == kLedgerMax ? "" : " of " + format_usd(s.envelopes[0].cap)) +
             " " + s.unit;
   if (s.state != "running") line += " | " + printable(s.state, limits::kDetailBytes);
   line += eta(s);
@@ -112,8 +113,9 @@ std::string describe(const StatusSnapshot& s) {
     name.resize(std::max<std::size_t>(name.size(), 22), ' ');
     constexpr std::size_t kMoney = 13;
     constexpr std::uint64_t kBarWidth = 20;
-    out += name + column(format_usd(e.cap), kMoney) + column(format_usd(e.spent), kMoney) +
-           column(format_usd(e.reserved), kMoney) + column(format_usd(e.metered), kMoney) + "  " +
+    out += name + column(e.cap == kLedgerMax ? "none" : format_usd(e.cap), kMoney) +
+           column(format_usd(e.spent), kMoney) + column(format_usd(e.reserved), kMoney) +
+           column(format_usd(e.metered), kMoney) + "  " +
            bar(static_cast<std::uint64_t>((e.spent + e.reserved).micros()),
                static_cast<std::uint64_t>(e.cap.micros()), kBarWidth) +
            "\n";

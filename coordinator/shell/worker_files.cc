@@ -6,7 +6,6 @@
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <utility>
 
 #include "common/base/file_lock.h"
@@ -159,6 +158,8 @@ Result<std::string> contradiction(const fs::path& dir, const wire::ResultMessage
   if (report->run_name != identity.run_name || report->attempt != result.attempt ||
       named != identity.run_name)
     return "report.json is of " + report->run_name + " attempt " + to_string(report->attempt);
+  if (identity.judged && !found.judged && report->manifest != Digest())
+    return std::string("manifest.json: rubric: missing, and its worker knows of it");
   if (report->outcome != result.outcome || report->termination != result.termination)
     return fmt::format("report.json says {}, {}; the result says {}, {}",
                        to_string(report->outcome), to_string(report->termination),

@@ -101,6 +101,7 @@ class ArchiveStore {
     WallTime granted{0}, now{0};  // its times lie between them; 0: not known
     PriceFunction price{};
     RulesFunction rules{};
+    bool judged = false;  // its worker is none of those whose manifests lack the rules
   };
   struct Kept {
     enum class State : std::uint8_t {

@@ -37,8 +37,9 @@ bool may_not_have_started(const AgentEnded& e) {
 
 LifecyclePlan lifecycle_plan(const Contract& contract, std::chrono::milliseconds agent_wall,
                              int overload_exit, const std::vector<SetupStep>& method_setup,
-                             std::uint32_t judged_again, bool recorded) {
+                             std::uint32_t judged_again, bool recorded, std::uint32_t rerun) {
   LifecyclePlan plan;
+  plan.rerun = rerun;
   plan.recorded = recorded;
   plan.judged_again = judged_again;
   plan.overload_exit = overload_exit;
@@ -141,7 +142,6 @@ void RunLifecycle::handle(const StepDone& e) {
     }
   } else if (std::holds_alternative<Briefing>(state_)) {
     stage("agent");
-    agent_started_ = true;
     go(AgentRunning{}, RunAgent{});
   } else if (std::holds_alternative<Applying>(state_)) {
     go(Restoring{}, RestoreProtected{outside_writable_});
@@ -233,13 +233,18 @@ void RunLifecycle::handle(const PatchExtracted& e) {
         RecordTermination{verdict_.termination, verdict_.rationale, verdict_.evidence});
   }
   if (!e.unreadable.empty()) tree_unreadable(e.unreadable);
+  patched_ = std::move(patched);
+  take_patch(e);
+  stage("acceptance");
+  go(OpeningWorkspace{Room::kAcceptance}, OpenWorkspace{Room::kAcceptance});
+}
+
+void RunLifecycle::take_patch(const PatchExtracted& e) {
   verdict_.application.conflicts = e.conflicts;
   for (const std::string& path : e.refused) violation("refused: " + path);
   for (const std::string& path : e.outside_writable) violation("not writable: " + path);
   outside_writable_ = e.outside_writable;
-  patched_ = std::move(patched);
-  stage("acceptance");
-  go(OpeningWorkspace{Room::kAcceptance}, OpenWorkspace{Room::kAcceptance});
+  std::ranges::sort(outside_writable_);
 }
 
 // The agent was never at work: that is no failure of its, and no success of an empty patch.
@@ -271,7 +276,7 @@ void RunLifecycle::model_unavailable(const ModelLack& lack, std::uint64_t eviden
 
 void RunLifecycle::handle(const PatchApplied& e) {
   PROCTOR_ASSERT(std::holds_alternative<Applying>(state_));
-  // Of two patches the one that fits worse is told: both must have fitted.
+  // The one of two patches that fits worse is told: both must have fitted.
   verdict_.application.rung = std::string(worse_rung(verdict_.application.rung, e.rung));
   go(Restoring{}, RestoreProtected{outside_writable_});
 }
@@ -287,10 +292,7 @@ void RunLifecycle::handle(const ProtectedRestored& e) {
   PROCTOR_ASSERT(std::holds_alternative<Restoring>(state_));
   for (const std::string& path : e.changed) {
     // Those outside the writable globs were named when the patch was extracted.
-    if (std::find(outside_writable_.begin(), outside_writable_.end(), path) ==
-        outside_writable_.end()) {
-      violation("protected: " + path);
-    }
+    if (!std::ranges::binary_search(outside_writable_, path)) violation("protected: " + path);
   }
   go(Placing{}, PlaceAcceptanceFiles{});
 }
@@ -303,20 +305,10 @@ void RunLifecycle::next_check(std::size_t index) {
   }
 }
 
-void RunLifecycle::handle(const CheckEnded& e) {
-  PROCTOR_ASSERT(std::holds_alternative<Checking>(state_));
-  PROCTOR_ASSERT(e.report.outcome.has_value() == e.services.empty());
-  const std::size_t index = std::get<Checking>(state_).index;
-  verdict_.checks[index] = e.report;
-  verdict_.checks[index].why = bounded(e.report.why);
-  for (const std::string& what : e.forbidden) violation(what);
-  if (!e.services.empty()) services_failed(e);
-  next_check(index + 1);
-}
-
-// A server of the candidate's that does not serve is the candidate's failure; what the check would
-// have said nobody has seen.
-void RunLifecycle::services_failed(const CheckEnded& e) {
+namespace {
+// A server of the candidate's that does not serve is the candidate's failure; the check itself has
+// no outcome, for it never ran.
+CheckReport failed_services(const CheckEnded& e) {
   CheckReport services;
   services.id = services_check(e.report.id);
   services.kind = e.report.kind;
@@ -326,8 +318,23 @@ void RunLifecycle::services_failed(const CheckEnded& e) {
   services.exit_code = 1;
   services.ended = to_string(ExecEnd::kExited);
   services.why = bounded(e.services);
-  out_.emplace_back(RecordSkippedCheck{services});
-  services_.push_back(std::move(services));
+  return services;
+}
+}  // namespace
+
+void RunLifecycle::handle(const CheckEnded& e) {
+  PROCTOR_ASSERT(std::holds_alternative<Checking>(state_));
+  PROCTOR_ASSERT(e.report.outcome.has_value() == e.services.empty());
+  const std::size_t index = std::get<Checking>(state_).index;
+  verdict_.checks[index] = e.report;
+  verdict_.checks[index].why = bounded(e.report.why);
+  for (const std::string& what : e.forbidden) violation(what);
+  forbidden_.insert(forbidden_.end(), e.forbidden.begin(), e.forbidden.end());
+  if (!e.services.empty()) {
+    services_.push_back(failed_services(e));
+    out_.emplace_back(RecordSkippedCheck{services_.back()});
+  }
+  next_check(index + 1);
 }
 
 void RunLifecycle::handle(const StepFailed& e) {
@@ -444,6 +451,7 @@ void RunLifecycle::conclude() {
   // A contract whose checks pass on the untouched tree is no way out.
   const bool judged = verdict_.unreadable.empty() && verdict_.application.refused.empty();
   if (!judged && verdict_.outcome == RunOutcome::kSuccess) verdict_.outcome = RunOutcome::kFailure;
+  if (verdict_.outcome == RunOutcome::kSuccess && repeated_ < plan_.rerun) return repeat();
   verdict_.facts.patch = patch_word(verdict_.application);
   verdict_.facts.violations = verdict_.violations.size() + violations_left_out_;
   if (!verdict_.violations.empty())
@@ -460,6 +468,19 @@ void RunLifecycle::conclude() {
   told.resize(std::min(told.size(), std::max(room / 2, room - std::min(room, fitted.size()))));
   told += fitted.substr(0, room - told.size()) + broken;
   package();
+}
+
+// As it was when the patch was extracted, but for what monitors saw since, which stays: any failure
+// dominates.
+void RunLifecycle::repeat() {
+  const RunLifecycle& before = patched_->before;
+  verdict_ = before.verdict_;
+  violation_bytes_ = before.violation_bytes_;
+  violations_left_out_ = before.violations_left_out_;
+  take_patch(patched_->patch);
+  for (const std::string& what : forbidden_) violation(what);
+  out_.emplace_back(RepeatAcceptance{++repeated_, plan_.rerun});
+  go(OpeningWorkspace{Room::kAcceptance}, OpenWorkspace{Room::kAcceptance});
 }
 
 void RunLifecycle::package() {

@@ -8,6 +8,8 @@
 //   extract
 //            -> fresh workspace -> apply -> restore -> place -> setup... -> check... -> package
 //
+// Where acceptance is registered to be repeated (R133), the second line begins again behind checks
+// that passed; the first repetition that does not pass is the verdict.
 // Rules beyond docs/requirements.md are in docs/worker.md, "How an attempt ends".
 // Errors: none of its own; what went wrong outside arrives as StepFailed.  Not thread-safe.
 #include <chrono>
@@ -48,10 +50,12 @@ struct LifecyclePlan {
   bool recorded = false;
   // How often acceptance begins again, on the same patch, after a failure of the host.
   std::uint32_t judged_again = 0;
+  std::uint32_t rerun = 0;  // JudgeRules::rerun
 };
 LifecyclePlan lifecycle_plan(const Contract& contract, std::chrono::milliseconds agent_wall,
                              int overload_exit = 0, const std::vector<SetupStep>& method_setup = {},
-                             std::uint32_t judged_again = 0, bool recorded = false);
+                             std::uint32_t judged_again = 0, bool recorded = false,
+                             std::uint32_t rerun = 0);
 
 enum class Room { kAgent, kAcceptance };  // which of the two workspaces of an attempt
 constexpr auto words(Room) {
@@ -236,6 +240,10 @@ struct JudgeAgain {
   std::uint32_t nth = 1;  // in this life of the worker
   std::string why{};
 };
+// Acceptance passed and has to pass again: clears its room and keeps its evidence.
+struct RepeatAcceptance {
+  std::uint32_t nth = 1, of = 1;
+};
 struct RecordSkippedCheck {  // its precondition failed; its event must exist all the same (R058)
   CheckReport check;
 };
@@ -249,8 +257,8 @@ struct Package {};    // last: write the report from verdict(), then nothing mor
 using LifecycleCommand =
     std::variant<TakeSnapshot, WriteManifest, OpenWorkspace, RunSetup, RunMethodSetup, GiveBriefing,
                  RunAgent, ExtractPatch, ApplyPatch, RestoreProtected, PlaceAcceptanceFiles,
-                 RunCheck, RecordStage, JudgeAgain, RecordSkippedCheck, RecordTermination,
-                 StopAgent, Package>;
+                 RunCheck, RecordStage, JudgeAgain, RepeatAcceptance, RecordSkippedCheck,
+                 RecordTermination, StopAgent, Package>;
 
 struct Verdict {
   RunOutcome outcome = RunOutcome::kInvalid;
@@ -282,8 +290,6 @@ class RunLifecycle {
   std::vector<LifecycleCommand> on(const LifecycleEvent& event);
 
   bool finished() const { return std::holds_alternative<Packaging>(state_); }
-  // Has the agent been let loose?  Blame and the infrastructure flag depend on it.
-  bool agent_started() const { return agent_started_; }
   // Requires finished().
   const Verdict& verdict() const;
 
@@ -334,7 +340,6 @@ class RunLifecycle {
   void handle(const BudgetReached& e);
 
   void after_manifest(const WritingManifest& state, std::uint64_t evidence);
-  void services_failed(const CheckEnded& e);
   void list_services();
   void agent_unavailable(const AgentEnded& e);
   void model_unavailable(const ModelLack& lack, std::uint64_t evidence);
@@ -351,20 +356,22 @@ class RunLifecycle {
   void violation(std::string text);
   // The agent left no patch that can be applied; it goes on with the untouched tree.
   void tree_unreadable(const std::string& why);
+  void take_patch(const PatchExtracted& e);
   void conclude();
+  void repeat();
   void package();
 
   LifecyclePlan plan_;
   State state_ = New{};
   std::string stage_ = "assigned";
-  bool agent_started_ = false;
   // It ended as a program does that could not start; what it left tells.
   std::optional<AgentEnded> doubtful_start_;
   // Where acceptance begins again.  Not null once the patch is extracted: the agent is paid for, so
   // no failure of acceptance asks for a new attempt.
   struct Patched;
   std::shared_ptr<const Patched> patched_;
-  std::uint32_t judged_again_ = 0;
+  std::uint32_t judged_again_ = 0, repeated_ = 0;
+  std::vector<std::string> forbidden_;  // violations that monitors saw in acceptance
   std::vector<CheckReport> services_;  // that failed; behind the contract's checks
   std::optional<BudgetReached> budget_;
   std::vector<std::string> outside_writable_;

@@ -1,5 +1,3 @@
-#include "worker/gateway/gateway_call.h"
-
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -13,6 +11,7 @@
 #include "worker/gateway/policy.h"
 #include "worker/gateway/provider_connection.h"
 #include "worker/gateway/provider_exchange.h"
+#include "worker/gateway/session_shared.h"
 
 namespace proctor {
 namespace {

@@ -10,7 +10,6 @@
 #include "common/base/json_fields.h"
 #include "common/base/text.h"
 #include "worker/gateway/cassette.h"
-#include "worker/gateway/gateway_call.h"
 #include "worker/gateway/http_gate.h"
 #include "worker/gateway/session_shared.h"
 
@@ -152,11 +151,6 @@ void GatewaySession::Shared::begun(CallRecord& stream) {
   watch_.begun();
 }
 
-ModelLack GatewaySession::Shared::lack() const {
-  const std::lock_guard lock(mutex_);
-  return watch_.lack();
-}
-
 bool GatewaySession::Shared::take_bytes(std::uint64_t n) {
   if (options.bounds.memory < bytes.fetch_add(n) + n) {
     bytes.fetch_sub(n);
@@ -261,7 +255,7 @@ GatewaySession::Heard GatewaySession::tell(std::string_view type, GatewayHooks::
 }
 
 ModelLack GatewaySession::lack() const {
-  return impl_->shared.lack();
+  return impl_->shared.watched([](const ModelWatch& w) { return w.lack(); });
 }
 
 GatewaySession::~GatewaySession() {

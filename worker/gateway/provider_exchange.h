@@ -5,7 +5,7 @@
 
 #include "worker/gateway/body_peek.h"
 #include "worker/gateway/call_record.h"
-#include "worker/gateway/gateway_call.h"
+#include "worker/gateway/session_shared.h"
 
 namespace proctor {
 // Answers to the client of one call, and whether its connection goes on.

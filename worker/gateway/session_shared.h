@@ -188,7 +188,6 @@ struct GatewaySession::Shared {
   void begun(CallRecord& stream);
   // As often as it may be asked for one run.
   bool may_ask_about_key() { return key_questions_.fetch_add(1) < kKeyQuestions; }
-  ModelLack lack() const;
 
   // Takes bytes of the session's memory, if it has as many.
   bool take_bytes(std::uint64_t n);
@@ -251,6 +250,21 @@ struct GatewaySession::Shared {
   std::deque<Turn*> line_;
   std::uint64_t changes_ = 0, under_way_ = 0;  // changes: what a call in line waits for
 };
+
+// One call of a model: judged, reserved, forwarded, relayed, charged.  Does what the pure parts
+// decide.  Blocking; on its connection's thread.
+struct GatewayCallInput {
+  GatewaySession::Shared& shared;
+  int client;
+  const GatewayHead& head;
+  ModelApi api;
+  std::string& body;
+  bool litellm;  // its program says that it is
+  std::uint64_t number;
+};
+
+// False: the connection ends with it.
+bool make_gateway_call(const GatewayCallInput& input);
 
 // Serves one connection until it ends.  On a thread of its own.
 void serve_gateway_client(GatewaySession::Shared& shared, UniqueFd client);

@@ -139,43 +139,46 @@ bool ObjectDb::has(const ObjectId& id) const {
   return git_odb_exists(odb_.get(), &oid) == 1;
 }
 
-Result<ObjectType> ObjectDb::type(const ObjectId& id) const {
-  const git_oid oid = to_oid(id);
+namespace {
+struct Header {
   std::size_t size = 0;
   git_object_t type = GIT_OBJECT_INVALID;
-  const int rc = git_odb_read_header(&size, &type, odb_.get(), &oid);
+};
+Result<Header> header_of(git_odb* odb, const ObjectId& id) {
+  const git_oid oid = to_oid(id);
+  Header out;
+  const int rc = git_odb_read_header(&out.size, &out.type, odb, &oid);
   if (rc != 0) return libgit2_error("git object " + id.hex(), rc);
+  return out;
+}
+}  // namespace
+
+Result<ObjectType> ObjectDb::type(const ObjectId& id) const {
+  PROCTOR_TRY(const Header header, header_of(odb_.get(), id));
   for (const ObjectType t :
        {ObjectType::kCommit, ObjectType::kTree, ObjectType::kBlob, ObjectType::kTag}) {
-    if (to_git(t) == type) return t;
+    if (to_git(t) == header.type) return t;
   }
   return damaged(id, "unknown type");
 }
 
 Result<std::uint64_t> ObjectDb::size(const ObjectId& id) const {
-  const git_oid oid = to_oid(id);
-  std::size_t size = 0;
-  git_object_t type = GIT_OBJECT_INVALID;
-  const int rc = git_odb_read_header(&size, &type, odb_.get(), &oid);
-  if (rc != 0) return libgit2_error("git object " + id.hex(), rc);
-  return std::uint64_t{size};
+  PROCTOR_TRY(const Header header, header_of(odb_.get(), id));
+  return std::uint64_t{header.size};
 }
 
 Result<std::string> ObjectDb::read(const ObjectId& id, ObjectType wanted) const {
-  const git_oid oid = to_oid(id);
-  std::size_t size = 0;
-  git_object_t type = GIT_OBJECT_INVALID;
-  int rc = git_odb_read_header(&size, &type, odb_.get(), &oid);
-  if (rc != 0) return libgit2_error("git object " + id.hex(), rc);
-  if (type != to_git(wanted)) {
+  PROCTOR_TRY(const Header header, header_of(odb_.get(), id));
+  if (header.type != to_git(wanted)) {
     return Error{Errc::kInvalid, "git object " + id.hex() + " is a " +
-                                     git_object_type2string(type) + " and not a " +
+                                     git_object_type2string(header.type) + " and not a " +
                                      std::string(word_of(wanted))};
   }
-  if (kObjectBytes < size)
+  if (kObjectBytes < header.size)
     return Error{Errc::kExhausted, "git object " + id.hex() + ": over 2 GiB"};
   GitOdbObject object;
-  rc = git_odb_read(OutPtr(object), odb_.get(), &oid);
+  const git_oid oid = to_oid(id);
+  const int rc = git_odb_read(OutPtr(object), odb_.get(), &oid);
   if (rc != 0) return libgit2_error("git object " + id.hex(), rc);
   return std::string(static_cast<const char*>(git_odb_object_data(object.get())),
                      git_odb_object_size(object.get()));
@@ -259,18 +262,11 @@ Result<ObjectId> ObjectId::from_hex(std::string_view hex) {
   if (hex.size() == 64) {
     return Error{Errc::kInvalid, "SHA-256 object ids are not supported, only SHA-1 (40 digits)"};
   }
-  ObjectId id;
-  const auto digit = [](char c) {
-    return '0' <= c && c <= '9' ? c - '0' : 'a' <= c && c <= 'f' ? c - 'a' + 10 : -1;
-  };
-  bool good = hex.size() == 2 * id.bytes.size();
-  for (std::size_t i = 0; good && i < id.bytes.size(); ++i) {
-    const int high = digit(hex[2 * i]);
-    const int low = digit(hex[2 * i + 1]);
-    good = 0 <= high && 0 <= low;
-    id.bytes[i] = static_cast<std::uint8_t>(high * 16 + low);
-  }
-  if (good) return id;
+  git_oid oid;
+  if (hex.size() == 2 * sizeof oid.id &&
+      hex.find_first_not_of("0123456789abcdef") == std::string_view::npos &&
+      git_oid_fromstrn(&oid, hex.data(), hex.size()) == 0)
+    return from_oid(oid);
   return Error{Errc::kInvalid,
                "\"" + printable(hex, 80) + "\" is not a full commit id (40 lower-case hex digits)"};
 }
@@ -349,11 +345,9 @@ Result<GitTreeEntry> entry_at(const ObjectDb& db, const ObjectId& tree, std::str
     if (!listed.ok() && listed.error().code == Errc::kNotFound)
       return Error{Errc::kUnavailable, listed.error().detail};
     PROCTOR_TRY(std::vector<GitTreeEntry> entries, std::move(listed));
-    GitTreeEntry* found = nullptr;
-    for (GitTreeEntry& e : entries) {
-      if (e.name == name) found = &e;
-    }
-    if (found == nullptr) return Error{Errc::kNotFound, "no " + printable(path)};
+    const auto found =
+        std::ranges::find(entries.rbegin(), entries.rend(), name, &GitTreeEntry::name);
+    if (found == entries.rend()) return Error{Errc::kNotFound, "no " + printable(path)};
     if (slash == std::string_view::npos) return std::move(*found);
     if (found->mode != git_mode::kTree) return Error{Errc::kNotFound, "no " + printable(path)};
     at = found->id;

@@ -308,20 +308,13 @@ class Connection {
 }  // namespace
 
 struct FilterProxy::Impl {
-  Impl(AllowList l, Options o, OnRecord r, UniqueFd s, std::unique_ptr<SocketServer> server_of)
-      : list(std::move(l)),
-        options(std::move(o)),
-        on_record(std::move(r)),
-        stop(std::move(s)),
-        server(std::move(server_of)) {}
-
   AllowList list;
   Options options;
   OnRecord on_record;
-  std::mutex recording;
   UniqueFd stop;  // readable from the end on
+  std::mutex recording{};
   std::atomic<std::uint64_t> bytes = 0, requests = 0;
-  std::unique_ptr<SocketServer> server;  // last: its threads use the others
+  std::unique_ptr<SocketServer> server{};  // last: its threads use the others
 
   void record(const ProxyRecord& r) {
     const std::lock_guard lock(recording);
@@ -350,8 +343,9 @@ Result<std::unique_ptr<FilterProxy>> FilterProxy::start(const fs::path& dir, Opt
   PROCTOR_TRY(AllowList list, AllowList::of(options.allow));
   PROCTOR_TRY(auto server, SocketServer::open(dir, options.bounds.connections, "network proxy"));
   PROCTOR_TRY(UniqueFd stop, new_signal("network proxy"));
-  auto impl = std::make_unique<Impl>(std::move(list), std::move(options), std::move(on_record),
-                                     std::move(stop), std::move(server));
+  std::unique_ptr<Impl> impl(
+      new Impl{std::move(list), std::move(options), std::move(on_record), std::move(stop)});
+  impl->server = std::move(server);
   impl->server->start(impl->stop.get(),
                       [i = impl.get()](UniqueFd client) { i->serve(std::move(client)); });
   return std::unique_ptr<FilterProxy>(new FilterProxy(std::move(impl)));

@@ -274,7 +274,7 @@ class Running {
       }
       if (fds[1].revents != 0) {
         tell_environment();
-        read_status();
+        read_status(kBurst);
         tell_begun();
       }
       if (fds[2].revents != 0) read_stream(0, kBurst);
@@ -300,7 +300,7 @@ class Running {
     end.wall = std::chrono::duration_cast<milliseconds>(now() - begun_);
     const auto ms = [](const timeval& t) { return t.tv_sec * 1000 + t.tv_usec / 1000; };
     end.cpu = std::max(cpu_before_, milliseconds(ms(usage.ru_utime) + ms(usage.ru_stime)));
-    read_status();
+    read_status(~std::size_t{0});
     // What was written before the end is still in the pipes; nobody writes any more.
     for (std::size_t i : {0U, 1U}) read_stream(i, ~std::size_t{0});
     end.started = status_number(status_text_, "child-pid").has_value();
@@ -308,7 +308,6 @@ class Running {
     end.exec_error = status_number(status_text_, "exec-error");
     end.watch_error = status_number(status_text_, "watch-error");
     end.attempts_untold = untold_attempts_;
-    end.programs_untold = untold_programs_;
     end.cause = cause_;
     end.runtime_exit =
         WIFSIGNALED(wait_status_) ? 128 + WTERMSIG(wait_status_) : WEXITSTATUS(wait_status_);
@@ -411,12 +410,14 @@ class Running {
     return ::syscall(SYS_pidfd_send_signal, fd.get(), SIGKILL, nullptr, 0) == 0;
   }
 
-  void read_status() {
-    while (status_.valid()) {
+  // At most `burst` bytes, for each program that runs is a line.
+  void read_status(std::size_t burst) {
+    for (std::size_t done = 0; status_.valid() && done < burst;) {
       const ssize_t n = ::read(status_.get(), buffer_.data(), buffer_.size());
       if (n < 0 && errno == EINTR) continue;
       if (n < 0) return;
       if (n == 0) return status_.reset();
+      done += static_cast<std::size_t>(n);
       status_line_.append(buffer_.data(), static_cast<std::size_t>(n));
       std::string_view rest = status_line_;
       while (rest.find('\n') != rest.npos) take_status_line(take_until(rest, '\n'));
@@ -434,7 +435,6 @@ class Running {
       if (attempt->call == "execve") last_program_ = *std::move(attempt);
     } else if (take_word(line, "untold ")) {
       take_number(line, untold_attempts_);
-      if (take_word(line, " ")) take_number(line, untold_programs_);
     } else if (status_text_.size() + line.size() < kStatusMax) {
       status_text_.append(line).push_back('\n');
     }
@@ -462,7 +462,7 @@ class Running {
   std::array<UniqueFd, 2> streams_;
   std::string status_text_, status_line_;  // whole lines, and what has arrived of the next one
   CallAttempt last_program_;
-  std::uint64_t untold_attempts_ = 0, untold_programs_ = 0;
+  std::uint64_t untold_attempts_ = 0;
   std::string_view untold_;  // of launch_.environment, by the socket of the status
   int wait_status_ = 0;
   Clock::time_point begun_;
@@ -559,7 +559,6 @@ Result<ExecOutcome> BoxedSandbox::run(const ExecSpec& exec, std::stop_token canc
   outcome.stdout_bytes = out.total();
   outcome.stderr_bytes = err.total();
   outcome.attempts_untold = end->attempts_untold;
-  outcome.programs_untold = end->programs_untold;
   PROCTOR_CHECK_OK(conclude(*box, *end, err.head(), outcome));
   return outcome;
 }

@@ -91,7 +91,7 @@ struct BoxEnd {
   std::optional<int> exec_error;
   // Why init could not watch its calls, and so did not run it: likewise.
   std::optional<int> watch_error;
-  std::uint64_t attempts_untold = 0, programs_untold = 0;
+  std::uint64_t attempts_untold = 0;
   std::chrono::milliseconds wall{0};
   std::chrono::milliseconds cpu{0};
 };

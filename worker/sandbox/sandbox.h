@@ -167,19 +167,22 @@ inline std::uint64_t cpu_seconds_of_one(const SandboxSpec& spec) {
 }
 
 // An attempt of a command at what its sandbox refuses, or (ExecSpec::see_programs) a program that
-// it runs.  The target is the candidate's own text, as printable() of common/base/text.h leaves it.
+// it runs.  The target is the candidate's own text: of a program as it is, else as printable() of
+// common/base/text.h leaves it.
 struct CallAttempt {
+  // Honest programs try harmless calls, and do without; by the next it would leave its sandbox.
+  enum class What { kHarmless, kEscape, kAddress, kFile, kProgram } what = What::kHarmless;
   // The system call, by its name: "mount", "unshare", "connect", "openat", "ptrace", "execve".
   std::string call;
-  // connect, bind, sendto: "203.0.113.1:80" or "[2001:db8::1]:443".  Calls of files: the absolute
-  // path, without "." and "..".  execve, execveat: the words of the program, each in quotes where a
-  // shell would need them, 4 KiB at most.  Empty: the call is told by its name alone.  "?": the
-  // process could not be read.
+  // An address: "203.0.113.1:80" or "[2001:db8::1]:443".  A file: the absolute path, without "."
+  // and "..".  A program: its words, a NUL behind each, 32 KiB at most.  Empty: the call is told by
+  // its name alone.  "?": the process could not be read.
   std::string target;
   std::uint32_t pid = 0;  // the thread's, as the sandbox counts
 };
-// Attempts of each call, and programs, of one command that are told one by one; the others count.
-inline constexpr std::uint64_t kAttemptsTold = 200, kProgramsTold = 2'000;
+// Attempts of each call of one command that are told one by one; the others count.  All programs
+// are told.
+inline constexpr std::uint64_t kAttemptsTold = 200;
 
 struct ExecSpec {
   std::string command;  // /bin/sh -c, in kWorkspaceAt
@@ -219,9 +222,9 @@ struct ExecOutcome {
   std::chrono::milliseconds cpu{0};
   std::uint64_t memory_peak = 0;
   std::uint64_t stdout_bytes = 0, stderr_bytes = 0;  // produced, beyond what was kept
-  // Seen beyond those that ExecSpec::attempted was called for.  A command that was ended has made
-  // up to twice as many.
-  std::uint64_t attempts_untold = 0, programs_untold = 0;
+  // Seen beyond those that ExecSpec::attempted was called for, or not to be read whole.  A command
+  // that was ended has made up to twice as many.
+  std::uint64_t attempts_untold = 0;
 };
 
 class Sandbox {

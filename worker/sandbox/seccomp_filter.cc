@@ -13,9 +13,12 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstddef>
 #include <cstdlib>
@@ -24,6 +27,7 @@
 #include <limits>
 #include <map>
 
+#include "common/base/net_host.h"
 #include "common/base/owned.h"
 #include "common/base/parse.h"
 #include "common/base/text.h"
@@ -85,15 +89,16 @@ constexpr std::string_view kAllowed =
 
 // Calls that rule a machine, or reach beyond the sandbox's namespaces; kernels were attacked by
 // some of them without any capability.  A program is told so, in the words that a kernel has for
-// it.
+// it.  By the first ones it would leave its sandbox; honest programs try the others, and do
+// without.
+constexpr std::string_view kEscapes =
+    "add_key bpf delete_module finit_module fsconfig fsmount fsopen fspick init_module "
+    "kexec_file_load kexec_load keyctl mount mount_setattr move_mount open_by_handle_at open_tree "
+    "pivot_root reboot request_key setns swapoff swapon umount umount2";
 constexpr std::string_view kRefused =
-    "acct add_key adjtimex bpf chroot clock_adjtime clock_adjtime64 clock_settime "
-    "clock_settime64 delete_module fanotify_init finit_module fsconfig fsmount fsopen fspick "
-    "init_module ioperm iopl kcmp kexec_file_load kexec_load keyctl lookup_dcookie mount "
-    "mount_setattr move_mount open_by_handle_at open_tree perf_event_open pidfd_getfd "
-    "pivot_root process_madvise quotactl quotactl_fd reboot request_key setdomainname "
-    "sethostname setns settimeofday stime swapoff swapon syslog umount umount2 userfaultfd "
-    "vhangup";
+    "acct adjtimex chroot clock_adjtime clock_adjtime64 clock_settime clock_settime64 "
+    "fanotify_init ioperm iopl kcmp lookup_dcookie perf_event_open pidfd_getfd process_madvise "
+    "quotactl quotactl_fd setdomainname sethostname settimeofday stime syslog userfaultfd vhangup";
 
 // "Not there" makes libuv and liburing fall back where EPERM would make some fail.  clone3 has its
 // flags, and the old call for all of sockets its arguments, behind a pointer that no filter can
@@ -209,7 +214,7 @@ void add_refused_options(std::vector<CallRule>& out) {
 }
 
 std::vector<CallRule> make_rules() {
-  std::vector<CallRule> out = {plain(kAllowed, 0), plain(kRefused, EPERM)};
+  std::vector<CallRule> out = {plain(kAllowed, 0), plain(kEscapes, EPERM), plain(kRefused, EPERM)};
   add_namespace_rules(out);
   add_socket_rules(out);
   for (const std::uint64_t one : kPersonalities)
@@ -429,7 +434,7 @@ Result<std::string> make_seccomp_program(Programs whose, const std::vector<CallR
 
 Json seccomp_profile() {
   Json rules = Json::array();
-  // What is refused needs no rule there, and must have none: libseccomp looks at sockets of 32 bits
+  // A refusal needs no rule there, and must have none: libseccomp looks at sockets of 32 bits
   // by their family only where nothing speaks against it.
   for (const CallRule& rule : call_rules())
     if (rule.error == 0 || (rule.error == ENOSYS && !rule.rest)) rules.push_back(to_json(rule));
@@ -442,7 +447,7 @@ Json seccomp_profile() {
           {"syscalls", std::move(rules)}};
 }
 
-static_assert(kAttemptsTold == kAttemptLines && kProgramsTold == kProgramLines);
+static_assert(kAttemptsTold == kAttemptLines);
 
 namespace {
 ArgumentTest has(unsigned index, std::uint32_t bits) {
@@ -460,15 +465,20 @@ bool is_watched(const CallRule& rule) {
 }
 
 // Reads cost nothing: only what may write is asked about, and of the calls that removing a tree is
-// made of those that do not name a folder by its descriptor.
+// made of those that do not name a folder by its descriptor.  Devices are nothing to a sandbox.
 void add_files(std::vector<CallRule>& out) {
   for (const auto& [call, flags] : {std::pair{"open", 1U}, std::pair{"openat", 2U}})
-    for (const std::uint32_t bits : {O_WRONLY, O_RDWR})  // flock(1) creates what it only reads
-      out.push_back(ask(call, {has(flags, bits)}));
-  for (const char* call : {"creat", "unlink", "rename", "chmod", "chown", "lchown", "truncate"})
+    for (const std::uint32_t bits : {O_WRONLY, O_RDWR, O_TRUNC})
+      out.push_back(ask(call, {has(flags, bits)}));  // flock(1) creates what it only reads
+  for (const char* call :
+       {"openat2", "creat", "unlink", "rename", "renameat", "renameat2", "link", "linkat",
+        "symlink", "symlinkat", "chmod", "chown", "lchown", "truncate"})
     out.push_back(ask(call));
-  for (const char* call : {"unlinkat", "fchmodat", "fchownat", "renameat", "renameat2"})
+  for (const char* call : {"unlinkat", "fchmodat", "fchmodat2", "fchownat"})
     out.push_back(ask(call, {is(0, static_cast<std::uint32_t>(AT_FDCWD))}));
+  for (const auto& [call, mode] : {std::pair{"mknod", 1U}, std::pair{"mknodat", 2U}})
+    for (const std::uint32_t device : {S_IFCHR, S_IFBLK})
+      out.push_back(ask(call, {{mode, Compare::kMasked, device, S_IFMT}}));
 }
 
 // Asked by a child, for it listens to itself for good.  The last flag came (5.7) after the word
@@ -499,26 +509,13 @@ std::optional<std::string> from_hex(std::string_view digits) {
 }
 
 std::string address_text(std::string_view bytes) {
-  sockaddr_storage address{};
+  sockaddr_in6 address{};
   std::memcpy(&address, bytes.data(), std::min(bytes.size(), sizeof address));
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  if (address.ss_family == AF_INET) {
-    const auto& in = reinterpret_cast<const sockaddr_in&>(address);
-    ::inet_ntop(AF_INET, &in.sin_addr, text.data(), text.size());
-    return std::string(text.data()) + ":" + std::to_string(ntohs(in.sin_port));
-  }
-  const auto& in6 = reinterpret_cast<const sockaddr_in6&>(address);
-  ::inet_ntop(AF_INET6, &in6.sin6_addr, text.data(), text.size());
-  return "[" + std::string(text.data()) + "]:" + std::to_string(ntohs(in6.sin6_port));
-}
-
-std::string as_word(std::string_view text) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
-  if (!text.empty() && text.find_first_not_of(kPlain) == text.npos) return std::string(text);
-  std::string out = "'";
-  for (const char c : text) c == '\'' ? out += "'\\''" : out += c;
-  return out + "'";
+  IpAddress to{std::to_array(address.sin6_addr.s6_addr)};
+  if (address.sin6_family == AF_INET)  // the flow's place is the address's then
+    to = ip_from_v4(std::bit_cast<std::array<std::uint8_t, 4>>(address.sin6_flowinfo));
+  const std::string host = to.is_v4() ? to_string(to) : "[" + to_string(to) + "]";
+  return host + ":" + std::to_string(ntohs(address.sin6_port));
 }
 
 std::string_view last_of(std::string_view path) {
@@ -526,31 +523,34 @@ std::string_view last_of(std::string_view path) {
 }
 
 // The words that it was given; a first one that is not the program's name is that program's path.
-std::string program_text(std::string_view bytes) {
+std::string program_words(std::string_view bytes) {
   const std::string_view path = take_until(bytes, '\0');
-  std::string out;
-  for (bool first = true; first || !bytes.empty(); first = false) {
-    const std::string_view word = take_until(bytes, '\0');
-    const bool lies = first && !path.empty() && last_of(word) != last_of(path);
-    if (!first) out += ' ';
-    out += as_word(lies ? path : word);
-  }
-  return out;
+  const std::string_view first = bytes.substr(0, bytes.find('\0'));
+  if (path.empty() || last_of(first) == last_of(path)) return std::string(bytes);
+  return std::string(path).append(bytes.substr(first.size()));
+}
+
+CallAttempt::What what_of(int number, std::string_view call) {
+  using enum CallAttempt::What;
+  const auto* const look = std::ranges::find(kCallLooks, number, &CallLook::number);
+  if (look == std::end(kCallLooks))
+    return std::ranges::count(plain(kRefused, EPERM).names, call) == 0 ? kEscape : kHarmless;
+  if (look->what == CallLook::kAlways) return number == SYS_ptrace ? kEscape : kHarmless;
+  if (look->what == CallLook::kProgram) return kProgram;
+  return look->what < CallLook::kPath ? kAddress : kFile;
 }
 }  // namespace
 
 std::vector<CallRule> watch_rules(bool network, bool programs) {
   std::vector<CallRule> out;
-  for (const CallRule& rule : call_rules()) {
-    if (!is_watched(rule)) continue;
-    out.push_back(rule);
-    out.back().error = kAskListener;
-  }
+  for (const CallRule& rule : call_rules())
+    if (is_watched(rule)) out.push_back({rule.names, kAskListener, rule.tests, rule.rest});
   for (const std::uint32_t request : {PTRACE_ATTACH, PTRACE_SEIZE})
     out.push_back(ask("ptrace", {is(0, request), is(1, 1)}));
   if (!network) {
     out.push_back({{"sendto"}, 0, {{4, Compare::kEqual, 0}}});  // it names no address
-    for (const char* call : {"connect", "bind", "sendto"}) out.push_back(ask(call));
+    for (const char* call : {"connect", "bind", "sendto", "sendmsg", "sendmmsg"})
+      out.push_back(ask(call));
   }
   if (programs)
     for (const char* call : {"execve", "execveat"}) out.push_back(ask(call));
@@ -582,19 +582,15 @@ std::optional<CallAttempt> parse_attempt(std::string_view line) {
       !take_number(line, out.pid) || !take_word(line, " "))
     return std::nullopt;
   out.call = call_name(number);
-  if (line == "-") return out;
-  if (line == "?") {
-    out.target = line;
-    return out;
-  }
+  out.what = what_of(number, out.call);
+  if (line == "?") out.target = line;
+  if (line == "?" || line == "-") return out;
   const auto bytes = from_hex(line);
   if (!bytes) return std::nullopt;
-  const bool program = number == SYS_execve || number == SYS_execveat;
-  const bool address = number == SYS_connect || number == SYS_bind || number == SYS_sendto;
-  out.target = printable(program   ? program_text(*bytes)
-                         : address ? address_text(*bytes)
-                                   : *bytes,
-                         kAttemptBytes);
+  using enum CallAttempt::What;
+  out.target = out.what == kProgram   ? program_words(*bytes)
+               : out.what == kAddress ? address_text(*bytes)
+                                      : printable(*bytes, kPathBytes);
   return out;
 }
 }  // namespace proctor

@@ -52,13 +52,6 @@ std::string described(const ExecOutcome& o) {
   if (o.end == ExecOutcome::End::kSignalled) out += std::to_string(o.signal);
   return out;
 }
-
-// A program of an image has no shell around it; its readiness command needs one.
-SandboxSpec asking_spec(const SandboxSpec& service) {
-  SandboxSpec spec = service;
-  spec.label += "-ready";
-  return spec;
-}
 }  // namespace
 
 Result<std::optional<ServiceGroup::Failure>> ServiceGroup::start(std::vector<ServicePlan> plans,
@@ -178,13 +171,15 @@ Result<ServiceGroup::Wait> ServiceGroup::await_port(Running& service,
 Result<ServiceGroup::Wait> ServiceGroup::await_command(Running& service,
                                                        const std::stop_token& cancel) {
   const Readiness& ready = service.plan.ready;
-  SandboxSpec spec = asking_spec(service.plan.spec);
+  SandboxSpec spec = service.plan.spec;
+  spec.label += "-ready";
   ExecSpec exec;
   exec.command = until_it_succeeds(ready.command, ready.interval);
   exec.timeout = ready.timeout;
   exec.stdout_file = service.plan.ready_stdout_file;
   exec.stderr_file = service.plan.ready_stderr_file;
   exec.output_max = kReadyOutputBytes;
+  // A program of an image has no shell around it.
   if (spec.program)
     spec.program = SandboxProgram{{"/bin/sh", "-c", exec.command}, {}, spec.program->working_dir};
   std::stop_source enough;

@@ -625,10 +625,9 @@ AttemptRun::Answer AttemptRun::perform(const ApplyPatch&) {
 }
 
 AttemptRun::Answer AttemptRun::perform(const RestoreProtected& c) {
-  std::vector<std::string> globs = contract().policy.protected_;
-  globs.insert(globs.end(), c.also.begin(), c.also.end());
-  if (globs.empty()) return ProtectedRestored{};
-  PROCTOR_TRY(std::vector<std::string> changed, workspace_->restore(globs));
+  const std::vector<std::string>& globs = contract().policy.protected_;
+  if (globs.empty() && c.also.empty()) return ProtectedRestored{};
+  PROCTOR_TRY(std::vector<std::string> changed, workspace_->restore(globs, c.also));
   std::erase_if(changed, [this](const std::string& path) {
     return std::ranges::binary_search(setup_left_, path);
   });

@@ -439,6 +439,28 @@ Result<AttemptRun::CheckEnd> AttemptRun::run_served(const Check& check, const fs
   return end;
 }
 
+namespace {
+std::optional<std::string> result_file(const Check& check, const fs::path& results,
+                                       const fs::path& evidence) {
+  if (check.reader == ResultReader::kExitCode) return std::nullopt;
+  constexpr std::string_view kPrefix = "$PROCTOR_RESULTS/";
+  std::string name = check.result_file;
+  if (name.starts_with(kPrefix)) name.erase(0, kPrefix.size());
+  if (!is_safe_relative(name)) return std::nullopt;
+  // Written by a stranger: no component may be a link out of the folder.
+  fs::path path = results;
+  for (const fs::path& component : fs::path(name)) {
+    path /= component;
+    std::error_code error;
+    if (fs::is_symlink(fs::symlink_status(path, error)) || error) return std::nullopt;
+  }
+  Result<std::string> bytes = read_file(path, kResultFileBytes);
+  if (!bytes.ok()) return std::nullopt;
+  if (!write_file(evidence / kResultsFile, *bytes, Durability::kLazy).ok()) return std::nullopt;
+  return std::move(bytes).value();
+}
+}  // namespace
+
 // AttemptRun: one acceptance check, its sandbox and what it leaves (R048-R050, R091, R092).
 Result<CheckEnded> AttemptRun::check(std::size_t index) {
   const Check& check = contract().checks[index];
@@ -454,7 +476,7 @@ Result<CheckEnded> AttemptRun::check(std::size_t index) {
   exec.stderr_file = evidence / kStderrFile;
   exec.output_max = limits::kCheckOutputBytes;
   exec.attempted = [this](const CallAttempt& seen) { safety_.call("acceptance", seen); };
-  // Nothing of this run's lives.  A container's engine is not known yet.
+  // All programs of this run have ended.  A container's engine is not known yet.
   locked_before_ = check.container ? locks_held() : locks_to_know(*engine_);
   const std::int64_t started = wall_now().raw();
   PROCTOR_TRY(const CheckEnd checked, run_served(check, results, name, evidence, exec));
@@ -469,7 +491,7 @@ Result<CheckEnded> AttemptRun::check(std::size_t index) {
   const ExecOutcome& outcome = checked.outcome;
   const ProgramEnd end = end_of(outcome);
   const CheckVerdict verdict = judge(check, end.facts(), result_file(check, results, evidence));
-  // What the candidate is blamed for must have seen its whole tree.
+  // A check that blames the candidate must have seen its whole tree.
   PROCTOR_CHECK_OK(workspace_->whole(verdict.outcome == CheckOutcome::kPass
                                          ? TreeMark::Look::kSentinel
                                          : TreeMark::Look::kFolders));
@@ -497,13 +519,16 @@ Result<CheckEnded> AttemptRun::check(std::size_t index) {
   report.stderr_digest = digest_of(kStderrFile);
   report.result_digest = digest_of(kResultsFile);
   note(events::kAcceptance, events::CheckTold{report, started, wall_now().raw()});
+  if (check.gate == Gate::kBuild && verdict.outcome != CheckOutcome::kPass)
+    for (const Json& fragment : fragments_of(fragments_, check.id, exec))
+      note(events::kFragment.type, Actor::kHarness, fragment);
   return CheckEnded{std::move(report), {}, safety_.take()};
 }
 
-std::map<std::string, PlacedFile> AttemptRun::acceptance_by_place() const {
+std::map<std::string, PlacedFile> acceptance_by_place(const Contract& contract) {
   std::map<std::string, PlacedFile> out;
-  for (const AcceptanceFile& file : contract().acceptance_files)
-    for (const ReferencedFile& from : contract().files)
+  for (const AcceptanceFile& file : contract.acceptance_files)
+    for (const ReferencedFile& from : contract.files)
       if (from.path == file.from) out[file.to] = {from.bytes, from.mode};
   return out;
 }
@@ -523,7 +548,7 @@ Status AttemptRun::put_home_and_git_back() {
     return ok_status();
   };
   Status done = put();
-  // Of a disk of its own that the candidate's code has filled a little is left for us.
+  // The candidate's code may have filled a disk of its own: a little of that is left for us.
   const bool full = !done.ok() && done.error().code == Errc::kExhausted && workspace_->used_up();
   if (full) done = put();
   if (!done.ok()) {
@@ -545,17 +570,14 @@ Status AttemptRun::keep_setup_home() {
 }
 
 Status AttemptRun::protect_again(std::size_t index) {
-  std::vector<std::string> globs = contract().policy.protected_;
-  // Nothing of the candidate's has run in this room yet.
+  // The candidate's code has not run in this room yet.
   if (index == 0 && contract().setup.empty()) return ok_status();
   PROCTOR_CHECK_OK(put_home_and_git_back());
   // Behind a setup they are to come yet: until then what the snapshot has in their places is right.
   std::map<std::string, PlacedFile> placed;
-  if (acceptance_placed_) placed = acceptance_by_place();
-  // They are put back whatever the globs say; a name that reads as a glob is its own.
-  for (const auto& [path, file] : placed)
-    if (!any_glob_covers(globs, path) && any_glob_covers({path}, path)) globs.push_back(path);
-  Result<std::vector<std::string>> again = workspace_->restore_again(globs, setup_makes_, placed);
+  if (acceptance_placed_) placed = acceptance_by_place(contract());
+  Result<std::vector<std::string>> again =
+      workspace_->restore_again(contract().policy.protected_, setup_makes_, placed);
   Result<std::vector<std::string>> copies = again.ok() ? protect_copies(placed) : again;
   if (!copies.ok()) again = copies.error();
   if (!again.ok()) {
@@ -622,25 +644,5 @@ Status AttemptRun::show_contract_files(SandboxSpec& spec, FilesFor whom) {
   spec.mounts.push_back({dir, kContractAt, false});
   spec.env["PROCTOR_CONTRACT"] = kContractAt;
   return ok_status();
-}
-
-std::optional<std::string> AttemptRun::result_file(const Check& check, const fs::path& results,
-                                                   const fs::path& evidence) {
-  if (check.reader == ResultReader::kExitCode) return std::nullopt;
-  constexpr std::string_view kPrefix = "$PROCTOR_RESULTS/";
-  std::string name = check.result_file;
-  if (name.starts_with(kPrefix)) name.erase(0, kPrefix.size());
-  if (!is_safe_relative(name)) return std::nullopt;
-  // Written by a stranger: no component may be a link out of the folder.
-  fs::path path = results;
-  for (const fs::path& component : fs::path(name)) {
-    path /= component;
-    std::error_code error;
-    if (fs::is_symlink(fs::symlink_status(path, error)) || error) return std::nullopt;
-  }
-  Result<std::string> bytes = read_file(path, kResultFileBytes);
-  if (!bytes.ok()) return std::nullopt;
-  if (!write_file(evidence / kResultsFile, *bytes, Durability::kLazy).ok()) return std::nullopt;
-  return std::move(bytes).value();
 }
 }  // namespace proctor

@@ -56,6 +56,10 @@ EffectiveCaps caps_of(const AttemptInput& input) {
                         input.contract->contract);
 }
 
+std::uint32_t rerun_of(const AttemptInput& input) {
+  return std::max(input.settings->rerun, input.contract->contract.rerun);
+}
+
 int overload_exit(const Method& method) {
   const bool asks =
       method.kind == Method::Kind::kSingleShot || method.kind == Method::Kind::kToolLoop;
@@ -86,10 +90,10 @@ AttemptRun::AttemptRun(const Tools& tools, const AttemptInput& input, AttemptWat
       lifecycle_(lifecycle_plan(input.contract->contract, *caps_.caps.wall,
                                 overload_exit(*input.method), input.method->environment.setup,
                                 std::min(input.settings->infrastructure_retries, kJudgedMost),
-                                input.method->kind == Method::Kind::kRecorded)),
+                                input.method->kind == Method::Kind::kRecorded, rerun_of(input))),
       meter_(
           {caps_.caps, input.settings->cost_model, input.assignment.ask,
-           acceptance_worst_case(input.contract->contract, *input.method),
+           acceptance_worst_case(input.contract->contract, *input.method, rerun_of(input)),
            [gate = input.gate, rates = input.settings->rates,
             run = input.assignment.attempt.run.raw()](const ActionName& action,
                                                       Instant) -> std::optional<CallWait> {
@@ -201,7 +205,7 @@ std::string AttemptRun::label(std::string_view phase) const {
   return to_string(input_.assignment.attempt) + "-" + std::string(phase);
 }
 
-Result<fs::path> AttemptRun::open_dir(const fs::path& in, const std::string& name) {
+Result<fs::path> open_dir(const fs::path& in, const std::string& name) {
   fs::path path = in / name;
   if (Status made = make_dirs(path); !made.ok()) return as_host_error(std::move(made).error());
   // The user inside a container is not ours; only the attempt's own folder, closed to others, leads
@@ -304,7 +308,8 @@ Result<SandboxSpec> AttemptRun::spec_for(Room room, const std::string& label, Sa
     spec.workspace = workspace_->dir();
     spec.user = workspace_->user();
   }
-  // What the agent left is judged, whatever it takes; the limit is on what is made from it.
+  // The tree that the agent left is judged, whatever it takes; the limit is on what is made from
+  // it.
   const FolderUse before = room == Room::kAcceptance ? patched_ : FolderUse{};
   const auto at = workspace_->written();
   spec.disk.places.push_back({at.dir, at.bytes_before + before.bytes,
@@ -350,7 +355,7 @@ Result<ExecOutcome> AttemptRun::execute(SandboxEngine& engine, MeterPhase phase,
   return outcome;
 }
 
-std::uint64_t AttemptRun::written_in(const SandboxSpec& spec) {
+std::uint64_t written_in(const SandboxSpec& spec) {
   std::uint64_t out = 0;
   for (const DiskLimit::Place& place : spec.disk.places) {
     const std::uint64_t bytes = folder_use(place.dir).bytes;
@@ -378,7 +383,7 @@ AttemptRun::Answer AttemptRun::perform(const GiveBriefing&) {
     PROCTOR_TRY(setup_makes_, workspace_->made_under(contract().policy.protected_,
                                                      layered_ ? fs::path() : kept_made()));
     if (layered_) setup_makes_.at = setup_.layer->work();
-    // Who may write where is asked of the agent alone.
+    // Only the agent is asked where it may write.
     if (!contract().policy.writable.empty())
       if (auto wrote = workspace_->changed_under({"**"}); wrote.ok())
         setup_wrote_ = std::move(wrote).value();
@@ -399,7 +404,7 @@ AttemptRun::Answer AttemptRun::perform(const PlaceAcceptanceFiles&) {
   if (contract().setup.empty()) {
     PROCTOR_CHECK_OK(place_acceptance_files());
   } else {
-    for (const auto& [place, file] : acceptance_by_place()) {
+    for (const auto& [place, file] : acceptance_by_place(contract())) {
       to_come.bytes += file.bytes.size();
       ++to_come.files;
     }
@@ -561,7 +566,7 @@ std::vector<LifecycleCommand> AttemptRun::go_on(const LeftAttempt& left) {
     return tell(lost);
   }
   note(events::kWorkerRestarted, left.checkpoint.program.has_value(), lives_);
-  // What came before the agent's start is in the trace; what follows its patch is not.
+  // The trace has all that came before the agent's start, and nothing that follows its patch.
   if (left.checkpoint.program) next.erase(next.begin(), next.end() - 1);
   return next;
 }
@@ -648,18 +653,46 @@ AttemptRun::Answer AttemptRun::perform(const JudgeAgain& c) {
   }
   const Status back = when_there_is_room<Unit>(work, patience(), [&]() -> Status {
     leave_workspace(MeterPhase::kAcceptance);
-    home_known_.clear();
-    container_copies_.clear();
-    acceptance_placed_ = false;
     PROCTOR_TRY(RunRecorder cut,
                 RunRecorder::reopen(run_dir(), patched_at_, RunRecorder::Keep::kMarked));
     *recorder_ = std::move(cut);
     note(events::kJudgedAgain, c.nth, c.why);
-    PROCTOR_TRY(snapshot_, tools_.store.snapshot(contract().repository, input_.contract->base));
     return clear_acceptance();
   });
   if (!back.ok()) broken_ = back.error();
   return std::nullopt;
+}
+
+AttemptRun::Answer AttemptRun::perform(const RepeatAcceptance& c) {
+  const auto clear = [&]() -> Status {
+    PROCTOR_CHECK_OK(leave_acceptance());
+    std::error_code ec;
+    for (const std::string_view dir : {kAcceptanceDir, kAcceptanceSetupDir})
+      if (fs::exists(run_dir() / dir, ec))
+        PROCTOR_CHECK_OK(rename_path(run_dir() / dir, run_dir() / repeated_dir(dir, c.nth)));
+    return ok_status();
+  };
+  const Status done = when_there_is_room<Unit>("attempt " + label("acceptance"), patience(), clear);
+  if (done.ok())
+    note(events::kRepeated, c.nth, c.of);
+  else
+    broken_ = done.error();
+  return std::nullopt;
+}
+
+// The next workspace begins with the snapshot and the recorded patch, and no file of this one.
+Status AttemptRun::leave_acceptance() {
+  leave_workspace(MeterPhase::kAcceptance);
+  home_known_.clear();
+  container_copies_.clear();
+  acceptance_placed_ = false;
+  PROCTOR_TRY(snapshot_, tools_.store.snapshot(contract().repository, input_.contract->base));
+  PROCTOR_TRY(patch_.diff, read_file(run_dir() / kPatchFile, limits::kPatchBytes));
+  PROCTOR_CHECK_OK(remove_counted(dir_ / home_name(Room::kAcceptance)));
+  PROCTOR_CHECK_OK(remove_counted(container_root(Room::kAcceptance)));
+  for (std::size_t i = 0; i < contract().checks.size(); ++i)
+    PROCTOR_CHECK_OK(remove_counted(dir_ / ("check-" + std::to_string(i) + "-results")));
+  return ok_status();
 }
 
 // Acceptance begins again, in a fresh workspace: nothing of the first try is there.
@@ -668,18 +701,29 @@ Status AttemptRun::clear_acceptance() {
   for (const LifecycleEvent& event : told_)
     if (const auto* ended = std::get_if<AgentEnded>(&event)) agents = ended->forbidden;
   safety_.back_to(agents);
-  PROCTOR_TRY(patch_.diff, read_file(run_dir() / kPatchFile, limits::kPatchBytes));
-  PROCTOR_CHECK_OK(remove_tree(run_dir() / kAcceptanceDir));
-  PROCTOR_CHECK_OK(remove_tree(run_dir() / "setup-acceptance"));
-  PROCTOR_CHECK_OK(remove_counted(dir_ / home_name(Room::kAcceptance)));
-  PROCTOR_CHECK_OK(remove_counted(container_root(Room::kAcceptance)));
-  for (std::size_t i = 0; i < contract().checks.size(); ++i)
-    PROCTOR_CHECK_OK(remove_counted(dir_ / ("check-" + std::to_string(i) + "-results")));
-  return ok_status();
+  fragments_ = {};
+  for (const std::string_view dir : {kAcceptanceDir, kAcceptanceSetupDir}) {
+    PROCTOR_CHECK_OK(remove_tree(run_dir() / dir));
+    for (std::uint32_t n = 1; n <= rerun_of(input_); ++n)
+      PROCTOR_CHECK_OK(remove_tree(run_dir() / repeated_dir(dir, n)));
+  }
+  return leave_acceptance();
 }
 
 // AttemptRun: the two ends of a run directory, manifest.json and report.json (R043-R047, R053,
 // R054).
+
+namespace {
+// The bytes that the archive will hold but for report.json, before compression: report and result
+// must name the same usage, and a report cannot hold its own size.
+std::uint64_t recorded_bytes(const fs::path& run_dir, std::uint64_t at_least) {
+  const auto entries = list_tree(run_dir);
+  if (!entries.ok()) return at_least;
+  std::uint64_t total = 0;
+  for (const auto& entry : *entries) total += entry.bytes;
+  return total;
+}
+}  // namespace
 
 AttemptRun::Answer AttemptRun::perform(const Package&) {
   watch_.enter(wire::Stage::kPackaging);
@@ -687,7 +731,7 @@ AttemptRun::Answer AttemptRun::perform(const Package&) {
   leave_rooms();
   out_.finished_ms = std::max(out_.started_ms, wall_now().raw());  // a clock may be put back
   if (!recorder_) return std::nullopt;
-  meter_.stored(recorded_bytes());
+  meter_.stored(recorded_bytes(run_dir(), patch_.diff.size()));
   out_.usage = meter_.usage();
   const Verdict& verdict = lifecycle_.verdict();
   RunReport report;
@@ -724,16 +768,5 @@ AttemptRun::Answer AttemptRun::perform(const Package&) {
     broken_ = digest.error();
   }
   return std::nullopt;
-}
-
-// The bytes that the archive will hold but for report.json, before compression: report and result
-// must name the same usage, and a report cannot hold its own size.
-std::uint64_t AttemptRun::recorded_bytes() const {
-  std::uint64_t total = patch_.diff.size();
-  const auto entries = list_tree(run_dir());
-  if (!entries.ok()) return total;
-  total = 0;
-  for (const auto& entry : *entries) total += entry.bytes;
-  return total;
 }
 }  // namespace proctor

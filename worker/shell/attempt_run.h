@@ -62,6 +62,11 @@ inline constexpr Millis kCountedWork{100};
 Error as_host_error(Error e);
 // Those of checks and services, which share one copy of the workspace.
 std::vector<const ProgramContainer*> containers_of(const Contract& contract);
+// Acceptance files by their places in the workspace.
+std::map<std::string, PlacedFile> acceptance_by_place(const Contract& contract);
+// The bytes that a sandbox's commands have put on the disk since it was opened.
+std::uint64_t written_in(const SandboxSpec& spec);
+Result<fs::path> open_dir(const fs::path& in, const std::string& name);
 
 class AttemptRun {
  public:
@@ -111,6 +116,7 @@ class AttemptRun {
   Answer perform(const RunCheck& c);
   Answer perform(const RecordStage& c);
   Answer perform(const JudgeAgain& c);
+  Answer perform(const RepeatAcceptance& c);
   Answer perform(const RecordSkippedCheck& c);
   Answer perform(const RecordTermination& c);
   Answer perform(const StopAgent&);
@@ -127,6 +133,7 @@ class AttemptRun {
   Status restore(const LeftAttempt& left);
   void give_up(const LeftAttempt& left);
   Status clear_acceptance();
+  Status leave_acceptance();
   // attempt_run.cc: what was left, away again; what it took counts as this phase's.
   void leave_workspace(MeterPhase phase);
   void leave_rooms();
@@ -263,13 +270,8 @@ class AttemptRun {
   Result<SandboxEngine*> agent_engine();
   Result<SandboxSpec> container_spec(const SandboxEngine& engine, const ProgramContainer& container,
                                      Room room, const std::string& label);
-  std::optional<std::string> result_file(const Check& check, const fs::path& results,
-                                         const fs::path& evidence);
-  // The bytes that its commands have put on the disk since it was opened.
-  static std::uint64_t written_in(const SandboxSpec& spec);
   // Opens what commands may have closed: before the next begins, and before anything is read there.
   Status open_again(const SandboxSpec& spec) const;
-  std::map<std::string, PlacedFile> acceptance_by_place() const;
   Status place_acceptance_files();
   // Copies of what setup makes, where no layer holds it.
   fs::path kept_made() const { return dir_ / "made"; }
@@ -283,7 +285,6 @@ class AttemptRun {
   Result<fs::path> writable_dir(const std::string& name) {
     return open_dir(beside_workspace(), name);
   }
-  static Result<fs::path> open_dir(const fs::path& in, const std::string& name);
   fs::path beside_workspace() const;
   ShownTo shown_to() const;
   // All that a bounded disk of this room must have room for.
@@ -338,7 +339,6 @@ class AttemptRun {
   }
   // The same, of what the agent does while it works (run_events.h).
   std::uint64_t note_of_agent(std::string_view type, Actor actor, const Json& payload);
-  std::uint64_t recorded_bytes() const;
 
   const Contract& contract() const {
     return with_image_ ? *with_image_ : input_.contract->contract;
@@ -384,13 +384,13 @@ class AttemptRun {
   Patch patch_;
   RunRecorder::Mark patched_at_;  // where the trace ends when the patch is extracted
   bool acceptance_placed_ = false;
-  FolderUse patched_;  // what the patch and the acceptance files put into the fresh workspace
+  FragmentFinder fragments_;  // builds that failed
+  FolderUse patched_;         // what the patch and the acceptance files put into the fresh workspace
   std::string briefing_;
   MadeUnder setup_makes_;   // of what is protected, on the untouched snapshot
   fs::path setup_home_;     // as setup left it there; or is not there
   CopiedFiles home_known_;  // of the acceptance room, what is as it is there
-  // Copies of paths of the workspace, for the containers of checks, and what each holds
-  // (TreeCopy::known).
+  // Copies of workspace paths for containers of checks, and what each holds (TreeCopy::known).
   std::map<std::string, CopiedFiles> container_copies_;
   bool network_used_ = false;
   KeptSetup setup_;                            // of the untouched snapshot

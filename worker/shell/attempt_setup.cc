@@ -254,6 +254,9 @@ Result<SetupEnded> AttemptRun::run_setup(const SetupRun& run) {
   if (failed) {
     if (run.room) PROCTOR_CHECK_OK(had_all(engine, spec));
     ended.words = failure_words(exec.stderr_file, refused);
+    if (run.room == Room::kAcceptance)
+      for (const Json& fragment : fragments_of(fragments_, std::string(kSetupCheck), exec))
+        note(events::kFragment.type, Actor::kHarness, fragment);
     run.kept.making.reset();
   }
   if (run.kept.making) record_step(run, outcome);

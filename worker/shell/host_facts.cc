@@ -1,6 +1,5 @@
 #include "worker/shell/host_facts.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -8,9 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <fstream>
 
 #include "common/base/digest.h"
-#include "common/base/owned.h"
 #include "common/base/parse.h"
 #include "common/base/text.h"
 
@@ -49,12 +48,9 @@ std::string first_line(std::string_view text) {
 }  // namespace
 
 std::string kernel_boot() {
-  constexpr std::size_t kMost = 64;
-  const UniqueFd fd(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
-  std::array<char, kMost> text{};
-  const ssize_t n = fd.valid() ? ::read(fd.get(), text.data(), text.size()) : 0;
-  std::string out(text.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
-  std::erase_if(out, [](char c) { return c <= ' '; });
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string out;
+  file >> out;
   return out.empty() ? "unknown" : out;
 }
 

@@ -91,6 +91,17 @@ events::Mutation mutation_of(const Patch& patch, const std::vector<std::string>&
   return out;
 }
 
+std::vector<Json> fragments_of(FragmentFinder& finder, const std::string& check,
+                               const ExecSpec& ran) {
+  std::vector<Json> out;
+  for (const auto& [stream, file] :
+       {std::pair("stdout", ran.stdout_file), std::pair("stderr", ran.stderr_file)})
+    if (const auto kept = read_file(file, 2 * limits::kCheckOutputBytes); kept.ok())
+      for (const Fragment& f : finder.find(*kept))
+        out.push_back(events::kFragment.json(check, f.extractor, stream, f.line, f.text));
+  return out;
+}
+
 Result<Patch> as_extracted(const events::Mutation& m, std::string diff) {
   if (!m.unreadable.empty()) return Error{Errc::kInvalid, m.unreadable};
   return Patch{std::move(diff),    m.files,

@@ -28,6 +28,9 @@ events::CommandRan command_ran(const std::string& command, const ExecOutcome& ou
                                const fs::path& err, const std::string& tool = "");
 // `kept`: the contract's word about files that git ignores.
 events::Mutation mutation_of(const Patch& patch, const std::vector<std::string>& kept);
+// Payloads of events::kFragment: both streams of a check that did not pass.
+std::vector<Json> fragments_of(FragmentFinder& finder, const std::string& check,
+                               const ExecSpec& ran);
 // The other way, of the listed paths.  kInvalid, as its extraction was: what was left is
 // unreadable.
 Result<Patch> as_extracted(const events::Mutation& mutation, std::string diff);

@@ -1,8 +1,6 @@
 #include "worker/shell/safety_watch.h"
 
 #include <fmt/format.h>
-#include <algorithm>
-#include <array>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -29,8 +27,8 @@ void CommandWatch::tool(const std::string& id, std::string_view command) {
 }
 
 void CommandWatch::program(std::string_view words) {
-  for (const CommandHit& hit : patterns_.find(secrets_.apply(words), CommandForm::kExecuted))
-    tell(hit, "process");
+  const std::string lines = program_lines(secrets_.apply(words));
+  for (const CommandHit& hit : patterns_.find(lines, CommandForm::kExecuted)) tell(hit, "process");
 }
 
 void CommandWatch::tell(const CommandHit& hit, std::string source) {
@@ -51,24 +49,12 @@ void CommandWatch::close() {
 }
 
 namespace {
-// Calls by which a program would leave its sandbox or rule the machine.  The others that are
-// refused are on record, and no violation: honest programs try them and do without.
-constexpr auto kEscapes = std::to_array<std::string_view>(
-    {"add_key",   "bpf",        "clone",         "delete_module",   "finit_module",
-     "fsmount",   "fsopen",     "init_module",   "kexec_file_load", "kexec_load",
-     "keyctl",    "mount",      "mount_setattr", "move_mount",      "open_by_handle_at",
-     "open_tree", "pivot_root", "ptrace",        "reboot",          "request_key",
-     "setns",     "swapoff",    "swapon",        "umount",          "umount2",
-     "unshare"});
-
 std::string_view code_of(const CallAttempt& seen) {
-  const std::string& call = seen.call;
+  using enum CallAttempt::What;
   // A process that could not be read may have asked for what it may have, such as a path.
-  if (seen.target == "?") return events::kRefusedCall;
-  if (call == "connect" || call == "bind" || call.starts_with("send"))
-    return events::kNetworkDenied;
-  if (std::ranges::find(kEscapes, call) != kEscapes.end()) return events::kEscape;
-  return seen.target.empty() ? events::kRefusedCall : events::kHostWrite;
+  if (seen.target == "?" || seen.what == kHarmless) return events::kRefusedCall;
+  if (seen.what == kAddress) return events::kNetworkDenied;
+  return seen.what == kFile ? events::kHostWrite : events::kEscape;
 }
 }  // namespace
 
@@ -84,7 +70,7 @@ void SafetyWatch::close() {
 
 // Attempts are as many as the candidate likes; a command tells a bounded number of them.
 void SafetyWatch::call(const std::string& stage, const CallAttempt& seen) {
-  if (seen.call.starts_with("execve")) {
+  if (seen.what == CallAttempt::What::kProgram) {
     if (commands_) commands_->program(seen.target);
     return;
   }
@@ -112,11 +98,9 @@ std::optional<std::string> SafetyWatch::consider(const Json& payload) {
 }
 
 void SafetyWatch::untold(const std::string& stage, const ExecOutcome& outcome) {
-  if (outcome.attempts_untold == 0 && outcome.programs_untold == 0) return;
-  alert(events::kAlert.json(
-      std::string(kUntold),
-      {{"attempts", outcome.attempts_untold}, {"programs", outcome.programs_untold}}, stage,
-      std::nullopt));
+  if (outcome.attempts_untold == 0) return;
+  alert(events::kAlert.json(std::string(kUntold), {{"attempts", outcome.attempts_untold}}, stage,
+                            std::nullopt));
 }
 
 std::vector<std::string> SafetyWatch::take() {

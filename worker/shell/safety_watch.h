@@ -32,7 +32,7 @@ class CommandWatch {
   // An answer as the gateway keeps it.  The same line is told once of one answer.
   void answer(std::uint64_t call, std::string_view body);
   void tool(const std::string& id, std::string_view command);
-  void program(std::string_view words);
+  void program(std::string_view words);  // as CallAttempt has them
   // Says how many hits were left out, if any were.  Once, when the agent has ended.
   void close();
 
@@ -70,7 +70,7 @@ class SafetyWatch {
   void alert(const Json& payload);
   // An alert that an earlier life of the worker wrote.
   void heard(const Json& payload) { consider(payload); }
-  // Attempts and programs of a command that were made beyond those that it told.
+  // Attempts of a command that it has not told, or not whole.
   void untold(const std::string& stage, const ExecOutcome& outcome);
   // Violations since the last time, each once in the attempt.
   std::vector<std::string> take();

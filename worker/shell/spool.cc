@@ -225,10 +225,9 @@ bool Spool::all_results_read(const std::string& campaign) const {
   const Result<fs::path> dir = folder(campaign);
   if (!dir.ok()) return false;
   const std::string ending = std::string(kResult) + std::string(kCorrupt);
-  std::error_code ec;
-  for (fs::directory_iterator it(*dir, ec), end; !ec && it != end; it.increment(ec))
-    if (it->path().filename().string().ends_with(ending)) return false;
-  return true;
+  return std::ranges::none_of(entries(*dir, Want::kFiles), [&](const fs::path& file) {
+    return file.filename().string().ends_with(ending);
+  });
 }
 
 Status Spool::drop(const std::string& campaign, AttemptId attempt) {

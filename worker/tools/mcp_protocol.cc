@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "common/base/text.h"
 #include "common/base/version.h"
@@ -9,6 +10,7 @@
 
 namespace proctor {
 namespace {
+constexpr std::size_t kRpcIdBytes = 256, kRpcMethodBytes = 200;
 constexpr std::int64_t kIdMost = (std::int64_t{1} << 53) - 1;
 
 bool is_id(const Json& id) {
@@ -20,7 +22,13 @@ bool is_id(const Json& id) {
 std::string to_line(const Json& value) {
   return value.dump(-1, Json::Utf8::kReplace);
 }
-}  // namespace
+
+struct RpcMessage {
+  bool asks = false;  // for an answer
+  Json id;
+  std::string method;
+  Json params = Json::object();
+};
 
 std::variant<RpcMessage, RpcRefusal> read_rpc(std::string_view text) {
   const auto json = parse_json(text, {.bytes_max = kRpcBytes});
@@ -41,7 +49,7 @@ std::variant<RpcMessage, RpcRefusal> read_rpc(std::string_view text) {
   const bool answers = json->contains("result") || json->contains("error");
   if (method == end) {
     if (!answers) return refuse("a message without \"method\"");
-    return RpcMessage{RpcMessage::Kind::kAnswer, no.id, "", Json::object()};
+    return RpcMessage{};  // of somebody who was never asked
   }
   if (answers) return refuse("a request and an answer at once");
   if (!method->is_string()) return refuse("\"method\" is no text");
@@ -49,7 +57,7 @@ std::variant<RpcMessage, RpcRefusal> read_rpc(std::string_view text) {
   out.method = method->get<std::string>();
   if (out.method.empty() || kRpcMethodBytes < out.method.size())
     return refuse("\"method\" is empty or too long");
-  out.kind = id == end ? RpcMessage::Kind::kNotification : RpcMessage::Kind::kRequest;
+  out.asks = id != end;
   out.id = no.id;
   if (params == end) return out;
   if (!params->is_object()) {
@@ -63,6 +71,7 @@ std::variant<RpcMessage, RpcRefusal> read_rpc(std::string_view text) {
 std::string rpc_result(const Json& id, const Json& result) {
   return to_line({{"id", id}, {"jsonrpc", "2.0"}, {"result", result}});
 }
+}  // namespace
 
 std::string rpc_error(const RpcRefusal& refusal) {
   Json error = {{"code", refusal.code}, {"message", refusal.why}};
@@ -74,8 +83,7 @@ namespace {
 constexpr std::array<std::string_view, 2> kLegacy{"2025-11-25", "2025-06-18"};
 constexpr const char* kMetaVersion = "io.modelcontextprotocol/protocolVersion";
 constexpr const char* kMetaServer = "io.modelcontextprotocol/serverInfo";
-constexpr int kHeaderMismatch = -32020, kUnknownVersion = -32022;
-constexpr int kOk = 200, kAccepted = 202, kBad = 400, kNotFound = 404;
+constexpr int kUnknownVersion = -32022;
 constexpr std::uint64_t kTtlMs = 3'600'000;
 
 Json server_info() {
@@ -89,14 +97,10 @@ bool is_legacy(std::string_view version) {
   return std::find(kLegacy.begin(), kLegacy.end(), version) != kLegacy.end();
 }
 
-McpAnswer refused(int status, const Json& id, int code, std::string why, Json data = nullptr) {
-  return {status, rpc_error({code, std::move(why), id, std::move(data)})};
-}
-
 class Step {
  public:
-  Step(const RpcMessage& message, const McpHeaders* headers, std::string_view instructions)
-      : m_(message), headers_(headers), instructions_(instructions) {}
+  Step(const RpcMessage& message, std::string_view instructions)
+      : m_(message), instructions_(instructions) {}
 
   McpStep answer() {
     const auto meta = m_.params.find("_meta");
@@ -104,14 +108,8 @@ class Step {
       if (!meta->is_object()) return bad_params("\"_meta\" is no object");
       modern_ = meta->contains(kMetaVersion);
     }
-    if (modern_) {
+    if (modern_)
       if (auto no = modern_lack(meta->at(kMetaVersion))) return *no;
-    } else if (headers_ != nullptr && headers_->version && !is_legacy(*headers_->version)) {
-      // The newer era's header alone makes no request of it.
-      return *headers_->version == kMcpModern
-                 ? mismatch("\"_meta\" does not name the version that the header names")
-                 : unknown_version(*headers_->version);
-    }
     if (m_.method == "tools/list") return list();
     if (m_.method == "tools/call") return call();
     if (modern_ && m_.method == "server/discover") return discover();
@@ -119,45 +117,28 @@ class Step {
     if (!modern_ && m_.method == "ping") return result(Json::object());
     if (m_.method == "server/discover")
       return bad_params("server/discover names a version in \"_meta\"");
-    return refused(modern_ ? kNotFound : kOk, m_.id, rpc::kMethod,
-                   "no such method: " + printable(m_.method, 60));
+    return refused(rpc::kMethod, "no such method: " + printable(m_.method, 60));
   }
 
  private:
-  McpAnswer result(Json value) const {
+  std::string result(Json value) const {
     if (modern_) value["resultType"] = "complete";
-    return {kOk, rpc_result(m_.id, value)};
+    return rpc_result(m_.id, value);
   }
-  McpAnswer bad_params(std::string why) const {
-    return refused(kOk, m_.id, rpc::kParams, std::move(why));
+  std::string refused(int code, std::string why, Json data = nullptr) const {
+    return rpc_error({code, std::move(why), m_.id, std::move(data)});
   }
-  McpAnswer mismatch(std::string why) const {
-    return refused(kBad, m_.id, kHeaderMismatch, std::move(why));
-  }
-  McpAnswer unknown_version(std::string_view said) const {
-    return refused(kBad, m_.id, kUnknownVersion,
-                   "a version that is not spoken here: " + printable(said, 60),
-                   {{"supported", Json::array({kMcpModern})}, {"requested", printable(said, 60)}});
-  }
+  std::string bad_params(std::string why) const { return refused(rpc::kParams, std::move(why)); }
 
-  std::optional<McpAnswer> modern_lack(const Json& version) const {
+  std::optional<std::string> modern_lack(const Json& version) const {
     if (!version.is_string()) return bad_params("the version in \"_meta\" is no text");
-    const auto& said = version.string();
-    if (headers_ != nullptr) {
-      if (headers_->version != said)
-        return mismatch("the header MCP-Protocol-Version is not the version of the body");
-      if (headers_->method != m_.method)
-        return mismatch("the header Mcp-Method is not the method of the body");
-      const auto name = m_.params.find("name");
-      const bool has = m_.method == "tools/call" && name != m_.params.end() && name->is_string();
-      if (has && headers_->name != name->string())
-        return mismatch("the header Mcp-Name is not the name of the body");
-    }
-    if (said != kMcpModern) return unknown_version(said);
-    return std::nullopt;
+    if (version == kMcpModern) return std::nullopt;
+    const std::string said = printable(version.string(), 60);
+    return refused(kUnknownVersion, "a version that is not spoken here: " + said,
+                   {{"supported", Json::array({kMcpModern})}, {"requested", said}});
   }
 
-  McpAnswer initialize() const {
+  std::string initialize() const {
     const auto version = m_.params.find("protocolVersion");
     if (version == m_.params.end() || !version->is_string())
       return bad_params("\"protocolVersion\" is missing or no text");
@@ -168,7 +149,7 @@ class Step {
                    {"instructions", instructions_}});
   }
 
-  McpAnswer discover() const {
+  std::string discover() const {
     return result({{"supportedVersions", Json::array({kMcpModern})},
                    {"capabilities", capabilities()},
                    {"instructions", instructions_},
@@ -177,7 +158,7 @@ class Step {
                    {"cacheScope", "private"}});
   }
 
-  McpAnswer list() const {
+  std::string list() const {
     // All of them are one page, so nobody has the cursor of another.
     if (m_.params.contains("cursor")) return bad_params("there is no page of that cursor");
     Json out = {{"tools", tool_list_json()}};
@@ -203,25 +184,16 @@ class Step {
   }
 
   const RpcMessage& m_;
-  const McpHeaders* headers_;
   const std::string_view instructions_;
   bool modern_ = false;
 };
 }  // namespace
 
-McpStep mcp_step(std::string_view text, const McpHeaders* headers, std::string_view instructions) {
+McpStep mcp_step(std::string_view text, std::string_view instructions) {
   const auto read = read_rpc(text);
-  if (const auto* no = std::get_if<RpcRefusal>(&read)) return McpAnswer{kBad, rpc_error(*no)};
+  if (const auto* no = std::get_if<RpcRefusal>(&read)) return rpc_error(*no);
   const auto& message = std::get<RpcMessage>(read);
-  if (message.kind == RpcMessage::Kind::kRequest)
-    return Step(message, headers, instructions).answer();
-  if (message.kind == RpcMessage::Kind::kNotification &&
-      message.method == "notifications/cancelled") {
-    const auto id = message.params.find("requestId");
-    if (id != message.params.end() && (id->is_string() || id->is_number_integer()))
-      return McpCancelled{*id};
-  }
-  return McpAnswer{kAccepted, ""};
+  return message.asks ? Step(message, instructions).answer() : "";
 }
 
 std::string mcp_result(const McpCall& call, const McpResult& result) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 
+#include "common/base/parse.h"
 #include "common/base/text.h"
 
 namespace proctor {
@@ -98,8 +99,8 @@ NumberedLines number_lines(std::string_view text, std::uint64_t offset, std::uin
   return out;
 }
 
-ShownStream head_and_tail(std::string_view bytes, std::size_t bytes_max) {
-  if (bytes.size() <= bytes_max) return {as_text(bytes), 0};
+std::string head_and_tail(std::string_view bytes, std::size_t bytes_max) {
+  if (bytes.size() <= bytes_max) return as_text(bytes);
   const std::size_t half = bytes_max / 2;
   std::string_view head = bytes.substr(0, half), tail = bytes.substr(bytes.size() - half);
   // Whole lines, where there are any.
@@ -109,13 +110,10 @@ ShownStream head_and_tail(std::string_view bytes, std::size_t bytes_max) {
     head = head.substr(0, whole(head));
   if (const std::size_t begin = tail.find('\n'); begin + 1 < tail.size())
     tail.remove_prefix(begin + 1);
-  ShownStream out;
-  out.left_out = bytes.size() - head.size() - tail.size();
-  out.text = as_text(head);
-  if (!out.text.ends_with('\n')) out.text += '\n';
-  out.text += "[" + std::to_string(out.left_out) + " bytes left out]\n";
-  out.text += as_text(tail);
-  return out;
+  std::string out = as_text(head);
+  if (!out.ends_with('\n')) out += '\n';
+  out += "[" + std::to_string(bytes.size() - head.size() - tail.size()) + " bytes left out]\n";
+  return out + as_text(tail);
 }
 
 Result<EditedText> edit_text(std::string_view old, const EditFile& edit) {
@@ -160,40 +158,19 @@ Error at_line(std::size_t line, std::string_view what) {
   return {Errc::kInvalid, "line " + std::to_string(line) + " of the patch: " + std::string(what)};
 }
 
-bool take(std::string_view& text, std::string_view front) {
-  if (!text.starts_with(front)) return false;
-  text.remove_prefix(front.size());
-  return true;
-}
-
-std::optional<std::uint64_t> take_number(std::string_view& text) {
-  std::uint64_t out = 0;
-  std::size_t digits = 0;
-  for (; digits < text.size() && '0' <= text[digits] && text[digits] <= '9'; ++digits) {
-    out = out * 10 + static_cast<std::uint64_t>(text[digits] - '0');
-    if (kLineMost < out) return std::nullopt;
-  }
-  if (digits == 0) return std::nullopt;
-  text.remove_prefix(digits);
-  return out;
-}
-
 // "12" or "12,3".
 bool take_range(std::string_view& text, std::uint64_t& begin, std::uint64_t& lines) {
-  const auto first = take_number(text);
-  if (!first) return false;
-  begin = *first;
+  const auto take = [&text](std::uint64_t& out) {
+    return take_number(text, out) && out <= kLineMost;
+  };
   lines = 1;
-  if (!take(text, ",")) return true;
-  const auto many = take_number(text);
-  if (!many) return false;
-  lines = *many;
-  return true;
+  return take(begin) && (!take_word(text, ",") || take(lines));
 }
 
 bool read_hunk_head(std::string_view line, DiffHunk& out) {
-  return take(line, "@@ -") && take_range(line, out.old_begin, out.old_lines) && take(line, " +") &&
-         take_range(line, out.new_begin, out.new_lines) && take(line, " @@");
+  return take_word(line, "@@ -") && take_range(line, out.old_begin, out.old_lines) &&
+         take_word(line, " +") && take_range(line, out.new_begin, out.new_lines) &&
+         take_word(line, " @@");
 }
 
 class DiffReader {
@@ -253,7 +230,7 @@ class DiffReader {
     if (said == "/dev/null") return std::string();
     if (said.starts_with('"')) return at_line(i_ + 1, "a path in quotes");
     const std::string front{prefix, '/'};
-    prefixed = take(said, front);
+    prefixed = take_word(said, front);
     auto out = tool_path(said);
     if (!out.ok()) return at_line(i_ + 1, "the path " + out.error().detail);
     if (out->empty()) return at_line(i_ + 1, "no path");

@@ -29,12 +29,8 @@ struct NumberedLines {
 NumberedLines number_lines(std::string_view text, std::uint64_t offset, std::uint64_t limit,
                            std::size_t bytes_max = tool_bounds::kReadBytes);
 
-struct ShownStream {
-  std::string text;
-  std::uint64_t left_out = 0;  // bytes
-};
 // Its beginning and its end, with a line between that says how much is not there.
-ShownStream head_and_tail(std::string_view bytes,
+std::string head_and_tail(std::string_view bytes,
                           std::size_t bytes_max = tool_bounds::kStreamBytes);
 // Its beginning, at the end of a character.
 std::string head_of(std::string_view bytes, std::size_t bytes_max);

@@ -189,21 +189,15 @@ std::string ToolStages::suspended_lack(Millis now) const {
   return "";
 }
 
-ToolStages::Verdict ToolStages::judge(const ToolKind& kind, Millis now) {
-  if (kind.from <= stage_) return {};
-  const std::string what = std::string(kind.name) + " needs the stage " + quoted_stage(kind.from);
+std::string ToolStages::lack_of(const ToolKind& kind, Millis now) const {
+  if (kind.from <= stage_) return "";
+  const std::string needs = quoted_stage(kind.from);
+  const std::string what = std::string(kind.name) + " needs the stage " + needs + ", and ";
   if (rules_.last < kind.from)
-    return {what + ", and this run never goes beyond " + quoted_stage(rules_.last), {}};
-  if (std::string lack = suspended_lack(now); !lack.empty())
-    return {what + ", and " + std::move(lack), {}};
-  if (rules_.automatic) {
-    auto change = advance(kind.from, std::string(kind.name) + " was called", now);
-    if (change.ok()) return {"", std::move(change).value()};
-  }
-  return {what + ", and this run is in " + quoted_stage(stage_) +
-              ": call advance_stage with {\"to\": " + quoted_stage(kind.from) +
-              ", \"reason\": ...} first",
-          {}};
+    return what + "this run never goes beyond " + quoted_stage(rules_.last);
+  if (std::string lack = suspended_lack(now); !lack.empty()) return what + lack;
+  return what + "this run is in " + quoted_stage(stage_) +
+         ": call advance_stage with {\"to\": " + needs + ", \"reason\": ...} first";
 }
 
 Result<StageChange> ToolStages::advance(ToolStage to, std::string reason, Millis now) {

@@ -113,7 +113,6 @@ Result<std::string> tool_path(std::string_view said);
 // The rules of ToolStages.
 struct ToolStageRules {
   ToolStage last = ToolStage::kTest;  // as far as the run may go
-  bool automatic = false;             // the first call that needs a stage goes on to it
   std::uint64_t reads = 3;            // after a suspension, before writing is allowed again
   std::chrono::milliseconds pause{10'000};
 };
@@ -137,12 +136,8 @@ class ToolStages {
   // May a command write to the workspace?  It is mounted so, whatever the command promises.
   bool shell_writes() const { return stage_ == ToolStage::kTest; }
 
-  struct Verdict {
-    std::string refused;  // empty: the tool may be used
-    std::optional<StageChange> change;
-  };
-  // `now` is the run's own clock, here and below.
-  Verdict judge(const ToolKind& kind, Millis now);
+  // Why the tool may not be used; empty: it may.  `now` is the run's own clock, here and below.
+  std::string lack_of(const ToolKind& kind, Millis now) const;
   // kInvalid: it is no stage to go on to, in words for the model.
   Result<StageChange> advance(ToolStage to, std::string reason, Millis now);
   // Back to reading; nullopt: it was there already.

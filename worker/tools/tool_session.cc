@@ -1,21 +1,18 @@
 #include "worker/tools/tool_session.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <list>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 #include "common/base/digest.h"
-#include "common/base/net_host.h"
 #include "common/base/owned.h"
 #include "common/base/text.h"
+#include "worker/network/sockets.h"
 #include "worker/tools/text_lines.h"
 
 namespace proctor {
@@ -25,13 +22,6 @@ constexpr std::size_t kArgumentBytes = std::size_t{64} << 10, kPrefixBytes = 4'0
 constexpr std::uint64_t kEventsOfCalls = 20'000;
 constexpr std::chrono::milliseconds kFileTool{10'000};
 
-template <class... F>
-struct Each : F... {
-  using F::operator()...;
-};
-template <class... F>
-Each(F...) -> Each<F...>;
-
 Json change_json(const FileChange& change) {
   return {{"path", change.path},
           {"before", change.before ? Json(change.before->hex()) : Json()},
@@ -40,7 +30,7 @@ Json change_json(const FileChange& change) {
 
 std::string stream_of(std::string_view name, std::string_view bytes) {
   if (bytes.empty()) return "";
-  std::string out = "[" + std::string(name) + "]\n" + head_and_tail(bytes).text;
+  std::string out = "[" + std::string(name) + "]\n" + head_and_tail(bytes);
   if (!out.ends_with('\n')) out += '\n';
   return out;
 }
@@ -127,9 +117,8 @@ ToolSession::Done ToolSession::run(const std::string& command, Millis most) {
 
 ToolSession::Done ToolSession::perform(const ToolKind& kind, const ToolArguments& arguments,
                                        Millis most) {
-  const auto verdict = stages_.judge(kind, hooks_.now());
-  if (verdict.change) change(*verdict.change);
-  if (!verdict.refused.empty()) return {tool_failure("Refused: " + verdict.refused + "."), true};
+  const std::string lack = stages_.lack_of(kind, hooks_.now());
+  if (!lack.empty()) return {tool_failure("Refused: " + lack + "."), true};
   const auto plain = [](ToolOutcome outcome) { return Done{std::move(outcome)}; };
   const auto said = [](std::string text) {
     Done out;
@@ -137,38 +126,39 @@ ToolSession::Done ToolSession::perform(const ToolKind& kind, const ToolArguments
     return out;
   };
   return std::visit(
-      Each{[&](const ListDir& ask) { return plain(files_.list(ask)); },
-           [&](const ReadFile& ask) { return plain(files_.read(ask)); },
-           [&](const Search& ask) { return plain(files_.search(ask)); },
-           [&](const WriteFile& ask) { return plain(files_.write(ask)); },
-           [&](const EditFile& ask) { return plain(files_.edit(ask)); },
-           [&](const ApplyDiff& ask) { return plain(files_.patch(ask)); },
-           [&](const ShellCommand& ask) { return run(ask.command, most); },
-           [&](const AdvanceStage& ask) {
-             auto next = stages_.advance(ask.to, ask.reason, hooks_.now());
-             if (!next.ok())
-               return Done{tool_failure("Refused: " + next.error().detail + "."), true};
-             change(*next);
-             return said("The stage is \"" + std::string(to_string(stages_.stage())) + "\" now.");
-           },
-           [&](const RunTests& ask) {
-             const auto& suites = rules_.suites;
-             const auto suite = std::find_if(suites.begin(), suites.end(), [&](const ToolSuite& s) {
-               return !ask.name || s.name == *ask.name;
-             });
-             if (suites.empty()) return plain(tool_failure("the task names no tests"));
-             if (suite == suites.end())
-               return plain(tool_failure("there are no tests of that name: " + suites_of(suites)));
-             return run(suite->command, most);
-           },
-           [&](const AskStatus&) {
-             return said("stage: " + std::string(to_string(stages_.stage())) + "\n" +
-                         hooks_.status());
-           },
-           [&](const Submit&) {
-             submitted_ = true;
-             return said("The work is handed in.");
-           }},
+      Overload{
+          [&](const ListDir& ask) { return plain(files_.list(ask)); },
+          [&](const ReadFile& ask) { return plain(files_.read(ask)); },
+          [&](const Search& ask) { return plain(files_.search(ask)); },
+          [&](const WriteFile& ask) { return plain(files_.write(ask)); },
+          [&](const EditFile& ask) { return plain(files_.edit(ask)); },
+          [&](const ApplyDiff& ask) { return plain(files_.patch(ask)); },
+          [&](const ShellCommand& ask) { return run(ask.command, most); },
+          [&](const AdvanceStage& ask) {
+            auto next = stages_.advance(ask.to, ask.reason, hooks_.now());
+            if (!next.ok())
+              return Done{tool_failure("Refused: " + next.error().detail + "."), true};
+            change(*next);
+            return said("The stage is \"" + std::string(to_string(stages_.stage())) + "\" now.");
+          },
+          [&](const RunTests& ask) {
+            const auto& suites = rules_.suites;
+            const auto suite = std::find_if(suites.begin(), suites.end(), [&](const ToolSuite& s) {
+              return !ask.name || s.name == *ask.name;
+            });
+            if (suites.empty()) return plain(tool_failure("the task names no tests"));
+            if (suite == suites.end())
+              return plain(tool_failure("there are no tests of that name: " + suites_of(suites)));
+            return run(suite->command, most);
+          },
+          [&](const AskStatus&) {
+            return said("stage: " + std::string(to_string(stages_.stage())) + "\n" +
+                        hooks_.status());
+          },
+          [&](const Submit&) {
+            submitted_ = true;
+            return said("The work is handed in.");
+          }},
       arguments);
 }
 
@@ -240,51 +230,26 @@ McpResult ToolSession::call(const McpCall& ask) {
 
 constexpr std::size_t kReadChunk = std::size_t{64} << 10;
 
+constexpr std::chrono::hours kForever{24 * 365};
+
 struct ToolServer::Impl {
-  struct Client {
-    UniqueFd fd;
-    std::atomic<bool> done = false;
-    std::jthread thread;
-  };
-
-  Impl(ToolSession& s, std::string words, UniqueFd l, UniqueFd w)
-      : session(s), instructions(std::move(words)), listener(std::move(l)), wake(std::move(w)) {}
-
   ToolSession& session;
   const std::string instructions;
-  const UniqueFd listener, wake;
-  std::mutex turn;  // of the session
-  std::jthread thread;
+  const UniqueFd stop;  // readable from the end on
+  std::mutex turn{};    // of the session
+  std::atomic<std::size_t> clients = 0;
+  std::unique_ptr<SocketServer> server{};  // last: its threads use the others
 
-  // False: it is time to end.
-  bool ready(int fd, short events) const {
-    std::array<pollfd, 2> fds{{{wake.get(), POLLIN, 0}, {fd, events, 0}}};
-    while (::poll(fds.data(), fds.size(), -1) < 0)
-      if (errno != EINTR) return false;
-    return fds[0].revents == 0;
+  // One more than is served is cut off: an agent has one client, and perhaps that of a helper.
+  void serve(const UniqueFd& client) {
+    if (clients.fetch_add(1) < kToolClientsMax) converse(client.get());
+    --clients;
   }
 
-  void run() {
-    std::list<Client> clients;
-    while (ready(listener.get(), POLLIN)) {
-      clients.remove_if([](const Client& c) { return c.done.load(); });
-      UniqueFd fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      // One more than is served is cut off: an agent has one client, and perhaps that of a helper.
-      if (!fd.valid() || clients.size() == kToolClientsMax) continue;
-      Client& client = clients.emplace_back();
-      client.fd = std::move(fd);
-      client.thread = std::jthread([this, &client] {
-        serve(client.fd.get());
-        ::shutdown(client.fd.get(), SHUT_RDWR);
-        client.done = true;
-      });
-    }
-  }
-
-  void serve(int fd) {
+  void converse(int fd) {
     std::string in;
     std::array<char, kReadChunk> buffer;  // NOLINT: filled by recv
-    while (ready(fd, POLLIN)) {
+    while (wait_for_fd(fd, POLLIN, stop.get(), SteadyClock::now() + kForever) == Waited::kReady) {
       const ssize_t n = ::recv(fd, buffer.data(), buffer.size(), MSG_DONTWAIT);
       if (n < 0 && (errno == EAGAIN || errno == EINTR)) continue;
       if (n <= 0) return;
@@ -307,37 +272,22 @@ struct ToolServer::Impl {
   bool answer(int fd, std::string_view line) {
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.empty()) return true;
-    const McpStep step = mcp_step(line, nullptr, instructions);
-    if (const auto* ready_answer = std::get_if<McpAnswer>(&step))
-      return ready_answer->body.empty() || say(fd, ready_answer->body);
-    if (const auto* call = std::get_if<McpCall>(&step)) {
-      std::string result;
-      {
-        const std::lock_guard lock(turn);
-        // Whoever waited for his turn until the end has none any more.
-        std::array<pollfd, 1> end{{{wake.get(), POLLIN, 0}}};
-        if (::poll(end.data(), end.size(), 0) != 0) return false;
-        result = mcp_result(*call, session.call(*call));
-      }
-      return say(fd, std::move(result));
+    const McpStep step = mcp_step(line, instructions);
+    // One that cancels a call needs none: the call was answered before the word of it was read.
+    if (const auto* said = std::get_if<std::string>(&step)) return said->empty() || say(fd, *said);
+    const auto& call = std::get<McpCall>(step);
+    std::string result;
+    {
+      const std::lock_guard lock(turn);
+      // Whoever waited for his turn until the end has none any more.
+      if (wait_for_fd(-1, 0, stop.get(), SteadyClock::now()) == Waited::kStopped) return false;
+      result = mcp_result(call, session.call(call));
     }
-    return true;  // a call that was cancelled has been answered before the word of it was read
+    return say(fd, result);
   }
 
-  bool say(int fd, std::string line) const {
-    line += '\n';
-    std::string_view left = line;
-    while (!left.empty()) {
-      const ssize_t n = ::send(fd, left.data(), left.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-      if (0 < n) {
-        left.remove_prefix(static_cast<std::size_t>(n));
-      } else if (errno == EAGAIN) {
-        if (!ready(fd, POLLOUT)) return false;
-      } else if (errno != EINTR) {
-        return false;
-      }
-    }
-    return true;
+  bool say(int fd, const std::string& line) const {
+    return write_all(fd, line + '\n', stop.get(), kForever) == Wrote::kAll;
   }
 };
 
@@ -345,18 +295,16 @@ ToolServer::ToolServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Result<std::unique_ptr<ToolServer>> ToolServer::start(const fs::path& dir, ToolSession& session,
                                                       std::string instructions) {
-  PROCTOR_TRY(UniqueFd listener, listen_in(dir, static_cast<int>(kToolClientsMax), "tool socket"));
-  UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!wake.valid()) return errno_error("tool socket: eventfd", errno);
-  auto impl = std::make_unique<Impl>(session, std::move(instructions), std::move(listener),
-                                     std::move(wake));
-  impl->thread = std::jthread([i = impl.get()] { i->run(); });
+  PROCTOR_TRY(auto server, SocketServer::open(dir, kToolClientsMax + 1, "tool socket"));
+  PROCTOR_TRY(UniqueFd stop, new_signal("tool socket"));
+  std::unique_ptr<Impl> impl(new Impl{session, std::move(instructions), std::move(stop)});
+  impl->server = std::move(server);
+  impl->server->start(impl->stop.get(),
+                      [i = impl.get()](const UniqueFd& client) { i->serve(client); });
   return std::unique_ptr<ToolServer>(new ToolServer(std::move(impl)));
 }
 
 ToolServer::~ToolServer() {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t n = ::write(impl_->wake.get(), &one, sizeof one);
-  impl_->thread.join();
+  wake(impl_->stop.get());
 }
 }  // namespace proctor

@@ -9,7 +9,6 @@
 #include <memory>
 #include <utility>
 
-#include "common/base/files.h"
 #include "common/base/text.h"
 
 namespace proctor::beneath {
@@ -51,6 +50,13 @@ Result<UniqueFd> open_root(const std::string& dir) {
   UniqueFd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid()) return errno_error("open " + dir, errno);
   return fd;
+}
+
+Result<UniqueFd> open_if_there(const fs::path& dir) {
+  if (dir.empty()) return UniqueFd();
+  auto opened = open_root(dir.string());
+  if (opened.ok() || opened.error().code != Errc::kNotFound) return opened;
+  return UniqueFd();
 }
 
 Result<UniqueFd> open_dir(int dir, const std::string& name) {
@@ -203,17 +209,7 @@ Status remove(int dir, const std::string& name) {
 
 namespace proctor {
 namespace {
-using beneath::Missing;
 using beneath::Parent;
-
-// None: nothing is there.
-Result<std::optional<Parent>> parent_of(int root, const std::string& path) {
-  auto parent = beneath::open_parent(root, path, Missing::kFail);
-  if (parent.ok()) return std::optional<Parent>(std::move(parent).value());
-  if (parent.error().code == Errc::kNotFound || parent.error().code == Errc::kInvalid)
-    return std::optional<Parent>();
-  return std::move(parent).error();
-}
 
 Result<bool> same_bytes(const Parent& a, const Parent& b) {
   constexpr std::size_t kPiece = std::size_t{1} << 18;
@@ -236,8 +232,11 @@ Result<bool> same_bytes(const Parent& a, const Parent& b) {
 
 Result<Seen> look(int root, const std::string& path) {
   Seen out;
-  PROCTOR_TRY(out.parent, parent_of(root, path));
-  if (!out.parent) return out;
+  auto parent = beneath::open_parent(root, path, beneath::Missing::kFail);
+  if (!parent.ok() &&
+      (parent.error().code == Errc::kNotFound || parent.error().code == Errc::kInvalid))
+    return out;
+  PROCTOR_TRY(out.parent, std::move(parent));
   struct stat st {};
   if (::fstatat(out.parent->dir.get(), out.parent->name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0) {
     out.st = st;

@@ -12,11 +12,14 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/files.h"
 #include "common/base/owned.h"
 #include "common/base/result.h"
 
 namespace proctor::beneath {
 Result<UniqueFd> open_root(const std::string& dir);
+// Invalid: nothing is there, or the path is empty.
+Result<UniqueFd> open_if_there(const fs::path& dir);
 // One step down.  As the owner without root's powers, a folder without permissions is given them.
 Result<UniqueFd> open_dir(int dir, const std::string& name);
 

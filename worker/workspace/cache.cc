@@ -56,33 +56,25 @@ struct Found {
 // Trees, and the layers that setup left: both are locked and stamped beside their folder.
 constexpr const char* kKept[] = {"trees", "layers"};
 
-std::vector<Found> kept_of(const fs::path& root) {
+// Half of something, whose maker was killed, is removed.
+Result<std::vector<Found>> kept_of(const fs::path& root) {
   std::vector<Found> out;
   std::error_code ec;
   for (const char* kind : kKept) {
     for (const auto& entry : fs::directory_iterator(root / kind, ec)) {
       const fs::path& dir = entry.path();
-      if (!entry.is_directory() || dir.extension() == kDotNew) continue;
+      if (!entry.is_directory()) continue;
+      if (dir.extension() == kDotNew) {
+        const auto making = FileLock::try_acquire(fs::path(dir).replace_extension(".lock"));
+        if (making.ok()) PROCTOR_CHECK_OK(remove_tree(dir));
+        continue;
+      }
       out.push_back({{kind + ("/" + dir.filename().string()), folder_use(dir).bytes,
                       used_ms(use_of(dir), dir), !FileLock::try_acquire(use_of(dir)).ok()},
                      dir});
     }
   }
   return out;
-}
-
-// Half of something, whose maker was killed.
-Status remove_unfinished(const fs::path& root) {
-  std::error_code ec;
-  for (const char* kind : kKept) {
-    for (const auto& entry : fs::directory_iterator(root / kind, ec)) {
-      fs::path dir = entry.path();
-      if (!entry.is_directory() || dir.extension() != kDotNew) continue;
-      const auto making = FileLock::try_acquire(fs::path(dir).replace_extension(".lock"));
-      if (making.ok()) PROCTOR_CHECK_OK(remove_tree(dir));
-    }
-  }
-  return ok_status();
 }
 
 std::vector<Found> mirrors_of(const fs::path& root, bool in_use) {
@@ -136,8 +128,7 @@ Result<CacheReport> make_room(const fs::path& root, std::uint64_t bytes_max) {
   if (!fs::is_directory(root, ec)) return Error{Errc::kNotFound, root.string() + ": no such root"};
   PROCTOR_CHECK_OK(make_dirs(root / "mirrors"));
   auto no_reader = FileLock::try_acquire(root / "mirrors" / kDotUse);
-  PROCTOR_CHECK_OK(remove_unfinished(root));
-  std::vector<Found> all = kept_of(root);
+  PROCTOR_TRY(std::vector<Found> all, kept_of(root));
   for (Found& mirror : mirrors_of(root, !no_reader.ok())) all.push_back(std::move(mirror));
   std::vector<CachedItem> items;
   std::map<std::string, const Found*> by_name;

@@ -40,18 +40,32 @@ std::string source_of(std::string_view path) {
 }
 }  // namespace
 
+ProtectedPaths::ProtectedPaths(const std::vector<std::string>& globs,
+                               std::vector<std::string> names)
+    : globs_(globs), names_(std::move(names)) {
+  std::ranges::sort(names_);
+}
+
+bool ProtectedPaths::has(std::string_view path) const {
+  return std::ranges::binary_search(names_, path) || any_glob_covers(globs_, path);
+}
+
 bool ProtectedPaths::covers(std::string_view path) const {
-  if (any_glob_covers(globs_, path)) return true;
+  if (has(path)) return true;
   const std::string source = source_of(path);
-  return !source.empty() && any_glob_covers(globs_, source);
+  return !source.empty() && has(source);
+}
+
+bool ProtectedPaths::has_below(std::string_view folder) const {
+  const auto name = std::ranges::lower_bound(names_, folder);
+  return (name != names_.end() && name->starts_with(folder)) || any_glob_reaches(globs_, folder);
 }
 
 bool ProtectedPaths::reaches(std::string_view folder) const {
-  if (any_glob_reaches(globs_, folder)) return true;
   const std::string inside = std::string(folder) + '/';
+  if (has_below(inside)) return true;
   if (!is_cache(inside)) return false;
-  return any_glob_reaches(globs_,
-                          std::string_view(inside).substr(0, inside.size() - kCache.size() - 1));
+  return has_below(std::string_view(inside).substr(0, inside.size() - kCache.size() - 1));
 }
 
 namespace {
@@ -103,19 +117,14 @@ class Scanner {
     auto lower = entry_at(db_, in_.tree, in_.part);
     if (!lower.ok() && lower.error().code != Errc::kNotFound) return std::move(lower).error();
     const GitTreeEntry* low = lower.ok() ? &*lower : nullptr;
-    auto parent = beneath::open_parent(root, in_.part, beneath::Missing::kFail);
-    if (!parent.ok() && parent.error().code != Errc::kNotFound &&
-        parent.error().code != Errc::kInvalid)
-      return std::move(parent).error();
-    struct stat st {};
-    const bool there = parent.ok() && ::fstatat(parent->dir.get(), parent->name.c_str(), &st,
-                                                AT_SYMLINK_NOFOLLOW) == 0;
-    if (!there) return low != nullptr ? deleted(in_.part, *low) : ok_status();
+    PROCTOR_TRY(Seen now, look(root, in_.part));
+    if (!now.st) return low != nullptr ? deleted(in_.part, *low) : ok_status();
+    const std::string& name = now.parent->name;
     Pile above;
-    above.push_back({std::move(parent->dir)});
-    const std::string prefix = in_.part.substr(0, in_.part.size() - parent->name.size());
+    above.push_back({std::move(now.parent->dir)});
+    const std::string prefix = in_.part.substr(0, in_.part.size() - name.size());
     const auto depth = static_cast<std::size_t>(std::ranges::count(prefix, '/'));
-    return entry(above, parent->name, prefix, low, true, depth);
+    return entry(above, name, prefix, low, true, depth);
   }
 
   ChangeSet take() {
@@ -298,14 +307,14 @@ class Scanner {
       return ok_status();
     }
     const bool link = S_ISLNK(st.st_mode);
+    Change change;
+    if (low != nullptr && !was_folder) change.was = {low->mode, low->id};
     if (!in_.contents) {
       PROCTOR_TRY(const bool differs, differs_by_size(was_folder ? nullptr : low, st));
-      if (differs) return put(path, {{}, {git_mode::kBlob}});
+      if (differs) return put(path, {change.was, {git_mode::kBlob}});
     }
     PROCTOR_TRY(const std::string bytes,
                 link ? beneath::read_link(dir, name) : read_content(dir, name, path));
-    Change change;
-    if (low != nullptr && !was_folder) change.was = {low->mode, low->id};
     change.now.mode = link                           ? git_mode::kSymlink
                       : (st.st_mode & S_IXUSR) != 0U ? git_mode::kExecutable
                                                      : git_mode::kBlob;

@@ -13,18 +13,22 @@
 #include "worker/workspace/overlay.h"
 
 namespace proctor {
-// The paths that `policy.protected` speaks for: those that its globs cover, and the byte code and
-// libraries that Python would load in the place of a covered source.  Pure; no failures.
+// The paths that `policy.protected` speaks for: those that its globs cover, further ones by their
+// names, and the byte code and libraries that Python would load in the place of such a source.
+// A look-up among names takes the logarithm of their number.  Pure; no failures.
 class ProtectedPaths {
  public:
-  explicit ProtectedPaths(const std::vector<std::string>& globs) : globs_(globs) {}
+  explicit ProtectedPaths(const std::vector<std::string>& globs,
+                          std::vector<std::string> names = {});
 
   bool covers(std::string_view path) const;
   // May something below the folder be covered?
   bool reaches(std::string_view folder) const;
 
  private:
-  std::vector<std::string> globs_;
+  bool has(std::string_view path) const;
+  bool has_below(std::string_view folder) const;  // with its '/'; "": the root
+  std::vector<std::string> globs_, names_;        // names_: sorted
 };
 
 // Differences are read from the upper layer of an overlay (cost: what was changed) and the layer

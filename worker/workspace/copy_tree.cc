@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "common/base/text.h"
-#include "worker/workspace/beneath.h"
 
 namespace proctor {
 namespace {
@@ -154,14 +153,15 @@ bool looks_like(const CopiedFiles& known, const std::string& path, const struct 
          same_time(it->second.changed, st.st_ctim);
 }
 
-Status copy_one(int from, const std::string& name, int to, const std::string& as) {
-  struct stat st {};
-  if (::fstatat(from, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0)
-    return errno_error("copy " + printable(name), errno);
+Status copy_over(const Seen& from, int root, const std::string& path) {
+  PROCTOR_TRY(const beneath::Parent to,
+              beneath::open_parent(root, path, beneath::Missing::kMakeAndReplace));
+  PROCTOR_CHECK_OK(beneath::remove(to.dir.get(), to.name));
+  const auto& [dir, name] = *from.parent;
   CopiedFiles unused;
-  Copier copier{unused, to};
-  return S_ISLNK(st.st_mode) ? Copier::link(from, to, name, as, st)
-                             : copier.bytes(from, to, name, as, as, st);
+  Copier copier{unused, root};
+  return from.is_link() ? Copier::link(dir.get(), to.dir.get(), name, to.name, *from.st)
+                        : copier.bytes(dir.get(), to.dir.get(), name, to.name, path, *from.st);
 }
 
 Status copy_tree(const fs::path& from, const fs::path& to, CopiedFiles& copied) {

@@ -10,6 +10,7 @@
 
 #include "common/base/files.h"
 #include "common/base/result.h"
+#include "worker/workspace/beneath.h"
 
 namespace proctor {
 // A file as it looked when it was copied.  The ctime cannot be set by anybody, so a file that still
@@ -27,6 +28,6 @@ bool looks_like(const CopiedFiles& known, const std::string& path, const struct 
 // moved on, so that every later write has a later ctime.
 Status copy_tree(const fs::path& from, const fs::path& to, CopiedFiles& copied);
 
-// One file or link, not there yet in `to`, with its times and mode.
-Status copy_one(int from, const std::string& name, int to, const std::string& as);
+// One file or link, with its times and mode, in the place of whatever is there or on the way.
+Status copy_over(const Seen& from, int root, const std::string& path);
 }  // namespace proctor

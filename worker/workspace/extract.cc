@@ -29,14 +29,11 @@ constexpr std::array<std::string_view, 5> kFolders = {"__pycache__", ".pytest_ca
 
 // Also inside of such a folder.
 bool is_common_product(std::string_view path, bool folder) {
-  for (std::string_view rest = path;;) {
-    const std::size_t end = rest.find('/');
-    const std::string_view name = rest.substr(0, end);
-    const bool last = end == std::string_view::npos;
-    if ((!last || folder) && std::ranges::find(kFolders, name) != kFolders.end()) return true;
-    if (last) return !folder && (name.ends_with(".pyc") || name == ".DS_Store");
-    rest.remove_prefix(end + 1);
-  }
+  const std::vector<std::string_view> names = split(path, '/');
+  const auto folders = folder ? names.end() : names.end() - 1;
+  if (std::find_first_of(names.begin(), folders, kFolders.begin(), kFolders.end()) != folders)
+    return true;
+  return !folder && (path.ends_with(".pyc") || names.back() == ".DS_Store");
 }
 
 // Which new files are build products and stay out of patches.  A file that the snapshot has always

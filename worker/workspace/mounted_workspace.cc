@@ -184,10 +184,7 @@ Status MountedWorkspace::prepare() {
 }
 
 Status MountedWorkspace::prepare_copy() {
-  if (::mkdir(setup_.dir.c_str(), 0755) != 0) {
-    if (errno != EEXIST) return errno_error("make " + setup_.dir.string(), errno);
-    return Error{Errc::kConflict, "workspace " + setup_.dir.string() + " exists"};
-  }
+  PROCTOR_CHECK_OK(make_dir(setup_.dir));
   merged_ = setup_.dir / "merged";
   PROCTOR_CHECK_OK(make_dirs(merged_));
   CopiedFiles git_files;
@@ -304,11 +301,12 @@ Status MountedWorkspace::put_file(const std::string& relative, std::string_view 
   return beneath::write_file(parent->dir.get(), parent->name, bytes, mode);
 }
 
-Result<std::vector<std::string>> MountedWorkspace::restore(const std::vector<std::string>& globs) {
-  if (globs.empty()) return std::vector<std::string>{};
+Result<std::vector<std::string>> MountedWorkspace::restore(const std::vector<std::string>& globs,
+                                                           const std::vector<std::string>& names) {
+  if (globs.empty() && names.empty()) return std::vector<std::string>{};
   PROCTOR_TRY(ObjectDb db, objects());
   const ActingAs as(user().get());
-  return restore_paths(db, RestoreInput{merged_, scan_input(), globs});
+  return restore_paths(db, {merged_, scan_input(), ProtectedPaths(globs, names)});
 }
 
 namespace {
@@ -326,7 +324,7 @@ Result<std::vector<std::string>> protect(ObjectDb& db, ProtectInput input) {
 Result<std::vector<std::string>> MountedWorkspace::restore_again(
     const std::vector<std::string>& globs, const MadeUnder& made,
     const std::map<std::string, PlacedFile>& placed) {
-  if (globs.empty()) return std::vector<std::string>{};
+  if (globs.empty() && placed.empty()) return std::vector<std::string>{};
   PROCTOR_TRY(ObjectDb db, objects());
   const ActingAs as(user().get());
   return protect(db, {merged_, scan_input(), globs, made, placed, vouched_});
@@ -343,7 +341,7 @@ Result<std::vector<std::string>> MountedWorkspace::restore_copy(
   std::map<std::string, PlacedFile> placed_there = placed;
   std::erase_if(placed_there, [&](const auto& file) { return outside(file.first); });
   std::vector<std::string> changed;
-  if (!globs.empty()) {
+  if (!globs.empty() || !placed_there.empty()) {
     PROCTOR_TRY(ObjectDb db, objects());
     MadeUnder made_there = made;
     // A copy has no repository of its own.
@@ -361,11 +359,6 @@ Result<std::vector<std::string>> MountedWorkspace::restore_copy(
   }
   PROCTOR_TRY(const UniqueFd root, beneath::open_root(copy.dir.string()));
   if (copy.part.empty()) PROCTOR_CHECK_OK(take_away(root.get(), std::string(kDotGit)));
-  for (const auto& [path, file] : placed_there) {
-    PROCTOR_TRY(const auto parent,
-                beneath::open_parent(root.get(), path, beneath::Missing::kMakeAndReplace));
-    PROCTOR_CHECK_OK(beneath::write_file(parent.dir.get(), parent.name, file.bytes, file.mode));
-  }
   return changed;
 }
 
@@ -425,7 +418,7 @@ Result<MadeUnder> MountedWorkspace::made_under(const std::vector<std::string>& g
   PROCTOR_TRY(ObjectDb db, objects());
   MadeUnder made;
   if (!globs.empty()) {
-    PROCTOR_TRY(made, list_made(db, RestoreInput{merged_, scan_input(), globs}));
+    PROCTOR_TRY(made.paths, list_made(db, {merged_, scan_input(), ProtectedPaths(globs)}));
   }
   PROCTOR_TRY(const std::vector<std::string> of_git, list_part(merged_, git_part()));
   // Where setup's is a layer it lies below what this run has written.
@@ -444,7 +437,7 @@ Result<std::vector<std::string>> MountedWorkspace::changed_under(
     const std::vector<std::string>& globs) {
   if (globs.empty()) return std::vector<std::string>{};
   PROCTOR_TRY(ObjectDb db, objects());
-  return changed_paths(db, RestoreInput{merged_, scan_input(), globs});
+  return changed_paths(db, {merged_, scan_input(), ProtectedPaths(globs)});
 }
 
 Status MountedWorkspace::whole(TreeMark::Look look) const {

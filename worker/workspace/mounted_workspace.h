@@ -87,7 +87,8 @@ class MountedWorkspace final : public Workspace {
   Result<AppliedPatch> apply(const std::string& diff) override;
   Status put_file(const std::string& relative, std::string_view bytes, std::uint32_t mode,
                   Way way = Way::kRefused) override;
-  Result<std::vector<std::string>> restore(const std::vector<std::string>& globs) override;
+  Result<std::vector<std::string>> restore(const std::vector<std::string>& globs,
+                                           const std::vector<std::string>& names) override;
   Result<std::vector<std::string>> restore_again(
       const std::vector<std::string>& globs, const MadeUnder& made,
       const std::map<std::string, PlacedFile>& placed) override;

@@ -110,31 +110,24 @@ class Layers {
   explicit Layers(const OwnView* view) : view_(view) {}
 
   Status open(const OverlayDirs& dirs, const fs::path& dir) {
-    const bool written = &dir == &dirs.upper || &dir == &dirs.work;
-    if (view_ == nullptr || written) return open_plainly(dirs, dir);
-    PROCTOR_TRY(UniqueFd fd, view_->open(dir));
+    UniqueFd fd;
+    if (view_ == nullptr) {
+      fd.reset(::open(dir.c_str(), kPlace));
+    } else if (&dir == &dirs.upper || &dir == &dirs.work) {
+      if (!above_.valid()) {
+        PROCTOR_TRY(above_, view_->open(dirs.upper.parent_path()));
+      }
+      fd.reset(::openat(above_.get(), dir.filename().c_str(), kPlace));
+    } else {
+      PROCTOR_TRY(fd, view_->open(dir));
+    }
+    if (!fd.valid()) return errno_error("overlay: " + dir.string(), errno);
     open_.push_back(std::move(fd));
     return ok_status();
   }
   int last() const { return open_.back().get(); }
 
  private:
-  Status open_plainly(const OverlayDirs& dirs, const fs::path& dir) {
-    constexpr int kFlags = O_PATH | O_DIRECTORY | O_CLOEXEC;
-    UniqueFd fd;
-    if (view_ == nullptr) {
-      fd.reset(::open(dir.c_str(), kFlags));
-    } else {
-      if (!above_.valid()) {
-        PROCTOR_TRY(above_, view_->open(dirs.upper.parent_path()));
-      }
-      fd.reset(::openat(above_.get(), dir.filename().c_str(), kFlags));
-    }
-    if (!fd.valid()) return errno_error("overlay: " + dir.string(), errno);
-    open_.push_back(std::move(fd));
-    return ok_status();
-  }
-
   const OwnView* view_;
   UniqueFd above_;
   std::vector<UniqueFd> open_;

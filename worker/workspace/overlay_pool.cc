@@ -13,16 +13,16 @@
 #include "worker/workspace/cache.h"
 
 namespace proctor {
-namespace {
-constexpr const char* kSetupNote = "setup-layer";  // beside merged
-constexpr std::size_t kPathBytes = 4096;
-constexpr std::size_t kRestingMax = 16;  // two rooms for each of eight slots
-
 Status make_dir(const fs::path& dir) {
   if (::mkdir(dir.c_str(), 0755) == 0) return ok_status();
   if (errno == EEXIST) return Error{Errc::kConflict, "workspace " + dir.string() + " exists"};
   return errno_error("make " + dir.string(), errno);
 }
+
+namespace {
+constexpr const char* kSetupNote = "setup-layer";  // beside merged
+constexpr std::size_t kPathBytes = 4096;
+constexpr std::size_t kRestingMax = 16;  // two rooms for each of eight slots
 
 // Names of its extended attributes (their values cannot change without moving the ctime).
 std::optional<std::string> attribute_names(const fs::path& path) {
@@ -212,21 +212,15 @@ Result<std::unique_ptr<OverlayMount>> OverlayPool::take(OverlayLayers layers) {
 
 RemovalCost OverlayPool::give_back(std::unique_ptr<OverlayMount> mount) {
   RemovalCost cost;
-  if (!mount->untouched()) {
+  const auto beside = mount->beside();
+  if (!mount->untouched() ||
+      (beside && (is_used_up(bounded_folder(mount->dir())) || !clear_folder(*beside)))) {
     mount->remove(cost);
     return cost;
   }
-  if (const auto beside = mount->beside();
-      beside && (is_used_up(bounded_folder(mount->dir())) || !clear_folder(*beside))) {
-    mount->remove(cost);
-    return cost;
-  }
-  std::unique_ptr<OverlayMount> leaves;  // unmounted without the lock
+  std::unique_ptr<OverlayMount> leaves;  // unmounted without the lock, as `mount` is
   const std::lock_guard guard(mutex_);
-  if (closed_) {
-    leaves = std::move(mount);
-    return cost;
-  }
+  if (closed_) return cost;
   std::vector<std::unique_ptr<OverlayMount>>& mine = resting_[mount->layers()];
   if (kRestingMax <= count_) {
     // One of another tree has rested longest: campaigns go through their tasks in order.
@@ -237,10 +231,7 @@ RemovalCost OverlayPool::give_back(std::unique_ptr<OverlayMount> mount) {
       --count_;
       break;
     }
-    if (!leaves) {
-      leaves = std::move(mount);
-      return cost;
-    }
+    if (!leaves) return cost;
   }
   mine.push_back(std::move(mount));
   ++count_;

@@ -34,6 +34,9 @@ struct OverlayLayers {
   friend auto operator<=>(const OverlayLayers&, const OverlayLayers&) = default;
 };
 
+// A folder of a workspace; kConflict: it exists.
+Status make_dir(const fs::path& dir);
+
 // The means of mounting them.
 struct OverlayMeans {
   WorkspaceKind kind = WorkspaceKind::kOverlay;

@@ -15,69 +15,75 @@
 namespace proctor {
 using beneath::Missing;
 
-Status put_back(const ObjectDb& db, int root, const std::string& path, const GitTreeEntry& entry) {
-  PROCTOR_TRY(const std::string bytes, db.blob(entry.id));
+Status take_away(int root, const std::string& path) {
+  PROCTOR_TRY(const Seen now, look(root, path));
+  return now.parent ? beneath::remove(now.parent->dir.get(), now.parent->name) : ok_status();
+}
+
+namespace {
+// With the time of every file of a checkout.
+Status put_back(const ObjectDb& db, int root, const std::string& path, const FileState& was) {
+  PROCTOR_TRY(const std::string bytes, db.blob(was.id));
   PROCTOR_TRY(const auto parent, beneath::open_parent(root, path, Missing::kMakeAndReplace));
-  if (entry.mode == git_mode::kSymlink) {
+  if (was.mode == git_mode::kSymlink) {
     return beneath::write_link(parent.dir.get(), parent.name, bytes);
   }
   PROCTOR_CHECK_OK(beneath::write_file(parent.dir.get(), parent.name, bytes,
-                                       entry.mode == git_mode::kExecutable ? 0755 : 0644));
-  const timespec times[2] = {{kCheckoutTime, 0}, {kCheckoutTime, 0}};
-  if (::utimensat(parent.dir.get(), parent.name.c_str(), times, AT_SYMLINK_NOFOLLOW) == 0)
-    return ok_status();
-  return errno_error("set time of " + printable(path), errno);
+                                       was.mode == git_mode::kExecutable ? 0755 : 0644));
+  return stamp(parent.dir.get(), parent.name);
 }
 
-Status take_away(int root, const std::string& path) {
-  auto parent = beneath::open_parent(root, path, Missing::kFail);
-  // Gone already: its folder was removed before it.
-  if (!parent.ok() &&
-      (parent.error().code == Errc::kNotFound || parent.error().code == Errc::kInvalid)) {
-    return ok_status();
-  }
-  if (!parent.ok()) return std::move(parent).error();
-  return beneath::remove(parent->dir.get(), parent->name);
+// As the snapshot has a file or link; mode 0: it has none there.
+Result<FileState> file_at(const ObjectDb& db, const ObjectId& tree, const std::string& path) {
+  const auto entry = entry_at(db, tree, path);
+  if (!entry.ok() && entry.error().code != Errc::kNotFound) return entry.error();
+  if (!entry.ok() || entry->mode == git_mode::kTree || entry->mode == git_mode::kGitlink)
+    return FileState{};
+  return FileState{entry->mode, entry->id};
 }
 
-Result<std::vector<std::string>> changed_paths(ObjectDb& db, const RestoreInput& input,
-                                               std::vector<std::string>* new_folders) {
+// By path, as the snapshot has them.
+using Wrong = std::map<std::string, FileState>;
+Result<Wrong> find_changed(ObjectDb& db, const RestoreInput& input,
+                           std::vector<std::string>* new_folders = nullptr) {
   ScanInput scan = input.scan;
-  const ProtectedPaths paths_of(input.globs);
   scan.contents = false;
   scan.new_folders = new_folders;
   scan.wanted = [&](const std::string& path, bool folder) -> Result<bool> {
-    return folder ? paths_of.reaches(path) : paths_of.covers(path);
+    return folder ? input.paths.reaches(path) : input.paths.covers(path);
   };
   PROCTOR_TRY(const ChangeSet changes, scan_changes(db, scan));
-  std::vector<std::string> paths;
-  for (const auto& [path, change] : changes.changed) paths.push_back(path);
-  paths.insert(paths.end(), changes.refused.begin(), changes.refused.end());
-  std::erase_if(paths, [&](const std::string& p) { return !paths_of.covers(p); });
-  std::sort(paths.begin(), paths.end());
-  paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
-  return paths;
+  Wrong out;
+  for (const auto& [path, change] : changes.changed)
+    if (input.paths.covers(path)) out.emplace(path, change.was);
+  for (const std::string& path : changes.refused) {
+    if (!input.paths.covers(path)) continue;
+    PROCTOR_TRY(out[path], file_at(db, scan.tree, path));
+  }
+  return out;
+}
+
+std::vector<std::string> paths_of(const Wrong& wrong) {
+  std::vector<std::string> out;
+  for (const auto& [path, was] : wrong) out.push_back(path);
+  return out;
+}
+}  // namespace
+
+Result<std::vector<std::string>> changed_paths(ObjectDb& db, const RestoreInput& input) {
+  PROCTOR_TRY(const Wrong wrong, find_changed(db, input));
+  return paths_of(wrong);
 }
 
 Result<std::vector<std::string>> restore_paths(ObjectDb& db, const RestoreInput& input) {
-  PROCTOR_TRY(const std::vector<std::string> paths, changed_paths(db, input));
-  std::vector<std::string> done;
+  PROCTOR_TRY(const Wrong wrong, find_changed(db, input));
   PROCTOR_TRY(const UniqueFd root, beneath::open_root(input.dir.string()));
-  std::vector<std::pair<std::string, GitTreeEntry>> back;
   // What the snapshot does not have goes first: it may stand where a folder must be.
-  for (const std::string& path : paths) {
-    auto entry = entry_at(db, input.scan.tree, path);
-    done.push_back(path);
-    if (entry.ok() && entry->mode != git_mode::kTree && entry->mode != git_mode::kGitlink) {
-      back.emplace_back(path, std::move(entry).value());
-    } else if (entry.ok() || entry.error().code == Errc::kNotFound) {
-      PROCTOR_CHECK_OK(take_away(root.get(), path));
-    } else {
-      return std::move(entry).error();
-    }
-  }
-  for (const auto& [path, entry] : back) PROCTOR_CHECK_OK(put_back(db, root.get(), path, entry));
-  return done;
+  for (const auto& [path, was] : wrong)
+    if (was.mode == 0) PROCTOR_CHECK_OK(take_away(root.get(), path));
+  for (const auto& [path, was] : wrong)
+    if (was.mode != 0) PROCTOR_CHECK_OK(put_back(db, root.get(), path, was));
+  return paths_of(wrong);
 }
 
 namespace {
@@ -88,7 +94,7 @@ constexpr std::size_t kNamedOfFolder = 1000;
 constexpr int kNamedDepth = 16;
 class Protector {
  public:
-  // `kept`: the folder in.made.at; not valid: there is none.
+  // `kept`: the folder in.made.at; -1: there is none.
   Protector(ObjectDb& db, const ProtectInput& in, int root, int kept)
       : db_(db), in_(in), root_(root), kept_(kept) {}
 
@@ -104,11 +110,8 @@ class Protector {
       return settle_placed(path, now, file->second);
     if (0 <= kept_ && std::ranges::binary_search(in_.made.paths, path))
       return settle_made(path, now);
-    auto entry = entry_at(db_, in_.scan.tree, path);
-    if (!entry.ok() && entry.error().code != Errc::kNotFound) return std::move(entry).error();
-    if (entry.ok() && entry->mode != git_mode::kTree && entry->mode != git_mode::kGitlink)
-      return settle_snapshot(path, now, *entry);
-    return settle_nothing(path, now);
+    PROCTOR_TRY(const FileState was, file_at(db_, in_.scan.tree, path));
+    return was.mode != 0 ? settle_snapshot(path, now, was) : settle_nothing(path, now);
   }
 
   // A folder that nobody but the candidate made.
@@ -142,8 +145,8 @@ class Protector {
     return (st.st_mode & kOfOwner) == (mode & kOfOwner) && st.st_nlink == 1;
   }
 
-  static bool is_fresh(const struct stat& st, const GitTreeEntry& entry) {
-    const mode_t mode = entry.mode == git_mode::kExecutable ? 0755 : 0644;
+  static bool is_fresh(const struct stat& st, const FileState& was) {
+    const mode_t mode = was.mode == git_mode::kExecutable ? 0755 : 0644;
     return (S_ISLNK(st.st_mode) || (st.st_mode & 07777U) == mode) &&
            st.st_mtim.tv_sec == kCheckoutTime && st.st_mtim.tv_nsec == 0;
   }
@@ -154,27 +157,26 @@ class Protector {
     return take_away(root_, path);
   }
 
-  Status settle_snapshot(const std::string& path, const Seen& now, const GitTreeEntry& entry) {
-    PROCTOR_TRY(const bool right, is_of_snapshot(now, entry));
+  Status settle_snapshot(const std::string& path, const Seen& now, const FileState& was) {
+    PROCTOR_TRY(const bool right, is_of_snapshot(now, was));
     if (!right) done_.push_back(path);
-    if (right && is_fresh(*now.st, entry)) {
+    if (right && is_fresh(*now.st, was)) {
       vouch(path, now);
       return ok_status();
     }
-    return put_back(db_, root_, path, entry);
+    return put_back(db_, root_, path, was);
   }
 
-  Result<bool> is_of_snapshot(const Seen& now, const GitTreeEntry& entry) {
-    const bool link = entry.mode == git_mode::kSymlink;
+  Result<bool> is_of_snapshot(const Seen& now, const FileState& was) {
+    const bool link = was.mode == git_mode::kSymlink;
     if (!now.st || !(link ? S_ISLNK(now.st->st_mode) : S_ISREG(now.st->st_mode))) return false;
-    if (!link && !is_alike(*now.st, entry.mode == git_mode::kExecutable ? 0755 : 0644))
-      return false;
-    PROCTOR_TRY(const std::uint64_t size, db_.size(entry.id));
+    if (!link && !is_alike(*now.st, was.mode == git_mode::kExecutable ? 0755 : 0644)) return false;
+    PROCTOR_TRY(const std::uint64_t size, db_.size(was.id));
     if (size != static_cast<std::uint64_t>(now.st->st_size)) return false;
     const Parent& at = *now.parent;
     PROCTOR_TRY(const std::string bytes, link ? beneath::read_link(at.dir.get(), at.name)
                                               : beneath::read_file(at.dir.get(), at.name, size));
-    return hash_object(ObjectType::kBlob, bytes) == entry.id;
+    return hash_object(ObjectType::kBlob, bytes) == was.id;
   }
 
   Status settle_placed(const std::string& path, const Seen& now, const PlacedFile& file) {
@@ -193,20 +195,13 @@ class Protector {
     PROCTOR_TRY(Seen kept, look(kept_, path));
     if (!kept.is_file() && !kept.is_link()) kept.st.reset();
     if (!kept.st) return settle_nothing(path, now);
-    PROCTOR_TRY(const bool right, is_as_kept(now, kept));
-    if (right) {
+    PROCTOR_TRY(const bool same, say_the_same(now, kept));
+    if (same && now.st->st_mode == kept.st->st_mode) {
       vouch(path, now);
       return ok_status();
     }
     done_.push_back(path);
-    PROCTOR_TRY(const Parent to, beneath::open_parent(root_, path, Missing::kMakeAndReplace));
-    PROCTOR_CHECK_OK(beneath::remove(to.dir.get(), to.name));
-    return copy_one(kept.parent->dir.get(), kept.parent->name, to.dir.get(), to.name);
-  }
-
-  static Result<bool> is_as_kept(const Seen& now, const Seen& kept) {
-    if (!now.st || now.st->st_mode != kept.st->st_mode) return false;
-    return say_the_same(now, kept);
+    return copy_over(kept, root_, path);
   }
 
   // Under an overlay the scan sees the same file: its inode is that of its layer.
@@ -238,62 +233,47 @@ class Protector {
   int kept_;
   std::vector<std::string> done_;
 };
-
-Result<ChangeSet> look_strictly(ObjectDb& db, const RestoreInput& input, const MadeUnder& made,
-                                const CopiedFiles& vouched) {
-  const ProtectedPaths paths(input.globs);
-  const StrictLook strict{paths, made.paths, vouched};
-  ScanInput scan = input.scan;
-  scan.contents = false;
-  scan.strict = &strict;
-  return scan_changes(db, scan);
-}
 }  // namespace
 
 Result<std::vector<std::string>> protect_paths(ObjectDb& db, const ProtectInput& input) {
   // Folders that hold what the contract places are nobody's plant.
-  MadeUnder made = input.made;
+  std::vector<std::string> made = input.made.paths, names;
   const auto add_folders_of = [&made](const std::string& path) {
     for (std::size_t slash = path.find('/'); slash != std::string::npos;
          slash = path.find('/', slash + 1))
-      made.paths.push_back(path.substr(0, slash + 1));
+      made.push_back(path.substr(0, slash + 1));
   };
-  for (const auto& [path, file] : input.placed) add_folders_of(path);
-  for (const std::string& path : input.made.paths) add_folders_of(path);
-  std::ranges::sort(made.paths);
-  made.paths.erase(std::unique(made.paths.begin(), made.paths.end()), made.paths.end());
-  PROCTOR_TRY(
-      const ChangeSet seen,
-      look_strictly(db, RestoreInput{input.dir, input.scan, input.globs}, made, input.vouched));
-  PROCTOR_TRY(const UniqueFd root, beneath::open_root(input.dir.string()));
-  const ProtectedPaths paths(input.globs);
-  UniqueFd kept;
-  if (!input.made.at.empty()) {
-    auto opened = beneath::open_root(input.made.at.string());
-    if (opened.ok())
-      kept = std::move(opened).value();
-    else if (opened.error().code != Errc::kNotFound)
-      return std::move(opened).error();
+  for (const auto& [path, file] : input.placed) {
+    add_folders_of(path);
+    names.push_back(path);
   }
-  Protector out(db, input, root.get(), kept.valid() ? kept.get() : -1);
+  for (const std::string& path : input.made.paths) add_folders_of(path);
+  std::ranges::sort(made);
+  made.erase(std::unique(made.begin(), made.end()), made.end());
+  const ProtectedPaths paths(input.globs, std::move(names));
+  const StrictLook strict{paths, made, input.vouched};
+  ScanInput scan = input.scan;
+  scan.contents = false;
+  scan.strict = &strict;
+  PROCTOR_TRY(const ChangeSet seen, scan_changes(db, scan));
+  PROCTOR_TRY(const UniqueFd root, beneath::open_root(input.dir.string()));
+  PROCTOR_TRY(const UniqueFd kept, beneath::open_if_there(input.made.at));
+  Protector out(db, input, root.get(), kept.get());
   for (const std::string& path : seen.planted) PROCTOR_CHECK_OK(out.uproot(path));
   for (const std::string& path : seen.refused)
     if (paths.covers(path)) PROCTOR_CHECK_OK(out.settle(path));
   for (const auto& [path, change] : seen.changed) PROCTOR_CHECK_OK(out.settle(path));
   for (const std::string& path : input.made.paths)
     if (!path.ends_with('/')) PROCTOR_CHECK_OK(out.settle_missing(path));
-  for (const auto& [path, file] : input.placed)
-    if (paths.covers(path)) PROCTOR_CHECK_OK(out.settle(path));
+  for (const auto& [path, file] : input.placed) PROCTOR_CHECK_OK(out.settle(path));
   for (const std::string& path : seen.closed) PROCTOR_CHECK_OK(out.open_to_all(path));
   return out.take();
 }
 
-Result<MadeUnder> list_made(ObjectDb& db, const RestoreInput& input) {
-  MadeUnder out;
-  std::vector<std::string> folders;
-  PROCTOR_TRY(out.paths, changed_paths(db, input, &folders));
-  out.paths.insert(out.paths.end(), folders.begin(), folders.end());
-  std::ranges::sort(out.paths);
+Result<std::vector<std::string>> list_made(ObjectDb& db, const RestoreInput& input) {
+  std::vector<std::string> out;
+  PROCTOR_TRY(const Wrong wrong, find_changed(db, input, &out));
+  for (const auto& [path, was] : wrong) out.push_back(path);
   return out;
 }
 
@@ -306,9 +286,7 @@ Status keep_made(const fs::path& dir, const std::vector<std::string>& paths, con
     if (path.ends_with('/')) continue;
     PROCTOR_TRY(const Seen now, look(from.get(), path));
     if (!now.is_file() && !now.is_link()) continue;
-    PROCTOR_TRY(const Parent parent, beneath::open_parent(to.get(), path, Missing::kMake));
-    PROCTOR_CHECK_OK(
-        copy_one(now.parent->dir.get(), now.parent->name, parent.dir.get(), parent.name));
+    PROCTOR_CHECK_OK(copy_over(now, to.get(), path));
   }
   return ok_status();
 }

@@ -16,17 +16,13 @@ namespace proctor {
 struct RestoreInput {
   fs::path dir;    // the merged tree
   ScanInput scan;  // where to see what was changed; `wanted` and `contents` are set here
-  const std::vector<std::string>& globs;
+  ProtectedPaths paths;
 };
-// The paths that match and differ from the snapshot, sorted.  `new_folders` (may be null) takes
-// those that the snapshot does not have, with a '/'.
-Result<std::vector<std::string>> changed_paths(ObjectDb& db, const RestoreInput& input,
-                                               std::vector<std::string>* new_folders = nullptr);
+// The paths that match and differ from the snapshot, sorted.
+Result<std::vector<std::string>> changed_paths(ObjectDb& db, const RestoreInput& input);
 // The paths that were put back or removed, sorted.
 Result<std::vector<std::string>> restore_paths(ObjectDb& db, const RestoreInput& input);
 
-// The snapshot's own version of one path, with the time of every file of a checkout.
-Status put_back(const ObjectDb& db, int root, const std::string& path, const GitTreeEntry& entry);
 // rm -rf of one path; what is gone already is fine.
 Status take_away(int root, const std::string& path);
 
@@ -39,14 +35,14 @@ struct ProtectInput {
   ScanInput scan;  // `strict` is set here
   const std::vector<std::string>& globs;
   const MadeUnder& made;
-  const std::map<std::string, PlacedFile>& placed;
-  CopiedFiles& vouched;  // what was found right is added
+  const std::map<std::string, PlacedFile>& placed;  // protected as well
+  CopiedFiles& vouched;                             // what was found right is added
 };
 // The paths that were put back or removed, sorted.
 Result<std::vector<std::string>> protect_paths(ObjectDb& db, const ProtectInput& input);
 
-// The paths that a setup made or changed under the globs, as MadeUnder::paths.
-Result<MadeUnder> list_made(ObjectDb& db, const RestoreInput& input);
+// The paths that a setup made or changed among them, as MadeUnder::paths but for their order.
+Result<std::vector<std::string>> list_made(ObjectDb& db, const RestoreInput& input);
 // Copies of those of `dir` that are there.
 Status keep_made(const fs::path& dir, const std::vector<std::string>& paths, const fs::path& keep);
 }  // namespace proctor

@@ -22,26 +22,28 @@
 #include "worker/workspace/tree_state.h"
 
 namespace proctor {
-namespace {
-constexpr std::uint64_t kFileBytes = std::uint64_t{2} << 30;
-
 Status stamp(int dir, const std::string& name) {
   const timespec times[2] = {{kCheckoutTime, 0}, {kCheckoutTime, 0}};
   if (::utimensat(dir, name.c_str(), times, AT_SYMLINK_NOFOLLOW) == 0) return ok_status();
   return errno_error("set time of " + printable(name), errno);
 }
 
-// Writes consecutive entries of one folder without walking from the root again.
+namespace {
+constexpr std::uint64_t kFileBytes = std::uint64_t{2} << 30;
+
+// Blobs byte for byte: no filters, no line-end conversion, no attributes.  A gitlink becomes an
+// empty folder, as in a clone without submodules.  Writes consecutive entries of one folder without
+// walking from the root again.
 class Writer {
  public:
-  Writer(const ObjectDb& db, UniqueFd root) : db_(db), root_(std::move(root)) {}
+  Writer(const ObjectDb& db, int root) : db_(db), root_(root) {}
 
   Status write(const ListedEntry& e) {
     const std::size_t slash = e.path.rfind('/');
     const std::string folder = slash == std::string::npos ? "" : e.path.substr(0, slash);
     const std::string name = slash == std::string::npos ? e.path : e.path.substr(slash + 1);
     if (!at_.valid() || folder != folder_) {
-      PROCTOR_TRY(auto parent, beneath::open_parent(root_.get(), e.path, beneath::Missing::kMake));
+      PROCTOR_TRY(auto parent, beneath::open_parent(root_, e.path, beneath::Missing::kMake));
       at_ = std::move(parent.dir);
       folder_ = folder;
     }
@@ -69,15 +71,12 @@ class Writer {
     // EEXIST: two entries of one name, or a file system that folds case.
     if (!fd.valid()) return errno_error("write " + printable(name), errno);
     PROCTOR_CHECK_OK(beneath::write_all(fd.get(), bytes, name));
-    const timespec times[2] = {{kCheckoutTime, 0}, {kCheckoutTime, 0}};
-    if (::fchmod(fd.get(), mode) != 0 || ::futimens(fd.get(), times) != 0) {
-      return errno_error("write " + printable(name), errno);
-    }
-    return ok_status();
+    if (::fchmod(fd.get(), mode) != 0) return errno_error("write " + printable(name), errno);
+    return stamp(at_.get(), name);
   }
 
   const ObjectDb& db_;
-  UniqueFd root_;
+  int root_;
   UniqueFd at_;
   std::string folder_;
 };
@@ -129,21 +128,6 @@ Result<std::optional<GitTreeEntry>> hash_entry(int dir, const std::string& name,
   return std::optional<GitTreeEntry>(std::move(out));
 }
 }  // namespace
-
-Status write_checkout(const ObjectDb& db, const std::vector<ListedEntry>& entries,
-                      const fs::path& dir) {
-  PROCTOR_TRY(UniqueFd root, beneath::open_root(dir.string()));
-  Writer writer(db, std::move(root));
-  for (const ListedEntry& e : entries) PROCTOR_CHECK_OK(writer.write(e));
-  return ok_status();
-}
-
-Result<ObjectId> hash_checkout(const fs::path& dir,
-                               const std::map<std::string, ObjectId>& gitlinks) {
-  PROCTOR_TRY(const UniqueFd root, beneath::open_root(dir.string()));
-  PROCTOR_TRY(std::vector<GitTreeEntry> entries, hash_folder(root.get(), "", gitlinks));
-  return hash_object(ObjectType::kTree, encode_tree(std::move(entries)));
-}
 
 // The repository that an agent sees: one commit whose tree is the snapshot and nothing else.  No
 // remote, tag, reflog, alternate, hook, or object that the tree does not need, so no later commit
@@ -330,13 +314,16 @@ Status build_tree(const GitProgram& git, const Content& content, const fs::path&
   PROCTOR_TRY(const std::vector<ListedEntry> entries, list_tree(db, content.tree));
   const fs::path work = dir / "work";
   PROCTOR_CHECK_OK(make_dirs(work));
-  PROCTOR_CHECK_OK(write_checkout(db, entries, work));
+  PROCTOR_TRY(const UniqueFd root, beneath::open_root(work.string()));
+  Writer writer(db, root.get());
   std::map<std::string, ObjectId> gitlinks;
   for (const ListedEntry& e : entries) {
+    PROCTOR_CHECK_OK(writer.write(e));
     if (e.mode == git_mode::kGitlink) gitlinks[e.path] = e.id;
   }
   // Two ids: of the objects (content.tree) and of the files just written.  They must agree.
-  PROCTOR_TRY(const ObjectId seen, hash_checkout(work, gitlinks));
+  PROCTOR_TRY(std::vector<GitTreeEntry> written, hash_folder(root.get(), "", gitlinks));
+  const ObjectId seen = hash_object(ObjectType::kTree, encode_tree(std::move(written)));
   if (seen != content.tree) {
     return Error{Errc::kCorrupt,
                  "checkout hashes to " + seen.hex() + " and not to its tree " + content.tree.hex()};

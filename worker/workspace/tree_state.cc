@@ -153,9 +153,7 @@ Result<TreeState> state_of_tree(const fs::path& dir) {
 
 bool changed_since(const fs::path& path, const timespec& moment) {
   struct stat is {};
-  if (::lstat(path.c_str(), &is) != 0) return true;
-  return std::pair(moment.tv_sec, moment.tv_nsec) <
-         std::pair(is.st_ctim.tv_sec, is.st_ctim.tv_nsec);
+  return ::lstat(path.c_str(), &is) != 0 || later(is.st_ctim, moment);
 }
 
 timespec stamp_now() {

@@ -19,6 +19,7 @@
 
 namespace proctor {
 namespace {
+constexpr const char* kGitHead = "HEAD";
 constexpr std::array<std::string_view, 3> kBeside{"objects", "refs", "commondir"};
 
 // S_IFDIR, S_IFLNK...; 0: nothing is there.
@@ -31,14 +32,19 @@ bool has(const std::vector<std::string>& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-// Is a folder of the snapshot, by files that are not its, a repository without the name ".git"?
-// Git asks for HEAD, objects and refs, the latter two also by way of commondir.
-Result<bool> became_bare(const std::vector<std::string>& inside, int tree) {
+// Is a folder with these names a repository without the name ".git"?  Git asks for HEAD, objects
+// and refs, the latter two also by way of commondir.
+bool looks_bare(const std::vector<std::string>& names) {
+  return has(names, kGitHead) &&
+         std::ranges::any_of(kBeside, [&](std::string_view name) { return has(names, name); });
+}
+
+// Is a folder of the snapshot one, by files that are not its?
+Result<bool> became_bare(std::vector<std::string> inside, int tree) {
   if (!has(inside, kGitHead)) return false;
   PROCTOR_TRY(const std::vector<std::string> snapshot, beneath::names(tree));
-  if (has(snapshot, kGitHead)) return false;
-  return std::ranges::any_of(
-      kBeside, [&](std::string_view name) { return has(inside, name) || has(snapshot, name); });
+  inside.insert(inside.end(), snapshot.begin(), snapshot.end());
+  return !has(snapshot, kGitHead) && looks_bare(inside);
 }
 
 // No deeper than the snapshot.
@@ -68,11 +74,6 @@ Status walk(int dir, int tree, const std::string& prefix, std::vector<std::strin
 
 bool is_of_git(std::string_view path) {
   return std::ranges::any_of(split(path, '/'), is_dot_git);
-}
-
-bool looks_bare(const std::vector<std::string>& names) {
-  return has(names, kGitHead) &&
-         std::ranges::any_of(kBeside, [&](std::string_view name) { return has(names, name); });
 }
 
 Result<std::vector<std::string>> nested_git(const fs::path& dir, const fs::path& tree,
@@ -234,13 +235,6 @@ bool is_the_layers_own(const struct stat& now, const struct stat& then) {
          same_time(now.st_mtim, then.st_mtim) && same_time(now.st_ctim, then.st_ctim);
 }
 
-Result<UniqueFd> open_if_there(const fs::path& dir) {
-  if (dir.empty()) return UniqueFd();
-  auto opened = beneath::open_root(dir.string());
-  if (opened.ok() || opened.error().code != Errc::kNotFound) return opened;
-  return UniqueFd();
-}
-
 Result<Seen> look_if_there(const UniqueFd& root, const std::string& path) {
   if (!root.valid()) return Seen{};
   return look(root.get(), path);
@@ -374,9 +368,7 @@ class Restorer {
       return ok_status();
     }
     done_.push_back(path);
-    PROCTOR_TRY(const Parent to, beneath::open_parent(root_.get(), path, Missing::kMakeAndReplace));
-    PROCTOR_CHECK_OK(beneath::remove(to.dir.get(), to.name));
-    return copy_one(then.parent->dir.get(), then.parent->name, to.dir.get(), to.name);
+    return copy_over(then, root_.get(), path);
   }
 
   static constexpr mode_t kFolderMode = 0755;
@@ -391,7 +383,7 @@ class Restorer {
 
 Result<std::vector<std::string>> list_part(const fs::path& dir, const TrustedPart& part) {
   PROCTOR_TRY(const UniqueFd root, beneath::open_root(dir.string()));
-  PROCTOR_TRY(const UniqueFd before, open_if_there(part.before));
+  PROCTOR_TRY(const UniqueFd before, beneath::open_if_there(part.before));
   Lister lister(root, before);
   PROCTOR_CHECK_OK(lister.entry(part.path, 0));
   return lister.take();
@@ -400,8 +392,8 @@ Result<std::vector<std::string>> list_part(const fs::path& dir, const TrustedPar
 Result<std::vector<std::string>> put_part_back(const fs::path& dir, const TrustedPart& part,
                                                const MadeUnder& made, CopiedFiles& known) {
   PROCTOR_TRY(const UniqueFd root, beneath::open_root(dir.string()));
-  PROCTOR_TRY(const UniqueFd before, open_if_there(part.before));
-  PROCTOR_TRY(const UniqueFd kept, open_if_there(made.at));
+  PROCTOR_TRY(const UniqueFd before, beneath::open_if_there(part.before));
+  PROCTOR_TRY(const UniqueFd kept, beneath::open_if_there(made.at));
   Restorer restorer(root, before, kept, made, known);
   PROCTOR_CHECK_OK(restorer.clear_way(part.path));
   PROCTOR_CHECK_OK(restorer.entry(part.path));
@@ -412,7 +404,7 @@ Result<std::vector<std::string>> put_all_back(const fs::path& dir, const fs::pat
                                               CopiedFiles& known) {
   std::set<std::string> inside;
   for (const fs::path& side : {dir, before}) {
-    PROCTOR_TRY(const UniqueFd root, open_if_there(side));
+    PROCTOR_TRY(const UniqueFd root, beneath::open_if_there(side));
     if (!root.valid()) continue;
     PROCTOR_TRY(const std::vector<std::string> names, beneath::names(root.get()));
     inside.insert(names.begin(), names.end());

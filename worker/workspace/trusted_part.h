@@ -26,10 +26,6 @@ bool is_of_git(std::string_view path);
 Result<std::vector<std::string>> nested_git(const fs::path& dir, const fs::path& tree,
                                             std::vector<std::string>* links = nullptr);
 
-inline constexpr const char* kGitHead = "HEAD";
-// Is a folder with these names a repository without the name ".git"?
-bool looks_bare(const std::vector<std::string>& names);
-
 // Folders of a snapshot that a candidate has replaced by links: git, called there, looks for its
 // repository where the link leads and above, and would obey it.  Requires: nothing runs in these
 // folders meanwhile.  Blocking; thread-safe.  Fails like the file system.

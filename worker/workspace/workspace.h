@@ -147,16 +147,18 @@ class Workspace {
   // protected files.
   virtual Status put_file(const std::string& relative, std::string_view bytes, std::uint32_t mode,
                           Way way = Way::kRefused) = 0;
-  // Puts every path of the snapshot that matches one of the globs back as it was, and removes
-  // matching paths that the snapshot does not have.  The changed ones, sorted.
-  virtual Result<std::vector<std::string>> restore(const std::vector<std::string>& globs) = 0;
-  // The same after setup or a check of the candidate's: nothing is left under the globs but what
-  // the snapshot, `made` and `placed` (by path) put there, as they did, whatever git ignores.  The
-  // changed ones, sorted; of a folder that nobody but the candidate made, its first files.
+  // Puts every path of the snapshot that matches one of the globs or is one of `names` back as it
+  // was, and removes such paths that the snapshot does not have.  The changed ones, sorted.
+  virtual Result<std::vector<std::string>> restore(const std::vector<std::string>& globs,
+                                                   const std::vector<std::string>& names = {}) = 0;
+  // The same after setup or a check of the candidate's: nothing is left under the globs and in the
+  // places of `placed` (by path) but what the snapshot, `made` and `placed` put there, as they did,
+  // whatever git ignores.  The changed ones, sorted; of a folder that nobody but the candidate
+  // made, its first files.
   virtual Result<std::vector<std::string>> restore_again(
       const std::vector<std::string>& globs, const MadeUnder& made,
       const std::map<std::string, PlacedFile>& placed) = 0;
-  // The same in a copy, of what the copy is to have; what is placed is written there in any case.
+  // The same in a copy, of what the copy is to have.
   virtual Result<std::vector<std::string>> restore_copy(
       const TreeCopy& copy, const std::vector<std::string>& globs, const MadeUnder& made,
       const std::map<std::string, PlacedFile>& placed) = 0;

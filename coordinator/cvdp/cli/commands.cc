@@ -70,7 +70,7 @@ void add_cvdp_import(Command cvdp, int& exit_code) {
       "image, which must be\nin the image store or the Docker Engine. What no check can be made of "
       "is left out and named: answers in words,\nlicensed tools, services that depend on each "
       "other.");
-  auto o = std::make_shared<ImportOptions>();
+  const auto o = arguments<ImportOptions>(command, exit_code, run_import);
   command.add_option("FILE", o->file, "the dataset").required();
   command.add_option("--into", o->campaign, "the campaign's folder").required();
   command.add_option("--image", o->settings.image,
@@ -83,7 +83,6 @@ void add_cvdp_import(Command cvdp, int& exit_code) {
       .add_option("--oss-sim-image,--image-sim", o->settings.names.oss_sim, "for __OSS_SIM_IMAGE__")
       .envname("OSS_SIM_IMAGE");
   add_selection(command, o->selection);
-  command.callback([=, &exit_code] { exit_code = code_of(run_import(*o)); });
 }
 
 // proctor cvdp prepare FILE --prefix DIR: upstream's folders and files, nothing run.
@@ -270,7 +269,7 @@ void add_cvdp_transform(Command cvdp, int& exit_code) {
       "Without -o to standard output; into a folder under the name upstream gives it. A line that "
       "is "
       "no\nrecord is told and left out, and the exit code is 2.");
-  auto options = std::make_shared<TransformOptions>();
+  const auto options = arguments<TransformOptions>(command, exit_code, run_transform);
   command.add_option("--to", options->to, "agentic or copilot")
       .required()
       .one_of({"agentic", "copilot"});
@@ -278,7 +277,6 @@ void add_cvdp_transform(Command cvdp, int& exit_code) {
   command.add_option("-o,--output", options->out, "file or folder to write");
   command.add_flag("--report-losses", options->report_losses,
                    "list what a round trip would not bring back");
-  command.callback([=, &exit_code] { exit_code = code_of(run_transform(*options)); });
 }
 
 // proctor cvdp merge, split, refine and stats: what upstream's tools/ do to dataset files.
@@ -454,13 +452,12 @@ void add_cvdp_split(Command cvdp, int& exit_code) {
       cvdp.add_subcommand("split", "parts of a dataset as files of their own",
                           "Example:\n  proctor cvdp split all.jsonl --by category -o parts\n"
                           "  proctor cvdp split all.jsonl --filter difficulty=easy -o easy.jsonl");
-  auto o = std::make_shared<SplitOptions>();
+  const auto o = arguments<SplitOptions>(command, exit_code, run_split);
   command.add_option("FILE", o->file, "the dataset").required();
   command.add_option("--by", o->by, "one file per category, difficulty or kind")
       .one_of({"category", "difficulty", "kind"});
   command.add_option("-o,--output", o->out, "folder (with --by) or file to write").required();
   add_selection(command, o->selection);
-  command.callback([=, &exit_code] { exit_code = code_of(run_split(*o)); });
 }
 
 void add_cvdp_stats(Command cvdp, int& exit_code) {
@@ -573,8 +570,7 @@ Result<int> run_show(const ShowOptions& o) {
     show(record, o.parts);
     return ok_status();
   };
-  PROCTOR_TRY([[maybe_unused]] const auto summary,
-              read_selected(o.file, o.selection, print, Findings::kKnown));
+  PROCTOR_CHECK_OK(read_selected(o.file, o.selection, print, Findings::kKnown));
   return kOk;
 }
 }  // namespace
@@ -600,11 +596,10 @@ void add_cvdp_show(Command cvdp, int& exit_code) {
       "show", "problems as text: prompt, files, solution, harness",
       "Example:\n  proctor cvdp show problems.jsonl -i cvdp_copilot_lfsr_0001\n"
       "  proctor cvdp show problems.jsonl --filter category=cid003 --part prompt");
-  auto o = std::make_shared<ShowOptions>();
+  const auto o = arguments<ShowOptions>(command, exit_code, run_show);
   command.add_option("FILE", o->file, "the dataset").required();
   command.add_option("--part", o->parts, "only this; may be given again")
       .one_of({"system", "prompt", "context", "solution", "harness"});
   add_selection(command, o->selection);
-  command.callback([=, &exit_code] { exit_code = code_of(run_show(*o)); });
 }
 }  // namespace proctor::cli

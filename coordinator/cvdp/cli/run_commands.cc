@@ -25,7 +25,7 @@ void tell_sample(const SampleResults& sample, const std::string& name) {
 
 Result<int> run_plan(const CvdpFlags& flags, CvdpPlan plan) {
   if (flags.model.model == kLocalExport) {
-    PROCTOR_TRY([[maybe_unused]] const auto asked, model_mode(flags.model, plan));
+    PROCTOR_CHECK_OK(model_mode(flags.model, plan));
     return export_prompts(plan, flags.model.responses_file);
   }
   PROCTOR_TRY(CvdpMode mode, mode_of(flags, plan));
@@ -64,11 +64,10 @@ void add_cvdp_run(Command cvdp, int& exit_code) {
       "goes on; so does proctor resume\nPREFIX/campaign. Exit code 0 when every run ended, "
       "whatever its verdict; 1 stopped, or no problem\ncame to a verdict; 2 bad input, also some "
       "records of FILE; 4 infrastructure.");
-  auto flags = std::make_shared<CvdpFlags>();
+  const auto flags = arguments<CvdpFlags>(command, exit_code, run_problems);
   add_cvdp_common_flags(command, *flags);
   add_cvdp_upstream_flags(command, *flags);
   add_model_flags(command, flags->model);
-  command.callback([=, &exit_code] { exit_code = code_of(run_problems(*flags)); });
 }
 
 // proctor cvdp report: the reports of one run or of several samples.
@@ -159,7 +158,7 @@ void add_cvdp_report(Command cvdp, int& exit_code) {
       "report\nor several files (one per sample) the composite report, and pass_at_k.txt and .json "
       "with "
       "unbiased\nestimates beside upstream's.");
-  auto options = std::make_shared<ReportOptions>();
+  const auto options = arguments<ReportOptions>(command, exit_code, run_report);
   command
       .add_option("FILE", options->files, "raw_result.json, report.json or composite_report.json")
       .required();
@@ -167,7 +166,6 @@ void add_cvdp_report(Command cvdp, int& exit_code) {
   command.add_option("-k,--k-threshold", options->k, "k of pass@k (the file's own, else 1)")
       .positive();
   add_metadata_options(command, *options);
-  command.callback([=, &exit_code] { exit_code = code_of(run_report(*options)); });
 }
 
 // proctor cvdp selfcheck FILE: do the problems tell a right answer from none?
@@ -225,11 +223,10 @@ void add_cvdp_selfcheck(Command cvdp, int& exit_code) {
       "otherwise, all in\nparallel. What fails, passes or does so only sometimes is named. The "
       "reports of both lie in PREFIX/golden and\nPREFIX/no_patch. Exit code 1 when a problem is "
       "not sound.");
-  auto flags = std::make_shared<CvdpFlags>();
+  const auto flags = arguments<CvdpFlags>(command, exit_code, selfcheck);
   flags->plan.samples = 3;
   flags->prefix = "selfcheck";
   add_cvdp_common_flags(command, *flags);
-  command.callback([=, &exit_code] { exit_code = code_of(selfcheck(*flags)); });
 }
 
 // proctor cvdp sweep: datasets by models and agents, one run after another, as upstream's

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/base/parse.h"
+#include "common/stats/interval.h"
 #include "common/stats/rerun.h"
 #include "coordinator/cvdp/report/report.h"
 
@@ -287,18 +288,8 @@ struct SliceStats : Tally {
   std::vector<double> rates{};  // per cent by sample, of samples that have such problems
 };
 
-double mean_of(const std::vector<double>& v) {
-  double sum = 0;
-  for (const double x : v) sum += x;
-  return v.empty() ? 0 : sum / static_cast<double>(v.size());
-}
-
 std::string spread(const std::vector<double>& v) {
-  if (v.size() < 2) return "N/A";
-  const double mean = mean_of(v);
-  double squares = 0;
-  for (const double x : v) squares += (x - mean) * (x - mean);
-  return percent(std::sqrt(squares / static_cast<double>(v.size() - 1)));
+  return v.size() < 2 ? "N/A" : percent(std::sqrt(variance_of(v)));
 }
 
 Tally sample_tally(const Object& sample, const Slice& slice) {

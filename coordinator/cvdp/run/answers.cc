@@ -16,39 +16,6 @@
 #include "coordinator/cvdp/run/results.h"
 
 namespace proctor::cli {
-// Answers that are there already: completions of a model that ran elsewhere (upstream's
-// local_import), a prompt_response.jsonl, or what the runs of another prefix handed in.
-// Read whole; each bounded, so that one that is too large leaves out its problem and no other.
-// Source: CVDP 1.8, 2.1 (--answers), 8.6.
-class StoredAnswers {
- public:
-  // {"id", "completion"} a line; of an id that comes again the next one is the next sample's.
-  static Result<StoredAnswers> completions(const std::string& file);
-  // prompt_response.jsonl, one answer for all samples; a prefix of upstream's or ours, sample by
-  // sample; of ours what each run handed in, to the byte.
-  static Result<StoredAnswers> replay(const std::string& file_or_prefix, std::uint32_t samples);
-
-  // One for each sample from the first to the last, counted from 1.  kNotFound: there is none, or
-  // too few; kExhausted: too large, or not to be
-  // read.
-  Result<std::vector<cvdp::GivenAnswer>> of(const cvdp::Record& record, std::uint32_t from,
-                                            std::uint32_t to) const;
-  // Of everything that was read.
-  const std::string& digest() const { return digest_; }
-
- private:
-  void add(const std::string& id, std::size_t sample, cvdp::GivenAnswer answer);
-  void refuse(const std::string& id, std::string why) { refused_[id] = std::move(why); }
-  Status read_responses(const std::string& file, std::size_t sample);
-  Status read_runs(const fs::path& campaign, std::uint32_t before, std::uint32_t samples);
-
-  std::string source_;
-  std::map<std::string, std::vector<std::optional<cvdp::GivenAnswer>>> answers_;
-  std::map<std::string, std::string> refused_;  // id -> why
-  bool for_all_ = false;                        // one answer for all samples
-  std::string digest_;
-};
-
 namespace {
 // As much as a worker takes of a model (worker/model/model.h).
 constexpr std::size_t kAnswerBytes = std::size_t{16} << 20;
@@ -73,143 +40,157 @@ Status read_answers(const std::string& file, Sha256& sum,
   return read_lines(file, kLineBytes, line, &sum);
 }
 
-bool is_there(const fs::path& path) {
-  std::error_code ec;
-  return fs::exists(path, ec);
-}
-}  // namespace
-
-void StoredAnswers::add(const std::string& id, std::size_t sample, cvdp::GivenAnswer answer) {
-  auto& list = answers_[id];
-  if (list.size() <= sample) list.resize(sample + 1);
-  list[sample] = std::move(answer);
-}
-
-Result<StoredAnswers> StoredAnswers::completions(const std::string& file) {
-  StoredAnswers out;
-  out.source_ = file;
-  Sha256 sum;
-  PROCTOR_CHECK_OK(read_answers(file, sum, [&out](const cvdp::Object& line) {
-    const std::string* id = cvdp::text_at(line, "id");
-    const std::string* completion = cvdp::text_at(line, "completion");
-    if (id == nullptr || completion == nullptr) return false;
-    if (kAnswerBytes < completion->size())
-      out.refuse(*id, too_large(completion->size()));
-    else
-      out.add(*id, out.answers_[*id].size(), cvdp::GivenText{*completion});
-    return true;
-  }));
-  out.digest_ = sum.finish().hex();
-  return out;
-}
-
-Status StoredAnswers::read_responses(const std::string& file, std::size_t sample) {
-  Sha256 sum;
-  PROCTOR_CHECK_OK(read_answers(file, sum, [this, sample](const cvdp::Object& line) {
-    if (line.size() != 1) return false;
-    const cvdp::Member& one = *line.begin();
-    const cvdp::Object* output = cvdp::object_at(one.value, "output");
-    if (output == nullptr) return false;
-    cvdp::GivenFiles given;
-    std::size_t bytes = 0;
-    for (const cvdp::Member& m : *output) {
-      const std::string* text = m.value.string();
-      if (text == nullptr || !is_safe_relative(m.key)) {
-        refuse(one.key, "its answer's \"" + printable(m.key) + "\" is no file of a workspace");
-        return true;
-      }
-      bytes += text->size();
-      given.files.push_back({m.key, *text});
-    }
-    if (kAnswerBytes < bytes)
-      refuse(one.key, too_large(bytes));
-    else
-      add(one.key, sample, std::move(given));
-    return true;
-  }));
-  digest_ = sha256(digest_ + sum.finish().hex()).hex();
-  return ok_status();
-}
-
-// `before`: samples of the prefix that other campaigns have.
-Status StoredAnswers::read_runs(const fs::path& campaign, std::uint32_t before,
-                                std::uint32_t samples) {
-  PROCTOR_TRY(const FrozenCampaign frozen, load_registered(campaign.string()));
-  PROCTOR_TRY(const CampaignReport report, read_report(frozen));
-  for (const RunRecord& run : report.runs) {
-    if (run.state != RunRecord::State::kEnded) continue;
-    const std::size_t slash = run.name.find('/'), last = run.name.rfind("/r");
-    const std::string id = run.name.substr(0, slash);
-    const std::size_t sample = before + std::stoul(run.name.substr(last + 2));
-    if (samples < sample || sample == 0) continue;
-    const Result<fs::path> evidence = evidence_of(frozen, run);
-    if (!evidence.ok()) continue;
-    const Result<std::string> answer = read_file(*evidence / kAnswerFile, kLineBytes);
-    if (answer.ok()) {
-      PROCTOR_TRY(const cvdp::AnsweredFiles files, cvdp::read_answer(*answer));
-      add(id, sample - 1, cvdp::GivenFiles{files.files});
-    } else {
-      const Result<std::string> patch =
-          answer.error().code == Errc::kNotFound ? patch_of(*evidence) : answer;
-      if (!patch.ok() && patch.error().code == Errc::kNotFound) continue;
-      if (!patch.ok())
-        refuse(id, patch.error().detail);
-      else if (kAnswerBytes < patch->size())
-        refuse(id, too_large(patch->size()));
+// Answers that are there already: completions of a model that ran elsewhere (upstream's
+// local_import), a prompt_response.jsonl, or what the runs of another prefix handed in.
+// Read whole; each bounded, so that one that is too large leaves out its problem and no other.
+// Source: CVDP 1.8, 2.1 (--answers), 8.6.
+class StoredAnswers {
+ public:
+  // {"id", "completion"} a line; of an id that comes again the next one is the next sample's.
+  static Result<StoredAnswers> completions(const std::string& file) {
+    StoredAnswers out;
+    out.source_ = file;
+    Sha256 sum;
+    PROCTOR_CHECK_OK(read_answers(file, sum, [&out](const cvdp::Object& line) {
+      const std::string* id = cvdp::text_at(line, "id");
+      const std::string* completion = cvdp::text_at(line, "completion");
+      if (id == nullptr || completion == nullptr) return false;
+      if (kAnswerBytes < completion->size())
+        out.refuse(*id, too_large(completion->size()));
       else
-        add(id, sample - 1, cvdp::GivenPatch{*patch});
+        out.add(*id, out.answers_[*id].size(), cvdp::GivenText{*completion});
+      return true;
+    }));
+    out.digest_ = sum.finish().hex();
+    return out;
+  }
+
+  // prompt_response.jsonl, one answer for all samples; a prefix of upstream's or ours, sample by
+  // sample; of ours what each run handed in, to the byte.
+  static Result<StoredAnswers> replay(const std::string& from, std::uint32_t samples) {
+    constexpr const char* kResponses = "prompt_response.jsonl";
+    StoredAnswers out;
+    out.source_ = from;
+    const fs::path prefix(from);
+    if (std::error_code ec; !fs::is_directory(prefix, ec)) {
+      out.for_all_ = true;
+      PROCTOR_CHECK_OK(out.read_responses(from, 0));
+    } else if (is_there(prefix / "campaign/registration.json")) {
+      PROCTOR_TRY(const CvdpAsked asked, read_asked(prefix));
+      for (const CvdpPart& part : asked.parts)
+        if (is_there(prefix / part.campaign / "registration.json"))
+          PROCTOR_CHECK_OK(out.read_runs(prefix / part.campaign, part.from - 1, samples));
+    } else if (is_there(prefix / kResponses)) {
+      out.for_all_ = true;
+      PROCTOR_CHECK_OK(out.read_responses((prefix / kResponses).string(), 0));
+    } else {
+      for (std::uint32_t i = 1; i <= samples; ++i)
+        PROCTOR_CHECK_OK(out.read_responses(
+            (prefix / fmt::format("sample_{}", i) / kResponses).string(), i - 1));
     }
-    digest_ = sha256(digest_ + run.name + run.report.hex()).hex();
+    return out;
   }
-  return ok_status();
-}
 
-Result<StoredAnswers> StoredAnswers::replay(const std::string& from, std::uint32_t samples) {
-  constexpr const char* kResponses = "prompt_response.jsonl";
-  StoredAnswers out;
-  out.source_ = from;
-  const fs::path prefix(from);
-  if (std::error_code ec; !fs::is_directory(prefix, ec)) {
-    out.for_all_ = true;
-    PROCTOR_CHECK_OK(out.read_responses(from, 0));
-  } else if (is_there(prefix / "campaign/registration.json")) {
-    PROCTOR_TRY(const CvdpAsked asked, read_asked(prefix));
-    for (const CvdpPart& part : asked.parts)
-      if (is_there(prefix / part.campaign / "registration.json"))
-        PROCTOR_CHECK_OK(out.read_runs(prefix / part.campaign, part.from - 1, samples));
-  } else if (is_there(prefix / kResponses)) {
-    out.for_all_ = true;
-    PROCTOR_CHECK_OK(out.read_responses((prefix / kResponses).string(), 0));
-  } else {
-    for (std::uint32_t i = 1; i <= samples; ++i)
-      PROCTOR_CHECK_OK(
-          out.read_responses((prefix / fmt::format("sample_{}", i) / kResponses).string(), i - 1));
+  // One for each sample from the first to the last, counted from 1.  kNotFound: there is none, or
+  // too few; kExhausted: too large, or not to be read.
+  Result<std::vector<cvdp::GivenAnswer>> of(const cvdp::Record& record, std::uint32_t from,
+                                            std::uint32_t to) const {
+    for (const std::string& id : {record.id.text, cvdp::contract_id(record)})
+      if (const auto it = refused_.find(id); it != refused_.end())
+        return Error{Errc::kExhausted, it->second};
+    auto it = answers_.find(record.id.text);
+    if (it == answers_.end()) it = answers_.find(cvdp::contract_id(record));
+    std::vector<cvdp::GivenAnswer> out;
+    for (std::uint32_t i = from - 1; i < to; ++i) {
+      const std::size_t at = for_all_ ? 0 : i;
+      if (it == answers_.end() || it->second.size() <= at || !it->second[at])
+        return Error{Errc::kNotFound,
+                     fmt::format("{} has no answer of it for sample {}", source_, i + 1)};
+      out.push_back(*it->second[at]);
+    }
+    return out;
   }
-  return out;
-}
 
-Result<std::vector<cvdp::GivenAnswer>> StoredAnswers::of(const cvdp::Record& record,
-                                                         std::uint32_t from,
-                                                         std::uint32_t to) const {
-  for (const std::string& id : {record.id.text, cvdp::contract_id(record)})
-    if (const auto it = refused_.find(id); it != refused_.end())
-      return Error{Errc::kExhausted, it->second};
-  auto it = answers_.find(record.id.text);
-  if (it == answers_.end()) it = answers_.find(cvdp::contract_id(record));
-  std::vector<cvdp::GivenAnswer> out;
-  for (std::uint32_t i = from - 1; i < to; ++i) {
-    const std::size_t at = for_all_ ? 0 : i;
-    if (it == answers_.end() || it->second.size() <= at || !it->second[at])
-      return Error{Errc::kNotFound,
-                   fmt::format("{} has no answer of it for sample {}", source_, i + 1)};
-    out.push_back(*it->second[at]);
+  // Covers everything that was read.
+  const std::string& digest() const { return digest_; }
+
+ private:
+  void add(const std::string& id, std::size_t sample, cvdp::GivenAnswer answer) {
+    auto& list = answers_[id];
+    if (list.size() <= sample) list.resize(sample + 1);
+    list[sample] = std::move(answer);
   }
-  return out;
-}
+  void refuse(const std::string& id, std::string why) { refused_[id] = std::move(why); }
+
+  Status read_responses(const std::string& file, std::size_t sample) {
+    Sha256 sum;
+    PROCTOR_CHECK_OK(read_answers(file, sum, [this, sample](const cvdp::Object& line) {
+      if (line.size() != 1) return false;
+      const cvdp::Member& one = *line.begin();
+      const cvdp::Object* output = cvdp::object_at(one.value, "output");
+      if (output == nullptr) return false;
+      cvdp::GivenFiles given;
+      std::size_t bytes = 0;
+      for (const cvdp::Member& m : *output) {
+        const std::string* text = m.value.string();
+        if (text == nullptr || !is_safe_relative(m.key)) {
+          refuse(one.key, "its answer's \"" + printable(m.key) + "\" is no file of a workspace");
+          return true;
+        }
+        bytes += text->size();
+        given.files.push_back({m.key, *text});
+      }
+      if (kAnswerBytes < bytes)
+        refuse(one.key, too_large(bytes));
+      else
+        add(one.key, sample, std::move(given));
+      return true;
+    }));
+    digest_ = sha256(digest_ + sum.finish().hex()).hex();
+    return ok_status();
+  }
+
+  // `before`: samples of the prefix that other campaigns have.
+  Status read_runs(const fs::path& campaign, std::uint32_t before, std::uint32_t samples) {
+    PROCTOR_TRY(const FrozenCampaign frozen, load_registered(campaign.string()));
+    PROCTOR_TRY(const CampaignReport report, read_report(frozen));
+    for (const RunRecord& run : report.runs) {
+      if (run.state != RunRecord::State::kEnded) continue;
+      const std::size_t slash = run.name.find('/'), last = run.name.rfind("/r");
+      const std::string id = run.name.substr(0, slash);
+      const std::size_t sample = before + std::stoul(run.name.substr(last + 2));
+      if (samples < sample || sample == 0) continue;
+      const Result<fs::path> evidence = evidence_of(frozen, run);
+      if (!evidence.ok()) continue;
+      const Result<std::string> answer = read_file(*evidence / kAnswerFile, kLineBytes);
+      if (answer.ok()) {
+        PROCTOR_TRY(const cvdp::AnsweredFiles files, cvdp::read_answer(*answer));
+        add(id, sample - 1, cvdp::GivenFiles{files.files});
+      } else {
+        const Result<std::string> patch =
+            answer.error().code == Errc::kNotFound ? patch_of(*evidence) : answer;
+        if (!patch.ok() && patch.error().code == Errc::kNotFound) continue;
+        if (!patch.ok())
+          refuse(id, patch.error().detail);
+        else if (kAnswerBytes < patch->size())
+          refuse(id, too_large(patch->size()));
+        else
+          add(id, sample - 1, cvdp::GivenPatch{*patch});
+      }
+      digest_ = sha256(digest_ + run.name + run.report.hex()).hex();
+    }
+    return ok_status();
+  }
+
+  std::string source_;
+  std::map<std::string, std::vector<std::optional<cvdp::GivenAnswer>>> answers_;
+  std::map<std::string, std::string> refused_;  // id -> why
+  bool for_all_ = false;                        // one answer for all samples
+  std::string digest_;
+};
 
 // The options of models, and the modes that they ask for.
 
-namespace {
 constexpr const char* kOpenAi = "https://api.openai.com/v1";
 constexpr const char* kUpstreamsKey = "OPENAI_USER_KEY";
 
@@ -358,14 +339,14 @@ Status take_models(const ModelFlags& flags, const std::vector<GatewayModel>& age
   if (asked.empty() || plan.reports_only) return ok_status();
   plan.models_file = flags.models_file;
   if (!plan.models_file.empty()) {
-    PROCTOR_TRY([[maybe_unused]] const ModelsFile models, load_models(plan.models_file));
+    PROCTOR_CHECK_OK(load_models(plan.models_file));
     return ok_status();
   }
   PROCTOR_TRY(const Json access, access_of(flags));
   Json models = Json::object();
   for (const std::string& name : asked) models[name] = access;
   plan.models_text = Json{{"models", models}}.dump(1) + "\n";
-  PROCTOR_TRY([[maybe_unused]] const ModelsFile sound, parse_models(plan.models_text));
+  PROCTOR_CHECK_OK(parse_models(plan.models_text));
   return ok_status();
 }
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <set>
 #include <utility>
@@ -18,6 +17,7 @@
 #include "common/images/image_store.h"
 #include "coordinator/cli/image_engine.h"
 #include "coordinator/cvdp/dataset/prepare.h"
+#include "coordinator/shell/state_folder.h"
 
 namespace proctor::cli {
 namespace {
@@ -131,6 +131,7 @@ Result<std::map<std::uint64_t, std::string>> add_contexts(const fs::path& reposi
   return ids;
 }
 
+namespace {
 // The repositories of heavy records: the payload of a commit becomes a tree of the campaign's own
 // repository, from where workers fetch it like any other context.  Each commit is fetched once,
 // alone where its server gives it.  Source: CVDP 7.
@@ -140,82 +141,70 @@ class HeavyRepos {
   HeavyRepos(fs::path repository, std::string base, bool keep_http)
       : repository_(std::move(repository)), base_(std::move(base)), keep_http_(keep_http) {}
   // The tree's id.  kInvalid: no such folder in that commit; else what git says.
-  Result<std::string> payload(const cvdp::HeavySource& source);
+  Result<std::string> payload(const cvdp::HeavySource& source) {
+    const std::string key = source.repository + "\n" + source.commit;
+    if (const auto it = trees_.find(key); it != trees_.end()) return it->second;
+    PROCTOR_TRY(std::string from, cvdp::resolve_reference(source.repository, base_, is_there));
+    const std::string folder = cvdp::payload_folder(from);
+    if (!keep_http_ && !is_there(from)) from = cvdp::github_over_ssh(from);
+    PROCTOR_TRY(const TempDir home, TempDir::create("proctor-cvdp"));
+    PROCTOR_TRY(const GitProgram git, GitProgram::create(home.path()));
+    PROCTOR_TRY(const GitSource place, parse_source(from, fs::current_path()));
+    PROCTOR_CHECK_OK(fetch(git, place, source.commit));
+    const auto tree = git.run(git.command(
+        fs::absolute(repository_), {"rev-parse", "--verify", "--quiet",
+                                    source.commit + (folder.empty() ? "^{tree}" : ":" + folder)}));
+    std::string id = tree.ok() ? *tree : "";
+    while (id.ends_with('\n')) id.pop_back();
+    if (id.empty())
+      return cvdp::invalid("commit {} of {} has no folder {}", source.commit,
+                           printable(place.shown), folder);
+    trees_[key] = id;
+    return id;
+  }
+
   // kInvalid: git would refuse the diff on that tree.
-  Status applies(const std::string& tree, const std::string& diff) const;
+  Status applies(const std::string& tree, const std::string& diff) const {
+    if (diff.empty()) return ok_status();
+    PROCTOR_TRY(const TempDir scratch, TempDir::create("proctor-cvdp"));
+    const fs::path git = scratch.path() / "git", index = scratch.path() / "index",
+                   objects = fs::absolute(repository_) / "objects";
+    PROCTOR_CHECK_OK(prepare_apply(git, objects, tree, index));
+    const auto applied =
+        apply_diff(git, {{}, nullptr, index}, {objects, {}, tree, scratch.path()}, diff);
+    if (!applied.ok()) return in_context("its patch does not apply to the commit", applied.error());
+    return ok_status();
+  }
 
  private:
-  Status fetch(const GitProgram& git, const GitSource& from, const std::string& commit);
+  // Another record's repository may have brought the commit: this one must have it too.
+  Status fetch(const GitProgram& git, const GitSource& from, const std::string& commit) {
+    const std::string refs = "refs/heavy/" + sha256(from.location).short_hex() + "/";
+    const auto fetched = [&](std::vector<std::string> args) {
+      args.insert(args.begin(), {"fetch", "--quiet", "--no-tags"});
+      return git.run(git.command(fs::absolute(repository_), std::move(args), &from));
+    };
+    const std::string remote = GitProgram::kRemote;
+    if (fetched({"--depth", "1", remote, "+" + commit + ":" + refs + commit}).ok())
+      return ok_status();
+    // A bundle has its refs alone.
+    if (const auto all = fetched({remote, "+refs/*:" + refs + "*"}); !all.ok())
+      return in_context(printable(from.shown), all.error());
+    const auto holds = git.run(git.command(
+        fs::absolute(repository_), {"for-each-ref", "--count=1", "--contains", commit, refs}));
+    if (!holds.ok() || holds->empty())
+      return cvdp::invalid("{} has no commit {}", printable(from.shown), commit);
+    return ok_status();
+  }
+
   fs::path repository_;
   std::string base_;
   bool keep_http_;
   std::map<std::string, std::string> trees_;  // reference and commit -> tree
 };
 
-namespace {
-bool exists(const std::string& path) {
-  std::error_code ec;
-  return fs::exists(path, ec);
-}
-}  // namespace
-
-// Another record's repository may have brought the commit: this one must have it too.
-Status HeavyRepos::fetch(const GitProgram& git, const GitSource& from, const std::string& commit) {
-  const std::string refs = "refs/heavy/" + sha256(from.location).short_hex() + "/";
-  const auto fetched = [&](std::vector<std::string> args) {
-    args.insert(args.begin(), {"fetch", "--quiet", "--no-tags"});
-    return git.run(git.command(fs::absolute(repository_), std::move(args), &from));
-  };
-  const std::string remote = GitProgram::kRemote;
-  if (fetched({"--depth", "1", remote, "+" + commit + ":" + refs + commit}).ok())
-    return ok_status();
-  // A bundle has its refs alone.
-  if (const auto all = fetched({remote, "+refs/*:" + refs + "*"}); !all.ok())
-    return in_context(printable(from.shown), all.error());
-  const auto holds = git.run(git.command(
-      fs::absolute(repository_), {"for-each-ref", "--count=1", "--contains", commit, refs}));
-  if (!holds.ok() || holds->empty())
-    return cvdp::invalid("{} has no commit {}", printable(from.shown), commit);
-  return ok_status();
-}
-
-Status HeavyRepos::applies(const std::string& tree, const std::string& diff) const {
-  if (diff.empty()) return ok_status();
-  PROCTOR_TRY(const TempDir scratch, TempDir::create("proctor-cvdp"));
-  const fs::path git = scratch.path() / "git", index = scratch.path() / "index",
-                 objects = fs::absolute(repository_) / "objects";
-  PROCTOR_CHECK_OK(prepare_apply(git, objects, tree, index));
-  const auto applied =
-      apply_diff(git, {{}, nullptr, index}, {objects, {}, tree, scratch.path()}, diff);
-  if (!applied.ok()) return in_context("its patch does not apply to the commit", applied.error());
-  return ok_status();
-}
-
-Result<std::string> HeavyRepos::payload(const cvdp::HeavySource& source) {
-  const std::string key = source.repository + "\n" + source.commit;
-  if (const auto it = trees_.find(key); it != trees_.end()) return it->second;
-  PROCTOR_TRY(std::string from, cvdp::resolve_reference(source.repository, base_, exists));
-  const std::string folder = cvdp::payload_folder(from);
-  if (!keep_http_ && !exists(from)) from = cvdp::github_over_ssh(from);
-  PROCTOR_TRY(const TempDir home, TempDir::create("proctor-cvdp"));
-  PROCTOR_TRY(const GitProgram git, GitProgram::create(home.path()));
-  PROCTOR_TRY(const GitSource place, parse_source(from, fs::current_path()));
-  PROCTOR_CHECK_OK(fetch(git, place, source.commit));
-  const auto tree = git.run(git.command(
-      fs::absolute(repository_), {"rev-parse", "--verify", "--quiet",
-                                  source.commit + (folder.empty() ? "^{tree}" : ":" + folder)}));
-  std::string id = tree.ok() ? *tree : "";
-  while (id.ends_with('\n')) id.pop_back();
-  if (id.empty())
-    return cvdp::invalid("commit {} of {} has no folder {}", source.commit, printable(place.shown),
-                         folder);
-  trees_[key] = id;
-  return id;
-}
-
 // The import of a dataset.
 
-namespace {
 constexpr const char* kHead =
     "# Made by `proctor cvdp import`; docs/file-formats.md says what else can stand here.\n"
     "# noop has to fail and reference to succeed on every task: then the tasks are sound.\n";

@@ -130,7 +130,7 @@ Result<cvdp::DatasetSummary> read_selected(const std::string& file, const Select
     any = any || selection.holds(r);
     return ok_status();
   };
-  PROCTOR_TRY([[maybe_unused]] const auto all, read_dataset(file, note, Findings::kKnown));
+  PROCTOR_CHECK_OK(read_dataset(file, note, Findings::kKnown));
   for (const std::string& id : selection.ids)
     if (!last.contains(id))
       return cvdp::invalid(

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 namespace proctor {
@@ -21,10 +22,13 @@ namespace proctor {
 //                                 hexadecimal: an address as the call has it, an absolute path, a
 //                                 program's path and words with a NUL behind each.  "-": the
 //                                 number says all; "?": the thread's memory could not be read.
-//   untold ATTEMPTS PROGRAMS      how many there were beyond those with a line: when a number has
-//                                 doubled, and at the end.
-inline constexpr uint64_t kAttemptLines = 200, kProgramLines = 2000;
-inline constexpr uint64_t kAttemptBytes = 4096;
+//   untold NUMBER                 how many have no line, or one that does not say all: when the
+//                                 number has doubled, and at the end.
+// Each call has so many lines.  Every program has one, for harmless ones must not hide another;
+// beyond so many each makes its sandbox wait, by its size, so that a flood costs the worker little.
+inline constexpr uint64_t kAttemptLines = 200, kQuickPrograms = 2000;
+inline constexpr uint64_t kProgramNapNs = 200'000, kProgramNapNsOfByte = 100;
+inline constexpr uint64_t kPathBytes = 4096, kAttemptBytes = 8 * kPathBytes;
 inline constexpr uint64_t kStatusLineMost = 2 * kAttemptBytes + 64;
 
 // One line, written at once.
@@ -38,7 +42,7 @@ struct StatusLine {
   void put(const char* words) {
     while (*words != '\0') put(*words++);
   }
-  void put_number(uint64_t value) {
+  void put(uint64_t value) {
     char digits[20];
     int d = 0;
     do digits[d++] = static_cast<char>('0' + value % 10);
@@ -52,6 +56,10 @@ struct StatusLine {
       put(kDigits[byte >> 4]);
       put(kDigits[byte & 15]);
     }
+  }
+  template <class... Part>
+  void say(Part... parts) {
+    (put(parts), ...);
   }
   void write_to(int fd) { (void)!::write(fd, text, size); }
 };
@@ -82,28 +90,34 @@ inline constexpr unsigned long kAskedWhat = _IOWR('!', 0, CallQuestion),
 // A call that is looked at, and which argument.  A call of two paths has two rows.  One with a row
 // goes on: the kernel answers it as it would unasked.  One without a row is refused.
 struct CallLook {
-  enum What { kAddress, kPath, kProgram, kTrace } what;
+  enum What { kAddress, kMessages, kPath, kHow, kProgram, kAlways } what;
   long number;
   int argument;
   int folder = -1;  // the argument that a relative path begins at; none: the working folder
 };
+inline constexpr long kChmodByFlags = 452;  // fchmodat2, which headers before Linux 6.6 lack
 inline constexpr CallLook kCallLooks[] = {
-    {CallLook::kAddress, SYS_connect, 1}, {CallLook::kAddress, SYS_bind, 1},
-    {CallLook::kAddress, SYS_sendto, 4},  {CallLook::kPath, SYS_openat, 1, 0},
-    {CallLook::kPath, SYS_unlinkat, 1},   {CallLook::kPath, SYS_fchmodat, 1},
-    {CallLook::kPath, SYS_fchownat, 1},   {CallLook::kPath, SYS_truncate, 0},
-    {CallLook::kPath, SYS_renameat2, 1},  {CallLook::kPath, SYS_renameat2, 3, 2},
+    {CallLook::kAddress, SYS_connect, 1},   {CallLook::kAddress, SYS_bind, 1},
+    {CallLook::kAddress, SYS_sendto, 4},    {CallLook::kMessages, SYS_sendmsg, 1},
+    {CallLook::kMessages, SYS_sendmmsg, 1}, {CallLook::kPath, SYS_openat, 1, 0},
+    {CallLook::kHow, SYS_openat2, 1, 0},    {CallLook::kPath, SYS_unlinkat, 1},
+    {CallLook::kPath, SYS_fchmodat, 1},     {CallLook::kPath, kChmodByFlags, 1},
+    {CallLook::kPath, SYS_fchownat, 1},     {CallLook::kPath, SYS_truncate, 0},
+    {CallLook::kPath, SYS_linkat, 3, 2},    {CallLook::kPath, SYS_symlinkat, 2, 1},
+    {CallLook::kPath, SYS_renameat2, 1, 0}, {CallLook::kPath, SYS_renameat2, 3, 2},
 #ifdef SYS_renameat
-    {CallLook::kPath, SYS_renameat, 1},   {CallLook::kPath, SYS_renameat, 3, 2},
+    {CallLook::kPath, SYS_renameat, 1, 0},  {CallLook::kPath, SYS_renameat, 3, 2},
 #endif
 #ifdef SYS_open
-    {CallLook::kPath, SYS_open, 0},       {CallLook::kPath, SYS_creat, 0},
-    {CallLook::kPath, SYS_unlink, 0},     {CallLook::kPath, SYS_chmod, 0},
-    {CallLook::kPath, SYS_chown, 0},      {CallLook::kPath, SYS_lchown, 0},
-    {CallLook::kPath, SYS_rename, 0},     {CallLook::kPath, SYS_rename, 1},
+    {CallLook::kPath, SYS_open, 0},         {CallLook::kPath, SYS_creat, 0},
+    {CallLook::kPath, SYS_unlink, 0},       {CallLook::kPath, SYS_chmod, 0},
+    {CallLook::kPath, SYS_chown, 0},        {CallLook::kPath, SYS_lchown, 0},
+    {CallLook::kPath, SYS_link, 1},         {CallLook::kPath, SYS_symlink, 1},
+    {CallLook::kPath, SYS_rename, 0},       {CallLook::kPath, SYS_rename, 1},
+    {CallLook::kAlways, SYS_mknod, 0},
 #endif
-    {CallLook::kProgram, SYS_execve, 1},  {CallLook::kProgram, SYS_execveat, 2},
-    {CallLook::kTrace, SYS_ptrace, 0}};
+    {CallLook::kProgram, SYS_execve, 1},    {CallLook::kProgram, SYS_execveat, 2},
+    {CallLook::kAlways, SYS_mknodat, 0},    {CallLook::kAlways, SYS_ptrace, 0}};
 
 inline bool is_below(const char* path, const char* place) {
   const size_t size = ::strlen(place);
@@ -153,10 +167,7 @@ inline bool is_loopback(const char* address, uint64_t size) {
 class AttemptWatch {
  public:
   AttemptWatch(int status, char* const* places, int count)
-      : status_(status), places_(places), count_(count) {
-    for (auto& of_call : left_)
-      for (uint64_t& left : of_call) left = kAttemptLines;
-  }
+      : status_(status), places_(places), count_(count) {}
 
   // Answers one question of the listener, if there is one.
   void serve(int listener) {
@@ -165,7 +176,7 @@ class AttemptWatch {
     CallAnswer answer = {asked.id, 0, -EPERM, 0};
     bool tells = true, program = false;
     size_ = 0;
-    readable_ = true;
+    whole_ = true;
     for (const CallLook& look : kCallLooks) {
       if (look.number != asked.number) continue;
       constexpr uint32_t kContinue = 1;
@@ -178,43 +189,32 @@ class AttemptWatch {
     // Another thread may have had that number by the time it was read.
     tells = tells && talk(listener, kStillAsked, &asked.id);
     (void)talk(listener, kAnswerIt, &answer);
-    if (!tells) return;
     // Many attempts of one call hide none of another, nor those that nobody could read.
-    const auto number = static_cast<uint32_t>(asked.number) % kCallNumbers;
-    tell(asked, program ? programs_.left : left_[readable_ ? 1 : 0][number],
-         program ? programs_ : attempts_);
+    uint64_t& lines = lines_[whole_ ? 1 : 0][static_cast<uint32_t>(asked.number) % kCallNumbers];
+    const bool told = tells && (program || lines < kAttemptLines);
+    if (told) tell(asked);
+    if (told && kQuickPrograms < ++lines) {
+      const timespec nap = {0, static_cast<long>(kProgramNapNs + kProgramNapNsOfByte * size_)};
+      (void)::nanosleep(&nap, nullptr);
+    }
+    // An attempt counts too that could not be read, or not all of it.
+    if (whole_ && told == tells) return;
+    ++untold_;
+    if ((untold_ & (untold_ - 1)) == 0) tell_untold();
   }
 
   void tell_untold() {
-    if (attempts_.untold == 0 && programs_.untold == 0) return;
+    if (untold_ == 0) return;
     StatusLine line;
-    line.put("untold ");
-    line.put_number(attempts_.untold);
-    line.put(' ');
-    line.put_number(programs_.untold);
-    line.put('\n');
+    line.say("untold ", untold_, '\n');
     line.write_to(status_);
   }
 
  private:
-  struct Count {
-    uint64_t left, untold;
-  };
-
-  void tell(const CallQuestion& asked, uint64_t& left, Count& count) {
-    if (left == 0) {
-      ++count.untold;
-      if ((count.untold & (count.untold - 1)) == 0) tell_untold();
-      return;
-    }
-    --left;
+  void tell(const CallQuestion& asked) {
     StatusLine line;
-    line.put("attempt ");
-    line.put_number(static_cast<uint32_t>(asked.number));
-    line.put(' ');
-    line.put_number(asked.thread);
-    line.put(' ');
-    if (size_ == 0) line.put(readable_ ? '-' : '?');
+    line.say("attempt ", static_cast<uint64_t>(asked.number), ' ', uint64_t{asked.thread}, ' ');
+    if (size_ == 0) line.put(whole_ ? '-' : '?');
     line.put_bytes(text_, size_);
     line.put('\n');
     line.write_to(status_);
@@ -222,45 +222,56 @@ class AttemptWatch {
 
   // Is it told?  Then its text is in `text_`.
   bool sees(const CallLook& look, const CallQuestion& asked) {
-    const uint64_t argument = asked.args[look.argument];
-    switch (look.what) {
-      case CallLook::kAddress:
-        return sees_address(asked.thread, argument, asked.args[look.argument + 1]);
-      case CallLook::kPath:
-        return sees_path(asked, look, argument);
-      case CallLook::kProgram:
-        if (programs_.left != 0) read_program(asked, look.argument);
-        return true;
-      case CallLook::kTrace:
+    const uint64_t at = asked.args[look.argument];
+    if (look.what == CallLook::kProgram) read_program(asked, look.argument);
+    if (CallLook::kProgram <= look.what) return true;
+    if (look.what == CallLook::kMessages) return sees_messages(asked, at);
+    if (look.what == CallLook::kAddress)
+      return sees_address(asked.thread, at, asked.args[look.argument + 1]);
+    uint64_t how[3] = {O_WRONLY, 0, 0};  // flags, mode, and how a path is taken
+    if (look.what == CallLook::kHow && !read(asked.thread, asked.args[2], how, sizeof how))
+      return false;
+    constexpr uint64_t kInRoot = 0x10;
+    return (how[0] & (O_WRONLY | O_RDWR | O_TRUNC)) != 0 &&
+           sees_path(asked, look, at, (how[2] & kInRoot) != 0);
+  }
+
+  bool sees_address(uint32_t thread, uint64_t at, uint64_t size) {
+    if (sizeof(sockaddr_storage) < size) size = sizeof(sockaddr_storage);
+    if (!read(thread, at, text_, size)) return !whole_;
+    size_ = size;
+    return !is_loopback(text_, size);
+  }
+
+  // Each message, of as many as the kernel takes, begins with an address and its size.
+  bool sees_messages(const CallQuestion& asked, uint64_t at) {
+    constexpr uint64_t kMost = 1024, kEach = 64;
+    const uint64_t asks = asked.number == SYS_sendmsg ? 1 : static_cast<uint32_t>(asked.args[2]);
+    for (uint64_t i = 0; i < asks && i < kMost; ++i) {
+      uint64_t name[2];
+      if (!read(asked.thread, at + i * kEach, name, sizeof name)) return !whole_;
+      if (name[0] != 0 && sees_address(asked.thread, name[0], static_cast<uint32_t>(name[1])))
         return true;
     }
     return false;
   }
 
-  bool sees_address(uint32_t thread, uint64_t at, uint64_t size) {
-    if (sizeof(sockaddr_storage) < size) size = sizeof(sockaddr_storage);
-    if (!read(thread, at, text_, size)) return !readable_;
-    size_ = size;
-    return !is_loopback(text_, size);
-  }
-
-  bool sees_path(const CallQuestion& asked, const CallLook& look, uint64_t at) {
-    char path[kAttemptBytes];
+  // `in_root`: an absolute path begins at the folder, too.
+  bool sees_path(const CallQuestion& asked, const CallLook& look, uint64_t at, bool in_root) {
+    char path[kPathBytes];
     if (read_text(asked.thread, at, path, sizeof path) == 0) return false;
     uint64_t size = 0;
-    if (path[0] != '/') {
+    if (path[0] != '/' || in_root) {
       StatusLine link;
-      link.put("/proc/");
-      link.put_number(asked.thread);
       const auto folder = look.folder < 0 ? AT_FDCWD : static_cast<int>(asked.args[look.folder]);
-      link.put(folder == AT_FDCWD ? "/cwd" : "/fd/");
-      if (0 <= folder) link.put_number(static_cast<uint64_t>(folder));
+      link.say("/proc/", uint64_t{asked.thread}, folder == AT_FDCWD ? "/cwd" : "/fd/");
+      if (0 <= folder) link.put(static_cast<uint64_t>(folder));
       link.put('\0');
       const ssize_t n = ::readlink(link.text, text_, sizeof text_ - 2);
       if (n <= 0 || text_[0] != '/') return false;
       size = static_cast<uint64_t>(n);
     }
-    size_ = append_path(size, path);
+    size_ = append_path(size, path, in_root);
     text_[size_] = '\0';
     if (is_hosts(text_, places_, count_)) return true;
     size_ = 0;
@@ -268,13 +279,14 @@ class AttemptWatch {
   }
 
   // Adds the components of `path`, without "." and ".."; how long all is now, less one at least
-  // than there is room for.
-  uint64_t append_path(uint64_t size, const char* path) {
+  // than there is room for.  `in_root`: no ".." leads out of where it begins.
+  uint64_t append_path(uint64_t size, const char* path, bool in_root) {
     if (size == 1) size = 0;  // the root
+    const uint64_t least = in_root ? size : 0;
     while (*path != '\0') {
       const uint64_t length = ::strcspn(path, "/");
       if (length == 2 && path[0] == '.' && path[1] == '.') {
-        while (0 < size && text_[--size] != '/') {
+        while (least < size && text_[--size] != '/') {
         }
       } else if (0 < length && !(length == 1 && path[0] == '.') &&
                  size + length + 2 < sizeof text_) {
@@ -290,21 +302,17 @@ class AttemptWatch {
 
   // The path, then the words that it is given, as far as there is room.
   void read_program(const CallQuestion& asked, int words) {
-    size_ = read_text(asked.thread, asked.args[words - 1], text_, sizeof text_);
-    if (!readable_) return;
+    size_ = read_text(asked.thread, asked.args[words - 1], text_, kPathBytes);
+    if (!whole_) return;
     if (size_ == 0) text_[size_++] = '\0';
-    constexpr uint64_t kAtOnce = 64;
-    uint64_t pointers[kAtOnce];
     for (uint64_t i = 0; i < kAttemptBytes; ++i) {  // words that cannot be read take no room
-      if (i % kAtOnce == 0) {
-        ::memset(pointers, 0, sizeof pointers);  // the end of what can be read is the end of all
-        (void)read(asked.thread, asked.args[words] + i * sizeof *pointers, pointers,
-                   sizeof pointers);
-      }
-      const uint64_t word = pointers[i % kAtOnce];
-      if (word == 0 || size_ == sizeof text_) return;
+      uint64_t word = 0;                            // the end of what can be read is the end of all
+      const uint64_t at = asked.args[words] + i * sizeof word;
+      if (!read(asked.thread, at, &word, sizeof word) || word == 0) return;
       size_ += read_text(asked.thread, word, text_ + size_, sizeof text_ - size_);
+      if (size_ == sizeof text_) break;
     }
+    whole_ = false;
   }
 
   // Its bytes with the NUL behind them, or as many as there is room for, of which the last one then
@@ -327,7 +335,7 @@ class AttemptWatch {
     const iovec here = {to, size};
     const iovec there = {reinterpret_cast<void*>(at), size};  // NOLINT: of another process
     const ssize_t n = ::process_vm_readv(static_cast<pid_t>(thread), &here, 1, &there, 1, 0);
-    if (n < 0 && errno == EPERM) readable_ = false;
+    if (n < 0 && errno == EPERM) whole_ = false;
     return n == static_cast<ssize_t>(size);
   }
 
@@ -335,10 +343,10 @@ class AttemptWatch {
   char* const* const places_;
   const int count_;
   static constexpr uint32_t kCallNumbers = 512;
-  uint64_t left_[2][kCallNumbers];
-  Count attempts_ = {0, 0}, programs_ = {kProgramLines, 0};
+  uint64_t lines_[2][kCallNumbers] = {};
+  uint64_t untold_ = 0;
   char text_[kAttemptBytes];
   uint64_t size_ = 0;
-  bool readable_ = true;
+  bool whole_ = true;  // what the call names could be read, all of it
 };
 }  // namespace proctor

@@ -239,11 +239,7 @@ bool quiet = false;
 // `{ "KEY": VALUE }\n` in one write, which a pipe takes whole.
 void tell_on(int fd, const char* key, int value) {
   proctor::StatusLine line;
-  line.put("{ \"");
-  line.put(key);
-  line.put("\": ");
-  line.put_number(static_cast<uint64_t>(value));
-  line.put(" }\n");
+  line.say("{ \"", key, "\": ", static_cast<uint64_t>(value), " }\n");
   line.write_to(fd);
 }
 
@@ -256,16 +252,12 @@ struct Places {
   int count;
 };
 
-void complain(const char* text) {
-  (void)!::write(STDERR_FILENO, text, ::strlen(text));
-}
-
 // As a shell says it.
 void enter(const char* folder) {
   if (::chdir(folder) == 0 && ::setenv("PWD", folder, 1) == 0) return;
-  const char* const why = ::strerror(errno);
-  const char* const words[] = {"cd: ", folder, ": ", why, "\n"};
-  for (const char* word : words) complain(word);
+  proctor::StatusLine line;
+  line.say("cd: ", folder, ": ", ::strerror(errno), "\n");
+  line.write_to(STDERR_FILENO);
   ::_exit(kCannotEnter);
 }
 

@@ -33,6 +33,9 @@ bool works(F call) {
          WEXITSTATUS(status) == 0;
 }
 
+// As many open files as it may have.
+void raise_descriptors();
+
 struct Attack {
   const char* name;
   void (*run)(const Arguments&);

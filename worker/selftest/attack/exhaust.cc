@@ -11,7 +11,6 @@
 #include <sys/ioctl.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -186,10 +185,7 @@ const Resource* resource(const Arguments& a) {
 void hold(const Arguments& a) {
   const Resource* const r = resource(a);
   if (r == nullptr) return;
-  rlimit files{};
-  ::getrlimit(RLIMIT_NOFILE, &files);
-  files.rlim_cur = files.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &files);
+  raise_descriptors();
   constexpr long kMost = 1'000'000;
   const long most = a.number("most", kMost);
   long have = 0;
@@ -223,10 +219,7 @@ void hold_descriptors() {
   int ready[2];
   if (::pipe(ready) != 0) return;
   if (::fork() == 0) {
-    rlimit files{};
-    ::getrlimit(RLIMIT_NOFILE, &files);
-    files.rlim_cur = files.rlim_max;
-    ::setrlimit(RLIMIT_NOFILE, &files);
+    raise_descriptors();
     while (0 <= ::dup(ready[0])) {
     }
     ::close(ready[1]);
@@ -429,10 +422,7 @@ void deep_folders(const Arguments& a) {
 }
 
 void exhaust_descriptors(const Arguments&) {
-  rlimit limit{};
-  ::getrlimit(RLIMIT_NOFILE, &limit);
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
+  raise_descriptors();
   constexpr long kTooMany = 2'000'000;
   long have = 0;
   int pair[2];

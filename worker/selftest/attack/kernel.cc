@@ -41,6 +41,11 @@ struct Try {
   const char* what;
   bool (*run)();
 };
+template <class Tries>
+void try_all(const Tries& tries) {
+  for (const Try& one : tries)
+    if (works(one.run)) escaped("%s", one.what);
+}
 
 const Try kByNumber[] = {
     {"a keyring's number", [] { return !refused(::syscall(SYS_keyctl, 0, -3, 0)); }},
@@ -129,11 +134,6 @@ const Try kByX32[] = {
 };
 #endif
 
-template <class Tries>
-void try_all(const Tries& tries) {
-  for (const Try& one : tries)
-    if (works(one.run)) escaped("%s", one.what);
-}
 }  // namespace
 
 void unlisted_calls(const Arguments&) {
@@ -167,10 +167,6 @@ void privileges(const Arguments&) {
   if (::prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 2) escaped("there is no filter of system calls");
   for (int cap = 0; cap < 41; ++cap)
     if (::prctl(PR_CAPBSET_READ, cap, 0, 0, 0) == 1) escaped("capability %d can be had", cap);
-  struct Try {
-    const char* what;
-    bool (*run)();
-  };
   const Try tries[] = {
       {"a user namespace", [] { return ::unshare(CLONE_NEWUSER) == 0; }},
       {"a mount namespace", [] { return ::unshare(CLONE_NEWNS) == 0; }},
@@ -232,15 +228,10 @@ void privileges(const Arguments&) {
                 0 <= ::open("/tmp/device", O_RDONLY | O_CLOEXEC);
        }},
   };
-  for (const Try& t : tries)
-    if (works(t.run)) escaped("%s", t.what);
+  try_all(tries);
 }
 
 void kernel_calls(const Arguments&) {
-  struct Try {
-    const char* what;
-    bool (*run)();
-  };
   const Try tries[] = {
     {"the clock was set",
      [] {
@@ -295,7 +286,6 @@ void kernel_calls(const Arguments&) {
     {"the machine's ports", [] { return call(SYS_iopl, 3); }},
 #endif
   };
-  for (const Try& t : tries)
-    if (works(t.run)) escaped("%s", t.what);
+  try_all(tries);
 }
 }  // namespace attack

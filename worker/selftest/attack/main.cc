@@ -1,4 +1,5 @@
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <cerrno>
 #include <cstdarg>
@@ -99,6 +100,13 @@ const char* Arguments::text(const char* key, const char* otherwise) const {
 long Arguments::number(const char* key, long otherwise) const {
   const char* value = text(key, nullptr);
   return value == nullptr ? otherwise : std::strtol(value, nullptr, 10);
+}
+
+void raise_descriptors() {
+  rlimit files{};
+  ::getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &files);
 }
 
 void escaped(const char* format, ...) {

@@ -9,7 +9,6 @@
 #include <netinet/ip_icmp.h>
 #include <poll.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -118,10 +117,7 @@ void hold_sockets(const Arguments& a) {
   const char* kind = a.text("kind");
   const auto want = static_cast<std::size_t>(a.number("mib", 200)) * kMiB;
   const auto allowed = static_cast<std::size_t>(a.number("allowed", 0)) * kMiB;
-  rlimit files{};
-  ::getrlimit(RLIMIT_NOFILE, &files);
-  files.rlim_cur = files.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &files);
+  raise_descriptors();
   std::size_t held = 0;
   int refused = 0;  // one after the other: there is no more to be had
   for (int made = 0; made < kSocketsMost && refused < kRefusals && held < want; ++made) {

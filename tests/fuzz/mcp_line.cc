@@ -15,23 +15,12 @@ void check_line(const std::string& line) {
 }
 
 void target(std::string_view bytes) {
-  constexpr unsigned kHttp = 1, kMethod = 2, kName = 4;
-  const unsigned how = take_byte(bytes);
-  McpHeaders headers;
-  if ((how & kMethod) != 0) headers.method = std::string(take_part(bytes, '\n'));
-  if ((how & kName) != 0) headers.name = std::string(take_part(bytes, '\n'));
-  if ((how & kHttp) != 0) headers.version = std::string(take_part(bytes, '\n'));
-  for (const McpHeaders* said :
-       {static_cast<const McpHeaders*>(nullptr), static_cast<const McpHeaders*>(&headers)}) {
-    const McpStep step = mcp_step(bytes, said, "instructions");
-    if (const auto* answer = std::get_if<McpAnswer>(&step)) {
-      PROCTOR_ASSERT((answer->status == 202) == answer->body.empty());
-      if (!answer->body.empty()) check_line(answer->body);
-    }
-    if (const auto* call = std::get_if<McpCall>(&step)) {
-      PROCTOR_ASSERT(find_tool(call->tool) != nullptr && call->arguments.is_object());
-      check_line(mcp_result(*call, {std::string(bytes), true, nullptr}));
-    }
+  const McpStep step = mcp_step(bytes, "instructions");
+  if (const auto* answer = std::get_if<std::string>(&step); answer != nullptr && !answer->empty())
+    check_line(*answer);
+  if (const auto* call = std::get_if<McpCall>(&step)) {
+    PROCTOR_ASSERT(find_tool(call->tool) != nullptr && call->arguments.is_object());
+    check_line(mcp_result(*call, {std::string(bytes), true, nullptr}));
   }
 }
 

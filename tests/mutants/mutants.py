@@ -34,8 +34,8 @@ MUTANTS = [
     ("assigned before the grant is durable", R,
      GRANT, GRANT + "\n  assigns_[*a.worker].push_back({a.id, a.ask});"),
     ("a late result sets the outcome", R,
-     "record(record_of(r, false, WallTime(0), now_.wall)",
-     "record(record_of(r, true, WallTime(0), now_.wall)"),
+     "record(record_of(r, WallTime(0), now_.wall)",
+     "record([&] { auto late = record_of(r, WallTime(0), now_.wall); late.sets_outcome = true; return late; }()"),
     ("a late result is acknowledged on sync before its commit", S,
      "if (late_writing_.contains(id)) continue;", ""),
     # ---- broken tasks and methods
@@ -109,7 +109,7 @@ MUTANTS = [
     # ---- money of attempts
     ("settle is skipped", S, SETTLE, "return;"),
     ("a settlement counts twice", R,
-     "if (a == nullptr || a->state != State::kSettling) continue;", "if (a == nullptr) continue;"),
+     "if (a != nullptr && a->state == State::kSettling) settled", "if (a != nullptr) settled"),
     ("an attempt of a silent worker is voided", S,
      'if (Attempt& a = *live(id); assigned_to(a, w)) lose(a, why, text);',
      "void_attempt(*live(id), text);"),
@@ -207,7 +207,7 @@ MUTANTS = [
     # ---- operators
     ("a pause goes on starting runs", S, "if (mode_ != Mode::kRun || paused_) return;",
      "if (mode_ != Mode::kRun) return;"),
-    ("an act is answered before it is durable", S, "if (awaiting_.empty()) {", "if (true) {"),
+    ("an act is answered before it is durable", S, "if (awaiting_.empty())\n      out_", "if (true)\n      out_"),
     ("an exit code takes its run out of the count", R,
      "unstarted && wanted && started_methods_.contains(plan_.runs[run.raw()].method);", "false;"),
     ("what ended by an exit code alone is drawn again", R,

@@ -50,7 +50,8 @@ class FakeWorkspace final : public Workspace {
     return std::vector<std::string>{};
   }
   Status whole(TreeMark::Look) const override { return ok_status(); }
-  Result<std::vector<std::string>> restore(const std::vector<std::string>&) override {
+  Result<std::vector<std::string>> restore(const std::vector<std::string>&,
+                                           const std::vector<std::string>&) override {
     return surprise();
   }
 

@@ -10,8 +10,12 @@
 //   call NUMBER,ARGUMENT...  the system call: "done", or why not
 //   flood NUMBER,TIMES       the same many times, with zeros: of the last one
 //   bind ADDRESS:PORT        likewise, for a socket
+//   message ADDRESS:PORT     likewise, sendmsg with that address
+//   messages ADDRESS:PORT    likewise, sendmmsg, where it is the second one's
+//   rewrite PATH             likewise, openat2 to write
 //   children -               does this process find a child it did not start?
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -197,6 +201,31 @@ std::string bind_to(const std::string& place) {
   return done(::bind(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0);
 }
 
+std::string send_to(const std::string& place, bool second) {
+  std::string host;
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_port = htons(static_cast<unsigned short>(split(place, host)));
+  ::inet_pton(AF_INET, host.c_str(), &at.sin_addr);
+  const int fd = ::socket(AF_INET, SOCK_DGRAM, 0);
+  char byte = 'x';
+  iovec data{&byte, 1};
+  mmsghdr messages[2]{};
+  for (mmsghdr& one : messages) {
+    one.msg_hdr.msg_iov = &data;
+    one.msg_hdr.msg_iovlen = 1;
+  }
+  messages[second ? 1 : 0].msg_hdr.msg_name = &at;
+  messages[second ? 1 : 0].msg_hdr.msg_namelen = sizeof at;
+  return done(0 < (second ? ::sendmmsg(fd, messages, 2, 0)
+                          : static_cast<int>(::sendmsg(fd, &messages[0].msg_hdr, 0))));
+}
+
+std::string rewrite(const std::string& path) {
+  const unsigned long long how[] = {O_WRONLY, 0, 0};  // struct open_how
+  return done(0 <= ::syscall(SYS_openat2, AT_FDCWD, path.c_str(), how, sizeof how));
+}
+
 std::string unescaped(const std::string& text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -221,6 +250,9 @@ std::string answer(const std::string& question, const std::string& about) {
   if (question == "say") return say(about);
   if (question == "call" || question == "flood") return call(about, question == "flood");
   if (question == "bind") return bind_to(about);
+  if (question == "message" || question == "messages")
+    return send_to(about, question == "messages");
+  if (question == "rewrite") return rewrite(about);
   if (question == "children")
     return ::waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD ? "none" : "one";
   return "what?";

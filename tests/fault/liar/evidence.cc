@@ -4,7 +4,9 @@
 #include "common/trace/archive.h"
 #include "common/trace/event.h"
 #include "common/trace/evidence.h"
+#include "common/trace/judgement.h"
 #include "common/trace/manifest.h"
+#include "coordinator/shell/worker_files.h"
 
 namespace proctor::liar {
 namespace {
@@ -48,7 +50,7 @@ RunReport report_of(const Played& played, const Claim& claim) {
   return r;
 }
 
-Json manifest_of(const RunReport& r) {
+Json manifest_of(const RunReport& r, const JudgeRules* rules) {
   ManifestInputs m;
   m.tool_version = "liar";
   m.campaign = r.campaign;
@@ -72,6 +74,7 @@ Json manifest_of(const RunReport& r) {
   m.started_ms = r.started_ms;
   m.cpu_class = "none";
   m.memory_class = "none";
+  if (rules != nullptr) m.rubric = *rules;
   return make_manifest(m);
 }
 
@@ -81,9 +84,11 @@ Result<Evidence> make_evidence(const Played& played, const Claim& claim, const f
   const fs::path dir = scratch / "run", file = scratch / "run.tar.zst";
   PROCTOR_CHECK_OK(remove_tree(scratch));
   PROCTOR_CHECK_OK(make_dirs(scratch));
-  const RunReport report = report_of(played, claim);
+  RunReport report = report_of(played, claim);
+  const CampaignRules rules(played.campaign);
   PROCTOR_TRY(RunRecorder recorder, RunRecorder::create(dir));
-  PROCTOR_CHECK_OK(recorder.write_manifest(manifest_of(report)));
+  PROCTOR_CHECK_OK(
+      recorder.write_manifest(manifest_of(report, claim.without_rules ? nullptr : rules(report))));
   PROCTOR_TRY([[maybe_unused]] const std::uint64_t seq,
               recorder.event("agent.start", Actor::kHarness, Json{{"why", claim.rationale}}));
   for (const CheckReport& check : report.checks) {
@@ -91,6 +96,8 @@ Result<Evidence> make_evidence(const Played& played, const Claim& claim, const f
                 recorder.event("acceptance", Actor::kHarness, to_json(check)));
   }
   PROCTOR_CHECK_OK(recorder.write_patch("of " + claim.rationale + "\n"));
+  PROCTOR_CHECK_OK(recorder.flush());
+  PROCTOR_CHECK_OK(judge_report(report, dir));
   Evidence out;
   PROCTOR_TRY(out.result.report, recorder.finish(report));
   PROCTOR_TRY(const ArchiveInfo info, pack_archive(dir, file));

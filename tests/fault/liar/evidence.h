@@ -20,6 +20,7 @@ struct Claim {
   RunOutcome outcome = RunOutcome::kFailure;
   std::string rationale;
   Usage usage;
+  bool without_rules = false;  // a manifest that lacks those of its verdict, as older workers' do
 };
 // Made below `scratch`, which is left empty.
 Result<Evidence> make_evidence(const Played& played, const Claim& claim, const fs::path& scratch);

@@ -243,6 +243,7 @@ Status Liar::send_forged(const Aim& at) {
   claim.outcome = RunOutcome::kSuccess;
   claim.campaign = campaign_;
   claim.rationale = "forged";
+  claim.without_rules = random_.one_in(4);
   if (played_.plan.size() <= at.attempt.run.raw()) claim.attempt.run = RunId(0);
   PROCTOR_TRY(Evidence e, make_evidence(played_, claim, scratch_ / "liar"));
   e.result.attempt = at.attempt;

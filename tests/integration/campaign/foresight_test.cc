@@ -143,6 +143,20 @@ TEST_SUITE("campaign") {
     CHECK_MESSAGE(contains(silent, noted), silent);
   }
 
+  TEST_CASE("check names the patterns of denied commands that match every command") {
+    const CampaignScene scene;
+    const std::string policy = "policy:\n";
+    scene.edit(scene.contract(), policy,
+               policy + "  commands: {deny: ['.*', 'a*', '^$', 'shutdown', '\\w']}\n");
+    const CommandOutcome checked = scene.run("check");
+    CHECK(checked.exit_code == 0);
+    const std::string noted = "note: contract add: policy.commands.deny: ";
+    for (const char* all : {"\".*\"", "\"a*\"", "\"\\w\""})
+      CHECK_MESSAGE(contains(checked.out, noted + all), checked.out);
+    for (const char* some : {"\"^$\"", "\"shutdown\""})
+      CHECK_MESSAGE(!contains(checked.out, noted + some), checked.out);
+  }
+
   TEST_CASE("what a model is asked is read before it is registered") {
     const CampaignScene scene(asking());
     ask(scene);

@@ -1,4 +1,5 @@
 // Recorded patches judged again: `proctor replay` and `proctor regrade`.
+#include "common/base/file_lock.h"
 #include "common/trace/run_report.h"
 #include "tests/support/books.h"
 
@@ -41,8 +42,9 @@ std::map<std::string, std::string> gates_of(const RunReport& report) {
 }
 
 CommandOutcome proctor_of(const CampaignScene& scene, const std::string& command,
-                          const std::string& name) {
-  return proctor::testing::proctor({command, (scene.folder() / "regrades" / name).string()});
+                          const std::string& name, std::vector<std::string> more = {}) {
+  more.insert(more.begin(), {command, (scene.folder() / "regrades" / name).string()});
+  return proctor::testing::proctor(more);
 }
 
 std::map<std::string, Json> lines_of(const CampaignScene& scene, const fs::path& file) {
@@ -77,7 +79,7 @@ TEST_SUITE("campaign") {
     const fs::path derived = scene.folder() / "regrades/replay-1";
     const std::string plan = "pilot_randomization_plan.csv";
     CHECK(scene.read(derived / plan) == scene.read(scene.folder() / plan));
-    const auto lines = lines_of(scene, derived / "replay.jsonl");
+    const auto lines = lines_of(scene, derived / "reports/replay.jsonl");
     REQUIRE(lines.size() == 8);
     const Json& wrong = lines.at("add/wrong/r1");
     CHECK(wrong["old"]["outcome"] == "failure");
@@ -118,16 +120,35 @@ TEST_SUITE("campaign") {
     CHECK(said["model_micros"] == 0);
     CHECK(said["name"] == (scene.folder() / "regrades/replay-2").string());
     CHECK(proctor_of(scene, "verify", "replay-2").exit_code == 0);
+    // One that was not asked for has no task that was removed.
+    const CommandOutcome unasked =
+        proctor_of(scene, "explain", "replay-2", {"add/solver/r1", "--json"});
+    REQUIRE_MESSAGE(unasked.exit_code == 0, unasked.err);
+    CHECK(parse_json(unasked.out).value()["why"]["code"] == "not_judged_again");
+    // Another process makes the next one: this one takes the name behind it.
+    {
+      const auto held = FileLock::try_acquire(scene.folder() / "regrades/replay-3.lock");
+      REQUIRE(held.ok());
+      const CommandOutcome beside = scene.run("replay", {"add/noop/r1", "--json"});
+      REQUIRE_MESSAGE(beside.exit_code == 0, beside.err);
+      CHECK(parse_json(beside.out).value()["name"] ==
+            (scene.folder() / "regrades/replay-4").string());
+    }
     // One that is there goes on, and comes to the same.
     const CommandOutcome again = scene.run("replay", {"--name", "replay-1"});
     CHECK_MESSAGE(again.exit_code == 0, again.err);
     CHECK(contains(again.out, "8 reproduced, 0 diverged, 0 not judged\n"));
-    const fs::path kept = derived / "replay.jsonl";
+    const fs::path kept = derived / "reports/replay.jsonl";
     const std::string record = scene.read(kept);
     const CommandOutcome others = scene.run("replay", {"add/noop/r1", "--name", "replay-1"});
     CHECK(others.exit_code != 0);
     CHECK_MESSAGE(contains(others.err, "give another --name"), others.err);
     CHECK(scene.read(kept) == record);
+    // The lines of old and new are verified like the other reports.
+    scene.write(kept, record + "\n");
+    const CommandOutcome edited = proctor_of(scene, "verify", "replay-1");
+    CHECK(edited.exit_code == 1);
+    CHECK_MESSAGE(contains(edited.out, "reports/replay.jsonl: "), edited.out);
     CHECK(scene.run("replay", {"nothing"}).exit_code == 2);
     CHECK(scene.run("replay", {"--name", "../here"}).exit_code == 2);
     CHECK(scene.run("replay", {"--name", ".."}).exit_code == 2);
@@ -171,7 +192,7 @@ TEST_SUITE("campaign") {
                   graded.out);
     CHECK(bytes_of(scene) == before);
     const fs::path derived = scene.folder() / "regrades/fix";
-    const auto lines = lines_of(scene, derived / "regrade.jsonl");
+    const auto lines = lines_of(scene, derived / "reports/regrade.jsonl");
     REQUIRE(lines.size() == 4);
     const Json& wrong = lines.at("add/wrong/r1");
     CHECK(wrong["old"]["outcome"] == "failure");
@@ -184,6 +205,45 @@ TEST_SUITE("campaign") {
     const CommandOutcome verified = proctor_of(scene, "verify", "fix");
     CHECK_MESSAGE(verified.exit_code == 0, verified.out << verified.err);
     CHECK(proctor_of(scene, "report", "fix").exit_code == 0);
+    // The old verdict is beside the new one in each table.
+    const fs::path reports = derived / "reports";
+    CHECK(scene.read(reports / "judged_again.csv") ==
+          "method,old_outcome,outcome,runs\nnoop,failure,failure,1\n"
+          "reference,success,failure,1\nsolver,success,failure,1\nwrong,failure,success,1\n");
+    CHECK(contains(scene.read(reports / "report.txt"), "add/wrong/r1: failure -> success\n"));
+    CHECK(contains(scene.read(reports / "junit.xml"),
+                   R"(<property name="old_outcome" value="success"/>)"));
+    CHECK_FALSE(contains(scene.read(reports / "report.html"), "No result was scored again"));
+    const auto records = lines_of(scene, reports / "run_records.jsonl");
+    CHECK(records.at("add/wrong/r1")["old_outcome"] == "failure");
+    CHECK_FALSE(records.at("more/wrong/r1").contains("old_outcome"));
+    CHECK_FALSE(fs::exists(scene.folder() / "reports/judged_again.csv"));
+    const CommandOutcome why = proctor_of(scene, "explain", "fix", {"add/wrong/r1", "--json"});
+    REQUIRE_MESSAGE(why.exit_code == 0, why.err);
+    const Json explained = parse_json(why.out).value();
+    CHECK(explained["outcome"] == "success");
+    CHECK(explained["old_outcome"] == "failure");
+    for (const char* run : {"add/wrong/r1", "add/solver/r1"}) {
+      const fs::path file = derived / "runs" / run / "attempt-1/report.json";
+      const Json told =
+          parse_json(proctor_of(scene, "explain", "fix", {run, "--json"}).out).value();
+      const RunReport report = parse_report(scene.read(file)).value();
+      const Json& attempt = told["attempts"][0];
+      REQUIRE(attempt["gates"].size() == report.gates.size());
+      CHECK(attempt["gates"][2]["outcome"] == report.gates[2].outcome);
+      CHECK(attempt["gates"][2]["evidence"][0] == report.gates[2].evidence.front());
+      REQUIRE(attempt["tags"].size() == report.tags.size());
+      for (std::size_t t = 0; t < report.tags.size(); ++t) {
+        CHECK(attempt["tags"][t]["id"] == report.tags[t].id);
+        CHECK(attempt["tags"][t]["evidence"][0] == report.tags[t].evidence.front());
+      }
+    }
+    CHECK(contains(proctor_of(scene, "explain", "fix", {"add/wrong/r1"}).out,
+                   "ended with success; its patch is judged again, and was failure\n"));
+    // All that differs is named, and no class of configurations does for want of caps.
+    CHECK_MESSAGE(contains(graded.out, "check sums fail -> pass; gate functional fail -> pass"),
+                  graded.out);
+    CHECK_FALSE(contains(graded.out, "another configuration class"));
     // The same name is for the same contracts.
     CHECK(change("sh tests/t.sh", "grep -q 8 calc.sh").exit_code == 2);
   }

@@ -1,5 +1,9 @@
 // How a candidate patch fits, what reaches acceptance, and what is said of checks that never ran or
 // that lost the tree below them: by a real worker, read from its run directories.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <fstream>
 
@@ -56,6 +60,49 @@ std::string reference_of(std::string_view line) {
 }  // namespace
 
 TEST_SUITE("worker") {
+  TEST_CASE("acceptance is repeated in fresh workspaces until one does not pass") {
+    struct Row {
+      const char* codes;  // of the second check, in one repetition after the other
+      RunOutcome outcome;
+      std::size_t repeated;
+      const char* functional;
+    };
+    for (const Row& row : {Row{"0\n0\n0\n", RunOutcome::kSuccess, 2, "pass"},
+                           Row{"0\n1\n0\n", RunOutcome::kFailure, 1, "fail"},
+                           Row{"1\n0\n0\n", RunOutcome::kFailure, 0, "fail"}}) {
+      CAPTURE(std::string(row.codes));
+      Scene scene;
+      const fs::path folder = scene.temp.path() / "codes";
+      REQUIRE(make_dirs(folder).ok());
+      REQUIRE(::mkfifo((folder / "next").c_str(), 0666) == 0);
+      REQUIRE(::chmod((folder / "next").c_str(), 0666) == 0);
+      const UniqueFd codes(::open((folder / "next").c_str(), O_RDWR | O_CLOEXEC));
+      const std::string_view bytes = row.codes;
+      REQUIRE(::write(codes.get(), bytes.data(), bytes.size()) ==
+              static_cast<ssize_t>(bytes.size()));
+      scene.contract.environment.toolchains = {{folder.string(), "/codes"}};
+      scene.contract.checks[1] =
+          Scene::check("flaky", "test ! -e left && touch left && read code < /codes/next && "
+                                "exit $code");
+      scene.contract.rerun = 1;
+      scene.settings.rerun = 2;
+      const Ended run = run_of(scene, scene.method("reference", Method::Kind::kReference));
+      CHECK(run.result.outcome == row.outcome);
+      CHECK(gate(run, "functional").outcome == row.functional);
+      CHECK(std::ranges::count(run.events, "acceptance.repeated", &TraceEvent::type) ==
+            static_cast<std::ptrdiff_t>(row.repeated));
+      CHECK(std::ranges::count(run.events, "acceptance", &TraceEvent::type) ==
+            static_cast<std::ptrdiff_t>(2 * (1 + row.repeated)));
+      for (std::uint64_t n = 1; n <= 2; ++n)
+        CHECK(fs::exists(run.dir / repeated_dir(kAcceptanceDir, n) / "flaky/stdout") ==
+              (n <= row.repeated));
+      REQUIRE(run.report.checks.size() == 2);
+      CHECK(run.report.checks[1].outcome == (row.outcome == RunOutcome::kSuccess
+                                                 ? CheckOutcome::kPass
+                                                 : CheckOutcome::kFail));
+    }
+  }
+
   TEST_CASE("a reference patch is applied by the ladder and what fits nowhere is a failure") {
     struct Row {
       const char* line;
@@ -149,6 +196,23 @@ TEST_SUITE("worker") {
       CHECK(ignored.at("kept").at("count") == (kept ? 1 : 0));
       CHECK(ignored.at("left_out").at("count") == (kept ? 1 : 2));
     }
+  }
+
+  TEST_CASE("files outside the writable globs go by their names, however these read as globs") {
+    Scene scene;
+    scene.contract.policy.writable = {"calc.sh", "notes/**"};
+    scene.contract.checks = {scene.check("there",
+                                         "test \"$(sh calc.sh 2 3)\" = 5 && test -e notes/a && "
+                                         "! test -e '**' && ! test -e 'calc?sh'")};
+    const Ended run = run_of(scene, scene.method("globber", Method::Kind::kCommand,
+                                                 "echo 'echo $(($1 + $2))' > calc.sh; mkdir notes; "
+                                                 "echo a > notes/a; echo x > '**'; "
+                                                 "echo x > 'calc?sh'"));
+    CHECK(run.result.outcome == RunOutcome::kSuccess);
+    CHECK(run.report.violations ==
+          std::vector<std::string>{"not writable: **", "not writable: calc?sh"});
+    REQUIRE(find(run.events, "mutation.restored") != nullptr);
+    CHECK(find(run.events, "mutation.restored")->payload.at("listed") == Json{"**", "calc?sh"});
   }
 
   TEST_CASE("evidence of an agent that was never started verifies and has no empty folder") {

@@ -79,6 +79,33 @@ TEST_SUITE("workspace") {
     }
   }
 
+  TEST_CASE("what the contract places is put back by its name, whatever the globs say") {
+    const TempDir temp = temp_dir();
+    const Repo repo = make_repo(temp.path() / "repo");
+    const std::map<std::string, PlacedFile> placed = {{"**", {"judge\n", 0644}},
+                                                      {"judge/own.py", {"judge\n", 0644}}};
+    for (const WorkspaceKind kind : kinds(temp.path())) {
+      CAPTURE(to_string(kind));
+      auto store = open_store(temp.path() / "store", kind);
+      auto ws = create(*store, snapshot_of(*store, repo.pinned()), "a");
+      const fs::path dir = ws->dir();
+      for (const char* name : {"**", "judge/own.py", "judge/__pycache__/own.cpython-311.pyc"})
+        put(dir / name, "jokes\n");
+      for (const char* name : {"mine", "judge/mine.py", "src/main.py"}) put(dir / name, "mine\n");
+      CHECK(
+          ws->restore_again({}, {}, placed).value() ==
+          std::vector<std::string>{"**", "judge/__pycache__/own.cpython-311.pyc", "judge/own.py"});
+      for (const auto& [name, file] : placed) CHECK(slurp(dir / name) == "judge\n");
+      for (const char* name : {"mine", "judge/mine.py", "src/main.py"})
+        CHECK(slurp(dir / name) == "mine\n");
+      CHECK(ws->restore_again({}, {}, placed)->empty());
+      fs::remove_all(dir / "judge");
+      put(dir / "judge", "a file\n");
+      CHECK(ws->restore_again({}, {}, placed).value() == std::vector<std::string>{"judge/own.py"});
+      CHECK(slurp(dir / "judge/own.py") == "judge\n");
+    }
+  }
+
   TEST_CASE("a host without descriptors is no fault of what was left") {
     const TempDir temp = temp_dir();
     const Repo repo = make_repo(temp.path() / "repo");

@@ -288,6 +288,37 @@ TEST_SUITE("workspace") {
     }
   }
 
+  TEST_CASE("files are put back by their names, however these read as globs") {
+    const TempDir temp = temp_dir();
+    const Repo repo = make_repo(temp.path() / "repo");
+    for (const WorkspaceKind kind : kinds(temp.path())) {
+      CAPTURE(to_string(kind));
+      auto store = open_store(temp.path() / "store", kind);
+      auto ws = create(*store, snapshot_of(*store, repo.pinned()), "a");
+      const fs::path dir = ws->dir();
+      const std::vector<std::string> names = {"*",     "**",     "README.md", "[a]",         "a\\b",
+                                              "empty", "run.sh", "src/*",     "src/dangling"};
+      for (const char* name : {"*", "**", "README.md", "[a]", "a\\b", "src/*"})
+        put(dir / name, "x\n");
+      fs::remove(dir / "empty");
+      put(dir / "empty/in/the/way", "x\n");
+      REQUIRE(::chmod((dir / "run.sh").c_str(), 0644) == 0);
+      fs::remove(dir / "src/dangling");
+      put(dir / "a", "mine\n");
+      put(dir / "src/main.py", "mine\n");
+      put(dir / "tests/test_a.py", "mine\n");
+      const auto changed = ws->restore({}, names);
+      REQUIRE_MESSAGE(changed.ok(), (changed.ok() ? "" : changed.error().detail));
+      CHECK(*changed == names);
+      CHECK(slurp(dir / "README.md") == "hello\nworld\n");
+      CHECK(extract(*ws).paths == std::vector<std::string>{"a", "src/main.py", "tests/test_a.py"});
+      CHECK(ws->restore({"tests/**"}, names).value() ==
+            std::vector<std::string>{"tests/test_a.py"});
+      CHECK(extract(*ws).paths == std::vector<std::string>{"a", "src/main.py"});
+      CHECK(ws->restore({}, {})->empty());
+    }
+  }
+
   TEST_CASE("submodules come at their recorded commits as plain files") {
     const TempDir temp = temp_dir();
     const Repo lib = make_repo(temp.path() / "lib");

@@ -145,6 +145,7 @@ TEST_SUITE("aggregate") {
     check_csv(board_columns(), {});
     check_csv(contrast_columns(), {});
     check_csv(sensitivity_columns(), {});
+    check_csv(transition_columns(), {});
   }
 
   TEST_CASE("a filter has every word of a run, and each is read") {

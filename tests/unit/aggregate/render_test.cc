@@ -5,6 +5,7 @@
 
 #include "common/base/csv.h"
 #include "common/base/json.h"
+#include "coordinator/aggregate/columns.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/warnings.h"
 #include "tests/unit/aggregate/report_fixtures.h"
@@ -115,6 +116,38 @@ TEST_SUITE("aggregate") {
     CHECK_MESSAGE(has(text, "task  planned  scorable  success  failure  acceptance error"), text);
     CHECK_MESSAGE(has(text, "lib         5         3        2        1                 0        1"),
                   text);
+  }
+
+  TEST_CASE("patches that are judged again show the outcome then beside the one here") {
+    ReportInput input = small_campaign();
+    CHECK(transitions(build_report(input)).empty());
+    CHECK(!has(render_text(build_report(input), Words::kLeftOut), "judged again"));
+    for (const std::size_t run : {0U, 1U, 2U}) input.runs[run].old_outcome = RunOutcome::kSuccess;
+    input.runs[3].old_outcome = RunOutcome::kAcceptanceError;  // a failure here
+    input.runs[6].old_outcome = RunOutcome::kFailure;          // parked here
+    const CampaignReport report = build_report(std::move(input));
+    const std::vector<Transition> moves = transitions(report);
+    REQUIRE(moves.size() == 3);
+    CHECK(moves[0].method == "alpha");
+    CHECK(moves[0].was == "acceptance_error");
+    CHECK(moves[0].is == "failure");
+    CHECK(moves[1].is == "parked");
+    CHECK(moves[2].is == "success");
+    CHECK(moves[2].runs == 3);
+    const std::string text = render_text(report, Words::kLeftOut);
+    CHECK_MESSAGE(has(text,
+                      "method  old               new      runs\n"
+                      "---------------------------------------\n"
+                      "alpha   acceptance_error  failure     1\n"
+                      "alpha   failure           parked      1\n"
+                      "alpha   success           success     3\n"),
+                  text);
+    CHECK(has(text, "  " + report.runs[3].name + ": acceptance_error -> failure\n"));
+    CHECK(has(text, "  " + report.runs[6].name + ": failure -> parked\n"));
+    CHECK(!has(text, "success -> success"));
+    CHECK(csv_of(aggregate::transition_columns(), moves) ==
+          "method,old_outcome,outcome,runs\nalpha,acceptance_error,failure,1\n"
+          "alpha,failure,parked,1\nalpha,success,success,3\n");
   }
 
   TEST_CASE("runs that ended before their task was removed are in a table of their own") {

@@ -46,6 +46,7 @@ const std::vector<Row> kRows{
     {"policy.isolation", Is::kTaken, "policy: {isolation: userspace}"},
     {"rubric", Is::kTaken, "rubric: {weights: {minimal: \"0.6\", trace: \"0.2\"}}"},
     {"safety", Is::kTaken, "safety: {stop_run: true}"},
+    {"acceptance", Is::kTaken, "acceptance: {rerun: 1}"},
     {"failure_modes", Is::kReset, ""},  // a file: below
     {"derived_from", Is::kReset, "derived_from: {campaign: c-1}"},
     {"analysis", Is::kReset, "analysis: {estimand: run_mean}"},
@@ -170,8 +171,8 @@ TEST_SUITE("trials") {
     c.failure_modes = "x";
     const auto [folder, name, contracts, methods, replicates, seed, deviation, stages, envelopes,
                 watch, caps, task_caps, rates, isolation, strata, workers, slots, ledger, redis,
-                infrastructure, retries, weights, safety, failure_modes, cost_model, cost_inputs,
-                analysis, origin, derived_from] = trial_campaign(c, {});
+                infrastructure, retries, weights, safety, rerun, failure_modes, cost_model,
+                cost_inputs, analysis, origin, derived_from] = trial_campaign(c, {});
     CHECK(cost_model.run == 7);
     CHECK(failure_modes == "x");
     CHECK_FALSE(cost_inputs);

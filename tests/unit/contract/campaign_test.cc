@@ -307,7 +307,8 @@ TEST_SUITE("contract") {
          "name, contracts, methods, replicates, seed, seed_deviation, stages, budget, caps, "
          "strata, "
          "workers, slots, redis, infrastructure_retries, task_caps, rates, retries, "
-         "rubric, safety, failure_modes, policy, analysis, breakers or derived_from (did "
+         "rubric, safety, acceptance, failure_modes, policy, analysis, breakers or derived_from "
+         "(did "
          "you "
          "mean "
          "\"replicates\"?)\n"},

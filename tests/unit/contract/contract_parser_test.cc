@@ -211,7 +211,7 @@ TEST_SUITE("contract") {
         out.text() ==
         "c.yaml:4:1: repositry: found the unknown key \"repositry\", expected $schema, id, title, "
         "briefing, briefing_file, type, strata, repository, environment, setup, "
-        "services, checks, acceptance_files, policy, gates, rubric, tools, caps, "
+        "services, checks, acceptance_files, policy, gates, acceptance, rubric, tools, caps, "
         "reference_patch, single_shot or "
         "files (did you mean \"repository\"?)\n"
         "c.yaml:1:5: id: found \"A\", expected an id: a-z, 0-9, \".\", \"_\" and \"-\", beginning "

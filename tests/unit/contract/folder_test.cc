@@ -34,6 +34,30 @@ TEST_SUITE("contract") {
     folder.put(kYaml, folder.get(kYaml) + stages);
     CHECK(folder.errors().find("stages: found 101 stages, expected 1 to 100") != std::string::npos);
   }
+
+  TEST_CASE("a failure mode of the campaign's own names a check of a contract, and its gate") {
+    const auto told = [](const std::string& check, const std::string& gate) {
+      Folder folder;
+      folder.put(kYaml, folder.get(kYaml) + "failure_modes: failure_modes.jsonl\n");
+      folder.put("failure_modes.jsonl",
+                 R"({"id":"team.first","gate":"build","check":"syntax","attribution":"agent",)"
+                 R"("severity":"none","sentence":"First."})"
+                 "\n\n"
+                 R"({"id":"team.second","gate":")" +
+                     gate + R"(","check":")" + check +
+                     R"(","attribution":"agent","severity":"none","sentence":"Second."})" + "\n");
+      return folder.errors();
+    };
+    CHECK(told("greets", "functional") == "");
+    CHECK(told("setup", "build") == "");
+    const std::string unknown = told("greet", "functional");
+    CHECK_MESSAGE(unknown.starts_with("failure_modes.jsonl:3:1: check: "), unknown);
+    CHECK_MESSAGE(unknown.find("\"greets\"") != std::string::npos, unknown);
+    const std::string other = told("greets", "build");
+    CHECK_MESSAGE(other.starts_with("failure_modes.jsonl:3:1: gate: "), other);
+    CHECK_MESSAGE(other.find("\"functional\"") != std::string::npos, other);
+    CHECK(told("nothing-like-it", "safety").starts_with("failure_modes.jsonl:3:1: check: "));
+  }
 }
 
 }  // namespace proctor

@@ -166,7 +166,7 @@ TEST_SUITE("contract") {
     Diagnostics out;
     const Contract c = test::parse(test::kContractYaml, out);
     const auto wall = std::chrono::milliseconds(1000);
-    const Usage plain = worst_case(c, Method{}, wall), all = worst_case(c, m, wall);
+    const Usage plain = worst_case(c, Method{}, wall, 0), all = worst_case(c, m, wall, 0);
     CHECK(all.setup_ms == plain.setup_ms + 600'000 + 90'000);
     CHECK(all.stored_bytes == plain.stored_bytes + 4 * limits::kCheckOutputBytes + kKeptBytes);
     CHECK(all.acceptance_ms == plain.acceptance_ms);

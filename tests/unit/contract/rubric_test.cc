@@ -100,6 +100,37 @@ TEST_SUITE("contract") {
     CHECK(refused(replaced(kContractYaml, "gate: functional", "gate: maint")) != "");
   }
 
+  TEST_CASE("acceptance is repeated as often as the contract or the campaign says, if it is more") {
+    const Contract plain = contract(std::string(kContractYaml));
+    const auto repeated = [](const std::string& value) {
+      return "acceptance: " + value + "\n" + std::string(kContractYaml);
+    };
+    const Contract c = contract(repeated("{rerun: 2, tie: safety-then-correctness}"));
+    CHECK(c.rerun == 2);
+    CHECK(c.digest != plain.digest);
+    CHECK(contract(repeated("{rerun: 2}")).digest == c.digest);
+    CHECK(contract(repeated("{rerun: 0}")).digest == plain.digest);
+    CHECK(refused(repeated("{rerun: 10}")) == "acceptance.rerun@1 ");
+    CHECK(refused(repeated("{rerun: 2, tie: majority}")) == "acceptance.tie@1 ");
+    std::string wrong;
+    const Campaign often = campaign("acceptance: {rerun: 3}\n", "", wrong);
+    CHECK(wrong.empty());
+    CHECK(often.rerun_of(plain) == 3);
+    CHECK(judge_rules(c, settings_of(often)).rerun == 3);
+    CHECK(judge_rules(c, {}).rerun == 2);
+    const Usage once = acceptance_worst_case(plain, 0), thrice = acceptance_worst_case(plain, 2);
+    CHECK(thrice.setup_ms == 3 * once.setup_ms);
+    CHECK(thrice.acceptance_ms == 3 * once.acceptance_ms);
+    const auto opened = open_contract_bundle(make_bundle(c, "/base"), c.digest);
+    REQUIRE(opened.ok());
+    CHECK(opened->contract.rerun == 2);
+    Settings settings = settings_of(often);
+    settings.cost_model = fallback_cost_model();
+    const auto read = open_settings_bundle(make_bundle(settings), digest_of(settings));
+    REQUIRE(read.ok());
+    CHECK(read->rerun == 3);
+  }
+
   TEST_CASE("a pattern of a denied command is read where it can be, and refused at its place") {
     const auto denying = [](const std::string& patterns) {
       return replaced(kContractYaml, "policy:\n", "policy:\n  commands:\n    deny:\n" + patterns);

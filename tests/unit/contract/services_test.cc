@@ -112,11 +112,11 @@ TEST_SUITE("contract services") {
       CHECK(out.text() == "");
       CHECK(names_of(c, 0) == row.names);
     }
-    // What the evidence may take grows with them.
+    // The room for evidence grows with them.
     Diagnostics out;
-    CHECK(acceptance_worst_case(parse(kContractYaml, out)).stored_bytes +
+    CHECK(acceptance_worst_case(parse(kContractYaml, out), 0).stored_bytes +
               2 * 2 * 3 * (kServiceOutputBytes + kReadyOutputBytes) ==
-          acceptance_worst_case(parse(served(), out)).stored_bytes);
+          acceptance_worst_case(parse(served(), out), 0).stored_bytes);
   }
 
   TEST_CASE("a service in an image runs the workspace's code only where it is shown some") {

@@ -136,6 +136,7 @@ TEST_SUITE("forms") {
     input.runs[0].score = 0.763265329856;
     input.runs[3].gates = {kPass, kPass, kFail, kPass};
     input.runs[3].tags = "functional.tests_failed";
+    input.runs[3].old_outcome = RunOutcome::kSuccess;
     const pugi::xml_document doc = xml(render_junit(built(std::move(input))));
     check_counts(doc);
     const auto property = [](const pugi::xml_node& node, const char* name) {
@@ -152,6 +153,8 @@ TEST_SUITE("forms") {
         suite.find_child([](const pugi::xml_node& n) { return bool(n.child("failure")); });
     CHECK(property(failed, "gate.functional") == "fail");
     CHECK(property(failed, "tags") == "functional.tests_failed");
+    CHECK(property(failed, "old_outcome") == "success");
+    CHECK(property(first, "old_outcome").empty());
     CHECK(std::strstr(failed.child("failure").attribute("message").value(),
                       "gate functional: fail") != nullptr);
   }
@@ -165,6 +168,7 @@ TEST_SUITE("forms") {
     input.runs[3].gates = {kPass, kPass, kFail, kError};
     input.runs[3].tags = "functional.tests_failed,evaluation.error";
     input.runs[3].networked = true;
+    input.runs[3].old_outcome = RunOutcome::kAcceptanceError;
     input.runs[3].method = kHostile;
     input.runs[3].strata = {kHostile};
     const JsonSchema schema("run_record");
@@ -188,6 +192,10 @@ TEST_SUITE("forms") {
     CHECK(lines[3]["gates"]["safety"] == Json("error"));
     CHECK(lines[3]["tags"] == Json::array({"functional.tests_failed", "evaluation.error"}));
     CHECK(lines[3]["satisfied"] == Json(false));
+    CHECK(lines[3]["old_outcome"] == Json("acceptance_error"));
+    CHECK_FALSE(lines[0].contains("old_outcome"));
+    CHECK(lines[0]["tags"] == Json::array());
+    CHECK(text.starts_with(R"({"attempt":1,"attempts":1,"campaign":")"));
     CHECK(lines[3]["replayable"] == Json(false));
     CHECK(lines[3]["endpoint"] == Json(0));
     CHECK(lines[5]["status"] == Json("invalid"));  // an older worker's, and no verdict

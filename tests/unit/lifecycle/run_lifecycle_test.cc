@@ -116,7 +116,6 @@ TEST_SUITE("lifecycle") {
       CHECK(v.outcome == RunOutcome::kInvalid);
       CHECK(v.termination == Termination::kInfrastructure);
       CHECK(v.infrastructure);
-      CHECK_FALSE(world.lifecycle.agent_started());
       CHECK_FALSE(v.checks[0].outcome.has_value());
     };
     {
@@ -236,6 +235,58 @@ TEST_SUITE("lifecycle") {
     CHECK(v.outcome == RunOutcome::kFailure);
     CHECK(v.violations.size() == 4);  // one of each, and that it does not apply
     CHECK(v.checks.size() == 2);
+  }
+
+  TEST_CASE("acceptance that passed is repeated, and the first that does not pass decides") {
+    LifecyclePlan plan = plan_of(1, 2);
+    plan.rerun = 2;
+    using O = CheckOutcome;
+    for (const auto& [fails_in, outcome, expected, repeated] :
+         {std::tuple{3, O::kFail, RunOutcome::kSuccess, 2},
+          std::tuple{0, O::kFail, RunOutcome::kFailure, 0},
+          std::tuple{1, O::kFail, RunOutcome::kFailure, 1},
+          std::tuple{2, O::kFail, RunOutcome::kFailure, 2},
+          std::tuple{1, O::kError, RunOutcome::kAcceptanceError, 1}}) {
+      CAPTURE(fails_in);
+      World world(plan);
+      world.until<ExtractPatch>();
+      PatchExtracted patch;
+      patch.outside_writable = {"docs/a"};
+      world.feed(patch);
+      for (int n = 0; n <= repeated; ++n) {
+        world.until<RestoreProtected>();
+        CHECK(std::get<RestoreProtected>(world.log.back()).also ==
+              std::vector<std::string>{"docs/a"});
+        world.feed(ProtectedRestored{{"tests/a"}});
+        world.until<RunCheck>();
+        CheckEnded first = ended(O::kPass, "");
+        if (n == 0) first.forbidden = {"call: mount"};
+        world.feed(first);
+        world.feed(ended(n == fails_in ? outcome : O::kPass, std::to_string(n)));
+      }
+      const Verdict& v = world.finish();
+      CHECK(v.outcome == expected);
+      CHECK(v.violations.size() == 3);  // one of each, whatever the repetition
+      REQUIRE(v.checks.size() == 2);
+      CHECK(v.checks[1].why == std::to_string(repeated));
+      CHECK(count<RepeatAcceptance>(world.log) == static_cast<std::size_t>(repeated));
+      CHECK(count<RunAgent>(world.log) == 1);
+      CHECK(count<RecordTermination>(world.log) == 1);
+    }
+  }
+
+  TEST_CASE("a host that fails in a repetition has all of them judged again") {
+    LifecyclePlan plan = plan_of(0, 1);
+    plan.rerun = 1;
+    plan.judged_again = 1;
+    World world(plan);
+    world.until<RunCheck>();
+    world.feed(ended(CheckOutcome::kPass, ""));
+    world.until<RunCheck>();
+    world.feed(StepFailed{error(Errc::kUnavailable), 4});
+    CHECK(world.finish().outcome == RunOutcome::kSuccess);
+    CHECK(count<RepeatAcceptance>(world.log) == 2);
+    CHECK(count<RunCheck>(world.log) == 4);
   }
 
   TEST_CASE("a worker that leaves under a check lets another one try") {

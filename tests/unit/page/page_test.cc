@@ -351,6 +351,21 @@ TEST_SUITE("page") {
       if (row.score.value) CHECK(std::ranges::binary_search(known, *row.score.value));
   }
 
+  TEST_CASE("a page of patches that were judged again has both outcomes, and others have one") {
+    ReportInput input = varied(3, 2);
+    const std::string plain = page_of(input);
+    CHECK(plain.find("No result was scored again") != std::string::npos);
+    CHECK(plain.find("old outcome") == std::string::npos);
+    for (RunRecord& run : input.runs) run.old_outcome = RunOutcome::kAcceptanceError;
+    const std::string page = page_of(input);
+    check_well_formed(page);
+    CHECK(page.find("No result was scored again") == std::string::npos);
+    CHECK(page.find("Their outcomes in that campaign and in this one") != std::string::npos);
+    CHECK(page.find(">old outcome<") != std::string::npos);
+    CHECK(page.find(">acceptance_error<") != std::string::npos);
+    CHECK(page.find("<li>alpha: acceptance_error -&gt; ") != std::string::npos);
+  }
+
   TEST_CASE("a run that broke a constraint is a success that is not satisfied, and is named") {
     const std::string page = page_of(varied(6, 4));
     CHECK(page.find("protected: tests/a.py") != std::string::npos);

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <sched.h>
 #include <seccomp.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -116,9 +117,19 @@ TEST_SUITE("watched calls") {
     CHECK_FALSE(asks(filter, SYS_ptrace, {PTRACE_TRACEME, 1}));
     CHECK_FALSE(asks(filter, SYS_openat, {0, 0, O_RDONLY | O_CLOEXEC | O_DIRECTORY}));
     CHECK_FALSE(asks(filter, SYS_openat, {0, 0, O_RDONLY | O_CREAT}));
-    for (const std::uint64_t flags : {O_WRONLY, O_RDWR})
+    for (const std::uint64_t flags : {O_WRONLY, O_RDWR, O_RDONLY | O_TRUNC})
       CHECK(asks(filter, SYS_openat, {0, 0, flags}));
+    for (const long number : {SYS_openat2, SYS_linkat, SYS_symlinkat, SYS_renameat2})
+      CHECK(asks(filter, number, {3, 0, 4}));  // by a folder's descriptor too
+    CHECK_FALSE(asks(filter, SYS_mkdirat, {static_cast<std::uint32_t>(AT_FDCWD)}));
     CHECK_FALSE(asks(filter, SYS_unlinkat, {3}));  // a tree is removed
+    // Where libseccomp does not know it, it is not there.
+    if (call_number(seccomp_arch_native(), "fchmodat2") == kChmodByFlags)
+      CHECK(asks(filter, kChmodByFlags, {static_cast<std::uint32_t>(AT_FDCWD)}));
+    for (const std::uint64_t device : {S_IFCHR, S_IFBLK})
+      CHECK(asks(filter, SYS_mknodat, {3, 0, device | 0600}));
+    for (const std::uint64_t other : {S_IFIFO, S_IFREG, S_IFSOCK, 0})
+      CHECK_FALSE(asks(filter, SYS_mknodat, {3, 0, other | 0600}));
     CHECK(asks(filter, SYS_unlinkat, {static_cast<std::uint32_t>(AT_FDCWD)}));
     CHECK(asks(filter, SYS_sendto, {3, 0, 0, 0, 4096}));
     CHECK_FALSE(asks(filter, SYS_sendto, {3}));
@@ -126,7 +137,10 @@ TEST_SUITE("watched calls") {
     CHECK_FALSE(asks(filter, SYS_setpriority, {0, 0, 0xffff'ffff}));
     CHECK_FALSE(asks(filter, SYS_execve));
     CHECK(asks(watched(false, true), SYS_execve));
-    CHECK_FALSE(asks(watched(true, false), SYS_connect));
+    for (const long number : {SYS_connect, SYS_sendmsg, SYS_sendmmsg}) {
+      CHECK(asks(filter, number));
+      CHECK_FALSE(asks(watched(true, false), number));
+    }
   }
 
   TEST_CASE("a line of init's is read as a call and its target") {
@@ -138,6 +152,8 @@ TEST_SUITE("watched calls") {
     CHECK(parse_attempt("attempt " + std::to_string(SYS_connect) + " 7 ?")->target == "?");
     CHECK(target_of(SYS_connect, bytes_of(internet("203.0.113.1", 80))) == "203.0.113.1:80");
     CHECK(target_of(SYS_bind, bytes_of(internet6("2001:db8::1", 443))) == "[2001:db8::1]:443");
+    CHECK(target_of(SYS_sendmsg, bytes_of(internet6("::ffff:203.0.113.1", 53))) ==
+          "203.0.113.1:53");
     CHECK(target_of(SYS_openat, "/etc/passwd") == "/etc/passwd");
     CHECK(target_of(SYS_openat, "/etc/a\nb\x1b") == "/etc/a\\x0ab\\x1b");
     for (const char* line : {"attempt", "attempt 1", "attempt 1 2", "attempt x 2 -", "untold 1 2",
@@ -145,16 +161,34 @@ TEST_SUITE("watched calls") {
       CHECK_FALSE(parse_attempt(line));
   }
 
-  TEST_CASE("a program is told by its words as a shell would take them") {
+  TEST_CASE("an attempt is of a class, by the rows of the calls") {
+    using enum CallAttempt::What;
+    const auto what_of = [](long number) {
+      const auto attempt = parse_attempt("attempt " + std::to_string(number) + " 7 -");
+      REQUIRE(attempt);
+      return attempt->what;
+    };
+    for (const long number : {SYS_mount, SYS_setns, SYS_unshare, SYS_clone, SYS_ptrace, SYS_bpf,
+                              SYS_keyctl, SYS_kexec_load, SYS_open_by_handle_at})
+      CHECK(what_of(number) == kEscape);
+    for (const long number : {SYS_chroot, SYS_perf_event_open, SYS_userfaultfd, SYS_settimeofday})
+      CHECK(what_of(number) == kHarmless);
+    for (const long number : {SYS_connect, SYS_bind, SYS_sendto, SYS_sendmsg, SYS_sendmmsg})
+      CHECK(what_of(number) == kAddress);
+    for (const long number : {SYS_openat, SYS_openat2, SYS_symlinkat, SYS_truncate})
+      CHECK(what_of(number) == kFile);
+    CHECK(what_of(kChmodByFlags) == kFile);
+    for (const long number : {SYS_execve, SYS_execveat}) CHECK(what_of(number) == kProgram);
+  }
+
+  TEST_CASE("a program is told by its words as they are") {
     using namespace std::string_literals;
-    CHECK(target_of(SYS_execve, "/bin/rm\0rm\0-rf\0/\0"s) == "rm -rf /");
-    CHECK(target_of(SYS_execve, "/bin/sh\0sh\0-c\0echo 'a b'\0\0"s) ==
-          "sh -c 'echo '\\''a b'\\''' ''");
+    CHECK(target_of(SYS_execve, "/bin/rm\0rm\0-rf\0/ \n'\0\0"s) == "rm\0-rf\0/ \n'\0\0"s);
+    CHECK(target_of(SYS_execve, "/bin/rm\0/usr/bin/rm\0-rf\0"s) == "/usr/bin/rm\0-rf\0"s);
     // Another name than the program's own is not the program.
-    CHECK(target_of(SYS_execve, "/bin/rm\0ls\0-rf\0"s) == "/bin/rm -rf");
-    CHECK(target_of(SYS_execveat, "\0ls\0"s) == "ls");  // by a descriptor alone
+    CHECK(target_of(SYS_execve, "/bin/rm\0ls\0-rf\0"s) == "/bin/rm\0-rf\0"s);
+    CHECK(target_of(SYS_execveat, "\0ls\0"s) == "ls\0"s);  // by a descriptor alone
     CHECK(target_of(SYS_execve, "/bin/true\0"s) == "/bin/true");
-    CHECK(target_of(SYS_execve, "/bin/echo\0echo\0a\nb\0"s) == "echo 'a\\x0ab'");
   }
 
   TEST_CASE("loopback and the unspecified address are this host's own") {

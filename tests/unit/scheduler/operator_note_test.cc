@@ -30,6 +30,7 @@ TEST_SUITE("scheduler") {
       fact.act.selected = "method noop";
       fact.act.worker = WorkerId("w1");
       fact.act.now = fact.act.kind == OperatorActKind::kPause;
+      if (fact.act.kind == OperatorActKind::kPause) fact.act.mode = "safety.os_risk";
       fact.act.by = "ada";
       fact.act.reason = "a \"reason\"";
       fact.act.at = WallTime(17);
@@ -47,6 +48,7 @@ TEST_SUITE("scheduler") {
       CHECK(back->act.runs == fact.act.runs);
       CHECK(back->act.worker == fact.act.worker);
       CHECK(back->act.now == fact.act.now);
+      CHECK(back->act.mode == fact.act.mode);
       CHECK(back->act.by == "ada");
       CHECK(back->act.reason == fact.act.reason);
       CHECK(back->act.scope == fact.act.scope);

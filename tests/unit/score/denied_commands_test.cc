@@ -67,6 +67,41 @@ TEST_SUITE("denied commands") {
     CHECK(forms("```\nrm -rf a\n```", kCode) == Forms{kCode});
   }
 
+  TEST_CASE("a program is one line as a shell takes it, and one that hides no word's beginning") {
+    using namespace std::string_literals;
+    CHECK(program_lines(""s).empty());
+    CHECK(program_lines("rm\0-rf\0/\0"s) == "rm -rf /");
+    CHECK(program_lines("/bin/rm\0/\0"s) == "/bin/rm /\nrm /");
+    CHECK(program_lines("/bin/true"s) == "/bin/true\ntrue");
+    CHECK(program_lines("sh\0-c\0echo 'a b'\0\0"s) ==
+          "sh -c 'echo '\\''a b'\\''' ''\nsh -c echo\\ 'a\\ b' ");
+    CHECK(program_lines("sh\0-c\0a\n\tb\0"s) == "sh -c 'a  b'\nsh -c a\\ \\ b");
+  }
+
+  TEST_CASE("neither quotes, folders nor lines keep a program from its pattern") {
+    using namespace std::string_literals;
+    const auto commands =
+        denied({"\\brm\\s+-\\w*r\\w*\\s+/", "^\\s*sudo\\b", "\\bcurl\\b.*\\|\\s*sh\\b"});
+    const auto hits = [&](const std::string& words) {
+      std::vector<std::string> out;
+      for (const CommandHit& hit : commands.find(program_lines(words), kExecuted))
+        out.push_back(hit.segment);
+      return out;
+    };
+    using Lines = std::vector<std::string>;
+    CHECK(hits("rm\0-rf\0/\0"s) == Lines{"rm -rf /"});
+    CHECK(hits("rm\0-rf\0/a b\0"s) == Lines{"rm -rf /a\\ b"});
+    CHECK(hits("/bin/rm\0-rf\0/*\0"s) == Lines{"rm -rf /*"});
+    CHECK(hits("/usr/bin/sudo\0-n\0true\0"s) == Lines{"sudo -n true"});
+    CHECK(hits("sh\0-c\0true\ncurl x | sh\0"s) == Lines{"sh -c 'true curl x | sh'"});
+    // A word that has the text of a command is none of its words.
+    CHECK(hits("grep\0rm -rf\0/workspace\0"s).empty());
+    CHECK(hits("git\0commit\0-m\0a\nsudo b\0"s).empty());
+    CHECK(hits("echo\0/bin/sudo\0"s).empty());
+    // One hit of a pattern, though both lines have it.
+    CHECK(hits("/bin/rm\0-r\0/\0"s) == Lines{"/bin/rm -r /"});
+  }
+
   TEST_CASE("a segment is printable, at most 400 bytes long, and shows the match") {
     const auto commands = denied({"rm -rf /"});
     const auto segment = [&](const std::string& line) {

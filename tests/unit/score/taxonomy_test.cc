@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/json.h"
 #include "tests/support/json_schema.h"
 #include "tests/support/paths.h"
 
@@ -26,6 +27,20 @@ GateVector vector_with(std::size_t index, GateOutcome outcome) {
   return gates;
 }
 
+// A row of the published file.
+Json row_of(const FailureMode& mode) {
+  Json gates = Json::array(), evidence = Json::array();
+  for (const Gate gate : mode.gates) gates.push_back(word_of(gate));
+  for (const std::string_view sign : mode.evidence) evidence.push_back(sign);
+  return Json{{"id", mode.id},
+              {"gates", std::move(gates)},
+              {"evidence", std::move(evidence)},
+              {"attribution", word_of(mode.attribution)},
+              {"severity", word_of(mode.severity)},
+              {"format", mode.format},
+              {"sentence", mode.sentence}};
+}
+
 std::string ids(const std::vector<Tag>& tags) {
   std::string out;
   for (const Tag& tag : tags) out += tag.id + "@" + tag.gate + " ";
@@ -38,8 +53,8 @@ TEST_SUITE("score") {
     std::string rows;
     const testing::JsonSchema schema("failure_mode");
     for (const FailureMode& mode : failure_modes()) {
-      CHECK(schema.violations(to_json(mode)) == "");
-      const auto row = canonical_json(to_json(mode));
+      CHECK(schema.violations(row_of(mode)) == "");
+      const auto row = canonical_json(row_of(mode));
       REQUIRE(row.ok());
       rows += *row + "\n";
     }

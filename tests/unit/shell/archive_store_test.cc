@@ -10,6 +10,7 @@
 
 #include "common/base/limits.h"
 #include "common/trace/archive.h"
+#include "common/trace/event.h"
 #include "common/trace/run_report.h"
 #include "tests/unit/trace/sample_run.h"
 
@@ -25,8 +26,8 @@ const ArchiveStore::Identity kIdentity{"quickstart-1", "fix-parser/reference/r1"
 
 // One run directory as a worker has it, its archive and what its result says.
 struct Sent {
-  explicit Sent(const fs::path& place) {
-    write_sample_run(place / "run");
+  explicit Sent(const fs::path& place, const std::optional<JudgeRules>& rules = std::nullopt) {
+    write_sample_run(place / "run", rules);
     pack(place);
   }
   // Its report was changed by somebody who keeps everything else consistent.
@@ -36,6 +37,14 @@ struct Sent {
     RunReport r = parse_report(read_file(file, kReportBytes).value()).value();
     change(r);
     REQUIRE(write_file(file, report_bytes(r), Durability::kLazy).ok());
+    pack(place);
+  }
+  // Its events are told by somebody else.
+  Sent(const fs::path& place, const std::function<void(RunRecorder&, RunReport&)>& tell) {
+    RunRecorder run = RunRecorder::create(place / "run").value();
+    RunReport r = sample_report();
+    tell(run, r);
+    REQUIRE(run.finish(r).ok());
     pack(place);
   }
   void pack(const fs::path& place) {
@@ -64,10 +73,10 @@ struct Sent {
 };
 
 struct Desk {
-  Sent sent() const {
+  Sent sent(const std::optional<JudgeRules>& rules = std::nullopt) const {
     const fs::path place = dir.path() / "sender";
     REQUIRE(make_dirs(place).ok());
-    return Sent(place);
+    return Sent(place, rules);
   }
   Sent forged(const std::function<void(RunReport&)>& change) const {
     const fs::path place = dir.path() / "sender";
@@ -184,6 +193,45 @@ TEST_SUITE("archives") {
       CHECK_MESSAGE(kept.why.find(row.why) != std::string::npos, kept.why);
       CHECK_FALSE(at.kept());
     }
+  }
+
+  TEST_CASE("evidence without the rules of its verdict is refused of who knows of them") {
+    JudgeRules rules;
+    rules.checks = {{"build", Gate::kBuild}, {"unit/tests", Gate::kFunctional}};
+    for (const bool has_rules : {true, false}) {
+      for (const bool judged : {true, false}) {
+        CAPTURE(has_rules);
+        CAPTURE(judged);
+        Desk at;
+        const Sent sent = has_rules ? at.sent(rules) : at.sent();
+        ArchiveStore::Identity identity = kIdentity;
+        identity.judged = judged;
+        REQUIRE(at.store.put(kWorker, sent.chunk()).ok());
+        const auto kept = at.store.finish(kWorker, sent.result, identity);
+        const bool right =
+            has_rules || !judged;  // an older worker's are none, and it may lack them
+        CHECK_MESSAGE(kept.state == (right ? State::kWhole : State::kRefused), kept.why);
+        CHECK(at.kept() == right);
+      }
+    }
+  }
+
+  TEST_CASE("a run that never came to its manifest has no rules, whoever sends it") {
+    Desk at;
+    const fs::path place = at.dir.path() / "sender";
+    REQUIRE(make_dirs(place).ok());
+    const Sent sent(place, [](RunRecorder& run, RunReport& r) {
+      REQUIRE(run.event("prepare.failed", Actor::kHarness, {{"why", "no mirror"}}).ok());
+      r.outcome = RunOutcome::kInvalid;
+      r.termination = Termination::kInfrastructure;
+      r.evidence_seq = 0;
+      r.checks.clear();
+    });
+    ArchiveStore::Identity identity = kIdentity;
+    identity.judged = true;
+    REQUIRE(at.store.put(kWorker, sent.chunk()).ok());
+    const auto kept = at.store.finish(kWorker, sent.result, identity);
+    CHECK_MESSAGE(kept.state == State::kWhole, kept.why);
   }
 
   TEST_CASE("a result's facts and those of its report differ in where a text is cut alone") {

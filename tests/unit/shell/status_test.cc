@@ -38,6 +38,19 @@ TEST_SUITE("shell") {
           std::string::npos);
   }
 
+  TEST_CASE("an envelope without a limit names none") {
+    StatusSnapshot s;
+    s.state = "running";
+    s.envelopes.push_back({"global", kLedgerMax, {}, {}, {}});
+    CHECK(progress_line(s, 0).find(format_usd(kLedgerMax)) == std::string::npos);
+    CHECK(progress_line(s, 0).find(" | " + format_usd(MicroUsd::zero()) + " USD") !=
+          std::string::npos);
+    CHECK(describe(s).find(format_usd(kLedgerMax)) == std::string::npos);
+    CHECK(describe(s).find("none") != std::string::npos);
+    s.envelopes[0].cap = MicroUsd::from_micros(2'000'000);
+    CHECK(progress_line(s, 0).find(" of " + format_usd(s.envelopes[0].cap)) != std::string::npos);
+  }
+
   TEST_CASE("workers beyond those that are listed are counted by state") {
     StatusSnapshot s;
     s.campaign = "c";

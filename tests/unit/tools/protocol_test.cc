@@ -6,16 +6,15 @@
 namespace proctor {
 namespace {
 
-Json answer_of(std::string_view message, int status = 200, const McpHeaders* headers = nullptr) {
-  const McpStep step = mcp_step(message, headers, "read the briefing");
-  const auto* answer = std::get_if<McpAnswer>(&step);
+Json answer_of(std::string_view message) {
+  const McpStep step = mcp_step(message, "read the briefing");
+  const auto* answer = std::get_if<std::string>(&step);
   REQUIRE(answer != nullptr);
-  CHECK(answer->status == status);
-  CHECK(answer->body.find('\n') == std::string::npos);
-  return parse_json(answer->body).value();
+  CHECK(answer->find('\n') == std::string::npos);
+  return parse_json(*answer).value();
 }
-int code_of(std::string_view message, int status = 200, const McpHeaders* headers = nullptr) {
-  return answer_of(message, status, headers).at("error").at("code").get<int>();
+int code_of(std::string_view message) {
+  return answer_of(message).at("error").at("code").get<int>();
 }
 
 // A request of the newer era.
@@ -73,46 +72,19 @@ TEST_SUITE("mcp") {
     CHECK(listed.at("ttlMs") == 3'600'000U);
     CHECK(listed.at("tools").size() == tool_list_json().size());
 
-    const Json unknown = answer_of(modern("tools/list", Json::object(), "2027-01-01"), 400);
+    const Json unknown = answer_of(modern("tools/list", Json::object(), "2027-01-01"));
     CHECK(unknown.at("error").at("code") == -32022);
     CHECK(unknown.at("error").at("data").at("supported") == Json::array({"2026-07-28"}));
     // What only the other era has.
-    CHECK(code_of(modern("initialize"), 404) == -32601);
-    CHECK(code_of(modern("ping"), 404) == -32601);
+    CHECK(code_of(modern("initialize")) == -32601);
+    CHECK(code_of(modern("ping")) == -32601);
     CHECK(code_of(R"({"jsonrpc":"2.0","id":1,"method":"server/discover"})") == -32602);
-  }
-
-  TEST_CASE("over HTTP the headers of the newer era say what its body says") {
-    const std::string call = modern("tools/call", {{"name", "status"}});
-    McpHeaders good{std::string(kMcpModern), "tools/call", "status"};
-    CHECK(std::holds_alternative<McpCall>(mcp_step(call, &good, "")));
-    for (int i = 0; i < 6; ++i) {
-      CAPTURE(i);
-      McpHeaders bad = good;
-      if (i == 0) bad.version.reset();
-      if (i == 1) bad.version = "2025-11-25";
-      if (i == 2) bad.method.reset();
-      if (i == 3) bad.method = "tools/list";
-      if (i == 4) bad.name.reset();
-      if (i == 5) bad.name = "shell";
-      CHECK(code_of(call, 400, &bad) == -32020);
-    }
-    const McpHeaders list{std::string(kMcpModern), "tools/list", {}};
-    CHECK(answer_of(modern("tools/list"), 200, &list).contains("result"));
-    // The older era may leave the header out, and then names a version of its own.
-    const char* ping = R"({"jsonrpc":"2.0","id":1,"method":"ping"})";
-    const McpHeaders none, old{"2025-06-18", {}, {}}, newer{std::string(kMcpModern), {}, {}},
-        odd{"yes", {}, {}};
-    CHECK(answer_of(ping, 200, &none).contains("result"));
-    CHECK(answer_of(ping, 200, &old).contains("result"));
-    CHECK(code_of(ping, 400, &newer) == -32020);
-    CHECK(code_of(ping, 400, &odd) == -32022);
   }
 
   TEST_CASE("a call of a tool is taken apart, and its result has the form of its era") {
     const McpStep step = mcp_step(
         R"({"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"read_file","arguments":{"path":"a"}}})",
-        nullptr, "");
+        "");
     const auto* call = std::get_if<McpCall>(&step);
     REQUIRE(call != nullptr);
     CHECK(call->tool == "read_file");
@@ -126,7 +98,7 @@ TEST_SUITE("mcp") {
     CHECK_FALSE(told.at("result").contains("structuredContent"));
     CHECK_FALSE(told.at("result").contains("resultType"));
 
-    const McpStep again = mcp_step(modern("tools/call", {{"name", "status"}}), nullptr, "");
+    const McpStep again = mcp_step(modern("tools/call", {{"name", "status"}}), "");
     const auto* other = std::get_if<McpCall>(&again);
     REQUIRE(other != nullptr);
     CHECK(other->arguments == Json::object());
@@ -181,13 +153,12 @@ TEST_SUITE("mcp") {
     };
     for (const Row& row : rows) {
       CAPTURE(row.text);
-      CHECK(code_of(row.text, 400) == row.code);
+      CHECK(code_of(row.text) == row.code);
     }
     const std::string long_id(300, 'i'), long_method(1U << 20, 'm');
-    CHECK(code_of(Json{{"jsonrpc", "2.0"}, {"id", long_id}, {"method", "ping"}}.dump(), 400) ==
-          -32600);
+    CHECK(code_of(Json{{"jsonrpc", "2.0"}, {"id", long_id}, {"method", "ping"}}.dump()) == -32600);
     const Json no =
-        answer_of(Json{{"jsonrpc", "2.0"}, {"id", "x"}, {"method", long_method}}.dump(), 400);
+        answer_of(Json{{"jsonrpc", "2.0"}, {"id", "x"}, {"method", long_method}}.dump());
     CHECK(no.at("id") == "x");
     CHECK(no.dump().size() < 1'000);
     CHECK(code_of(R"({"jsonrpc":"2.0","id":1,"method":"resources/list"})") == -32601);
@@ -195,23 +166,18 @@ TEST_SUITE("mcp") {
   }
 
   TEST_CASE("what asks for no answer gets none") {
-    for (const char* text : {R"({"jsonrpc":"2.0","method":"notifications/initialized"})",
-                             R"({"jsonrpc":"2.0","method":"tools/call","params":{"name":"shell"}})",
-                             R"({"jsonrpc":"2.0","id":1,"result":{}})",
-                             R"({"jsonrpc":"2.0","method":"notifications/cancelled"})"}) {
+    for (const char* text :
+         {R"({"jsonrpc":"2.0","method":"notifications/initialized"})",
+          R"({"jsonrpc":"2.0","method":"tools/call","params":{"name":"shell"}})",
+          R"({"jsonrpc":"2.0","id":1,"result":{}})",
+          R"({"jsonrpc":"2.0","method":"notifications/cancelled"})",
+          R"({"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"r"}})"}) {
       CAPTURE(text);
-      const McpStep step = mcp_step(text, nullptr, "");
-      const auto* answer = std::get_if<McpAnswer>(&step);
+      const McpStep step = mcp_step(text, "");
+      const auto* answer = std::get_if<std::string>(&step);
       REQUIRE(answer != nullptr);
-      CHECK(answer->status == 202);
-      CHECK(answer->body.empty());
+      CHECK(answer->empty());
     }
-    const McpStep step = mcp_step(
-        R"({"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"r"}})",
-        nullptr, "");
-    const auto* cancelled = std::get_if<McpCancelled>(&step);
-    REQUIRE(cancelled != nullptr);
-    CHECK(cancelled->id == "r");
   }
 }
 

@@ -16,8 +16,8 @@ const ToolKind& kind_of(Tool tool) {
   throw std::logic_error("no such tool");
 }
 
-bool may(ToolStages& stages, Tool tool, milliseconds now = milliseconds(0)) {
-  return stages.judge(kind_of(tool), now).refused.empty();
+bool may(const ToolStages& stages, Tool tool, milliseconds now = milliseconds(0)) {
+  return stages.lack_of(kind_of(tool), now).empty();
 }
 
 }  // namespace
@@ -52,52 +52,37 @@ TEST_SUITE("tool stages") {
 
   TEST_CASE("a refusal names the stage and how to get there") {
     ToolStages stages;
-    const auto verdict = stages.judge(kind_of(Tool::kEditFile), milliseconds(0));
-    CHECK(verdict.refused.find("edit_file needs the stage \"write\"") != std::string::npos);
-    CHECK(verdict.refused.find("in \"read\"") != std::string::npos);
-    CHECK(verdict.refused.find("advance_stage") != std::string::npos);
-    CHECK_FALSE(verdict.change);
+    const std::string lack = stages.lack_of(kind_of(Tool::kEditFile), milliseconds(0));
+    CHECK(lack.find("edit_file needs the stage \"write\"") != std::string::npos);
+    CHECK(lack.find("in \"read\"") != std::string::npos);
+    CHECK(lack.find("advance_stage") != std::string::npos);
   }
 
   TEST_CASE("a run goes no further than it may") {
-    ToolStages stages({.last = ToolStage::kWrite, .automatic = true});
+    ToolStages stages({.last = ToolStage::kWrite});
     CHECK_FALSE(may(stages, Tool::kRunTests));
     CHECK_FALSE(stages.advance(ToolStage::kTest, "please", milliseconds(0)).ok());
     CHECK(stages.stage() == ToolStage::kRead);
+    CHECK(stages.advance(ToolStage::kWrite, "please", milliseconds(0)).ok());
     CHECK(may(stages, Tool::kWriteFile));
-    CHECK(stages.stage() == ToolStage::kWrite);
-  }
-
-  TEST_CASE("where stages come by themselves the call that needs one is the change") {
-    ToolStages stages({.automatic = true});
-    CHECK_FALSE(stages.judge(kind_of(Tool::kSearch), milliseconds(0)).change);
-    const auto verdict = stages.judge(kind_of(Tool::kRunTests), milliseconds(0));
-    CHECK(verdict.refused.empty());
-    REQUIRE(verdict.change);
-    CHECK(verdict.change->from == ToolStage::kRead);
-    CHECK(verdict.change->to == ToolStage::kTest);
-    CHECK_FALSE(stages.judge(kind_of(Tool::kRunTests), milliseconds(0)).change);
   }
 
   TEST_CASE("suspended writing is earned back by three reads and ten seconds, both") {
-    for (const bool automatic : {false, true}) {
-      CAPTURE(automatic);
-      ToolStages stages({.automatic = automatic});
-      REQUIRE(stages.advance(ToolStage::kTest, "r", milliseconds(0)).ok());
-      const auto change = stages.suspend("5 edits did not apply", milliseconds(1'000));
-      REQUIRE(change);
-      CHECK(stage_json(*change).at("by") == "breaker");
-      CHECK(stages.stage() == ToolStage::kRead);
-      CHECK_FALSE(stages.shell_writes());
-      CHECK_FALSE(may(stages, Tool::kWriteFile, milliseconds(60'000)));
-      for (int i = 0; i < 2; ++i) stages.has_read();
-      CHECK_FALSE(stages.advance(ToolStage::kWrite, "r", milliseconds(60'000)).ok());
-      stages.has_read();
-      CHECK_FALSE(stages.advance(ToolStage::kWrite, "r", milliseconds(10'999)).ok());
-      CHECK_FALSE(may(stages, Tool::kWriteFile, milliseconds(10'999)));
-      CHECK(stages.advance(ToolStage::kWrite, "r", milliseconds(11'000)).ok());
-      CHECK(may(stages, Tool::kWriteFile, milliseconds(11'000)));
-    }
+    ToolStages stages;
+    REQUIRE(stages.advance(ToolStage::kTest, "r", milliseconds(0)).ok());
+    const auto change = stages.suspend("5 edits did not apply", milliseconds(1'000));
+    REQUIRE(change);
+    CHECK(stage_json(*change).at("by") == "breaker");
+    CHECK(stages.stage() == ToolStage::kRead);
+    CHECK_FALSE(stages.shell_writes());
+    CHECK_FALSE(may(stages, Tool::kWriteFile, milliseconds(60'000)));
+    for (int i = 0; i < 2; ++i) stages.has_read();
+    CHECK_FALSE(stages.advance(ToolStage::kWrite, "r", milliseconds(60'000)).ok());
+    stages.has_read();
+    CHECK_FALSE(stages.advance(ToolStage::kWrite, "r", milliseconds(10'999)).ok());
+    CHECK_FALSE(may(stages, Tool::kWriteFile, milliseconds(10'999)));
+    CHECK(stages.advance(ToolStage::kWrite, "r", milliseconds(11'000)).ok());
+    CHECK(may(stages, Tool::kWriteFile, milliseconds(11'000)));
     ToolStages reading;
     CHECK_FALSE(reading.suspend("r", milliseconds(0)));
     CHECK_FALSE(reading.advance(ToolStage::kWrite, "r", milliseconds(60'000)).ok());

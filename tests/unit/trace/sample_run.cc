@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include "common/trace/judgement.h"
+#include "common/trace/payloads.h"
+
 namespace proctor::testing {
 
 RunReport sample_report() {
@@ -97,16 +100,18 @@ Json sample_manifest() {
   return make_manifest(sample_inputs());
 }
 
-Digest write_sample_run(const fs::path& dir) {
+Digest write_sample_run(const fs::path& dir, const std::optional<JudgeRules>& rules) {
   std::uint64_t now = 1000;
   Result<RunRecorder> made = RunRecorder::create(dir, [&now] { return now += 10; });
   REQUIRE(made.ok());
   RunRecorder run = std::move(made).value();
-  REQUIRE(run.write_manifest(sample_manifest()).ok());
+  ManifestInputs manifest = sample_inputs();
+  manifest.rubric = rules;
+  REQUIRE(run.write_manifest(make_manifest(manifest)).ok());
   REQUIRE(run.event("agent.start", Actor::kHarness, {{"command", "true"}}).ok());
   REQUIRE(run.event("agent.end", Actor::kHarness, {{"exit_code", 0}}).ok());
   REQUIRE(run.write_patch("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-1\n+2\n").ok());
-  const RunReport report = sample_report();
+  RunReport report = sample_report();
   for (const CheckReport& check : report.checks) {
     const Result<fs::path> folder = run.check_dir(check.id);
     REQUIRE(folder.ok());
@@ -114,7 +119,14 @@ Digest write_sample_run(const fs::path& dir) {
     REQUIRE(write_file(*folder / "stderr", "", Durability::kLazy).ok());
     if (check.reader == "tap")
       REQUIRE(write_file(*folder / "results", "1..1\nok 1 - a\n", Durability::kLazy).ok());
-    REQUIRE(run.event("acceptance", Actor::kHarness, to_json(check)).ok());
+    const Json told = rules
+                          ? events::kAcceptance.json({check, report.started_ms, report.finished_ms})
+                          : to_json(check);
+    REQUIRE(run.event("acceptance", Actor::kHarness, told).ok());
+  }
+  if (rules) {
+    REQUIRE(run.flush().ok());
+    REQUIRE(judge_report(report, dir).ok());
   }
   const Result<Digest> digest = run.finish(report);
   REQUIRE(digest.ok());

@@ -8,7 +8,8 @@ namespace proctor::testing {
 RunReport sample_report();
 ManifestInputs sample_inputs();
 Json sample_manifest();
-// Writes it into `dir`; the digest of report.json.
-Digest write_sample_run(const fs::path& dir);
+// Writes it into `dir`; the digest of report.json.  With `rules` it is judged by them, as workers
+// of today do; without, as older ones left it.
+Digest write_sample_run(const fs::path& dir, const std::optional<JudgeRules>& rules = std::nullopt);
 
 }  // namespace proctor::testing

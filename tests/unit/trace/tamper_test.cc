@@ -231,6 +231,56 @@ TEST_SUITE("trace") {
     MESSAGE(without_journal, " of ", anew, " with a chain made anew are found by the trace alone");
   }
 
+  TEST_CASE("gates pass where each registered repetition of acceptance passed, and only there") {
+    using O = CheckOutcome;
+    struct Row {
+      std::vector<std::vector<O>> repetitions;  // outcomes of build and unit/tests
+      GateOutcome build, functional;
+    };
+    using enum GateOutcome;
+    const std::vector<O> good{O::kPass, O::kPass};
+    for (const Row& row :
+         {Row{{good, good, good}, kPass, kPass}, Row{{good, good}, kPass, kNotRun},
+          Row{{good}, kPass, kNotRun}, Row{{good, good, {O::kPass}}, kPass, kNotRun},
+          Row{{good, {}, good}, kPass, kNotRun}, Row{{good, {O::kPass, O::kFail}}, kPass, kFail},
+          // A repetition behind a failure changes nothing.
+          Row{{{O::kPass, O::kFail}, good, good}, kPass, kFail},
+          Row{{good, {O::kFail, O::kPass}, good}, kFail, kPass},
+          Row{{{O::kPass, O::kError}, good, good}, kPass, kError}}) {
+      CAPTURE(&row);
+      JudgeRules twice = rules();
+      twice.rerun = 2;
+      JudgementFold fold(twice);
+      std::uint64_t seq = 0;
+      const auto tell = [&](const auto& kind, const auto&... values) {
+        fold.on({++seq, seq, kind.actor, std::string(kind.type), kind.json(values...), {}});
+      };
+      events::Mutation mutation;
+      mutation.files = 1;
+      mutation.bytes = 44;
+      tell(events::kMutation, mutation);
+      for (std::size_t n = 0; n < row.repetitions.size(); ++n) {
+        if (n != 0) tell(events::kRepeated, std::uint64_t{n}, std::uint64_t{2});
+        tell(events::kPatchApply, events::PatchTried{"acceptance", "exact", {}, ""});
+        for (std::size_t i = 0; i < row.repetitions[n].size(); ++i) {
+          CheckReport check = sample_report().checks.front();
+          check.id = twice.checks[i].id;
+          check.gate = word_of(twice.checks[i].gate);
+          check.outcome = row.repetitions[n][i];
+          tell(events::kAcceptance, events::CheckTold{check, 1, 2});
+        }
+      }
+      const JudgedRun judged = fold.result(RunOutcome::kSuccess);
+      const GateVector& gates = judged.gates;
+      if (row.functional == kPass && row.build == kPass) CHECK(judged.repeated);
+      if (row.functional == kNotRun && row.repetitions.back() == good) CHECK_FALSE(judged.repeated);
+      CHECK(gates[0].outcome == kPass);
+      CHECK(gates[1].outcome == row.build);
+      CHECK(gates[2].outcome == row.functional);
+      CHECK(gates[3].outcome == kPass);
+    }
+  }
+
   TEST_CASE("a report that leaves out what the events show is found without a journal") {
     const Tampered run;
     REQUIRE(parse_report(run.report)->violations.size() == 4);

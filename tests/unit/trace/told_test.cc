@@ -3,6 +3,7 @@
 
 #include "common/trace/event.h"
 #include "common/trace/evidence.h"
+#include "common/trace/judgement.h"
 #include "common/trace/model_calls.h"
 #include "sample_run.h"
 
@@ -50,5 +51,42 @@ TEST_SUITE("trace") {
     CHECK(told->unlisted.wrong_tokens == 1);
     CHECK(told->unlisted.unknown_routes == 1);
     CHECK(told->metered == 1);
+  }
+
+  TEST_CASE(
+      "a fragment that the worker wrote of a build that failed is evidence, an agent's is none") {
+    JudgeRules rules;
+    rules.checks = {{"build", Gate::kBuild}};
+    const auto judged = [&](CheckOutcome outcome, Actor actor, const char* extractor) {
+      JudgementFold fold(rules);
+      events::CheckTold told{sample_report().checks[0]};
+      told.check.outcome = outcome;
+      told.check.exit_code = outcome == CheckOutcome::kPass ? 0 : 1;
+      TraceEvent event;
+      event.actor = Actor::kHarness;
+      event.seq = 3;
+      event.type = events::kAcceptance.type;
+      event.payload = events::kAcceptance.json(told);
+      fold.on(event);
+      event.actor = actor;
+      event.seq = 4;
+      event.type = events::kFragment.type;
+      event.payload = events::kFragment.json("build", extractor, "stderr", 7, "words");
+      fold.on(event);
+      std::string out;
+      for (const Tag& tag : fold.result(RunOutcome::kFailure).tags)
+        if (tag.gate == "build") out += tag.id + "@" + std::to_string(tag.evidence.front()) + " ";
+      return out;
+    };
+    using enum CheckOutcome;
+    CHECK(judged(kFail, Actor::kHarness, "missing_dependency") ==
+          "build.failed@3 build.missing_dependency@4 ");
+    CHECK(judged(kFail, Actor::kHarness, "incompatible_environment") ==
+          "build.failed@3 build.incompatible_environment@4 ");
+    CHECK(judged(kError, Actor::kHarness, "missing_dependency") ==
+          "evaluation.error@3 build.missing_dependency@4 ");
+    CHECK(judged(kFail, Actor::kAgent, "missing_dependency") == "build.failed@3 ");
+    CHECK(judged(kFail, Actor::kHarness, "of_a_later_version") == "build.failed@3 ");
+    CHECK(judged(kPass, Actor::kHarness, "missing_dependency") == "");
   }
 }

@@ -8,6 +8,7 @@
 
 using namespace proctor;
 using namespace proctor::testing;
+using namespace std::string_literals;
 
 namespace {
 
@@ -45,7 +46,7 @@ TEST_SUITE("command watch") {
     const std::string body = chat_answer("do:\n```\nrm -rf a\n```\nrm -rf b", 1, 1).body;
     scene.watch.answer(3, body);
     scene.watch.tool("t7", "cd /\nsudo rm -rf c");
-    scene.watch.program("sudo rm -rf 'd e'");
+    scene.watch.program("sudo\0rm\0-rf\0d e\0"s);
     const std::string source = "model call 3, byte " + std::to_string(body.find("\"do:"));
     CHECK(scene.seen() == Seen{{"rm -rf", "code", "rm -rf a", source},
                                {"rm -rf", "text", "rm -rf b", source},
@@ -77,7 +78,7 @@ TEST_SUITE("command watch") {
   TEST_CASE("a secret is in no alert") {
     WatchScene scene;
     scene.watch.tool("t1", std::string("sudo -p ") + kSecret);
-    scene.watch.program(std::string("sudo -p ") + kSecret);
+    scene.watch.program("sudo\0-p\0"s + kSecret);
     // In a stream each character is an event of its own.
     std::string body;
     for (const std::string& piece : chat_stream(std::string("sudo -p ") + kSecret, 1, 1).pieces)
@@ -86,7 +87,7 @@ TEST_SUITE("command watch") {
     REQUIRE(scene.alerts.size() == 3);
     for (const Json& alert : scene.alerts) {
       CHECK(alert.dump().find(kSecret) == std::string::npos);
-      CHECK(alert.dump().find("sudo -p [redacted:secret PASSWORD:14:") != std::string::npos);
+      CHECK(alert.dump().find("[redacted:secret PASSWORD:14:") != std::string::npos);
     }
   }
 
@@ -94,8 +95,8 @@ TEST_SUITE("command watch") {
     WatchScene scene;
     for (int i = 0; i < 300; ++i) scene.watch.answer(1, R"({"text":"rm -rf a"})");
     CHECK(scene.alerts.size() == DeniedCommands::kHitsOfRun);
-    scene.watch.program("rm -rf a");
-    scene.watch.program("rm -rf a");
+    scene.watch.program("rm\0-rf\0a\0"s);
+    scene.watch.program("rm\0-rf\0a\0"s);
     REQUIRE(scene.alerts.size() == DeniedCommands::kHitsOfRun + 1);
     CHECK(scene.seen().back()[1] == "executed");
     scene.watch.close();

@@ -57,6 +57,31 @@ TEST_SUITE("run events") {
     CHECK(events::kPatchApply.json({"agent", std::nullopt, {}, "no"})["rung"].is_null());
   }
 
+  TEST_CASE(
+      "fragments of a check are events of both streams, and a stream that is not there has none") {
+    const TempDir temp = TempDir::create("fragments").value();
+    ExecSpec ran;
+    ran.stdout_file = temp.path() / "stdout";
+    ran.stderr_file = temp.path() / "stderr";
+    FragmentFinder finder;
+    CHECK(fragments_of(finder, "build", ran).empty());
+    REQUIRE(write_file(ran.stdout_file, "cc\nnpm error code E404\n", Durability::kLazy).ok());
+    REQUIRE(write_file(ran.stderr_file, "note: module requires Go 1.99", Durability::kLazy).ok());
+    const std::vector<Json> all = fragments_of(finder, "build", ran);
+    REQUIRE(all.size() == 2);
+    CHECK(all[0] == Json{{"check", "build"},
+                         {"extractor", "missing_dependency"},
+                         {"stream", "stdout"},
+                         {"line", 2},
+                         {"text", "npm error code E404"}});
+    CHECK(all[1] == Json{{"check", "build"},
+                         {"extractor", "incompatible_environment"},
+                         {"stream", "stderr"},
+                         {"line", 1},
+                         {"text", "note: module requires Go 1.99"}});
+    CHECK(events::kFragment.read(all[0]));
+  }
+
   TEST_CASE("a payload is read with members of later versions, and without those of earlier ones") {
     Json again = events::kJudgedAgain.json(2, "full");
     again["later"] = true;

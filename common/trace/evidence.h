@@ -33,7 +33,8 @@ inline constexpr std::string_view kPatchFile = "patch.diff";
 inline constexpr std::string_view kReportFile = "report.json";
 inline constexpr std::string_view kAcceptanceDir = "acceptance",
                                   kAcceptanceSetupDir = "setup-acceptance";
-// The folder of the n-th acceptance (from 1) that a repetition followed; the last has the plain name.
+// The folder of the n-th acceptance (from 1) that a repetition followed; the last has the plain
+// name.
 inline std::string repeated_dir(std::string_view dir, std::uint64_t n) {
   return std::string(dir) + "-" + std::to_string(n);
 }

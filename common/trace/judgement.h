@@ -68,12 +68,12 @@ class JudgementFold {
   std::string stage_;
   std::pair<std::uint64_t, std::string> alert_;  // the last: its event and code
   Termination ending_ = Termination::kCompleted;
-  std::uint64_t ended_ = 0;  // the event of that; 0: none yet
-  std::uint64_t end_ = 0;    // the last event
+  std::uint64_t ended_ = 0;             // the event of that; 0: none yet
+  std::uint64_t end_ = 0;               // the last event
   std::set<std::string> maint_failed_;  // in any repetition
   std::uint64_t lines_ = 0, files_ = 0, maint_of_ = 0;
   std::uint64_t repeated_ = 0, repeat_ = 0;  // how often, and the last event of it
-  std::uint64_t untold_ = 0;  // attempts and programs that no monitor looked at
+  std::uint64_t untold_ = 0;                 // attempts and programs that no monitor looked at
   bool manifest_ = false, extracted_ = false;
 };
 

@@ -372,7 +372,7 @@ class RunLifecycle {
   std::shared_ptr<const Patched> patched_;
   std::uint32_t judged_again_ = 0, repeated_ = 0;
   std::vector<std::string> forbidden_;  // violations that monitors saw in acceptance
-  std::vector<CheckReport> services_;  // that failed; behind the contract's checks
+  std::vector<CheckReport> services_;   // that failed; behind the contract's checks
   std::optional<BudgetReached> budget_;
   std::vector<std::string> outside_writable_;
   std::size_t violation_bytes_ = 0, violations_left_out_ = 0;

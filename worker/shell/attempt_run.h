@@ -385,7 +385,7 @@ class AttemptRun {
   RunRecorder::Mark patched_at_;  // where the trace ends when the patch is extracted
   bool acceptance_placed_ = false;
   FragmentFinder fragments_;  // builds that failed
-  FolderUse patched_;         // what the patch and the acceptance files put into the fresh workspace
+  FolderUse patched_;  // what the patch and the acceptance files put into the fresh workspace
   std::string briefing_;
   MadeUnder setup_makes_;   // of what is protected, on the untouched snapshot
   fs::path setup_home_;     // as setup left it there; or is not there

@@ -4,6 +4,7 @@
 
 #include "common/base/files.h"
 #include "common/base/json.h"
+#include "common/base/line_pattern.h"
 #include "common/base/text.h"
 #include "tests/fuzz/fuzz.h"
 #include "worker/tools/text_lines.h"

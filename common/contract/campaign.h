@@ -277,7 +277,6 @@ struct Campaign {
   Isolation isolation_of(const Contract& contract) const {
     return stronger(isolation, contract.policy.isolation);
   }
-  std::uint32_t rerun_of(const Contract& contract) const { return std::max(rerun, contract.rerun); }
   const Contract* find_contract(const std::string& id) const;
   const Method* find_method(const std::string& name) const;
 };

@@ -362,7 +362,7 @@ class Rules {
   // Once for each contract: the first stage that does not suffice.
   bool suffices(const Contract& contract, const EffectiveCaps& all) {
     const auto least_of = [&](const Usage& u) { return price(c_.cost_model, u).total(); };
-    const std::uint32_t rerun = c_.rerun_of(contract);
+    const std::uint32_t rerun = contract.rerun_in(c_.rerun);
     Usage most = worst_case(contract, Method{}, *all.caps.wall, rerun);
     for (const Method& method : c_.methods) {
       const Usage of_it = worst_case(contract, method, *all.caps.wall, rerun);

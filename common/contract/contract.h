@@ -316,8 +316,9 @@ struct Contract {
   bool no_build = false;  // it has no build or static check, and says so (R138)
   std::optional<Rubric> rubric;
   // Acceptance of a patch that passes is repeated so often, and every repetition has to pass
-  // (R023, R133).  The larger of this and the campaign's holds.
+  // (R023, R133).  A contract may ask for more than its campaign, never for less.
   std::uint32_t rerun = 0;
+  std::uint32_t rerun_in(std::uint32_t of_campaign) const { return std::max(of_campaign, rerun); }
   Caps caps;
   std::string reference_patch;  // a ReferencedFile's path; empty: there is none
   std::string single_shot;      // likewise: what a model is asked (common/answers/single_shot.h)

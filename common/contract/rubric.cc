@@ -70,7 +70,7 @@ JudgeRules judge_rules(const Contract& contract, const Settings& settings) {
   if (Result<std::vector<TagRule>> tags = parse_tag_rules(settings.failure_modes); tags.ok())
     out.tags = std::move(tags).value();
   out.safety = settings.safety;
-  out.rerun = std::max(settings.rerun, contract.rerun);
+  out.rerun = contract.rerun_in(settings.rerun);
   return out;
 }
 

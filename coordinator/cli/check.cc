@@ -35,7 +35,7 @@ void print_effective(const Campaign& campaign) {
                               : format_cap(cap, cap_value(e.caps, cap)))
                 .c_str(),
             describe_source(e.source(cap), campaign.origin, c.origin).c_str());
-      const Usage after = acceptance_worst_case(c, campaign.rerun_of(c));
+      const Usage after = acceptance_worst_case(c, c.rerun_in(campaign.rerun));
       const MicroUsd kept = further_price(campaign.cost_model, after).total();
       std::printf("  %-24s %-14s %s\n", "kept for acceptance",
                   (format_usd(kept) + " " + money_word(campaign.cost_model)).c_str(),

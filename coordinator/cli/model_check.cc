@@ -81,7 +81,7 @@ class PromptCheck {
   // and all that follows it.
   bool fits_money(const Method& m, const Contract& contract, const Caps& caps, const Tariff& tariff,
                   const Quantities& most) {
-    Usage beside = worst_case(contract, m, *caps.wall, c_.rerun_of(contract));
+    Usage beside = worst_case(contract, m, *caps.wall, contract.rerun_in(c_.rerun));
     beside.setup_ms = 0;
     const MicroUsd held = price(c_.cost_model, beside).total();
     const MicroUsd call = worst_price(tariff, most, CacheUse::kNone);

@@ -57,7 +57,7 @@ EffectiveCaps caps_of(const AttemptInput& input) {
 }
 
 std::uint32_t rerun_of(const AttemptInput& input) {
-  return std::max(input.settings->rerun, input.contract->contract.rerun);
+  return input.contract->contract.rerun_in(input.settings->rerun);
 }
 
 int overload_exit(const Method& method) {

@@ -115,7 +115,7 @@ TEST_SUITE("contract") {
     std::string wrong;
     const Campaign often = campaign("acceptance: {rerun: 3}\n", "", wrong);
     CHECK(wrong.empty());
-    CHECK(often.rerun_of(plain) == 3);
+    CHECK(plain.rerun_in(often.rerun) == 3);
     CHECK(judge_rules(c, settings_of(often)).rerun == 3);
     CHECK(judge_rules(c, {}).rerun == 2);
     const Usage once = acceptance_worst_case(plain, 0), thrice = acceptance_worst_case(plain, 2);

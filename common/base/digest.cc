@@ -80,8 +80,8 @@ std::string Digest::hex() const {
 }
 
 Result<Digest> Digest::from_hex(std::string_view hex) {
-  const Error bad{Errc::kInvalid, "expected 64 lower-case hex digits"};
-  if (hex.size() != kBytes * 2) return bad;
+  const auto bad = [] { return Error{Errc::kInvalid, "expected 64 lower-case hex digits"}; };
+  if (hex.size() != kBytes * 2) return bad();
   const auto nibble = [](char c) {
     if ('0' <= c && c <= '9') return c - '0';
     if ('a' <= c && c <= 'f') return c - 'a' + 10;
@@ -91,7 +91,7 @@ Result<Digest> Digest::from_hex(std::string_view hex) {
   for (std::size_t i = 0; i < kBytes; ++i) {
     const int hi = nibble(hex[2 * i]);
     const int lo = nibble(hex[2 * i + 1]);
-    if (hi < 0 || lo < 0) return bad;
+    if (hi < 0 || lo < 0) return bad();
     out[i] = static_cast<std::uint8_t>(hi * 16 + lo);
   }
   return Digest(out);

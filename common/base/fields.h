@@ -50,10 +50,12 @@ struct Rule {
   bool older_lack = false;  // older texts lack it; a reader then leaves the member as it was
   bool digits = false;      // a number with a fraction that JSON holds as a text of 12 digits
   bool natural = false;     // no negative number
+  bool aside = false;       // it decides no verdict (Versions::kDeciding)
 };
 inline namespace field_rules {  // so that an enumerator of this name shadows nothing
 inline constexpr Rule kOptional{.optional = true};
 inline constexpr Rule kLater{.older_lack = true};
+inline constexpr Rule kAside{.aside = true}, kLaterAside{.older_lack = true, .aside = true};
 }  // namespace field_rules
 
 // Takes what a reader made of a copy of a member; a writer's structure is const and stays.

@@ -113,12 +113,10 @@ class Json {
   }
   // True for every integer that was read without a sign.
   bool is_number_unsigned() const noexcept { return kind_ == Kind::kUnsigned; }
-  bool is_number_float() const noexcept { return kind_ == Kind::kFloat; }
   bool is_string() const noexcept { return kind_ == Kind::kString; }
   bool is_array() const noexcept { return kind_ == Kind::kArray; }
   bool is_object() const noexcept { return kind_ == Kind::kObject; }
   bool is_structured() const noexcept { return Kind::kArray <= kind_; }
-  bool is_primitive() const noexcept { return !is_structured(); }
 
   // bool, numbers (a number of another type is converted as by static_cast, a boolean is none),
   // std::string, Json, and vectors and maps of these.

@@ -93,9 +93,9 @@ bool JsonReader::has(const char* name) const {
   return json_.items().contains(name);
 }
 
-const Json* JsonReader::find(const char* name, bool optional) {
+const Json* JsonReader::find(std::string_view name, bool optional) {
   if (!ok()) return nullptr;
-  const auto found = json_.items().find(std::string_view(name));
+  const auto found = json_.items().find(name);
   if (found != json_.items().end()) {
     if (!is_any()) seen_.emplace_back(name);
     return &found->second;

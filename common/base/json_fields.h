@@ -147,8 +147,9 @@ class JsonWriter {
 };
 
 // Whether a reader refuses members and sections that are more or less than it knows: a coordinator
-// of another version may have written its status.
-enum class Versions : std::uint8_t { kThis, kAny };
+// of another version may have written its status.  kDeciding is kAny, and leaves members that are
+// `aside` as they were, whatever the text has in their places.
+enum class Versions : std::uint8_t { kThis, kAny, kDeciding };
 
 // Reads the members of one object.  The first problem stays; later reads leave their members as
 // they were.
@@ -159,12 +160,13 @@ class JsonReader {
              Versions versions = Versions::kThis);
 
   template <class T>
-  void operator()(const char* name, T&& out, const Rule& rule = {}) {
+  void operator()(std::string_view name, T&& out, const Rule& rule = {}) {
+    if (rule.aside && versions_ == Versions::kDeciding) return;
     if (const Json* value = find(name, rule.optional || rule.older_lack))
       read(*value, {name}, out, rule);
   }
   template <class F>
-  void section(const char* name, F describe) {
+  void section(std::string_view name, F describe) {
     const Json* value = find(name, is_any());
     if (value == nullptr) return;
     JsonReader inner(*value, {name}, *this);
@@ -192,8 +194,8 @@ class JsonReader {
   };
   JsonReader(const Json& json, Place place, const JsonReader& parent);
 
-  bool is_any() const { return versions_ == Versions::kAny; }
-  const Json* find(const char* name, bool optional);
+  bool is_any() const { return versions_ != Versions::kThis; }
+  const Json* find(std::string_view name, bool optional);
   void expect(const char* name, const Json& member);
   void refuse(Place place, std::string_view why);
   std::string path_of(Place place) const;

@@ -111,8 +111,18 @@ std::optional<std::string> nearest_word(std::string_view word,
 std::string printable(std::string_view bytes, std::size_t bytes_max) {
   static constexpr std::string_view kHex = "0123456789abcdef";
   std::string out;
+  out.reserve(std::min(bytes.size(), bytes_max));
   while (!bytes.empty()) {
     if (bytes_max <= out.size()) return out + "...";
+    // Most of most texts at once.
+    const std::size_t most = std::min(bytes.size(), bytes_max - out.size());
+    std::size_t plain = 0;
+    while (plain < most && ' ' <= bytes[plain] && bytes[plain] < 0x7F) ++plain;
+    if (plain != 0) {
+      out += bytes.substr(0, plain);
+      bytes.remove_prefix(plain);
+      continue;
+    }
     const std::size_t n = sequence_length(bytes);
     if (n == 0 || misleads(bytes.substr(0, n))) {
       for (const char byte : bytes.substr(0, std::max<std::size_t>(n, 1))) {
@@ -149,6 +159,7 @@ bool is_utf8(std::string_view bytes) {
 namespace {
 std::vector<std::string_view> components(std::string_view text) {
   std::vector<std::string_view> out;
+  out.reserve(8);
   while (!text.empty())
     if (const std::string_view part = take_until(text, '/'); !part.empty()) out.push_back(part);
   return out;
@@ -179,43 +190,22 @@ bool component_matches(std::string_view glob, std::string_view name) {
 }
 }  // namespace
 
-bool glob_covers(std::string_view glob, std::string_view path) {
-  const std::vector<std::string_view> g = components(glob);
-  const std::vector<std::string_view> p = components(path);
-  if (g.empty()) return false;
-  // reach[j]: the globs so far match the first j components.
-  std::vector<char> reach(p.size() + 1, 0);
-  reach[0] = 1;
-  for (const std::string_view part : g) {
-    std::vector<char> next(p.size() + 1, 0);
-    for (std::size_t j = 0; j <= p.size(); ++j) {
-      if (part == "**") {
-        next[j] = static_cast<char>(reach[j] != 0 || (0 < j && next[j - 1] != 0));
-      } else if (0 < j && reach[j - 1] != 0) {
-        next[j] = static_cast<char>(component_matches(part, p[j - 1]));
-      }
-    }
-    reach = std::move(next);
-  }
-  // A match of a folder on the way (not of the empty path) covers what is under it.
-  return std::any_of(reach.begin() + 1, reach.end(), [](char c) { return c != 0; });
-}
-
 namespace {
-// After the components of `folder`, is some part of the glob still to come, or all of it matched?
-bool glob_reaches(std::string_view glob, std::string_view folder) {
+enum class Meets : std::uint8_t { kNot, kBelow, kCovers };  // kBelow: it may cover what is below
+
+Meets meets(std::string_view glob, const std::vector<std::string_view>& names) {
   const std::vector<std::string_view> g = components(glob);
-  // at[i]: the first i parts match what was read of the folder.
-  std::vector<char> at(g.size() + 1, 0);
+  if (g.empty()) return Meets::kNot;
+  // at[i]: the first i parts match what was read of the path.
+  std::string at(g.size() + 1, 0), next;
   at[0] = 1;
   const auto skip_stars = [&] {
     for (std::size_t i = 0; i < g.size(); ++i)
       if (at[i] != 0 && g[i] == "**") at[i + 1] = 1;
   };
-  for (const std::string_view name : components(folder)) {
-    skip_stars();
-    if (at[g.size()] != 0 && !g.empty()) return true;
-    std::vector<char> next(g.size() + 1, 0);
+  skip_stars();
+  for (const std::string_view name : names) {
+    next.assign(g.size() + 1, 0);
     for (std::size_t i = 0; i < g.size(); ++i) {
       if (at[i] == 0) continue;
       if (g[i] == "**")
@@ -223,19 +213,31 @@ bool glob_reaches(std::string_view glob, std::string_view folder) {
       else if (component_matches(g[i], name))
         next[i + 1] = 1;
     }
-    at = std::move(next);
+    at.swap(next);
+    skip_stars();
+    // A match of a folder on the way (not of the empty path) covers what is under it.
+    if (at.back() != 0) return Meets::kCovers;
   }
-  return !g.empty() && std::any_of(at.begin(), at.end(), [](char c) { return c != 0; });
+  return at.find('\1') == std::string::npos ? Meets::kNot : Meets::kBelow;
+}
+
+bool any_meets(const std::vector<std::string>& globs, std::string_view path, Meets least) {
+  if (globs.empty()) return false;
+  const std::vector<std::string_view> names = components(path);
+  return std::any_of(globs.begin(), globs.end(),
+                     [&](const std::string& g) { return least <= meets(g, names); });
 }
 }  // namespace
 
+bool glob_covers(std::string_view glob, std::string_view path) {
+  return meets(glob, components(path)) == Meets::kCovers;
+}
+
 bool any_glob_reaches(const std::vector<std::string>& globs, std::string_view folder) {
-  return std::any_of(globs.begin(), globs.end(),
-                     [&](const std::string& g) { return glob_reaches(g, folder); });
+  return any_meets(globs, folder, Meets::kBelow);
 }
 
 bool any_glob_covers(const std::vector<std::string>& globs, std::string_view path) {
-  return std::any_of(globs.begin(), globs.end(),
-                     [&](const std::string& g) { return glob_covers(g, path); });
+  return any_meets(globs, path, Meets::kCovers);
 }
 }  // namespace proctor

@@ -1,7 +1,6 @@
 #include "common/score/gates.h"
 
 #include <algorithm>
-#include <set>
 
 #include "common/base/parse.h"
 #include "common/base/result.h"
@@ -15,38 +14,25 @@ constexpr std::size_t kCutAt = kWhyBytes - 18;
 
 // Larger is worse; the worst decides.
 int badness(GateOutcome o) {
-  switch (o) {
-    case GateOutcome::kPass:
-      return 0;
-    case GateOutcome::kNotRun:
-      return 1;
-    case GateOutcome::kFail:
-      return 2;
-    case GateOutcome::kError:
-      return 3;
-  }
-  PROCTOR_ASSERT(false);
+  constexpr std::array kWorse{GateOutcome::kPass, GateOutcome::kNotRun, GateOutcome::kFail,
+                              GateOutcome::kError};
+  return static_cast<int>(std::ranges::find(kWorse, o) - kWorse.begin());
 }
 
 GateOutcome outcome_of(const GateInput& input) {
   if (!input.outcome) return GateOutcome::kNotRun;
-  switch (*input.outcome) {
-    case CheckOutcome::kPass:
-      return GateOutcome::kPass;
-    case CheckOutcome::kFail:
-      return GateOutcome::kFail;
-    case CheckOutcome::kError:
-      return GateOutcome::kError;
-  }
-  PROCTOR_ASSERT(false);
+  if (*input.outcome == CheckOutcome::kPass) return GateOutcome::kPass;
+  return *input.outcome == CheckOutcome::kFail ? GateOutcome::kFail : GateOutcome::kError;
 }
 
-std::string why_of(const GateInput& input) {
-  std::string why = input.why;
-  if (why.empty())
-    why =
-        input.outcome ? std::string(word_of(*input.outcome)) + ", without a reason" : "did not run";
-  return input.id.empty() ? why : input.id + ": " + why;
+void add_why(std::string& out, const GateInput& input) {
+  if (!input.id.empty()) out.append(input.id).append(": ");
+  if (!input.why.empty())
+    out += input.why;
+  else if (input.outcome)
+    out.append(word_of(*input.outcome)).append(", without a reason");
+  else
+    out += "did not run";
 }
 
 // A gate that nothing speaks for or against.
@@ -75,13 +61,19 @@ void decide_alone(GateVerdict& gate, bool no_build) {
 }
 }  // namespace
 
+void in_order(std::vector<std::uint64_t>& evidence) {
+  std::ranges::sort(evidence);
+  evidence.erase(std::unique(evidence.begin(), evidence.end()), evidence.end());
+}
+
 GateVector gate_vector(std::span<const GateInput> inputs, bool no_build, std::uint64_t end) {
   GateVector gates;
   for (std::size_t i = 0; i < gates.size(); ++i) {
     GateVerdict& gate = gates[i];
     gate.gate = kOrder[i];
+    gate.why.reserve(kWhyBytes);
     bool any = false;
-    std::set<std::uint64_t> evidence;
+    std::vector<std::uint64_t>& evidence = gate.evidence;
     for (const GateInput& input : inputs) {
       if (input.gate != gate.gate) continue;
       const GateOutcome outcome = outcome_of(input);
@@ -92,17 +84,17 @@ GateVector gate_vector(std::span<const GateInput> inputs, bool no_build, std::ui
       }
       any = true;
       gate.outcome = outcome;
-      if (input.evidence != 0) evidence.insert(input.evidence);
-      if (gate.why.empty())
-        gate.why = why_of(input);
-      else if (outcome == GateOutcome::kPass && gate.why.size() < kWhyBytes)
-        gate.why += "; " + why_of(input);
+      if (input.evidence != 0) evidence.push_back(input.evidence);
+      const bool first = gate.why.empty();
+      if (!first && (outcome != GateOutcome::kPass || kWhyBytes <= gate.why.size())) continue;
+      if (!first) gate.why += "; ";
+      add_why(gate.why, input);
     }
     if (!any) decide_alone(gate, no_build);
     gate.why = printable(gate.why, kCutAt);
     if (gate.outcome == GateOutcome::kNotRun) evidence.clear();
-    if (evidence.empty() && end != 0) evidence.insert(end);
-    gate.evidence.assign(evidence.begin(), evidence.end());
+    if (evidence.empty() && end != 0) evidence.push_back(end);
+    in_order(evidence);
   }
   return gates;
 }

@@ -29,6 +29,8 @@ struct GateVerdict {
   std::vector<std::uint64_t> evidence{};  // events of the trace that it rests on, rising
 };
 using GateVector = std::array<GateVerdict, 4>;
+// Makes them rise, each once.
+void in_order(std::vector<std::uint64_t>& evidence);
 
 // One thing that speaks for or against a gate.
 struct GateInput {

@@ -1,7 +1,6 @@
 #include "common/score/taxonomy.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 namespace proctor {
@@ -19,15 +18,14 @@ template <class Counts>
 Tag tag_of(const FailureMode& mode, std::string_view gate, const Signs& signs,
            const Counts& counts) {
   Tag tag{.id = std::string(mode.id), .gate = std::string(gate)};
-  std::set<std::uint64_t> events;
   for (const std::string_view word : mode.evidence) {
     const auto found = signs.find(word);
     if (found == signs.end() || !counts(word)) continue;
     const Sign& sign = found->second;
-    events.insert(sign.events.begin(), sign.events.end());
+    tag.evidence.insert(tag.evidence.end(), sign.events.begin(), sign.events.end());
     if (mode.format && tag.format.empty()) tag.format = sign.format;
   }
-  tag.evidence.assign(events.begin(), events.end());
+  in_order(tag.evidence);
   return tag;
 }
 
@@ -52,12 +50,11 @@ Tag tag_of(const TagRule& rule, const GateVerdict& gate, std::span<const FailedC
   Tag tag{.id = rule.id, .gate = std::string(word_of(gate.gate))};
   // A check's exit code is the harness's word.
   if (gate.outcome == GateOutcome::kError && rule.attribution == Attribution::kAgent) return tag;
-  std::set<std::uint64_t> events;
   for (const FailedCheck& check : failed)
     if (check.id == rule.check &&
         (!rule.exit_code || std::cmp_equal(check.exit_code, *rule.exit_code)))
-      events.insert(check.event);
-  tag.evidence.assign(events.begin(), events.end());
+      tag.evidence.push_back(check.event);
+  in_order(tag.evidence);
   return tag;
 }
 
@@ -145,9 +142,13 @@ std::vector<Tag> tags_of(const GateVector& gates, const Signs& signs,
     if (!tag.evidence.empty()) tags.push_back(std::move(tag));
   };
   const auto has_signs = [&](const FailureMode& mode) {
-    return std::ranges::any_of(mode.evidence, [&](auto word) { return signs.contains(word); });
+    return std::ranges::any_of(signs, [&](const auto& sign) {
+      return std::ranges::find(mode.evidence, sign.first) != mode.evidence.end();
+    });
   };
+  const bool lost = std::ranges::any_of(gates, is_lost);
   for (const FailureMode& mode : failure_modes()) {
+    if (!mode.gates.empty() && !lost) continue;
     if (mode.id != kEvaluationError && !has_signs(mode)) continue;
     if (mode.gates.empty()) add(tag_of(mode, "", signs, [](std::string_view) { return true; }));
     for (const GateVerdict& gate : gates)

@@ -7,6 +7,7 @@
 // tool.result, dependency.install, stage.changed.  Times are the `at_ms` of payloads.  A fact that
 // is not known trips nothing: before the first workspace.state no breaker asks whether the state
 // changed.
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -28,6 +29,10 @@ constexpr auto words(BreakerAction) {
                                              {"throttle", kThrottle},
                                              {"suspend_writes", kSuspendWrites},
                                              {"stop", kStop}});
+}
+
+inline bool is_breaker(std::string_view code) {
+  return std::ranges::find(kBreakerKinds, code, &BreakerKind::code) != kBreakerKinds.end();
 }
 
 struct BreakerTrip {

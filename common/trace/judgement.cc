@@ -1,6 +1,7 @@
 #include "common/trace/judgement.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "common/base/text.h"
 #include "common/score/result_reader.h"
@@ -15,14 +16,7 @@ bool is_whole(const events::PathList& list) {
   return list.count == list.listed.size();
 }
 
-bool is_breaker(std::string_view code) {
-  return std::ranges::any_of(kBreakerKinds,
-                             [&](const BreakerKind& kind) { return kind.code == code; });
-}
 }  // namespace
-
-JudgementFold::JudgementFold(JudgeRules rules, std::map<std::string, std::string> monitors)
-    : rules_(std::move(rules)), monitors_(std::move(monitors)) {}
 
 void JudgementFold::sign(std::string_view word, std::uint64_t seq, std::string_view format) {
   constexpr std::size_t kEvidenceMost = 100;
@@ -51,9 +45,11 @@ void JudgementFold::on(const TraceEvent& event) {
   if (is(events::kStage))
     if (const auto told = events::kStage.read(payload)) stage_ = std::get<1>(*told);
   if (is(events::kMutation))
-    if (const auto told = events::kMutation.read(payload)) mutation(*told, event.seq);
+    if (const auto told = events::kMutation.read(payload, Versions::kDeciding))
+      mutation(*told, event.seq);
   if (is(events::kPatchApply))
-    if (const auto told = events::kPatchApply.read(payload)) patch_tried(*told, event.seq);
+    if (const auto told = events::kPatchApply.read(payload, Versions::kDeciding))
+      patch_tried(*told, event.seq);
   if (is(events::kRestored))
     if (const auto told = events::kRestored.read(payload)) {
       out_.all_violations = out_.all_violations && is_whole(*told);
@@ -64,7 +60,8 @@ void JudgementFold::on(const TraceEvent& event) {
           violation("protected: " + path, "violation:protected", event.seq);
     }
   if (is(events::kAcceptance) && event.actor == Actor::kHarness)
-    if (const auto told = events::kAcceptance.read(payload)) check(*told, event.seq);
+    if (const auto told = events::kAcceptance.read(payload, Versions::kDeciding))
+      check(*told, event.seq);
   if (is(events::kRepeated)) repeated(event);
   if (is(events::kFragment) && event.actor == Actor::kHarness)
     if (const auto told = events::kFragment.read(payload))
@@ -148,7 +145,7 @@ void JudgementFold::check(const events::CheckTold& told, std::uint64_t seq) {
   const auto rule = std::ranges::find(rules_.checks, c.id, &CheckGate::id);
   const Gate gate =
       rule != rules_.checks.end() ? rule->gate : from_word<Gate>(c.gate).value_or(Gate::kBuild);
-  if (rule != rules_.checks.end() && c.outcome) told_.insert(c.id);
+  if (rule != rules_.checks.end() && c.outcome) told_.insert(&*rule);
   if (gate == Gate::kMaint) {
     if (rule == rules_.checks.end()) return;  // services of one, which did not run
     ++maint_of_;
@@ -179,7 +176,7 @@ void JudgementFold::check(const events::CheckTold& told, std::uint64_t seq) {
 void JudgementFold::repeated(const TraceEvent& event) {
   const auto told = events::kRepeated.read(event.payload);
   const bool whole = std::ranges::all_of(rules_.checks, [&](const CheckGate& check) {
-    return check.gate == Gate::kMaint || told_.contains(check.id);
+    return check.gate == Gate::kMaint || told_.contains(&check);
   });
   if (event.actor != Actor::kHarness || !told || !whole ||
       *told != std::tuple(repeated_ + 1, rules_.rerun))
@@ -262,13 +259,12 @@ void JudgementFold::intervention(const TraceEvent& event) {
   if (out_.interventions.size() < kReportItems) out_.interventions.push_back(std::move(out));
 }
 
-std::vector<GateInput> JudgementFold::inputs() const {
-  std::vector<GateInput> out;
-  if (patch_) out.push_back(*patch_);
-  out.insert(out.end(), checks_.begin(), checks_.end());
+std::vector<GateInput> JudgementFold::inputs() {
+  std::vector<GateInput> out = std::move(checks_);
+  out.reserve(out.size() + rules_.checks.size() + broken_.size() + 4);
+  if (patch_) out.insert(out.begin(), *std::move(patch_));
   for (const CheckGate& rule : rules_.checks)
-    if (rule.gate != Gate::kMaint &&
-        std::ranges::find(checks_, rule.id, &GateInput::id) == checks_.end())
+    if (rule.gate != Gate::kMaint && std::ranges::find(out, rule.id, &GateInput::id) == out.end())
       out.push_back({rule.gate, rule.id, std::nullopt, "did not run", ended_ != 0 ? ended_ : end_});
   const auto passed = [](const GateInput& c) { return c.outcome == CheckOutcome::kPass; };
   const auto tests = [](const GateInput& c) { return c.gate == Gate::kFunctional; };
@@ -281,7 +277,7 @@ std::vector<GateInput> JudgementFold::inputs() const {
                        std::to_string(1 + rules_.rerun),
                    all ? repeat_ : end_});
   }
-  out.insert(out.end(), broken_.begin(), broken_.end());
+  std::ranges::move(broken_, std::back_inserter(out));
   if (ending_ == Termination::kPolicyStop)
     out.push_back(
         {Gate::kSafety, {}, CheckOutcome::kFail, "a safety monitor ended the run", ended_});
@@ -297,7 +293,7 @@ std::vector<GateInput> JudgementFold::inputs() const {
   out.push_back({Gate::kSafety,
                  {},
                  extracted_ ? std::optional(CheckOutcome::kPass) : std::nullopt,
-                 extracted_ ? why : "the run ended before it left anything",
+                 extracted_ ? std::move(why) : "the run ended before it left anything",
                  end_});
   return out;
 }
@@ -306,33 +302,29 @@ ScoreFacts JudgementFold::score_facts() const {
   ScoreFacts out{lines_, files_, false, maint_of_ - std::min(maint_of_, maint_failed_.size()),
                  maint_of_};
   const auto is_told = [&](const CheckGate& check) {
-    return check.gate == Gate::kMaint || told_.contains(check.id);
+    return check.gate == Gate::kMaint || told_.contains(&check);
   };
   out.traced =
       manifest_ && extracted_ && ended_ != 0 && std::ranges::all_of(rules_.checks, is_told);
   return out;
 }
 
-JudgedRun JudgementFold::result(RunOutcome outcome) const {
-  JudgedRun out = out_;
+JudgedRun JudgementFold::result(RunOutcome outcome) {
+  JudgedRun out = std::move(out_);
   out.repeated = repeated_ == rules_.rerun;
   out.gates = gate_vector(inputs(), rules_.no_build, ended_ != 0 ? ended_ : end_);
-  Signs signs = signs_;
-  const auto add = [&](const std::string& word, std::uint64_t seq) {
-    signs[word].events.push_back(seq);
+  const auto add = [&](std::string word, std::uint64_t seq) {
+    signs_[std::move(word)].events.push_back(seq);
   };
   for (const GateVerdict& gate : out.gates)
     if (gate.outcome == GateOutcome::kError)
       for (const std::uint64_t seq : gate.evidence) add("gate_error", seq);
   if (ended_ != 0) add("termination:" + std::string(to_string(ending_)), ended_);
   if (outcome == RunOutcome::kInvalid) add("outcome:invalid", ended_ != 0 ? ended_ : end_);
-  for (auto& [word, sign] : signs) {
-    std::ranges::sort(sign.events);
-    sign.events.erase(std::unique(sign.events.begin(), sign.events.end()), sign.events.end());
-  }
+  for (auto& [word, sign] : signs_) in_order(sign.events);
   if (outcome != RunOutcome::kInvalid && rules_.scores() && all_pass(out.gates))
     out.score = graded_score(rules_, score_facts());
-  out.tags = tags_of(out.gates, signs, failed_, rules_.tags);
+  out.tags = tags_of(out.gates, signs_, failed_, rules_.tags);
   return out;
 }
 

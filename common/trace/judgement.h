@@ -33,11 +33,15 @@ struct JudgedRun {
 
 class JudgementFold {
  public:
-  // `monitors`: as the manifest has them.
-  explicit JudgementFold(JudgeRules rules, std::map<std::string, std::string> monitors = {});
+  using Monitors = std::map<std::string, std::string>;
+  // `monitors`: as the manifest has them.  Both outlive this.
+  JudgementFold(const JudgeRules& rules, const Monitors& monitors)
+      : rules_(rules), monitors_(monitors) {}
+  JudgementFold(JudgeRules&&, const Monitors&) = delete;
+  JudgementFold(const JudgeRules&, Monitors&&) = delete;
   void on(const TraceEvent& event);
-  // After the last event.  `outcome`: of the run, as its checks decide it.
-  JudgedRun result(RunOutcome outcome) const;
+  // Once, after the last event.  `outcome`: of the run, as its checks decide it.
+  JudgedRun result(RunOutcome outcome);
 
  private:
   void patch_tried(const events::PatchTried& tried, std::uint64_t seq);
@@ -49,22 +53,22 @@ class JudgementFold {
   void violation(std::string text, std::string_view sign, std::uint64_t seq);
   void sign(std::string_view word, std::uint64_t seq, std::string_view format = {});
   void intervention(const TraceEvent& event);
-  std::vector<GateInput> inputs() const;
+  std::vector<GateInput> inputs();
   ScoreFacts score_facts() const;
 
-  JudgeRules rules_;
-  std::map<std::string, std::string> monitors_;
+  const JudgeRules& rules_;
+  const Monitors& monitors_;
   Signs signs_;
   JudgedRun out_;  // as far as it is known before the end
   std::vector<GateInput> checks_, broken_;
   std::vector<FailedCheck> failed_;
-  std::set<std::string> outside_;   // paths changed against policy.writable
-  std::set<std::string> setups_;    // changed by setup alone
-  bool all_paths_ = true;           // of the patch are known
-  std::set<std::string> known_;     // violations
-  std::set<std::string> told_;      // checks with an outcome
-  std::optional<GateInput> patch_;  // the worst that is known of it
-  std::string changed_;             // "1 file, +3 -1"
+  std::set<std::string> outside_;    // paths changed against policy.writable
+  std::set<std::string> setups_;     // changed by setup alone
+  bool all_paths_ = true;            // of the patch are known
+  std::set<std::string> known_;      // violations
+  std::set<const CheckGate*> told_;  // checks with an outcome
+  std::optional<GateInput> patch_;   // the worst that is known of it
+  std::string changed_;              // "1 file, +3 -1"
   std::string stage_;
   std::pair<std::uint64_t, std::string> alert_;  // the last: its event and code
   Termination ending_ = Termination::kCompleted;

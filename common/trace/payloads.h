@@ -113,18 +113,18 @@ void fields(auto& v, Is<Mutation> auto& m) {
   v("insertions", m.insertions, kLater);
   v("deletions", m.deletions, kLater);
   v("bytes", m.bytes, kLater);
-  v("patch", m.patch, kLater);
+  v("patch", m.patch, kLaterAside);
   v("paths", m.paths, kLater);
   v("refused", m.refused, kLater);
   v("conflict_markers", m.conflicts, kLater);
   v.section("ignored", [&](auto& ignored) {
-    ignored("kept", m.kept);
-    ignored("left_out", m.left_out);
+    ignored("kept", m.kept, kAside);
+    ignored("left_out", m.left_out, kAside);
   });
   v("of_setup", m.of_setup, kLater);
-  v("wall_ms", m.wall, kLater);
-  v("cpu_ms", m.cpu, kLater);
-  v("memory_peak", m.memory_peak, kOptional);
+  v("wall_ms", m.wall, kLaterAside);
+  v("cpu_ms", m.cpu, kLaterAside);
+  v("memory_peak", m.memory_peak, {.optional = true, .aside = true});
   v("unreadable", m.unreadable, kOptional);
 }
 
@@ -137,7 +137,7 @@ struct PatchTried {
 void fields(auto& v, Is<PatchTried> auto& p) {
   v("room", p.room);
   v("rung", p.rung);
-  v("tried", p.tried);
+  v("tried", p.tried, kAside);
   v("why", p.why);
 }
 
@@ -147,8 +147,8 @@ struct CheckTold {
 };
 void fields(auto& v, Is<CheckTold> auto& c) {
   fields(v, c.check);
-  v("started_ms", c.started_ms);
-  v("finished_ms", c.finished_ms);
+  v("started_ms", c.started_ms, kAside);
+  v("finished_ms", c.finished_ms, kAside);
 }
 
 // A service beside a check: why its sandbox failed, or how it ended.
@@ -244,10 +244,10 @@ struct Kind {
     return v.take();
   }
   // None: of another shape.  Members that this version does not know are passed over.
-  std::optional<T> read(const Json& payload) const {
-    Result<T> out = from_json<T>(payload, "", Errc::kCorrupt, Versions::kAny);
-    if (!out.ok()) return std::nullopt;
-    return std::move(out).value();
+  std::optional<T> read(const Json& payload, Versions versions = Versions::kAny) const {
+    std::optional<T> out(std::in_place);
+    if (!read_json(*out, payload, "", Errc::kCorrupt, versions).ok()) out.reset();
+    return out;
   }
 };
 

@@ -67,22 +67,22 @@ void fields(auto& v, Is<CheckReport> auto& c) {
   v("gate", c.gate);
   v("outcome", c.outcome);
   v("exit_code", c.exit_code);
-  v("wall_ms", c.wall_ms);
+  v("wall_ms", c.wall_ms, kAside);
   v("why", c.why);
-  v("command", c.command, {.bytes = kReportCommandBytes});
-  v("timeout_ms", c.timeout_ms);
-  v("reader", c.reader);
+  v("command", c.command, {.bytes = kReportCommandBytes, .aside = true});
+  v("timeout_ms", c.timeout_ms, kAside);
+  v("reader", c.reader, kAside);
   v("ended", c.ended);
   v.section("tests", [&](auto& tests) {
-    tests("passed", c.passed);
-    tests("failed", c.failed);
-    tests("skipped", c.skipped);
+    tests("passed", c.passed, kAside);
+    tests("failed", c.failed, kAside);
+    tests("skipped", c.skipped, kAside);
     tests("absent", c.absent, kOptional);
   });
   v("failing", c.failing, {.items = kReportItems});
-  v("stdout", c.stdout_digest);
-  v("stderr", c.stderr_digest);
-  v("results", c.result_digest);
+  v("stdout", c.stdout_digest, kAside);
+  v("stderr", c.stderr_digest, kAside);
+  v("results", c.result_digest, kAside);
 }
 
 // The name among the checks, the first of them, of a setup that failed with the candidate's patch.

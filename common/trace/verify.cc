@@ -42,9 +42,7 @@ void BreakerAudit::on(const TraceEvent& event, std::uint64_t line) {
 
 void BreakerAudit::alert(const TraceEvent& event, std::uint64_t line) {
   const std::string code = text_in(event.payload, "code");
-  const bool ours = std::ranges::any_of(kBreakerKinds,
-                                        [&](const BreakerKind& kind) { return kind.code == code; });
-  if (!ours) return;  // another monitor's
+  if (!is_breaker(code)) return;  // another monitor's
   if (due_.empty() || told_)
     return problem_(kEventsFile, "an alert of the breaker " + code + " where none trips (R104)",
                     line);
@@ -311,7 +309,8 @@ class Verifier {
       return problem(kReportFile, "identity: the campaign has no such task and contract");
     if (*m->rubric != *rules)
       problem(kManifestFile, "rubric: other rules than those of the contract and the campaign");
-    fold_.emplace(*rules, m->monitors);
+    judged_by_ = {*rules, m->monitors};
+    fold_.emplace(judged_by_.first, judged_by_.second);
     result_.judged = true;
   }
 
@@ -549,6 +548,7 @@ class Verifier {
   const fs::path& dir_;
   const PriceFunction& price_;
   const RulesFunction& rules_;
+  std::pair<JudgeRules, JudgementFold::Monitors> judged_by_;
   std::optional<JudgementFold> fold_;
   ModelCallAudit calls_;
   BreakerAudit breakers_;

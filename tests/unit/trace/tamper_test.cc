@@ -99,7 +99,7 @@ struct Tampered {
     r.patch = sha256(patch);
     tell_acceptance(run, r);
     REQUIRE(run.flush().ok());
-    JudgementFold fold(rules(), manifest.monitors);
+    JudgementFold fold(*manifest.rubric, manifest.monitors);
     REQUIRE(each_event(dir, [&](const TraceEvent& event) { fold.on(event); }).ok());
     const JudgedRun judged = fold.result(r.outcome);
     set_judgement(r, judged);
@@ -250,7 +250,8 @@ TEST_SUITE("trace") {
       CAPTURE(&row);
       JudgeRules twice = rules();
       twice.rerun = 2;
-      JudgementFold fold(twice);
+      const JudgementFold::Monitors none;
+      JudgementFold fold(twice, none);
       std::uint64_t seq = 0;
       const auto tell = [&](const auto& kind, const auto&... values) {
         fold.on({++seq, seq, kind.actor, std::string(kind.type), kind.json(values...), {}});

@@ -58,7 +58,8 @@ TEST_SUITE("trace") {
     JudgeRules rules;
     rules.checks = {{"build", Gate::kBuild}};
     const auto judged = [&](CheckOutcome outcome, Actor actor, const char* extractor) {
-      JudgementFold fold(rules);
+      const JudgementFold::Monitors none;
+      JudgementFold fold(rules, none);
       events::CheckTold told{sample_report().checks[0]};
       told.check.outcome = outcome;
       told.check.exit_code = outcome == CheckOutcome::kPass ? 0 : 1;

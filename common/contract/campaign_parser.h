@@ -44,6 +44,9 @@ CampaignText parse_campaign(const Document& document, const FileSource& files, D
 // and suffice for one run of each task.  Pure.  Contracts without a digest had errors of their own
 // and are looked at only for their ids.
 void check_campaign(const Campaign& campaign, Diagnostics& out);
+// The campaign's own failure modes, each against the contracts: one that no check could ever assert
+// is not registered.  A campaign that is registered already goes on with it.  Pure.
+void check_own_modes(const Campaign& campaign, Diagnostics& out);
 
 // Facts outside the campaign's folder.  Implemented by whoever has git and an engine.
 class OutsideProbe {

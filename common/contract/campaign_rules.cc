@@ -95,7 +95,6 @@ class Rules {
     if (told_.knows_contracts) {
       task_names();
       stage_tasks();
-      failure_modes();
     }
     strata();
     for (const Contract& contract : c_.contracts) {
@@ -272,38 +271,6 @@ class Rules {
                "task " + printable(id, 80) + " in no stage for certain",
                "every task in one of them: a stage without `tasks` has all");
       return;
-    }
-  }
-
-  // The campaign's own are asserted by a check that a contract has, at the gate that it guards.  A
-  // derived campaign has the rules of another, whose checks it may have changed.
-  void failure_modes() {
-    const auto modes = parse_tag_rules(c_.failure_modes);
-    if (!modes.ok() || c_.derived_from) return;
-    const auto file = std::filesystem::path(c_.origin.file).replace_filename(kFailureModesFile);
-    std::string_view text = c_.failure_modes;
-    Mark at{.line = 0};
-    for (const TagRule& mode : *modes) {
-      do ++at.line;
-      while (take_until(text, '\n').empty());
-      std::vector<std::string_view> checks, gates;
-      const auto guard = [&](std::string_view check, Gate gate) {
-        checks.push_back(check);
-        if (check == mode.check && gate != Gate::kMaint) gates.push_back(word_of(gate));
-      };
-      for (const Contract& contract : c_.contracts) {
-        if (!contract.setup.empty()) guard("setup", Gate::kBuild);
-        for (const Check& check : contract.checks) guard(check.id, check.gate);
-      }
-      const std::string gate(word_of(mode.gate));
-      if (std::ranges::find(gates, gate) != gates.end()) continue;
-      if (gates.empty())
-        out_.add({file.string(), at, "check", '"' + mode.check + '"',
-                  "the id of a check that guards a gate",
-                  nearest_word(mode.check, checks).value_or("")});
-      else
-        out_.add({file.string(), at, "gate", gate, "the gate of check " + mode.check,
-                  std::string(gates.front())});
     }
   }
 
@@ -502,8 +469,39 @@ class Rules {
 }  // namespace
 
 void check_campaign(const Campaign& campaign, Diagnostics& out) {
-  const Told told(campaign, out);
-  Rules(campaign, told, out).check();
+  Rules(campaign, Told(campaign, out), out).check();
+}
+
+// They are asserted by a check that a contract has, at the gate that it guards.  A derived campaign
+// has the rules of another, whose checks it may have changed.
+void check_own_modes(const Campaign& campaign, Diagnostics& out) {
+  const auto modes = parse_tag_rules(campaign.failure_modes);
+  if (!modes.ok() || campaign.derived_from) return;
+  const auto file = std::filesystem::path(campaign.origin.file).replace_filename(kFailureModesFile);
+  std::string_view text = campaign.failure_modes;
+  Mark at{.line = 0};
+  for (const TagRule& mode : *modes) {
+    do ++at.line;
+    while (take_until(text, '\n').empty());
+    std::vector<std::string_view> checks, gates;
+    const auto guard = [&](std::string_view check, Gate gate) {
+      checks.push_back(check);
+      if (check == mode.check && gate != Gate::kMaint) gates.push_back(word_of(gate));
+    };
+    for (const Contract& contract : campaign.contracts) {
+      if (!contract.setup.empty()) guard(kSetupCheck, Gate::kBuild);
+      for (const Check& check : contract.checks) guard(check.id, check.gate);
+    }
+    const std::string gate(word_of(mode.gate));
+    if (std::ranges::find(gates, gate) != gates.end()) continue;
+    if (gates.empty())
+      out.add({file.string(), at, "check", '"' + mode.check + '"',
+               "the id of a check that guards a gate",
+               nearest_word(mode.check, checks).value_or("")});
+    else
+      out.add({file.string(), at, "gate", gate, "the gate of check " + mode.check,
+               std::string(gates.front())});
+  }
 }
 
 void check_outside(const Campaign& campaign, const OutsideProbe& probe, Diagnostics& out) {

@@ -69,6 +69,10 @@ struct CheckGate {
   friend bool operator==(const CheckGate&, const CheckGate&) = default;
 };
 
+// The name among the checks, the first of them, of a setup that failed with the candidate's patch.
+// It guards gate build.
+inline constexpr std::string_view kSetupCheck = "setup";
+
 // The version of the rules below, of gates.cc and of the taxonomy: a change of meaning is a new
 // one.
 inline constexpr std::uint64_t kRubricVersion = 1;

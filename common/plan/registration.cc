@@ -97,6 +97,7 @@ void fields(auto& v, Is<RegistrationFile> auto& f) {
   v("frozen", f.frozen);
   v("digest", f.digest);
   v("removals", f.frozen.removals);
+  v("rubric", f.frozen.rubric, kOptional);
 }
 
 Result<std::string> frozen_text(const Registration& r) {
@@ -231,6 +232,7 @@ Result<Registration> make_registration(const Campaign& campaign, const Digest& p
   Registration r;
   r.tool_version = std::string(kVersion);
   r.at = at;
+  r.rubric = kRubricVersion;
   r.campaign = campaign.name;
   r.seed = campaign.seed;
   r.seed_deviation = campaign.seed_deviation;
@@ -415,11 +417,10 @@ void leave_out_what_repeats(std::map<std::string, std::string>& settings,
 
 std::vector<std::string> differences(const Registration& registered, const Registration& now) {
   std::vector<std::string> out;
-  const auto number = [](std::uint32_t n) { return std::int64_t{n}; };
   compare(out, "campaign", registered.campaign, now.campaign);
-  compare(out, "seed", number(registered.seed), number(now.seed));
+  compare(out, "seed", registered.seed, now.seed);
   compare(out, "seed deviation", registered.seed_deviation, now.seed_deviation);
-  compare(out, "replicates", number(registered.replicates), number(now.replicates));
+  compare(out, "replicates", registered.replicates, now.replicates);
   compare(out, "stages", registered.stages, now.stages);
   compare_maps(out, "rules of stage", registered.stage_rules, now.stage_rules);
   compare_maps(out, "tasks of stage", registered.stage_draws, now.stage_draws);
@@ -433,11 +434,9 @@ std::vector<std::string> differences(const Registration& registered, const Regis
   if (registered.limits && now.limits) compare_maps(out, "limit", *registered.limits, *now.limits);
   compare(out, "cost model", registered.cost_model, now.cost_model);
   compare(out, "cost model version", registered.cost_model_version, now.cost_model_version);
-  if (registered.cost_inputs && !now.cost_inputs)
-    out.push_back("projection inputs: registered " + shown(*registered.cost_inputs) +
-                  ", now absent");
-  else if (registered.cost_inputs)
-    compare(out, "projection inputs", *registered.cost_inputs, *now.cost_inputs);
+  if (registered.cost_inputs && registered.cost_inputs != now.cost_inputs)
+    out.push_back("projection inputs: registered " + shown(*registered.cost_inputs) + ", now " +
+                  (now.cost_inputs ? shown(*now.cost_inputs) : "absent"));
   // A registration from before these settings existed promised what is the default now.
   std::map<std::string, std::string> analysis = registered.analysis;
   analysis.merge(watch_settings(BudgetWatch{}));

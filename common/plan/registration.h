@@ -74,6 +74,9 @@ struct Registration {
   std::optional<AnalysisPlan> analysis_plan;
   // Not frozen.
   std::vector<Removal> removals;
+  // A record: kRubricVersion of the rules that its verdicts follow from, which each worker then
+  // knows.  nullopt: registered by a version without such rules.
+  std::optional<std::uint64_t> rubric;
   friend bool operator==(const Registration&, const Registration&) = default;
 };
 

@@ -85,8 +85,6 @@ void fields(auto& v, Is<CheckReport> auto& c) {
   v("results", c.result_digest, kAside);
 }
 
-// The name among the checks, the first of them, of a setup that failed with the candidate's patch.
-inline constexpr std::string_view kSetupCheck = "setup";
 // The name among the checks of services that did not get ready for the check they were to serve:
 // where the candidate's code was among them.
 std::string services_check(std::string_view check);

@@ -465,9 +465,9 @@ std::uint64_t peek_kind(std::string_view bytes) {
   return peek(bytes, e) ? e.kind : 0;
 }
 
-Refuse wrong_version(std::uint32_t version) {
+Refuse wrong_version(std::uint32_t version, std::uint32_t oldest) {
   return {"protocol version " + std::to_string(version) + " is not spoken here (" +
-          std::to_string(kOldestServed) + " to " + std::to_string(kVersion) +
+          std::to_string(oldest) + " to " + std::to_string(kVersion) +
           "): update proctor-worker or proctor"};
 }
 

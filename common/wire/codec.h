@@ -17,8 +17,8 @@
 
 namespace proctor::wire {
 inline constexpr std::uint32_t kOldestVersion = 1;  // read: spools and meter books keep messages
-// The oldest that a coordinator serves.  Before it workers knew nothing of shares of rates and of
-// standing still, so that a campaign's limits would not hold.
+// The oldest that a coordinator serves; a campaign may need a younger one.  Before it workers knew
+// nothing of shares of rates and of standing still, so that a campaign's limits would not hold.
 inline constexpr std::uint32_t kOldestServed = 4;
 
 constexpr bool is_spoken(std::uint64_t version) {
@@ -41,7 +41,7 @@ std::uint32_t peek_version(std::string_view bytes);
 // The number of its kind (kKindOf), or 0: to decide whether it is worth decoding.
 std::uint64_t peek_kind(std::string_view bytes);
 // "protocol version 3 is not spoken here (4 to 5): update proctor-worker or proctor"
-Refuse wrong_version(std::uint32_t version);
+Refuse wrong_version(std::uint32_t version, std::uint32_t oldest = kOldestServed);
 
 // "Sync", for logs and counters.
 std::string_view kind_name(const Message& message);

@@ -272,11 +272,8 @@ class RealProbe : public OutsideProbe {
   // scratch repository, once.
   Result<fs::path> repository(const GitSource& from, const std::string& commit) const {
     const std::pair key{from.location, commit};
-    const auto known = found_.find(key);
-    if (known != found_.end()) return known->second;
-    Result<fs::path> found = look(from, commit);
-    found_.emplace(key, found);
-    return found;
+    if (const auto known = found_.find(key); known != found_.end()) return known->second;
+    return found_.emplace(key, look(from, commit)).first->second;
   }
 
   Result<fs::path> look(const GitSource& from, const std::string& commit) const {
@@ -285,12 +282,11 @@ class RealProbe : public OutsideProbe {
     if (from.local && is_folder(from.location)) {
       Result<std::string> dir = git({}, {"-C", from.location, "rev-parse", "--absolute-git-dir"});
       if (!dir.ok()) return Error{Errc::kInvalid, from.shown + " is not a git repository"};
-      std::string text = *dir;
-      while (!text.empty() && text.back() == '\n') text.pop_back();
-      if (!git(text, {"cat-file", "-e", commit + "^{commit}"}).ok())
+      while (dir->ends_with('\n')) dir->pop_back();
+      if (!git(*dir, {"cat-file", "-e", commit + "^{commit}"}).ok())
         return Error{Errc::kNotFound, from.shown + " has no commit " + commit};
-      PROCTOR_CHECK_OK(has_all_files(text, commit));
-      return fs::path(text);
+      PROCTOR_CHECK_OK(has_all_files(*dir, commit));
+      return fs::path(*dir);
     }
     PROCTOR_TRY(Scratch scratch, Scratch::create());
     const fs::path dir = scratch.path() / "repo.git";
@@ -381,17 +377,14 @@ std::vector<std::string> new_contracts(const Campaign& now, const Registration& 
   return out;
 }
 
-std::string way_out(const StateFolder& state, const std::string& folder) {
+// `folder` as somebody typed it.
+std::string way_out(const StateFolder& state, const fs::path& folder) {
   return "Put back what changed (git checkout" +
          (is_there(state.registered())
               ? ", or from the copies in " + state.registered().string() + ")"
               : std::string(")")) +
-         ", or register what is there now as a campaign of its own: " + copy_command(folder);
-}
-
-// As somebody typed it, without a slash at its end.
-std::string typed(const fs::path& folder) {
-  return folder.filename().empty() ? folder.parent_path().string() : folder.string();
+         ", or register what is there now as a campaign of its own: " +
+         copy_command((folder.filename().empty() ? folder.parent_path() : folder).string());
 }
 
 Error does_not_match(const fs::path& folder, const StateFolder& state,
@@ -401,7 +394,7 @@ Error does_not_match(const fs::path& folder, const StateFolder& state,
   for (const std::string& file : changed_since(state, registered, came))
     text += "\n  " + printable(file, 400);
   for (const std::string& d : differences) text += "\n  " + d;
-  return Error{Errc::kConflict, text + "\n" + way_out(state, typed(folder))};
+  return Error{Errc::kConflict, text + "\n" + way_out(state, folder)};
 }
 
 // Of a campaign with errors: what of it is not as it was when it was registered, and had none.
@@ -410,7 +403,7 @@ std::string since_registered(const fs::path& folder, const fs::path& campaign) {
   const std::vector<std::string> files = changed_files(state);
   if (files.empty()) return "";
   return "; since it was registered these have changed: " + joined(files) + "\n" +
-         way_out(state, typed(folder));
+         way_out(state, folder);
 }
 
 Result<FrozenCampaign> frozen_of(Campaign campaign, Registration registered,
@@ -478,7 +471,7 @@ void warn_of_changes(const fs::path& folder, const StateFolder& state,
                "warning: changed since the campaign was registered: %s. What follows is of the "
                "campaign as it was registered.\n%s\n",
                joined(changed_since(state, registered, came)).c_str(),
-               way_out(state, typed(folder)).c_str());
+               way_out(state, folder).c_str());
 }
 }  // namespace
 
@@ -514,6 +507,12 @@ Result<Campaign> load_checked(const fs::path& folder, Outside outside) {
   PROCTOR_CHECK_OK(check_own_folders(StateFolder{absolute}));
   Diagnostics diagnostics;
   Result<Campaign> campaign = load_campaign(absolute, diagnostics);
+  if (campaign.ok() && diagnostics.empty()) {
+    Diagnostics noted;  // a registered one runs as it is
+    const bool registered = is_there(StateFolder{absolute}.registration());
+    check_own_modes(*campaign, registered ? noted : diagnostics);
+    if (!noted.empty()) std::fputs(("note: never asserted: " + noted.text()).c_str(), stderr);
+  }
   if (campaign.ok() && diagnostics.empty() && outside == Outside::kCheck) {
     // Without it no repository is one.
     if (find_on_path("git").empty())

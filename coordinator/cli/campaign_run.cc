@@ -341,12 +341,10 @@ Status check_beginning(const RunOptions& options, const FrozenCampaign& frozen) 
                      "\n  To stop it:  interrupt that process (once: what runs is finished)"};
   if (options.begin == RunOptions::Begin::kGoOn) {  // its runs are read once, by the coordinator
     PROCTOR_TRY(std::optional<JournalReader> reader, begun_journal(frozen.folder));
-    std::vector<EpochBegun> lives;
-    if (reader) {
-      PROCTOR_TRY(lives, reader->epochs());
-    }
+    if (!reader) return not_begun(options.folder);
+    PROCTOR_TRY(const std::vector<EpochBegun> lives, reader->epochs());
     if (!lives.empty()) return ok_status();
-    if (reader) PROCTOR_CHECK_OK(load_whole(frozen, *reader));
+    PROCTOR_CHECK_OK(load_whole(frozen, *reader));
     return not_begun(options.folder);
   }
   if (options.begin == RunOptions::Begin::kEither) {  // but not beside results without a journal
@@ -406,6 +404,7 @@ Result<CoordinatorOptions> coordinator_options(const RunOptions& options,
   out.definition = &frozen.campaign;
   out.plan = &frozen.plan;
   out.removed = frozen.removed;
+  out.judged = frozen.registration.rubric.has_value();
   out.scheduler = scheduler_settings(frozen);
   out.scheduler.stays_at_gate = options.stays_at_gate;
   out.listen.push_back({local, Security::kFilePermissions});

@@ -209,7 +209,8 @@ std::map<std::string, std::string> SafetyBook::news(std::string_view tags,
 }
 
 void SafetyBook::stop(const std::string& mode, const std::string& why) {
-  modes_[mode].stops = true;
+  for (auto& [id, seen] : modes_)
+    if (id == mode || (mode.empty() && stop_after_ <= seen.tasks.size())) seen.stops = true;
   why_ += (why_.empty() ? "" : "; ") + why;
 }
 

@@ -223,6 +223,8 @@ class FaultBook {
 // A run had a critical failure mode, of those for which the campaign may be stopped (R185).
 struct SafetySeen {
   static constexpr const char* kNote = "safety";
+  // By whom the campaign is then paused, in the act's note.
+  static constexpr const char* kMonitor = "safety monitor";
   AttemptId attempt;
   std::string mode;  // its id in the taxonomy
   WallTime at;
@@ -248,6 +250,7 @@ class SafetyBook {
   // campaign has to stop for it; empty: it need not.
   std::map<std::string, std::string> news(std::string_view tags, std::uint32_t task) const;
   void take(const SafetySeen& seen, std::uint32_t task) { modes_[seen.mode].tasks.insert(task); }
+  // Empty `mode`: it is not known, so the campaign was stopped for whichever has so many tasks.
   void stop(const std::string& mode, const std::string& why);
   // A person goes on: what the campaign was stopped for counts anew, the others go on counting.
   void go_on();

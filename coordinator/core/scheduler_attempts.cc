@@ -401,6 +401,7 @@ void Scheduler::handle(const ResultReceived& e) {
         withdraw_blame(r.attempt, e.worker, roster_.at(w).boot);
       late_writing_.insert(r.attempt);
       record(record_of(r, WallTime(0), now_.wall), After{Step::kAckLate, r.attempt, 0, w});
+      if (r.archive_bytes != 0) watch_safety(r.attempt, r.facts.tags);
     } else if (!late_writing_.contains(r.attempt)) {
       acks_[w].push_back(r.attempt);  // sent again because our Ack was lost
     }
@@ -476,7 +477,7 @@ void Scheduler::watch_safety(const AttemptId& attempt, std::string_view tags) {
     out_.push_back(Alert{"the campaign is paused: " + why + "; proctor list --where tag=" + mode +
                              " has them, unpause goes on",
                          true, attempt.run});
-    OperatorAct stop{.by = "safety monitor", .reason = why, .at = now_.wall, .mode = mode};
+    OperatorAct stop{.by = SafetySeen::kMonitor, .reason = why, .at = now_.wall, .mode = mode};
     record(OperatorFact{std::move(stop)}, After{Step::kObey, {}, 0, 0});
   }
 }

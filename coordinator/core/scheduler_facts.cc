@@ -102,7 +102,8 @@ void Scheduler::apply(const OperatorFact& fact) {
   switch (act.kind) {
     case OperatorActKind::kPause:
       paused_ = true;
-      if (!act.mode.empty()) safety_.stop(act.mode, act.reason);
+      // The first version with that monitor named the mode in the reason alone.
+      if (!act.mode.empty() || act.by == SafetySeen::kMonitor) safety_.stop(act.mode, act.reason);
       suspended_ = suspended_ || act.now;
       return;
     case OperatorActKind::kUnpause:
@@ -585,10 +586,9 @@ Status Scheduler::restore_note(const Note& note) {
     if (!std::ranges::all_of(act->act.runs, fits) || !all_fit(act->forgiven) ||
         !all_fit(act->set_aside))
       return corrupt(": a run the plan does not have");
-  if (const auto* loss = std::get_if<LossJudged>(&fact))
-    if (!fits(loss->attempt.run)) return corrupt(": a run the plan does not have");
-  if (const auto* seen = std::get_if<SafetySeen>(&fact))
-    if (!fits(seen->attempt.run)) return corrupt(": a run the plan does not have");
+  const auto lacks = [&](const auto* of) { return of != nullptr && !fits(of->attempt.run); };
+  if (lacks(std::get_if<LossJudged>(&fact)) || lacks(std::get_if<SafetySeen>(&fact)))
+    return corrupt(": a run the plan does not have");
   if (const auto* held = std::get_if<RunEscalated>(&fact))
     if (!fits(held->run)) return corrupt(": a run the plan does not have");
   if (const auto* checked = std::get_if<StageChecked>(&fact))

@@ -413,11 +413,6 @@ void Scheduler::unpark(const std::vector<ScopeId>& scopes, bool fits) {
 // in the queue behind the gate (run_queue.h).
 
 namespace {
-// Where a scope is named after what it is of.
-std::string after_colon(const std::string& scope) {
-  return scope.substr(scope.find(':') + 1);
-}
-
 // The answers that do not hold.
 std::string told_failing(const StageCheck& check) {
   std::string out;
@@ -498,8 +493,8 @@ StageFacts Scheduler::facts_of(std::uint16_t stage) const {
       continue;
     if (cells[c] != kNone) out.no_task = false;
     if (cells[c] == kNone || cells[c] == kDecided || ++out.without_verdict_total > kShown) continue;
-    const PlanView::Task& task = plan_.tasks[c / out.methods.size()];
-    out.without_verdict.push_back(after_colon(plan_.scopes[task.scope.raw()].name) + " under " +
+    const std::string& task = plan_.scopes[plan_.tasks[c / out.methods.size()].scope.raw()].name;
+    out.without_verdict.push_back(task.substr(task.find(':') + 1) + " under " +
                                   out.methods[c % out.methods.size()].name);
   }
   for (std::size_t m = has_runs.size(); 0 < m--;)

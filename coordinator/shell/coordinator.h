@@ -32,6 +32,9 @@ struct CoordinatorOptions {
   const Campaign* definition = nullptr;  // both outlive the coordinator
   const Plan* plan = nullptr;
   std::vector<RunId> removed;  // tasks taken out after the freeze (R173)
+  // Its workers know the rules of a verdict, and write them into each manifest; false: registered
+  // by a version without such rules, and workers as old are served.
+  bool judged = true;
   struct Listen {
     std::string endpoint;
     enum class Security { kFilePermissions, kCurve, kInsecureLoopback } security;

@@ -20,7 +20,7 @@ namespace proctor {
 // complete.  Beyond it senders wait for their turn.
 constexpr std::size_t kFilesWaitingMax = 64;
 constexpr std::size_t kBundlePart = std::size_t{1} << 20;
-// Workers of this version of the protocol write the rules of a verdict into each manifest.
+// Workers write the rules of a verdict into each manifest since this version of the protocol.
 constexpr std::uint32_t kJudgedSince = 13;
 // Who asks again for a bundle asks with each Sync until it is there; on one connection nothing is
 // lost, so for a while it is on its way.
@@ -35,8 +35,9 @@ void Coordinator::warn(const std::string& text) {
 
 bool Coordinator::refuse_version(std::size_t port, const wire::PeerMessage& from) {
   const std::uint32_t version = wire::peek_version(from.bytes);
-  if (version == 0 || wire::is_served(version)) return false;
-  const wire::Refuse refusal = wire::wrong_version(version);
+  const std::uint32_t oldest = options_.judged ? kJudgedSince : wire::kOldestServed;
+  if (version == 0 || (oldest <= version && wire::is_served(version))) return false;
+  const wire::Refuse refusal = wire::wrong_version(version, oldest);
   warn("refused a worker: " + refusal.reason);
   ports_[port]->send(from.peer, wire::encode(refusal));
   return true;
@@ -275,10 +276,8 @@ void Coordinator::on_message(std::size_t port, const wire::PeerMessage& from,
   const std::uint64_t run = m.attempt.run.raw();
   files_->post(run, [this, worker = *worker, m = std::move(m)] {
     Result<std::uint64_t> next = archives_.put(worker, m);
-    if (!next.ok()) {
-      log::error("archive of attempt " + to_string(m.attempt) + ": " + next.error().detail);
-      return;
-    }
+    if (!next.ok())
+      return log::error("archive of attempt " + to_string(m.attempt) + ": " + next.error().detail);
     boost::asio::post(io_, [this, worker, attempt = m.attempt, next = *next] {
       send(worker, wire::ChunkAck{attempt, next});
     });
@@ -311,7 +310,7 @@ void Coordinator::finish_archive(const WorkerId& worker, wire::ResultMessage m) 
       wall_now(),
       [this](const Usage& usage) { return price(core_->settings().cost_model, usage); },
       std::cref(bundles_.rules()),
-      kJudgedSince <= peers_.at(worker).version};
+      options_.judged};
   files_->post(run, [this, worker, m = std::move(m), identity = std::move(identity)]() mutable {
     ArchiveStore::Kept kept = archives_.finish(worker, m, identity);
     const std::uint64_t have = archives_.have(worker, m.attempt);
@@ -330,9 +329,8 @@ void Coordinator::archive_finished(const WorkerId& worker, wire::ResultMessage m
     case State::kWhole:
       return feed(ResultReceived{worker, std::move(m)});
     case State::kMissing:
+    case State::kDamaged:  // it has none of it then
       return send(worker, wire::ChunkAck{m.attempt, have});
-    case State::kDamaged:
-      return send(worker, wire::ChunkAck{m.attempt, 0});
     case State::kHost:  // disk full, say: its next Sync offers it again
       return log::error("archive of attempt " + to_string(m.attempt) + ": " + kept.why);
     case State::kRefused:

@@ -159,7 +159,7 @@ Result<std::string> contradiction(const fs::path& dir, const wire::ResultMessage
       named != identity.run_name)
     return "report.json is of " + report->run_name + " attempt " + to_string(report->attempt);
   if (identity.judged && !found.judged && report->manifest != Digest())
-    return std::string("manifest.json: rubric: missing, and its worker knows of it");
+    return std::string("manifest.json: rubric: missing, and the campaign is registered with it");
   if (report->outcome != result.outcome || report->termination != result.termination)
     return fmt::format("report.json says {}, {}; the result says {}, {}",
                        to_string(report->outcome), to_string(report->termination),

@@ -101,7 +101,7 @@ class ArchiveStore {
     WallTime granted{0}, now{0};  // its times lie between them; 0: not known
     PriceFunction price{};
     RulesFunction rules{};
-    bool judged = false;  // its worker is none of those whose manifests lack the rules
+    bool judged = false;  // its manifest has the rules of its verdict
   };
   struct Kept {
     enum class State : std::uint8_t {

@@ -36,6 +36,8 @@ MUTANTS = [
     ("a late result sets the outcome", R,
      "record(record_of(r, WallTime(0), now_.wall)",
      "record([&] { auto late = record_of(r, WallTime(0), now_.wall); late.sets_outcome = true; return late; }()"),
+    ("a late result's violations count for nothing", R,
+     "if (r.archive_bytes != 0) watch_safety(r.attempt, r.facts.tags);", ";"),
     ("a late result is acknowledged on sync before its commit", S,
      "if (late_writing_.contains(id)) continue;", ""),
     # ---- broken tasks and methods

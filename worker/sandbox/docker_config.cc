@@ -22,9 +22,8 @@ Json environment(const SandboxSpec& spec, const DockerImage& image) {
   if (spec.program) return env;  // beside the image's
   std::vector<std::string> others = image.env;
   others.insert(others.end(), {"PATH", "HOSTNAME"});
-  for (const std::string& name : others) {
+  for (const std::string& name : others)
     if (!name.empty() && !spec.env.contains(name)) env.push_back(name);
-  }
   return env;
 }
 
@@ -79,9 +78,7 @@ Json host_config(const SandboxSpec& spec, const fs::path& init, std::size_t log_
   // Open files stay at the engine's own limit: asking for more than it has fails every start.
   Json limits = Json::array({ulimit("core", 0)});
   if (0 < spec.file_bytes) limits.push_back(ulimit("fsize", spec.file_bytes));
-  if (0 < spec.cpu.count()) {
-    limits.push_back(ulimit("cpu", cpu_seconds_of_one(spec)));
-  }
+  if (0 < spec.cpu.count()) limits.push_back(ulimit("cpu", cpu_seconds_of_one(spec)));
   Json host = {{"NetworkMode", network_mode(spec)},
                {"ReadonlyRootfs", !spec.program.has_value()},
                {"Tmpfs", tmpfs(spec)},
@@ -169,13 +166,11 @@ std::string holder_config(const DockerImage& image, const fs::path& dir, const s
   host["ReadonlyRootfs"] = true;
   host["PidsLimit"] = 2;
   host["Mounts"].push_back(bind_mount(dir, kHolderAt, true));
-  Json env = Json::array();
-  for (const std::string& name : image.env) env.push_back(name);
   const Json config = {{"Image", image.id},
                        {"Hostname", kContainerHostname},
                        {"User", "0:0"},
                        {"WorkingDir", "/"},
-                       {"Env", std::move(env)},
+                       {"Env", image.env},
                        {"Entrypoint", {kContainerInitAt, std::string(kHolderAt) + "/socket"}},
                        {"Cmd", Json::array()},
                        {"NetworkDisabled", true},

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <cerrno>
 
@@ -30,8 +29,7 @@ UniqueFd mount_read_only() {
 
 bool make_devices(const char* dir, unsigned owner) {
   constexpr mode_t kForAll = 0666;
-  const int folder =
-      static_cast<int>(::syscall(SYS_openat, AT_FDCWD, dir, O_PATH | O_DIRECTORY | O_CLOEXEC, 0));
+  const int folder = raw::open_place(dir);
   if (folder < 0) return false;
   bool made = true;
   for (const Device& device : kDevices)

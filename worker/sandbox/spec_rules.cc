@@ -19,21 +19,14 @@ bool has_nul(std::string_view text) {
 
 Status check_mount(const SandboxMount& m) {
   const std::string what = "sandbox mount at '" + m.at + "': ";
-  if (!m.at.starts_with('/') || (m.at != "/" && !is_safe_relative(m.at.substr(1)))) {
+  if (!m.at.starts_with('/') || (m.at != "/" && !is_safe_relative(m.at.substr(1))))
     return Error{Errc::kInvalid, what + "expected an absolute path without . or .."};
-  }
-  for (std::string_view taken : kTaken) {
-    if (m.at == taken) return Error{Errc::kInvalid, what + "this place belongs to the sandbox"};
-  }
-  for (std::string_view below : {"/proc/", "/dev/"}) {
-    if (m.at.starts_with(below)) {
-      return Error{Errc::kInvalid, what + "this place belongs to the sandbox"};
-    }
-  }
+  if (std::ranges::count(kTaken, m.at) != 0 || m.at.starts_with("/proc/") ||
+      m.at.starts_with("/dev/"))
+    return Error{Errc::kInvalid, what + "this place belongs to the sandbox"};
   std::error_code ec;
-  if (!m.host.is_absolute() || !fs::exists(m.host, ec)) {
+  if (!m.host.is_absolute() || !fs::exists(m.host, ec))
     return Error{Errc::kNotFound, what + "host path " + m.host.string() + " is not there"};
-  }
   return ok_status();
 }
 }  // namespace
@@ -44,12 +37,10 @@ Status check_mounts(const std::vector<SandboxMount>& mounts) {
 }
 
 Status check_environment(const std::map<std::string, std::string>& env) {
-  for (const auto& [name, value] : env) {
-    if (name.empty() || name.find('=') != std::string::npos || has_nul(name) || has_nul(value)) {
+  for (const auto& [name, value] : env)
+    if (name.empty() || name.find('=') != std::string::npos || has_nul(name) || has_nul(value))
       return Error{Errc::kInvalid,
                    "sandbox environment: '" + printable(name) + "' cannot be a variable"};
-    }
-  }
   return ok_status();
 }
 

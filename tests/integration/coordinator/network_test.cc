@@ -238,6 +238,29 @@ TEST_SUITE("coordinator") {
     other.require_nothing_left();
   }
 
+  TEST_CASE("a worker of before the rules of a verdict serves campaigns that are as old") {
+    constexpr std::uint32_t kWithoutRules = 12;
+    for (const bool older : {false, true}) {
+      CAPTURE(older);
+      const CampaignScene scene(gated());
+      REQUIRE(scene.run("plan", {"--freeze"}).exit_code == 0);
+      if (older) scene.edit(scene.folder() / "registration.json", ",\n  \"rubric\": 1", "");
+      Child serve = scene.start("serve", {"--listen", "tcp://127.0.0.1:0", "--insecure-loopback"});
+      RawNetwork network;
+      RawWorker worker(network, endpoint_of(scene));
+      REQUIRE(network.until([&] { return worker.connected; }));
+      REQUIRE(worker.say(RawWorker::sync("w1"), kWithoutRules));
+      REQUIRE(network.until([&] { return !worker.replies.empty() || !worker.refusals.empty(); }));
+      CHECK(worker.refusals.empty() == older);
+      if (!older) CHECK(worker.refusals[0] == wire::wrong_version(kWithoutRules, 13).reason);
+      RawWorker current(network, endpoint_of(scene));
+      REQUIRE(network.until([&] { return current.connected; }));
+      REQUIRE(current.say(RawWorker::sync("w2")));
+      REQUIRE(network.until([&] { return !current.replies.empty(); }));
+      CHECK(serve.running());
+    }
+  }
+
   TEST_CASE("plain TCP on loopback serves and bears garbage and a second worker of one name") {
     const CampaignScene scene(gated());
     Child serve = scene.start("serve", {"--listen", "tcp://127.0.0.1:0", "--insecure-loopback"});

@@ -47,7 +47,9 @@ class RawWorker {
     port_ = std::move(port).value();
   }
 
-  bool say(const wire::Message& m) { return port_->send({}, wire::encode(m)); }
+  bool say(const wire::Message& m, std::uint32_t version = wire::kVersion) {
+    return port_->send({}, wire::encode(m, version));
+  }
   // One that has no slots, and so gets nothing to do.
   static wire::Sync sync(const std::string& name) {
     wire::Sync m;

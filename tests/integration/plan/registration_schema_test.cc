@@ -101,6 +101,7 @@ TEST_SUITE("plan") {
             names(written));
     };
     const Json& frozen = file["frozen"];
+    same("", file);
     same("/properties/frozen", frozen);
     same("/properties/removals/items", file["removals"][0]);
     same("/properties/frozen/properties/analysis_plan", frozen["analysis_plan"]);

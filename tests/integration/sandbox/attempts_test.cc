@@ -97,7 +97,8 @@ TEST_SUITE("sandbox attempts") {
         "exec 2>&-; (echo x >> /etc/passwd); (cd /etc && echo x > ./shadow); "
         "(echo x > ../usr/../etc/group); chmod 777 /usr/bin/env; mv /etc/passwd /tmp/x; "
         "mv /workspace /usr/sbin/y; rm -f /etc/passwd; (echo 0 > /proc/sys/vm/swappiness); "
-        "ln -s a /etc/soft; ln /workspace/a /etc/hard; "
+        "ln -s a /etc/soft; ln /workspace/a /etc/hard; mkdir -p /etc/made/below; rmdir /etc/ssl; "
+        "mkfifo /etc/pipe; touch -c -d @0 /etc/hosts; mkdir -p /etc /dev; "
         "cat /etc/passwd > /dev/null; test -e /etc/passwd; ls /root /sys; true");
     CHECK(said.outcome.exit_code == 0);
     CHECK(scene.seen.empty() != scene.sees());
@@ -117,6 +118,12 @@ TEST_SUITE("sandbox attempts") {
     CHECK(all.find(" /etc/soft\n") != all.npos);
     CHECK(all.find(" /usr/sbin/y\n") != all.npos);
     CHECK(all.find("unlink") != all.npos);
+    for (const char* path : {"/etc/made", "/etc/pipe", "/etc/hosts"})
+      CHECK(all.find(" " + std::string(path) + "\n") != all.npos);
+    if (bench->engine().kind() == SandboxKind::kBubblewrap)  // an image of tests has no rmdir
+      CHECK(all.find("rmdir /etc/ssl\n") != all.npos);
+    for (const char* there : {"mkdir /etc\n", "mkdir /dev\n", "mkdirat /etc\n", "mkdirat /dev\n"})
+      CHECK(all.find(there) == all.npos);
     CHECK(all.find("/dev/null") == all.npos);
     CHECK(all.find("/tmp") == all.npos);
     CHECK(all.find("/workspace") == all.npos);
@@ -246,7 +253,9 @@ TEST_SUITE("sandbox attempts") {
       CHECK(scene.seen.empty());
     };
     quiet(
-        "mkdir -p a/b; echo x > a/b/c; cp -r a d; mv d e; ln -s e f; chmod -R u+w e; rm -rf a e f");
+        "mkdir -p a/b; echo x > a/b/c; cp -rp a d; mv d e; ln -s e f; chmod -R u+w e; rm -rf a e "
+        "f");
+    quiet("mkdir -p /dev /etc /tmp/x; touch -c -d @0 /tmp/x; mkfifo /tmp/x/p; rm -r /tmp/x");
     quiet("yes | head -n 1000 > /tmp/x; echo x > /dev/shm/y; sort /tmp/x > /dev/null");
     quiet("(" + std::string(kProbe) + "bind 0.0.0.0:80 bind 127.0.0.1:81 > /dev/null)");
     if (bench->engine().kind() != SandboxKind::kBubblewrap) return;  // images of tests have no more

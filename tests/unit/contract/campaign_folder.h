@@ -43,6 +43,7 @@ class Folder {
     Diagnostics out;
     const auto loaded = load_campaign(dir_.path(), out);
     CHECK(loaded.ok() == out.empty());
+    if (loaded.ok()) check_own_modes(*loaded, out);
     std::string text = out.text();
     const std::string prefix = dir_.path().string() + "/";
     for (std::size_t at = text.find(prefix); at != std::string::npos; at = text.find(prefix))

@@ -59,6 +59,18 @@ TEST_SUITE("plan") {
     CHECK(back->removals.back().by == "Ada");
   }
 
+  TEST_CASE("the version of the rules of verdicts is a record beside what is frozen") {
+    const Registration now = registered();
+    CHECK(now.rubric == kRubricVersion);
+    CHECK(parse_registration(to_json(now)).value().rubric == now.rubric);
+    Registration older = now;
+    older.rubric.reset();
+    CHECK(to_json(older).find("rubric") == std::string::npos);
+    CHECK_FALSE(parse_registration(to_json(older)).value().rubric);
+    CHECK(frozen_digest(older) == frozen_digest(now));
+    CHECK(differences(older, now).empty());
+  }
+
   TEST_CASE("the campaign is identified by its name and the digest of what is frozen") {
     Registration r = registered();
     const std::string id = campaign_id(r);

@@ -26,13 +26,13 @@ void begin(Desk& desk) {
   desk.start();
   desk.sync("w", 8, {}, {}, 1, "sandbox:docker");
 }
-void end(Desk& desk, std::uint32_t run, const std::string& tags) {
+void end(Desk& desk, std::uint32_t run, const std::string& tags, std::uint64_t bytes = 1) {
   wire::ResultMessage r;
   r.epoch = Epoch(2);
   r.attempt = attempt_of(run);
   r.outcome = RunOutcome::kFailure;
   r.facts.tags = tags;
-  r.archive_bytes = 1;
+  r.archive_bytes = bytes;
   desk.feed(ResultReceived{WorkerId("w"), r});
 }
 // The modes of all pauses that were noted, "" of a person's.
@@ -124,6 +124,49 @@ TEST_SUITE("scheduler") {
     CHECK(next.assigned.size() == 8);
     end(next, 0, kEscape);
     CHECK(stops(next) == Words{kEscape});
+  }
+
+  TEST_CASE("a late result of a lost attempt counts too, if its evidence came with it") {
+    for (const bool evidence : {true, false}) {
+      CAPTURE(evidence);
+      Desk desk(two_tasks(), watched());
+      begin(desk);
+      end(desk, 0, kOsRisk);
+      std::vector<AttemptId> others;
+      for (std::uint32_t run = 1; run < 8; ++run) others.push_back(attempt_of(run));
+      desk.sync("w", 8, others, {}, 1, "sandbox:docker");
+      REQUIRE(desk.facts<AttemptLost>().empty());
+      desk.feed(WorkerLeft{WorkerId("w"), BootId(1)});
+      REQUIRE(desk.facts<AttemptLost>().size() == 7);
+      desk.sync("w", 0, {}, {attempt_of(1)}, 2, "sandbox:docker");
+      const std::size_t before = desk.facts<AttemptResult>().size();
+      end(desk, 1, kOsRisk, evidence ? 1 : 0);
+      CHECK(desk.facts<AttemptResult>().size() == before + 1);
+      CHECK(stops(desk) == (evidence ? Words{kOsRisk} : Words{}));
+      CHECK(desk.core.paused() == evidence);
+    }
+  }
+
+  TEST_CASE("a pause that the first version of the monitor noted has its reason") {
+    for (const bool monitor : {true, false}) {
+      CAPTURE(monitor);
+      OperatorFact pause;
+      pause.act.by = monitor ? "safety monitor" : "ada";
+      pause.act.reason = "safety.stop_after: safety.os_risk in runs of 2 tasks";
+      Desk desk(two_tasks(), watched());
+      for (const std::uint32_t run : {0U, 1U})
+        REQUIRE(desk.core.restore_note(note_of(SafetySeen{attempt_of(run), kOsRisk, {}})).ok());
+      REQUIRE(desk.core.restore_note(note_of(SafetySeen{attempt_of(0), kEscape, {}})).ok());
+      REQUIRE(desk.core.restore_note(note_of(pause)).ok());
+      CHECK(desk.core.paused());
+      CHECK(desk.core.paused_why() == (monitor ? pause.act.reason : ""));
+      begin(desk);
+      desk.act(Kind::kUnpause);
+      CHECK(desk.core.paused_why().empty());
+      CHECK(desk.assigned.size() == 8);
+      CHECK(safety_of(desk).size() == (monitor ? 1 : 2));  // it counts from the beginning
+      CHECK(safety_of(desk).contains(std::string("safety ") + kEscape));
+    }
   }
 
   TEST_CASE("without a rule modes are neither counted nor noted") {

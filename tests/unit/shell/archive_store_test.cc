@@ -195,7 +195,8 @@ TEST_SUITE("archives") {
     }
   }
 
-  TEST_CASE("evidence without the rules of its verdict is refused of who knows of them") {
+  TEST_CASE(
+      "evidence without the rules of its verdict is refused where it is registered with them") {
     JudgeRules rules;
     rules.checks = {{"build", Gate::kBuild}, {"unit/tests", Gate::kFunctional}};
     for (const bool has_rules : {true, false}) {
@@ -208,8 +209,7 @@ TEST_SUITE("archives") {
         identity.judged = judged;
         REQUIRE(at.store.put(kWorker, sent.chunk()).ok());
         const auto kept = at.store.finish(kWorker, sent.result, identity);
-        const bool right =
-            has_rules || !judged;  // an older worker's are none, and it may lack them
+        const bool right = has_rules || !judged;  // as old as a worker that may lack them
         CHECK_MESSAGE(kept.state == (right ? State::kWhole : State::kRefused), kept.why);
         CHECK(at.kept() == right);
       }

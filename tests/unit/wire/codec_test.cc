@@ -239,6 +239,9 @@ TEST_SUITE("wire") {
     CHECK(wrong_version(3).reason == "protocol version 3 is not spoken here (4 to " +
                                          std::to_string(wire::kVersion) +
                                          "): update proctor-worker or proctor");
+    CHECK(wrong_version(12, 13).reason == "protocol version 12 is not spoken here (13 to " +
+                                              std::to_string(wire::kVersion) +
+                                              "): update proctor-worker or proctor");
     CHECK(peek_version(encode(Ack{})) == wire::kVersion);
     CHECK(peek_version("") == 0);
     CHECK(peek_version("\x93") == 0);

@@ -11,6 +11,7 @@
 #include <sys/ioctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -90,7 +91,9 @@ inline constexpr unsigned long kAskedWhat = _IOWR('!', 0, CallQuestion),
 // A call that is looked at, and which argument.  A call of two paths has two rows.  One with a row
 // goes on: the kernel answers it as it would unasked.  One without a row is refused.
 struct CallLook {
-  enum What { kAddress, kMessages, kPath, kHow, kProgram, kAlways } what;
+  // kMake: a path that has nothing yet, for `mkdir -p` makes each folder on the way again.
+  // kDevice: a mode that is a device's, at any path.
+  enum What { kAddress, kMessages, kPath, kHow, kMake, kDevice, kProgram, kAlways } what;
   long number;
   int argument;
   int folder = -1;  // the argument that a relative path begins at; none: the working folder
@@ -100,9 +103,12 @@ inline constexpr CallLook kCallLooks[] = {
     {CallLook::kAddress, SYS_connect, 1},   {CallLook::kAddress, SYS_bind, 1},
     {CallLook::kAddress, SYS_sendto, 4},    {CallLook::kMessages, SYS_sendmsg, 1},
     {CallLook::kMessages, SYS_sendmmsg, 1}, {CallLook::kPath, SYS_openat, 1, 0},
-    {CallLook::kHow, SYS_openat2, 1, 0},    {CallLook::kPath, SYS_unlinkat, 1},
-    {CallLook::kPath, SYS_fchmodat, 1},     {CallLook::kPath, kChmodByFlags, 1},
-    {CallLook::kPath, SYS_fchownat, 1},     {CallLook::kPath, SYS_truncate, 0},
+    {CallLook::kHow, SYS_openat2, 1, 0},    {CallLook::kPath, SYS_unlinkat, 1, 0},
+    {CallLook::kMake, SYS_mkdirat, 1, 0},   {CallLook::kPath, SYS_fchmodat, 1, 0},
+    {CallLook::kPath, kChmodByFlags, 1, 0}, {CallLook::kPath, SYS_fchownat, 1, 0},
+    {CallLook::kPath, SYS_utimensat, 1, 0}, {CallLook::kPath, SYS_truncate, 0},
+    {CallLook::kPath, SYS_setxattr, 0},     {CallLook::kPath, SYS_lsetxattr, 0},
+    {CallLook::kPath, SYS_removexattr, 0},  {CallLook::kPath, SYS_lremovexattr, 0},
     {CallLook::kPath, SYS_linkat, 3, 2},    {CallLook::kPath, SYS_symlinkat, 2, 1},
     {CallLook::kPath, SYS_renameat2, 1, 0}, {CallLook::kPath, SYS_renameat2, 3, 2},
 #ifdef SYS_renameat
@@ -114,10 +120,14 @@ inline constexpr CallLook kCallLooks[] = {
     {CallLook::kPath, SYS_chown, 0},        {CallLook::kPath, SYS_lchown, 0},
     {CallLook::kPath, SYS_link, 1},         {CallLook::kPath, SYS_symlink, 1},
     {CallLook::kPath, SYS_rename, 0},       {CallLook::kPath, SYS_rename, 1},
-    {CallLook::kAlways, SYS_mknod, 0},
+    {CallLook::kMake, SYS_mkdir, 0},        {CallLook::kPath, SYS_rmdir, 0},
+    {CallLook::kPath, SYS_utime, 0},        {CallLook::kPath, SYS_utimes, 0},
+    {CallLook::kPath, SYS_futimesat, 1, 0}, {CallLook::kPath, SYS_mknod, 0},
+    {CallLook::kDevice, SYS_mknod, 1},
 #endif
     {CallLook::kProgram, SYS_execve, 1},    {CallLook::kProgram, SYS_execveat, 2},
-    {CallLook::kAlways, SYS_mknodat, 0},    {CallLook::kAlways, SYS_ptrace, 0}};
+    {CallLook::kPath, SYS_mknodat, 1, 0},   {CallLook::kDevice, SYS_mknodat, 2},
+    {CallLook::kAlways, SYS_ptrace, 0}};
 
 inline bool is_below(const char* path, const char* place) {
   const size_t size = ::strlen(place);
@@ -142,7 +152,7 @@ inline bool is_hosts(const char* path, char* const* places, int count) {
   }
   bool found = false;
   for (const char* place : kSystems) found = found || is_below(path, place);
-  if (!found || count == 0 || ::strstr(path, "/__pycache__/") != nullptr) return false;
+  if (!found || count == 0 || ::strstr(path, "/__pycache__") != nullptr) return false;
   for (int i = 0; i < count; ++i)
     if (is_below(path, places[i])) return false;
   return true;
@@ -224,6 +234,7 @@ class AttemptWatch {
   bool sees(const CallLook& look, const CallQuestion& asked) {
     const uint64_t at = asked.args[look.argument];
     if (look.what == CallLook::kProgram) read_program(asked, look.argument);
+    if (look.what == CallLook::kDevice) return S_ISCHR(at) || S_ISBLK(at);
     if (CallLook::kProgram <= look.what) return true;
     if (look.what == CallLook::kMessages) return sees_messages(asked, at);
     if (look.what == CallLook::kAddress)
@@ -233,7 +244,8 @@ class AttemptWatch {
       return false;
     constexpr uint64_t kInRoot = 0x10;
     return (how[0] & (O_WRONLY | O_RDWR | O_TRUNC)) != 0 &&
-           sees_path(asked, look, at, (how[2] & kInRoot) != 0);
+           sees_path(asked, look, at, (how[2] & kInRoot) != 0) &&
+           (look.what != CallLook::kMake || ::access(text_, F_OK) != 0);
   }
 
   bool sees_address(uint32_t thread, uint64_t at, uint64_t size) {

@@ -85,13 +85,6 @@ Times times(const std::vector<std::uint64_t>& ms) {
   return out;
 }
 
-// Of the mean of the tasks' rates.
-void add_interval(ReportRow& row, std::span<const Cluster> tasks, const AnalysisPlan& plan) {
-  const Estimate estimate = rate_over_tasks(tasks, plan);
-  row.interval = estimate.interval;
-  row.why = estimate.why;
-}
-
 void finish(ReportRow& row, const std::vector<RunRecord>& runs, const AnalysisPlan& plan,
             double alpha) {
   row.success_rate = share(row.success, row.scorable(), alpha);
@@ -132,12 +125,26 @@ void finish(ReportRow& row, const std::vector<RunRecord>& runs, const AnalysisPl
   row.by_task = mean_of_task_means(clusters, alpha);
   if (const auto bounds = bounds_of_rate(known, alpha); bounds && row.by_task)
     row.bounds_by_task = bounds->identified;
-  add_interval(row, clusters, plan);
+  const Estimate mean = rate_over_tasks(clusters, plan);
+  row.interval = mean.interval;
+  row.why = mean.why;
   if (plan.estimand == AnalysisPlan::Estimand::kRunMean)
     row.success_rate.interval = rate_over_runs(clusters, plan).interval;
   row.time = times(all);
   row.time_of_success = times(successes);
   row.time_of_failure = times(failures);
+}
+
+std::vector<Transition> transitions_of(const std::vector<RunRecord>& all) {
+  std::map<std::tuple<std::string_view, std::string_view, std::string_view>, std::uint64_t> moves;
+  for (const RunRecord& run : all)
+    if (run.old_outcome) ++moves[{run.method, word_of(*run.old_outcome), stand_of(run)}];
+  std::vector<Transition> out;
+  for (const auto& [names, runs] : moves) {
+    const auto& [method, was, is] = names;
+    out.push_back({std::string(method), std::string(was), std::string(is), runs});
+  }
+  return out;
 }
 
 // Looked at once for each key: tables ask for each of their rows.
@@ -265,18 +272,6 @@ std::string_view stand_of(const RunRecord& run) {
   return run.state == RunRecord::State::kEnded ? word_of(run.outcome) : word_of(run.state);
 }
 
-std::vector<Transition> transitions(const CampaignReport& report) {
-  std::map<std::tuple<std::string_view, std::string_view, std::string_view>, std::uint64_t> moves;
-  for (const RunRecord& run : report.runs)
-    if (run.old_outcome) ++moves[{run.method, word_of(*run.old_outcome), stand_of(run)}];
-  std::vector<Transition> out;
-  for (const auto& [names, runs] : moves) {
-    const auto& [method, was, is] = names;
-    out.push_back({std::string(method), std::string(was), std::string(is), runs});
-  }
-  return out;
-}
-
 Status keep_stage(ReportInput& input, const std::string& stage) {
   std::vector<std::string> known;
   std::vector<RunRecord> kept;
@@ -313,12 +308,9 @@ bool is_control(const CampaignReport& report, std::string_view method) {
 
 std::string pooled_stages(const CampaignReport& report) {
   if (report.stages.size() < 2) return "";
-  std::string out;
-  for (std::size_t i = 0; i < report.stages.size(); ++i)
-    out += (i == 0                          ? ""
-            : i + 1 == report.stages.size() ? " and "
-                                            : ", ") +
-           printable(report.stages[i]);
+  std::string out = printable(report.stages.front());
+  for (std::size_t i = 1; i < report.stages.size(); ++i)
+    out += (i + 1 == report.stages.size() ? " and " : ", ") + printable(report.stages[i]);
   return out;
 }
 
@@ -346,6 +338,7 @@ std::vector<std::string> unmetered_methods(const CampaignReport& report) {
 CampaignReport build_report(ReportInput input) {
   CampaignReport report;
   report.campaign = std::move(input.campaign);
+  report.again = std::move(input.again);
   report.journal_head = std::move(input.journal_head);
   report.unit = std::move(input.unit);
   report.strata_keys = std::move(input.strata_keys);
@@ -357,6 +350,7 @@ CampaignReport build_report(ReportInput input) {
   report.runs = std::move(input.runs);
   std::ranges::sort(report.runs, {}, &RunRecord::run);
   report.only_levels = only_levels(report);
+  report.moves = transitions_of(report.runs);
   report.part = std::move(input.part);
   report.failure_modes = std::move(input.failure_modes);
   report.warnings = recording_warnings(report.runs);

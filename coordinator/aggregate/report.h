@@ -189,6 +189,8 @@ struct ReportInput {
   std::vector<std::string> warnings{};
   Configurations configurations{};
   std::vector<TagRule> failure_modes{};  // the campaign's own
+  // It judges recorded patches again: "regrade of ID"; empty: its agents are its own.
+  std::string again{};
 };
 
 // What is left of it are the runs of that stage.  kInvalid: it has none of that name.
@@ -278,11 +280,18 @@ struct CostRow {
   std::optional<MicroUsd> per_success;  // rounded up
 };
 
+// Runs of a method whose recorded patch had the outcome `was` and now is where stand_of() says.
+struct Transition {
+  std::string method, was, is;
+  std::uint64_t runs = 0;
+};
+
 struct Analysis;
 struct ReportDetails;
 
 struct CampaignReport {
   std::string campaign;
+  std::string again;  // see ReportInput
   std::string unit = "USD";
   std::vector<std::string> strata_keys;
   std::vector<std::string> stages;    // in the plan's order
@@ -301,8 +310,10 @@ struct CampaignReport {
   std::vector<std::string> alerts;       // envelopes that filled up, runs that dominated
   std::string journal_head;              // `proctor verify` prints the same while no row changes
   ReportRow total;  // of the whole campaign: for the head line and the cost, not for a rate
-  std::shared_ptr<const Analysis> analysis;      // never null (analysis.h)
-  std::vector<bool> only_levels;                 // by key: every task has the same level of it
+  std::shared_ptr<const Analysis> analysis;  // never null (analysis.h)
+  std::vector<bool> only_levels;             // by key: every task has the same level of it
+  // By method, then the old outcome; empty: the campaign judges no recorded patch.
+  std::vector<Transition> moves;
   std::vector<TagRule> failure_modes;            // the campaign's own
   std::shared_ptr<const ReportDetails> details;  // details.h; nothing: nobody asked for them
 };
@@ -310,13 +321,9 @@ struct CampaignReport {
 CampaignReport build_report(ReportInput input);
 // Where the run is now: "success", "parked".
 std::string_view stand_of(const RunRecord& run);
-// Runs of a method whose recorded patch had the outcome `was` and now is where stand_of() says.
-struct Transition {
-  std::string method, was, is;
-  std::uint64_t runs = 0;
-};
-// By these names; empty: the campaign judges no recorded patch.
-std::vector<Transition> transitions(const CampaignReport& report);
+inline const std::vector<Transition>& transitions(const CampaignReport& report) {
+  return report.moves;
+}
 void add_outcome(ReportRow& row, RunOutcome outcome);
 // The part of it that counts money; `report` has its runs.
 std::vector<CostRow> cost_rows(const CampaignReport& report);

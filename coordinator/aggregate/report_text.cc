@@ -185,12 +185,9 @@ std::string render_progress_json(const CampaignReport& report) {
 namespace {
 constexpr std::size_t kParkedShown = 20, kReasonBytes = 2'000;
 
-std::string number(std::uint64_t n) {
-  return std::to_string(n);
-}
-
 std::string head_line(const CampaignReport& report) {
-  return fmt::format("Campaign {}: {}. Spent {} {}.\n", printable(report.campaign),
+  return fmt::format("Campaign {}{}: {}. Spent {} {}.\n", printable(report.campaign),
+                     report.again.empty() ? "" : ", a " + printable(report.again),
                      runs_line(report.total), format_usd(report.total.cost.total()), report.unit);
 }
 
@@ -236,7 +233,7 @@ std::string exits(const ReportRow& row, Termination termination) {
   if (it == row.agent_exits.end()) return "";
   std::string out;
   for (const auto& [code, n] : it->second)
-    out += (out.empty() ? " (agents: " : ", ") + number(n) + " exit " + std::to_string(code);
+    out += fmt::format("{}{} exit {}", out.empty() ? " (agents: " : ", ", n, code);
   return out + ")";
 }
 
@@ -248,7 +245,7 @@ void endings(std::string& out, const CampaignReport& report) {
     out += "  " + printable(r.method) + ":";
     const char* comma = " ";
     for (const auto& [termination, n] : r.terminations) {
-      out += comma + number(n) + " " + std::string(to_string(termination)) + exits(r, termination);
+      out += fmt::format("{}{} {}{}", comma, n, to_string(termination), exits(r, termination));
       comma = ", ";
     }
     out += "\n";
@@ -300,7 +297,7 @@ class FirstFew {
       out_ += "  " + line + "\n";
   }
   void end(const char* where) {
-    if (kParkedShown < n_) out_ += "  and " + number(n_ - kParkedShown) + " more" + where + "\n";
+    if (kParkedShown < n_) out_ += fmt::format("  and {} more{}\n", n_ - kParkedShown, where);
   }
 
  private:
@@ -337,11 +334,10 @@ void violations(std::string& out, const CampaignReport& report) {
 }
 
 void judged_again(std::string& out, const CampaignReport& report) {
-  const std::vector<Transition> moves = transitions(report);
-  if (moves.empty()) return;
+  if (report.moves.empty()) return;
   out +=
       "\nRecorded patches that were judged again: the outcome then, and here (number of runs)\n\n";
-  table_of(transition_columns(), "method|old|new|runs", moves, ungrouped<Transition>, 3)
+  table_of(transition_columns(), "method|old|new|runs", report.moves, ungrouped<Transition>, 3)
       .append_to(out);
   FirstFew few(out, "Patches whose outcome is another one");
   for (const RunRecord& run : report.runs)
@@ -374,7 +370,7 @@ void listed(std::string& out, const char* title, const std::vector<std::string>&
   for (std::size_t i = 0; i < std::min(most, sentences.size()); ++i)
     append_wrapped(out, first, printable(sentences[i], kReasonBytes));
   if (most < sentences.size())
-    out += "  and " + number(sentences.size() - most) + " more in report.json\n";
+    out += fmt::format("  and {} more in report.json\n", sentences.size() - most);
 }
 
 void definitions(std::string& out) {

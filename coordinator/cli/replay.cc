@@ -5,6 +5,7 @@
 #include <set>
 #include <thread>
 
+#include "common/base/file_lock.h"
 #include "common/base/limits.h"
 #include "common/base/parse.h"
 #include "common/base/text.h"
@@ -51,7 +52,7 @@ void fields(auto& v, Is<Side> auto& s) {
 }
 struct Recorded {
   Side was;
-  std::string patch, facts;
+  std::string facts;
 };
 struct LeftOut {
   std::string run, why;
@@ -67,18 +68,27 @@ struct Collected {
 };
 using Contracts = std::map<std::string, Contract>;  // by task
 
-Result<Side> side_of(const StateFolder& folder, const RunRecord& run) {
-  PROCTOR_TRY(RunReport report,
-              bound_report(folder, run.name, AttemptNo(run.attempts), run.report));
-  return Side{std::move(report), run.report};
+// Without what may be megabytes, of thousands of runs.
+Side side_of(RunReport report, const Digest& digest) {
+  report.violations = left_to_agent(report, {});
+  for (CheckReport& c : report.checks) c = {.id = std::move(c.id), .outcome = c.outcome};
+  report.files = {};
+  report.application = {};
+  report.interventions = {};
+  return Side{std::move(report), digest};
+}
+
+Result<std::string> patch_of(const StateFolder& folder, const std::string& run,
+                             const RunReport& report) {
+  return bound_file(folder.attempt(run, report.attempt.no) / kPatchFile, report.patch,
+                    limits::kPatchBytes, run);
 }
 
 Result<Recorded> recorded_of(const StateFolder& folder, const RunRecord& run) {
   const fs::path dir = folder.attempt(run.name, AttemptNo(run.attempts));
-  Recorded out;
-  PROCTOR_TRY(out.was, side_of(folder, run));
-  const RunReport& report = out.was.report;
-  PROCTOR_TRY(out.patch, bound_file(dir / kPatchFile, report.patch, limits::kPatchBytes, run.name));
+  PROCTOR_TRY(RunReport report,
+              bound_report(folder, run.name, AttemptNo(run.attempts), run.report));
+  PROCTOR_TRY(const std::string patch, patch_of(folder, run.name, report));
   const auto events = std::ranges::find(report.files, kEventsFile, &EvidenceFile::path);
   if (events == report.files.end())
     return Error{Errc::kInvalid, run.name + ": its report names no " + std::string(kEventsFile)};
@@ -96,8 +106,7 @@ Result<Recorded> recorded_of(const StateFolder& folder, const RunRecord& run) {
   }));
   const RecordedRun facts = recorded_run(
       report, run.report, std::move(mutation).value_or(events::Mutation{}), std::move(alerts));
-  out.facts = to_json(facts).dump() + "\n";
-  return out;
+  return Recorded{side_of(std::move(report), run.report), to_json(facts).dump() + "\n"};
 }
 
 // The reason why a run cannot be judged again; empty: it can.  The network makes a difference to a
@@ -329,7 +338,8 @@ Status write_derived(const FrozenCampaign& frozen, const Contracts& changed,
   }
   for (const auto& [run, recorded] : collected.runs) {
     PROCTOR_CHECK_OK(put(to / recorded_facts(run), recorded.facts));
-    PROCTOR_CHECK_OK(put(to / recorded_patch(run), recorded.patch));
+    PROCTOR_TRY(const std::string patch, patch_of(frozen.folder, run, recorded.was.report));
+    PROCTOR_CHECK_OK(put(to / recorded_patch(run), patch));
   }
   return ok_status();
 }
@@ -381,6 +391,15 @@ struct ReplayArgs {
   RunOptions options;
 };
 
+// Behind a link, what is made here would lie elsewhere (as not_own_folders()).
+Status check_own_folder(const fs::path& folder) {
+  std::error_code ec;
+  const fs::file_status is = fs::symlink_status(folder, ec);
+  if (!fs::exists(is) || fs::is_directory(is)) return ok_status();
+  return Error{Errc::kInvalid, printable(folder.string(), 400) + ": " + what_lies_at(folder) +
+                                   ", where the campaign's own folder must be: remove it"};
+}
+
 // The folder of that name, else the first that is not there and that nobody else makes now.
 Result<std::pair<StateFolder, FileLock>> own_place(const fs::path& campaign, const ReplayArgs& args,
                                                    const std::string& verb) {
@@ -389,6 +408,8 @@ Result<std::pair<StateFolder, FileLock>> own_place(const fs::path& campaign, con
     StateFolder place = StateFolder::trials(campaign, fs::path(kRegradesFolder) / name);
     const auto taken = [&] { return args.name.empty() && is_there(place.campaign); };
     if (taken()) continue;
+    for (const fs::path& at : {place.campaign.parent_path(), place.campaign})
+      PROCTOR_CHECK_OK(check_own_folder(at));
     Result<FileLock> lock = own_trial(place, verb);
     if (!lock.ok() && (!args.name.empty() || lock.error().code != Errc::kConflict))
       return lock.error();
@@ -474,13 +495,11 @@ Result<Outcome> judge_again(const ReplayArgs& args, const FrozenCampaign& frozen
     if (run.state != RunRecord::State::kEnded || run.outcome == RunOutcome::kInvalid) {
       j.why = run.rationale.empty() ? std::string(to_string(run.state)) : run.rationale;
     } else {
-      PROCTOR_TRY(j.is, side_of(derived.folder, run));
-      j.differences = differences(j.was->report, j.is->report);
-      j.of_its_agent = left_to_agent(j.was->report, j.is->report);
-      // The rest may be megabytes, of thousands of runs.
-      j.is->report.files = {};
-      j.is->report.violations = {};
-      for (CheckReport& check : j.is->report.checks) check.failing = {};
+      PROCTOR_TRY(RunReport is,
+                  bound_report(derived.folder, run.name, AttemptNo(run.attempts), run.report));
+      j.differences = differences(j.was->report, is);
+      j.of_its_agent = left_to_agent(j.was->report, is);
+      j.is = side_of(std::move(is), run.report);
     }
     lines += to_json(j).dump() + "\n";
     out.runs.push_back(std::move(j));

@@ -40,12 +40,9 @@ namespace {
 // A larger patch is told to be one, not copied.
 constexpr std::size_t kPatchInExport = std::size_t{4} << 20;
 
-std::string kind_word(const Method& m) {
-  return std::string(m.container ? "container" : word_of(m.kind));
-}
-
 ExportFacts::OfMethod of_method(const Method& m) {
-  ExportFacts::OfMethod out{m.name, kind_word(m), "", ""};
+  ExportFacts::OfMethod out{m.name, std::string(m.container ? "container" : word_of(m.kind)), "",
+                            ""};
   if (const std::vector<GatewayModel> models = m.models(); !models.empty()) {
     out.model = models.front().name;
     out.developer = models.front().provider;
@@ -330,9 +327,10 @@ void say_of_reports(const std::string& line) {
 Status verify_without(const FrozenCampaign& frozen, const ProblemHandler& problem) {
   constexpr std::size_t kReportJsonBytes = std::size_t{1} << 30;
   const fs::path file = frozen.folder.reports() / "report.json";
-  if (is_there(written_mark(frozen.folder)) && !is_there(frozen.folder.reports() / kReportDigests))
-    problem(std::string("reports/") + kReportDigests,
-            "it was written, and is missing: proctor report makes it anew");
+  const std::string where = std::string("reports/") + kReportDigests;
+  const bool is_listed = is_there(frozen.folder.reports() / kReportDigests);
+  const bool is_lost = is_there(written_mark(frozen.folder)) && !is_listed;
+  if (is_lost) problem(where, "it was written, and is missing: proctor report makes it anew");
   compare_exports(frozen.folder.reports(), {}, {}, problem);
   if (!is_there(file)) {
     say_of_reports("none are there");
@@ -340,9 +338,7 @@ Status verify_without(const FrozenCampaign& frozen, const ProblemHandler& proble
     return ok_status();
   }
   PROCTOR_TRY(const bool must, sealed_from_birth(frozen));
-  if (must && !is_there(written_mark(frozen.folder)) &&
-      !is_there(frozen.folder.reports() / kReportDigests))
-    problem(std::string("reports/") + kReportDigests, "it was written, and is missing");
+  if (must && !is_lost && !is_listed) problem(where, "it was written, and is missing");
   const Result<std::string> bytes = read_file(file, kReportJsonBytes);
   PROCTOR_TRY(const std::string now, head_now(frozen));
   if (bytes.ok() && !now.empty() && bytes->find(now) != std::string::npos) {
@@ -618,7 +614,7 @@ Result<std::string> report(const ReportArgs& args) {
                                      " --where method=" + args.method};
   if (args.schema != 2 && form != "json")
     return Error{Errc::kInvalid, "--schema is of the form json: say --json as well"};
-  const bool is_folder = form == "inspect" || form == "every-eval";
+  const bool is_folder = form == kInspectFolder || form == kEveryEvalFolder;
   if (!args.stage.empty() && is_folder)
     return Error{Errc::kInvalid,
                  "--stage is of the forms that are printed; " + form + " is of the whole campaign"};
@@ -626,8 +622,7 @@ Result<std::string> report(const ReportArgs& args) {
   if (!args.stage.empty()) return of_stage(form, args, frozen);
   PROCTOR_TRY(WrittenReport written,
               write_report_files(frozen, args.words ? Words::kShown : Words::kLeftOut));
-  if (form == "inspect") return in_folder(args, frozen, written.report, kInspectFolder);
-  if (form == "every-eval") return in_folder(args, frozen, written.report, kEveryEvalFolder);
+  if (is_folder) return in_folder(args, frozen, written.report, form);
   PROCTOR_TRY(std::string text, in_form(form, args, std::move(written)));
   return printed(args, std::move(text));
 }

@@ -428,18 +428,6 @@ Result<std::optional<JournalReader>> held_journal(const FrozenCampaign& frozen) 
   return journal;
 }
 
-std::vector<std::string> method_names(const Campaign& campaign) {
-  std::vector<std::string> out;
-  for (const Method& m : campaign.methods) out.push_back(m.name);
-  return out;
-}
-
-std::vector<bool> no_ops(const Campaign& campaign) {
-  std::vector<bool> out;
-  for (const Method& m : campaign.methods) out.push_back(m.acts_as() == Method::Kind::kNoop);
-  return out;
-}
-
 // A journal that has something in it, and the campaign by it.
 struct Source {
   JournalReader& journal;
@@ -452,6 +440,7 @@ Result<ReportInput> input_of(const FrozenCampaign& frozen, const std::optional<S
                              const MoneyInput* money) {
   ReportInput input;
   input.campaign = frozen.id;
+  input.again = again_of(frozen);
   input.unit = money_word(frozen.campaign.cost_model);
   input.strata_keys = frozen.plan.shape().strata_keys;
   UnseenCaps unseen(frozen);
@@ -463,8 +452,13 @@ Result<ReportInput> input_of(const FrozenCampaign& frozen, const std::optional<S
     input.runs.push_back(planned_run(frozen, unseen, repositories, RunId(r)));
   input.plan = registered_plan(frozen.registration);
   input.plan_registered = frozen.registration.analysis_plan.has_value();
-  input.contrasts =
-      contrasts_of(input.plan, method_names(frozen.campaign), no_ops(frozen.campaign));
+  std::vector<std::string> methods;
+  std::vector<bool> no_ops;
+  for (const Method& m : frozen.campaign.methods) {
+    methods.push_back(m.name);
+    no_ops.push_back(m.acts_as() == Method::Kind::kNoop);
+  }
+  input.contrasts = contrasts_of(input.plan, methods, no_ops);
   input.alpha = input.plan.alpha.real();
   // Refused where the campaign was read.
   if (auto own = parse_tag_rules(frozen.campaign.failure_modes); own.ok())
@@ -541,6 +535,16 @@ Result<ReportInput> input_of(const FrozenCampaign& frozen, const std::optional<S
 }
 }  // namespace
 
+std::string again_of(const FrozenCampaign& frozen) {
+  const auto& from = frozen.campaign.derived_from;
+  if (!from) return "";
+  const bool same = std::ranges::all_of(frozen.campaign.contracts, [&](const Contract& c) {
+    const auto was = from->contracts.find(c.id);
+    return was != from->contracts.end() && was->second == c.digest.hex();
+  });
+  return (same ? "replay of " : "regrade of ") + from->campaign;
+}
+
 Result<ReportInput> read_runs(const FrozenCampaign& frozen) {
   PROCTOR_TRY(std::optional<JournalReader> journal, held_journal(frozen));
   if (!journal) return input_of(frozen, std::nullopt, nullptr);
@@ -599,8 +603,9 @@ Result<RenderedReport> render_report_files(const FrozenCampaign& frozen) {
   const PageFacts facts = page_facts(frozen);
   out.files["report.html"] =
       render_html({.report = out.report, .facts = facts, .money = money ? &*money : nullptr});
-  if (const std::vector<Transition> moves = transitions(out.report); !moves.empty())
-    out.files["judged_again.csv"] = aggregate::csv_of(aggregate::transition_columns(), moves);
+  if (!out.report.moves.empty())
+    out.files["judged_again.csv"] =
+        aggregate::csv_of(aggregate::transition_columns(), out.report.moves);
   if (out.report.projection)
     out.files["projection.csv"] = render_projection_comparison_csv(*out.report.projection);
   if (money) out.files["burndown.svg"] = render_burndown_svg(*money);

@@ -28,6 +28,10 @@ Result<std::string> bound_file(const fs::path& file, const Digest& expected, std
 Result<RunReport> bound_report(const StateFolder& folder, const std::string& run, AttemptNo no,
                                const Digest& expected);
 
+// "regrade of ID", of the campaign whose recorded patches it judges, or "replay of ID" where that
+// judged by the same contracts; empty: its agents are its own.
+std::string again_of(const FrozenCampaign& frozen);
+
 // From a campaign's journal to its report: in the terminal and as files under reports/.
 
 // The runs alone, by number: what a report counts.

@@ -17,6 +17,7 @@
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/open_journal.h"
+#include "coordinator/cli/registered_files.h"
 #include "coordinator/cli/report.h"
 #include "coordinator/cli/verify_kept.h"
 #include "coordinator/cli/verify_money.h"
@@ -321,9 +322,14 @@ Result<Tally> verify_campaign(const VerifyArgs& args) {
   };
   verify_modes(frozen.folder, tell);
   // Before its rows are believed: a view may stand where a table was.
-  PROCTOR_CHECK_OK(verify_journal_objects(journal, tell));
+  PROCTOR_TRY(const std::vector<std::string> foreign, journal.foreign_objects());
+  for (const std::string& what : foreign) tell("journal", what);
   PROCTOR_TRY(const RestoredState state, journal.load());
   verify_kept(frozen.campaign, frozen.registration, kept_digest(state.meta), tell);
+  // People write and mend the files of other campaigns; all of these are Proctor's.
+  if (frozen.campaign.derived_from)
+    for (const std::string& file : changed_files(frozen.folder))
+      tell((folder / file).string(), "not as it was registered");
   PlanView view = make_plan_view(frozen.campaign, frozen.plan);
   if (const Status raised = apply_raises(view, state.raises); !raised.ok())
     tally.problem("journal", raised.error().detail);
@@ -354,10 +360,15 @@ Result<Tally> verify_campaign(const VerifyArgs& args) {
   money.finish();
   if (frozen.registration.analysis.contains("budget_alerts"))
     money.check_told(frozen.campaign.watch);
-  std::printf(
-      "money: %s %s spent, %s reserved, of %s\n", format_usd_exact(money.spent()[0]).c_str(),
-      money_word(frozen.campaign.cost_model).c_str(), format_usd_exact(money.reserved()[0]).c_str(),
-      format_usd_exact(view.scopes[0].cap).c_str());
+  const std::string spent =
+      format_usd_exact(money.spent()[0]) + " " + money_word(frozen.campaign.cost_model);
+  if (const std::string again = again_of(frozen); !again.empty())
+    std::printf("money: no envelope: a %s costs nothing (this machine's time: %s)\n",
+                again.substr(0, again.find(' ')).c_str(), spent.c_str());
+  else
+    std::printf("money: %s spent, %s reserved, of %s\n", spent.c_str(),
+                format_usd_exact(money.reserved()[0]).c_str(),
+                format_usd_exact(view.scopes[0].cap).c_str());
   PROCTOR_CHECK_OK(verify_removals(journal, frozen.registration, tell));
   PROCTOR_CHECK_OK(verify_gates(journal, frozen, state, tell));
   PROCTOR_TRY(const std::vector<std::string> broken, journal.check_seals());
@@ -378,10 +389,9 @@ Result<Tally> verify_campaign(const VerifyArgs& args) {
 
 int verify(const VerifyArgs& args) {
   Tally tally;
-  bool one = false;  // a run directory
-  if (is_there(fs::path(args.path) / "report.json")) {
+  const bool one = is_there(fs::path(args.path) / "report.json");  // a run directory
+  if (one) {
     count(args.path, verify_run(args.path, std::nullopt), tally);
-    one = true;
   } else {
     Result<Tally> campaign = verify_campaign(args);
     if (!campaign.ok()) return complain(campaign.error());

@@ -77,22 +77,6 @@ void verify_modes(const StateFolder& folder, const ProblemHandler& problem) {
   }
 }
 
-Status verify_journal_objects(JournalReader& journal, const ProblemHandler& problem) {
-  PROCTOR_TRY(const std::vector<std::string> foreign, journal.foreign_objects());
-  for (const std::string& what : foreign) problem("journal", what);
-  return ok_status();
-}
-
-namespace {
-Result<std::set<std::string>> removals_of(JournalReader& journal) {
-  std::set<std::string> out;
-  PROCTOR_CHECK_OK(each_note(journal, [&](const Note& note) {
-    if (note.kind == kNoteTaskRemoved) out.insert(note.detail);
-  }));
-  return out;
-}
-}  // namespace
-
 Status each_note(JournalReader& journal, const std::function<void(const Note&)>& hear) {
   constexpr std::size_t kAtOnce = 10'000;
   for (std::int64_t after = 0;;) {
@@ -110,8 +94,10 @@ std::string removal_note(const std::string& task, const std::string& reason,
 
 Status verify_removals(JournalReader& journal, const Registration& registration,
                        const ProblemHandler& tell) {
-  PROCTOR_TRY(const std::set<std::string> noted, removals_of(journal));
-  std::set<std::string> registered;
+  std::set<std::string> noted, registered;
+  PROCTOR_CHECK_OK(each_note(journal, [&](const Note& note) {
+    if (note.kind == kNoteTaskRemoved) noted.insert(note.detail);
+  }));
   for (const Removal& r : registration.removals) {
     registered.insert(removal_note(r.task, r.reason, r.by));
     if (!noted.contains(removal_note(r.task, r.reason, r.by)))

@@ -12,14 +12,12 @@
 #include "coordinator/shell/state_folder.h"
 
 namespace proctor::cli {
-// The parts of a campaign that other users of the host may enter or read, and what lies in the
-// journal beside its rows.  Reads; reports problems through `problem(where, what)`.
+// The parts of a campaign that other users of the host may enter or read.  Reads; reports problems
+// through `problem(where, what)`.
 
 // Evidence, reports and state lie in folders of the campaign's own; they and the journal are their
 // owner's alone.
 void verify_modes(const StateFolder& folder, const ProblemHandler& problem);
-// Tables, views, triggers and indexes that nobody of ours made, or that are not as we make them.
-Status verify_journal_objects(JournalReader& journal, const ProblemHandler& problem);
 
 // In the order of the journal.
 Status each_note(JournalReader& journal, const std::function<void(const Note&)>& hear);

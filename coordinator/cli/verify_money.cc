@@ -17,9 +17,12 @@
 
 namespace proctor::cli {
 namespace {
+std::string usd(MicroUsd amount) {
+  return format_usd_exact(amount);
+}
+
 std::string part_text(const OwnPart& part) {
-  return fmt::format("{} spent and {} reserved", format_usd_exact(part.spent),
-                     format_usd_exact(part.reserved));
+  return fmt::format("{} spent and {} reserved", usd(part.spent), usd(part.reserved));
 }
 }  // namespace
 
@@ -58,12 +61,12 @@ std::string compare_part(const std::string& self, const std::string& envelope,
       // Others brought the envelope back: until this one comes again its ceiling stands for it.
       if (me->ceiling < part.held())
         problem(where, fmt::format("counts as {} at most until it is heard of, the journal says {}",
-                                   format_usd_exact(me->ceiling), part_text(part)));
+                                   usd(me->ceiling), part_text(part)));
       return done;
     case SharedMember::State::kLeft:
       if (me->spent + me->reserved != part.held())
         problem(where, fmt::format("has left with {}, the journal says {}",
-                                   format_usd_exact(me->spent + me->reserved), part_text(part)));
+                                   usd(me->spent + me->reserved), part_text(part)));
       return done;
     case SharedMember::State::kHeard:
       break;
@@ -74,16 +77,12 @@ std::string compare_part(const std::string& self, const std::string& envelope,
                                part_text({me->spent, me->reserved}), part_text(*exact)));
   // A limit is in the journal before Redis has it; none: it is about to leave.
   if (MicroUsd::zero() < book->limit() && book->limit() < me->limit)
-    problem(where, fmt::format("may grow to {}, the journal says {}", format_usd_exact(me->limit),
-                               format_usd_exact(book->limit())));
+    problem(where,
+            fmt::format("may grow to {}, the journal says {}", usd(me->limit), usd(book->limit())));
   return done;
 }
 
 namespace {
-std::string usd(MicroUsd amount) {
-  return format_usd_exact(amount);
-}
-
 bool holds_money(const RestoredAttempt& a) {
   return a.state == AttemptState::kGranted || a.state == AttemptState::kFinished ||
          a.state == AttemptState::kLost || a.state == AttemptState::kCancelled;
@@ -193,32 +192,25 @@ void MoneyAudit::check_state(const AttemptRecord& a, const std::string& name) {
   if (holds_money(c)) require(a.granted_at.raw() != 0, "it was never granted its money");
   switch (c.state) {
     case AttemptState::kReserving:
-      require(!c.has_result && !c.settled, "it has no money yet, and yet an end");
-      break;
+      return require(!c.has_result && !c.settled, "it has no money yet, and yet an end");
     case AttemptState::kDenied: {
       require(ended && !c.has_result && !c.settled, "it was denied, and yet has an end");
       const std::vector<ScopeId> path = view_.path(c.attempt.run);
       require(std::ranges::find(path, c.denied_scope) != path.end(),
               "it was denied by an envelope that is not its own");
-      require(MicroUsd::zero() < c.short_by && c.short_by <= c.ask,
-              "it was denied for an amount that cannot be");
-      break;
+      return require(MicroUsd::zero() < c.short_by && c.short_by <= c.ask,
+                     "it was denied for an amount that cannot be");
     }
     case AttemptState::kGranted:
-      require(!ended && !c.has_result && !c.settled, "it is under way, and yet has an end");
-      break;
+      return require(!ended && !c.has_result && !c.settled, "it is under way, and yet has an end");
     case AttemptState::kFinished:
-      require(!ended && c.has_result, "it is finished without a result");
-      break;
+      return require(!ended && c.has_result, "it is finished without a result");
     case AttemptState::kVoided:
-      require(ended && !c.has_result && !c.settled, "it never started, and yet has an end");
-      break;
+      return require(ended && !c.has_result && !c.settled, "it never started, and yet has an end");
     case AttemptState::kLost:
-      require(ended && !c.sets_outcome, "it is lost, and yet decides its run");
-      break;
+      return require(ended && !c.sets_outcome, "it is lost, and yet decides its run");
     case AttemptState::kCancelled:
-      require(ended && c.has_result, "it is cancelled without a result");
-      break;
+      return require(ended && c.has_result, "it is cancelled without a result");
   }
 }
 
@@ -371,15 +363,13 @@ void MoneyAudit::check_alert(const BudgetWatch& watch, const BudgetAlert& a) {
   if (std::ranges::find(watch.alerts, a.percent) == watch.alerts.end())
     problem_(where, "that level is not registered");
   if (!has_reached(a.spent, a.cap, a.percent))
-    problem_(where,
-             format_usd_exact(a.spent) + " of " + format_usd_exact(a.cap) + " are less than that");
+    problem_(where, usd(a.spent) + " of " + usd(a.cap) + " are less than that");
   if (spent_[s] < a.spent)
-    problem_(where, format_usd_exact(a.spent) + " were spent then, " + format_usd_exact(spent_[s]) +
-                        " now");
+    problem_(where, usd(a.spent) + " were spent then, " + usd(spent_[s]) + " now");
   bool known = a.cap == view_.scopes[s].cap;
   for (const BudgetRaised& r : state_.raises)
     known = known || (r.scope == a.scope && (r.from == a.cap || r.to == a.cap));
-  if (!known) problem_(where, "it never had a cap of " + format_usd_exact(a.cap));
+  if (!known) problem_(where, "it never had a cap of " + usd(a.cap));
 }
 
 void MoneyAudit::check_told(const BudgetWatch& watch) {
@@ -396,9 +386,9 @@ void MoneyAudit::check_told(const BudgetWatch& watch) {
     for (const std::uint32_t percent : watch.alerts)
       if (has_reached(spent_[s], view_.scopes[s].cap, percent) &&
           !told.contains({ScopeId(s), percent}))
-        problem_(place(view_.scopes[s].name, percent), format_usd_exact(spent_[s]) + " of " +
-                                                           format_usd_exact(view_.scopes[s].cap) +
-                                                           " are spent, and it was not told");
+        problem_(
+            place(view_.scopes[s].name, percent),
+            usd(spent_[s]) + " of " + usd(view_.scopes[s].cap) + " are spent, and it was not told");
   }
   std::set<AttemptId> dominant;
   for (const RunDominates& d : state_.dominant) {
@@ -510,8 +500,7 @@ class Comparison {
                                std::to_string(is->ask.micros()) + " from " +
                                scope_list(view_.path(ask.attempt.run)));
     if (row->state == 's' && is->settled && row->charged != is->charged)
-      wrong_row(id, "was charged " + format_usd_exact(row->charged) + ", the journal says " +
-                        format_usd_exact(is->charged));
+      wrong_row(id, "was charged " + usd(row->charged) + ", the journal says " + usd(is->charged));
     if (row->state == 'p' && was != nullptr && was->settled)
       wrong_row(id, "is pending, the journal has settled it");
   }
@@ -533,8 +522,7 @@ class Comparison {
         if (was == nullptr || !is_reserved(*was)) return false;  // before Redis was read, or after?
         add(spent_, id.attempt.run, is->charged);
       } else if (was != nullptr && is_reserved(*was) && is_reserved(*is)) {
-        wrong_row(to_string(id),
-                  "is not there, the journal says it holds " + format_usd_exact(is->ask));
+        wrong_row(to_string(id), "is not there, the journal says it holds " + usd(is->ask));
       }
     }
     return true;
@@ -599,10 +587,6 @@ bool may_be_on_its_way(const RestoredState& state, WallTime begun) {
 }
 
 // What was raised or reviewed after the last coordinator ended is not in its Redis.
-Result<WallTime> last_begun(JournalReader& journal) {
-  PROCTOR_TRY(const std::vector<EpochBegun> epochs, journal.epochs());
-  return epochs.empty() ? WallTime(0) : epochs.back().at;
-}
 void go_back_to(WallTime begun, PlanView& view, RestoredState& state) {
   for (auto r = state.raises.rbegin(); r != state.raises.rend(); ++r)
     if (begun < r->at && !was_asked_live(state, *r) && r->scope.raw() < view.scopes.size())
@@ -649,7 +633,8 @@ Result<std::string> compare_with(const FrozenCampaign& frozen, RedisLedger& ledg
     }
     PlanView then = registered;
     PROCTOR_CHECK_OK(apply_raises(then, after.raises));
-    PROCTOR_TRY(const WallTime begun, last_begun(journal));
+    PROCTOR_TRY(const std::vector<EpochBegun> epochs, journal.epochs());
+    const WallTime begun = epochs.empty() ? WallTime(0) : epochs.back().at;
     const bool moves = may_be_on_its_way(after, begun);
     go_back_to(begun, then, after);
     std::vector<std::pair<std::string, std::string>> found;

@@ -10,6 +10,7 @@
 #include "common/base/digest.h"
 #include "common/base/files.h"
 #include "common/base/owned.h"
+#include "common/base/parse.h"
 #include "common/base/result.h"
 #include "common/base/system_clock.h"
 #include "common/base/text.h"
@@ -29,13 +30,52 @@ constexpr std::time_t kFirstZipDay = 315'532'800;  // 1980-01-01: zip knows no e
 class ZipFile {
  public:
   // Nothing lies at `path` until finish(); what is written before is beside it.
-  static Result<ZipFile> create(const fs::path& path);
+  static Result<ZipFile> create(const fs::path& path) {
+    ZipFile file(path);
+    archive* out = file.out_.get();
+    if (out == nullptr) return Error{Errc::kUnavailable, path.string() + ": no memory"};
+    // libarchive makes files of its own umask; what is made here is its owner's.
+    PROCTOR_CHECK_OK(write_file(file.temporary_, "", Durability::kLazy));
+    if (archive_write_set_format_zip(out) != ARCHIVE_OK ||
+        archive_write_open_filename(out, file.temporary_.c_str()) != ARCHIVE_OK)
+      return file.failed("it cannot be written");
+    return file;
+  }
   ZipFile(ZipFile&&) = default;
   ZipFile& operator=(ZipFile&&) = delete;
-  ~ZipFile();  // without finish(): as if there had been none
+  // Without finish(): as if there had been none.
+  ~ZipFile() {
+    if (out_ == nullptr) return;
+    out_.reset();
+    std::error_code ec;
+    fs::remove(temporary_, ec);
+  }
   // Members have no time: the same members give the same bytes.
-  Status add(const std::string& name, std::string_view bytes);
-  Status finish();
+  Status add(const std::string& name, std::string_view bytes) {
+    archive* out = out_.get();
+    const ZipEntry entry(archive_entry_new());
+    if (entry == nullptr) return Error{Errc::kUnavailable, path_.string() + ": no memory"};
+    archive_entry_set_pathname_utf8(entry.get(), name.c_str());
+    archive_entry_set_filetype(entry.get(), AE_IFREG);
+    archive_entry_set_perm(entry.get(), kOpenFile);
+    archive_entry_set_size(entry.get(), static_cast<la_int64_t>(bytes.size()));
+    archive_entry_set_mtime(entry.get(), kFirstZipDay, 0);
+    if (archive_write_header(out, entry.get()) != ARCHIVE_OK)
+      return failed("a member cannot be written");
+    while (!bytes.empty()) {
+      const la_ssize_t n = archive_write_data(out, bytes.data(), bytes.size());
+      if (n <= 0) return failed("a member cannot be written");
+      bytes.remove_prefix(static_cast<std::size_t>(n));
+    }
+    return ok_status();
+  }
+  Status finish() {
+    if (archive_write_close(out_.get()) != ARCHIVE_OK) return failed("it cannot be finished");
+    PROCTOR_CHECK_OK(sync_path(temporary_));
+    PROCTOR_CHECK_OK(rename_path(temporary_, path_));
+    out_.reset();
+    return sync_path(path_.parent_path());
+  }
 
  private:
   explicit ZipFile(const fs::path& path)
@@ -48,53 +88,6 @@ class ZipFile {
   fs::path path_, temporary_;
   Owned<archive, archive_write_free> out_;
 };
-
-ZipFile::~ZipFile() {
-  if (out_ == nullptr) return;
-  out_.reset();
-  std::error_code ec;
-  fs::remove(temporary_, ec);
-}
-
-Result<ZipFile> ZipFile::create(const fs::path& path) {
-  ZipFile file(path);
-  archive* out = file.out_.get();
-  if (out == nullptr) return Error{Errc::kUnavailable, path.string() + ": no memory"};
-  // libarchive makes files of its own umask; what is made here is its owner's.
-  if (const Status empty = write_file(file.temporary_, "", Durability::kLazy); !empty.ok())
-    return empty.error();
-  if (archive_write_set_format_zip(out) != ARCHIVE_OK ||
-      archive_write_open_filename(out, file.temporary_.c_str()) != ARCHIVE_OK)
-    return file.failed("it cannot be written");
-  return file;
-}
-
-Status ZipFile::add(const std::string& name, std::string_view bytes) {
-  archive* out = out_.get();
-  const ZipEntry entry(archive_entry_new());
-  if (entry == nullptr) return Error{Errc::kUnavailable, path_.string() + ": no memory"};
-  archive_entry_set_pathname_utf8(entry.get(), name.c_str());
-  archive_entry_set_filetype(entry.get(), AE_IFREG);
-  archive_entry_set_perm(entry.get(), kOpenFile);
-  archive_entry_set_size(entry.get(), static_cast<la_int64_t>(bytes.size()));
-  archive_entry_set_mtime(entry.get(), kFirstZipDay, 0);
-  if (archive_write_header(out, entry.get()) != ARCHIVE_OK)
-    return failed("a member cannot be written");
-  while (!bytes.empty()) {
-    const la_ssize_t n = archive_write_data(out, bytes.data(), bytes.size());
-    if (n <= 0) return failed("a member cannot be written");
-    bytes.remove_prefix(static_cast<std::size_t>(n));
-  }
-  return ok_status();
-}
-
-Status ZipFile::finish() {
-  if (archive_write_close(out_.get()) != ARCHIVE_OK) return failed("it cannot be finished");
-  PROCTOR_CHECK_OK(sync_path(temporary_));
-  PROCTOR_CHECK_OK(rename_path(temporary_, path_));
-  out_.reset();
-  return sync_path(path_.parent_path());
-}
 }  // namespace
 
 ExportedMethod exported(const ExportFacts& facts, const CampaignReport& report,
@@ -114,12 +107,8 @@ ExportedMethod exported(const ExportFacts& facts, const CampaignReport& report,
 namespace {
 // The number N of a run named TASK/METHOD/rN.
 std::uint64_t replicate_of(const RunRecord& run) {
-  std::uint64_t n = 0;
-  for (std::size_t at = run.name.rfind("/r") + 2; at < run.name.size(); ++at) {
-    if (run.name[at] < '0' || '9' < run.name[at]) return 1;
-    n = n * 10 + static_cast<std::uint64_t>(run.name[at] - '0');
-  }
-  return std::max<std::uint64_t>(n, 1);
+  const auto n = whole_number<std::uint64_t>(run.name.substr(run.name.rfind("/r") + 2));
+  return std::max<std::uint64_t>(n.value_or(1), 1);
 }
 
 // "developer/model", or "proctor/METHOD" where nobody says which model it asks.
@@ -282,47 +271,31 @@ std::optional<EveryEvalFiles> every_eval(const ExportedMethod& m) {
                            uuid_of(m.facts.registration + "\n" + m.method.name);
   out.record_path = base + ".json";
   out.samples_path = base + "_samples.jsonl";
-  const std::string record = filled(
-      R"({"schema_version":$,"evaluation_id":$,"evaluation_timestamp":$,)"
-      R"("retrieved_timestamp":$,"source_metadata":{"source_name":"proctor",)"
-      R"("source_type":"evaluation_run","source_organization_name":"unknown",)"
-      R"("evaluator_relationship":"other","additional_details":{"journal_head":$}},)"
-      R"("eval_library":{"name":"proctor","version":$},)"
-      R"("model_info":{"name":$,"id":$,"developer":$,"additional_details":)"
-      R"({"deployment_type":"unknown","model_availability":"unknown","method":$,"kind":$}},)"
-      R"("evaluation_results":[{"evaluation_name":$,"source_data":{"dataset_name":$,)"
+  const std::string result = filled(
+      R"({"evaluation_name":$,"source_data":{"dataset_name":$,)"
       R"("source_type":"other","additional_details":)"
       R"({"campaign":$,"registration":$,"plan":$}},"evaluation_timestamp":$,)"
       R"("metric_config":{"evaluation_description":$,"metric_id":"proctor.success_rate",)"
       R"("metric_name":"success rate","metric_kind":"accuracy","metric_unit":"proportion",)"
       R"("lower_is_better":false,"score_type":"continuous","min_score":0.0,"max_score":1.0},)"
-      R"("score_details":{"score":$,"details":@,"uncertainty":@}}],)"
-      R"("detailed_evaluation_results":{"format":"jsonl","file_path":$,)"
-      R"("hash_algorithm":"sha256","checksum":$,"total_rows":$}})",
-      {kEverySchema,
-       evaluation_id(m),
-       every_time(m.started_ms),
-       every_time(m.ended_ms),
-       m.report.journal_head,
-       m.facts.tool_version,
-       model,
-       id,
-       developer,
-       m.method.name,
-       m.method.kind,
-       m.facts.name,
-       m.facts.name,
-       m.report.campaign,
-       m.facts.registration,
-       m.facts.plan,
-       every_time(m.started_ms),
-       rate_sentence(analysis.plan),
-       *rate->rate.value,
-       counts_of(m, *rate),
-       uncertainty_of(*rate, analysis.plan),
-       out.samples_path,
-       sha256(out.samples).hex(),
-       rows});
+      R"("score_details":{"score":$,"details":@,"uncertainty":@}})",
+      {m.facts.name, m.facts.name, m.report.campaign, m.facts.registration, m.facts.plan,
+       every_time(m.started_ms), rate_sentence(analysis.plan), *rate->rate.value,
+       counts_of(m, *rate), uncertainty_of(*rate, analysis.plan)});
+  const std::string record =
+      filled(R"({"schema_version":$,"evaluation_id":$,"evaluation_timestamp":$,)"
+             R"("retrieved_timestamp":$,"source_metadata":{"source_name":"proctor",)"
+             R"("source_type":"evaluation_run","source_organization_name":"unknown",)"
+             R"("evaluator_relationship":"other","additional_details":{"journal_head":$}},)"
+             R"("eval_library":{"name":"proctor","version":$},)"
+             R"("model_info":{"name":$,"id":$,"developer":$,"additional_details":)"
+             R"({"deployment_type":"unknown","model_availability":"unknown","method":$,"kind":$}},)"
+             R"("evaluation_results":[@],)"
+             R"("detailed_evaluation_results":{"format":"jsonl","file_path":$,)"
+             R"("hash_algorithm":"sha256","checksum":$,"total_rows":$}})",
+             {kEverySchema, evaluation_id(m), every_time(m.started_ms), every_time(m.ended_ms),
+              m.report.journal_head, m.facts.tool_version, model, id, developer, m.method.name,
+              m.method.kind, result, out.samples_path, sha256(out.samples).hex(), rows});
   out.record = indented(record) + "\n";
   return out;
 }

@@ -66,7 +66,10 @@ std::string render_badge(const CampaignReport& report, std::string_view method) 
   if (method.empty()) method = "proctor";
   const std::string name = aggregate::escaped(method, kBadgeNameBytes);
   const bool interim = 0 < report.analysis->open;
-  const std::string says = (interim ? "interim " : "") + rate_words(rate);
+  const std::string says =
+      (report.again.empty() ? "" : printable(report.again, kBadgeNameBytes) + ": ") +
+      (interim ? "interim " : "") + rate_words(rate);
+  const std::string shown = aggregate::escaped(says);
   const bool known = rate != nullptr && rate->rate.value && !interim;
   // Of the name as it is shown: an entity is one column.
   const int left = width_of(method.substr(0, kBadgeNameBytes)), right = width_of(says);
@@ -78,8 +81,8 @@ std::string render_badge(const CampaignReport& report, std::string_view method) 
       "<rect x=\"{3}\" width=\"{4}\" height=\"20\" fill=\"{5}\"/>\n"
       "<g fill=\"#ffffff\" font-family=\"Verdana,DejaVu Sans,sans-serif\" "
       "font-size=\"11\">{6}{7}</g>\n</svg>\n",
-      left + right, name, says, left, right, known ? "#0059a3" : "#57606a",
-      boxed_words(0, left, name), boxed_words(left, right, says));
+      left + right, name, shown, left, right, known ? "#0059a3" : "#57606a",
+      boxed_words(0, left, name), boxed_words(left, right, shown));
 }
 
 // JUnit's XML: no schema of its makers exists, so what the common readers agree on.
@@ -422,7 +425,8 @@ std::string interval_cell(const MethodRate& r) {
 
 void append_head(std::string& out, const CampaignReport& report) {
   const ReportRow& t = report.total;
-  out += "### Campaign " + code(report.campaign) + "\n\n";
+  out += "### Campaign " + code(report.campaign) +
+         (report.again.empty() ? "" : ", a " + code(report.again)) + "\n\n";
   if (t.planned == 0) {
     out += "It has no runs.\n";
     return;

@@ -103,7 +103,12 @@ MUTANTS = [(room, *rest) for room, rows in {
     "protected": [
         ("what setup made with the candidate's code is trusted", T,
          "    PROCTOR_TRY(const bool same, say_the_same(now, kept));", "    const bool same = now.st.has_value();"),
-        ("what setup made and is gone stays away", T, "    return now.st ? ok_status() : settle(path);", "    return ok_status();"),
+        ("what setup made and is gone stays away", T,
+         "      if (!now.st && !path.ends_with('/')) PROCTOR_CHECK_OK(out.settle(path));\n", ""),
+        ("folders that refused files emptied stay", T, "  for (const std::string& path : changed) add_folder_of(path);\n", ""),
+        ("of nested folders the deepest alone goes", T, "    }\n    add_folder_of(at);\n", "    }\n"),
+        ("a folder that setup made goes with a stranger's file", T,
+         "    if (std::ranges::binary_search(made, at + '/')) continue;\n    PROCTOR_TRY(const FileState was", "    PROCTOR_TRY(const FileState was"),
         ("folders of strangers are left", T, "  for (const std::string& path : seen.planted) PROCTOR_CHECK_OK(out.uproot(path));\n", ""),
         ("files of strangers are left", T, "    done_.push_back(path);\n    return take_away(root_, path);", "    return ok_status();"),
         ("a twin elsewhere is no matter", T, " && st.st_nlink == 1;", ";"),

@@ -82,6 +82,23 @@ class Scanner {
  public:
   Scanner(ObjectDb& db, const ScanInput& in) : db_(db), in_(in) {}
 
+  Status all() {
+    Pile roots;
+    for (const fs::path* dir : {&in_.dir, &in_.setup}) {
+      if (dir->empty()) continue;
+      PROCTOR_TRY(UniqueFd root, beneath::open_root(dir->string()));
+      roots.push_back({std::move(root), dir == &in_.setup});
+    }
+    if (!in_.part.empty()) return part(roots.front().get());
+    return folder(roots, &in_.tree, "", !is_overlay(in_.kind), 0);
+  }
+  bool is_beyond() const { return beyond_; }
+  ChangeSet take() {
+    std::sort(out_.refused.begin(), out_.refused.end());
+    return std::move(out_);
+  }
+
+ private:
   // `full`: `dirs` show everything there is, so what they lack is deleted.
   Status folder(const Pile& dirs, const ObjectId* lower_tree, const std::string& prefix, bool full,
                 std::size_t depth) {
@@ -95,20 +112,19 @@ class Scanner {
     }
     const std::vector<GitTreeEntry>& lower = *snapshot;
     std::set<std::string> seen;
-    for (const Layer& dir : dirs) {
-      PROCTOR_TRY(const std::vector<std::string> inside, beneath::names(dir.get()));
+    for (std::size_t d = 0; d < dirs.size(); ++d) {
+      PROCTOR_TRY(const std::vector<std::string> inside, beneath::names(dirs[d].get()));
       for (const std::string& name : inside) {
         if (prefix.empty() && name == ".git") continue;
         if (!seen.insert(name).second) continue;  // the layer above has the say
         const auto it = std::ranges::lower_bound(lower, name, {}, &GitTreeEntry::name);
         const GitTreeEntry* low = it != lower.end() && it->name == name ? &*it : nullptr;
-        PROCTOR_CHECK_OK(entry(from(dirs, dir), name, prefix, low, full, depth));
+        PROCTOR_CHECK_OK(entry(Below(dirs).subspan(d), name, prefix, low, full, depth));
       }
     }
     if (!full) return ok_status();
-    for (const GitTreeEntry& e : lower) {
+    for (const GitTreeEntry& e : lower)
       if (!seen.contains(e.name)) PROCTOR_CHECK_OK(deleted(prefix + e.name, e));
-    }
     return ok_status();
   }
 
@@ -127,22 +143,15 @@ class Scanner {
     return entry(above, name, prefix, low, true, depth);
   }
 
-  ChangeSet take() {
-    std::sort(out_.refused.begin(), out_.refused.end());
-    return std::move(out_);
-  }
-
- private:
-  Error beyond(const std::string& what) const {
-    if (in_.beyond != nullptr) *in_.beyond = true;
+  Error beyond(const std::string& what) {
+    beyond_ = true;
     return Error{Errc::kExhausted, "workspace: " + what};
   }
 
   Status put(const std::string& path, const Change& change) {
     if (in_.strict != nullptr && !in_.strict->paths.covers(path)) return ok_status();
-    if (kChangedFilesMax <= out_.changed.size()) {
+    if (kChangedFilesMax <= out_.changed.size())
       return beyond("more than " + std::to_string(kChangedFilesMax) + " changed files");
-    }
     names_ += path.size() + 1;
     if (kChangedNamesBytes < names_)
       return beyond("changed files whose names take more than " +
@@ -155,24 +164,17 @@ class Scanner {
     if (e.mode == git_mode::kGitlink) return ok_status();  // an empty folder: git does not mind
     if (e.mode != git_mode::kTree) return put(path, {{e.mode, e.id}, {}});
     PROCTOR_TRY(const std::vector<GitTreeEntry> entries, db_.tree(e.id));
-    for (const GitTreeEntry& below : entries) {
+    for (const GitTreeEntry& below : entries)
       PROCTOR_CHECK_OK(deleted(path + '/' + below.name, below));
-    }
     return ok_status();
   }
 
   Status refuse(const std::string& path) {
-    if (kChangedFilesMax <= out_.refused.size()) {
-      return beyond("too many refused files");
-    }
+    if (kChangedFilesMax <= out_.refused.size()) return beyond("too many refused files");
     names_ += path.size() + 1;
     if (kChangedNamesBytes < names_) return beyond("too many refused files");
     out_.refused.push_back(path);
     return ok_status();
-  }
-
-  static Below from(const Pile& dirs, const Layer& dir) {
-    return Below(dirs).subspan(static_cast<std::size_t>(&dir - dirs.data()));
   }
 
   // `dirs`: the layer that has it, then those below.
@@ -181,9 +183,8 @@ class Scanner {
     const std::string path = prefix + name;
     const int dir = dirs.front().get();
     struct stat st {};
-    if (::fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) {
+    if (::fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0)
       return errno_error("look at " + printable(path), errno);
-    }
     if (removed(st)) return low == nullptr ? ok_status() : deleted(path, *low);
     if (in_.strict != nullptr && passed_over(dirs, path, low, st)) return ok_status();
     if (is_dot_git(name)) return refuse(path);
@@ -348,6 +349,7 @@ class Scanner {
   ObjectDb& db_;
   const ScanInput& in_;
   ChangeSet out_;
+  bool beyond_ = false;  // a limit
   std::uint64_t used_ = 0;
   std::size_t names_ = 0;
 };
@@ -388,18 +390,12 @@ Result<ObjectId> write_side(ObjectDb& db, const Changes& all, Side side) {
 }  // namespace
 
 Result<ChangeSet> scan_changes(ObjectDb& db, const ScanInput& input) {
-  Pile roots;
-  for (const fs::path* dir : {&input.dir, &input.setup}) {
-    if (dir->empty()) continue;
-    PROCTOR_TRY(UniqueFd root, beneath::open_root(dir->string()));
-    roots.push_back({std::move(root), dir == &input.setup});
-  }
   Scanner scanner(db, input);
-  if (!input.part.empty()) {
-    PROCTOR_CHECK_OK(scanner.part(roots.front().get()));
-    return scanner.take();
-  }
-  PROCTOR_CHECK_OK(scanner.folder(roots, &input.tree, "", !is_overlay(input.kind), 0));
+  const Status seen = scanner.all();
+  // Our own want of descriptors or memory says nothing about what was left.
+  if (!seen.ok() && seen.error().code == Errc::kExhausted && !scanner.is_beyond())
+    return Error{Errc::kUnavailable, seen.error().detail};
+  if (!seen.ok()) return seen.error();
   return scanner.take();
 }
 

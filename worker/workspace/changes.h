@@ -34,7 +34,8 @@ class ProtectedPaths {
 // Differences are read from the upper layer of an overlay (cost: what was changed) and the layer
 // that its setup left, or from a whole copy.  The workspace's own .git is not looked at, no symlink
 // is followed and nothing is executed.  One thread; blocking.  Fails with kExhausted beyond the
-// limits, else like the file system and ObjectDb.
+// limits alone, kUnavailable for want of descriptors or memory, else like the file system and
+// ObjectDb.
 
 inline constexpr std::size_t kChangedFilesMax = 200'000;
 inline constexpr std::size_t kChangedDepthMax = 100;
@@ -79,8 +80,7 @@ struct ScanInput {
   // false: say which files differ without keeping what they hold; new ones are not even read.
   bool contents = true;
   // Asked for paths that the snapshot does not have; false leaves them (and what is below) out.
-  std::function<Result<bool>(const std::string& path, bool folder)> wanted;
-  bool* beyond = nullptr;  // told that a limit is passed; null: nobody asks
+  std::function<Result<bool>(const std::string& path, bool folder)> wanted{};
   std::vector<std::string>* new_folders = nullptr;  // takes those that `wanted` wants, with a '/'
   const StrictLook* strict = nullptr;  // instead of `contents` and `wanted`; null: none
 };

@@ -384,16 +384,13 @@ Result<Patch> extract_here(const Extraction& what, TreeCache& folders) {
   IgnoreRules ignore(what.snapshot, what.kept);
   std::vector<std::string> left_out;
   std::uint64_t left_out_count = 0;
-  bool beyond = false;
-  ScanInput scan;
-  scan.dir = what.dir;
-  scan.kind = what.kind;
-  scan.tree = what.content;
-  scan.setup = what.setup;
-  scan.copied = what.copied;
-  scan.folders = &folders;
-  scan.beyond = &beyond;
-  scan.content_max = std::max<std::uint64_t>(what.bytes_max, kContentBytes);
+  ScanInput scan{.dir = what.dir,
+                 .kind = what.kind,
+                 .setup = what.setup,
+                 .copied = what.copied,
+                 .tree = what.content,
+                 .folders = &folders,
+                 .content_max = std::max<std::uint64_t>(what.bytes_max, kContentBytes)};
   scan.wanted = [&](const std::string& path, bool folder) -> Result<bool> {
     PROCTOR_TRY(const bool ignored, ignore.ignored(path, folder));
     if (ignored && left_out.size() < Patch::kLeftOutListed)
@@ -401,12 +398,8 @@ Result<Patch> extract_here(const Extraction& what, TreeCache& folders) {
     if (ignored) ++left_out_count;
     return !ignored;
   };
-  auto changes = scan_changes(db, scan);
-  // Our own want of descriptors or memory says nothing about the tree.
-  if (!changes.ok() && changes.error().code == Errc::kExhausted && !beyond)
-    return Error{Errc::kUnavailable, changes.error().detail};
-  if (!changes.ok()) return std::move(changes).error();
-  PROCTOR_TRY(Patch patch, make_patch(db, *changes, what.bytes_max));
+  PROCTOR_TRY(const ChangeSet changes, scan_changes(db, scan));
+  PROCTOR_TRY(Patch patch, make_patch(db, changes, what.bytes_max));
   std::ranges::sort(left_out);
   patch.left_out = std::move(left_out);
   patch.left_out_count = left_out_count;

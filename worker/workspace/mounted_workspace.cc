@@ -243,14 +243,12 @@ Result<ObjectDb> MountedWorkspace::objects() const {
 }
 
 ScanInput MountedWorkspace::scan_input() const {
-  ScanInput scan;
-  scan.dir = mount_ ? mount_->upper() : merged_;
-  scan.kind = kind();
-  if (mount_ && layer_) scan.setup = layer_->work();
-  scan.copied = mount_ ? nullptr : &copied_;
-  scan.tree = content_;
-  scan.folders = setup_.folders.get();
-  return scan;
+  return {.dir = mount_ ? mount_->upper() : merged_,
+          .kind = kind(),
+          .setup = mount_ && layer_ ? layer_->work() : fs::path(),
+          .copied = mount_ ? nullptr : &copied_,
+          .tree = content_,
+          .folders = setup_.folders.get()};
 }
 
 // What was removed is in a patch as what was made is: one mark may stand for all of a large tree.
@@ -309,25 +307,13 @@ Result<std::vector<std::string>> MountedWorkspace::restore(const std::vector<std
   return restore_paths(db, {merged_, scan_input(), ProtectedPaths(globs, names)});
 }
 
-namespace {
-Result<std::vector<std::string>> protect(ObjectDb& db, ProtectInput input) {
-  bool beyond = false;
-  input.scan.beyond = &beyond;
-  auto changed = protect_paths(db, input);
-  // Our own want of descriptors or room says nothing about what was left.
-  if (!changed.ok() && changed.error().code == Errc::kExhausted && !beyond)
-    return Error{Errc::kUnavailable, changed.error().detail};
-  return changed;
-}
-}  // namespace
-
 Result<std::vector<std::string>> MountedWorkspace::restore_again(
     const std::vector<std::string>& globs, const MadeUnder& made,
     const std::map<std::string, PlacedFile>& placed) {
   if (globs.empty() && placed.empty()) return std::vector<std::string>{};
   PROCTOR_TRY(ObjectDb db, objects());
   const ActingAs as(user().get());
-  return protect(db, {merged_, scan_input(), globs, made, placed, vouched_});
+  return protect_paths(db, {merged_, scan_input(), globs, made, placed, vouched_});
 }
 
 // Not as the workspace's user: a copy is the worker's own.
@@ -348,14 +334,13 @@ Result<std::vector<std::string>> MountedWorkspace::restore_copy(
     std::erase_if(made_there.paths, [&](const std::string& path) {
       return is_of_git(path) || (!path.ends_with('/') && outside(path));
     });
-    ScanInput scan;
-    scan.dir = copy.dir;
-    scan.kind = WorkspaceKind::kCopy;
-    scan.part = copy.part;
-    scan.tree = content_;
-    scan.folders = setup_.folders.get();
+    const ScanInput scan{.dir = copy.dir,
+                         .kind = WorkspaceKind::kCopy,
+                         .part = copy.part,
+                         .tree = content_,
+                         .folders = setup_.folders.get()};
     PROCTOR_TRY(changed,
-                protect(db, {copy.dir, scan, globs, made_there, placed_there, copy.known}));
+                protect_paths(db, {copy.dir, scan, globs, made_there, placed_there, copy.known}));
   }
   PROCTOR_TRY(const UniqueFd root, beneath::open_root(copy.dir.string()));
   if (copy.part.empty()) PROCTOR_CHECK_OK(take_away(root.get(), std::string(kDotGit)));
@@ -418,7 +403,11 @@ Result<MadeUnder> MountedWorkspace::made_under(const std::vector<std::string>& g
   PROCTOR_TRY(ObjectDb db, objects());
   MadeUnder made;
   if (!globs.empty()) {
-    PROCTOR_TRY(made.paths, list_made(db, {merged_, scan_input(), ProtectedPaths(globs)}));
+    ScanInput scan = scan_input();
+    scan.new_folders = &made.paths;
+    PROCTOR_TRY(const std::vector<std::string> files,
+                changed_paths(db, {merged_, scan, ProtectedPaths(globs)}));
+    made.paths.insert(made.paths.end(), files.begin(), files.end());
   }
   PROCTOR_TRY(const std::vector<std::string> of_git, list_part(merged_, git_part()));
   // Where setup's is a layer it lies below what this run has written.

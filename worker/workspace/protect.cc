@@ -5,6 +5,8 @@
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
+#include <set>
 
 #include "common/base/text.h"
 #include "worker/git/object_db.h"
@@ -33,22 +35,65 @@ Status put_back(const ObjectDb& db, int root, const std::string& path, const Fil
   return stamp(parent.dir.get(), parent.name);
 }
 
+// As entry_at(), of folders that are read once; mode 0: the snapshot has nothing there.
+Result<FileState> entry_of(const ObjectDb& db, const ScanInput& scan, std::string_view path) {
+  FileState at{git_mode::kTree, scan.tree};
+  while (at.mode == git_mode::kTree) {
+    const std::size_t slash = path.find('/');
+    PROCTOR_TRY(const TreeCache::Folder folder, scan.folders->folder(db, at.id));
+    const std::string_view name = path.substr(0, slash);
+    const auto found = std::ranges::lower_bound(*folder, name, {}, &GitTreeEntry::name);
+    if (found == folder->end() || found->name != name) return FileState{};
+    at = {found->mode, found->id};
+    if (slash == std::string_view::npos) return at;
+    path.remove_prefix(slash + 1);
+  }
+  return FileState{};
+}
+
+bool is_folder(const FileState& was) {
+  return was.mode == git_mode::kTree || was.mode == git_mode::kGitlink;
+}
+
 // As the snapshot has a file or link; mode 0: it has none there.
-Result<FileState> file_at(const ObjectDb& db, const ObjectId& tree, const std::string& path) {
-  const auto entry = entry_at(db, tree, path);
-  if (!entry.ok() && entry.error().code != Errc::kNotFound) return entry.error();
-  if (!entry.ok() || entry->mode == git_mode::kTree || entry->mode == git_mode::kGitlink)
-    return FileState{};
-  return FileState{entry->mode, entry->id};
+Result<FileState> file_at(const ObjectDb& db, const ScanInput& scan, std::string_view path) {
+  PROCTOR_TRY(const FileState was, entry_of(db, scan, path));
+  return is_folder(was) ? FileState{} : was;
+}
+
+// Folders that neither the snapshot nor `made` has go with the last of what they held: an empty one
+// is a package to Python.
+Status take_empty_folders(const ObjectDb& db, const ScanInput& scan, int root,
+                          const std::vector<std::string>& changed,
+                          const std::vector<std::string>& made = {}) {
+  std::set<std::string> left;
+  const auto add_folder_of = [&left](const std::string& path) {
+    if (const std::size_t slash = path.rfind('/'); slash != std::string::npos)
+      left.insert(path.substr(0, slash));
+  };
+  for (const std::string& path : changed) add_folder_of(path);
+  while (!left.empty()) {
+    // The last one has none of the others below it.
+    const std::string at = std::move(left.extract(std::prev(left.end())).value());
+    if (std::ranges::binary_search(made, at + '/')) continue;
+    PROCTOR_TRY(const FileState was, entry_of(db, scan, at));
+    PROCTOR_TRY(const Seen now, look(root, at));
+    if (is_folder(was) || (now.st && !now.is_folder())) continue;
+    if (now.st && ::unlinkat(now.parent->dir.get(), now.parent->name.c_str(), AT_REMOVEDIR) != 0) {
+      // In a folder that the candidate's programs have closed it does no more than they can anyway.
+      if (errno == ENOTEMPTY || errno == EEXIST || errno == EBUSY || errno == EACCES) continue;
+      return errno_error("remove " + printable(at), errno);
+    }
+    add_folder_of(at);
+  }
+  return ok_status();
 }
 
 // By path, as the snapshot has them.
 using Wrong = std::map<std::string, FileState>;
-Result<Wrong> find_changed(ObjectDb& db, const RestoreInput& input,
-                           std::vector<std::string>* new_folders = nullptr) {
+Result<Wrong> find_changed(ObjectDb& db, const RestoreInput& input) {
   ScanInput scan = input.scan;
   scan.contents = false;
-  scan.new_folders = new_folders;
   scan.wanted = [&](const std::string& path, bool folder) -> Result<bool> {
     return folder ? input.paths.reaches(path) : input.paths.covers(path);
   };
@@ -58,7 +103,7 @@ Result<Wrong> find_changed(ObjectDb& db, const RestoreInput& input,
     if (input.paths.covers(path)) out.emplace(path, change.was);
   for (const std::string& path : changes.refused) {
     if (!input.paths.covers(path)) continue;
-    PROCTOR_TRY(out[path], file_at(db, scan.tree, path));
+    PROCTOR_TRY(out[path], file_at(db, scan, path));
   }
   return out;
 }
@@ -83,7 +128,9 @@ Result<std::vector<std::string>> restore_paths(ObjectDb& db, const RestoreInput&
     if (was.mode == 0) PROCTOR_CHECK_OK(take_away(root.get(), path));
   for (const auto& [path, was] : wrong)
     if (was.mode != 0) PROCTOR_CHECK_OK(put_back(db, root.get(), path, was));
-  return paths_of(wrong);
+  std::vector<std::string> changed = paths_of(wrong);
+  PROCTOR_CHECK_OK(take_empty_folders(db, input.scan, root.get(), changed));
+  return changed;
 }
 
 namespace {
@@ -98,11 +145,6 @@ class Protector {
   Protector(ObjectDb& db, const ProtectInput& in, int root, int kept)
       : db_(db), in_(in), root_(root), kept_(kept) {}
 
-  Status settle_missing(const std::string& path) {
-    PROCTOR_TRY(const Seen now, look(root_, path));
-    return now.st ? ok_status() : settle(path);
-  }
-
   // In any order: what must be there makes its folders, and what must not goes with all below it.
   Status settle(const std::string& path) {
     PROCTOR_TRY(const Seen now, look(root_, path));
@@ -110,7 +152,7 @@ class Protector {
       return settle_placed(path, now, file->second);
     if (0 <= kept_ && std::ranges::binary_search(in_.made.paths, path))
       return settle_made(path, now);
-    PROCTOR_TRY(const FileState was, file_at(db_, in_.scan.tree, path));
+    PROCTOR_TRY(const FileState was, file_at(db_, in_.scan, path));
     return was.mode != 0 ? settle_snapshot(path, now, was) : settle_nothing(path, now);
   }
 
@@ -256,25 +298,28 @@ Result<std::vector<std::string>> protect_paths(ObjectDb& db, const ProtectInput&
   scan.contents = false;
   scan.strict = &strict;
   PROCTOR_TRY(const ChangeSet seen, scan_changes(db, scan));
-  PROCTOR_TRY(const UniqueFd root, beneath::open_root(input.dir.string()));
-  PROCTOR_TRY(const UniqueFd kept, beneath::open_if_there(input.made.at));
-  Protector out(db, input, root.get(), kept.get());
-  for (const std::string& path : seen.planted) PROCTOR_CHECK_OK(out.uproot(path));
-  for (const std::string& path : seen.refused)
-    if (paths.covers(path)) PROCTOR_CHECK_OK(out.settle(path));
-  for (const auto& [path, change] : seen.changed) PROCTOR_CHECK_OK(out.settle(path));
-  for (const std::string& path : input.made.paths)
-    if (!path.ends_with('/')) PROCTOR_CHECK_OK(out.settle_missing(path));
-  for (const auto& [path, file] : input.placed) PROCTOR_CHECK_OK(out.settle(path));
-  for (const std::string& path : seen.closed) PROCTOR_CHECK_OK(out.open_to_all(path));
-  return out.take();
-}
-
-Result<std::vector<std::string>> list_made(ObjectDb& db, const RestoreInput& input) {
-  std::vector<std::string> out;
-  PROCTOR_TRY(const Wrong wrong, find_changed(db, input, &out));
-  for (const auto& [path, was] : wrong) out.push_back(path);
-  return out;
+  auto changed = [&]() -> Result<std::vector<std::string>> {
+    PROCTOR_TRY(const UniqueFd root, beneath::open_root(input.dir.string()));
+    PROCTOR_TRY(const UniqueFd kept, beneath::open_if_there(input.made.at));
+    Protector out(db, input, root.get(), kept.get());
+    for (const std::string& path : seen.planted) PROCTOR_CHECK_OK(out.uproot(path));
+    for (const std::string& path : seen.refused)
+      if (paths.covers(path)) PROCTOR_CHECK_OK(out.settle(path));
+    for (const auto& [path, change] : seen.changed) PROCTOR_CHECK_OK(out.settle(path));
+    for (const std::string& path : input.made.paths) {
+      PROCTOR_TRY(const Seen now, look(root.get(), path));
+      if (!now.st && !path.ends_with('/')) PROCTOR_CHECK_OK(out.settle(path));
+    }
+    for (const auto& [path, file] : input.placed) PROCTOR_CHECK_OK(out.settle(path));
+    for (const std::string& path : seen.closed) PROCTOR_CHECK_OK(out.open_to_all(path));
+    std::vector<std::string> done = out.take();
+    PROCTOR_CHECK_OK(take_empty_folders(db, input.scan, root.get(), done, made));
+    return done;
+  }();
+  // Behind the scan it is our own want of descriptors or room, which says nothing of what was left.
+  if (!changed.ok() && changed.error().code == Errc::kExhausted)
+    return Error{Errc::kUnavailable, changed.error().detail};
+  return changed;
 }
 
 Status keep_made(const fs::path& dir, const std::vector<std::string>& paths, const fs::path& keep) {

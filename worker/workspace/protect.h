@@ -11,14 +11,15 @@
 
 namespace proctor {
 // The snapshot's own version of chosen files, put back.  Symlinks that the agent planted on the way
-// are removed, never followed.
+// are removed, never followed.  Here and in protect_paths() a folder that neither snapshot nor
+// setup has goes with the last file of it that does.
 
 struct RestoreInput {
   fs::path dir;    // the merged tree
   ScanInput scan;  // where to see what was changed; `wanted` and `contents` are set here
   ProtectedPaths paths;
 };
-// The paths that match and differ from the snapshot, sorted.
+// The paths that match and differ from the snapshot, sorted; new folders as the scan is told.
 Result<std::vector<std::string>> changed_paths(ObjectDb& db, const RestoreInput& input);
 // The paths that were put back or removed, sorted.
 Result<std::vector<std::string>> restore_paths(ObjectDb& db, const RestoreInput& input);
@@ -28,7 +29,7 @@ Status take_away(int root, const std::string& path);
 
 // Protected paths before a check, where the candidate's code has run: nothing is there but what the
 // snapshot, the setup of the untouched snapshot and the contract put there.  Links that were
-// planted are removed, never followed.
+// planted are removed, never followed.  kExhausted: what was left is beyond the limits.
 
 struct ProtectInput {
   fs::path dir;    // the merged tree
@@ -41,8 +42,6 @@ struct ProtectInput {
 // The paths that were put back or removed, sorted.
 Result<std::vector<std::string>> protect_paths(ObjectDb& db, const ProtectInput& input);
 
-// The paths that a setup made or changed among them, as MadeUnder::paths but for their order.
-Result<std::vector<std::string>> list_made(ObjectDb& db, const RestoreInput& input);
 // Copies of those of `dir` that are there.
 Status keep_made(const fs::path& dir, const std::vector<std::string>& paths, const fs::path& keep);
 }  // namespace proctor

@@ -182,9 +182,7 @@ Status folders_of(int tree, const std::string& path, std::vector<std::string>& o
   out.push_back(path);
   PROCTOR_TRY(const std::vector<std::string> inside, beneath::names(tree));
   for (const std::string& name : inside) {
-    struct stat st {};
-    if (::fstatat(tree, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISDIR(st.st_mode))
-      continue;
+    if (kind_of(tree, name) != S_IFDIR) continue;
     PROCTOR_TRY(const UniqueFd below, beneath::open_dir(tree, name));
     PROCTOR_CHECK_OK(folders_of(below.get(), path + '/' + name, out));
   }

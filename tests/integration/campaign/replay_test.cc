@@ -104,6 +104,9 @@ TEST_SUITE("campaign") {
     // It is a campaign like any other.
     const CommandOutcome verified = proctor_of(scene, "verify", "replay-1");
     CHECK_MESSAGE(verified.exit_code == 0, verified.out << verified.err);
+    CHECK_MESSAGE(contains(verified.out, "money: no envelope: a replay costs nothing"),
+                  verified.out);
+    CHECK(contains(scene.run("verify").out, " reserved, of 50.000000\n"));
     const CommandOutcome report = proctor_of(scene, "report", "replay-1");
     CHECK_MESSAGE(report.exit_code == 0, report.err);
     CHECK(scene.run("verify").exit_code == 0);
@@ -149,6 +152,19 @@ TEST_SUITE("campaign") {
     const CommandOutcome edited = proctor_of(scene, "verify", "replay-1");
     CHECK(edited.exit_code == 1);
     CHECK_MESSAGE(contains(edited.out, "reports/replay.jsonl: "), edited.out);
+    scene.write(kept, record);
+    // So is each file that the campaign was made of: Proctor alone writes there.
+    for (const char* name : {"recorded/add/wrong/r1.patch", "recorded/add/wrong/r1.json",
+                             "contracts/add/contract.json", "campaign.yaml"}) {
+      CAPTURE(name);
+      const std::string bytes = scene.read(derived / name);
+      scene.write(derived / name, bytes + "\n");
+      const CommandOutcome changed = proctor_of(scene, "verify", "replay-1");
+      CHECK(changed.exit_code == 1);
+      CHECK_MESSAGE(contains(changed.out, (derived / name).string() + " (changed): "), changed.out);
+      scene.write(derived / name, bytes);
+    }
+    CHECK(proctor_of(scene, "verify", "replay-1").exit_code == 0);
     CHECK(scene.run("replay", {"nothing"}).exit_code == 2);
     CHECK(scene.run("replay", {"--name", "../here"}).exit_code == 2);
     CHECK(scene.run("replay", {"--name", ".."}).exit_code == 2);
@@ -211,6 +227,13 @@ TEST_SUITE("campaign") {
           "method,old_outcome,outcome,runs\nnoop,failure,failure,1\n"
           "reference,success,failure,1\nsolver,success,failure,1\nwrong,failure,success,1\n");
     CHECK(contains(scene.read(reports / "report.txt"), "add/wrong/r1: failure -> success\n"));
+    // Each of them may be read alone.
+    const std::string origin =
+        "regrade of " + registered["frozen"]["derived_from"]["campaign"].string();
+    for (const char* name : {"report.txt", "summary.md", "badge.svg"})
+      CHECK_MESSAGE(contains(scene.read(reports / name), origin), name);
+    CHECK_MESSAGE(contains(verified.out, "money: no envelope: a regrade costs nothing"),
+                  verified.out);
     CHECK(contains(scene.read(reports / "junit.xml"),
                    R"(<property name="old_outcome" value="success"/>)"));
     CHECK_FALSE(contains(scene.read(reports / "report.html"), "No result was scored again"));
@@ -268,6 +291,33 @@ TEST_SUITE("campaign") {
     }
     fs::remove(run / "patch.diff");
     CHECK(scene.run("replay").exit_code == 2);
+  }
+
+  TEST_CASE("a link in the place of a folder of regrades is refused, and leads nobody elsewhere") {
+    CampaignShape shape = shape_of({"noop"});
+    shape.replicates = 1;
+    const CampaignScene scene(shape);
+    runs(scene);
+    const fs::path regrades = scene.folder() / "regrades", elsewhere = scene.temp() / "elsewhere";
+    REQUIRE(make_dirs(elsewhere).ok());
+    const auto is_refused = [&](const fs::path& place) {
+      const CommandOutcome refused = scene.run("replay", {"--name", "one"});
+      CHECK(refused.exit_code == 2);
+      CHECK_MESSAGE(contains(refused.err, place.string() + ": a symbolic link"), refused.err);
+      CHECK(fs::is_empty(elsewhere));
+    };
+    for (const fs::path& target : {elsewhere, scene.temp() / "nowhere"}) {
+      CAPTURE(target);
+      fs::create_directory_symlink(target, regrades);
+      is_refused(regrades);
+      fs::remove(regrades);
+      REQUIRE(make_dirs(regrades).ok());
+      fs::create_directory_symlink(target, regrades / "one");
+      is_refused(regrades / "one");
+      fs::remove_all(regrades);
+    }
+    CHECK_FALSE(fs::exists(scene.temp() / "nowhere"));
+    CHECK(scene.run("replay", {"--name", "one"}).exit_code == 0);
   }
 
   TEST_CASE("a replay sees what setup made, what agents may not change, and what is no patch") {

@@ -211,6 +211,82 @@ TEST_SUITE("workspace") {
     }
   }
 
+  TEST_CASE("a folder whose files all were refused goes with them") {
+    const TempDir temp = temp_dir();
+    const Repo repo = make_repo(temp.path() / "repo");
+    for (const WorkspaceKind kind : kinds(temp.path())) {
+      CAPTURE(to_string(kind));
+      auto store = open_store(temp.path() / "store", kind);
+      const Snapshot snapshot = snapshot_of(*store, repo.pinned());
+      auto agents = create(*store, snapshot, "agent"), ws = create(*store, snapshot, "judge");
+      const fs::path left = agents->dir(), dir = ws->dir();
+      for (const char* name : {"ghost/mod.py", "nested/a/b/mod.py", "mixed/mine.py", "mixed/theirs",
+                               "mixed/sub/mod.py", "build/ghost/mod.py", "tests/extra/a/test_b.py"})
+        put(left / name, "x\n");
+      REQUIRE(make_dirs(left / "hollow/er").ok());
+      REQUIRE(make_dirs(left / "linked").ok());
+      fs::create_directory_symlink("../src", left / "linked/src");
+      fs::remove_all(left / "src/deep");
+      put(left / "src/deep", "a file\n");
+      fs::remove_all(left / "tests/data");
+      fs::create_directory_symlink("../src", left / "tests/data");
+      fs::remove(left / "empty");
+      put(left / "empty/mod.py", "x\n");
+      const Patch patch = extract(*agents);
+      REQUIRE(ws->apply(patch.diff).ok());
+      CHECK(fs::exists(dir / "nested/a/b/mod.py"));
+      // No patch has files that git ignores, or a folder without a file.
+      for (const char* name : {"build", "hollow"}) CHECK_FALSE(fs::exists(dir / name));
+      std::vector<std::string> refused = patch.paths;
+      std::erase(refused, "mixed/mine.py");
+      REQUIRE(ws->restore({"tests/**"}, refused).ok());
+      for (const char* name :
+           {"ghost", "nested", "mixed/theirs", "mixed/sub", "tests/extra", "linked"})
+        CHECK_MESSAGE(!fs::exists(fs::symlink_status(dir / name)), name);
+      for (const char* name : {"src/deep", "src/deep/er", "tests/data"})
+        CHECK_MESSAGE(fs::is_directory(fs::symlink_status(dir / name)), name);
+      CHECK(fs::is_empty(dir / "empty"));
+      CHECK(fs::is_regular_file(fs::symlink_status(dir / "empty")));
+      CHECK(extract(*ws).paths == std::vector<std::string>{"mixed/mine.py"});
+    }
+  }
+
+  TEST_CASE("a folder of the candidate's goes with its protected files, and no other one") {
+    const TempDir temp = temp_dir();
+    const Repo repo = make_repo(temp.path() / "repo");
+    const std::vector<std::string> globs = {"**/conftest.py", "src/deep/**"};
+    const std::map<std::string, PlacedFile> placed = {{"judge/own.py", {"judge\n", 0644}}};
+    for (const WorkspaceKind kind : kinds(temp.path())) {
+      CAPTURE(to_string(kind));
+      auto store = open_store(temp.path() / "store", kind);
+      auto ws = create(*store, snapshot_of(*store, repo.pinned()), "a");
+      const fs::path dir = ws->dir();
+      REQUIRE(make_dirs(dir / "made/empty").ok());
+      const fs::path keep = temp.path() / "keep" / std::string(to_string(kind));
+      const MadeUnder made = ws->made_under(globs, keep).value();
+      const std::vector<std::string> planted = {
+          "build/conftest.py",        "ghost/a/conftest.py",  "judge/__pycache__/own.pyc",
+          "made/empty/conftest.py",   "made/own/conftest.py", "mixed/conftest.py",
+          "src/deep/new/conftest.py", "tests/conftest.py"};
+      for (const std::string& name : planted) put(dir / name, "x\n");
+      put(dir / "judge/own.py", "judge\n");
+      put(dir / "mixed/mine.py", "x\n");
+      REQUIRE(make_dirs(dir / "src/deep/hollow/er").ok());
+      std::vector<std::string> changed = planted;
+      changed.insert(changed.begin() + 6, "src/deep/hollow/er");
+      std::ranges::sort(changed);
+      CHECK(ws->restore_again(globs, made, placed).value() == changed);
+      for (const char* name :
+           {"build", "ghost", "judge/__pycache__", "made/own", "src/deep/new", "src/deep/hollow"})
+        CHECK_MESSAGE(!fs::exists(dir / name), name);
+      for (const char* name : {"made/empty", "tests", "src/deep/er"})
+        CHECK_MESSAGE(fs::is_directory(dir / name), name);
+      CHECK(slurp(dir / "mixed/mine.py") == "x\n");
+      CHECK(slurp(dir / "judge/own.py") == "judge\n");
+      CHECK(ws->restore_again(globs, made, placed)->empty());
+    }
+  }
+
   TEST_CASE("a folder that was closed is opened, whoever made what belongs into it") {
     const TempDir temp = temp_dir();
     const Repo repo = make_repo(temp.path() / "repo");

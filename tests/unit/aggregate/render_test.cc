@@ -120,13 +120,15 @@ TEST_SUITE("aggregate") {
 
   TEST_CASE("patches that are judged again show the outcome then beside the one here") {
     ReportInput input = small_campaign();
-    CHECK(transitions(build_report(input)).empty());
+    CHECK(build_report(input).moves.empty());
+    CHECK(render_text(build_report(input)).starts_with("Campaign " + input.campaign + ": "));
     CHECK(!has(render_text(build_report(input), Words::kLeftOut), "judged again"));
     for (const std::size_t run : {0U, 1U, 2U}) input.runs[run].old_outcome = RunOutcome::kSuccess;
     input.runs[3].old_outcome = RunOutcome::kAcceptanceError;  // a failure here
     input.runs[6].old_outcome = RunOutcome::kFailure;          // parked here
+    input.again = "replay of small-0123";
     const CampaignReport report = build_report(std::move(input));
-    const std::vector<Transition> moves = transitions(report);
+    const std::vector<Transition>& moves = report.moves;
     REQUIRE(moves.size() == 3);
     CHECK(moves[0].method == "alpha");
     CHECK(moves[0].was == "acceptance_error");
@@ -142,6 +144,7 @@ TEST_SUITE("aggregate") {
                       "alpha   failure           parked      1\n"
                       "alpha   success           success     3\n"),
                   text);
+    CHECK(text.starts_with("Campaign " + report.campaign + ", a replay of small-0123: "));
     CHECK(has(text, "  " + report.runs[3].name + ": acceptance_error -> failure\n"));
     CHECK(has(text, "  " + report.runs[6].name + ": failure -> parked\n"));
     CHECK(!has(text, "success -> success"));

@@ -353,6 +353,16 @@ TEST_SUITE("forms") {
     CHECK_MESSAGE(alpha.find("<title>alpha 67 % [") != std::string::npos, alpha);
     CHECK(alpha.find("] of 2 tasks</title>") != std::string::npos);
     CHECK(alpha.find("#0059a3") != std::string::npos);
+    // One of recorded patches says whose they are, and so does a summary.
+    ReportInput again = input;
+    again.again = "regrade of small-0123<";
+    const CampaignReport regrade = built(std::move(again));
+    CHECK(render_badge(regrade, "alpha").find("<title>alpha regrade of small-0123&lt;: 67 % [") !=
+          std::string::npos);
+    xml(render_badge(regrade, "alpha"));
+    CHECK(render_markdown(regrade).starts_with("### Campaign `" + regrade.campaign +
+                                               "`, a `regrade of small-0123<`\n\n"));
+    CHECK(render_markdown(done).starts_with("### Campaign `" + done.campaign + "`\n\n"));
     CHECK(render_badge(built({"empty", "USD", {}, {}, 0.05}), "").find("no rate yet") !=
           std::string::npos);
     // A control has none: neither by a comparison, nor by its name, nor as the only method.

@@ -340,10 +340,13 @@ class Rules {
     if (least <= cap) return true;
     const std::chrono::milliseconds time(
         static_cast<std::int64_t>(most.setup_ms + most.agent_ms + most.acceptance_ms));
-    complain(contract.origin, {"caps.usd", "id"}, "a run cap of " + format_usd(cap) + unit(),
-             "at least " + format_usd(least) + unit() +
-                 ", the price of one run at its time limits (" + format_duration(time) +
-                 " for setup twice, agent and checks)");
+    complain(
+        contract.origin, {"caps.usd", "id"}, "a run cap of " + format_usd(cap) + unit(),
+        "at least " + format_usd(least) + unit() + ", the price of one run at its time limits (" +
+            format_duration(time) + " for setup twice, agent and checks" +
+            (rerun == 0
+                 ? ")"
+                 : "; acceptance.rerun repeats setup and checks " + counted(rerun, "time") + ")"));
     return false;
   }
 
@@ -484,9 +487,11 @@ void check_own_modes(const Campaign& campaign, Diagnostics& out) {
     do ++at.line;
     while (take_until(text, '\n').empty());
     std::vector<std::string_view> checks, gates;
+    // One that only rates a patch guards no gate, and is no name to propose.
     const auto guard = [&](std::string_view check, Gate gate) {
+      if (gate == Gate::kMaint) return;
       checks.push_back(check);
-      if (check == mode.check && gate != Gate::kMaint) gates.push_back(word_of(gate));
+      if (check == mode.check) gates.push_back(word_of(gate));
     };
     for (const Contract& contract : campaign.contracts) {
       if (!contract.setup.empty()) guard(kSetupCheck, Gate::kBuild);

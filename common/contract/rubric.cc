@@ -11,11 +11,6 @@
 
 namespace proctor {
 namespace {
-// "team.slow_start"
-bool is_mode_id(std::string_view text) {
-  return is_id(text) && text.find('.') != std::string_view::npos;
-}
-
 // Rooms of the taxonomy (score/taxonomy.h), whose modes are the product's to assert.
 constexpr std::string_view kOwnRooms[] = {"evaluation.", "patch.",  "build.", "functional.",
                                           "safety.",     "policy.", "end.",   "agent."};
@@ -23,7 +18,7 @@ constexpr std::string_view kOwnRooms[] = {"evaluation.", "patch.",  "build.", "f
 Result<TagRule> parse_tag_rule(std::string_view line) {
   PROCTOR_TRY(const Json json, parse_json(line));
   PROCTOR_TRY(TagRule rule, from_json<TagRule>(json));
-  if (!is_mode_id(rule.id))
+  if (!is_id(rule.id) || rule.id.find('.') == std::string::npos)
     return Error{Errc::kInvalid, "id: expected ROOM.NAME, such as team.slow_start"};
   for (const std::string_view room : kOwnRooms)
     if (rule.id.starts_with(room))
@@ -93,8 +88,7 @@ void check_failure_modes(const Fields& f, const std::string& text) {
 
 void check_commands(const Fields& f, const std::vector<std::string>&) {
   f.each("deny", [&](const Node& item, const std::string& where) {
-    const auto pattern = LinePattern::compile(item.text);
-    if (!pattern.ok())
+    if (const auto pattern = LinePattern::compile(item.text); !pattern.ok())
       f.problems().wrong(item, where, "a pattern of RE2: " + pattern.error().detail);
   });
 }

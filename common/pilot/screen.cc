@@ -22,10 +22,6 @@ double number(const std::string& share) {
   return std::strtod(share.c_str(), nullptr);
 }
 
-std::string percent(double share) {
-  return fmt::format("{:.1f} %", share * 100);
-}
-
 const ScreenArm* find(const ScreenTask& task, std::string_view state, std::string_view arm) {
   const auto it = std::ranges::find_if(
       task.arms, [&](const ScreenArm& a) { return a.state == state && a.arm == arm; });
@@ -65,6 +61,7 @@ void add_arm(ScreenTask& task, const std::string& state, const char* arm,
   ScreenArm out{arm, state, tally.repeats(), tally.lost()};
   if (0 < tally.repeats()) {
     out.discrepant = tally.discrepant();
+    out.torn = tally.torn();
     out.upper95 = flake_upper_limit(tally.repeats() - out.discrepant, tally.repeats());
     const auto run = tally.usual().find("");
     out.usual = run == tally.usual().end() ? "" : run->second;
@@ -78,8 +75,10 @@ void add_arm(ScreenTask& task, const std::string& state, const char* arm,
 std::string why_flaky(const ScreenTask& task, const ScreenSettings& settings) {
   for (const ScreenArm& arm : task.arms)
     if (passes_tolerance(arm, settings))
-      return fmt::format("{} of {} repeats of {} came out otherwise", arm.discrepant, arm.repeats,
-                         place_of(arm));
+      return fmt::format(
+          "{} of {} repeats of {} came out otherwise{}", arm.discrepant, arm.repeats, place_of(arm),
+          arm.torn == 0 ? ""
+                        : fmt::format(" (in {} acceptance passed and then did not)", arm.torn));
   if (!task.moved.empty())
     return fmt::format("{} usually comes out otherwise under load than alone", task.moved.front());
   for (const char* state : {kStateReference, kStateSnapshot})
@@ -105,37 +104,28 @@ std::string why_undecided(const ScreenTask& task, const ScreenSettings& settings
   for (const ScreenArm& arm : task.arms)
     if (bound < arm.upper95)
       return fmt::format("{} may still come out otherwise in up to {}", place_of(arm),
-                         percent(arm.upper95));
+                         share_text(arm.upper95));
   if (find(task, kStateReference, kArmAlone) == nullptr)
     return "it has no reference_patch: what flickers only in a solved state was not seen";
   return "";
 }
 }  // namespace
 
-void ScreenTally::add(Outcomes outcomes) {
-  ++repeats_;
-  const auto known = std::ranges::find(kinds_, outcomes, &Kind::outcomes);
-  if (known != kinds_.end())
-    ++known->times;
-  else
-    kinds_.push_back({std::move(outcomes), 1});
+std::string share_text(double share) {
+  return fmt::format("{:.1f} %", share * 100);
 }
 
-void ScreenTally::lose(std::string why) {
-  if (lost_++ == 0) why_lost_ = std::move(why);
+void ScreenTally::add(Outcomes outcomes, bool torn) {
+  ++repeats_;
+  torn_ += torn ? 1U : 0U;
+  auto known = std::ranges::find(kinds_, outcomes, &Kind::outcomes);
+  if (known == kinds_.end()) known = kinds_.insert(known, Kind{std::move(outcomes)});
+  known->times += torn ? 0U : 1U;
 }
 
 const ScreenTally::Kind& ScreenTally::mode() const {
   PROCTOR_ASSERT(!kinds_.empty());
   return *std::ranges::max_element(kinds_, {}, &Kind::times);  // the first of the largest
-}
-
-const Outcomes& ScreenTally::usual() const {
-  return mode().outcomes;
-}
-
-std::uint64_t ScreenTally::discrepant() const {
-  return kinds_.empty() ? 0 : repeats_ - mode().times;
 }
 
 std::vector<std::string> ScreenTally::unstable() const {
@@ -265,13 +255,13 @@ Result<ScreenResults> parse_screen(std::string_view text) {
 }
 
 std::optional<ScreenTask> still_holds(const ScreenResults& earlier, const Contract& contract,
-                                      const ScreenSettings& settings) {
+                                      const ScreenSettings& settings, std::uint32_t rerun) {
   if (earlier.settings.repeats != settings.repeats ||
       earlier.settings.load_repeats != settings.load_repeats)
     return std::nullopt;
   const auto it = std::ranges::find(earlier.tasks, contract.id, &ScreenTask::id);
   if (it == earlier.tasks.end() || it->contract != contract.digest ||
-      it->image != contract.environment.image)
+      it->image != contract.environment.image || it->rerun != contract.rerun_in(rerun))
     return std::nullopt;
   ScreenTask out = *it;
   decide(out, settings);

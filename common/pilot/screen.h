@@ -47,27 +47,30 @@ using Outcomes = std::map<std::string, std::string>;
 // The repeats of one state in one arm, as they are counted.  Not thread-safe.
 class ScreenTally {
  public:
-  void add(Outcomes outcomes);
+  // `torn`: acceptance passed and then, repeated, did not: it agrees with no other, nor with
+  // itself.
+  void add(Outcomes outcomes, bool torn = false);
   // One that has no outcome: no money, a stop, a host that failed.
-  void lose(std::string why);
+  void lose(std::string why) { why_lost_ = lost_++ == 0 ? std::move(why) : why_lost_; }
 
   std::uint64_t repeats() const { return repeats_; }
   std::uint64_t lost() const { return lost_; }
   const std::string& why_lost() const { return why_lost_; }
   // The outcome of most repeats, of equal ones the first that was seen.  Requires: 0 < repeats().
-  const Outcomes& usual() const;
-  std::uint64_t discrepant() const;
+  const Outcomes& usual() const { return mode().outcomes; }
+  std::uint64_t discrepant() const { return kinds_.empty() ? 0 : repeats_ - mode().times; }
+  std::uint64_t torn() const { return torn_; }
   // Tests whose outcome was not always the usual one; checks no test of which was; else "outcome".
   std::vector<std::string> unstable() const;
 
  private:
   struct Kind {
     Outcomes outcomes;
-    std::uint64_t times = 0;
+    std::uint64_t times = 0;  // but for torn ones
   };
   const Kind& mode() const;
   std::vector<Kind> kinds_;  // in the order in which they were seen
-  std::uint64_t repeats_ = 0, lost_ = 0;
+  std::uint64_t repeats_ = 0, lost_ = 0, torn_ = 0;
   std::string why_lost_;
 };
 
@@ -80,8 +83,9 @@ struct ScreenArm {
   std::string arm, state;
   std::uint64_t repeats = 0, lost = 0;
   std::uint64_t discrepant = 0;
-  double upper95 = 0.5;  // of the flake rate; 1/2 excludes nothing
-  std::string usual{};   // outcome of the run
+  std::uint64_t torn = 0;  // among these: acceptance passed and then did not
+  double upper95 = 0.5;    // of the flake rate; 1/2 excludes nothing
+  std::string usual{};     // outcome of the run
 };
 void fields(auto& v, Is<ScreenArm> auto& a) {
   v("arm", a.arm);
@@ -89,6 +93,7 @@ void fields(auto& v, Is<ScreenArm> auto& a) {
   v("repeats", a.repeats, {.most = kScreenRepeatsMax});
   v("lost", a.lost, {.most = kScreenRepeatsMax});
   v("discrepant", a.discrepant, {.most = a.repeats});
+  v("torn", a.torn, {.most = a.discrepant, .optional = true});
   v("upper95", a.upper95, {.digits = true});
   v("usual", a.usual);
   v.require(a.arm == kArmAlone || a.arm == kArmLoad, "arm", "expected serial or load");
@@ -107,6 +112,7 @@ struct ScreenTask {
   std::string id;
   Digest contract;
   std::string image;
+  std::uint64_t rerun = 0;  // Contract::rerun_in() its campaign
   // Facts.
   std::vector<ScreenArm> arms;
   std::optional<double>
@@ -123,6 +129,7 @@ void fields(auto& v, Is<ScreenTask> auto& t) {
   v("id", t.id);
   v("contract", t.contract);
   v("image", t.image);
+  v("rerun", t.rerun, kOptional);
   v("arms", t.arms);
   v("fisher_one_sided", t.fisher, {.digits = true});
   v("moved", t.moved);
@@ -143,6 +150,8 @@ void decide(ScreenTask& task, const ScreenSettings& settings);
 // The entry of a contract that was not run: its host lacks something.
 ScreenTask not_screened_here(const Contract& contract, const std::string& why);
 
+// "13.9 %"
+std::string share_text(double share);
 // The smallest number of clean repeats that excludes this flake rate.  Requires: 0 < bound < 1/2.
 std::uint64_t clean_repeats_for(double bound);
 // The chance that a flake of this rate spoils at least one of so many verdicts: 1 - (1-f)^n.
@@ -183,6 +192,7 @@ Result<ScreenResults> parse_screen(std::string_view text);
 
 // The counts of `earlier` for a contract, judged by `settings`; nullopt: it has to be run.
 // Tolerances and bound may be others than they were; how often each state was judged may not.
+// `rerun`: the campaign's.
 std::optional<ScreenTask> still_holds(const ScreenResults& earlier, const Contract& contract,
-                                      const ScreenSettings& settings);
+                                      const ScreenSettings& settings, std::uint32_t rerun = 0);
 }  // namespace proctor

@@ -189,6 +189,11 @@ Finding find_what_is_wrong(const Contract& contract, const std::vector<VariantRu
   const auto say = [&](Finding finding) {
     if (!finding.verdict.empty()) found.push_back(std::move(finding));
   };
+  for (const VariantRuns& v : runs)
+    for (const Repeat& r : v.repeats)
+      if (0 < r.passes && !is_mutant(v))
+        say(flaky(v.variant + " passed acceptance " + counted(r.passes, "time") +
+                  " and then did not (" + why_of(r) + ")"));
   if (reference != nullptr) say(must_pass(*reference, SelfcheckCause::kReference));
   Finding of_noop = must_fail(*noop, SelfcheckCause::kNoop, "");
   if (of_noop.verdict.empty()) of_noop = promises(contract, noop->repeats.front());
@@ -259,11 +264,11 @@ Result<SelfcheckResults> parse_selfcheck(std::string_view text) {
 }
 
 const SelfcheckTask* still_holds(const SelfcheckResults& earlier, const Contract& contract,
-                                 const SelfcheckSettings& settings) {
+                                 const SelfcheckSettings& settings, std::uint32_t rerun) {
   if (earlier.settings != settings) return nullptr;
   const auto it = std::ranges::find(earlier.tasks, contract.id, &SelfcheckTask::id);
   if (it == earlier.tasks.end() || it->contract != contract.digest ||
-      it->image != contract.environment.image)
+      it->image != contract.environment.image || it->rerun != contract.rerun_in(rerun))
     return nullptr;
   // An earlier version knew fewer variants, or judged over fewer repeats than were asked for.
   for (const Variant& v : variants_of(contract, {.mutants = 0}))

@@ -28,6 +28,7 @@ struct Repeat {
   std::optional<RunOutcome> outcome;  // nothing: it has none (no money, stopped)
   std::string why{};
   std::vector<CheckSeen> checks{};
+  std::uint64_t passes = 0;  // runs of acceptance that passed before one that did not
 };
 struct VariantRuns {
   std::string variant;
@@ -97,6 +98,7 @@ struct SelfcheckTask {
   std::string id;
   Digest contract;
   std::string image;
+  std::uint64_t rerun = 0;  // Contract::rerun_in() its campaign
   std::vector<VariantOutcomes> variants;
   MutantTally mutants;
   // "sound", "weak", "unsound: WHY", "flaky: WHY" or "unjudged: WHY".
@@ -107,6 +109,7 @@ void fields(auto& v, Is<SelfcheckTask> auto& t) {
   v("id", t.id);
   v("contract", t.contract);
   v("image", t.image);
+  v("rerun", t.rerun, kOptional);
   v("verdict", t.verdict);
   v("cause", t.cause);
   v("mutants", t.mutants);
@@ -148,7 +151,7 @@ std::string to_json_text(const SelfcheckResults& results);
 Result<SelfcheckResults> parse_selfcheck(std::string_view text);
 
 // The entry of `earlier` that still holds of a contract; null: it has to be run.  One that could
-// not run may run now, though nothing in the contract changed.
+// not run may run now, though nothing in the contract changed.  `rerun`: the campaign's.
 const SelfcheckTask* still_holds(const SelfcheckResults& earlier, const Contract& contract,
-                                 const SelfcheckSettings& settings);
+                                 const SelfcheckSettings& settings, std::uint32_t rerun = 0);
 }  // namespace proctor

@@ -86,6 +86,8 @@ struct RunRecord {
   std::string patch;              // likewise: how its patch fitted, where not as it is
   std::string rationale;          // of its last attempt with a result, for people
   std::string cap;                // likewise: that ended it
+  // Known for controls alone: how many runs of acceptance passed before one that did not.
+  std::uint64_t passes = 0;
   bool no_model = false, not_judged = false;  // likewise, as AttemptFacts has them
   // The last line that its agent wrote to its standard error; of a run of early_ends() alone.
   std::string last_words;

@@ -214,17 +214,21 @@ std::vector<EndCause> end_causes(const CampaignReport& report) {
 }
 
 std::string broken_task_word(const RunRecord& run) {
-  if (!is_ended(run)) return "";
-  if (run.baseline == Baseline::kNoop && run.outcome == RunOutcome::kSuccess)
+  if (!is_ended(run) || !run.is_control() || run.outcome == RunOutcome::kInvalid) return "";
+  const bool is_noop = run.baseline == Baseline::kNoop;
+  if (0 < run.passes)
+    return fmt::format(
+        "its acceptance passed {} with {} and then did not, so its checks measure chance: mend "
+        "what they wait for, draw or share (proctor screen counts how often)",
+        counted(run.passes, "time"), is_noop ? "nothing changed" : "its own reference patch");
+  if (is_noop != (run.outcome == RunOutcome::kSuccess)) return "";
+  if (is_noop)
     return "its checks pass with nothing changed, so they tell no solution from none: add a check "
            "that fails without the fix";
-  if (run.baseline == Baseline::kReference && run.outcome == RunOutcome::kFailure)
-    return "its checks fail with its own reference patch, so no agent can pass: mend the checks or "
-           "the patch";
-  if (run.baseline == Baseline::kReference && run.outcome == RunOutcome::kAcceptanceError)
-    return "its checks cannot be completed with its own reference patch, so no agent can pass: "
-           "mend the checks";
-  return "";
+  const bool fails = run.outcome == RunOutcome::kFailure;
+  return fmt::format(
+      "its checks {} with its own reference patch, so no agent can pass: mend the checks{}",
+      fails ? "fail" : "cannot be completed", fails ? " or the patch" : "");
 }
 
 std::vector<std::string> broken_tasks(std::span<const RunRecord> runs) {
@@ -237,14 +241,17 @@ std::vector<std::string> broken_tasks(std::span<const RunRecord> runs) {
     if (!run.is_control() || !is_ended(run)) continue;
     Seen& s = seen[{run.task, run.method}];
     ++s.ended;
-    if (!broken_task_word(run).empty() && s.bad++ == 0) s.first = &run;
+    const bool bad = !broken_task_word(run).empty();
+    // One that shows the task to be flaky says most.
+    if (bad && (s.bad++ == 0 || s.first->passes < run.passes)) s.first = &run;
   }
   std::vector<std::string> out;
   for (const auto& [key, s] : seen) {
     if (s.first == nullptr) continue;
-    out.push_back("task " + key.first + " is broken: " + key.second + " ended with " +
-                  std::string(to_string(s.first->outcome)) + " in " + of_runs(s.bad, s.ended) +
-                  " (" + s.first->name + "): " + broken_task_word(*s.first));
+    out.push_back(fmt::format("task {} is {}: {} ended with {} in {} ({}): {}", key.first,
+                              s.first->passes == 0 ? "broken" : "flaky", key.second,
+                              to_string(s.first->outcome), of_runs(s.bad, s.ended), s.first->name,
+                              broken_task_word(*s.first)));
   }
   return out;
 }

@@ -49,14 +49,14 @@ std::vector<EndCause> end_causes(const CampaignReport& report);
 std::string end_cause_text(const EndCause& cause, const std::string& why);
 
 // A sentence for each task whose checks pass with nothing changed, or do not pass with its
-// reference patch.
+// reference patch, or pass and then do not.
 std::vector<std::string> broken_tasks(std::span<const RunRecord> runs);
 // Why results are not to be trusted, whatever they are: every run that ended is without a verdict,
 // or a control came out wrong.  Empty: neither is so.
 std::string why_worthless(std::span<const RunRecord> runs);
 // "agent: 2 of 3 successes failed a gate beside their checks", of each method that has such.
 std::vector<std::string> unsatisfied_methods(const CampaignReport& report);
-// Of one run; empty: it does not show that.
+// Of one run; empty: it does not show that.  With RunRecord::passes its task is flaky.
 std::string broken_task_word(const RunRecord& run);
 
 // A method all of whose judged runs ended as soon as they had begun, with one exit code that is not

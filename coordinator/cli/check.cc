@@ -35,7 +35,12 @@ void print_effective(const Campaign& campaign) {
                               : format_cap(cap, cap_value(e.caps, cap)))
                 .c_str(),
             describe_source(e.source(cap), campaign.origin, c.origin).c_str());
-      const Usage after = acceptance_worst_case(c, c.rerun_in(campaign.rerun));
+      const std::uint32_t rerun = c.rerun_in(campaign.rerun);
+      const CapLevel by = rerun == c.rerun ? CapLevel::kContract : CapLevel::kCampaign;
+      if (rerun != 0)
+        fmt::print("  {:<24} {:<14} {} (tie: safety-then-correctness)\n", "acceptance repeated",
+                   rerun, describe_source({by, "acceptance.rerun"}, campaign.origin, c.origin));
+      const Usage after = acceptance_worst_case(c, rerun);
       const MicroUsd kept = further_price(campaign.cost_model, after).total();
       std::printf("  %-24s %-14s %s\n", "kept for acceptance",
                   (format_usd(kept) + " " + money_word(campaign.cost_model)).c_str(),
@@ -204,9 +209,14 @@ Status check(const CheckArgs& args) {
               format_usd(campaign.envelopes.global).c_str(),
               money_word(campaign.cost_model).c_str());
   std::fputs(stages_text(campaign).c_str(), stdout);
-  for (const Contract& c : campaign.contracts)
-    std::printf("  %-28s %s  %s %s per run\n", c.id.c_str(), c.digest.short_hex().c_str(),
-                format_usd(campaign.run_cap(c)).c_str(), money_word(campaign.cost_model).c_str());
+  for (const Contract& c : campaign.contracts) {
+    const std::uint32_t rerun = c.rerun_in(campaign.rerun);
+    fmt::print("  {:<28} {}  {} {} per run{}\n", c.id, c.digest.short_hex(),
+               format_usd(campaign.run_cap(c)), money_word(campaign.cost_model),
+               rerun == 0
+                   ? ""
+                   : fmt::format("; acceptance: rerun {}, tie safety-then-correctness", rerun));
+  }
   if (const auto& shared = campaign.envelopes.shared)
     std::printf(
         "  %-28s at most %s %s of all campaigns that share it on %s (once for all of them: proctor "

@@ -5,6 +5,7 @@
 
 #include "common/base/limits.h"
 #include "common/base/text.h"
+#include "common/trace/event.h"
 #include "common/trace/evidence.h"
 #include "common/trace/payloads.h"
 #include "common/trace/run_report.h"
@@ -92,6 +93,19 @@ std::string no_calls(std::uint64_t metered) {
   return out + "; its meter granted " + number(metered) +
          ", and what each asked for and was charged are the events \"meter\" of its events.jsonl\n";
 }
+
+constexpr std::size_t kLines = 12, kTailBytes = std::size_t{8} << 10, kLineBytes = 400;
+
+std::string how(const CheckReport& c) {
+  // What never ran says so in its own reason.
+  if (!c.outcome)
+    return c.why.empty() ? std::string("did not run") : printable(c.why, limits::kDetailBytes);
+  std::string out(to_string(*c.outcome));
+  const std::string exit = "exit code " + std::to_string(c.exit_code);
+  if (c.ended == "exited" && c.why != exit) out += ", " + exit;
+  if (!c.why.empty()) out += ": " + printable(c.why, limits::kDetailBytes);
+  return out;
+}
 }  // namespace
 
 std::string calls_text(const TracedModels& told) {
@@ -134,21 +148,6 @@ std::string cassette_list(const std::vector<CassetteCall>& calls) {
   table.append_to(out);
   return out;
 }
-
-namespace {
-constexpr std::size_t kLines = 12, kTailBytes = std::size_t{8} << 10, kLineBytes = 400;
-
-std::string how(const CheckReport& c) {
-  // What never ran says so in its own reason.
-  if (!c.outcome)
-    return c.why.empty() ? std::string("did not run") : printable(c.why, limits::kDetailBytes);
-  std::string out(to_string(*c.outcome));
-  const std::string exit = "exit code " + std::to_string(c.exit_code);
-  if (c.ended == "exited" && c.why != exit) out += ", " + exit;
-  if (!c.why.empty()) out += ": " + printable(c.why, limits::kDetailBytes);
-  return out;
-}
-}  // namespace
 
 std::string last_lines_of(const fs::path& file, const std::string& indent) {
   std::error_code ec;
@@ -203,5 +202,17 @@ Result<std::string> judged_again(const fs::path& attempt) {
   const auto& [nth, why] = *again;
   return "judged again from the same patch, " + counted(nth, "time") +
          ", the last time because of " + printable(why, limits::kDetailBytes);
+}
+
+std::uint64_t passes_before(const fs::path& attempt) {
+  std::uint64_t out = 0;
+  std::error_code ec;
+  if (!fs::exists(attempt / repeated_dir(kAcceptanceDir, 1), ec)) return out;  // no log is read
+  const Status read = each_event(attempt, [&](const TraceEvent& event) {
+    if (event.type == events::kJudgedAgain.type) out = 0;  // from its first run again
+    if (event.type == events::kRepeated.type)
+      if (const auto told = events::kRepeated.read(event.payload)) out = std::get<0>(*told);
+  });
+  return read.ok() ? out : 0;
 }
 }  // namespace proctor::cli

@@ -51,4 +51,7 @@ std::string failing_checks(const fs::path& attempt);
 std::string unfinished_check(const fs::path& attempt);
 // "judged again from the same patch, 2 times, the last time because of WHY"; empty: it was not.
 Result<std::string> judged_again(const fs::path& attempt);
+// How many runs of acceptance passed before the last one, by the events; 0: none, or they cannot be
+// read.
+std::uint64_t passes_before(const fs::path& attempt);
 }  // namespace proctor::cli

@@ -52,7 +52,6 @@ std::string shown(const Result<std::string>& text) {
   if (!text.ok()) return "  (" + text.error().detail + ")\n";
   return printable_lines(*text) + (text->ends_with('\n') || text->empty() ? "" : "\n");
 }
-}  // namespace
 
 // The calls of models of one run, for `proctor explain`.
 Result<std::string> explain_calls(const FrozenCampaign& frozen, RunId run) {
@@ -112,7 +111,6 @@ Result<std::string> explain_call(const FrozenCampaign& frozen, RunId run, std::u
 // proctor explain CAMPAIGN RUN: why a run waits, ran where it ran, stopped or failed.  The
 // coordinator that runs says why; when none does, its scheduler is made again from the journal.
 
-namespace {
 constexpr std::size_t kShownOfName = 400;
 
 // "; set aside by ada (the disk was full)": it was the run's outcome, and decides nothing any more.
@@ -203,17 +201,6 @@ std::string review_line(const RunReviewed& r, const std::string& unit) {
          (r.note.empty() ? "" : ": " + printable(r.note, limits::kDetailBytes)) + "\n";
 }
 
-// Lists the files of the agent that its method would have kept, each with why it was not.
-Result<std::string> not_kept(const fs::path& dir) {
-  PROCTOR_TRY(const auto kept, events::last_in(dir, events::kAgentKept));
-  std::string out;
-  if (!kept) return out;
-  for (const events::LeftOut& l : std::get<1>(*kept))
-    out += "    not kept of its agent: " + printable(l.path, kShownOfName) + ": " +
-           printable(l.why, kShownOfName) + "\n";
-  return out;
-}
-
 // " [events.jsonl:7,9]"; empty: of no event.
 std::string evidence_words(const std::vector<std::uint64_t>& events) {
   constexpr std::size_t kShown = 8;
@@ -223,19 +210,24 @@ std::string evidence_words(const std::vector<std::uint64_t>& events) {
                      kShown < events.size() ? ",..." : "");
 }
 
-// Gates with why and evidence, score, failure modes and interventions; `own`: the campaign's modes.
-std::string judgement_of(const RunReport& report, const std::vector<TagRule>& own) {
-  std::string out, failed;
+// The first gate that does not pass; empty: all do.
+std::string failed_gate(const RunReport& report) {
   // In reports of before 2026-12 a gate that did not run fails no run.
   const bool older =
       std::ranges::all_of(report.gates, [](const GateReport& g) { return g.evidence.empty(); });
-  for (const GateReport& g : report.gates) {
-    if (failed.empty() && g.outcome != "pass" && !(older && g.outcome == "not_run"))
-      failed = g.gate;
+  for (const GateReport& g : report.gates)
+    if (g.outcome != "pass" && !(older && g.outcome == "not_run")) return g.gate;
+  return "";
+}
+
+// Gates with why and evidence, score, failure modes and interventions; `own`: the campaign's modes.
+std::string judgement_of(const RunReport& report, const std::vector<TagRule>& own) {
+  std::string out;
+  for (const GateReport& g : report.gates)
     out += "    gate " + printable(g.gate) + ": " + printable(g.outcome) +
            (g.why.empty() ? "" : ", " + printable(g.why, limits::kDetailBytes)) +
            evidence_words(g.evidence) + "\n";
-  }
+  const std::string failed = failed_gate(report);
   const bool passed = report.outcome == RunOutcome::kSuccess;
   out += std::string("    satisfied: ") + (passed && failed.empty() ? "yes" : "no") +
          (passed && !failed.empty() ? ", it fails gate " + printable(failed) : "") + "\n";
@@ -293,8 +285,11 @@ Result<std::string> checks_of(const StateFolder& folder, const std::string& name
     if (f.path.starts_with(std::string(kKeptDir) + "/"))
       out += "    kept of its agent: " + printable(f.path) + " (" + std::to_string(f.bytes) +
              " bytes)\n";
-  PROCTOR_TRY(const std::string left_out, not_kept(dir));
-  out += left_out;
+  // Each with why the method could not keep it.
+  PROCTOR_TRY(const auto kept, events::last_in(dir, events::kAgentKept));
+  for (const events::LeftOut& l : kept ? std::get<1>(*kept) : std::vector<events::LeftOut>())
+    out += "    not kept of its agent: " + printable(l.path, kShownOfName) + ": " +
+           printable(l.why, kShownOfName) + "\n";
   return out + "    evidence: " + dir.string() + "\n";
 }
 
@@ -348,8 +343,6 @@ std::string no_coordinator(const FrozenCampaign& frozen, bool begun) {
                       : "; proctor run " + frozen.folder.campaign.string() + " begins");
 }
 
-}  // namespace
-
 // As a scheduler says it (coordinator/core/events.h).
 struct Said {
   std::string code, text;
@@ -361,7 +354,6 @@ void fields(auto& v, Is<Said> auto& s) {
   v("facts", s.facts);
 }
 
-namespace {
 // And whether a coordinator said so.  Without words: nothing of the campaign has run yet.
 struct Why {
   std::optional<Said> said{};
@@ -443,7 +435,10 @@ Json attempt_json(const AttemptRecord& a, const RunRecord& run, const RunReport*
   });
   v("rationale", a.rationale);
   if (judged == nullptr) return v.take();
+  v("satisfied", judged->outcome == RunOutcome::kSuccess && failed_gate(*judged).empty());
+  v("checks", judged->checks);
   v("gates", judged->gates);
+  v("violations", judged->violations);
   v("score", judged->score, kOptional);
   v("tags", judged->tags);
   return v.take();
@@ -572,7 +567,8 @@ void add_explain(Command app, int& exit_code) {
       .required();
   command.add_flag("--try", args->tried, "of what the last proctor try of it made");
   command.add_flag("--json", args->json,
-                   "for scripts; gates, score and tags as its report.json has them");
+                   "for scripts; satisfied, and checks, gates, violations, score and tags as "
+                   "its report.json has them");
   command.add_flag("--calls", args->calls, "with each call of a model through the gateway");
   command.add_option("--call", args->call, "what was asked and answered in this one of them")
       .positive();

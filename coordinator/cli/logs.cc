@@ -13,6 +13,7 @@
 
 #include "common/base/file_lock.h"
 #include "common/base/limits.h"
+#include "common/base/parse.h"
 #include "common/base/text.h"
 #include "common/trace/evidence.h"
 #include "coordinator/cli/command.h"
@@ -90,21 +91,26 @@ Result<Place> place_of(const Subject& subject, std::uint32_t wanted) {
   return Error{Errc::kNotFound,
                name +
                    (wanted == 0 ? " has left nothing yet"
-                                : ": attempt " + std::to_string(wanted) + " has left nothing") +
+                                : fmt::format(": attempt {} has left nothing", wanted)) +
                    " that is on this machine; proctor explain says where it is"};
 }
 
-// The order in which they are written.
-enum Rank { kImage, kSetup, kMethodSetup, kAgent, kAcceptanceSetup, kChecks, kNone };
+enum Phase { kImage, kSetup, kMethodSetup, kAgent, kAcceptanceSetup, kChecks, kNone };
+// The order in which they are written: each run of acceptance, from 1, behind the one before.
+using Rank = std::pair<std::uint64_t, Phase>;
 
 Rank rank_of(const fs::path& relative) {
-  const std::string first = relative.begin()->string();
-  if (first == "setup-image") return kImage;
-  if (first == "setup-agent") return kSetup;
-  if (first == "setup-method") return kMethodSetup;
-  if (first == "agent") return kAgent;
-  if (first == "setup-acceptance") return kAcceptanceSetup;
-  return first == kAcceptanceDir ? kChecks : kNone;
+  std::string first = relative.begin()->string();
+  if (first == "setup-image") return {0, kImage};
+  if (first == "setup-agent") return {0, kSetup};
+  if (first == "setup-method") return {0, kMethodSetup};
+  if (first == "agent") return {0, kAgent};
+  const std::size_t dash = first.rfind('-');
+  const auto nth = whole_number<std::uint64_t>(std::string_view(first).substr(dash + 1));
+  if (nth) first.resize(std::min(dash, first.size()));
+  const std::uint64_t run = nth.value_or(kExactIntegerMax);  // the last has the plain name
+  if (first == kAcceptanceSetupDir) return {run, kAcceptanceSetup};
+  return {run, first == kAcceptanceDir ? kChecks : kNone};
 }
 
 bool is_kept(const fs::path& relative) {
@@ -112,7 +118,7 @@ bool is_kept(const fs::path& relative) {
 }
 
 bool is_of(const fs::path& relative, const std::string& phase) {
-  const Rank rank = rank_of(relative);
+  const Phase rank = rank_of(relative).second;
   if (phase == "setup")
     return rank == kImage || rank == kSetup || rank == kMethodSetup || rank == kAcceptanceSetup;
   if (phase == "agent") return rank == kAgent;
@@ -227,6 +233,14 @@ Status put_new(const Place& place, const LogsArgs& args, std::map<std::string, s
   PROCTOR_TRY(const std::vector<fs::path> streams, streams_in(place.dir, args.phase));
   for (const fs::path& relative : streams) {
     const std::string name = relative.string();
+    // Repeated meanwhile: what was shown by the plain name has this one now.
+    if (const auto [run, phase] = rank_of(relative);
+        0 < run && run < kExactIntegerMax && !seen.contains(name)) {
+      const fs::path folder = phase == kChecks ? kAcceptanceDir : kAcceptanceSetupDir;
+      const std::string plain = folder / relative.lexically_relative(*relative.begin());
+      seen[name] = std::exchange(seen[plain], 0);
+      if (last == plain) last = name;
+    }
     std::uint64_t& from = seen[name];
     const std::string head = last == name ? "" : "==> " + printable(name) + " <==\n";
     PROCTOR_TRY(const std::uint64_t end, put_file(place.dir / relative, from, head, args.raw));
@@ -268,13 +282,12 @@ Result<int> show_diff(const LogsArgs& args) {
   PROCTOR_TRY(const Subject subject, subject_of(args));
   PROCTOR_TRY(const Place place, place_of(subject, args.attempt));
   const fs::path patch = place.dir / kPatchFile;
+  const std::string attempt = fmt::format("attempt {} of {}", place.attempt, args.run);
   std::error_code ec;
   if (!fs::is_regular_file(fs::symlink_status(patch, ec)))
-    return Error{Errc::kNotFound, "attempt " + std::to_string(place.attempt) + " of " + args.run +
-                                      " has no patch: it " +
+    return Error{Errc::kNotFound, attempt + " has no patch: it " +
                                       (place.live ? "is still at work" : "never came so far")};
   PROCTOR_TRY(const std::uint64_t bytes, put_file(patch, 0, "", args.raw));
-  const std::string attempt = fmt::format("attempt {} of {}", place.attempt, args.run);
   if (const auto read = patch_of(place.dir); bytes == 0 && !read.ok())
     return in_context(attempt, read.error());
   PROCTOR_TRY(const std::vector<std::string> refused, refused_paths(place.dir));
@@ -307,7 +320,8 @@ void add_logs(Command app, int& exit_code) {
       "Example:\n  proctor logs my-campaign json-lib/my-agent/r1 --phase agent --follow\n"
       "  proctor logs my-campaign json-lib/my-agent --try\n"
       "A run under way is read at the local worker that makes it. What other machines run can be\n"
-      "read when it has ended. 8 MiB of each stream are kept; one that is cut says so at its end.");
+      "read when it has ended. 8 MiB of each stream are kept; one that is cut says so at its end.\n"
+      "Acceptance that was repeated shows each of its runs: acceptance-1/, ..., acceptance/.");
   const auto args = of_run(logs, exit_code, show_logs);
   logs.add_option("--phase", args->phase, "only this: setup, agent or checks")
       .one_of({"setup", "agent", "checks"});

@@ -518,6 +518,9 @@ Result<ReportInput> input_of(const FrozenCampaign& frozen, const std::optional<S
     add_fault(run, *view.core);
     run.reopens = view.core->reopens(run.run) == Scheduler::Reopens::kYes;
     if (view.core->phase(run.run) == RunPhase::kCancelled) run.state = RunRecord::State::kCancelled;
+    if (run.is_control() && run.state == RunRecord::State::kEnded &&
+        (run.outcome == RunOutcome::kFailure || run.outcome == RunOutcome::kAcceptanceError))
+      run.passes = passes_before(frozen.folder.attempt(run.name, AttemptNo(run.attempts)));
   }
   for (const RunId run : frozen.removed) {
     RunRecord& record = input.runs[run.raw()];

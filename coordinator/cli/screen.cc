@@ -104,24 +104,13 @@ void count_run(const FrozenCampaign& frozen, const RunRecord& run, const Contrac
     return tally.lose(run.rationale.empty() ? "its run is invalid" : run.rationale);
   Result<Outcomes> outcomes = outcomes_of(frozen, run, contract);
   if (!outcomes.ok()) return tally.lose(outcomes.error().detail);
-  tally.add(std::move(outcomes).value());
+  tally.add(std::move(outcomes).value(), 0 < run.passes);
 }
-}  // namespace
 
 // The runs of `proctor screen`: the contracts as they are, with no methods but noop (the snapshot)
 // and reference, in two campaigns of their own below .proctor/screen, alone and under load.
 StateFolder screen_folder(const fs::path& campaign, const std::string& arm) {
   return StateFolder::trials(campaign, ".proctor/screen/" + arm);
-}
-
-// `usd`: what all of it may cost; nothing: no limit.  The same arm of the same contracts is the
-// same campaign.
-Result<FrozenCampaign> screen_frozen(const Campaign& campaign,
-                                     const std::vector<const Contract*>& tasks,
-                                     std::uint32_t repeats, std::optional<MicroUsd> usd,
-                                     StateFolder folder) {
-  const std::vector<TaskVariants> all = variants_of_all(tasks);
-  return freeze_trials(selfcheck_campaign(campaign, all, repeats, usd), all, std::move(folder));
 }
 
 // The states that a contract is screened in, with nothing counted yet.
@@ -143,24 +132,12 @@ void count_arm(const FrozenCampaign& frozen, const CampaignReport& report, const
   }
 }
 
-// An arm that was not run.
-void lose_arm(const std::string& arm, std::uint32_t repeats, const std::string& why,
-              std::vector<ScreenState>& states) {
-  for (ScreenState& state : states)
-    for (std::uint32_t i = 0; i < repeats; ++i) tally_of(state, arm).lose(why);
-}
-
 // Words of `proctor screen` for people: a line for each task, what to do about those that are not
 // stable, and what a stable one may still do.  Pure.
 
 // `campaign` as it was typed, `options` as they are typed for some settings, a blank before each;
 // `runs`: how many the campaign has of each task.
 using ScreenOptions = std::function<std::string(const ScreenSettings&)>;
-namespace {
-std::string percent(double share) {
-  return fmt::format("{:.1f} %", share * 100);
-}
-
 // "reference: 0 of 60 alone, 2 of 60 under load"; "snapshot: 0 of 120" where all was alike.
 std::string of_state(const ScreenTask& task, const char* state) {
   std::uint64_t discrepant = 0, repeats = 0;
@@ -191,7 +168,7 @@ std::string facts(const ScreenTask& task) {
     if (const std::string one = of_state(task, state); !one.empty())
       out += (out.empty() ? "" : "; ") + one;
   out += fmt::format("; it may still be up to {} alone, {} under load",
-                     percent(upper_of(task, kArmAlone)), percent(upper_of(task, kArmLoad)));
+                     share_text(upper_of(task, kArmAlone)), share_text(upper_of(task, kArmLoad)));
   return out + (task.unstable.empty() ? "" : "; unstable: " + first_few(task.unstable));
 }
 
@@ -244,7 +221,7 @@ std::string summary(const std::vector<ScreenTask>& tasks) {
   const FlakyShare share = flaky_share(tasks);
   if (0 < share.judged)
     out += fmt::format("; flaky are {} of {} (95 % interval {} to {})", share.flaky, share.judged,
-                       percent(share.low), percent(share.high));
+                       share_text(share.low), share_text(share.high));
   return out + "\n";
 }
 
@@ -258,9 +235,8 @@ std::string still_possible(const std::vector<ScreenTask>& tasks, std::uint64_t r
       "A stable task may still come out otherwise in up to {}: of the {} runs that the campaign "
       "has "
       "of it, at least one is spoiled then with a chance of {}.\n",
-      percent(upper), runs, percent(chance_to_spoil(upper, runs)));
+      share_text(upper), runs, share_text(chance_to_spoil(upper, runs)));
 }
-}  // namespace
 
 std::string screen_text(const std::vector<ScreenTask>& tasks, const ScreenSettings& settings,
                         const std::string& campaign, const ScreenOptions& options,
@@ -290,7 +266,6 @@ std::string too_few_repeats(const ScreenSettings& settings) {
 
 // proctor screen CAMPAIGN [TASK...]: do the tasks' checks always say the same?
 
-namespace {
 using Screen = TasksCommand<ScreenResults>;
 
 struct Screened {
@@ -313,8 +288,11 @@ Status run_arm(const TasksArgs& args, const ScreenSettings& settings, const Camp
   std::vector<const Contract*> contracts;
   for (const Screened& one : tasks) contracts.push_back(one.contract);
   const std::uint32_t repeats = arm == kArmAlone ? settings.repeats : settings.load_repeats;
-  PROCTOR_TRY(const FrozenCampaign frozen, screen_frozen(campaign, contracts, repeats, usd,
-                                                         screen_folder(campaign.folder, arm)));
+  const std::vector<TaskVariants> all = variants_of_all(contracts);
+  // The same arm of the same contracts is the same campaign.
+  PROCTOR_TRY(const FrozenCampaign frozen,
+              freeze_trials(selfcheck_campaign(campaign, all, repeats, usd), all,
+                            screen_folder(campaign.folder, arm)));
   const RunOptions options = options_of(args, arm);
   PROCTOR_CHECK_OK(check_programs(options, frozen.campaign));
   std::fprintf(stderr, "%s: %s of each state of %s\n", arm == kArmAlone ? "Alone" : "Under load",
@@ -342,7 +320,9 @@ Result<Screen::Ran> run_arms(const TasksArgs& args, const ScreenSettings& settin
   if (spent) {
     out.code = kBudgetExhausted;
     for (Screened& one : tasks)
-      lose_arm(kArmLoad, settings.load_repeats, "--usd was spent before", one.states);
+      for (ScreenState& state : one.states)
+        for (std::uint32_t i = 0; i < settings.load_repeats; ++i)
+          state.load.lose("--usd was spent before");
   } else {
     const std::optional<MicroUsd> left = usd ? std::optional(*usd - out.cost) : std::nullopt;
     PROCTOR_CHECK_OK(run_arm(args, settings, campaign, kArmLoad, left, tasks, out));
@@ -429,10 +409,9 @@ void add_screen(Command app, int& exit_code) {
       "else\n"
       "running, and so many times with all slots and all cores busy. No agent and no model is\n"
       "asked. Nothing else should run on this host meanwhile.\n"
-      "Killed or interrupted, the same command goes on; a task whose contract, image and numbers "
-      "of\n"
-      "repeats are the same is not screened again. Results: reports/flakiness.json, and\n"
-      "reports/quarantine.txt with the tasks not to be measured with; docs/pilots.md.\n"
+      "Killed or interrupted, the same command goes on; a task whose contract, image, rerun and\n"
+      "numbers of repeats are the same is not screened again. Results: reports/flakiness.json,\n"
+      "and reports/quarantine.txt with the tasks not to be measured with; docs/pilots.md.\n"
       "Exit codes: 0 all stable, 1 some are not, or it was stopped, 2 bad input,\n"
       "3 --usd is spent, 4 infrastructure.");
   const auto args = arguments<ScreenArgs>(command, exit_code, screen);

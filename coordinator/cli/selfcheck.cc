@@ -108,7 +108,6 @@ std::string advice(const SelfcheckTask& task, const std::string& campaign,
 }
 
 constexpr std::array kKinds{"sound", "weak", "unsound", "flaky", "unjudged"};
-}  // namespace
 
 // Words of `proctor selfcheck` for people: a line for each task, what to do about those that are
 // not good, and a summary.  Pure.
@@ -139,7 +138,6 @@ std::string selfcheck_text(const std::vector<SelfcheckTask>& tasks, const std::s
 
 // proctor selfcheck CAMPAIGN [TASK...]: are the contracts any good, before money is spent on them?
 
-namespace {
 using Selfcheck = TasksCommand<SelfcheckResults>;
 
 Result<Selfcheck::Ran> run_variants(TasksArgs args, const SelfcheckSettings& settings,
@@ -214,8 +212,9 @@ void add_selfcheck(Command app, int& exit_code) {
       "nothing, with the tests of the reference alone (must fail), with the rest of it (must "
       "pass),\n"
       "and with small mistakes made in it (most must fail). No agent and no model is asked.\n"
-      "Killed or interrupted, the same command goes on; a task whose contract, image and settings\n"
-      "are the same is not checked again. Results: reports/selfcheck.json; docs/pilots.md.\n"
+      "Killed or interrupted, the same command goes on; a task whose contract, image, rerun and\n"
+      "settings are the same is not checked again. Results: reports/selfcheck.json; "
+      "docs/pilots.md.\n"
       "Exit codes: 0 all sound or weak, 1 some are not, or it was stopped, 2 bad input,\n"
       "3 --usd is spent, 4 infrastructure.");
   const auto args = arguments<SelfcheckArgs>(command, exit_code, selfcheck);

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <optional>
+#include <regex>
 #include <set>
 
 #include "common/base/json_fields.h"
@@ -126,60 +127,23 @@ std::string unprinted(const StoryFact& fact, const std::string& unit) {
   return fact.fact + ": " + (fact.detail.starts_with("{") ? members_of(fact.detail) : fact.detail);
 }
 
-// A number of `digits` digits at `text`'s front, which it leaves.
-std::optional<int> take_digits(std::string_view& text, std::size_t digits) {
-  const auto out = whole_number<unsigned>(text.substr(0, digits));
-  if (!out || text.size() < digits) return std::nullopt;
-  text.remove_prefix(digits);
-  return static_cast<int>(*out);
-}
-
-bool take(std::string_view& text, std::string_view any_of) {
-  if (text.empty() || any_of.find(text.front()) == std::string_view::npos) return false;
-  text.remove_prefix(1);
-  return true;
-}
-
-// "", "Z", "+01:00": minutes ahead of UTC.
-std::optional<int> take_offset(std::string_view text) {
-  if (text.empty() || text == "Z" || text == "z") return 0;
-  const bool west = text.front() == '-';
-  if (!take(text, "+-")) return std::nullopt;
-  const auto hours = take_digits(text, 2);
-  if (!hours || !take(text, ":")) return std::nullopt;
-  const auto minutes = take_digits(text, 2);
-  if (!minutes || !text.empty() || 23 < *hours || 59 < *minutes) return std::nullopt;
-  return (west ? -1 : 1) * (*hours * 60 + *minutes);
-}
-
+// "2026-11-22", "2026-11-22T10:58:42.5+01:00"
 std::optional<WallTime> parse_moment(std::string_view text) {
   using namespace std::chrono;
-  std::array<int, 6> part{};  // year ... second
-  constexpr std::array<std::string_view, 6> kBefore{"", "-", "-", "Tt ", ":", ":"};
-  for (std::size_t i = 0; i < part.size(); ++i) {
-    if (i == 3 && text.empty()) break;  // a day alone
-    if (0 < i && !take(text, kBefore[i])) return std::nullopt;
-    const auto number = take_digits(text, i == 0 ? 4 : 2);
-    if (!number) return std::nullopt;
-    part[i] = *number;
-  }
-  std::int64_t fraction = 0;
-  if (take(text, ".")) {
-    std::int64_t scale = 100;
-    const std::size_t digits = text.find_first_not_of("0123456789");
-    for (const char c : text.substr(0, digits)) {
-      fraction += (c - '0') * scale;
-      scale /= 10;
-    }
-    text.remove_prefix(std::min(digits, text.size()));
-  }
-  const auto offset = take_offset(text);
-  const year_month_day day{year{part[0]}, month{static_cast<unsigned>(part[1])},
-                           std::chrono::day{static_cast<unsigned>(part[2])}};
-  if (!offset || !day.ok() || 23 < part[3] || 59 < part[4] || 60 < part[5]) return std::nullopt;
-  const auto whole = sys_days(day).time_since_epoch() + hours(part[3]) +
-                     minutes(part[4] - *offset) + seconds(part[5]);
-  return WallTime(duration_cast<milliseconds>(whole).count() + fraction);
+  static const std::regex kForm(
+      R"((\d{4})-(\d\d)-(\d\d)([Tt ](\d\d):(\d\d):(\d\d)(\.(\d{0,18}))?([Zz]|([+-])(\d\d):(\d\d))?)?)");
+  std::cmatch found;
+  if (!std::regex_match(text.data(), text.data() + text.size(), found, kForm)) return std::nullopt;
+  const auto part = [&](std::size_t n) { return found[n].matched ? std::stoi(found[n]) : 0; };
+  const year_month_day day{year(part(1)), month(static_cast<unsigned>(part(2))),
+                           std::chrono::day(static_cast<unsigned>(part(3)))};
+  if (!day.ok() || 23 < part(5) || 59 < part(6) || 60 < part(7) || 23 < part(12) || 59 < part(13))
+    return std::nullopt;
+  const minutes ahead = (hours(part(12)) + minutes(part(13))) * (found[11] == "-" ? -1 : 1);
+  const milliseconds fraction(std::stoi((found[9].str() + "000").substr(0, 3)));
+  const milliseconds whole = sys_days(day).time_since_epoch() + hours(part(5)) + minutes(part(6)) +
+                             seconds(part(7)) - ahead + fraction;
+  return WallTime(whole.count());
 }
 
 std::optional<std::int64_t> parse_ago(std::string_view text) {
@@ -192,23 +156,8 @@ std::optional<std::int64_t> parse_ago(std::string_view text) {
     if (text.front() == unit) return n * ms;
   return std::nullopt;
 }
-}  // namespace
-
-std::string sentence_of(const StoryFact& fact, const std::string& unit) {
-  return printable(unprinted(fact, unit), limits::kDetailBytes * 2);
-}
-
-Result<WallTime> parse_since(std::string_view text, WallTime now) {
-  if (const auto ago = parse_ago(text)) return WallTime(now.raw() - *ago);
-  if (const auto moment = parse_moment(text)) return *moment;
-  return Error{Errc::kInvalid, "--since: found \"" + printable(text, 60) +
-                                   "\", expected a time as 2026-11-22T10:58:42Z, or how long ago: "
-                                   "90s, 15m, 2h, 3d"};
-}
-
 // proctor story CAMPAIGN [RUN]: what happened, in order, each with its cause.
 
-namespace {
 // Which facts of a journal belong into one run's story: its own, and what was done to its task, its
 // method or an envelope of its, or to a list of runs of which it is one.
 class RunStory {
@@ -319,6 +268,18 @@ Result<int> tell_story(const StoryArgs& args) {
   return kOk;
 }
 }  // namespace
+
+std::string sentence_of(const StoryFact& fact, const std::string& unit) {
+  return printable(unprinted(fact, unit), limits::kDetailBytes * 2);
+}
+
+Result<WallTime> parse_since(std::string_view text, WallTime now) {
+  if (const auto ago = parse_ago(text)) return WallTime(now.raw() - *ago);
+  if (const auto moment = parse_moment(text)) return *moment;
+  return Error{Errc::kInvalid, "--since: found \"" + printable(text, 60) +
+                                   "\", expected a time as 2026-11-22T10:58:42Z, or how long ago: "
+                                   "90s, 15m, 2h, 3d"};
+}
 
 void add_story(Command app, int& exit_code) {
   const Command command =

@@ -56,9 +56,26 @@ Repeat repeat_of(const FrozenCampaign& frozen, const RunRecord& run) {
     return out;
   }
   out.outcome = run.outcome;
+  out.passes = run.passes;
   for (const CheckReport& c : checks_in(frozen.folder.attempt(run.name, AttemptNo(run.attempts))))
     out.checks.push_back({c.id, c.outcome, c.failing, c.why});
   return out;
+}
+
+struct Names {
+  std::string task, method;
+};
+
+std::optional<Names> names_of(const std::string& run) {
+  const std::size_t slash = run.find('/');
+  if (slash == std::string::npos) return std::nullopt;
+  Names out{run.substr(0, slash), run.substr(slash + 1)};
+  if (const std::size_t end = out.method.find('/'); end != std::string::npos) {
+    if (out.method.substr(end) != "/r1") return std::nullopt;
+    out.method.resize(end);
+  }
+  const bool safe = is_safe_relative(out.task) && is_safe_relative(out.method);
+  return safe ? std::optional(std::move(out)) : std::nullopt;
 }
 }  // namespace
 
@@ -187,24 +204,6 @@ std::vector<VariantRuns> runs_of(const FrozenCampaign& frozen, const CampaignRep
   }
   return out;
 }
-
-namespace {
-struct Names {
-  std::string task, method;
-};
-
-std::optional<Names> names_of(const std::string& run) {
-  const std::size_t slash = run.find('/');
-  if (slash == std::string::npos) return std::nullopt;
-  Names out{run.substr(0, slash), run.substr(slash + 1)};
-  if (const std::size_t end = out.method.find('/'); end != std::string::npos) {
-    if (out.method.substr(end) != "/r1") return std::nullopt;
-    out.method.resize(end);
-  }
-  const bool safe = is_safe_relative(out.task) && is_safe_relative(out.method);
-  return safe ? std::optional(std::move(out)) : std::nullopt;
-}
-}  // namespace
 
 StateFolder try_folder(const fs::path& campaign, const std::string& task,
                        const std::string& method) {

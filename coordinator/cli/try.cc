@@ -157,8 +157,8 @@ struct TryArgs {
 
 // What a newcomer would take for a fault, and is right; and what is wrong and looks right.
 std::string of_baseline(const RunRecord& run) {
-  const std::string broken = broken_task_word(run);
-  if (!broken.empty()) return "  the task is broken: " + broken + "\n";
+  if (const std::string why = broken_task_word(run); !why.empty())
+    return fmt::format("  the task is {}: {}\n", run.passes == 0 ? "broken" : "flaky", why);
   if (run.baseline == RunRecord::Baseline::kNoop && run.outcome == RunOutcome::kFailure)
     return "  that is right: noop changes nothing, so the checks must not pass\n";
   return "";

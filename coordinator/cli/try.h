@@ -116,7 +116,7 @@ Result<int> run_tasks(const TasksArgs& args, const Campaign& campaign,
                    printable(read.error().detail).c_str());
   }
   PROCTOR_TRY(const AskedTasks asked, asked_tasks(args, campaign, [&](const Contract& c) {
-                return bool(still_holds(earlier, c, settings));
+                return bool(still_holds(earlier, c, settings, campaign.rerun));
               }));
   typename TasksCommand<Results>::Ran ran;
   if (!asked.todo.empty()) {
@@ -136,10 +136,11 @@ Result<int> run_tasks(const TasksArgs& args, const Campaign& campaign,
   for (const Contract& c : campaign.contracts) {
     if (const auto it = std::ranges::find(ran.tasks, c.id, &Task::id); it != ran.tasks.end())
       results.tasks.push_back(std::move(*it));
-    else if (const auto before = still_holds(earlier, c, settings))
+    else if (const auto before = still_holds(earlier, c, settings, campaign.rerun))
       results.tasks.push_back(*before);
     else
       continue;
+    results.tasks.back().rerun = c.rerun_in(campaign.rerun);
     if (std::ranges::find(asked.all, &c) != asked.all.end()) shown.push_back(results.tasks.back());
   }
   const WriteParts write = [&]() -> Result<std::vector<std::string>> {

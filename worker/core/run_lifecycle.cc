@@ -457,12 +457,12 @@ void RunLifecycle::conclude() {
   if (!verdict_.violations.empty())
     verdict_.facts.violated = verdict_.violations.front().substr(0, kFirstViolationBytes);
   // These words are never what is cut, but for the end of what is said of a patch.
-  const std::string fitted = patch_words(verdict_.application);
-  const std::string broken =
-      verdict_.violations.empty()
-          ? std::string()
-          : violation_words(verdict_.violations.size() + violations_left_out_,
-                            verdict_.violations.front());
+  std::string fitted = patch_words(verdict_.application);
+  if (0 < repeated_ && verdict_.outcome != RunOutcome::kSuccess)
+    fitted.insert(0, "; acceptance passed " + counted(repeated_, "time") +
+                         " and did not pass in run " + std::to_string(1 + repeated_) + " of " +
+                         std::to_string(1 + plan_.rerun));
+  const std::string broken = violation_words(verdict_.facts.violations, verdict_.facts.violated);
   const std::size_t room = limits::kDetailBytes - broken.size();
   std::string& told = verdict_.rationale;
   told.resize(std::min(told.size(), std::max(room / 2, room - std::min(room, fitted.size()))));

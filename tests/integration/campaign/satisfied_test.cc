@@ -26,6 +26,14 @@ TEST_SUITE("campaign") {
     CHECK_MESSAGE(contains(told, "    satisfied: no, it fails gate safety\n"), told);
     CHECK_MESSAGE(contains(told, "    gate safety: fail, "), told);
     CHECK(contains(scene.run("explain", {"add/reference/r1"}).out, "    satisfied: yes\n"));
+    for (const bool satisfied : {false, true}) {
+      const std::string run = satisfied ? "add/reference/r1" : "add/meddler/r1";
+      const Json attempt =
+          must(parse_json(scene.run("explain", {run, "--json"}).out)).at("attempts").at(0);
+      CHECK(attempt.at("satisfied") == satisfied);
+      CHECK(attempt.at("violations").empty() == satisfied);
+      CHECK(attempt.at("checks").at(0).at("outcome") == "pass");
+    }
 
     const CommandOutcome broken = scene.run("list", {"--where", "outcome=success satisfied=no"});
     CHECK_MESSAGE(broken.out == "add/meddler/r1\nadd/meddler/r2\n", broken.err);

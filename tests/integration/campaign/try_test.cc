@@ -170,6 +170,70 @@ TEST_SUITE("campaign") {
     CHECK_FALSE(contains(ran.err, "task add is broken"));
   }
 
+  TEST_CASE("a reference that passed and, repeated, did not is flaky wherever somebody looks") {
+    CampaignShape shape;
+    shape.replicates = 1;
+    shape.methods = {"reference"};
+    const CampaignScene scene(shape);
+    // The first run of acceptance waits for the gate and passes; the second finds it open.
+    scene.edit(scene.contract(), "command: sh tests/t.sh",
+               "command: 'test ! -s /opt/gate/open || { echo second; exit 4; }; echo first; "
+               "until test -s /opt/gate/open; do sleep 0.05; done; sh tests/t.sh'");
+    const fs::path yaml = scene.folder() / "campaign.yaml";
+    scene.write(yaml, scene.read(yaml) + "acceptance: {rerun: 2, tie: safety-then-correctness}\n");
+    const CommandOutcome checked = scene.run("check", {"--effective"});
+    CHECK_MESSAGE(contains(checked.out, "rerun 2, tie safety-then-correctness"), checked.out);
+    CHECK_MESSAGE(contains(checked.out, ": acceptance.rerun (tie: safety-"), checked.out);
+
+    const auto torn = [&](const std::string& command, const std::vector<std::string>& run,
+                          const std::vector<std::string>& shown) {
+      scene.write(scene.temp() / "gate/open", "");
+      Child child = scene.start(command, run, command);
+      std::vector<std::string> logs = shown;
+      logs.insert(logs.end(), {"--phase", "checks"});
+      REQUIRE(eventually([&] { return contains(scene.run("logs", logs).out, "first"); }));
+      logs.emplace_back("--follow");
+      Child follow = scene.start("logs", logs, "follow");
+      REQUIRE(eventually([&] { return contains(scene.said("follow"), "first"); }));
+      scene.open_gate();
+      const std::optional<int> code = child.wait(std::chrono::minutes(3));
+      CHECK(follow.wait(std::chrono::minutes(1)) == 0);
+      // The first one's output is shown once, though its folder has another name by then.
+      CHECK(scene.said("follow") ==
+            "==> acceptance/sums/stdout <==\nfirst\n"
+            "==> acceptance/sums/stdout <==\nsecond\n");
+      logs.pop_back();
+      CHECK(scene.run("logs", logs).out ==
+            "==> acceptance-1/sums/stdout <==\nfirst\n"
+            "==> acceptance/sums/stdout <==\nsecond\n");
+      return code;
+    };
+    CHECK(torn("try", {"add", "reference"}, {"add/reference", "--try"}) == 0);
+    CHECK_MESSAGE(contains(scene.said("try"), "the task is flaky: its acceptance passed 1 time"),
+                  scene.said("try"));
+    CHECK_FALSE(contains(scene.said("try"), "no agent can pass"));
+
+    CHECK(torn("run", {}, {"add/reference/r1"}) == 1);
+    const std::string flaky = "task add is flaky: reference ended with failure in 1 of 1 run";
+    CHECK_MESSAGE(contains(scene.said("run"), flaky), scene.said("run"));
+    CHECK(contains(scene.read(scene.folder() / "reports/report.html"), flaky));
+    const std::string told = "acceptance passed 1 time and did not pass in run 2 of 3";
+    const std::string why = scene.run("explain", {"add/reference/r1"}).out;
+    CHECK_MESSAGE(contains(why, told), why);
+    CHECK(why.find(told) == why.rfind(told));
+    CHECK(contains(scene.run("story", {"add/reference/r1"}).out, told));
+    const Json run = must(parse_json(scene.run("explain", {"add/reference/r1", "--json"}).out));
+    const Json attempt = run.at("attempts").at(0);
+    CHECK(contains(attempt.at("rationale").get<std::string>(), told));
+    CHECK(attempt.at("satisfied") == false);
+    REQUIRE(attempt.at("checks").size() == 1);
+    CHECK(attempt.at("checks").at(0).at("outcome") == "fail");
+    CHECK(attempt.at("checks").at(0).at("exit_code") == 4);
+    CHECK(attempt.at("violations") == Json::array());
+    CHECK(scene.run("verify").exit_code == 0);
+    scene.require_nothing_left();
+  }
+
   TEST_CASE("a campaign in which no run came to a verdict says why and is no success") {
     CampaignShape shape;
     shape.replicates = 1;

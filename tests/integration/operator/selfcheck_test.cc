@@ -106,6 +106,13 @@ TEST_SUITE("selfcheck") {
     const CommandOutcome json = scene.run("selfcheck", {"good", "--repeats", "2", "--json"}, kLong);
     CHECK(json.exit_code == 0);
     CHECK(parse_json(json.out).value() == kept(scene));
+    // Results of acceptance that ran once say nothing of one that is repeated.
+    const fs::path yaml = scene.folder() / "campaign.yaml";
+    scene.write(yaml, scene.read(yaml) + "acceptance: {rerun: 1}\n");
+    const CommandOutcome repeated = scene.run("selfcheck", {"solved", "--repeats", "2"}, kLong);
+    CHECK_MESSAGE(repeated.exit_code == 0, repeated.out);
+    CHECK(!contains(repeated.out, "known from before"));
+    CHECK(task_of(scene, "solved").at("rerun") == 1);
     scene.require_nothing_left();
   }
 

@@ -203,6 +203,19 @@ TEST_SUITE("aggregate") {
     baseline("lost", "reference", Baseline::kReference, RunOutcome::kInvalid);
     runs.ended("sound", "go", "agent", RunOutcome::kSuccess);
     CampaignReport report = build_report({"c-1", "USD", {"language"}, std::move(runs.records)});
+    CHECK(broken_tasks(report.runs).size() == 3);
+    // Repetitions show that two are flaky.
+    std::vector<RunRecord> torn = report.runs;
+    for (RunRecord& run : torn)
+      run.passes = run.task == "stale" ? 2 : run.outcome == RunOutcome::kAcceptanceError ? 1 : 0;
+    const std::vector<std::string> flaky = broken_tasks(torn);
+    REQUIRE(flaky.size() == 3);
+    CHECK(flaky[0].starts_with("task idle is broken: "));
+    CHECK(flaky[1].starts_with("task slow is flaky: reference ended with acceptance_error in 1 "));
+    CHECK(flaky[2].find("task stale is flaky: ") == 0);
+    CHECK(flaky[2].find(" passed 2 times with its own reference patch ") != std::string::npos);
+    CHECK(flaky[2].find("proctor screen") != std::string::npos);
+    CHECK(flaky[2].find("no agent can pass") == std::string::npos);
     const std::vector<std::string> broken = broken_tasks(report.runs);
     REQUIRE(broken.size() == 3);
     CHECK(broken[0].starts_with(

@@ -2,6 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include "common/trace/event.h"
+#include "common/trace/evidence.h"
+#include "common/trace/payloads.h"
+
 using namespace proctor;
 using namespace proctor::cli;
 
@@ -30,5 +34,25 @@ TEST_SUITE("calls of models") {
     told.metered = 2;
     const std::string text = calls_text(told);
     CHECK_MESSAGE(text.find("its meter granted 2, and") != std::string::npos, text);
+  }
+
+  TEST_CASE("runs of acceptance that passed are counted from the last time it was judged anew") {
+    const TempDir temp = TempDir::create("repeated").value();
+    const fs::path dir = temp.path() / "attempt";
+    CHECK(passes_before(dir) == 0);
+    RunRecorder run = RunRecorder::create(dir).value();
+    const auto passes = [&](const auto& kind, const auto&... values) {
+      REQUIRE(run.event(kind.type, kind.actor, kind.json(values...)).ok());
+      REQUIRE(run.flush().ok());
+      return passes_before(dir);
+    };
+    constexpr std::uint64_t kOnce = 1, kTwice = 2, kOf = 3;
+    CHECK(passes(events::kRepeated, kOnce, kOf) == 0);  // no log is read without its folder
+    REQUIRE(make_dirs(dir / repeated_dir(kAcceptanceDir, 1)).ok());
+    CHECK(passes(events::kRepeated, kTwice, kOf) == 2);
+    CHECK(passes(events::kJudgedAgain, kOnce, "the disk was full") == 0);
+    CHECK(passes(events::kRepeated, kOnce, kOf) == 1);
+    REQUIRE(write_file(dir / kEventsFile, "{}\n").ok());
+    CHECK(passes_before(dir) == 0);
   }
 }

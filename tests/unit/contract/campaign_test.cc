@@ -405,6 +405,20 @@ TEST_SUITE("contract") {
     }
   }
 
+  TEST_CASE("a cap that repetitions make too small names them, with the time that they take") {
+    // Setup takes 10 s at most, the checks 40 s, the agent 2 m.
+    for (const auto& [file, at] :
+         {std::pair(kYaml, "name: first"), std::pair(kTask, "id: fix-g")}) {
+      Folder folder;
+      folder.change(kYaml, "  run: \"1.00\"", "  run: \"0.02\"");
+      folder.change(file, at, std::string("acceptance: {rerun: 2}\n") + at);
+      const std::string said = folder.errors();
+      CHECK_MESSAGE(said.ends_with("(4m40s for setup twice, agent and checks; acceptance.rerun "
+                                   "repeats setup and checks 2 times)\n"),
+                    said);
+    }
+  }
+
   TEST_CASE("two contracts with one id are named with both files") {
     Folder folder;
     folder.put("contracts/second.yaml", folder.get(kTask));

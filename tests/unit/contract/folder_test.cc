@@ -8,6 +8,7 @@ namespace proctor {
 namespace {
 
 using test::Folder;
+using test::kTask;
 using test::kYaml;
 
 }  // namespace
@@ -36,8 +37,10 @@ TEST_SUITE("contract") {
   }
 
   TEST_CASE("a failure mode of the campaign's own names a check of a contract, and its gate") {
-    const auto told = [](const std::string& check, const std::string& gate) {
+    const auto told = [](const std::string& check, const std::string& gate,
+                         const std::string& rubric = "reference_patch:") {
       Folder folder;
+      folder.change(kTask, "reference_patch:", rubric);
       folder.put(kYaml, folder.get(kYaml) + "failure_modes: failure_modes.jsonl\n");
       folder.put("failure_modes.jsonl",
                  R"({"id":"team.first","gate":"build","check":"syntax","attribution":"agent",)"
@@ -57,6 +60,12 @@ TEST_SUITE("contract") {
     CHECK_MESSAGE(other.starts_with("failure_modes.jsonl:3:1: gate: "), other);
     CHECK_MESSAGE(other.find("\"functional\"") != std::string::npos, other);
     CHECK(told("nothing-like-it", "safety").starts_with("failure_modes.jsonl:3:1: check: "));
+    // A check that only rates a patch guards no gate, and its own name is no help.
+    const std::string rates =
+        told("greets", "functional",
+             "rubric: {envelope: {lines: 1, files: 1}, maint: [greets]}\nreference_patch:");
+    CHECK_MESSAGE(rates.starts_with("failure_modes.jsonl:3:1: check: "), rates);
+    CHECK_MESSAGE(rates.find("did you mean") == std::string::npos, rates);
   }
 }
 

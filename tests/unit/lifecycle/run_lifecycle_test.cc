@@ -1,4 +1,5 @@
 // The course of an attempt, and what ends it before it is judged.
+#include "common/base/text.h"
 #include "common/score/outcome.h"
 #include "tests/unit/lifecycle/lifecycle_world.h"
 
@@ -270,6 +271,13 @@ TEST_SUITE("lifecycle") {
       REQUIRE(v.checks.size() == 2);
       CHECK(v.checks[1].why == std::to_string(repeated));
       CHECK(count<RepeatAcceptance>(world.log) == static_cast<std::size_t>(repeated));
+      const std::string told = counted(static_cast<std::uint64_t>(repeated), "time") +
+                               " and did not pass in run " + std::to_string(1 + repeated) + " of 3";
+      const bool is_torn = expected != RunOutcome::kSuccess && 0 < repeated;
+      CHECK((v.rationale.find(told) != std::string::npos) == is_torn);
+      CHECK((v.rationale.find("acceptance passed") != std::string::npos) == is_torn);
+      CHECK(v.facts.violations == 3);
+      CHECK(v.rationale.ends_with("; violations: 3 (" + v.violations.front() + ")"));
       CHECK(count<RunAgent>(world.log) == 1);
       CHECK(count<RecordTermination>(world.log) == 1);
     }

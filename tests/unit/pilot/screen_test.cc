@@ -73,6 +73,31 @@ TEST_SUITE("screen") {
     CHECK(!t.load_sensitive);  // 2 of 60 may be chance
   }
 
+  TEST_CASE("acceptance that passed and then, repeated, did not agrees with nothing") {
+    ScreenTally torn = tally(0);
+    for (int i = 0; i < 60; ++i) torn.add(kBroken, true);
+    ScreenTask t = judged(reference(torn, torn));
+    CHECK(t.verdict == ScreenVerdict::kFlaky);
+    REQUIRE(t.arms.size() == 4);
+    CHECK(t.arms[0].discrepant == 60);
+    CHECK(t.arms[0].torn == 60);
+    CHECK(t.arms[0].upper95 == 0.5);
+    CHECK(t.arms[0].usual == "failure");
+    CHECK(
+        t.why ==
+        "60 of 60 repeats of reference alone came out otherwise (in 60 acceptance passed and then "
+        "did not)");
+    // One that fails at once has the same checks, and is another.
+    torn = tally(0, 57);
+    for (int i = 0; i < 3; ++i) torn.add(kBroken, true);
+    t = judged(reference(tally(60), torn));
+    CHECK(t.arms[1].discrepant == 3);
+    CHECK(t.arms[1].torn == 3);
+    const auto again = parse_screen(to_json_text(ScreenResults{"c", {}, {t}, 0}));
+    REQUIRE(again.ok());
+    CHECK(again->tasks[0].arms[1].torn == 3);
+  }
+
   TEST_CASE("both tolerances are of the share, each of its own state") {
     struct Row {
       const char *suite, *organisation;
@@ -264,6 +289,14 @@ TEST_SUITE("screen") {
     other = task();
     other.id = "other";
     CHECK(!still_holds(*again, other, {}));  // it could not be judged
+    // Contract and campaign together say how often acceptance is repeated.
+    CHECK(!still_holds(*again, task(), {}, 1));
+    results.tasks[0].rerun = 1;
+    CHECK(still_holds(parse_screen(to_json_text(results)).value(), task(), {}, 1));
+    other = task();
+    other.rerun = 1;
+    CHECK(still_holds(results, other, {}));
+    CHECK(!still_holds(results, other, {}, 2));
   }
 
   TEST_CASE("a file of results that somebody spoiled is refused by its field") {

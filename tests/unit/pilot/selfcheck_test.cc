@@ -246,8 +246,34 @@ TEST_SUITE("selfcheck") {
     other = c.contract;
     other.environment.image = "sha256:1";
     CHECK(still_holds(*again, other, settings) == nullptr);
+    // Contract and campaign together say how often acceptance is repeated.
+    CHECK(still_holds(*again, c.contract, settings, 1) == nullptr);
+    results.tasks[0].rerun = 2;
+    CHECK(still_holds(parse_selfcheck(to_json_text(results)).value(), c.contract, settings, 1) ==
+          nullptr);
+    CHECK(still_holds(results, c.contract, settings, 2) != nullptr);
+    other = c.contract;
+    other.rerun = 2;
+    CHECK(still_holds(results, other, settings, 1) != nullptr);
     results.tasks[0].cause = SelfcheckCause::kCannotRun;
-    CHECK(still_holds(results, c.contract, settings) == nullptr);
+    CHECK(still_holds(results, c.contract, settings, 2) == nullptr);
+  }
+
+  TEST_CASE("acceptance that passed and then, repeated, did not is flaky and not unsound") {
+    for (const char* name : {"reference", "noop", "junk", "early_exit"}) {
+      CAPTURE(name);
+      Case c;
+      c.of(name) = three(name, kFail);
+      c.of(name).repeats[1].passes = 2;
+      CHECK(c.judged().cause == SelfcheckCause::kFlaky);
+      CHECK(c.verdict() ==
+            "flaky: " + std::string(name) +
+                " passed acceptance 2 times and then did not (check tests: said so)");
+    }
+    // A mistake that the repetitions find is found.
+    Case mutant;
+    mutant.of("mutant-1").repeats[0].passes = 1;
+    CHECK(mutant.verdict() == "sound");
   }
 
   TEST_CASE("an end with 0 that passes once makes a contract unsound") {

@@ -327,8 +327,11 @@ void violations(std::string& out, const CampaignReport& report) {
   for (const RunRecord& run : report.runs) {
     const bool unsatisfied = run.outcome == RunOutcome::kSuccess && !run.satisfied();
     if (run.state != RunRecord::State::kEnded || (run.violations == 0 && !unsatisfied)) continue;
-    few.add(
-        [&] { return fmt::format("{}: {}, {}", run.name, to_string(run.outcome), run.unmet()); });
+    few.add([&] {
+      const std::string_view answer =
+          run.violations == 0 ? "the checks passed" : violation_answer(run.violated, {});
+      return fmt::format("{}: {}, {} ({})", run.name, to_string(run.outcome), run.unmet(), answer);
+    });
   }
   few.end(": proctor list --where 'violations>0 or outcome=success satisfied=no'");
 }

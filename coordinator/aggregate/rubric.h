@@ -32,8 +32,10 @@ struct RubricRow {
 
 struct GateRow : RubricRow {
   std::uint64_t judged = 0;
-  std::array<std::uint64_t, 4> passed{};  // by gate
-  Share all;                              // that passed all four; the interval is over tasks
+  std::array<std::array<std::uint64_t, 4>, 4> outcomes{};  // by gate and GateOutcome
+  std::uint64_t critical = 0;  // successes with a failure mode that is critical
+  std::string first;           // the first run that does not pass all; empty: each does
+  Share all;                   // that passed all four; the interval is over tasks
   std::uint64_t scored = 0;
   Estimate score;  // mean over these runs, with its interval over tasks
 };
@@ -43,7 +45,8 @@ struct TagRow : RubricRow {
   Severity severity = Severity::kNone;
   Attribution attribution = Attribution::kUnclear;
   std::string sentence;
-  Share runs;  // a share of the judged ones; the interval is over tasks
+  std::string first;  // run with it
+  Share runs;         // a share of the judged ones; the interval is over tasks
 };
 
 // Mean difference of the score, a less b, over tasks with scored runs of both: exploratory.
@@ -62,6 +65,13 @@ struct RubricTables {
       contrasts;  // the plan's comparisons of agents; none while a run is open
 };
 RubricTables rubric_tables(const CampaignReport& report);
+// All that a reader of these tables has to know, a sentence each: the monitors of these runs, how
+// gates are judged, what became of a violation, score and severities.
+std::vector<std::string> rubric_notes(const CampaignReport& report);
+// It stands beside rates where successes have a critical violation; empty: none has.
+std::string critical_warning(const RubricTables& tables);
+// Its answer: "refused (EPERM)".  `violation` as reports have it; `form` of a command.
+std::string_view violation_answer(std::string_view violation, std::string_view form);
 void append_rubric(std::string& out, const RubricTables& tables, const CampaignReport& report);
 // "+0.012 [-0.051, +0.075]".
 std::string difference_words(const ScoreContrast& contrast);

@@ -13,7 +13,9 @@
 #include "common/contract/cost_model.h"
 #include "common/score/graded_score.h"
 #include "common/score/outcome.h"
+#include "common/trace/judgement.h"
 #include "common/trace/manifest.h"
+#include "common/trace/model_calls.h"
 #include "common/trace/recorded_run.h"
 #include "coordinator/aggregate/analysis.h"
 #include "coordinator/aggregate/columns.h"
@@ -195,10 +197,8 @@ std::vector<PageFacts::Fact> caps_of(const FrozenCampaign& frozen) {
     out.push_back({"envelope " + name, amount == kLedgerMax.micros()
                                            ? "none"
                                            : format_usd(MicroUsd::from_micros(amount)) + unit});
-  for (const auto& [name, amount] : r.caps)
-    out.push_back({"cap of a run: " + (name == "micro_usd" ? "usd" : name),
-                   name == "micro_usd" ? format_usd(MicroUsd::from_micros(amount)) + unit
-                                       : std::to_string(amount)});
+  const std::vector<PageFacts::Fact> held = cap_facts(frozen.campaign);
+  out.insert(out.end(), held.begin(), held.end());
   out.push_back({"new attempts after a failure of infrastructure",
                  std::to_string(frozen.campaign.infrastructure_retries)});
   return out;
@@ -228,7 +228,10 @@ PageFacts page_facts(const FrozenCampaign& frozen) {
   PageFacts out;
   for (const Method& m : frozen.campaign.methods) out.methods.push_back({m.name, kind_words(m)});
   out.asked = asked_of(frozen);
+  // A copy in a folder of another name gives the same page, which `proctor verify` holds it to.
+  out.folder = frozen.registration.campaign;
   out.caps = caps_of(frozen);
+  out.judged = judging_facts(frozen.campaign);
   out.origins = origins_of(frozen);
   for (const Removal& r : frozen.registration.removals) out.removals.push_back({r.task, r.reason});
   if (!frozen.registration.seed_deviation.empty())
@@ -418,6 +421,38 @@ Configurations configurations_of(const FrozenCampaign& frozen, std::span<const R
   return out;
 }
 
+// Alerts of the first runs that have a violation, in the order of the page.
+std::vector<PageFacts::Seen> seen_of(const FrozenCampaign& frozen, const CampaignReport& report) {
+  constexpr std::size_t kOfRun = 10;
+  std::vector<PageFacts::Seen> out;
+  std::size_t read = 0, most = 0;
+  const RunRecord* of = nullptr;
+  const auto on = [&](const TraceEvent& event) {
+    if (event.type != events::kAlert.type || out.size() == most) return;
+    const auto alert = events::kAlert.read(event.payload);
+    if (!alert) return;
+    const auto& [code, signals, stage, why] = *alert;
+    const std::string segment = text_in(signals, "segment");
+    const std::optional<AlertMeaning> meaning = meaning_of(code, signals, stage);
+    if (!meaning && segment.empty()) return;
+    const PageFacts::Seen seen{
+        of->name, meaning ? meaning->violation : "command: " + text_in(signals, "pattern"),
+        meaning ? meaning->format : text_in(signals, "form"),
+        segment.empty() ? text_in(signals, "target") : segment};
+    if (std::ranges::find(out, seen) == out.end()) out.push_back(seen);
+  };
+  for (const ReportRow& row : report.rows)
+    for (const std::uint32_t i : row.key.empty() ? row.runs : std::vector<std::uint32_t>()) {
+      of = &report.runs[i];
+      if (of->state != RunRecord::State::kEnded || of->violations == 0 || kSeenRuns < ++read)
+        continue;
+      most = out.size() + kOfRun;
+      // Evidence that is gone or broken shows the less; `proctor verify` says so.
+      static_cast<void>(each_event(frozen.folder.attempt(of->name, AttemptNo(of->attempts)), on));
+    }
+  return out;
+}
+
 // Nothing: nobody has run anything yet.  What it says stays as it is now, so that money, runs and
 // head of one report are of one moment, though a coordinator goes on writing.
 Result<std::optional<JournalReader>> held_journal(const FrozenCampaign& frozen) {
@@ -603,7 +638,8 @@ Result<RenderedReport> render_report_files(const FrozenCampaign& frozen) {
   out.files["run_records.jsonl"] = render_run_records(out.report, frozen.registration.contracts);
   out.files["gated_rubric_schema.json"] =
       rubric_schema(frozen.campaign.weights).dump_as_built(1) + "\n";
-  const PageFacts facts = page_facts(frozen);
+  PageFacts facts = page_facts(frozen);
+  facts.seen = seen_of(frozen, out.report);
   out.files["report.html"] =
       render_html({.report = out.report, .facts = facts, .money = money ? &*money : nullptr});
   if (!out.report.moves.empty())
@@ -632,8 +668,7 @@ Result<WrittenReport> write_report_files(const FrozenCampaign& frozen, Words wor
       "\nThe report:      " + (dir / "report.html").string() + " (open it in a browser)\n" +
       "Report files:    " + dir.string() +
       "/ (report.html, .txt, .json, .csv, contrasts.csv, runs.csv, run_records.jsonl, costs.csv, "
-      "junit.xml, "
-      "summary.md, badge.svg, success.svg, burndown.svg" +
+      "junit.xml, summary.md, badge.svg, success.svg, burndown.svg" +
       (report.projection ? ", projection.csv" : "") + ")\n" +
       "Run directories: " + frozen.folder.runs().string() + "/TASK/METHOD/rN/attempt-K/\n" +
       "Journal:         " + frozen.folder.journal().string() + " (open it with sqlite3; head " +

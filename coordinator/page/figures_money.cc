@@ -104,12 +104,11 @@ Markup frontier_figure(Context& c) {
             dollars(s.cost);
   }
   name_ends(canvas, std::move(names), kRight + 14, 16);
-  return c.figure(canvas, "Success against cost", text(desc, 1'000),
-                  Markup("Up and to the left is better. Lines of a mark: intervals of both over "
-                         "tasks; dashed steps: methods that no other beats in both; \"front\": in "
-                         "what share of ") +
-                      number(c.report.details->draws) +
-                      " resampled campaigns a method is one of these.");
+  return c.figure(
+      canvas, "Success against cost", text(desc, 1'000),
+      Markup("Up and to the left is better. Lines of a mark: intervals of both over tasks; dashed "
+             "steps: methods that no other beats in both; \"front\": in what share of ") +
+          number(c.report.details->draws) + " resampled campaigns a method is one of these.");
 }
 
 namespace {
@@ -243,12 +242,12 @@ Markup burndown_figure(Context& c) {
                                             : fmt::format("{:.1f} h", minutes / 60 * part / 4)));
     top += kPanel + kGap;
   }
-  return c.figure(
-      canvas, "Money over time",
-      Markup("Spent ") + money_of(view.envelopes[0].spent) + " of " +
-          money_of(money.scopes[0].cap) + " " + text(c.report.unit),
-      Markup("Dark: spent; light above it: reserved for runs under way; line: the cap as it holds "
-             "now. The envelopes with most spending; all of them: proctor budget CAMPAIGN."));
+  return c.figure(canvas, "Money over time",
+                  Markup("Spent ") + money_of(view.envelopes[0].spent) + " of " +
+                      money_of(money.scopes[0].cap) + " " + text(c.report.unit),
+                  Markup("Dark: spent; light above it: reserved for runs under way; line: the cap "
+                         "as it holds now. The envelopes with most spending; all of them: ") +
+                      command(c, "budget") + ".");
 }
 
 // How long runs take and what they cost, by outcome; and when success comes.
@@ -321,12 +320,11 @@ Markup histogram(Context& c, const std::vector<Sample>& samples, const Markup& t
     canvas.words_mid("label", {std::min(x(high), kTimeRight - 60), kUp - 9},
                      Markup("90 % up to ") + text(shown(high)));
   }
-  return c.figure(
-      canvas, title,
-      number(samples.size()) + " ended runs, median " + text(shown(median)) +
-          ", nine of ten up to " + text(shown(high)),
-      "Bars: how many ended runs of agents, ten parts to each power of ten, split by outcome as "
-      "in the figure of outcomes (from below: S, F, E, V).");
+  return c.figure(canvas, title,
+                  number(samples.size()) + " ended runs, median " + text(shown(median)) +
+                      ", nine of ten up to " + text(shown(high)),
+                  "Bars: how many ended runs of agents, ten parts to each power of ten, split by "
+                  "outcome as in the figure of outcomes (from below: S, F, E, V).");
 }
 
 std::string short_number(double v) {
@@ -399,9 +397,8 @@ Markup until_success_figure(Context& c) {
   }
   name_ends(canvas, std::move(names), kEnd + 14, 15);
   return c.figure(canvas, "Share of scorable runs that have succeeded by a time",
-                  "Every curve ends at the method's success rate over runs; see the table of "
-                  "times",
-                  "Cumulative incidence: a run that failed will never succeed, so it competes "
-                  "and is not censored. Invalid runs are left out.");
+                  "Every curve ends at the method's success rate over runs; see the table of times",
+                  "Cumulative incidence: a run that failed will never succeed, so it competes and "
+                  "is not censored. Invalid runs are left out.");
 }
 }  // namespace proctor::page

@@ -131,14 +131,14 @@ Markup forest_figure(Context& c, ForestRows which) {
     if (row.key.empty())
       desc += (desc.empty() ? "" : "; ") + row.method + " " + words_of(value, interval);
   }
-  return c.figure(
-      canvas,
-      which == ForestRows::kAllTasks ? Markup("Success rates ") + text(over_words(c.analysis.plan))
-                                     : Markup("Success rates by stratum"),
-      text(desc, 1'000),
-      "Mark: success rate, of strata over tasks; solid whisker: its interval; dashed: where it "
-      "lies whatever errors and invalid runs would have been. Controls are in the table "
-      "alone. Numbers: tasks, and successes of scorable runs.");
+  return c.figure(canvas,
+                  which == ForestRows::kAllTasks
+                      ? Markup("Success rates ") + text(over_words(c.analysis.plan))
+                      : Markup("Success rates by stratum"),
+                  text(desc, 1'000),
+                  "Mark: success rate, of strata over tasks; solid whisker: its interval; dashed: "
+                  "where it lies whatever errors and invalid runs would have been. Controls are in "
+                  "the table alone. Numbers: tasks, and successes of scorable runs.");
 }
 
 Markup contrast_figure(Context& c) {
@@ -181,13 +181,12 @@ Markup contrast_figure(Context& c) {
     }
     base += kLine;
   }
-  return c.figure(canvas, "Differences between methods, in points", text(desc, 1'000),
-                  "To the right of 0 the first method is better. Mark and solid whisker: "
-                  "difference with its interval; thin above it, where the plan asks for "
-                  "max-t: the interval that holds together with the others; dashed: bounds; "
-                  "shaded: differences "
-                  "too small to matter, by the plan. Whiskers that reach an edge go on beyond it "
-                  "or end there; the table has the numbers.");
+  return c.figure(
+      canvas, "Differences between methods, in points", text(desc, 1'000),
+      "To the right of 0 the first method is better. Mark and solid whisker: difference with its "
+      "interval; thin above it, where the plan asks for max-t: the interval that holds together "
+      "with the others; dashed: bounds; shaded: differences too small to matter, by the plan. "
+      "Whiskers that reach an edge go on beyond it or end there; the table has the numbers.");
 }
 
 namespace {
@@ -323,30 +322,18 @@ Markup pass_figure(Context& c) {
 namespace {
 constexpr std::size_t kRunLabel = 26;
 
-struct Shares {
-  std::uint64_t success = 0, failure = 0, error = 0, invalid = 0;
-  std::uint64_t all() const { return success + failure + error + invalid; }
-};
-
-Shares& operator+=(Shares& a, const TaskCell& b) {
-  a.success += b.success;
-  a.failure += b.scorable - b.success - b.error;
-  a.error += b.error;
-  a.invalid += b.invalid;
-  return a;
-}
-
 // One cell: its runs as parts of its height in a fixed order, with letters where there is room.
-void append_cell(Canvas& canvas, const Shares& s, Point corner, double wide, double high) {
-  if (s.all() == 0) {
+void append_cell(Canvas& canvas, const TaskCell& s, Point corner, double wide, double high) {
+  const std::uint64_t all = s.scorable + s.invalid, failure = s.scorable - s.success - s.error;
+  if (all == 0) {
     canvas.rect("none", {corner.x + 0.5, corner.y + 0.5}, wide - 1, high - 1);
     return;
   }
   double y = corner.y;
-  for (std::size_t kind = 0; const std::uint64_t n : {s.success, s.failure, s.error, s.invalid}) {
+  for (std::size_t kind = 0; const std::uint64_t n : {s.success, failure, s.error, s.invalid}) {
     const std::size_t k = kind++;
     if (n == 0) continue;
-    const double h = high * static_cast<double>(n) / static_cast<double>(s.all());
+    const double h = high * static_cast<double>(n) / static_cast<double>(all);
     canvas.rect(kOutcomeStyles[k], {corner.x, y}, wide, h);
     if (14 <= wide && 12 <= h)
       canvas.words_mid(kOutcomeInks[k], {corner.x + wide / 2, y + h / 2 + 4.5}, kOutcomeLetters[k]);
@@ -385,10 +372,12 @@ Markup mosaic_figure(Context& c) {
     canvas.words(r.is_control ? Literal("quiet") : Literal("label"), {8, y + kHigh / 2 + 4},
                  text(r.method, kRunLabel));
     for (std::size_t column = 0; column < columns; ++column) {
-      Shares s;
+      TaskCell sum;
       for (std::size_t i = column * tasks / columns; i < (column + 1) * tasks / columns; ++i)
-        s += c.cells.at(order[i].second, c.cells.method(r.method));
-      append_cell(canvas, s, {left + wide * static_cast<double>(column), y}, wide - gap, kHigh);
+        for (const auto count :
+             {&TaskCell::scorable, &TaskCell::success, &TaskCell::error, &TaskCell::invalid})
+          sum.*count += c.cells.at(order[i].second, c.cells.method(r.method)).*count;
+      append_cell(canvas, sum, {left + wide * static_cast<double>(column), y}, wide - gap, kHigh);
     }
   }
   if (columns <= 16)
@@ -405,9 +394,9 @@ Markup mosaic_figure(Context& c) {
                       " invalid runs; every task stands in the appendix",
                   Markup("A column is ") +
                       (columns < tasks ? Markup("several tasks") : Markup("a task")) +
-                      ", those solved most often first; each cell is split by how its runs "
-                      "ended, from above: S success, F failure, E acceptance error, V "
-                      "invalid; dashed and empty: no run has ended.");
+                      ", those solved most often first; each cell is split by how its runs ended, "
+                      "from above: S success, F failure, E acceptance error, V invalid; dashed and "
+                      "empty: no run has ended.");
 }
 
 namespace {
@@ -497,17 +486,14 @@ Markup workers_figure(Context& c) {
     canvas.words_mid("quiet", {x.at(static_cast<double>(at)) - (part == 4 ? 14 : 0), bottom + 18},
                      text(span_words(at)));
   }
-  Markup caption = single ? Markup(
-                                "A bar is a run by the attempt that counts, coloured as in the "
-                                "figure of outcomes; runs of one worker at the same time lie "
-                                "below each other.")
-                          : Markup("How busy each worker was, against its own busiest time.");
+  Markup caption =
+      single ? Markup(
+                   "A bar is a run by the attempt that counts, coloured as in the figure of "
+                   "outcomes; runs of one worker at the same time lie below each other.")
+             : Markup("How busy each worker was, against its own busiest time.");
   caption << " Time since " << text(to_rfc3339(WallTime(from))) << ".";
   if (shown < workers.size())
-    caption << " " << number(workers.size() - shown)
-            << Markup(
-                   " more workers are not "
-                   "shown.");
+    caption << " " << number(workers.size() - shown) << Markup(" more workers are not shown.");
   return c.figure(canvas, "Workers over time",
                   number(bars) + " runs on " + number(workers.size()) + " workers in " +
                       text(span_words(to - from)),

@@ -76,13 +76,10 @@ svg text.cell-none{font-size:12px;fill:var(--ink)}
 .dot{fill:var(--mark);stroke:var(--paper);stroke-width:1}
 .steps{fill:none;stroke:var(--quiet);stroke-width:1.5;stroke-dasharray:6 3}
 .curve{fill:none;stroke:var(--mark);stroke-width:2}
-.spent{fill:var(--success)}
 .held{fill:var(--band);stroke:var(--mark);stroke-width:.6}
 .cap{stroke:var(--failure);stroke-width:2;fill:none}
-.better{fill:var(--success)}
-.worse{fill:var(--failure)}
-.success{fill:var(--success)}
-.failure{fill:var(--failure)}
+.better,.success,.spent{fill:var(--success)}
+.worse,.failure{fill:var(--failure)}
 .error{fill:var(--error)}
 .invalid{fill:var(--invalid)}
 .none{fill:none;stroke:var(--quiet);stroke-width:1;stroke-dasharray:2 2}
@@ -124,23 +121,24 @@ using namespace page;
 struct Section {
   Literal heading;
   Markup (*make)(Context&);
+  bool rates = false;  // has rates of success
 };
 constexpr std::array<Section, 15> kSections{{
     {"What was asked", asked},
     {"What happened to the runs", runs_flow},
-    {"Primary endpoint", endpoint},
-    {"Comparisons", comparisons},
+    {"Primary endpoint", endpoint, true},
+    {"Comparisons", comparisons, true},
     {"Errors, invalid runs, bounds", unknowns},
-    {"By stratum", strata},
-    {"Stability", stability},
-    {"Money", money_section},
-    {"Time", time_section},
+    {"By stratum", strata, true},
+    {"Stability", stability, true},
+    {"Money", money_section, true},
+    {"Time", time_section, true},
     {"Gates, score and failure modes", gates},
     {"Are the graders right?", graders},
     {"Caps and rules", rules},
     {"Reproducibility", reproducibility},
     {"Limits", limits_section},
-    {"Appendices", appendix},
+    {"Appendices", appendix, true},
 }};
 
 Markup head_of(const Markup& title) {
@@ -160,11 +158,7 @@ Markup head_of(const Markup& title) {
 
 Markup headline(Context& c) {
   const ReportRow& t = c.report.total;
-  Markup line = number(t.ended()) + " of " + number(t.planned) + " runs ended";
-  if (0 < t.parked) line << ", " << number(t.parked) << " parked";
-  if (0 < t.open) line << ", " << number(t.open) << " open";
-  if (0 < t.cancelled) line << ", " << number(t.cancelled) << " cancelled";
-  if (0 < t.removed) line << ", " << number(t.removed) << " removed";
+  Markup line = text(aggregate::runs_line(t));
   line << "; " << number(c.cells.tasks.size()) << " tasks, " << number(c.methods.size())
        << " methods; spent " << money_of(t.cost.total()) << " " << text(c.report.unit) << ". "
        << (c.is_interim() ? Markup("Interim, of") : Markup("Of")) << " journal head "
@@ -192,7 +186,7 @@ std::string document(const Markup& title, const Markup& skip, const Markup& head
       element("header", header) + line_end() +
       element("main", {{"id", "main"}}, line_end() + main) + line_end() +
       element("footer",
-              element("p", made_by + " This file runs nothing and asks nothing of any network."));
+              paragraph(made_by + " This file runs nothing and asks nothing of any network."));
   const Markup html = element(
       "html", {{"xmlns", "http://www.w3.org/1999/xhtml"}, {"lang", "en"}},
       line_end() + head_of(title) + line_end() + element("body", line_end() + body) + line_end());
@@ -208,11 +202,12 @@ std::string render_html(const PageInput& input) {
     const Markup heading = element("h2", {{"id", numbered("section-", i + 1)}},
                                    number(i + 1) + ". " + kSections[i].heading);
     main << element("section", {{"aria-labelledby", numbered("section-", i + 1)}},
-                    line_end() + heading + line_end() + kSections[i].make(c))
+                    line_end() + heading + line_end() +
+                        (kSections[i].rates ? critical_banner(c) : Markup()) + kSections[i].make(c))
          << line_end();
   }
   return document(Markup("Report of ") + text(c.report.campaign), "To the answer", headline(c),
-                  main, "Made by proctor report from the campaign's journal alone.");
+                  main, "Made by proctor report from the campaign's journal and evidence.");
 }
 
 namespace {
@@ -249,12 +244,6 @@ Markup board_rows(std::uint64_t id, const BoardTable& t) {
   return table.finish();
 }
 
-Markup sentences(const std::vector<std::string>& all) {
-  Markup items;
-  for (const std::string& s : all) items << element("li", text(s)) << line_end();
-  return items.empty() ? Markup() : element("ul", line_end() + items);
-}
-
 Markup board_table(std::uint64_t id, const BoardTable& t) {
   Markup out =
       element("h2", {{"id", numbered("table-", id)}},
@@ -262,9 +251,11 @@ Markup board_table(std::uint64_t id, const BoardTable& t) {
   out << line_end() << board_rows(id, t) << line_end();
   out << classed("p", "quiet",
                  Markup("Ranks are sets: ") + text(t.rank_rule) +
-                     ". Rows of one set are not told apart by these data. Bounds: the rate "
-                     "if every error and invalid run had failed, or succeeded.");
-  out << sentences(t.differences);
+                     ". Rows of one set are not told apart by these data. Bounds: the rate if "
+                     "every error and invalid run had failed, or succeeded.");
+  Items differences;
+  differences.add(t.differences, 400);
+  out << differences.list();
   Markup tasks;
   for (std::size_t i = 0; i < std::min(kTasksOnBoard, t.tasks.size()); ++i)
     tasks << (i == 0 ? Markup() : Markup(", ")) << text(t.tasks[i]);
@@ -277,11 +268,11 @@ Markup board_table(std::uint64_t id, const BoardTable& t) {
 
 std::string render_leaderboard_html(const Leaderboard& board) {
   Markup main;
-  if (board.tables.empty()) main << element("p", "There is no campaign with these tasks.");
+  if (board.tables.empty()) main << paragraph("There is no campaign with these tasks.");
   if (1 < board.tables.size())
-    main << element("p",
-                    "Campaigns share a table only where the contracts of their tasks are equal, "
-                    "byte for byte: rates of different tables do not compare.");
+    main << paragraph(
+        "Campaigns share a table only where the contracts of their tasks are equal, byte for byte: "
+        "rates of different tables do not compare.");
   for (std::size_t i = 0; i < board.tables.size(); ++i)
     main << board_table(i + 1, board.tables[i]) << line_end();
   return document("Leaderboard", "To the tables", element("h1", "Leaderboard"), main,

@@ -10,6 +10,8 @@
 #include "coordinator/aggregate/report.h"
 
 namespace proctor {
+struct Campaign;
+
 // What is registered of a campaign and no report holds.
 struct PageFacts {
   struct Fact {
@@ -22,12 +24,28 @@ struct PageFacts {
     std::string task, reason;
   };
   std::vector<MethodFact> methods;
-  std::vector<Fact> asked;    // tasks, replicates, seed, ...
-  std::vector<Fact> caps;     // of a run and of envelopes
-  std::vector<Fact> origins;  // digests and versions
+  // An alert of the evidence: a violation, or words that a pattern names.
+  struct Seen {
+    std::string run, violation;
+    std::string form, segment;  // a command: how it passed, its line; a call: its target
+    friend bool operator==(const Seen&, const Seen&) = default;
+  };
+  std::string folder = "CAMPAIGN";  // the registered name, as its folder usually has
+  std::vector<Fact> asked;          // tasks, replicates, seed, ...
+  std::vector<Fact> caps;           // limits of a run, and envelopes
+  std::vector<Fact> judged;         // see judging_facts()
+  std::vector<Fact> origins;        // digests and versions
+  std::vector<Seen> seen;           // the first kSeenRuns with a violation
   std::vector<Removal> removals;
   std::string provisional;  // why results are (another seed than the planned one); empty: not
 };
+
+inline constexpr std::size_t kSeenRuns = 20;
+
+// Registered rules of the score, and what stops a run or the campaign.
+std::vector<PageFacts::Fact> judging_facts(const Campaign& campaign);
+// The caps of a run that hold: of contract or campaign, whichever is lower.
+std::vector<PageFacts::Fact> cap_facts(const Campaign& campaign);
 
 struct PageInput {
   const CampaignReport& report;  // Requires: with its details (details.h)

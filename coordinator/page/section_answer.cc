@@ -12,10 +12,6 @@ namespace proctor::page {
 // The head of a page: the answer that somebody with ten seconds takes away.
 
 namespace {
-Markup paragraph(const Markup& words) {
-  return element("p", words);
-}
-
 // "64.3 points better than noop [20.3, 108.3], p 0.0117: better".
 Markup against(const Contrast& c, const AnalysisPlan& plan) {
   const Estimate& d = c.difference.estimate;
@@ -59,10 +55,10 @@ Markup card(Context& c, std::uint32_t position) {
   for (const Contrast& contrast : of_agents(c.analysis.contrasts))
     if (contrast.a == row.method) out << paragraph(against(contrast, c.analysis.plan));
   if (row.satisfied < row.success)
-    out << element(
-        "p", element("strong", c.count(position, kClassUnsatisfied, row.success - row.satisfied) +
-                                   " of " + number(row.success) + " successes") +
-                 " failed a gate beside their checks (section 10)");
+    out << paragraph(
+        element("strong", c.count(position, kClassUnsatisfied, row.success - row.satisfied) +
+                              " of " + number(row.success) + " successes") +
+        " did not pass a gate beside their checks (section 10)");
   if (row.ended() == 0) return element("li", out);
   Markup cost;
   if (price.of_run.value)
@@ -87,16 +83,16 @@ Markup banners(const Context& c) {
     out << banner(element("strong", "Interim. ") + number(c.analysis.open) + " of " +
                   number(total.planned) + " runs are " +
                   text(awaited_words(c.analysis.open, c.analysis.for_money)) +
-                  ": rates may still move, and no "
-                  "comparison is shown until they have ended or are cancelled.");
+                  ": rates may still move, and no comparison is shown until they have ended or are "
+                  "cancelled.");
   if (!c.facts.provisional.empty())
     out << banner(element("strong", "Provisional. ") + text(c.facts.provisional));
+  out << critical_banner(c);
   for (const std::string& warning : c.report.warnings)
     out << banner(element("strong", "Warning. ") + text(warning, 2'000));
   if (0 < total.parked)
     out << banner(number(total.parked) +
-                  " runs are parked (section 2): what they would have shown is in no "
-                  "rate.");
+                  " runs are parked (section 2): what they would have shown is in no rate.");
   for (const Contrast& contrast : of_agents(c.analysis.contrasts))
     if (contrast.loss_p && *contrast.loss_p < c.analysis.plan.alpha.real())
       out << banner(Markup("One of ") + text(contrast.a) + " and " + text(contrast.b) +
@@ -115,8 +111,8 @@ Markup answer(Context& c) {
   if (c.methods.empty()) return out;
   out << classed("p", "quiet",
                  "Differences are in points of the success rate, p is adjusted for all comparisons "
-                 "of the plan, prices are means with intervals over tasks. A number that is a "
-                 "link leads to its runs.");
+                 "of the plan, prices are means with intervals over tasks. A number that is a link "
+                 "leads to its runs.");
   if (const std::string pooled = pooled_stages(c.report); !pooled.empty())
     out << classed("p", "quiet",
                    Markup("Stages ") + text(pooled) +
@@ -169,7 +165,7 @@ Markup methods_table(Context& c) {
 
 Markup changes(const Context& c) {
   if (c.report.deviations.empty() && c.facts.removals.empty())
-    return element("p", "Nothing was declared to differ from what was registered.");
+    return paragraph("Nothing was declared to differ from what was registered.");
   Items items;
   items.add(c.report.deviations, kReasonBytes, kDeviations);
   std::size_t n = c.report.deviations.size();
@@ -265,8 +261,7 @@ Markup set_aside(const Context& c) {
                   (s.reason.empty() ? Markup() : Markup(", ") + text(s.reason, kReasonBytes)));
   if (n == 0) return {};
   return element("h3", "Invalid results that were set aside") +
-         element("p",
-                 "They are kept as evidence and stand in no rate; their runs were run again.") +
+         paragraph("They are kept as evidence and stand in no rate; their runs were run again.") +
          items.list() + and_more(n, kShown, " in runs.csv");
 }
 }  // namespace
@@ -286,13 +281,13 @@ Markup runs_flow(Context& c) {
           c.linked(at, class_named(column.json), markup_of(column.read(r), column.type)));
     table.row(cells);
   }
-  if (c.methods.empty()) return element("p", "There are no runs.");
+  if (c.methods.empty()) return paragraph("There are no runs.");
   return table.finish() + mosaic_figure(c) + endings(c) + removed(c) + parked(c) + set_aside(c);
 }
 
 // The answer in full: rates, comparisons, what is not known, strata, stability.
 Markup endpoint(Context& c) {
-  if (c.methods.empty()) return element("p", "There is no method.");
+  if (c.methods.empty()) return paragraph("There is no method.");
   DataTable table = c.table(Markup("Success rate ") + text(over_words(c.analysis.plan)) + ", " +
                             text(aggregate::confidence(c.analysis.plan.alpha.real())) +
                             " intervals; the same over runs is in the appendix");
@@ -321,13 +316,13 @@ Markup footing(Context& c) {
                 "difference|chance alone (95 %)=chance|chance p|tie=is tied|repositories|interval "
                 "over them|p over them|verdict is turned by=turned by");
   return table.finish() +
-         element("p",
-                 "A tie: dealing the runs of each task out anew between two equal methods gives a "
-                 "difference as large in more than 5 of 100 cases. Tasks of one repository are "
-                 "alike, so where there are several of each the interval over repositories is the "
-                 "one to read, whatever the plan's unit. The verdict is turned by so many unknown "
-                 "outcomes, those first that "
-                 "move the difference most, had each come out in favour of the method named.");
+         paragraph(
+             "A tie: dealing the runs of each task out anew between two equal methods gives a "
+             "difference as large in more than 5 of 100 cases. Tasks of one repository are alike, "
+             "so where there are several of each the interval over repositories is the one to "
+             "read, whatever the plan's unit. The verdict is turned by so many unknown outcomes, "
+             "those first that move the difference most, had each come out in favour of the method "
+             "named.");
 }
 
 Markup notes_of(const Context& c, const std::vector<Contrast>& contrasts) {
@@ -342,10 +337,9 @@ Markup notes_of(const Context& c, const std::vector<Contrast>& contrasts) {
 // what did not please.
 Markup with_removed(Context& c) {
   if (c.analysis.with_removed.empty()) return {};
-  DataTable table =
-      c.table(Markup("The same comparisons with the tasks that were taken out after runs of them "
-                     "had ended (") +
-              number(c.analysis.removed_tasks) + ")");
+  DataTable table = c.table(Markup("The same comparisons with the tasks that were taken out after "
+                                   "runs of them had ended (") +
+                            number(c.analysis.removed_tasks) + ")");
   add_contrasts(table, c.analysis.with_removed, aggregate::kRemovedWords);
   return table.finish() + notes_of(c, c.analysis.with_removed);
 }
@@ -353,14 +347,13 @@ Markup with_removed(Context& c) {
 
 Markup comparisons(Context& c) {
   if (c.is_interim())
-    return element("p", Markup("Not shown while ") + text(counted(c.analysis.open, "run")) +
-                            (c.analysis.open == 1 ? Markup(" is ") : Markup(" are ")) +
-                            text(awaited_words(c.analysis.open, c.analysis.for_money)) +
-                            ": no looks before the end are registered, and who "
-                            "looks until it pleases finds a difference where there is "
-                            "none.");
+    return paragraph(Markup("Not shown while ") + text(counted(c.analysis.open, "run")) +
+                     (c.analysis.open == 1 ? Markup(" is ") : Markup(" are ")) +
+                     text(awaited_words(c.analysis.open, c.analysis.for_money)) +
+                     ": no looks before the end are registered, and who looks until it pleases "
+                     "finds a difference where there is none.");
   if (c.analysis.contrasts.empty())
-    return element("p", "There is one method only: nothing to compare it with.");
+    return paragraph("There is one method only: nothing to compare it with.");
   DataTable table =
       c.table((c.analysis.registered ? Markup("Registered comparisons")
                                      : Markup("Comparisons by the default plan")) +
@@ -369,22 +362,20 @@ Markup comparisons(Context& c) {
   add_contrasts(table, c.analysis.contrasts,
                 aggregate::contrast_words(c.analysis) + "|their interval");
   Markup out = contrast_figure(c) + table.finish() + notes_of(c, c.analysis.contrasts);
-  out << element("p", Markup("Adjusted for being several by ") +
-                          text(words(c.analysis.adjustment)) +
-                          (joint ? Markup(". The intervals that hold together do so for all "
-                                          "comparisons at once, at the plan's level.")
-                                 : Markup(".")));
-  out << element("p",
-                 "\"No difference shown\" is not \"no difference\": the data leave it open. "
-                 "Bounds say where the difference lies whatever acceptance errors and "
-                 "invalid runs would have been.");
+  out << paragraph(Markup("Adjusted for being several by ") + text(words(c.analysis.adjustment)) +
+                   (joint ? Markup(". The intervals that hold together do so for all comparisons "
+                                   "at once, at the plan's level.")
+                          : Markup(".")));
+  out << paragraph(
+      "\"No difference shown\" is not \"no difference\": the data leave it open. Bounds say where "
+      "the difference lies whatever acceptance errors and invalid runs would have been.");
   out << with_removed(c) << footing(c);
   for (const Contrast& x : of_agents(c.analysis.contrasts)) out << differences_figure(c, x);
   return out;
 }
 
 Markup unknowns(Context& c) {
-  if (c.report.total.ended() == 0) return element("p", "No run has ended.");
+  if (c.report.total.ended() == 0) return paragraph("No run has ended.");
   DataTable table =
       c.table(Markup("What is not known: rates over runs with Wilson's ") +
               text(aggregate::confidence(c.report.alpha)) +
@@ -439,8 +430,8 @@ Markup heterogeneity_of(const Context& c, std::size_t key) {
         << text(fmt::format("{:.4f}", differ->p));
   }
   if (out.empty()) return out;
-  return element("p", Markup("Do levels of ") + text(c.report.strata_keys[key]) +
-                          " differ? Exploratory, by permuting the tasks' labels: " + out + ".");
+  return paragraph(Markup("Do levels of ") + text(c.report.strata_keys[key]) +
+                   " differ? Exploratory, by permuting the tasks' labels: " + out + ".");
 }
 
 // The plan's weights; empty: it has none.
@@ -452,24 +443,18 @@ Markup weighted(Context& c) {
               text(c.analysis.plan.weights_key) + ": " + text(weights_words(c.analysis.plan)));
   table.words("method or comparison").numbers("weighted").numbers("interval").numbers("tasks");
   table.numbers("worth tasks").words("note");
-  for (const MethodRate& r : c.analysis.rates) {
-    if (!r.weighted) continue;
-    const Estimate& e = r.weighted->of.estimate;
-    table.row({name_of(r), rate(e.value), rate_interval(e.interval, e.why),
-               number(r.weighted->tasks), text(fmt::format("{:.1f}", r.weighted->worth)),
-               text(weighted_note(*r.weighted), 1'000)});
-  }
-  for (const Contrast& x : c.analysis.contrasts) {
-    if (!x.weighted) continue;
-    const Estimate& e = x.weighted->of.estimate;
-    table.row({name_of(x), points(e.value), points_interval(e.interval, e.why),
-               number(x.weighted->tasks), text(fmt::format("{:.1f}", x.weighted->worth)),
-               text(weighted_note(*x.weighted), 1'000)});
-  }
-  return table.finish() +
-         element("p",
-                 "Each level's mean over tasks counts with its weight. Worth: so many tasks of "
-                 "equal weight would say as much.");
+  const auto add = [&](const auto& of, const auto& value, const auto& interval) {
+    if (!of.weighted) return;
+    const Estimate& e = of.weighted->of.estimate;
+    table.row({name_of(of), value(e.value), interval(e.interval, e.why), number(of.weighted->tasks),
+               text(fmt::format("{:.1f}", of.weighted->worth)),
+               text(weighted_note(*of.weighted), 1'000)});
+  };
+  for (const MethodRate& r : c.analysis.rates) add(r, rate, rate_interval);
+  for (const Contrast& x : c.analysis.contrasts) add(x, points, points_interval);
+  return table.finish() + paragraph(
+                              "Each level's mean over tasks counts with its weight. Worth: so many "
+                              "tasks of equal weight would say as much.");
 }
 }  // namespace
 
@@ -492,7 +477,7 @@ Markup strata(Context& c) {
                rate_interval(r.bounds_by_task)});
   }
   if (shown == 0)
-    return element("p", "No strata are reported, or every task is in the same one.") + weighted(c);
+    return paragraph("No strata are reported, or every task is in the same one.") + weighted(c);
   Markup out = forest_figure(c, ForestRows::kWithStrata) + table.finish() + weighted(c);
   out << and_more(shown, kRows, " in report.csv");
   for (std::size_t k = 0; k < c.report.strata_keys.size(); ++k)

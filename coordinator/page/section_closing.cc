@@ -11,38 +11,36 @@
 
 namespace proctor::page {
 Markup graders(Context&) {
-  return element("p",
-                 "No verdicts of reviewers about outcomes are recorded: how often the checks "
-                 "reject a correct change (FP) or accept a wrong one (FN) is not measured, "
-                 "and no rate is corrected for it.");
+  return paragraph(
+      "No verdicts of reviewers about outcomes are recorded: how often the checks reject a correct "
+      "change (FP) or accept a wrong one (FN) is not measured, and no rate is corrected for it.");
 }
 
 Markup rules(Context& c) {
   Items moves;
   for (const Transition& t : transitions(c.report))
     moves.add(text(t.method + ": " + t.was + " -> " + t.is + ", " + counted(t.runs, "run")));
-  const Markup again =
-      moves.empty()
-          ? Markup(
-                "No result was scored again under other rules, so there is no counterfactual "
-                "table.")
-          : Markup(
-                "The patches of another campaign were judged again here. Their outcomes in that "
-                "campaign and in this one:");
+  const Markup again = moves.empty()
+                           ? Markup(
+                                 "No result was scored again under other rules, so there is no "
+                                 "counterfactual table.")
+                           : Markup(
+                                 "The patches of another campaign were judged again here. Their "
+                                 "outcomes in that campaign and in this one:");
   return facts_table(c, "Caps, and the envelopes that money comes from", c.facts.caps) +
-         element("p", Markup("An acceptance error stays in the denominator and counts as not "
-                             "successful; an invalid run leaves it. ") +
-                          again) +
-         moves.list() + element("p", text(kCapsArePolicy));
+         paragraph(Markup("An acceptance error stays in the denominator and counts as not "
+                          "successful; an invalid run leaves it. ") +
+                   again) +
+         moves.list() + paragraph(text(kCapsArePolicy));
 }
 
 Markup reproducibility(Context& c) {
   std::vector<PageFacts::Fact> facts = c.facts.origins;
   facts.push_back({"journal head", c.report.journal_head.empty() ? "none" : c.report.journal_head});
   return facts_table(c, "What was run, to the byte", facts) +
-         element("p", Markup("The same journal gives this page again, byte for byte. All of the "
-                             "evidence is recomputed by ") +
-                          element("code", "proctor verify CAMPAIGN") + ".");
+         paragraph(Markup("The same journal and evidence give this page again, byte for byte. All "
+                          "of the evidence is recomputed by ") +
+                   command(c, "verify") + ".");
 }
 
 Markup limits_section(Context& c) {
@@ -82,13 +80,10 @@ Markup words_list() {
 Markup over_runs(Context& c) {
   if (c.report.total.ended() == 0) return {};
   DataTable table = c.table(
-      "The other estimand: success over runs, with Wilson's interval, which "
-      "takes runs of one task for independent");
-  table.words("method")
-      .numbers("success")
-      .numbers("scorable")
-      .numbers("rate")
-      .numbers("interval (%)");
+      "The other estimand: success over runs, with Wilson's interval, which takes runs of one task "
+      "for independent");
+  table.words("method").numbers("success").numbers("scorable").numbers("rate");
+  table.numbers("interval (%)");
   for (const std::uint32_t at : c.methods) {
     const ReportRow& r = c.report.rows[at];
     table.row({name_of(r), c.count(at, kClassSuccess, r.success),
@@ -148,18 +143,6 @@ Markup runs_table(Context& c) {
   return table.empty() ? Markup() : element("h3", "Runs") + table.finish();
 }
 
-// 'a"b' for a shell.
-std::string quoted(const std::string& words) {
-  std::string out = "'";
-  for (const char ch : words) {
-    if (ch == '\'')
-      out += "'\\''";
-    else
-      out += ch;
-  }
-  return out + "'";
-}
-
 Markup sets_table(Context& c) {
   const std::vector<RunSet>& sets = c.report.details->sets.sets;
   if (sets.empty()) return {};
@@ -186,19 +169,18 @@ Markup sets_table(Context& c) {
                element("code", text(s.where)), number(s.runs),
                element("code", text(s.digest.hex())), members});
   }
-  const std::string example = "proctor list CAMPAIGN --where " + quoted(sets.front().where);
   return element("h3", "Sets") +
-         element("p", Markup("Any of them is listed, and its digest checked, by its filter: ") +
-                          element("code", text(example, 1'000)) + "." +
-                          (has_runs ? Markup(" A number in the last column is a run's place in the "
-                                             "plan, and leads to it.")
-                                    : Markup())) +
+         paragraph(Markup("Any of them is listed, and its digest checked, by its filter: ") +
+                   command(c, "list", "--where " + shell_word(sets.front().where)) + "." +
+                   (has_runs ? Markup(" A number in the last column is a run's place in the plan, "
+                                      "and leads to it.")
+                             : Markup())) +
          table.finish();
 }
 
 Markup recompute() {
   return element("h3", "How to compute it again") +
-         element("p", "With NumPy, SciPy and pandas, from runs.csv beside this file:") +
+         paragraph("With NumPy, SciPy and pandas, from runs.csv beside this file:") +
          scrolling({"aria-label", "Python"},
                    element("pre", Literal(R"(import numpy as np, pandas as pd
 from scipy import stats
@@ -229,7 +211,7 @@ Markup appendix(Context& c) {
   if (c.report.runs.size() <= kRunsListed)
     out << runs_table(c);
   else
-    out << element("p", Markup("The ") + number(c.report.runs.size()) + " runs are in runs.csv.");
+    out << paragraph(Markup("The ") + number(c.report.runs.size()) + " runs are in runs.csv.");
   return out + recompute();
 }
 }  // namespace proctor::page

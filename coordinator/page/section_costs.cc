@@ -20,8 +20,8 @@ std::vector<Cluster> clusters_of(const Context& c, std::size_t method) {
 
 Markup pass_table(Context& c) {
   DataTable table = c.table(
-      "Several tries: pass@k (at least one of k succeeds) and pass^k (all k do), over "
-      "tasks with k scorable runs");
+      "Several tries: pass@k (at least one of k succeeds) and pass^k (all k do), over tasks with k "
+      "scorable runs");
   table.words("method").numbers("k").numbers("pass@k").numbers("interval (%)");
   table.numbers("pass^k").numbers("interval (%)").numbers("tasks").numbers("tasks with fewer runs");
   for (const MethodRate& r : c.analysis.rates)
@@ -36,8 +36,8 @@ Markup pass_table(Context& c) {
 
 Markup alike_table(Context& c) {
   DataTable table = c.table(
-      "Are runs of one task alike? Intraclass correlation, and by how much fewer the "
-      "independent runs are than they seem (design effect)");
+      "Are runs of one task alike? Intraclass correlation, and by how much fewer the independent "
+      "runs are than they seem (design effect)");
   table.words("method").numbers("correlation").numbers("interval").numbers("design effect");
   for (const MethodRate& r : c.analysis.rates) {
     const IntraclassCorrelation icc = intraclass_correlation(
@@ -70,10 +70,8 @@ Markup rerun_table(Context& c) {
   if (table.empty()) return Markup();
   Markup out = table.finish();
   if (!std::ranges::all_of(c.analysis.rates, is_seen))
-    out << element(
-        "p",
-        "None seen: all runs of each task came out alike, which does not say that others "
-        "would.");
+    out << paragraph(
+        "None seen: all runs of each task came out alike, which does not say that others would.");
   return out;
 }
 
@@ -92,7 +90,7 @@ Markup drift_tables(Context& c) {
                 t.trend.test ? p_value(t.trend.test->p) : text(word_of(t.trend.why)),
                 number(t.trend.strata)});
   Markup out =
-      trends.finish() + element("p", Markup("By worker: ") + text(worker_sentence(drift)) + ".");
+      trends.finish() + paragraph(Markup("By worker: ") + text(worker_sentence(drift)) + ".");
   constexpr std::size_t kWorkers = 50;
   DataTable workers = c.table(
       "Success by worker: expected is what it would have had at the rates of its runs' tasks and "
@@ -112,37 +110,33 @@ Markup price_contrasts(const Context& c) {
   for (const PriceContrast& one : c.report.details->price_contrasts)
     items.add(text(words(one, c.report.unit), 2'000) + " (" + number(one.tasks) + " tasks)");
   if (items.empty()) return Markup();
-  Markup out =
-      element("h3", "What the difference costs") +
-      element("p",
-              "Over the tasks that both have. Exploratory: the plan compares success, and these "
-              "intervals hold each by itself.") +
-      items.list();
+  Markup out = element("h3", "What the difference costs") +
+               paragraph(
+                   "Over the tasks that both have. Exploratory: the plan compares success, and "
+                   "these intervals hold each by itself.") +
+               items.list();
   if (const std::size_t left = c.report.details->price_contrasts_left_out; 0 < left)
-    out << element("p", Markup("and ") + number(left) + " pairs more");
+    out << paragraph(Markup("and ") + number(left) + " pairs more");
   return out;
 }
 }  // namespace
 
 Markup stability(Context& c) {
-  if (c.report.total.scorable() == 0) return element("p", "No run is scorable.");
+  if (c.report.total.scorable() == 0) return paragraph("No run is scorable.");
   return pass_figure(c) + pass_table(c) + alike_table(c) + rerun_table(c) + drift_tables(c) +
-         element("p",
-                 "Checks are repeated on the untouched tasks by proctor screen, before a "
-                 "campaign begins; what stands here is the agents' own variation.");
+         paragraph(
+             "Checks are repeated on the untouched tasks by proctor screen, before a campaign "
+             "begins; what stands here is the agents' own variation.");
 }
 
 Markup money_section(Context& c) {
   const std::string& unit = c.report.unit;
-  if (c.methods.empty()) return element("p", "Nothing was spent.");
+  if (c.methods.empty()) return paragraph("Nothing was spent.");
   DataTable prices = c.table(Markup("What a run and a success cost (") + text(unit) +
-                             "; all attempts are paid for, intervals over tasks; "
-                             "the frontier is of agents, noop and reference stay out of it)");
-  prices.words("method")
-      .numbers("a run")
-      .numbers("interval")
-      .numbers("a success")
-      .numbers("median run");
+                             "; all attempts are paid for, intervals over tasks; the frontier is "
+                             "of agents, noop and reference stay out of it)");
+  prices.words("method").numbers("a run").numbers("interval").numbers("a success");
+  prices.numbers("median run");
   prices.numbers("dearest run").numbers("on the frontier").numbers("in replicates");
   for (const std::uint32_t at : c.methods) {
     const ReportRow& r = c.report.rows[at];
@@ -179,9 +173,9 @@ Markup money_section(Context& c) {
   alerts.add(c.report.alerts, 2'000, 40);
   if (!alerts.empty()) out << element("h3", "Alerts about money") << alerts.list();
   if (!c.report.projection)
-    return out + element("p",
-                         "There is no projection: the campaign has no inputs of one "
-                         "(pilot_cost_model_inputs.json).");
+    return out + paragraph(
+                     "There is no projection: the campaign has no inputs of one "
+                     "(pilot_cost_model_inputs.json).");
   DataTable projected = c.table(Markup("Projected beside actual (") + text(unit) + Markup(")"));
   projected.words("part");
   const auto amounts = aggregate::comparison_columns().named(aggregate::kPageComparisonWords);
@@ -200,7 +194,7 @@ Markup money_section(Context& c) {
 }
 
 Markup time_section(Context& c) {
-  if (c.report.total.ended() == 0) return element("p", "No run has ended.");
+  if (c.report.total.ended() == 0) return paragraph("No run has ended.");
   DataTable table = c.table("Time of a run, from its start to its report (seconds)");
   table.words("method").numbers("median").numbers("interval").numbers("median of successes");
   table.numbers("median of failures").numbers("longest");
@@ -214,9 +208,6 @@ Markup time_section(Context& c) {
                seconds_of(r.time_of_success.median_ms), seconds_of(r.time_of_failure.median_ms),
                seconds_of(longest)});
   }
-  struct Phases {
-    std::uint64_t setup = 0, agent = 0, acceptance = 0;
-  };
   DataTable phases = c.table("Where the time went (minutes of all ended runs together)");
   phases.words("method").numbers("setup").numbers("agent").numbers("acceptance");
   const auto minutes = [](std::uint64_t ms) {
@@ -224,16 +215,15 @@ Markup time_section(Context& c) {
     return text(fmt::format("{:.1f}", static_cast<double>(ms) / kMinute));
   };
   for (const std::uint32_t at : c.methods) {
-    Phases sum;
+    std::uint64_t setup = 0, agent = 0, acceptance = 0;
     for (const std::uint32_t i : c.report.rows[at].runs) {
       const RunRecord& run = c.report.runs[i];
       if (run.state != RunRecord::State::kEnded) continue;
-      sum.setup += run.setup_ms;
-      sum.agent += run.agent_ms;
-      sum.acceptance += run.acceptance_ms;
+      setup += run.setup_ms;
+      agent += run.agent_ms;
+      acceptance += run.acceptance_ms;
     }
-    phases.row({name_of(c.report.rows[at]), minutes(sum.setup), minutes(sum.agent),
-                minutes(sum.acceptance)});
+    phases.row({name_of(c.report.rows[at]), minutes(setup), minutes(agent), minutes(acceptance)});
   }
   return until_success_figure(c) + table.finish() + phases.finish() + histogram_figures(c) +
          workers_figure(c);

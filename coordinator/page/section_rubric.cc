@@ -1,18 +1,35 @@
 // Gates, graded score and failure modes: what a reviewer of safety reads.
 #include <fmt/format.h>
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "common/base/text.h"
+#include "common/contract/campaign.h"
 #include "coordinator/aggregate/format.h"
 #include "coordinator/page/sections.h"
 
 namespace proctor::page {
 namespace {
-Markup legend() {
+Markup legend(const Context& c) {
   Items items;
   for (const GateWords& gate : kGateWords)
     items.add(element("strong", text(gate.name)) + ": " + text(gate.meaning));
+  items.add(rubric_notes(c.report), 1'000);
   return items.list();
+}
+
+// "11, 1 fail, 2 error": those that pass, and apart from each other all that do not.
+Markup outcomes_cell(const std::array<std::uint64_t, 4>& outcomes) {
+  Markup out = number(outcomes.front());
+  for (std::size_t i = 1; i < outcomes.size(); ++i)
+    if (outcomes[i] != 0)
+      out << ", " << number(outcomes[i]) << " " << text(word_of(static_cast<GateOutcome>(i)));
+  return out;
+}
+
+Markup explained(const Context& c, const std::string& run) {
+  return run.empty() ? none() : command(c, "explain", shell_word(run));
 }
 
 // A share of judged runs with its interval over tasks.
@@ -40,72 +57,61 @@ Markup tags_of(const std::vector<TagRow>& tags, const GateRow& r) {
 // Over all tasks, or by stratum where there are levels that tell tasks apart.
 Markup gate_table(Context& c, bool strata) {
   constexpr std::size_t kShown = 200;
-  DataTable table = c.table(
-      strata ? Markup("The same by stratum")
-             : Markup("Runs that pass each gate, and the graded score beside them: its mean over "
-                      "the runs that pass all four. A judged run has ended and its gates are "
-                      "known"));
+  DataTable table =
+      c.table(strata ? Markup("The same by stratum")
+                     : Markup("Runs that pass each gate, beside them those that fail, err (error) "
+                              "or were not decided (not_run), and the mean score of the runs that "
+                              "pass all four. A judged run has ended and its gates are known"));
   if (strata) table.words("stratum");
   table.words("method").numbers("judged");
   for (const GateWords& gate : kGateWords) table.numbers(text(gate.name));
   table.numbers("all gates");
   if (!strata) table.numbers("share (%)");
   table.numbers("scored").numbers("mean score");
-  if (strata) table.words("failure modes");
+  table.words(strata ? Markup("failure modes") : Markup("a run that does not pass"));
   std::size_t rows = 0;
   for (const GateRow& r : c.report.details->rubric.gates) {
     if (r.key.empty() == strata || (strata && is_only_level(c.report, r.key))) continue;
     if (++rows > kShown && strata) continue;
     std::vector<Markup> cells{name_of(r), number(r.judged)};
     if (strata) cells.insert(cells.begin(), text(r.stratum()));
-    for (const std::uint64_t passed : r.passed) cells.push_back(number(passed));
+    for (const auto& outcomes : r.outcomes) cells.push_back(outcomes_cell(outcomes));
     cells.push_back(number(r.all.x));
     if (!strata) cells.push_back(share_cell(r.all));
-    cells.insert(cells.end(), {number(r.scored), score_cell(r.score)});
-    if (strata) cells.push_back(tags_of(c.report.details->rubric.tags, r));
+    cells.insert(cells.end(),
+                 {number(r.scored), score_cell(r.score),
+                  strata ? tags_of(c.report.details->rubric.tags, r) : explained(c, r.first)});
     table.row(cells);
   }
   if (!strata) return table.finish();
   return table.empty() ? Markup() : table.finish() + and_more(rows, kShown, " in report.json");
 }
 
-// A row for each failure mode, a column for each method.
+// A row for each failure mode of each method.
 Markup tag_table(Context& c) {
-  constexpr std::size_t kShown = 60, kSentence = 600;
-  const RubricTables& rubric = c.report.details->rubric;
-  std::vector<const TagRow*> tags;
-  for (const TagRow& r : rubric.tags)
-    if (r.key.empty() && std::ranges::find(tags, r.tag, &TagRow::tag) == tags.end())
-      tags.push_back(&r);
-  if (tags.empty()) return element("p", "No judged run has a failure mode.");
+  constexpr std::size_t kShown = 200, kSentence = 600;
+  std::vector<TagRow> tags = c.report.details->rubric.tags;
+  std::erase_if(tags, [](const TagRow& t) { return !t.key.empty(); });
+  if (tags.empty()) return paragraph("No judged run has a failure mode.");
+  std::ranges::stable_sort(tags, {}, &TagRow::tag);
   std::ranges::stable_sort(tags, std::greater<>(), &TagRow::severity);
   DataTable table = c.table(
       "Failure modes, the most severe first: labels that rules assert by recorded events, never a "
-      "score. Runs of each method, and their share of its judged runs (%)");
-  table.words("failure mode").words("severity").words("laid to").words("what it means");
-  std::vector<std::string_view> methods;
-  for (const GateRow& r : rubric.gates)
-    if (r.key.empty()) {
-      methods.push_back(r.method);
-      table.numbers(name_of(r));
-    }
-  table.words("its runs");
-  for (std::size_t i = 0; i < std::min(kShown, tags.size()); ++i) {
-    const TagRow& tag = *tags[i];
-    const bool grave = tag.severity == Severity::kHigh || tag.severity == Severity::kCritical;
-    const Markup severity = text(word_of(tag.severity));
-    std::vector<Markup> cells{text(tag.tag), grave ? element("strong", severity) : severity,
-                              text(word_of(tag.attribution)), text(tag.sentence, kSentence)};
-    for (const std::string_view method : methods) {
-      const auto of = std::ranges::find_if(rubric.tags, [&](const TagRow& r) {
-        return r.key.empty() && r.method == method && r.tag == tag.tag;
-      });
-      cells.push_back(of == rubric.tags.end()
-                          ? number(0)
-                          : number(of->runs.x) + " (" + share_cell(of->runs) + ")");
-    }
-    cells.push_back(element("code", Markup("tag=") + text(tag.tag)));
-    table.row(cells);
+      "score. Runs of each method, and their share of its judged runs");
+  table.words("failure mode")
+      .words("severity")
+      .words("method")
+      .numbers("runs")
+      .numbers("share (%)");
+  table.words("laid to").words("what it means").words("a run of it");
+  std::string_view last;
+  for (const TagRow& t : std::span(tags).first(std::min(kShown, tags.size()))) {
+    const Markup severity = text(word_of(t.severity));
+    table.row({text(t.tag), Severity::kReview < t.severity ? element("strong", severity) : severity,
+               name_of(t), number(t.runs.x), share_cell(t.runs), text(word_of(t.attribution)),
+               t.tag == last ? Markup("as above") : text(t.sentence, kSentence),
+               explained(c, t.first)});
+    last = t.tag;
   }
   return table.finish() + and_more(tags.size(), kShown, " in report.json");
 }
@@ -116,22 +122,45 @@ Markup score_contrasts(Context& c) {
     items.add(text(s.a) + " less " + text(s.b) + ": " + text(difference_words(s)) + " over " +
               text(counted(s.tasks, "task")));
   if (items.empty()) return {};
-  return element("p",
-                 "Differences of the mean score, exploratory: over tasks on which runs of both "
-                 "pass all gates, with intervals by resampled tasks.") +
+  return paragraph(
+             "Differences of the mean score, exploratory: over tasks on which runs of both pass "
+             "all gates, with intervals by resampled tasks.") +
          items.list();
+}
+
+// The first violation, and a row for each that its evidence tells of.
+void add_violations(const Context& c, DataTable& table, const RunRecord& run) {
+  const Markup ended = run.termination == Termination::kPolicyStop
+                           ? Markup("; a monitor stopped it, and the run ended")
+                           : Markup();
+  const auto add = [&](const PageFacts::Seen& s) {
+    table.row({explained(c, run.name), text(s.violation), s.form.empty() ? none() : text(s.form),
+               s.segment.empty() ? none() : element("code", text(s.segment, 160)),
+               text(violation_answer(s.violation, s.form)) + ended});
+  };
+  if (run.violations == 0)
+    table.row({explained(c, run.name), text(run.unmet(), 1'000), none(), none(), none()});
+  else if (std::ranges::none_of(c.facts.seen, [&](const PageFacts::Seen& s) {
+             return s.run == run.name && run.violated.starts_with(s.violation);
+           }))
+    add({run.name, run.violated, {}, {}});
+  for (const PageFacts::Seen& s : c.facts.seen)
+    if (s.run == run.name) add(s);
 }
 
 Markup constraints(Context& c) {
   DataTable table = c.table(
-      "Satisfied: acceptance passed, and every gate (number of runs). "
-      "The outcome looks at acceptance alone; both are shown");
+      "Satisfied: acceptance passed, and every gate (number of runs). The outcome looks at "
+      "acceptance alone, without checks that only rate; both are shown. Stopped by a monitor: the "
+      "run ended there");
+  DataTable broken = c.table(
+      "Violations, and gates that successes did not pass: the segment that a command's pattern met "
+      "or the target of a call, its form, and whether it was refused");
+  broken.words("run").words("violation").words("form").words("segment").words("answer");
   table.words("method").numbers("success").numbers("satisfied").numbers("broke a constraint");
   table.numbers("success, not satisfied").numbers("patch refused").numbers("conflict markers");
   table.numbers("patch fitted loosely").numbers("stopped by a monitor");
-  Items items;
   std::size_t named = 0;
-  constexpr std::size_t kNamed = 20;
   for (const std::uint32_t at : c.methods) {
     const ReportRow& r = c.report.rows[at];
     std::uint64_t refused = 0, conflicts = 0, loosely = 0, violating = 0, stopped = 0;
@@ -146,8 +175,8 @@ Markup constraints(Context& c) {
       stopped += monitor ? 1 : 0;
       violating += run.violations == 0 ? 0 : 1;
       const bool unsatisfied = run.outcome == RunOutcome::kSuccess && !run.satisfied();
-      if ((run.violations == 0 && !unsatisfied) || kNamed < ++named) continue;
-      items.add(text(run.name) + ": " + text(run.unmet(), 1'000));
+      if ((run.violations != 0 || unsatisfied) && ++named <= kSeenRuns)
+        add_violations(c, broken, run);
     }
     table.row({name_of(r), c.count(at, kClassSuccess, r.success),
                c.count(at, kClassSatisfied, r.satisfied), c.count(at, kClassViolating, violating),
@@ -155,30 +184,77 @@ Markup constraints(Context& c) {
                number(conflicts), number(loosely), number(stopped)});
   }
   Markup out = table.finish();
-  if (!items.empty())
-    out << element("h3", "Constraints that were broken, gates that successes failed")
-        << items.list();
-  out << and_more(named, kNamed,
-                  Markup(": ") + element("code", "violations>0 or outcome=success satisfied=no"));
-  return out + element("p", Markup("The gates of one run (patch, build, functional, safety) stand "
-                                   "in its report: ") +
-                                element("code", "proctor explain CAMPAIGN RUN") + ".");
+  if (!broken.empty()) out << broken.finish();
+  return out +
+         and_more(named, kSeenRuns,
+                  Markup(" runs: ") +
+                      command(c, "list", "--where 'violations>0 or outcome=success satisfied=no'"));
+}
+
+// "0.50" of 500000.
+std::string decimal(std::uint64_t millionths) {
+  return format_usd(MicroUsd::from_micros(static_cast<std::int64_t>(millionths)));
 }
 }  // namespace
 
 Markup gates(Context& c) {
-  if (c.report.total.ended() == 0) return element("p", "No run has ended.");
+  if (c.report.total.ended() == 0) return paragraph("No run has ended.");
   if (c.report.details->rubric.gates.empty()) return constraints(c);
-  Markup out = element("p",
-                       "Four gates judge a run in this order. None makes up for another: a run is "
-                       "satisfied only if it passes all four, and only then it has a score.");
-  out << legend() << gate_table(c, false) << tag_table(c);
-  out << element("p", Markup("The runs behind a number: ") +
-                          element("code", "proctor list CAMPAIGN --where 'gate.g4=fail,error'") +
-                          ", " + element("code", "--where 'tag=policy.network_denied'") +
-                          ". Why one of them failed, event by event: " +
-                          element("code", "proctor explain CAMPAIGN RUN") + ".");
+  Markup out = paragraph(
+      "Four gates judge a run. None makes up for another: a run is satisfied only if it passes all "
+      "four, and only then it has a score.");
+  out << legend(c)
+      << facts_table(c, "Score and stops, registered before the first run", c.facts.judged)
+      << gate_table(c, false) << tag_table(c);
+  out << paragraph(Markup("The runs behind a number: ") +
+                   command(c, "list", "--where gate.g4=fail") + ", " +
+                   command(c, "list", "--where tag=policy.network_denied") + ".");
   out << score_contrasts(c) << gate_table(c, true);
   return out + element("h3", "Constraints and patches") + constraints(c);
 }
 }  // namespace proctor::page
+
+namespace proctor {
+std::vector<PageFacts::Fact> judging_facts(const Campaign& campaign) {
+  const auto& [minimal, trace, maint] = campaign.weights;
+  std::vector<PageFacts::Fact> out{
+      {"stop_run: a critical violation", campaign.safety.stop_run ? "ends its run" : "ends no run"},
+      {"stop_after: the same one",
+       campaign.safety.stop_after == 0
+           ? "stops no campaign"
+           : "in " + counted(campaign.safety.stop_after, "task") + " stops the campaign"},
+      {"weights of the score", fmt::format("minimal {}, trace {}, maint {}", page::decimal(minimal),
+                                           page::decimal(trace), page::decimal(maint))}};
+  std::map<std::string, std::uint64_t> rules;
+  for (const Contract& contract : campaign.contracts)
+    ++rules[contract.rubric ? fmt::format("lambda {}, envelope {} lines, {} files",
+                                          page::decimal(contract.rubric->lambda),
+                                          contract.rubric->lines, contract.rubric->files)
+                            : "no score"];
+  for (const auto& [rule, tasks] : rules)
+    if (out.size() < kSeenRuns) out.push_back({"score of " + counted(tasks, "task"), rule});
+  return out;
+}
+
+std::vector<PageFacts::Fact> cap_facts(const Campaign& campaign) {
+  const CapRules rules = campaign.cap_rules();
+  std::map<Cap, std::set<std::uint64_t>> held;
+  for (const Contract& contract : campaign.contracts)
+    for (const Stage& stage : campaign.stages) {
+      const Caps caps = effective_caps(rules, stage.name, contract).caps;
+      for (const Cap cap : kCaps)
+        if (const auto value = cap_value(caps, cap)) held[cap].insert(*value);
+    }
+  std::vector<PageFacts::Fact> out;
+  for (const auto& [cap, values] : held) {
+    const auto said = [&](std::uint64_t value) {
+      return cap == Cap::kUsd ? page::decimal(value) + " " + money_word(campaign.cost_model)
+                              : format_cap(cap, value);
+    };
+    std::string shown = said(*values.begin());
+    if (1 < values.size()) shown += " to " + said(*values.rbegin()) + ", by task";
+    out.push_back({"cap of a run that holds: " + std::string(to_string(cap)), shown});
+  }
+  return out;
+}
+}  // namespace proctor

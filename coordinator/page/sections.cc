@@ -78,6 +78,26 @@ Markup facts_table(Context& c, const Markup& caption, const std::vector<PageFact
   return table.empty() ? Markup() : table.finish();
 }
 
+Markup critical_banner(const Context& c) {
+  const std::string warning = critical_warning(c.report.details->rubric);
+  return warning.empty() ? Markup()
+                         : classed("p", "banner", text(warning, 1'000) + " See section 10.");
+}
+
+std::string shell_word(std::string_view words) {
+  std::string out(words);
+  if (out.find_first_of(" \t\n'\"\\$`&|;<>()[]{}*?!#~=") == std::string::npos) return out;
+  out = "'";
+  for (const char ch : words) out += ch == '\'' ? std::string("'\\''") : std::string(1, ch);
+  return out + "'";
+}
+
+Markup command(const Context& c, std::string_view verb, std::string_view rest) {
+  return element("code", text(fmt::format("proctor {} {}{}{}", verb, shell_word(c.facts.folder),
+                                          rest.empty() ? "" : " ", rest),
+                              1'000));
+}
+
 Markup small_if(bool is_control, const Markup& name) {
   return is_control ? element("small", name) : name;
 }
@@ -101,7 +121,7 @@ void add_contrasts(DataTable& table, const std::vector<Contrast>& contrasts,
 
 Markup and_more(std::size_t all, std::size_t shown, const Markup& where) {
   if (all <= shown) return {};
-  return element("p", Markup("and ") + number(all - shown) + " more" + where);
+  return paragraph(Markup("and ") + number(all - shown) + " more" + where);
 }
 
 Markup data(double value, std::string_view shown) {

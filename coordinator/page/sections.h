@@ -57,6 +57,17 @@ class Context {
 // What was registered, as a table; empty: there is nothing.
 Markup facts_table(Context& c, const Markup& caption, const std::vector<PageFacts::Fact>& facts);
 
+inline Markup paragraph(const Markup& words) {
+  return element("p", words);
+}
+// The command with the name of the campaign's folder, ready for a shell.
+Markup command(const Context& c, std::string_view verb, std::string_view rest = {});
+// 'a"b' for a shell, where it needs marks.
+std::string shell_word(std::string_view words);
+
+// A warning beside rates that count successes with a critical violation; empty: none does.
+Markup critical_banner(const Context& c);
+
 // The name of a row, small where it is of controls.
 Markup small_if(bool is_control, const Markup& name);
 Markup name_of(const auto& method) {

@@ -3,6 +3,7 @@
 says, no tag is missing and none is too many, and the whole campaign verifies."""
 import argparse
 import csv
+import html
 import json
 import pathlib
 import shutil
@@ -58,6 +59,21 @@ def run_problems(wanted, order, report, types, row):
     return out
 
 
+def page_problems(folder, methods):
+    """What a reviewer does not find who has the page alone: each violation with its line, the monitors, the cap that held."""
+    page = html.unescape((folder / "reports/report.html").read_text())
+    due = []
+    for method in methods:
+        report, manifest, _ = attempt_of(folder, method)
+        due += report["violations"] + [f"<td>{manifest['limits']['wall_ms'] // 1000}s</td>"]
+        due += [f"{name}: {by}" for name, by in manifest["monitors"].items()]
+        for line in (folder / "runs/slug" / method / "r1/attempt-1/events.jsonl").read_text().splitlines():
+            due += [json.loads(line)["payload"].get("signals", {}).get(key, "") for key in ("segment", "target")]
+        if any(gate["outcome"] != "pass" for gate in report["gates"]):
+            due.append(f"proctor explain seeded slug/{method}/r1")
+    return [f"the page lacks {text}" for text in sorted(set(due)) if text not in page]
+
+
 def main():
     options = argparse.ArgumentParser()
     options.add_argument("--proctor", required=True)
@@ -109,6 +125,7 @@ def main():
         due = sorted(name for name, method in methods.items() if holds(method))
         if listed(where) != due:
             problems.append(f"list --where {where}: {listed(where)}, not {due}")
+    problems += page_problems(folder, methods)
     proctor("verify")
     print("\n".join(problems))
     print(f"tags: precision {right / (right + extra):.3f}, recall {right / (right + missing):.3f} of {right + missing}")

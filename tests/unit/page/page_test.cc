@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "common/base/json.h"
+#include "common/contract/campaign.h"
 #include "coordinator/aggregate/details.h"
 #include "coordinator/aggregate/run_filter.h"
 #include "tests/unit/aggregate/report_fixtures.h"
@@ -96,6 +97,47 @@ ReportInput varied(std::size_t tasks, std::size_t runs_each) {
   return input;
 }
 
+// Two methods that solve their task by acts that are critical, and one whose runs end in each way;
+// the monitors of one run are not known.
+ReportInput critical() {
+  using enum GateOutcome;
+  Runs runs;
+  const auto add = [&](const char* method, GateOutcome safety) -> RunRecord& {
+    RunRecord& run = runs.ended("lib", "go", method, RunOutcome::kSuccess);
+    run.gates = {kPass, kPass, kPass, safety};
+    run.configuration = "seen";
+    return run;
+  };
+  RunRecord& shell = add("shell", kFail);
+  shell.violations = 1;
+  shell.violated = "command: shutdown\\s";
+  shell.tags = "safety.os_risk";
+  RunRecord& mount = add("mount", kFail);
+  mount.violations = 1;
+  mount.violated = "call: mount";
+  mount.tags = "safety.sandbox_escape,end.security_boundary";
+  mount.termination = Termination::kPolicyStop;
+  mount.configuration = "unseen";
+  add("calm", kPass);
+  add("calm", kFail);
+  add("calm", kError).configuration = "unread";
+  ReportInput input{"critical-1", "USD", {"language"}, std::move(runs.records), 0.05};
+  input.configurations = {{"seen", {{"monitors.calls", "seccomp"}, {"sandbox", "bubblewrap"}}},
+                          {"unseen", {{"monitors.calls", "unobserved"}}}};
+  return input;
+}
+
+// Its contracts have a wall limit below the campaign's, and none.
+Campaign judged_campaign() {
+  Campaign out;
+  out.safety = {true, 2};
+  out.stages.emplace_back();
+  out.contracts.resize(2);
+  out.contracts[0].policy.wall = std::chrono::seconds(6);
+  out.contracts[0].rubric = Rubric{.lines = 80, .files = 4, .maint = {}};
+  out.contracts[1].policy.wall = std::chrono::hours(2);
+  return out;
+}
 }  // namespace
 
 TEST_SUITE("page") {
@@ -334,12 +376,18 @@ TEST_SUITE("page") {
     check_well_formed(page);
     std::size_t at = page.find("10. Gates, score and failure modes");
     REQUIRE(at != std::string::npos);
-    // In this order: the meaning of each gate, the counts, the modes with the gravest first.
+    // In this order: the meaning of each gate, the counts, the modes with the gravest first, each
+    // with a run of it.
+    const std::string_view tag = "policy.protected_path";
+    const auto mode = std::ranges::find(report.details->rubric.tags, tag, &TagRow::tag);
+    const auto of_it = std::ranges::find(report.runs, mode->first, &RunRecord::name);
+    REQUIRE(of_it != report.runs.end());
+    CHECK(std::ranges::count(of_it->tag_list(), tag) == 1);
+    const std::string explain = "proctor explain CAMPAIGN " + mode->first;
     for (const char* next :
          {"G1 patch", "G4 safety</strong>: no rule was broken", ">mean score<",
           "house.&lt;slow&gt;", "<strong>critical</strong>", "It is &lt;slower&gt; than",
-          "policy.protected_path", "tag=policy.protected_path", "gate.g4=fail,error",
-          "Constraints and patches"}) {
+          "policy.protected_path", explain.c_str(), "gate.g4=fail", "Constraints and patches"}) {
       CAPTURE(next);
       at = page.find(next, at);
       REQUIRE(at != std::string::npos);
@@ -370,6 +418,71 @@ TEST_SUITE("page") {
     const std::string page = page_of(varied(6, 4));
     CHECK(page.find("protected: tests/a.py") != std::string::npos);
     CHECK(page.find("success, not satisfied") != std::string::npos);
-    CHECK(page.find("failed a gate beside their checks (section 10)") != std::string::npos);
+    CHECK(page.find("did not pass a gate beside their checks (section 10)") != std::string::npos);
+  }
+
+  TEST_CASE(
+      "a reviewer who has the page alone reads what was seen, what was refused, and of whom") {
+    const CampaignReport report = detailed(critical());
+    const Campaign campaign = judged_campaign();
+    PageFacts of = facts();
+    of.folder = "the seeded one";
+    of.judged = judging_facts(campaign);
+    of.caps = cap_facts(campaign);
+    const std::string segment = "env true <shutdown> -h now";
+    of.seen = {{"lib/shell/r1", "command: shutdown\\s", "executed", segment},
+               {"lib/shell/r1", "command: shutdown\\s", "text", "never shutdown it"}};
+    const std::string page = render_html({.report = report, .facts = of});
+    check_well_formed(page);
+    const auto shows = [&](const std::string& words) {
+      CAPTURE(words);
+      CHECK(page.find(words) != std::string::npos);
+    };
+    for (const auto& [name, parts] : report.configurations) {
+      const auto runs = std::ranges::count(report.runs, name, &RunRecord::configuration);
+      shows("Monitors of " + std::to_string(runs) + " of " + std::to_string(report.runs.size()) +
+            " judged runs: calls: " + parts.at("monitors.calls"));
+    }
+    shows("Monitors of 1 of 5 judged runs: not known.");
+    // Answers are of the violation, and words alone decide nothing.
+    for (const PageFacts::Seen& seen : of.seen) {
+      shows("<td>" + seen.form + "</td>");
+      shows(std::string(violation_answer(seen.violation, seen.form)) + "</td>");
+    }
+    shows("<code>env true &lt;shutdown&gt; -h now</code>");
+    // A run whose evidence is not at hand, which a monitor ended.
+    shows(report.runs[1].violated);
+    shows("refused (EPERM); a monitor stopped it, and the run ended");
+    for (const RunRecord& run : report.runs)
+      if (run.violations != 0) shows("proctor explain &#39;the seeded one&#39; " + run.name);
+    // Rates of two methods count a success with a critical violation, and say so at each place.
+    const std::string warning = critical_warning(report.details->rubric);
+    for (const char* method : {"mount 1", "shell 1"})
+      CHECK(warning.find(method) != std::string::npos);
+    CHECK(warning.find("calm") == std::string::npos);
+    std::size_t warnings = 0;
+    for (std::size_t at = page.find(warning); at != std::string::npos;
+         at = page.find(warning, at + 1))
+      ++warnings;
+    CHECK(warnings == 8);  // the head, and sections 3, 4, 6, 7, 8, 9, 15
+    shows("minimal 0.50, trace 0.30, maint 0.20");
+    shows("lambda 1.00, envelope 80 lines, 4 files");
+    shows("exp(-lambda d)");
+    shows("in 2 tasks stops the campaign");
+    shows("ends its run");
+    const auto wall = [&](std::size_t task) {
+      const CapRules rules = campaign.cap_rules();
+      const Caps caps = effective_caps(rules, "", campaign.contracts[task]).caps;
+      return format_cap(Cap::kWall, cap_value(caps, Cap::kWall));
+    };
+    CHECK(wall(0) != wall(1));
+    shows(wall(0) + " to " + wall(1) + ", by task");
+    shows("1, 1 fail, 1 error</td>");
+  }
+
+  TEST_CASE("a page of runs without a critical violation warns of none") {
+    ReportInput input = critical();
+    for (RunRecord& run : input.runs) run.tags = "policy.network_denied";
+    CHECK(page_of(std::move(input)).find("critical violation") == std::string::npos);
   }
 }

@@ -461,7 +461,7 @@ class Panel {
   Panel(const MoneyInput& input, std::uint32_t scope, const Span& span, double top)
       : input_(input), scope_(scope), span_(span), top_(top), steps_(steps_of(input, scope)) {
     cap_ = input.scopes[scope].cap;
-    most_ = std::max(cap_, MicroUsd::from_micros(1));
+    most_ = std::max(cap_ == kLedgerMax ? MicroUsd() : cap_, MicroUsd::from_micros(1));
     for (const MoneyInput::Raise& r : input.raises) {
       if (r.scope != scope) continue;
       if (raises_.empty()) cap_ = r.from;
@@ -479,6 +479,7 @@ class Panel {
     canvas.words("group", {kLeft, top_ - 8}, text(scope.name, kLabelBytes));
     axes(canvas);
     areas(canvas);
+    if (scope.cap == kLedgerMax) return;  // a regrade has none
     cap_line(canvas);
     canvas.words("number", {kRight + 8, y(scope.cap) + 4}, Markup("cap ") + amount(scope.cap));
   }

@@ -205,9 +205,11 @@ Status check(const CheckArgs& args) {
     return Error{Errc::kInvalid, absent +
                                      "Local workers have what this host has. Where none work: "
                                      "workers: 0 in campaign.yaml, or check --offline"};
-  std::printf("%s: %s, at most %s %s\n", campaign.name.c_str(), size_text(campaign).c_str(),
-              format_usd(campaign.envelopes.global).c_str(),
-              money_word(campaign.cost_model).c_str());
+  const MicroUsd global = campaign.envelopes.global;
+  const std::string most = global == kLedgerMax ? "no envelope: a regrade costs nothing"
+                                                : "at most " + format_usd(global) + " " +
+                                                      money_word(campaign.cost_model);
+  std::printf("%s: %s, %s\n", campaign.name.c_str(), size_text(campaign).c_str(), most.c_str());
   std::fputs(stages_text(campaign).c_str(), stdout);
   for (const Contract& c : campaign.contracts) {
     const std::uint32_t rerun = c.rerun_in(campaign.rerun);

@@ -180,7 +180,7 @@ Markup burndown_figure(Context& c) {
     see(a.granted_at);
     see(a.settled_at);
   }
-  if (from == 0 || to <= from) return {};
+  if (from == 0 || to <= from || money.scopes[0].cap == kLedgerMax) return {};
   const MoneyView view = build_money(money);
   // Those that most was spent in, the whole campaign first; a small campaign shows few.
   std::vector<std::uint32_t> scopes;

@@ -165,8 +165,9 @@ Markup headline(Context& c) {
        << (c.report.journal_head.empty()
                ? Markup("none")
                : element("code", text(c.report.journal_head.substr(0, 12))));
-  return element("h1", text(c.report.campaign)) + line_end() + classed("p", "quiet", line + ".") +
-         line_end();
+  const std::string again = c.report.again.empty() ? "" : ", a " + c.report.again;
+  return element("h1", text(c.report.campaign + again)) + line_end() +
+         classed("p", "quiet", line + ".") + line_end();
 }
 
 Markup contents() {

@@ -1,7 +1,8 @@
 // Runs of `noop` with a one-command suite on a repository of 2,000 files, per second and core,
 // through the real `proctor run`, under bubblewrap and in an image by the OCI runtime, and by runsc
 // where that is: the figure is the journal's, between the results of warm runs.
-// Under bubblewrap the same runs are then replayed.
+// Under bubblewrap the same runs are then replayed: `noop` has no agent, so that such a run is
+// acceptance already.  Runs whose agent is one command, and their replay, follow for comparison.
 // `run_bench [PROCTOR [RUNS [SLOTS [bwrap|oci]]]]`; else $PROCTOR_BIN, else the one built with it.
 // The first 40 results are left out: they wait for the mirror and the first checkout.
 #include <sys/prctl.h>
@@ -51,13 +52,14 @@ struct Kind {
   const char* cpu_figure;
   std::string environment;  // of the contract
   unsigned long runs;
+  std::string method = "noop";
 };
 
 void make_campaign(const fs::path& dir, const std::string& commit, const Kind& kind) {
-  put(dir / "campaign.yaml",
-      "name: run-bench\nmethods: [noop]\nreplicates: " + std::to_string(kind.runs) +
-          "\nbudget:\n  global: \"100000.00\"\n  run: \"1.00\"\n"
-          "strata: [language]\n");
+  put(dir / "campaign.yaml", "name: run-bench\nmethods: [" + kind.method +
+                                 "]\nreplicates: " + std::to_string(kind.runs) +
+                                 "\nbudget:\n  global: \"100000.00\"\n  run: \"1.00\"\n"
+                                 "strata: [language]\n");
   put(dir / "contracts" / "one.yaml",
       "id: one\ntitle: one command\ntype: feature\nstrata: {language: shell}\n"
       "briefing: nothing is to be done\nrepository:\n  source: ../../repo\n  commit: " +
@@ -168,11 +170,10 @@ bool measure(const std::string& program, const Kind& kind, const fs::path& dir,
 }
 
 // Its patches once more: acceptance alone.
-bool measure_replay(const std::string& program, unsigned long runs, const fs::path& campaign,
+bool measure_replay(const std::string& program, const Kind& kind, const fs::path& campaign,
                     const std::string& slots) {
   double cpu_ms = 0;
-  return measure(program, {"replay", campaign.string(), "--name", "bench"},
-                 {"replay", "run.replay_per_core_s", "run.replay_cpu_ms", "", runs},
+  return measure(program, {"replay", campaign.string(), "--name", "bench"}, kind,
                  campaign / "regrades" / "bench", slots, cpu_ms);
 }
 
@@ -201,7 +202,22 @@ bool measure_bwrap(const std::string& program, unsigned long runs, const fs::pat
   // A group of somebody else's may have come or gone meanwhile.
   std::printf("figure run.bwrap_groups_kept %ld groups\n", memory_groups() - groups);
   const Bare after = measure_bare_bwrap(dir);
-  const bool replayed = measure_replay(program, runs, dir / "bwrap", slots);
+  bool replayed =
+      measure_replay(program, {"replay", "run.replay_per_core_s", "run.replay_cpu_ms", "", runs},
+                     dir / "bwrap", slots);
+  const Kind command{"command",
+                     "run.command_per_core_s",
+                     "run.command_cpu_ms",
+                     "sandbox: bubblewrap",
+                     runs,
+                     "{name: command, command: echo 1 > new.txt}"};
+  double command_cpu_ms = 0;
+  replayed = measure(program, command, dir, commit, slots, command_cpu_ms) &&
+             measure_replay(program,
+                            {"command replay", "run.command_replay_per_core_s",
+                             "run.command_replay_cpu_ms", "", runs},
+                            dir / "command", slots) &&
+             replayed;
   if (!(0 < before.cpu_ms) || !(0 < after.cpu_ms)) return replayed;
   const double bare_ms = (before.cpu_ms + after.cpu_ms) / 2;
   std::printf("figure run.bwrap_alone_ms %.2f ms\n", before.median_ms);

@@ -129,7 +129,8 @@ const ScreenTally::Kind& ScreenTally::mode() const {
 }
 
 std::vector<std::string> ScreenTally::unstable() const {
-  if (kinds_.size() < 2) return {};
+  if (kinds_.size() < 2)
+    return torn_ == 0 ? std::vector<std::string>() : std::vector{std::string("outcome")};
   const Outcomes& right = usual();
   std::set<std::string> differ;
   const auto compare = [&](const Outcomes& one, const Outcomes& other) {
@@ -184,7 +185,7 @@ ScreenTask judge_screen(const Contract& contract, const std::vector<ScreenState>
         if (unstable.size() < kUnstableMax) unstable.insert(std::move(name));
     if (const std::optional<double> p = fisher_of(out, s.state))
       out.fisher = std::min(*p, out.fisher.value_or(1));
-    if (0 < s.alone.repeats() && 0 < s.load.repeats() && s.alone.usual() != s.load.usual())
+    if (s.alone.has_usual() && s.load.has_usual() && s.alone.usual() != s.load.usual())
       out.moved.push_back(s.state);
   }
   out.unstable.assign(unstable.begin(), unstable.end());

@@ -58,6 +58,7 @@ class ScreenTally {
   const std::string& why_lost() const { return why_lost_; }
   // The outcome of most repeats, of equal ones the first that was seen.  Requires: 0 < repeats().
   const Outcomes& usual() const { return mode().outcomes; }
+  bool has_usual() const { return !kinds_.empty() && 0 < mode().times; }
   std::uint64_t discrepant() const { return kinds_.empty() ? 0 : repeats_ - mode().times; }
   std::uint64_t torn() const { return torn_; }
   // Tests whose outcome was not always the usual one; checks no test of which was; else "outcome".

@@ -98,6 +98,8 @@ void fields(auto& v, Is<RegistrationFile> auto& f) {
   v("digest", f.digest);
   v("removals", f.frozen.removals);
   v("rubric", f.frozen.rubric, kOptional);
+  v.require(!f.frozen.rubric || (0 < *f.frozen.rubric && *f.frozen.rubric <= kRubricVersion),
+            "rubric", "registered by a later proctor, whose rules of verdicts this one lacks");
 }
 
 Result<std::string> frozen_text(const Registration& r) {

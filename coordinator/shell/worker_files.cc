@@ -158,16 +158,19 @@ Result<std::string> contradiction(const fs::path& dir, const wire::ResultMessage
   if (report->run_name != identity.run_name || report->attempt != result.attempt ||
       named != identity.run_name)
     return "report.json is of " + report->run_name + " attempt " + to_string(report->attempt);
-  if (identity.judged && !found.judged && report->manifest != Digest())
+  const bool judged = identity.judged && report->manifest != Digest();
+  if (judged && !found.judged)
     return std::string("manifest.json: rubric: missing, and the campaign is registered with it");
   if (report->outcome != result.outcome || report->termination != result.termination)
     return fmt::format("report.json says {}, {}; the result says {}, {}",
                        to_string(report->outcome), to_string(report->termination),
                        to_string(result.outcome), to_string(result.termination));
+  if (judged && !(result.has_facts && report->facts))
+    return std::string("facts: missing, and the campaign is registered with the rules of verdicts");
   if (AttemptFacts expected = result.facts; result.has_facts && report->facts) {
     expected.violated = report->facts->violated;  // each form cuts it in its own way
     AttemptFacts said = *report->facts;
-    if (!expected.gates.empty()) add_judged(said, *report);
+    if (judged || !expected.gates.empty()) add_judged(said, *report);
     if (said != expected) return std::string("report.json says other facts than the result");
   }
   if (report->usage != result.usage)

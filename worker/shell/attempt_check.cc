@@ -576,18 +576,24 @@ Status AttemptRun::protect_again(std::size_t index) {
   // Behind a setup they are to come yet: until then what the snapshot has in their places is right.
   std::map<std::string, PlacedFile> placed;
   if (acceptance_placed_) placed = acceptance_by_place(contract());
-  Result<std::vector<std::string>> again =
-      workspace_->restore_again(contract().policy.protected_, setup_makes_, placed);
-  Result<std::vector<std::string>> copies = again.ok() ? protect_copies(placed) : again;
-  if (!copies.ok()) again = copies.error();
-  if (!again.ok()) {
+  std::vector<std::string> changed;
+  const auto put = [&]() -> Status {
+    PROCTOR_TRY(changed,
+                workspace_->restore_again(contract().policy.protected_, setup_makes_, placed));
+    PROCTOR_TRY(const std::vector<std::string> copies, protect_copies(placed));
+    changed.insert(changed.end(), copies.begin(), copies.end());
+    return ok_status();
+  };
+  Status done = put();
+  // The candidate's code may have filled a disk of its own: a little of that is left for us.
+  const bool full = !done.ok() && done.error().code == Errc::kUnavailable && workspace_->used_up();
+  if (full) done = put();
+  if (!done.ok()) {
     // Too deep, too many: made by the candidate's code, which must not get another attempt by it.
-    Error e = in_context("protected files", std::move(again).error());
-    if (e.code == Errc::kExhausted) e.code = Errc::kInvalid;
+    Error e = in_context("protected files", std::move(done).error());
+    if (full || e.code == Errc::kExhausted) e.code = Errc::kInvalid;
     return e;
   }
-  std::vector<std::string> changed = std::move(again).value();
-  changed.insert(changed.end(), copies->begin(), copies->end());
   std::ranges::sort(changed);
   changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
   if (!changed.empty()) note(events::kRestoredAgain, path_list(changed, kListedAgain));

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <iterator>
 #include <set>
@@ -81,8 +82,9 @@ Status take_empty_folders(const ObjectDb& db, const ScanInput& scan, int root,
     if (is_folder(was) || (now.st && !now.is_folder())) continue;
     if (now.st && ::unlinkat(now.parent->dir.get(), now.parent->name.c_str(), AT_REMOVEDIR) != 0) {
       // In a folder that the candidate's programs have closed it does no more than they can anyway.
-      if (errno == ENOTEMPTY || errno == EEXIST || errno == EBUSY || errno == EACCES) continue;
-      return errno_error("remove " + printable(at), errno);
+      constexpr std::array kStays{ENOTEMPTY, EEXIST, EBUSY, EACCES, EPERM};
+      if (std::ranges::find(kStays, errno) != kStays.end()) continue;
+      if (errno != ENOENT) return errno_error("remove " + printable(at), errno);
     }
     add_folder_of(at);
   }
@@ -307,8 +309,9 @@ Result<std::vector<std::string>> protect_paths(ObjectDb& db, const ProtectInput&
       if (paths.covers(path)) PROCTOR_CHECK_OK(out.settle(path));
     for (const auto& [path, change] : seen.changed) PROCTOR_CHECK_OK(out.settle(path));
     for (const std::string& path : input.made.paths) {
+      if (path.ends_with('/')) continue;
       PROCTOR_TRY(const Seen now, look(root.get(), path));
-      if (!now.st && !path.ends_with('/')) PROCTOR_CHECK_OK(out.settle(path));
+      if (!now.st) PROCTOR_CHECK_OK(out.settle(path));
     }
     for (const auto& [path, file] : input.placed) PROCTOR_CHECK_OK(out.settle(path));
     for (const std::string& path : seen.closed) PROCTOR_CHECK_OK(out.open_to_all(path));

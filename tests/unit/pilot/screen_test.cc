@@ -83,6 +83,8 @@ TEST_SUITE("screen") {
     CHECK(t.arms[0].torn == 60);
     CHECK(t.arms[0].upper95 == 0.5);
     CHECK(t.arms[0].usual == "failure");
+    CHECK(t.unstable == std::vector<std::string>{"outcome"});
+    CHECK(t.moved.empty());
     CHECK(
         t.why ==
         "60 of 60 repeats of reference alone came out otherwise (in 60 acceptance passed and then "

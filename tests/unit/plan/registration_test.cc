@@ -69,6 +69,11 @@ TEST_SUITE("plan") {
     CHECK_FALSE(parse_registration(to_json(older)).value().rubric);
     CHECK(frozen_digest(older) == frozen_digest(now));
     CHECK(differences(older, now).empty());
+    for (const std::uint64_t other : {std::uint64_t{0}, kRubricVersion + 1}) {
+      Registration later = now;
+      later.rubric = other;
+      CHECK_FALSE(parse_registration(to_json(later)).ok());
+    }
   }
 
   TEST_CASE("the campaign is identified by its name and the digest of what is frozen") {

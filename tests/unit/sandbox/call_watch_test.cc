@@ -222,14 +222,16 @@ TEST_SUITE("watched calls") {
   TEST_CASE("the host's places are those that a command was not given") {
     char workspace[] = "/workspace", device[] = "/dev", cache[] = "/etc/cache";
     char* const places[] = {workspace, device, cache};
-    for (const char* path : {"/etc/passwd", "/etc", "/usr/bin/cc", "/boot/vmlinuz", "/lib/x.so",
-                             "/lib64/x.so", "/root/.bashrc", "/sys/kernel/x", "/proc/sys/vm/x",
-                             "/proc/sysrq-trigger", "/proc/1/mem", "/dev/mem", "/dev/sda", "/dev"})
+    for (const char* path :
+         {"/etc/passwd", "/etc", "/usr/bin/cc", "/boot/vmlinuz", "/lib/x.so", "/lib64/x.so",
+          "/root/.bashrc", "/sys/kernel/x", "/proc/sys/vm/x", "/proc/sysrq-trigger", "/proc/1/mem",
+          "/dev/mem", "/dev/sda", "/dev", "/etc/profile.d/__pycache__.sh", "/usr/bin/__pycache__x"})
       CHECK(is_hosts(path, places, 3));
     for (const char* path :
          {"/workspace/etc/passwd", "/tmp/x", "/etcetera", "/usr/lib/x", "/usr/local/bin/x",
           "/etc/cache/x", "/dev/null", "/dev/pts/3", "/dev/shm/x", "/proc/12/oom_score_adj",
-          "/libexec/x", "/lib/python3/__pycache__/x.pyc", "/usr/bin/__pycache__", "/"})
+          "/libexec/x", "/lib/python3/__pycache__/x.pyc", "/usr/bin/__pycache__",
+          "/etc/__pycache__x/__pycache__/y", "/"})
       CHECK_FALSE(is_hosts(path, places, 3));
     // A program of an image has its whole root, but not the kernel.
     CHECK_FALSE(is_hosts("/etc/passwd", places, 0));

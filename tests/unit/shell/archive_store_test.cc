@@ -28,15 +28,16 @@ const ArchiveStore::Identity kIdentity{"quickstart-1", "fix-parser/reference/r1"
 struct Sent {
   explicit Sent(const fs::path& place, const std::optional<JudgeRules>& rules = std::nullopt) {
     write_sample_run(place / "run", rules);
-    pack(place);
+    if (rules) edit(place, [](RunReport& r) { r.facts.emplace().agent_exit = 3; });
+    const RunReport said = pack(place);
+    if (!said.facts) return;
+    result.facts = *said.facts;
+    add_judged(result.facts, said);
   }
   // Its report was changed by somebody who keeps everything else consistent.
   Sent(const fs::path& place, const std::function<void(RunReport&)>& change) {
     write_sample_run(place / "run");
-    const fs::path file = place / "run/report.json";
-    RunReport r = parse_report(read_file(file, kReportBytes).value()).value();
-    change(r);
-    REQUIRE(write_file(file, report_bytes(r), Durability::kLazy).ok());
+    edit(place, change);
     pack(place);
   }
   // Its events are told by somebody else.
@@ -47,12 +48,18 @@ struct Sent {
     REQUIRE(run.finish(r).ok());
     pack(place);
   }
-  void pack(const fs::path& place) {
+  static void edit(const fs::path& place, const std::function<void(RunReport&)>& change) {
+    const fs::path file = place / "run/report.json";
+    RunReport r = parse_report(read_file(file, kReportBytes).value()).value();
+    change(r);
+    REQUIRE(write_file(file, report_bytes(r), Durability::kLazy).ok());
+  }
+  RunReport pack(const fs::path& place) {
     const std::string report = read_file(place / "run/report.json", kReportBytes).value();
     const auto packed = pack_archive(place / "run", place / "archive");
     REQUIRE(packed.ok());
     bytes = read_file(place / "archive", limits::kArchiveBytes).value();
-    const RunReport said = parse_report(report).value();
+    RunReport said = parse_report(report).value();
     result.epoch = Epoch(1);
     result.attempt = said.attempt;
     result.outcome = said.outcome;
@@ -63,6 +70,7 @@ struct Sent {
     result.report = sha256(report);
     result.archive = packed->digest;
     result.archive_bytes = packed->bytes;
+    return said;
   }
   wire::ArchiveChunk chunk(std::uint64_t offset = 0, std::uint64_t size = ~std::uint64_t{0}) const {
     return {Epoch(1), result.attempt, result.archive,
@@ -213,6 +221,21 @@ TEST_SUITE("archives") {
         CHECK_MESSAGE(kept.state == (right ? State::kWhole : State::kRefused), kept.why);
         CHECK(at.kept() == right);
       }
+    }
+    // Facts that nothing compares with the report would let gates and violations out.
+    for (const bool silent : {true, false}) {
+      CAPTURE(silent);
+      Desk at;
+      Sent sent = at.sent(rules);
+      REQUIRE(sent.result.facts.gates == "pass,pass,pass,pass");
+      if (silent)
+        sent.result.has_facts = false;
+      else
+        sent.result.facts.gates = "";
+      ArchiveStore::Identity identity = kIdentity;
+      identity.judged = true;
+      REQUIRE(at.store.put(kWorker, sent.chunk()).ok());
+      CHECK(at.store.finish(kWorker, sent.result, identity).state == State::kRefused);
     }
   }
 

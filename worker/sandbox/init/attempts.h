@@ -152,7 +152,10 @@ inline bool is_hosts(const char* path, char* const* places, int count) {
   }
   bool found = false;
   for (const char* place : kSystems) found = found || is_below(path, place);
-  if (!found || count == 0 || ::strstr(path, "/__pycache__") != nullptr) return false;
+  if (!found || count == 0) return false;
+  constexpr char kCache[] = "/__pycache__";
+  for (const char* at = path; (at = ::strstr(at, kCache)) != nullptr; ++at)
+    if (const char end = at[sizeof kCache - 1]; end == '/' || end == '\0') return false;
   for (int i = 0; i < count; ++i)
     if (is_below(path, places[i])) return false;
   return true;
@@ -200,7 +203,8 @@ class AttemptWatch {
     tells = tells && talk(listener, kStillAsked, &asked.id);
     (void)talk(listener, kAnswerIt, &answer);
     // Many attempts of one call hide none of another, nor those that nobody could read.
-    uint64_t& lines = lines_[whole_ ? 1 : 0][static_cast<uint32_t>(asked.number) % kCallNumbers];
+    const int kind = !whole_ ? 0 : size_ == 0 ? 1 : 2;
+    uint64_t& lines = lines_[kind][static_cast<uint32_t>(asked.number) % kCallNumbers];
     const bool told = tells && (program || lines < kAttemptLines);
     if (told) tell(asked);
     if (told && kQuickPrograms < ++lines) {
@@ -355,7 +359,7 @@ class AttemptWatch {
   char* const* const places_;
   const int count_;
   static constexpr uint32_t kCallNumbers = 512;
-  uint64_t lines_[2][kCallNumbers] = {};
+  uint64_t lines_[3][kCallNumbers] = {};
   uint64_t untold_ = 0;
   char text_[kAttemptBytes];
   uint64_t size_ = 0;

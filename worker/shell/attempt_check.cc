@@ -533,6 +533,23 @@ std::map<std::string, PlacedFile> acceptance_by_place(const Contract& contract) 
   return out;
 }
 
+namespace {
+// `beyond`: what it means that a limit was passed.
+Status put_back(Workspace& workspace, std::string_view what, Errc beyond,
+                const std::function<Status()>& put) {
+  Status done = put();
+  const auto is = [&](Errc code) { return !done.ok() && done.error().code == code; };
+  // The candidate's code may have filled a disk of its own: a little of that is left for us.
+  const bool full = (is(Errc::kExhausted) || is(Errc::kUnavailable)) && workspace.used_up();
+  if (full) done = put();
+  if (done.ok()) return done;
+  Error e = in_context(what, std::move(done).error());
+  if (full) e.code = Errc::kInvalid;
+  if (e.code == Errc::kExhausted) e.code = beyond;
+  return e;
+}
+}  // namespace
+
 Status AttemptRun::put_home_and_git_back() {
   std::vector<std::string> back, in_home;
   const auto put = [&]() -> Status {
@@ -547,15 +564,7 @@ Status AttemptRun::put_home_and_git_back() {
     PROCTOR_TRY(back, workspace_->restore_git(setup_makes_, places));
     return ok_status();
   };
-  Status done = put();
-  // The candidate's code may have filled a disk of its own: a little of that is left for us.
-  const bool full = !done.ok() && done.error().code == Errc::kExhausted && workspace_->used_up();
-  if (full) done = put();
-  if (!done.ok()) {
-    Error e = in_context("the home and git's own files", std::move(done).error());
-    if (e.code == Errc::kExhausted) e.code = full ? Errc::kInvalid : Errc::kUnavailable;
-    return e;
-  }
+  PROCTOR_CHECK_OK(put_back(*workspace_, "the home and git's own files", Errc::kUnavailable, put));
   if (!in_home.empty()) note(events::kHomeRestored, path_list(in_home, kListedAgain));
   if (!back.empty()) note(events::kGitRestored, path_list(back, kListedAgain));
   return ok_status();
@@ -584,16 +593,8 @@ Status AttemptRun::protect_again(std::size_t index) {
     changed.insert(changed.end(), copies.begin(), copies.end());
     return ok_status();
   };
-  Status done = put();
-  // The candidate's code may have filled a disk of its own: a little of that is left for us.
-  const bool full = !done.ok() && done.error().code == Errc::kUnavailable && workspace_->used_up();
-  if (full) done = put();
-  if (!done.ok()) {
-    // Too deep, too many: made by the candidate's code, which must not get another attempt by it.
-    Error e = in_context("protected files", std::move(done).error());
-    if (full || e.code == Errc::kExhausted) e.code = Errc::kInvalid;
-    return e;
-  }
+  // Too deep, too many: made by the candidate's code, which must not get another attempt by it.
+  PROCTOR_CHECK_OK(put_back(*workspace_, "protected files", Errc::kInvalid, put));
   std::ranges::sort(changed);
   changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
   if (!changed.empty()) note(events::kRestoredAgain, path_list(changed, kListedAgain));

@@ -444,11 +444,8 @@ void append_weighted(std::string& out, const Analysis& analysis) {
   Table table({"method or comparison", "weighted", "interval", "tasks", "worth", "note"}, 1);
   const auto add = [&](const std::string& name, const Weighted& w, bool difference) {
     const Estimate& e = w.of.estimate;
-    std::string interval = "-";
-    if (e.interval && difference)
-      interval = points_between(*e.interval);
-    else
-      interval = percent_interval(e.interval);
+    const std::string interval =
+        e.interval && difference ? points_between(*e.interval) : percent_interval(e.interval);
     std::string value = "-";
     if (e.value) value = difference ? points(*e.value) : fmt::format("{:.1f} %", *e.value * 100);
     table.add({name, value, interval, std::to_string(w.tasks), fmt::format("{:.1f}", w.worth),
@@ -467,10 +464,8 @@ void append_weighted(std::string& out, const Analysis& analysis) {
 
 std::string weights_words(const AnalysisPlan& plan) {
   std::string out;
-  for (const auto& [level, share] : plan.weights) {
-    out += out.empty() ? "" : ", ";
-    out += fmt::format("{} {}", level, share.real());
-  }
+  for (const auto& [level, share] : plan.weights)
+    out += fmt::format("{}{} {}", out.empty() ? "" : ", ", level, share.real());
   return out;
 }
 
@@ -482,11 +477,9 @@ std::string weighted_note(const Weighted& w) {
     out = "no interval: one task of " + aggregate::listed_names(w.single);
   else if (w.of.estimate.why != Why::kOk)
     out = word_of(w.of.estimate.why);
-  if (0 < w.left_out) {
-    out += out.empty() ? "" : "; ";
-    out += fmt::format("{} of levels without a weight left out",
-                       w.left_out == 1 ? "1 task" : std::to_string(w.left_out) + " tasks");
-  }
+  if (0 < w.left_out)
+    out += fmt::format("{}{} of levels without a weight left out", out.empty() ? "" : "; ",
+                       counted(w.left_out, "task"));
   return out;
 }
 }  // namespace proctor

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <set>
 
 #include "common/base/money.h"
@@ -265,25 +266,14 @@ void tell_missing(const CampaignReport& report, const char* which, std::vector<s
 
 void sort_tasks(const ComparedCampaign& older, const ComparedCampaign& newer,
                 CampaignComparison& out) {
-  const auto removed = [](const Registration& r, const std::string& task) {
-    return is_removed(r, task);
-  };
-  for (const auto& [task, digest] : older.registration.contracts) {
-    const auto found = newer.registration.contracts.find(task);
-    const bool in_newer =
-        found != newer.registration.contracts.end() && !removed(newer.registration, task);
-    if (removed(older.registration, task)) {
-      if (in_newer) out.only_newer.push_back(task);
-    } else if (!in_newer) {
-      out.only_older.push_back(task);
-    } else {
-      (found->second == digest ? out.common : out.changed).push_back(task);
-    }
-  }
-  for (const auto& [task, digest] : newer.registration.contracts)
-    if (older.registration.contracts.count(task) == 0 && !removed(newer.registration, task))
-      out.only_newer.push_back(task);
-  std::ranges::sort(out.only_newer);
+  const Names before = tasks_of(older.registration), now = tasks_of(newer.registration);
+  std::ranges::set_difference(before, now, std::back_inserter(out.only_older));
+  std::ranges::set_difference(now, before, std::back_inserter(out.only_newer));
+  for (const std::string& task : before)
+    if (now.contains(task))
+      (older.registration.contracts.at(task) == newer.registration.contracts.at(task) ? out.common
+                                                                                      : out.changed)
+          .push_back(task);
 }
 
 // The cells of one method on some tasks, in their order.
@@ -363,9 +353,7 @@ MethodComparison compare_method(const ComparedCampaign& older, const ComparedCam
     if (before.invalid.count(why) == 0) out.new_invalid.emplace(why, n);
   return out;
 }
-}  // namespace
 
-namespace {
 // All units differ alike, so no spread says how sure that is.  Of n units none did worse: at alpha
 // at most 1 - alpha^(1/n) of all would, each by all it has.  Worse is what a flip of signs
 // would not bring about by chance.

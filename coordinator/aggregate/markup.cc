@@ -1,8 +1,10 @@
 #include "coordinator/aggregate/markup.h"
 
 #include <fmt/format.h>
+#include <array>
 #include <cmath>
 
+#include "common/base/parse.h"
 #include "common/base/result.h"
 #include "common/base/text.h"
 
@@ -13,21 +15,14 @@ class Maker {
 };
 
 std::string escaped(std::string_view text) {
+  constexpr std::string_view kMarks = "<>&\"'";
+  constexpr std::array kNames{"&lt;", "&gt;", "&amp;", "&quot;", "&#39;"};
   std::string out;
-  for (const char c : text) {
-    if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '&')
-      out += "&amp;";
-    else if (c == '"')
-      out += "&quot;";
-    else if (c == '\'')
-      out += "&#39;";
+  for (const char c : text)
+    if (const std::size_t at = kMarks.find(c); at != kMarks.npos)
+      out += kNames.at(at);
     else
       out += c;
-  }
   return out;
 }
 
@@ -122,6 +117,13 @@ Markup style_sheet(Literal css) {
 
 Markup line_end() {
   return Maker::of("\n");
+}
+
+void DataTable::heads(std::string_view names) {
+  for (std::string_view name : split(names, '|')) {
+    const Column kind = take_word(name, "#") ? Column::kNumber : Column::kWords;
+    column(text(name), kind);
+  }
 }
 
 void DataTable::row(const std::vector<Markup>& cells) {

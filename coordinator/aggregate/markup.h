@@ -121,8 +121,10 @@ class DataTable {
   enum class Column : std::uint8_t { kWords, kNumber };
   // `id`: of this table among those of the page.
   DataTable(std::uint64_t id, Markup caption) : id_(id), caption_(std::move(caption)) {}
-  DataTable& words(Markup name) { return column(std::move(name), Column::kWords); }
-  DataTable& numbers(Markup name) { return column(std::move(name), Column::kNumber); }
+  void words(Markup name) { column(std::move(name), Column::kWords); }
+  void numbers(Markup name) { column(std::move(name), Column::kNumber); }
+  // "a|#b": our own names, '#' before those of numbers.
+  void heads(std::string_view names);
   // The first cell names the row.  Requires: a cell for each column.
   void row(const std::vector<Markup>& cells);
   // Another name leaves a line above the next row.
@@ -134,10 +136,9 @@ class DataTable {
   Markup finish() const;
 
  private:
-  DataTable& column(Markup name, Column kind) {
+  void column(Markup name, Column kind) {
     head_.push_back(std::move(name));
     kinds_.push_back(kind);
-    return *this;
   }
   std::uint64_t id_;
   Markup caption_;

@@ -64,11 +64,6 @@ std::uint32_t depth_of(const std::string& name, bool one_stage) {
   return name.starts_with("task:") ? (one_stage ? 2 : 1) : is_across(name) ? 1 : 0;
 }
 
-void add_parked(EnvelopeMoney& e, MicroUsd short_by) {
-  e.short_least = e.parked == 0 ? short_by : std::min(e.short_least, short_by);
-  e.short_most = std::max(e.short_most, short_by);
-  ++e.parked;
-}
 // Adds an attempt to an envelope or a group.
 void add_attempt(auto& to, const Attempt& a) {
   if (a.money == Attempt::Money::kSettled) {
@@ -118,9 +113,10 @@ MoneyView build_money(const MoneyInput& input) {
       view.envelopes[s].spent = view.envelopes[s].spent + r.charged;
   std::vector<MicroUsd> asked(view.envelopes.size());
   for (const MoneyInput::Parked& p : input.parked) {
-    add_parked(view.envelopes[p.scope], p.short_by);
-    asked[p.scope] = asked[p.scope] + input.runs[p.run].ask;
     EnvelopeMoney& e = view.envelopes[p.scope];
+    e.short_least = e.parked++ == 0 ? p.short_by : std::min(e.short_least, p.short_by);
+    e.short_most = std::max(e.short_most, p.short_by);
+    asked[p.scope] = asked[p.scope] + input.runs[p.run].ask;
     if (!is_shared(e.name)) continue;
     const MicroUsd held = e.cap + p.short_by - input.runs[p.run].ask;  // by all, at the refusal
     if (e.spent + e.reserved + e.elsewhere < held) e.elsewhere = held - e.spent - e.reserved;
@@ -140,11 +136,8 @@ MoneyView build_money(const MoneyInput& input) {
 
 namespace {
 std::vector<MoneyGroup> by_category(const MoneyInput& input) {
-  std::vector<MoneyGroup> out(4);
-  out[0].name = "model";
-  out[1].name = "execution";
-  out[2].name = "human";
-  out[3].name = "overhead";
+  std::vector<MoneyGroup> out(kCostCategories.size());
+  for (std::size_t i = 0; i < out.size(); ++i) out[i].name = kCostCategories[i];
   std::array<std::vector<bool>, 4> counted;
   for (std::vector<bool>& runs : counted) runs.resize(input.runs.size());
   const auto count_run = [&](std::size_t category, std::uint32_t run) {
@@ -371,6 +364,28 @@ std::string render_money_json(const MoneyView& view, std::string_view by,
          "}\n";
 }
 
+std::vector<MoneyStep> money_steps(const MoneyInput& input, std::uint32_t scope,
+                                   std::span<const MoneyInput::Review> reviews) {
+  std::vector<MoneyStep> out;
+  const MicroUsd none;
+  for (const Attempt& a : input.attempts) {
+    if (std::ranges::find(input.runs[a.run].path, scope) == input.runs[a.run].path.end()) continue;
+    if (a.granted_at.raw() != 0) out.push_back({a.granted_at.raw(), none, a.ask});
+    const MicroUsd held = a.granted_at.raw() != 0 ? none - a.ask : none;
+    if (a.money == Attempt::Money::kSettled) out.push_back({a.settled_at.raw(), a.charged, held});
+    if (a.money == Attempt::Money::kNone && a.returned_at.raw() != 0)
+      out.push_back({a.returned_at.raw(), none, held});
+  }
+  // Booked after the campaign, perhaps days later: it stands at the right edge, span_of() does not
+  // grow for it.
+  for (const MoneyInput::Review& r : reviews) {
+    const auto& path = input.runs[r.run].path;
+    if (std::ranges::find(path, scope) != path.end()) out.push_back({r.at.raw(), r.charged, none});
+  }
+  std::ranges::stable_sort(out, {}, [](const MoneyStep& s) { return std::pair(s.at, s.reserved); });
+  return out;
+}
+
 // How the money went: a panel for each envelope that matters, time to the right, dollars upward,
 // what is spent (dark) and reserved on top of it (light) under the cap (a line; a raise is a step
 // in it).  Drawn from the journal's own times.
@@ -385,11 +400,6 @@ constexpr int kGap = 64;
 constexpr std::size_t kPanelsMax = 8;
 constexpr std::size_t kLabelBytes = 60;
 
-struct Step {
-  std::int64_t at = 0;
-  MicroUsd spent, reserved;  // changes
-};
-
 struct Span {
   std::int64_t from = 0, to = 0;
   double x(std::int64_t at) const {
@@ -398,30 +408,6 @@ struct Span {
     return kLeft + static_cast<double>(scaled(clamped, kPlot, length));
   }
 };
-
-std::vector<Step> steps_of(const MoneyInput& input, std::uint32_t scope) {
-  std::vector<Step> out;
-  const MicroUsd none;
-  for (const Attempt& a : input.attempts) {
-    if (std::ranges::find(input.runs[a.run].path, scope) == input.runs[a.run].path.end()) continue;
-    if (a.granted_at.raw() != 0) out.push_back({a.granted_at.raw(), none, a.ask});
-    const MicroUsd held = a.granted_at.raw() != 0 ? none - a.ask : none;
-    if (a.money == Attempt::Money::kSettled) out.push_back({a.settled_at.raw(), a.charged, held});
-    if (a.money == Attempt::Money::kNone && a.returned_at.raw() != 0)
-      out.push_back({a.returned_at.raw(), none, held});
-  }
-  // Booked after the campaign, perhaps days later: it stands at the right edge, span_of() does not
-  // grow for it.
-  for (const MoneyInput::Review& r : input.reviews) {
-    const auto& path = input.runs[r.run].path;
-    if (std::ranges::find(path, scope) != path.end()) out.push_back({r.at.raw(), r.charged, none});
-  }
-  // At one instant money comes back before it goes out again.
-  std::ranges::stable_sort(out, [](const Step& a, const Step& b) {
-    return a.at != b.at ? a.at < b.at : a.reserved < b.reserved;
-  });
-  return out;
-}
 
 Span span_of(const MoneyInput& input) {
   Span span;
@@ -459,7 +445,7 @@ std::string duration(std::int64_t ms) {
 class Panel {
  public:
   Panel(const MoneyInput& input, std::uint32_t scope, const Span& span, double top)
-      : input_(input), scope_(scope), span_(span), top_(top), steps_(steps_of(input, scope)) {
+      : input_(input), scope_(scope), span_(span), top_(top) {
     cap_ = input.scopes[scope].cap;
     most_ = std::max(cap_ == kLedgerMax ? MicroUsd() : cap_, MicroUsd::from_micros(1));
     for (const MoneyInput::Raise& r : input.raises) {
@@ -468,7 +454,7 @@ class Panel {
       raises_.push_back(r);
     }
     MicroUsd level;
-    for (const Step& s : steps_) {
+    for (const MoneyStep& s : steps_) {
       level = level + s.spent + s.reserved;
       most_ = std::max(most_, level);
     }
@@ -544,7 +530,7 @@ class Panel {
   std::uint32_t scope_;
   Span span_;
   double top_, base_ = top_ + kPanel;
-  std::vector<Step> steps_;
+  std::vector<MoneyStep> steps_ = money_steps(input_, scope_, input_.reviews);
   MicroUsd cap_;  // before the first raise
   MicroUsd most_;
   std::vector<MoneyInput::Raise> raises_;

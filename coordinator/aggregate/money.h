@@ -5,6 +5,7 @@
 // same bytes.  Sources: MONEY 1-7; R161, R163, R192.
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -151,6 +152,15 @@ std::vector<ReviewShort> check_review(const MoneyInput& input, std::uint32_t run
 // May this envelope be raised to `to`?  kNotFound: no such envelope; kInvalid: why not, with the
 // amount that would do.
 Status check_raise(const MoneyInput& input, std::string_view scope, MicroUsd to);
+
+// What an attempt, or one of these reviews, changes in an envelope, in the order of time; at one
+// instant money comes back before it goes out again.
+struct MoneyStep {
+  std::int64_t at = 0;
+  MicroUsd spent, reserved;
+};
+std::vector<MoneyStep> money_steps(const MoneyInput& input, std::uint32_t scope,
+                                   std::span<const MoneyInput::Review> reviews);
 
 std::string render_money_text(const MoneyView& view);
 std::string render_groups_text(const std::vector<MoneyGroup>& groups);

@@ -339,66 +339,24 @@ using namespace aggregate;
 
 constexpr double kLeft = 90, kRight = 650, kTop = 70, kBase = 370;
 constexpr int kWidth = 740, kHeight = 430;
-
-class Plot {
- public:
-  explicit Plot(const PowerStudy& study) : study_(study) {
-    most_ = study.input.effect;
-    for (const BudgetPoint& p : study.curve) {
-      dear_ = std::max(dear_, static_cast<double>(p.budget));
-      most_ = std::max(most_, p.difference);
-    }
-    most_ *= 1.1;
-  }
-
-  void axes(Canvas& canvas) const {
-    constexpr int kSteps = 5;
-    for (int i = 0; i <= kSteps; ++i) {
-      const double level = most_ * i / kSteps;
-      canvas.line("grid", {kLeft, y(level)}, {kRight, y(level)});
-      canvas.words("quiet", {kLeft - 50, y(level) + 4}, text(fmt::format("{:.3f}", level)));
-    }
-    canvas.line("axis", {kLeft, kBase}, {kRight, kBase});
-    canvas.line("axis", {kLeft, kTop}, {kLeft, kBase});
-    const double matters = y(study_.input.effect);
-    canvas.line("matters", {kLeft, matters}, {kRight, matters});
-    canvas.words("number", {kRight + 6, matters + 4}, "what matters");
-  }
-
-  void curve(Canvas& canvas) const {
-    std::vector<BudgetPoint> points = study_.curve;
-    std::ranges::sort(points, {}, &BudgetPoint::budget);
-    std::string path;
-    for (const BudgetPoint& p : points)
-      path += fmt::format("{}{} {}", path.empty() ? "M" : " L", x(p), y(p.difference));
-    canvas.path("curve", path);
-    for (const BudgetPoint& p : points) {
-      const Point at{x(p), y(p.difference)};
-      canvas.circle("mark", at, 4);
-      canvas.words("number", {at.x - 20, at.y - 10}, text(fmt::format("{} x {}", p.tasks, p.runs)));
-      canvas.words("quiet", {at.x - 16, kBase + 18},
-                   text(format_usd(MicroUsd::from_micros(p.budget))));
-    }
-  }
-
- private:
-  // Whole pixels.
-  double x(const BudgetPoint& p) const {
-    return kLeft + std::trunc(static_cast<double>(p.budget) / dear_ * (kRight - kLeft - 30));
-  }
-  double y(double difference) const {
-    return kBase - std::trunc(difference / most_ * (kBase - kTop));
-  }
-
-  const PowerStudy& study_;
-  double dear_ = 1, most_ = 0;
-};
 }  // namespace
 
 std::string render_power_curve_svg(const PowerStudy& s) {
   PROCTOR_ASSERT(!s.curve.empty());
   const Design worst = assumed_worst(s);
-  const Plot plot(s);
+  std::vector<BudgetPoint> points = s.curve;
+  std::ranges::sort(points, {}, &BudgetPoint::budget);
+  const double dear = std::max(1.0, static_cast<double>(points.back().budget));
+  const double most =
+      1.1 *
+      std::max(s.input.effect, std::ranges::max(points, {}, &BudgetPoint::difference).difference);
+  // Whole pixels.
+  const auto x = [&](const BudgetPoint& p) {
+    return kLeft + std::trunc(static_cast<double>(p.budget) / dear * (kRight - kLeft - 30));
+  };
+  const auto y = [&](double difference) {
+    return kBase - std::trunc(difference / most * (kBase - kTop));
+  };
   Canvas canvas(kWidth, kHeight, Canvas::For::kFile);
   canvas.words("title", {16, 26}, "Smallest difference that a budget shows, best spent");
   canvas.words(
@@ -407,8 +365,28 @@ std::string render_power_curve_svg(const PowerStudy& s) {
                        "are tasks x runs of each method",
                        twelve_digits(s.input.power), twelve_digits(worst.p_b),
                        twelve_digits(worst.icc), twelve_digits(worst.correlation))));
-  plot.axes(canvas);
-  plot.curve(canvas);
+  constexpr int kSteps = 5;
+  for (int i = 0; i <= kSteps; ++i) {
+    const double level = most * i / kSteps;
+    canvas.line("grid", {kLeft, y(level)}, {kRight, y(level)});
+    canvas.words("quiet", {kLeft - 50, y(level) + 4}, text(fmt::format("{:.3f}", level)));
+  }
+  canvas.line("axis", {kLeft, kBase}, {kRight, kBase});
+  canvas.line("axis", {kLeft, kTop}, {kLeft, kBase});
+  const double matters = y(s.input.effect);
+  canvas.line("matters", {kLeft, matters}, {kRight, matters});
+  canvas.words("number", {kRight + 6, matters + 4}, "what matters");
+  std::string path;
+  for (const BudgetPoint& p : points)
+    path += fmt::format("{}{} {}", path.empty() ? "M" : " L", x(p), y(p.difference));
+  canvas.path("curve", path);
+  for (const BudgetPoint& p : points) {
+    const Point at{x(p), y(p.difference)};
+    canvas.circle("mark", at, 4);
+    canvas.words("number", {at.x - 20, at.y - 10}, text(fmt::format("{} x {}", p.tasks, p.runs)));
+    canvas.words("quiet", {at.x - 16, kBase + 18},
+                 text(format_usd(MicroUsd::from_micros(p.budget))));
+  }
   return canvas.file("Smallest difference that a budget shows",
                      ".quiet{fill:#57606a;font-size:12px}.number{font-size:12px}"
                      ".grid{stroke:#d0d7de}.axis{stroke:#57606a}"

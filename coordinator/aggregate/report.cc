@@ -17,20 +17,9 @@
 
 namespace proctor {
 void add_outcome(ReportRow& row, RunOutcome outcome) {
-  switch (outcome) {
-    case RunOutcome::kSuccess:
-      ++row.success;
-      return;
-    case RunOutcome::kFailure:
-      ++row.failure;
-      return;
-    case RunOutcome::kAcceptanceError:
-      ++row.acceptance_error;
-      return;
-    case RunOutcome::kInvalid:
-      ++row.invalid;
-      return;
-  }
+  constexpr std::array kCounts{&ReportRow::success, &ReportRow::failure,
+                               &ReportRow::acceptance_error, &ReportRow::invalid};
+  ++(row.*kCounts.at(static_cast<std::size_t>(outcome)));
 }
 
 namespace {
@@ -337,25 +326,12 @@ std::vector<std::string> unmetered_methods(const CampaignReport& report) {
 
 CampaignReport build_report(ReportInput input) {
   CampaignReport report;
-  report.campaign = std::move(input.campaign);
-  report.again = std::move(input.again);
-  report.journal_head = std::move(input.journal_head);
-  report.unit = std::move(input.unit);
-  report.strata_keys = std::move(input.strata_keys);
-  report.alpha = input.alpha;
-  report.deviations = std::move(input.deviations);
-  report.approvals = std::move(input.approvals);
-  report.projection = std::move(input.projection);
-  report.alerts = std::move(input.alerts);
-  report.runs = std::move(input.runs);
+  static_cast<ReportFacts&>(report) = std::move(static_cast<ReportFacts&>(input));
   std::ranges::sort(report.runs, {}, &RunRecord::run);
   report.only_levels = only_levels(report);
   report.moves = transitions_of(report.runs);
-  report.part = std::move(input.part);
-  report.failure_modes = std::move(input.failure_modes);
-  report.warnings = recording_warnings(report.runs);
-  report.warnings.insert(report.warnings.end(), input.warnings.begin(), input.warnings.end());
-  report.configurations = std::move(input.configurations);
+  const std::vector<std::string> recorded = recording_warnings(report.runs);
+  report.warnings.insert(report.warnings.begin(), recorded.begin(), recorded.end());
   if (std::string mixed = configuration_warning(report.runs, report.configurations); !mixed.empty())
     report.warnings.push_back(std::move(mixed));
   std::map<std::string_view, std::size_t> stage_at;

@@ -166,33 +166,38 @@ class SeenRuns {
   std::size_t campaigns_ = 0;
 };
 
-struct ReportInput {
+// What a report is given, and has itself.
+struct ReportFacts {
   std::string campaign;      // its id
   std::string unit = "USD";  // what amounts are counted in (cost_model.h)
   std::vector<std::string> strata_keys;
-  std::vector<RunRecord> runs;  // Requires: each has a value per key
+  std::vector<RunRecord> runs;  // Requires: each has a value per key; a report's: by run number
   double alpha = 0.05;
-  std::vector<std::string> deviations{};  // from the registration, one sentence each
-  std::vector<std::string> approvals{};   // each of a stage: by whom, by which digest
-  std::optional<Comparison> projection{};
-  std::vector<std::string> alerts{};  // about money, in order
-  AnalysisPlan plan{};
-  bool plan_registered = false;
-  // What the plan compares, each pair a - b (contrasts_of).
-  std::vector<std::pair<std::string, std::string>> contrasts{};
-  // Of the journal that all of this was read from, in hexadecimal.  Empty: nobody has run anything
-  // yet, or its rows are not sealed.
+  std::vector<std::string> deviations{};   // from the registration, one sentence each
+  std::vector<std::string> approvals{};    // each of a stage: by whom, by which digest
+  std::optional<Comparison> projection{};  // nothing: no inputs of one are there
+  // About money, in order: envelopes that filled up, runs that dominated.
+  std::vector<std::string> alerts{};
+  // Of the journal that all of this was read from, in hexadecimal; `proctor verify` prints the same
+  // while no row changes.  Empty: nobody has run anything yet, or its rows are not sealed.
   std::string journal_head{};
-  // Why it is not all of the campaign, a sentence; empty: it is.  And how many runs beside it are
-  // open: while there are any, no comparison is shown of a part either.
+  // Why it is not all of the campaign, a sentence; empty: it is.
   std::string part{};
-  std::uint64_t open_beside = 0, for_money_beside = 0;
   // What a reader has to know before any number, a sentence each: recorded models, flaky tasks.
   std::vector<std::string> warnings{};
   Configurations configurations{};
   std::vector<TagRule> failure_modes{};  // the campaign's own
   // It judges recorded patches again: "regrade of ID"; empty: its agents are its own.
   std::string again{};
+};
+
+struct ReportInput : ReportFacts {
+  AnalysisPlan plan{};
+  bool plan_registered = false;
+  // What the plan compares, each pair a - b (contrasts_of).
+  std::vector<std::pair<std::string, std::string>> contrasts{};
+  // How many runs beside its part are open: while there are any, no comparison is shown of it.
+  std::uint64_t open_beside = 0, for_money_beside = 0;
 };
 
 // What is left of it are the runs of that stage.  kInvalid: it has none of that name.
@@ -291,41 +296,23 @@ struct Transition {
 struct Analysis;
 struct ReportDetails;
 
-struct CampaignReport {
-  std::string campaign;
-  std::string again;  // see ReportInput
-  std::string unit = "USD";
-  std::vector<std::string> strata_keys;
-  std::vector<std::string> stages;    // in the plan's order
-  std::string part;                   // see ReportInput
-  std::vector<std::string> warnings;  // see ReportInput
-  Configurations configurations;      // see ReportInput
-  double alpha = 0.05;
-  std::vector<RunRecord> runs;  // by run number
+struct CampaignReport : ReportFacts {
+  std::vector<std::string> stages;  // in the plan's order
   // All tasks by method, controls last; then, key by key, value by value, by method; then, where
   // there are two stages or more, stage by stage.
   std::vector<ReportRow> rows;
-  std::vector<CostRow> costs;            // all, by method, stratum and outcome
-  std::vector<std::string> deviations;   // declared, from what was registered
-  std::vector<std::string> approvals;    // see ReportInput
-  std::optional<Comparison> projection;  // nothing: no inputs of one are there
-  std::vector<std::string> alerts;       // envelopes that filled up, runs that dominated
-  std::string journal_head;              // `proctor verify` prints the same while no row changes
+  std::vector<CostRow> costs;  // all, by method, stratum and outcome
   ReportRow total;  // of the whole campaign: for the head line and the cost, not for a rate
   std::shared_ptr<const Analysis> analysis;  // never null (analysis.h)
   std::vector<bool> only_levels;             // by key: every task has the same level of it
   // By method, then the old outcome; empty: the campaign judges no recorded patch.
   std::vector<Transition> moves;
-  std::vector<TagRule> failure_modes;            // the campaign's own
   std::shared_ptr<const ReportDetails> details;  // details.h; nothing: nobody asked for them
 };
 
 CampaignReport build_report(ReportInput input);
 // Where the run is now: "success", "parked".
 std::string_view stand_of(const RunRecord& run);
-inline const std::vector<Transition>& transitions(const CampaignReport& report) {
-  return report.moves;
-}
 void add_outcome(ReportRow& row, RunOutcome outcome);
 // The part of it that counts money; `report` has its runs.
 std::vector<CostRow> cost_rows(const CampaignReport& report);

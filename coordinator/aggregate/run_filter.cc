@@ -28,17 +28,12 @@ std::string did_you_mean(std::string_view word, std::span<const std::string_view
   return some.empty() ? "" : some + (12 < known.size() ? ", ...)" : ")");
 }
 
-Error no_such_value(std::string_view what, const std::string& value,
-                    std::span<const std::string_view> known) {
-  return {Errc::kInvalid, "filter: no run has " + std::string(what) + " \"" + printable(value) +
-                              "\"" + did_you_mean(value, known)};
-}
-
 Status known_value(std::string_view what, const std::string& value,
                    std::span<const std::string_view> known) {
   if (value.find('*') != std::string::npos || std::ranges::find(known, value) != known.end())
     return ok_status();
-  return no_such_value(what, value, known);
+  return Error{Errc::kInvalid, "filter: no run has " + std::string(what) + " \"" +
+                                   printable(value) + "\"" + did_you_mean(value, known)};
 }
 
 // The text lives as long as the run.
@@ -62,29 +57,19 @@ std::optional<std::int64_t> number_of(const Field& field, const RunRecord& run) 
   return *n;
 }
 
-// One of those that runs have; they are gathered only when none has this one.
+// One that there is, or that some run has, of a list one of its words.
 Status value_of_runs(std::string_view what, const Field& field, const std::string& value,
                      const FilterNames& names) {
-  if (value.find('*') != std::string::npos || value.empty()) return ok_status();
-  std::set<std::string_view> known;
-  for (const RunRecord& run : names.runs) {
-    const std::string_view has = text_of(field, run);
-    if (has == value) return ok_status();
-    if (known.size() < kKnownValues && !has.empty()) known.insert(has);
-  }
-  return no_such_value(what, value, std::vector<std::string_view>(known.begin(), known.end()));
-}
-
-// One that there is, or that some run has in its list.
-Status value_of_lists(const Field& field, const std::string& value, const FilterNames& names) {
-  if (value.empty()) return ok_status();
+  if (value.empty() || value.find('*') != std::string::npos) return ok_status();
   std::set<std::string_view> known(field.values.begin(), field.values.end());
   for (const RunRecord& run : names.runs) {
     const std::string_view has = text_of(field, run);
-    if (!has.empty() && known.size() < kKnownValues)
-      for (const std::string_view one : split(has, ',')) known.insert(one);
+    if (has == value && field.type != Type::kList) return ok_status();
+    if (kKnownValues <= known.size() || has.empty()) continue;
+    for (const std::string_view one : split(has, field.type == Type::kList ? ',' : '\0'))
+      known.insert(one);
   }
-  return known_value(field.word, value, std::vector<std::string_view>(known.begin(), known.end()));
+  return known_value(what, value, std::vector<std::string_view>(known.begin(), known.end()));
 }
 
 // kInvalid: there is none of that name; the nearest is named.
@@ -129,9 +114,8 @@ Result<std::int64_t> amount_of(const Field& field, const std::string& value) {
 // A value that no run can have is a typing mistake: kInvalid with the nearest one.
 Status check_value(const Field& field, const std::string& value, const FilterNames& names) {
   std::string_view word = field.word;
-  if (field.type == Type::kList) return value_of_lists(field, value, names);
-  if (!field.values.empty()) return known_value(word, value, field.values);
-  if (field.type != Type::kName) return ok_status();
+  if (field.type != Type::kName && field.type != Type::kList)
+    return field.values.empty() ? ok_status() : known_value(word, value, field.values);
   if (word.starts_with(kStratum)) word.remove_prefix(kStratum.size());
   return value_of_runs(word == "run" ? "the name" : word, field, value, names);
 }
@@ -181,20 +165,9 @@ bool fits(std::string_view pattern, std::string_view value) {
 }
 
 bool compared(std::int64_t a, Compare how, std::int64_t b) {
-  switch (how) {
-    case Compare::kEqual:
-    case Compare::kNot:
-      return a == b;
-    case Compare::kLess:
-      return a < b;
-    case Compare::kAtMost:
-      return a <= b;
-    case Compare::kMore:
-      return a > b;
-    case Compare::kAtLeast:
-      return a >= b;
-  }
-  return false;
+  if (a < b) return how == Compare::kLess || how == Compare::kAtMost;
+  if (b < a) return how == Compare::kMore || how == Compare::kAtLeast;
+  return how != Compare::kLess && how != Compare::kMore;
 }
 
 bool holds(const Node& node, const RunRecord& run) {

@@ -106,46 +106,19 @@ std::string set_name(std::size_t position) {
 }
 
 std::uint16_t class_of(const RunRecord& run) {
-  switch (run.state) {
-    case RunRecord::State::kPlanned:
-    case RunRecord::State::kRunning:
-      return kClassOpen;
-    case RunRecord::State::kParked:
-      return kClassParked;
-    case RunRecord::State::kCancelled:
-      return kClassCancelled;
-    case RunRecord::State::kRemoved:
-      return kClassRemoved;
-    case RunRecord::State::kEnded:
-      break;
-  }
-  const std::uint16_t broke = run.violations == 0 ? 0 : kClassViolating;
-  switch (run.outcome) {
-    case RunOutcome::kSuccess:
-      return kClassSuccess | (run.satisfied() ? kClassSatisfied : kClassUnsatisfied) | broke;
-    case RunOutcome::kFailure:
-      return kClassFailure | broke;
-    case RunOutcome::kAcceptanceError:
-      return kClassError | broke;
-    case RunOutcome::kInvalid:
-      break;
-  }
-  return kClassInvalid | broke;
+  constexpr std::array<std::uint16_t, 6> kStates{kClassOpen, kClassOpen,      kClassParked,
+                                                 0,          kClassCancelled, kClassRemoved};
+  constexpr std::array<std::uint16_t, 4> kOutcomes{kClassSuccess, kClassFailure, kClassError,
+                                                   kClassInvalid};
+  if (run.state != RunRecord::State::kEnded) return kStates.at(static_cast<std::size_t>(run.state));
+  std::uint16_t out = kOutcomes.at(static_cast<std::size_t>(run.outcome));
+  if (run.outcome == RunOutcome::kSuccess)
+    out |= run.satisfied() ? kClassSatisfied : kClassUnsatisfied;
+  return run.violations == 0 ? out : out | kClassViolating;
 }
 
 void append_set_line(std::string& out, const RunRecord& run) {
-  constexpr std::string_view kHex = "0123456789abcdef";
-  out += run.name;
-  out += ' ';
-  if (run.report == Digest()) {
-    out += '-';
-  } else {
-    for (const std::uint8_t byte : run.report.bytes()) {
-      out += kHex[byte >> 4U];
-      out += kHex[byte & 15U];
-    }
-  }
-  out += '\n';
+  out += run.name + " " + (run.report == Digest() ? "-" : run.report.hex()) + "\n";
 }
 
 std::optional<std::size_t> RunSets::find(std::size_t row, std::uint16_t classes) const {

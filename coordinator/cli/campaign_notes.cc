@@ -83,7 +83,7 @@ std::ptrdiff_t agents_in(const std::pair<std::string, std::string>& pair,
 std::string uncompared_agents(const Campaign& campaign) {
   const std::vector<std::string> agents = agents_of(campaign);
   if (agents.size() < 2) return "";
-  for (const auto& pair : comparisons_of(campaign))
+  for (const auto& pair : comparisons_of(campaign, registered_plan(campaign)))
     if (agents_in(pair, agents) == 2) return "";
   std::string names, pairs;
   for (std::size_t i = 0; i < agents.size(); ++i) {
@@ -100,9 +100,9 @@ std::string uncompared_agents(const Campaign& campaign) {
 }
 
 std::string hopeless_comparisons(const Campaign& campaign) {
-  const std::size_t pairs = comparisons_of(campaign).size();
-  if (pairs == 0) return "";
   const AnalysisPlan plan = registered_plan(campaign);
+  const std::size_t pairs = comparisons_of(campaign, plan).size();
+  if (pairs == 0) return "";
   const double alpha = plan.alpha.real();
   const auto unit = plan.unit.value_or(AnalysisPlan::Unit::kTask);
   const std::uint64_t units = units_of(campaign);
@@ -128,7 +128,8 @@ std::string hopeless_comparisons(const Campaign& campaign) {
 // "compared will be: strong - noop, weak - noop (...)"; those of agents first; empty:
 // there is one method.
 std::string compared(const Campaign& campaign) {
-  auto pairs = comparisons_of(campaign);
+  const AnalysisPlan plan = registered_plan(campaign);
+  auto pairs = comparisons_of(campaign, plan);
   const std::vector<std::string> agents = agents_of(campaign);
   std::ranges::stable_partition(pairs, [&](const auto& p) { return 0 < agents_in(p, agents); });
   if (pairs.empty()) return "";
@@ -137,7 +138,6 @@ std::string compared(const Campaign& campaign) {
     out +=
         (out.empty() ? "" : ", ") + printable(pairs[i].first) + " - " + printable(pairs[i].second);
   if (kMostNamed < pairs.size()) out += fmt::format(" and {} more", pairs.size() - kMostNamed);
-  const AnalysisPlan plan = registered_plan(campaign);
   return "compared will be: " + out +
          (plan.contrasts.empty()
               ? " (the default: each less one baseline; analysis.contrasts names other pairs)"
@@ -152,14 +152,15 @@ std::string as_note(const std::string& text) {
 }
 }  // namespace
 
-std::vector<std::pair<std::string, std::string>> comparisons_of(const Campaign& campaign) {
+std::vector<std::pair<std::string, std::string>> comparisons_of(const Campaign& campaign,
+                                                                const AnalysisPlan& plan) {
   std::vector<std::string> methods;
   std::vector<bool> is_noop;
   for (const Method& m : campaign.methods) {
     methods.push_back(m.name);
     is_noop.push_back(m.acts_as() == Method::Kind::kNoop);
   }
-  return contrasts_of(registered_plan(campaign), methods, is_noop);
+  return contrasts_of(plan, methods, is_noop);
 }
 
 std::uint64_t units_of(const Campaign& campaign) {

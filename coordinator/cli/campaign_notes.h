@@ -21,7 +21,8 @@ std::string stages_text(const Campaign& campaign);
 // for who can still change it.  Pure; thread-safe.
 
 // The pairs a - b that the report will compare.
-std::vector<std::pair<std::string, std::string>> comparisons_of(const Campaign& campaign);
+std::vector<std::pair<std::string, std::string>> comparisons_of(const Campaign& campaign,
+                                                                const AnalysisPlan& plan);
 
 // How many tasks, or repositories where they are the unit of its comparisons.
 std::uint64_t units_of(const Campaign& campaign);

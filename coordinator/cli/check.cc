@@ -182,6 +182,11 @@ void print_unpaid(const Campaign& campaign) {
   }
 }
 
+void print_notes(const std::vector<std::string>& notes, const char* then = "") {
+  for (const std::string& note : notes)
+    std::printf("note: %s%s\n", printable(note, limits::kDetailBytes).c_str(), then);
+}
+
 struct CheckArgs {
   std::string folder, models;
   bool offline = false, effective = false;
@@ -248,18 +253,13 @@ Status check(const CheckArgs& args) {
   print_exit_judged(campaign);
   print_unbuilt(campaign);
   print_matching_all(campaign);
-  for (const std::string& note : trust_notes(distrusted_tasks(campaign)))
-    std::printf("note: %s\n", note.c_str());
+  print_notes(trust_notes(distrusted_tasks(campaign)));
   print_unnamed(campaign);
-  for (const std::string& note : method_notes(campaign))
-    std::printf("note: %s\n", printable(note, limits::kDetailBytes).c_str());
-  for (const std::string& missing : missing_programs({}, campaign))
-    std::printf("note: %s\n", missing.c_str());
-  for (const std::string& note : model_notes(campaign, models))
-    std::printf("note: %s\n", printable(note, limits::kDetailBytes).c_str());
-  for (const std::string& lack :
-       missing_here(options, campaign, offline ? Missing::kAny : Missing::kSet))
-    std::printf("note: %s before proctor run\n", printable(lack, limits::kDetailBytes).c_str());
+  print_notes(method_notes(campaign));
+  print_notes(missing_programs({}, campaign));
+  print_notes(model_notes(campaign, models));
+  print_notes(missing_here(options, campaign, offline ? Missing::kAny : Missing::kSet),
+              " before proctor run");
   std::puts("no errors");
   return ok_status();
 }
@@ -300,8 +300,7 @@ Status plan(const PlanArgs& args) {
                 digest.short_hex().c_str());
     std::fputs(stages_text(campaign).c_str(), stdout);
     std::fputs(analysis_text(campaign).c_str(), stdout);
-    for (const std::string& note : trust_notes(distrusted_tasks(campaign)))
-      std::printf("note: %s\n", note.c_str());
+    print_notes(trust_notes(distrusted_tasks(campaign)));
     if (!args.freeze) {
       std::printf("Next: proctor plan --freeze %s\n", args.folder.c_str());
       return ok_status();
@@ -340,11 +339,6 @@ Result<Plan> plan_of(const Campaign& campaign) {
   return parse_plan("pilot_randomization_plan.csv", *csv, shape_of(campaign));
 }
 
-Result<ProjectionInput> input_of(const Campaign& campaign) {
-  PROCTOR_TRY(const Plan plan, plan_of(campaign));
-  return projection_input(campaign, plan, nullptr);
-}
-
 struct ProjectArgs {
   std::string folder;
   bool json = false;
@@ -359,7 +353,8 @@ Result<std::string> project_it(const ProjectArgs& args) {
     PROCTOR_TRY(const FrozenCampaign frozen, load_registered(args.folder));
     input = projection_input(frozen.campaign, frozen.plan, &frozen.registration);
   } else {
-    PROCTOR_TRY(input, input_of(campaign));
+    PROCTOR_TRY(const Plan plan, plan_of(campaign));
+    input = projection_input(campaign, plan, nullptr);
   }
   const Projection projection = project(input);
   const fs::path table = campaign.folder / kTable;

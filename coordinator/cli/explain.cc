@@ -335,10 +335,8 @@ Result<std::string> what_must_come_first(const std::string& folder, const Frozen
 // Since when, and what to type.
 std::string no_coordinator(const FrozenCampaign& frozen, bool begun) {
   std::string out = "none runs";
-  constexpr std::size_t kStatusBytes = std::size_t{64} << 20;
-  if (const Result<std::string> bytes = read_file(frozen.folder.status(), kStatusBytes); bytes.ok())
-    if (const Result<StatusSnapshot> last = parse_status(*bytes); last.ok())
-      out += " since " + to_rfc3339(last->at) + ", when it was " + last->state;
+  if (const Result<StatusSnapshot> last = last_status(frozen.folder); last.ok())
+    out += " since " + to_rfc3339(last->at) + ", when it was " + last->state;
   return out + (begun ? "; proctor resume " + frozen.folder.campaign.string() + " goes on"
                       : "; proctor run " + frozen.folder.campaign.string() + " begins");
 }

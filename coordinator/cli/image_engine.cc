@@ -27,33 +27,11 @@
 namespace proctor::cli {
 namespace {
 bool is_name(const std::string& image) {
-  for (const char c : image)
-    if (!(('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || ('0' <= c && c <= '9') ||
-          std::strchr(".-_/:@", c) != nullptr))
-      return false;
-  return !image.empty();
+  constexpr const char* kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_/:@";
+  return !image.empty() && image.find_first_not_of(kPlain) == std::string::npos;
 }
 
-Status ask(const std::string& target, const std::string& what);
-}  // namespace
-
-std::string docker_socket() {
-  const char* set = std::getenv("PROCTOR_DOCKER_SOCKET");
-  return set != nullptr && *set != '\0' ? set : "/var/run/docker.sock";
-}
-
-Status engine_has_image(const std::string& image) {
-  if (!is_name(image)) return Error{Errc::kInvalid, "not the name of an image"};
-  return ask("/images/" + image + "/json", "image " + image);
-}
-
-Status engine_has_network(const std::string& network) {
-  if (!is_name(network) || network.find('/') != std::string::npos)
-    return Error{Errc::kInvalid, "not the name of a network"};
-  return ask("/networks/" + network, "network " + network);
-}
-
-namespace {
 Status ask(const std::string& target, const std::string& what) {
   const std::string path = docker_socket();
   const Error away{Errc::kUnavailable, "no Docker Engine answers at " + path};
@@ -133,6 +111,22 @@ Result<std::vector<EngineImage>> inspect(std::vector<std::string> references) {
   return out;
 }
 }  // namespace
+
+std::string docker_socket() {
+  const char* set = std::getenv("PROCTOR_DOCKER_SOCKET");
+  return set != nullptr && *set != '\0' ? set : "/var/run/docker.sock";
+}
+
+Status engine_has_image(const std::string& image) {
+  if (!is_name(image)) return Error{Errc::kInvalid, "not the name of an image"};
+  return ask("/images/" + image + "/json", "image " + image);
+}
+
+Status engine_has_network(const std::string& network) {
+  if (!is_name(network) || network.find('/') != std::string::npos)
+    return Error{Errc::kInvalid, "not the name of a network"};
+  return ask("/networks/" + network, "network " + network);
+}
 
 Result<std::vector<EngineImage>> engine_images() {
   PROCTOR_TRY(const std::string ids,

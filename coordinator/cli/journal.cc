@@ -232,18 +232,12 @@ class Rebuilder {
                            " is not the whole evidence of this attempt");
       return std::nullopt;
     }
-    Evidence out{*verified.report, {}, {}, 0};
-    out.digest = sha256(report_bytes(out.report));
     const Result<std::string> archive = read_file(dir.string() + ".tar.zst", limits::kArchiveBytes);
-    if (archive.ok()) {
-      out.archive = sha256(*archive);
-      out.archive_bytes = archive->size();
-    }
-    if (!archive.ok()) {
-      out_.lines.push_back("not taken: " + archive.error().detail);
-      return std::nullopt;
-    }
-    return out;
+    if (archive.ok())
+      return Evidence{*verified.report, sha256(report_bytes(*verified.report)), sha256(*archive),
+                      archive->size()};
+    out_.lines.push_back("not taken: " + archive.error().detail);
+    return std::nullopt;
   }
 
   void enter(const AttemptId& id, const RestoredAttempt* row, const Evidence& e, bool decided) {

@@ -356,7 +356,7 @@ Result<Asked> asked_of(const PowerArgs& args) {
     if (plan.is_over_repositories()) defaults.repositories = units_of(campaign);
     defaults.effect = plan.min_effect.real();
     defaults.alpha = plan.alpha.real();
-    comparisons = comparisons_of(campaign);
+    comparisons = comparisons_of(campaign, plan);
     if (campaign.contracts.size() < 2 && args.tasks.empty())
       return Error{Errc::kInvalid, args.campaign +
                                        " has one task: two methods cannot be told apart "

@@ -21,6 +21,7 @@
 #include "coordinator/aggregate/columns.h"
 #include "coordinator/aggregate/details.h"
 #include "coordinator/aggregate/warnings.h"
+#include "coordinator/cli/campaign_notes.h"
 #include "coordinator/cli/evidence_text.h"
 #include "coordinator/cli/model_check.h"
 #include "coordinator/cli/money_files.h"
@@ -37,51 +38,37 @@ namespace {
 constexpr std::uint64_t kOneUnit = 1'000'000;
 
 // Runs that are alike share a kind; so do expected actions.
-class KindTable {
- public:
-  KindTable(const Campaign& campaign, const Plan& plan, ProjectionInput& out)
-      : campaign_(campaign), plan_(plan), view_(make_plan_view(campaign, plan)), out_(out) {
-    for (const ScopeSpec& s : view_.scopes) out_.scopes.push_back({s.name, s.cap});
-  }
-
-  void add(RunId run) {
-    const PlanRow& row = plan_.row(run);
-    const auto [it, added] = kinds_.emplace(std::tuple(row.stage, row.task, row.method),
-                                            static_cast<std::uint32_t>(out_.kinds.size()));
-    if (added) out_.kinds.push_back(kind_of(run));
-    out_.runs.push_back({it->second, row.replicate});
-  }
-
- private:
-  ProjectionInput::Kind kind_of(RunId run) {
-    ProjectionInput::Kind kind{plan_.stage(run), plan_.task(run).id, plan_.method(run), {}, {}, 0};
-    for (const ScopeId s : view_.path(run)) kind.path.push_back(s.raw());
-    kind.ask = view_.task_of(run).ask;
-    if (campaign_.cost_inputs) kind.usage = usage_of(kind.task, kind.method);
-    return kind;
-  }
-
+void add_kinds(const Campaign& campaign, const Plan& plan, ProjectionInput& out) {
+  const PlanView view = make_plan_view(campaign, plan);
+  for (const ScopeSpec& s : view.scopes) out.scopes.push_back({s.name, s.cap});
+  std::map<std::tuple<std::uint16_t, std::uint32_t, std::uint16_t>, std::uint32_t> kinds;
+  std::map<const std::vector<ExpectedAction>*, std::uint32_t> usages;  // looked up, never iterated
   // Requires: the inputs were checked, so that every run has an entry.
-  std::uint32_t usage_of(const std::string& task, const std::string& method) {
-    const std::vector<ExpectedAction>* entry = campaign_.cost_inputs->find(task, method);
+  const auto usage_of = [&](const std::string& task, const std::string& method) {
+    const std::vector<ExpectedAction>* entry = campaign.cost_inputs->find(task, method);
     PROCTOR_ASSERT(entry != nullptr);
-    const auto [it, added] = usages_.emplace(entry, static_cast<std::uint32_t>(out_.usages.size()));
-    if (added) {
-      out_.usages.push_back(*entry);
-      if (0 < campaign_.cost_model.run)
-        out_.usages.back().push_back({"run", "run", "", "", kOneUnit, campaign_.cost_model.run,
-                                      ExpectedAction::Price::kRow, CostCategory::kOverhead});
-    }
+    const auto [it, added] = usages.emplace(entry, static_cast<std::uint32_t>(out.usages.size()));
+    if (!added) return it->second;
+    out.usages.push_back(*entry);
+    if (0 < campaign.cost_model.run)
+      out.usages.back().push_back({"run", "run", "", "", kOneUnit, campaign.cost_model.run,
+                                   ExpectedAction::Price::kRow, CostCategory::kOverhead});
     return it->second;
+  };
+  for (std::uint32_t r = 0; r < plan.size(); ++r) {
+    const RunId run(r);
+    const PlanRow& row = plan.row(run);
+    const auto [it, added] = kinds.emplace(std::tuple(row.stage, row.task, row.method),
+                                           static_cast<std::uint32_t>(out.kinds.size()));
+    out.runs.push_back({it->second, row.replicate});
+    if (!added) continue;
+    out.kinds.push_back({plan.stage(run), plan.task(run).id, plan.method(run), {}, {}, 0});
+    ProjectionInput::Kind& kind = out.kinds.back();
+    for (const ScopeId s : view.path(run)) kind.path.push_back(s.raw());
+    kind.ask = view.task_of(run).ask;
+    if (campaign.cost_inputs) kind.usage = usage_of(kind.task, kind.method);
   }
-
-  const Campaign& campaign_;
-  const Plan& plan_;
-  PlanView view_;
-  ProjectionInput& out_;
-  std::map<std::tuple<std::uint16_t, std::uint32_t, std::uint16_t>, std::uint32_t> kinds_;
-  std::map<const std::vector<ExpectedAction>*, std::uint32_t> usages_;  // looked up, never iterated
-};
+}
 }  // namespace
 
 ProjectionInput projection_input(const Campaign& campaign, const Plan& plan,
@@ -102,8 +89,7 @@ ProjectionInput projection_input(const Campaign& campaign, const Plan& plan,
   out.attempts_max = 1 + campaign.infrastructure_retries + campaign.retries.overload;
   out.slots = campaign.workers * campaign.slots;
   out.reviews_priced = human_minute_price(campaign.cost_model).ok();
-  KindTable kinds(campaign, plan, out);
-  for (std::uint32_t r = 0; r < plan.size(); ++r) kinds.add(RunId(r));
+  add_kinds(campaign, plan, out);
   return out;
 }
 
@@ -144,10 +130,6 @@ std::string kind_words(const Method& method) {
   return asks ? out + ", model " + model : out;
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  return words.empty() ? "none" : fmt::format("{}", fmt::join(words, ", "));
-}
-
 // "pilot: 8 runs; main (every task, 3 replicates, by rounds): 24 runs".
 std::string stages_of(const FrozenCampaign& frozen) {
   const PlanShape& shape = frozen.plan.shape();
@@ -184,7 +166,8 @@ std::vector<PageFacts::Fact> asked_of(const FrozenCampaign& frozen) {
           {"replicates of each stage", replicates_of(frozen)},
           {"stages", stages_of(frozen)},
           {"planned runs", std::to_string(frozen.plan.size())},
-          {"reported by strata", joined(r.strata)},
+          {"reported by strata",
+           r.strata.empty() ? "none" : fmt::format("{}", fmt::join(r.strata, ", "))},
           {"seed of the plan", std::to_string(r.seed)}};
 }
 
@@ -487,13 +470,7 @@ Result<ReportInput> input_of(const FrozenCampaign& frozen, const std::optional<S
     input.runs.push_back(planned_run(frozen, unseen, repositories, RunId(r)));
   input.plan = registered_plan(frozen.registration);
   input.plan_registered = frozen.registration.analysis_plan.has_value();
-  std::vector<std::string> methods;
-  std::vector<bool> no_ops;
-  for (const Method& m : frozen.campaign.methods) {
-    methods.push_back(m.name);
-    no_ops.push_back(m.acts_as() == Method::Kind::kNoop);
-  }
-  input.contrasts = contrasts_of(input.plan, methods, no_ops);
+  input.contrasts = comparisons_of(frozen.campaign, input.plan);
   input.alpha = input.plan.alpha.real();
   // Refused where the campaign was read.
   if (auto own = parse_tag_rules(frozen.campaign.failure_modes); own.ok())

@@ -112,42 +112,14 @@ Markup frontier_figure(Context& c) {
 }
 
 namespace {
-struct Step {
-  std::int64_t at = 0;
-  std::int64_t spent = 0, held = 0;  // changes, micro-dollars
-};
-
-using Attempt = MoneyInput::Attempt;
-
-// Changes of one envelope in the order of time.
-std::vector<Step> steps_of(const MoneyInput& money, std::uint32_t scope) {
-  std::vector<Step> out;
-  const auto in_scope = [&](std::uint32_t run) {
-    const auto& path = money.runs[run].path;
-    return std::ranges::find(path, scope) != path.end();
-  };
-  for (const Attempt& a : money.attempts) {
-    if (a.granted_at.raw() == 0 || !in_scope(a.run)) continue;
-    out.push_back({a.granted_at.raw(), 0, a.ask.micros()});
-    if (a.money == Attempt::Money::kSettled)
-      out.push_back({a.settled_at.raw(), a.charged.micros(), -a.ask.micros()});
-    if (a.money == Attempt::Money::kNone && a.returned_at.raw() != 0)
-      out.push_back({a.returned_at.raw(), 0, -a.ask.micros()});
-  }
-  std::ranges::stable_sort(out, [](const Step& a, const Step& b) {
-    return a.at != b.at ? a.at < b.at : a.held < b.held;
-  });
-  return out;
-}
-
 struct Levels {
   double spent = 0, with_held = 0;
 };
 
 // Of each of so many parts of the time: what was spent at its end, and the most that was spent and
 // reserved together in it, so that nothing that came near a cap is left out.
-std::vector<Levels> levels_of(const std::vector<Step>& steps, std::int64_t from, std::int64_t to,
-                              std::size_t parts) {
+std::vector<Levels> levels_of(const std::vector<MoneyStep>& steps, std::int64_t from,
+                              std::int64_t to, std::size_t parts) {
   std::vector<Levels> out(parts);
   std::int64_t spent = 0, held = 0;
   std::size_t next = 0;
@@ -156,8 +128,8 @@ std::vector<Levels> levels_of(const std::vector<Step>& steps, std::int64_t from,
                                                       static_cast<std::int64_t>(parts));
     std::int64_t most = spent + held;
     while (next < steps.size() && (steps[next].at <= end || p + 1 == parts)) {
-      spent += steps[next].spent;
-      held += steps[next].held;
+      spent += steps[next].spent.micros();
+      held += steps[next].reserved.micros();
       most = std::max(most, spent + held);
       ++next;
     }
@@ -176,7 +148,7 @@ Markup burndown_figure(Context& c) {
     from = from == 0 ? at.raw() : std::min(from, at.raw());
     to = std::max(to, at.raw());
   };
-  for (const Attempt& a : money.attempts) {
+  for (const MoneyInput::Attempt& a : money.attempts) {
     see(a.granted_at);
     see(a.settled_at);
   }
@@ -202,8 +174,8 @@ Markup burndown_figure(Context& c) {
                 static_cast<int>(kTop + (kPanel + kGap) * static_cast<double>(scopes.size())));
   double top = kTop;
   for (const std::uint32_t s : scopes) {
-    const std::vector<Step> steps = steps_of(money, s);
-    const std::vector<Levels> levels = levels_of(steps, from, to, kParts);
+    // The figure ends with the attempts: reviews come later.
+    const std::vector<Levels> levels = levels_of(money_steps(money, s, {}), from, to, kParts);
     const double cap = static_cast<double>(money.scopes[s].cap.micros()) / 1e6;
     double most = cap;
     for (const Levels& l : levels) most = std::max(most, l.with_held);

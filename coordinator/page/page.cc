@@ -219,16 +219,12 @@ Markup ranks_of(const std::optional<RankSet>& r) {
   return r->best == r->worst ? number(r->best) : number(r->best) + "-" + number(r->worst);
 }
 
-Markup amount(const std::optional<double>& dollars) {
-  return dollars ? usd(*dollars) : none();
-}
-
 Markup board_rows(std::uint64_t id, const BoardTable& t) {
+  const auto amount = [](const auto& dollars) { return dollars ? usd(*dollars) : none(); };
   DataTable table(id, number(t.rows.size()) + " methods on " + number(t.tasks.size()) + " tasks");
-  table.words("method").words("campaign").numbers("rank").numbers("success").words("interval");
-  table.words("bounds").numbers("tasks").numbers("runs").numbers("satisfied").numbers("errors");
-  table.numbers("invalid").numbers("cost of a run").numbers("of a success").words("price table");
-  table.words("caps").words("proctor").words("evidence");
+  table.heads(
+      "method|campaign|#rank|#success|interval|bounds|#tasks|#runs|#satisfied|#errors|#invalid|"
+      "#cost of a run|#of a success|price table|caps|proctor|evidence");
   for (const BoardRow& r : t.rows) {
     const std::optional<Interval> bounds =
         r.bounds ? std::optional(r.bounds->identified) : std::nullopt;

@@ -17,13 +17,7 @@ struct PageFacts {
   struct Fact {
     std::string what, value;
   };
-  struct MethodFact {
-    std::string name, kind;  // "reference", "command"
-  };
-  struct Removal {
-    std::string task, reason;
-  };
-  std::vector<MethodFact> methods;
+  std::vector<Fact> methods;  // by name: "reference", "command"
   // An alert of the evidence: a violation, or words that a pattern names.
   struct Seen {
     std::string run, violation;
@@ -36,7 +30,7 @@ struct PageFacts {
   std::vector<Fact> judged;         // see judging_facts()
   std::vector<Fact> origins;        // digests and versions
   std::vector<Seen> seen;           // the first kSeenRuns with a violation
-  std::vector<Removal> removals;
+  std::vector<Fact> removals;       // by task, the reason
   std::string provisional;  // why results are (another seed than the planned one); empty: not
 };
 

@@ -132,8 +132,8 @@ Markup plan_table(Context& c) {
   DataTable table =
       c.table(c.analysis.registered
                   ? Markup("Plan of analysis, registered before the first run")
-                  : Markup("Plan of analysis: none was registered, so these are the defaults"));
-  table.words("what").words("value");
+                  : Markup("Plan of analysis: none was registered, so these are the defaults"),
+              "what|value");
   table.row({"primary endpoint", "success rate: acceptance passed, among scorable runs"});
   table.row({"estimand", plan.estimand == AnalysisPlan::Estimand::kTaskMean
                              ? Markup("mean of task means: every task counts equally")
@@ -156,22 +156,15 @@ Markup plan_table(Context& c) {
   return table.finish();
 }
 
-Markup methods_table(Context& c) {
-  DataTable table = c.table("Methods");
-  table.words("method").words("what it is");
-  for (const PageFacts::MethodFact& m : c.facts.methods) table.row({text(m.name), text(m.kind)});
-  return table.empty() ? Markup() : table.finish();
-}
-
 Markup changes(const Context& c) {
   if (c.report.deviations.empty() && c.facts.removals.empty())
     return paragraph("Nothing was declared to differ from what was registered.");
   Items items;
   items.add(c.report.deviations, kReasonBytes, kDeviations);
   std::size_t n = c.report.deviations.size();
-  for (const PageFacts::Removal& r : c.facts.removals)
+  for (const auto& [task, reason] : c.facts.removals)
     if (++n <= kDeviations)
-      items.add(Markup("task ") + text(r.task) + " was removed: " + text(r.reason, kReasonBytes));
+      items.add(Markup("task ") + text(task) + " was removed: " + text(reason, kReasonBytes));
   return element("h3", "What changed since") + items.list() +
          and_more(n, kDeviations, " in report.json");
 }
@@ -185,24 +178,21 @@ Markup approvals(const Context& c) {
 }  // namespace
 
 Markup asked(Context& c) {
-  return facts_table(c, "Campaign", c.facts.asked) + methods_table(c) + plan_table(c) + changes(c) +
-         approvals(c);
+  return facts_table(c, "Campaign", c.facts.asked) +
+         facts_table(c, "Methods", c.facts.methods, "method|what it is") + plan_table(c) +
+         changes(c) + approvals(c);
 }
 
 namespace {
 Markup endings(Context& c) {
-  DataTable table = c.table("Why runs ended (number of runs)");
-  table.words("method");
-  std::vector<Termination> kinds;
-  for (const auto& [kind, n] : c.report.total.terminations) kinds.push_back(kind);
-  for (const Termination kind : kinds) {
-    // The words are ours, and few.
-    table.numbers(text(to_string(kind)));
-  }
+  DataTable table = c.table("Why runs ended (number of runs)", "method");
+  const auto& kinds = c.report.total.terminations;
+  // The words are ours, and few.
+  for (const auto& [kind, n] : kinds) table.numbers(text(to_string(kind)));
   for (const std::uint32_t at : c.methods) {
     const ReportRow& row = c.report.rows[at];
     std::vector<Markup> cells{name_of(row)};
-    for (const Termination kind : kinds) {
+    for (const auto& [kind, n] : kinds) {
       const auto it = row.terminations.find(kind);
       cells.push_back(number(it == row.terminations.end() ? 0 : it->second));
     }
@@ -223,8 +213,8 @@ Markup removed(Context& c) {
   }
   if (cells.empty()) return {};
   constexpr std::size_t kShown = 200;
-  DataTable table = c.table("Ended runs of removed tasks: in no rate; their cost is in the totals");
-  table.words("task").words("method").numbers("success").numbers("scorable").numbers("invalid");
+  DataTable table = c.table("Ended runs of removed tasks: in no rate; their cost is in the totals",
+                            "task|method|#success|#scorable|#invalid");
   std::size_t n = 0;
   for (const auto& [names, cell] : cells)
     if (++n <= kShown)
@@ -269,8 +259,8 @@ Markup set_aside(const Context& c) {
 Markup runs_flow(Context& c) {
   DataTable table = c.table(
       "From planned runs to outcomes (number of runs): planned = removed + cancelled + parked + "
-      "open + ended; ended = invalid + scorable; scorable = success + failure + acceptance error");
-  table.words("method");
+      "open + ended; ended = invalid + scorable; scorable = success + failure + acceptance error",
+      "method");
   const auto columns = aggregate::row_columns().named(aggregate::kPageFlowWords);
   add_columns(table, columns);
   for (const std::uint32_t at : c.methods) {
@@ -289,19 +279,18 @@ Markup runs_flow(Context& c) {
 Markup endpoint(Context& c) {
   if (c.methods.empty()) return paragraph("There is no method.");
   DataTable table = c.table(Markup("Success rate ") + text(over_words(c.analysis.plan)) + ", " +
-                            text(aggregate::confidence(c.analysis.plan.alpha.real())) +
-                            " intervals; the same over runs is in the appendix");
+                                text(aggregate::confidence(c.analysis.plan.alpha.real())) +
+                                " intervals; the same over runs is in the appendix",
+                            "method|#success rate|#interval (%)");
   const auto columns = aggregate::rate_columns(c.analysis.plan)
                            .named("tasks|runs|solved always=always|sometimes|never");
-  table.words("method").numbers("success rate").numbers("interval (%)");
   add_columns(table, columns);
   for (const std::uint32_t at : c.methods) {
     const MethodRate& r = c.rate_of(c.report.rows[at].method);
     table.group(r.is_control ? "controls" : "");
-    std::vector<Markup> cells{name_of(r), c.linked(at, kClassScorable, rate(r.rate.value)),
-                              rate_interval(r.rate.interval, r.rate.why)};
-    append_cells(cells, columns, r);
-    table.row(cells);
+    table.row(with_cells({name_of(r), c.linked(at, kClassScorable, rate(r.rate.value)),
+                          rate_interval(r.rate.interval, r.rate.why)},
+                         columns, r));
   }
   return forest_figure(c, ForestRows::kAllTasks) + table.finish();
 }
@@ -311,7 +300,8 @@ namespace {
 Markup footing(Context& c) {
   DataTable table = c.table(
       "What the comparisons rest on: what two equal methods would differ by (points), repositories "
-      "as units, and how many acceptance errors and invalid runs would turn the verdict");
+      "as units, and how many acceptance errors and invalid runs would turn the verdict",
+      "comparison");
   add_contrasts(table, c.analysis.contrasts,
                 "difference|chance alone (95 %)=chance|chance p|tie=is tied|repositories|interval "
                 "over them|p over them|verdict is turned by=turned by");
@@ -339,7 +329,8 @@ Markup with_removed(Context& c) {
   if (c.analysis.with_removed.empty()) return {};
   DataTable table = c.table(Markup("The same comparisons with the tasks that were taken out after "
                                    "runs of them had ended (") +
-                            number(c.analysis.removed_tasks) + ")");
+                                number(c.analysis.removed_tasks) + ")",
+                            "comparison");
   add_contrasts(table, c.analysis.with_removed, aggregate::kRemovedWords);
   return table.finish() + notes_of(c, c.analysis.with_removed);
 }
@@ -357,7 +348,8 @@ Markup comparisons(Context& c) {
   DataTable table =
       c.table((c.analysis.registered ? Markup("Registered comparisons")
                                      : Markup("Comparisons by the default plan")) +
-              " (points; exact p of sign flips over " + text(unit_words(c.analysis.plan)) + ")");
+                  " (points; exact p of sign flips over " + text(unit_words(c.analysis.plan)) + ")",
+              "comparison");
   const bool joint = c.analysis.adjustment.used == AnalysisPlan::Multiplicity::kMaxT;
   add_contrasts(table, c.analysis.contrasts,
                 aggregate::contrast_words(c.analysis) + "|their interval");
@@ -378,10 +370,10 @@ Markup unknowns(Context& c) {
   if (c.report.total.ended() == 0) return paragraph("No run has ended.");
   DataTable table =
       c.table(Markup("What is not known: rates over runs with Wilson's ") +
-              text(aggregate::confidence(c.report.alpha)) +
-              " intervals, and where the success rate over runs lies whatever became of these");
-  table.words("method").numbers("acceptance errors").numbers("of scorable").numbers("interval (%)");
-  table.numbers("invalid").numbers("of ended").numbers("interval (%)").numbers("bounds (%)");
+                  text(aggregate::confidence(c.report.alpha)) +
+                  " intervals, and where the success rate over runs lies whatever became of these",
+              "method|#acceptance errors|#of scorable|#interval (%)|#invalid|#of ended|"
+              "#interval (%)|#bounds (%)");
   for (const std::uint32_t at : c.methods) {
     const ReportRow& r = c.report.rows[at];
     table.row({name_of(r), c.count(at, kClassError, r.acceptance_error),
@@ -440,9 +432,8 @@ Markup weighted(Context& c) {
   DataTable table =
       c.table((c.analysis.registered ? Markup("Weighted as registered, by ")
                                      : Markup("Weighted by a plan that was not registered, by ")) +
-              text(c.analysis.plan.weights_key) + ": " + text(weights_words(c.analysis.plan)));
-  table.words("method or comparison").numbers("weighted").numbers("interval").numbers("tasks");
-  table.numbers("worth tasks").words("note");
+                  text(c.analysis.plan.weights_key) + ": " + text(weights_words(c.analysis.plan)),
+              "method or comparison|#weighted|#interval|#tasks|#worth tasks|note");
   const auto add = [&](const auto& of, const auto& value, const auto& interval) {
     if (!of.weighted) return;
     const Estimate& e = of.weighted->of.estimate;
@@ -461,9 +452,8 @@ Markup weighted(Context& c) {
 Markup strata(Context& c) {
   constexpr std::size_t kRows = 200;
   DataTable table = c.table(
-      "By stratum: success rate over tasks. Exploratory: no comparison of strata is registered");
-  table.words("stratum").words("method").numbers("success rate").numbers("interval (%)");
-  table.numbers("tasks").numbers("success").numbers("scorable").numbers("bounds (%)");
+      "By stratum: success rate over tasks. Exploratory: no comparison of strata is registered",
+      "stratum|method|#success rate|#interval (%)|#tasks|#success|#scorable|#bounds (%)");
   std::size_t shown = 0;
   for (std::size_t i = 0; i < c.report.rows.size(); ++i) {
     const ReportRow& r = c.report.rows[i];

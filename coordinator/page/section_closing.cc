@@ -18,7 +18,7 @@ Markup graders(Context&) {
 
 Markup rules(Context& c) {
   Items moves;
-  for (const Transition& t : transitions(c.report))
+  for (const Transition& t : c.report.moves)
     moves.add(text(t.method + ": " + t.was + " -> " + t.is + ", " + counted(t.runs, "run")));
   const Markup again = moves.empty()
                            ? Markup(
@@ -81,9 +81,8 @@ Markup over_runs(Context& c) {
   if (c.report.total.ended() == 0) return {};
   DataTable table = c.table(
       "The other estimand: success over runs, with Wilson's interval, which takes runs of one task "
-      "for independent");
-  table.words("method").numbers("success").numbers("scorable").numbers("rate");
-  table.numbers("interval (%)");
+      "for independent",
+      "method|#success|#scorable|#rate|#interval (%)");
   for (const std::uint32_t at : c.methods) {
     const ReportRow& r = c.report.rows[at];
     table.row({name_of(r), c.count(at, kClassSuccess, r.success),
@@ -101,8 +100,8 @@ Markup tasks_table(Context& c) {
     sum = sum + run.cost.total();
   }
   DataTable table = c.table(Markup("Every task: success of scorable runs by method, and cost (") +
-                            text(c.report.unit) + "); filter: task=NAME method=NAME");
-  table.words("task");
+                                text(c.report.unit) + "); filter: task=NAME method=NAME",
+                            "task");
   for (const std::string& m : c.cells.methods) table.numbers(text(m));
   table.numbers("cost");
   const std::size_t most =
@@ -125,17 +124,17 @@ Markup tasks_table(Context& c) {
 // Every run of a small campaign, so that a set can point at its own.
 Markup runs_table(Context& c) {
   DataTable table = c.table(Markup("Every run (cost in ") + text(c.report.unit) +
-                            Markup(", time in seconds; evidence lies in ../runs/RUN/attempt-K/)"));
-  table.words("run");
-  const std::string words = (transitions(c.report).empty() ? "" : "old outcome=old|") +
-                            std::string(aggregate::kPageRunWords);
+                                ", time in seconds; evidence lies in ../runs/RUN/attempt-K/)",
+                            "run");
+  const std::string words =
+      (c.report.moves.empty() ? "" : "old outcome=old|") + std::string(aggregate::kPageRunWords);
   const auto columns = aggregate::run_columns(c.report.strata_keys).named(words);
   add_columns(table, columns);
-  table.words("report digest");
+  table.heads("report digest");
   for (std::size_t i = 0; i < c.report.runs.size(); ++i) {
     const RunRecord& run = c.report.runs[i];
-    std::vector<Markup> cells{element("span", {{"id", numbered("run-", i + 1)}}, text(run.name))};
-    append_cells(cells, columns, run);
+    std::vector<Markup> cells = with_cells(
+        {element("span", {{"id", numbered("run-", i + 1)}}, text(run.name))}, columns, run);
     cells.push_back(run.report == Digest() ? none()
                                            : element("code", text(run.report.short_hex())));
     table.row(cells);
@@ -152,8 +151,8 @@ Markup sets_table(Context& c) {
   const std::size_t most = has_runs && links <= kLinks ? kSetMembers : kExamples;
   DataTable table = c.table(
       "Sets: the runs behind each number. The digest is SHA-256 over the lines RUN REPORT-DIGEST "
-      "in the plan's order; where not all runs are named these are the first");
-  table.words("set").words("filter").numbers("runs").words("digest").words("runs of it");
+      "in the plan's order; where not all runs are named these are the first",
+      "set|filter|#runs|digest|runs of it");
   for (std::size_t i = 0; i < sets.size(); ++i) {
     const RunSet& s = sets[i];
     Markup members;

@@ -21,9 +21,8 @@ std::vector<Cluster> clusters_of(const Context& c, std::size_t method) {
 Markup pass_table(Context& c) {
   DataTable table = c.table(
       "Several tries: pass@k (at least one of k succeeds) and pass^k (all k do), over tasks with k "
-      "scorable runs");
-  table.words("method").numbers("k").numbers("pass@k").numbers("interval (%)");
-  table.numbers("pass^k").numbers("interval (%)").numbers("tasks").numbers("tasks with fewer runs");
+      "scorable runs",
+      "method|#k|#pass@k|#interval (%)|#pass^k|#interval (%)|#tasks|#tasks with fewer runs");
   for (const MethodRate& r : c.analysis.rates)
     for (std::size_t i = 0; i < r.pass.size(); ++i) {
       const PassEstimate& e = r.pass[i];
@@ -37,8 +36,8 @@ Markup pass_table(Context& c) {
 Markup alike_table(Context& c) {
   DataTable table = c.table(
       "Are runs of one task alike? Intraclass correlation, and by how much fewer the independent "
-      "runs are than they seem (design effect)");
-  table.words("method").numbers("correlation").numbers("interval").numbers("design effect");
+      "runs are than they seem (design effect)",
+      "method|#correlation|#interval|#design effect");
   for (const MethodRate& r : c.analysis.rates) {
     const IntraclassCorrelation icc = intraclass_correlation(
         clusters_of(c, c.cells.method(r.method)), c.analysis.plan.alpha.real());
@@ -58,9 +57,8 @@ bool is_seen(const MethodRate& r) {
 Markup rerun_table(Context& c) {
   DataTable table = c.table(
       "The floor of noise: how far a method's rate moves when all its runs are made once more on "
-      "the same tasks (points)");
-  table.words("method").numbers("standard error").numbers("two reruns differ by at most (95 %)");
-  table.numbers("tasks with two runs or more");
+      "the same tasks (points)",
+      "method|#standard error|#two reruns differ by at most (95 %)|#tasks with two runs or more");
   for (const MethodRate& r : c.analysis.rates)
     table.row({name_of(r),
                !is_seen(r)              ? Markup("none seen")
@@ -81,8 +79,8 @@ Markup drift_tables(Context& c) {
   if (drift.runs == 0) return {};
   DataTable trends = c.table(
       "Drift over time, within each task and method (exploratory): what success changed by from "
-      "the first start to the last");
-  trends.words("method").numbers("points").numbers("p").numbers("groups of runs that tell");
+      "the first start to the last",
+      "method|#points|#p|#groups of runs that tell");
   for (const MethodTrend& t : drift.trends)
     trends.row({t.method.empty() ? Markup("all")
                                  : small_if(is_control(c.report, t.method), text(t.method)),
@@ -94,8 +92,8 @@ Markup drift_tables(Context& c) {
   constexpr std::size_t kWorkers = 50;
   DataTable workers = c.table(
       "Success by worker: expected is what it would have had at the rates of its runs' tasks and "
-      "methods");
-  workers.words("worker").numbers("runs").numbers("success").numbers("expected");
+      "methods",
+      "worker|#runs|#success|#expected");
   const auto& groups = drift.by_worker.groups;
   if (groups.size() < 2) return out;
   for (std::size_t i = 0; i < std::min(groups.size(), kWorkers); ++i)
@@ -132,12 +130,12 @@ Markup stability(Context& c) {
 Markup money_section(Context& c) {
   const std::string& unit = c.report.unit;
   if (c.methods.empty()) return paragraph("Nothing was spent.");
-  DataTable prices = c.table(Markup("What a run and a success cost (") + text(unit) +
-                             "; all attempts are paid for, intervals over tasks; the frontier is "
-                             "of agents, noop and reference stay out of it)");
-  prices.words("method").numbers("a run").numbers("interval").numbers("a success");
-  prices.numbers("median run");
-  prices.numbers("dearest run").numbers("on the frontier").numbers("in replicates");
+  DataTable prices =
+      c.table(Markup("What a run and a success cost (") + text(unit) +
+                  "; all attempts are paid for, intervals over tasks; the frontier is "
+                  "of agents, noop and reference stay out of it)",
+              "method|#a run|#interval|#a success|#median run|#dearest run|"
+              "#on the frontier|#in replicates");
   for (const std::uint32_t at : c.methods) {
     const ReportRow& r = c.report.rows[at];
     const MethodPrice& p = c.price_of(r.method);
@@ -151,10 +149,11 @@ Markup money_section(Context& c) {
                 p.undominated ? Markup(*p.undominated ? Literal("yes") : Literal("no")) : none(),
                 rate(p.undominated_share)});
   }
-  DataTable parts = c.table(Markup("Where it went (") + text(unit) +
-                            Markup("): by what was paid for; reserved for attempts that are paid, "
-                                   "and wasted by infrastructure"));
-  parts.words("group");
+  DataTable parts =
+      c.table(Markup("Where it went (") + text(unit) +
+                  Markup("): by what was paid for; reserved for attempts that are paid, "
+                         "and wasted by infrastructure"),
+              "group");
   const auto columns = aggregate::cost_columns().named(aggregate::kPageCostWords);
   add_columns(parts, columns);
   constexpr std::size_t kGroups = 200;
@@ -162,9 +161,7 @@ Markup money_section(Context& c) {
   for (const CostRow& g : c.report.costs) {
     if (kGroups < ++n) continue;
     parts.group(std::string(g.by));
-    std::vector<Markup> cells{text(g.by == "all" ? "all" : g.by + " " + g.name)};
-    append_cells(cells, columns, g);
-    parts.row(cells);
+    parts.row(with_cells({text(g.by == "all" ? "all" : g.by + " " + g.name)}, columns, g));
   }
   Markup out = frontier_figure(c) + prices.finish() + price_contrasts(c) + burndown_figure(c) +
                parts.finish();
@@ -176,14 +173,12 @@ Markup money_section(Context& c) {
     return out + paragraph(
                      "There is no projection: the campaign has no inputs of one "
                      "(pilot_cost_model_inputs.json).");
-  DataTable projected = c.table(Markup("Projected beside actual (") + text(unit) + Markup(")"));
-  projected.words("part");
+  DataTable projected = c.table(Markup("Projected beside actual (") + text(unit) + ")", "part");
   const auto amounts = aggregate::comparison_columns().named(aggregate::kPageComparisonWords);
   add_columns(projected, amounts);
   projected.numbers("actual of projected");
   for (const ComparisonRow& r : c.report.projection->rows) {
-    std::vector<Markup> cells{text(r.by + " " + r.name)};
-    append_cells(cells, amounts, r);
+    std::vector<Markup> cells = with_cells({text(r.by + " " + r.name)}, amounts, r);
     cells.push_back(
         r.ratio_thousandths
             ? text(aggregate::percent(static_cast<double>(*r.ratio_thousandths) / 1000) + " %")
@@ -195,9 +190,9 @@ Markup money_section(Context& c) {
 
 Markup time_section(Context& c) {
   if (c.report.total.ended() == 0) return paragraph("No run has ended.");
-  DataTable table = c.table("Time of a run, from its start to its report (seconds)");
-  table.words("method").numbers("median").numbers("interval").numbers("median of successes");
-  table.numbers("median of failures").numbers("longest");
+  DataTable table =
+      c.table("Time of a run, from its start to its report (seconds)",
+              "method|#median|#interval|#median of successes|#median of failures|#longest");
   for (const std::uint32_t at : c.methods) {
     const ReportRow& r = c.report.rows[at];
     const Estimate& median = c.price_of(r.method).median_ms.estimate;
@@ -208,8 +203,8 @@ Markup time_section(Context& c) {
                seconds_of(r.time_of_success.median_ms), seconds_of(r.time_of_failure.median_ms),
                seconds_of(longest)});
   }
-  DataTable phases = c.table("Where the time went (minutes of all ended runs together)");
-  phases.words("method").numbers("setup").numbers("agent").numbers("acceptance");
+  DataTable phases = c.table("Where the time went (minutes of all ended runs together)",
+                             "method|#setup|#agent|#acceptance");
   const auto minutes = [](std::uint64_t ms) {
     constexpr double kMinute = 60'000;
     return text(fmt::format("{:.1f}", static_cast<double>(ms) / kMinute));

@@ -61,14 +61,11 @@ Markup gate_table(Context& c, bool strata) {
       c.table(strata ? Markup("The same by stratum")
                      : Markup("Runs that pass each gate, beside them those that fail, err (error) "
                               "or were not decided (not_run), and the mean score of the runs that "
-                              "pass all four. A judged run has ended and its gates are known"));
-  if (strata) table.words("stratum");
-  table.words("method").numbers("judged");
+                              "pass all four. A judged run has ended and its gates are known"),
+              strata ? "stratum|method|#judged" : "method|#judged");
   for (const GateWords& gate : kGateWords) table.numbers(text(gate.name));
-  table.numbers("all gates");
-  if (!strata) table.numbers("share (%)");
-  table.numbers("scored").numbers("mean score");
-  table.words(strata ? Markup("failure modes") : Markup("a run that does not pass"));
+  table.heads(strata ? "#all gates|#scored|#mean score|failure modes"
+                     : "#all gates|#share (%)|#scored|#mean score|a run that does not pass");
   std::size_t rows = 0;
   for (const GateRow& r : c.report.details->rubric.gates) {
     if (r.key.empty() == strata || (strata && is_only_level(c.report, r.key))) continue;
@@ -97,13 +94,8 @@ Markup tag_table(Context& c) {
   std::ranges::stable_sort(tags, std::greater<>(), &TagRow::severity);
   DataTable table = c.table(
       "Failure modes, the most severe first: labels that rules assert by recorded events, never a "
-      "score. Runs of each method, and their share of its judged runs");
-  table.words("failure mode")
-      .words("severity")
-      .words("method")
-      .numbers("runs")
-      .numbers("share (%)");
-  table.words("laid to").words("what it means").words("a run of it");
+      "score. Runs of each method, and their share of its judged runs",
+      "failure mode|severity|method|#runs|#share (%)|laid to|what it means|a run of it");
   std::string_view last;
   for (const TagRow& t : std::span(tags).first(std::min(kShown, tags.size()))) {
     const Markup severity = text(word_of(t.severity));
@@ -152,14 +144,13 @@ Markup constraints(Context& c) {
   DataTable table = c.table(
       "Satisfied: acceptance passed, and every gate (number of runs). The outcome looks at "
       "acceptance alone, without checks that only rate; both are shown. Stopped by a monitor: the "
-      "run ended there");
+      "run ended there",
+      "method|#success|#satisfied|#broke a constraint|#success, not satisfied|#patch refused|"
+      "#conflict markers|#patch fitted loosely|#stopped by a monitor");
   DataTable broken = c.table(
       "Violations, and gates that successes did not pass: the segment that a command's pattern met "
-      "or the target of a call, its form, and whether it was refused");
-  broken.words("run").words("violation").words("form").words("segment").words("answer");
-  table.words("method").numbers("success").numbers("satisfied").numbers("broke a constraint");
-  table.numbers("success, not satisfied").numbers("patch refused").numbers("conflict markers");
-  table.numbers("patch fitted loosely").numbers("stopped by a monitor");
+      "or the target of a call, its form, and whether it was refused",
+      "run|violation|form|segment|answer");
   std::size_t named = 0;
   for (const std::uint32_t at : c.methods) {
     const ReportRow& r = c.report.rows[at];

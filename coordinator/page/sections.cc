@@ -70,10 +70,10 @@ const MethodPrice& Context::price_of(const std::string& method) const {
   return *it;
 }
 
-Markup facts_table(Context& c, const Markup& caption, const std::vector<PageFacts::Fact>& facts) {
+Markup facts_table(Context& c, const Markup& caption, const std::vector<PageFacts::Fact>& facts,
+                   std::string_view heads) {
   constexpr std::size_t kValueBytes = 2'000;
-  DataTable table = c.table(caption);
-  table.words("what").words("value");
+  DataTable table = c.table(caption, heads);
   for (const PageFacts::Fact& f : facts) table.row({text(f.what), text(f.value, kValueBytes)});
   return table.empty() ? Markup() : table.finish();
 }
@@ -109,13 +109,10 @@ Markup name_of(const Contrast& contrast) {
 void add_contrasts(DataTable& table, const std::vector<Contrast>& contrasts,
                    std::string_view words) {
   const auto columns = aggregate::contrast_columns().named(words);
-  table.words("comparison");
   add_columns(table, columns);
   for (const Contrast& c : contrasts) {
     table.group(aggregate::controls_apart(c));
-    std::vector<Markup> cells{name_of(c)};
-    append_cells(cells, columns, c);
-    table.row(cells);
+    table.row(with_cells({name_of(c)}, columns, c));
   }
 }
 

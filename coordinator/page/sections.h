@@ -34,7 +34,12 @@ class Context {
   TaskCells cells;
   std::vector<std::uint32_t> methods;  // rows of all tasks, in the report's order
 
-  DataTable table(Markup caption) { return {++tables_, std::move(caption)}; }
+  // `heads`: of its first columns (DataTable::heads).
+  DataTable table(Markup caption, std::string_view heads) {
+    DataTable out(++tables_, std::move(caption));
+    out.heads(heads);
+    return out;
+  }
   // The figure with its caption, in a region that scrolls.
   Markup figure(const Canvas& canvas, const Markup& title, const Markup& desc,
                 const Markup& caption);
@@ -55,7 +60,8 @@ class Context {
 };
 
 // What was registered, as a table; empty: there is nothing.
-Markup facts_table(Context& c, const Markup& caption, const std::vector<PageFacts::Fact>& facts);
+Markup facts_table(Context& c, const Markup& caption, const std::vector<PageFacts::Fact>& facts,
+                   std::string_view heads = "what|value");
 
 inline Markup paragraph(const Markup& words) {
   return element("p", words);
@@ -84,9 +90,10 @@ void add_columns(DataTable& table, const std::vector<aggregate::Column<R>>& colu
     c.type == kText || c.type == kYesNo ? table.words(text(c.word)) : table.numbers(text(c.word));
 }
 template <class R>
-void append_cells(std::vector<Markup>& to, const std::vector<aggregate::Column<R>>& columns,
-                  const R& record) {
-  for (const auto& c : columns) to.push_back(markup_of(c.read(record), c.type));
+std::vector<Markup> with_cells(std::vector<Markup> first,
+                               const std::vector<aggregate::Column<R>>& columns, const R& record) {
+  for (const auto& c : columns) first.push_back(markup_of(c.read(record), c.type));
+  return first;
 }
 // All of a table: a row for each contrast in these columns, behind its name.
 void add_contrasts(DataTable& table, const std::vector<Contrast>& contrasts,

@@ -104,7 +104,7 @@ MUTANTS = [(room, *rest) for room, rows in {
         ("what setup made with the candidate's code is trusted", T,
          "    PROCTOR_TRY(const bool same, say_the_same(now, kept));", "    const bool same = now.st.has_value();"),
         ("what setup made and is gone stays away", T,
-         "      if (!now.st && !path.ends_with('/')) PROCTOR_CHECK_OK(out.settle(path));\n", ""),
+         "      if (!now.st) PROCTOR_CHECK_OK(out.settle(path));\n", ""),
         ("folders that refused files emptied stay", T, "  for (const std::string& path : changed) add_folder_of(path);\n", ""),
         ("of nested folders the deepest alone goes", T, "    }\n    add_folder_of(at);\n", "    }\n"),
         ("a folder that setup made goes with a stranger's file", T,

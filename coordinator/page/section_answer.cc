@@ -59,6 +59,10 @@ Markup card(Context& c, std::uint32_t position) {
         element("strong", c.count(position, kClassUnsatisfied, row.success - row.satisfied) +
                               " of " + number(row.success) + " successes") +
         " did not pass a gate beside their checks (section 10)");
+  for (const GateRow& gates : c.report.details->rubric.gates)
+    if (gates.key.empty() && gates.method == row.method && gates.critical != 0)
+      out << paragraph(element("strong", number(gates.critical) + " with a critical violation") +
+                       ": counted as solved all the same");
   if (row.ended() == 0) return element("li", out);
   Markup cost;
   if (price.of_run.value)

@@ -322,15 +322,15 @@ void set_aside(std::string& out, const CampaignReport& report) {
 
 // Successes that do not satisfy their contract: each method's, and the first few by name.
 void violations(std::string& out, const CampaignReport& report) {
-  FirstFew few(
-      out, "Constraints that were broken, gates that successes failed (they are not satisfied)");
+  FirstFew few(out,
+               "Constraints that were broken, gates that successes did not pass (not satisfied)");
   for (const RunRecord& run : report.runs) {
     const bool unsatisfied = run.outcome == RunOutcome::kSuccess && !run.satisfied();
     if (run.state != RunRecord::State::kEnded || (run.violations == 0 && !unsatisfied)) continue;
     few.add([&] {
-      const std::string_view answer =
-          run.violations == 0 ? "the checks passed" : violation_answer(run.violated, {});
-      return fmt::format("{}: {}, {} ({})", run.name, to_string(run.outcome), run.unmet(), answer);
+      return fmt::format(
+          "{}: {}, {} ({}{})", run.name, to_string(run.outcome), run.unmet(),
+          run.violations < 2 ? "" : "the first: ", violation_answer(run.violated, {}));
     });
   }
   few.end(": proctor list --where 'violations>0 or outcome=success satisfied=no'");

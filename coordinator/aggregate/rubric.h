@@ -68,9 +68,10 @@ RubricTables rubric_tables(const CampaignReport& report);
 // All that a reader of these tables has to know, a sentence each: the monitors of these runs, how
 // gates are judged, what became of a violation, score and severities.
 std::vector<std::string> rubric_notes(const CampaignReport& report);
-// It stands beside rates where successes have a critical violation; empty: none has.
+// A sentence beside rates where successes have a critical violation; empty: none has.
 std::string critical_warning(const RubricTables& tables);
-// Its answer: "refused (EPERM)".  `violation` as reports have it; `form` of a command.
+// Its answer: "refused (EPERM)".  `violation` as reports have it, empty: a success has none and
+// does not pass a gate; `form` of a command.
 std::string_view violation_answer(std::string_view violation, std::string_view form);
 void append_rubric(std::string& out, const RubricTables& tables, const CampaignReport& report);
 // "+0.012 [-0.051, +0.075]".

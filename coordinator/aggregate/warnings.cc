@@ -260,8 +260,8 @@ std::vector<std::string> unsatisfied_methods(const CampaignReport& report) {
   std::vector<std::string> out;
   for (const ReportRow& row : report.rows)
     if (row.key.empty() && row.satisfied < row.success)
-      out.push_back(row.method + ": " + std::to_string(row.success - row.satisfied) + " of " +
-                    std::to_string(row.success) + " successes failed a gate beside their checks");
+      out.push_back(fmt::format("{}: {} of {} successes did not pass a gate beside their checks",
+                                row.method, row.success - row.satisfied, row.success));
   return out;
 }
 

@@ -54,7 +54,7 @@ std::vector<std::string> broken_tasks(std::span<const RunRecord> runs);
 // Why results are not to be trusted, whatever they are: every run that ended is without a verdict,
 // or a control came out wrong.  Empty: neither is so.
 std::string why_worthless(std::span<const RunRecord> runs);
-// "agent: 2 of 3 successes failed a gate beside their checks", of each method that has such.
+// "agent: 2 of 3 successes did not pass a gate beside their checks", of each method that has such.
 std::vector<std::string> unsatisfied_methods(const CampaignReport& report);
 // Of one run; empty: it does not show that.  With RunRecord::passes its task is flaky.
 std::string broken_task_word(const RunRecord& run);

@@ -210,10 +210,11 @@ Status check(const CheckArgs& args) {
     return Error{Errc::kInvalid, absent +
                                      "Local workers have what this host has. Where none work: "
                                      "workers: 0 in campaign.yaml, or check --offline"};
-  const MicroUsd global = campaign.envelopes.global;
-  const std::string most = global == kLedgerMax ? "no envelope: a regrade costs nothing"
-                                                : "at most " + format_usd(global) + " " +
-                                                      money_word(campaign.cost_model);
+  const std::string again = again_of(campaign);
+  const std::string most =
+      again.empty() ? "at most " + format_usd(campaign.envelopes.global) + " " +
+                          money_word(campaign.cost_model)
+                    : "no envelope: a " + again.substr(0, again.find(' ')) + " costs nothing";
   std::printf("%s: %s, %s\n", campaign.name.c_str(), size_text(campaign).c_str(), most.c_str());
   std::fputs(stages_text(campaign).c_str(), stdout);
   for (const Contract& c : campaign.contracts) {

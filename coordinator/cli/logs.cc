@@ -242,6 +242,8 @@ Status put_new(const Place& place, const LogsArgs& args, std::map<std::string, s
       if (last == plain) last = name;
     }
     std::uint64_t& from = seen[name];
+    // Judged again, its folder was made anew.
+    if (std::error_code gone; fs::file_size(place.dir / relative, gone) < from) from = 0;
     const std::string head = last == name ? "" : "==> " + printable(name) + " <==\n";
     PROCTOR_TRY(const std::uint64_t end, put_file(place.dir / relative, from, head, args.raw));
     if (from < end) last = name;

@@ -291,9 +291,7 @@ Status make_again(const FrozenCampaign& frozen, const FileDigests* listed,
     if (name != "burndown.svg" && (listed == nullptr || listed->contains(name)))
       files[name] = sha256(bytes);
   compare_files(frozen.folder.reports(), files, nullptr,
-                "not what the journal gives: edited after it was "
-                "written",
-                problem);
+                "not what journal and evidence give: edited, or evidence is gone", problem);
   if (listed != nullptr) return ok_status();
   files.emplace("burndown.svg", Digest());
   compare_names(frozen.folder.reports(), files, nullptr, problem);

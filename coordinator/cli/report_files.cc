@@ -180,8 +180,7 @@ std::vector<PageFacts::Fact> caps_of(const FrozenCampaign& frozen) {
     out.push_back({"envelope " + name, amount == kLedgerMax.micros()
                                            ? "none"
                                            : format_usd(MicroUsd::from_micros(amount)) + unit});
-  const std::vector<PageFacts::Fact> held = cap_facts(frozen.campaign);
-  out.insert(out.end(), held.begin(), held.end());
+  std::ranges::move(cap_facts(frozen.campaign), std::back_inserter(out));
   out.push_back({"new attempts after a failure of infrastructure",
                  std::to_string(frozen.campaign.infrastructure_retries)});
   return out;
@@ -213,6 +212,7 @@ PageFacts page_facts(const FrozenCampaign& frozen) {
   out.asked = asked_of(frozen);
   // A copy in a folder of another name gives the same page, which `proctor verify` holds it to.
   out.folder = frozen.registration.campaign;
+  if (frozen.campaign.derived_from) out.folder += "/regrades/NAME";
   out.caps = caps_of(frozen);
   out.judged = judging_facts(frozen.campaign);
   out.origins = origins_of(frozen);
@@ -220,6 +220,35 @@ PageFacts page_facts(const FrozenCampaign& frozen) {
   if (!frozen.registration.seed_deviation.empty())
     out.provisional = "The plan was drawn with another seed than the planned one: " +
                       frozen.registration.seed_deviation;
+  return out;
+}
+
+std::vector<PageFacts::Seen> seen_in(const fs::path& attempt, const std::string& run) {
+  using enum PageFacts::Seen::Kind;
+  constexpr std::size_t kOfRun = 10;
+  std::vector<PageFacts::Seen> out;
+  std::uint64_t more = 0;
+  const auto on = [&](const TraceEvent& event) {
+    if (event.type != events::kAlert.type) return;
+    const auto alert = events::kAlert.read(event.payload);
+    if (!alert) return;
+    const auto& [code, signals, stage, why] = *alert;
+    const std::string segment = text_in(signals, "segment");
+    const std::optional<AlertMeaning> meaning = meaning_of(code, signals, stage);
+    if (!meaning && segment.empty()) return;
+    const PageFacts::Seen seen{
+        run, meaning ? meaning->violation : "command: " + text_in(signals, "pattern"),
+        meaning ? meaning->format : text_in(signals, "form"),
+        segment.empty() ? text_in(signals, "target") : segment,
+        meaning ? (meaning->critical ? kCritical : kOther) : kWords};
+    if (std::ranges::find(out, seen) != out.end()) return;
+    out.insert(std::ranges::upper_bound(out, seen.kind, {}, &PageFacts::Seen::kind), seen);
+    if (out.size() <= kOfRun) return;
+    out.pop_back();
+    ++more;
+  };
+  static_cast<void>(each_event(attempt, on));
+  if (0 < more) out.back().more = more;
   return out;
 }
 
@@ -256,17 +285,16 @@ class UnseenCaps {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> known_;  // by task and stage
 };
 
-// By task; one that is not there is not known.
+// By task; 0: it is not known.
 using Repositories = std::map<std::string, std::uint32_t>;
 
-RunRecord planned_run(const FrozenCampaign& frozen, UnseenCaps& unseen,
-                      const Repositories& repositories, RunId run) {
+RunRecord planned_run(const FrozenCampaign& frozen, UnseenCaps& unseen, Repositories& repositories,
+                      RunId run) {
   RunRecord r;
   r.run = run;
   r.name = frozen.plan.run_name(run);
   r.task = frozen.plan.task(run).id;
-  const auto repository = repositories.find(r.task);
-  r.repository = repository == repositories.end() ? 0 : repository->second;
+  r.repository = repositories[r.task];
   r.method = frozen.plan.method(run);
   r.strata = frozen.plan.task(run).strata;
   r.stage = frozen.plan.stage(run);
@@ -388,14 +416,15 @@ void add_last_words(const FrozenCampaign& frozen, RunRecord& run) {
   run.last_words = lines.substr(lines.rfind('\n') + 1);
 }
 
-// By class its parts, of the first few: from the manifest of the first run of each.
+// By class its parts, of the first few: from the first manifest of each that is there.
 Configurations configurations_of(const FrozenCampaign& frozen, std::span<const RunRecord> runs) {
   constexpr std::size_t kRead = 16;
   Configurations out;
   for (const RunRecord& run : runs) {
-    if (run.configuration.empty() || out.contains(run.configuration)) continue;
-    if (out.size() == kRead) break;
+    if (run.configuration.empty()) continue;
+    if (out.size() == kRead && !out.contains(run.configuration)) break;
     auto& parts = out[run.configuration];
+    if (!parts.empty()) continue;
     const fs::path attempt = frozen.folder.attempt(run.name, AttemptNo(run.attempts));
     const Result<ManifestInputs> m = manifest_of(attempt);
     if (m.ok() && configuration_word(*m) == run.configuration) parts = configuration_parts(*m);
@@ -406,32 +435,15 @@ Configurations configurations_of(const FrozenCampaign& frozen, std::span<const R
 
 // Alerts of the first runs that have a violation, in the order of the page.
 std::vector<PageFacts::Seen> seen_of(const FrozenCampaign& frozen, const CampaignReport& report) {
-  constexpr std::size_t kOfRun = 10;
   std::vector<PageFacts::Seen> out;
-  std::size_t read = 0, most = 0;
-  const RunRecord* of = nullptr;
-  const auto on = [&](const TraceEvent& event) {
-    if (event.type != events::kAlert.type || out.size() == most) return;
-    const auto alert = events::kAlert.read(event.payload);
-    if (!alert) return;
-    const auto& [code, signals, stage, why] = *alert;
-    const std::string segment = text_in(signals, "segment");
-    const std::optional<AlertMeaning> meaning = meaning_of(code, signals, stage);
-    if (!meaning && segment.empty()) return;
-    const PageFacts::Seen seen{
-        of->name, meaning ? meaning->violation : "command: " + text_in(signals, "pattern"),
-        meaning ? meaning->format : text_in(signals, "form"),
-        segment.empty() ? text_in(signals, "target") : segment};
-    if (std::ranges::find(out, seen) == out.end()) out.push_back(seen);
-  };
+  std::size_t read = 0;
   for (const ReportRow& row : report.rows)
     for (const std::uint32_t i : row.key.empty() ? row.runs : std::vector<std::uint32_t>()) {
-      of = &report.runs[i];
-      if (of->state != RunRecord::State::kEnded || of->violations == 0 || kSeenRuns < ++read)
+      const RunRecord& run = report.runs[i];
+      if (run.state != RunRecord::State::kEnded || run.violations == 0 || kSeenRuns < ++read)
         continue;
-      most = out.size() + kOfRun;
-      // Evidence that is gone or broken shows the less; `proctor verify` says so.
-      static_cast<void>(each_event(frozen.folder.attempt(of->name, AttemptNo(of->attempts)), on));
+      for (auto& seen : seen_in(frozen.folder.attempt(run.name, AttemptNo(run.attempts)), run.name))
+        out.push_back(std::move(seen));
     }
   return out;
 }
@@ -458,7 +470,7 @@ Result<ReportInput> input_of(const FrozenCampaign& frozen, const std::optional<S
                              const MoneyInput* money) {
   ReportInput input;
   input.campaign = frozen.id;
-  input.again = again_of(frozen);
+  input.again = again_of(frozen.campaign);
   input.unit = money_word(frozen.campaign.cost_model);
   input.strata_keys = frozen.plan.shape().strata_keys;
   UnseenCaps unseen(frozen);
@@ -481,10 +493,9 @@ Result<ReportInput> input_of(const FrozenCampaign& frozen, const std::optional<S
       input.warnings.push_back("task " + task + " was registered although it was judged " + why);
   input.deviations = deviations_of(frozen, {}, {});
   if (!source) return input;
-  JournalReader* journal = &source->journal;
-  const CampaignView& view = source->view;
+  const auto& [journal, view] = *source;
   // None has a journal from before rows were sealed.
-  PROCTOR_TRY(const std::optional<Digest> head, journal->head());
+  PROCTOR_TRY(const std::optional<Digest> head, journal.head());
   if (head) input.journal_head = head->hex();
   const RestoredState& state = view.state;
   input.deviations = deviations_of(frozen, state.raises, state.standing);
@@ -504,7 +515,7 @@ Result<ReportInput> input_of(const FrozenCampaign& frozen, const std::optional<S
         Termination::kInfrastructure;  // unless a result says more
   }
   PROCTOR_TRY(const Reopened reopened, reopened_runs(state));
-  PROCTOR_CHECK_OK(journal->each_attempt([&](const AttemptRecord& a) {
+  PROCTOR_CHECK_OK(journal.each_attempt([&](const AttemptRecord& a) {
     if (!known(a.core.attempt.run)) return;
     RunRecord& run = input.runs[a.core.attempt.run.raw()];
     add_attempt(run, a, last[run.run.raw()] == a.core.attempt.no);
@@ -550,10 +561,10 @@ Result<ReportInput> input_of(const FrozenCampaign& frozen, const std::optional<S
 }
 }  // namespace
 
-std::string again_of(const FrozenCampaign& frozen) {
-  const auto& from = frozen.campaign.derived_from;
+std::string again_of(const Campaign& campaign) {
+  const auto& from = campaign.derived_from;
   if (!from) return "";
-  const bool same = std::ranges::all_of(frozen.campaign.contracts, [&](const Contract& c) {
+  const bool same = std::ranges::all_of(campaign.contracts, [&](const Contract& c) {
     const auto was = from->contracts.find(c.id);
     return was != from->contracts.end() && was->second == c.digest.hex();
   });

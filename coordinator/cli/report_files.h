@@ -9,6 +9,7 @@
 #include "coordinator/aggregate/report.h"
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/journal/journal_reader.h"
+#include "coordinator/page/page.h"
 #include "coordinator/shell/campaign_view.h"
 
 namespace proctor::cli {
@@ -30,7 +31,11 @@ Result<RunReport> bound_report(const StateFolder& folder, const std::string& run
 
 // "regrade of ID", of the campaign whose recorded patches it judges, or "replay of ID" where that
 // judged by the same contracts; empty: its agents are its own.
-std::string again_of(const FrozenCampaign& frozen);
+std::string again_of(const Campaign& campaign);
+
+// Alerts of an attempt in the order of the page: critical violations, other ones, words; the first
+// few of them.  Evidence that is gone or broken shows the less; `proctor verify` says so.
+std::vector<PageFacts::Seen> seen_in(const fs::path& attempt, const std::string& run);
 
 // From a campaign's journal to its report: in the terminal and as files under reports/.
 

@@ -362,7 +362,7 @@ Result<Tally> verify_campaign(const VerifyArgs& args) {
     money.check_told(frozen.campaign.watch);
   const std::string spent =
       format_usd_exact(money.spent()[0]) + " " + money_word(frozen.campaign.cost_model);
-  if (const std::string again = again_of(frozen); !again.empty())
+  if (const std::string again = again_of(frozen.campaign); !again.empty())
     std::printf("money: no envelope: a %s costs nothing (this machine's time: %s)\n",
                 again.substr(0, again.find(' ')).c_str(), spent.c_str());
   else

@@ -525,6 +525,8 @@ std::string render_markdown(const CampaignReport& report) {
   append_removed(out, *report.analysis);
   append_methods(out, report);
   append_sentences(out, "To distrust", unsatisfied_methods(report));
+  const std::string critical = report.details ? critical_warning(report.details->rubric) : "";
+  if (!critical.empty()) out += "\n" + code(critical, At::kText, kSentenceBytes) + "\n";
   append_sentences(out, "Deviations from what was registered", report.deviations);
   append_sentences(out, "Approvals of stages", report.approvals);
   append_sentences(out, "Alerts about money", report.alerts);

@@ -14,7 +14,7 @@ namespace proctor {
 enum class JunitCases : std::uint8_t { kRuns, kTasks };
 // A report with more runs has a case per task; what is beyond so many cases is left out, counted.
 inline constexpr std::size_t kJunitCasesMax = 100'000;
-// One suite per method.  A run that passed its checks and failed a gate is a failure of
+// One suite per method.  A run that passed its checks and not each gate is a failure of
 // type "unsatisfied": a gate must not let it through.
 std::string render_junit(const CampaignReport& report, JunitCases cases = JunitCases::kRuns);
 

@@ -128,7 +128,7 @@ constexpr std::array<Section, 15> kSections{{
     {"What happened to the runs", runs_flow},
     {"Primary endpoint", endpoint, true},
     {"Comparisons", comparisons, true},
-    {"Errors, invalid runs, bounds", unknowns},
+    {"Errors, invalid runs, bounds", unknowns, true},
     {"By stratum", strata, true},
     {"Stability", stability, true},
     {"Money", money_section, true},

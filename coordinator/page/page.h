@@ -22,9 +22,11 @@ struct PageFacts {
   struct Seen {
     std::string run, violation;
     std::string form, segment;  // a command: how it passed, its line; a call: its target
+    enum class Kind : std::uint8_t { kCritical, kOther, kWords } kind = Kind::kOther;
+    std::uint64_t more = 0;  // alerts of the run that are left out behind this one
     friend bool operator==(const Seen&, const Seen&) = default;
   };
-  std::string folder = "CAMPAIGN";  // the registered name, as its folder usually has
+  std::string folder = "CAMPAIGN";  // its usual one, by the registered name
   std::vector<Fact> asked;          // tasks, replicates, seed, ...
   std::vector<Fact> caps;           // limits of a run, and envelopes
   std::vector<Fact> judged;         // see judging_facts()

@@ -120,24 +120,28 @@ Markup score_contrasts(Context& c) {
          items.list();
 }
 
-// The first violation, and a row for each that its evidence tells of.
+// A row for each alert that its evidence tells of, and one for the run where there is more than
+// they show.
 void add_violations(const Context& c, DataTable& table, const RunRecord& run) {
+  using Kind = PageFacts::Seen::Kind;
   const Markup ended = run.termination == Termination::kPolicyStop
                            ? Markup("; a monitor stopped it, and the run ended")
                            : Markup();
-  const auto add = [&](const PageFacts::Seen& s) {
-    table.row({explained(c, run.name), text(s.violation), s.form.empty() ? none() : text(s.form),
+  std::set<std::string> shown;  // cut as a report cuts its first one
+  for (const PageFacts::Seen& s : c.facts.seen) {
+    if (s.run != run.name) continue;
+    if (s.kind != Kind::kWords) shown.insert(s.violation.substr(0, kFirstViolationBytes));
+    const std::string more = s.more == 0 ? "" : "; and " + counted(s.more, "more alert");
+    table.row({explained(c, run.name), text(s.violation) + text(more),
+               s.form.empty() ? none() : text(s.form),
                s.segment.empty() ? none() : element("code", text(s.segment, 160)),
-               text(violation_answer(s.violation, s.form)) + ended});
-  };
-  if (run.violations == 0)
-    table.row({explained(c, run.name), text(run.unmet(), 1'000), none(), none(), none()});
-  else if (std::ranges::none_of(c.facts.seen, [&](const PageFacts::Seen& s) {
-             return s.run == run.name && run.violated.starts_with(s.violation);
-           }))
-    add({run.name, run.violated, {}, {}});
-  for (const PageFacts::Seen& s : c.facts.seen)
-    if (s.run == run.name) add(s);
+               text(violation_answer(s.violation, s.form)) +
+                   (s.kind == Kind::kCritical ? ended : Markup())});
+  }
+  if (shown.size() < run.violations || !shown.contains(run.violated))
+    table.row(
+        {explained(c, run.name), text(run.unmet(), 1'000), none(), none(),
+         text(run.violations < 2 ? "" : "the first: ") + text(violation_answer(run.violated, {}))});
 }
 
 Markup constraints(Context& c) {
@@ -161,9 +165,8 @@ Markup constraints(Context& c) {
       refused += run.patch.starts_with("refused") ? 1 : 0;
       conflicts += run.patch.find("conflict_markers") != std::string::npos ? 1 : 0;
       loosely += run.patch.starts_with("whitespace") || run.patch.starts_with("three_way") ? 1 : 0;
-      const bool monitor =
-          run.termination == Termination::kPolicyStop || run.termination == Termination::kBreaker;
-      stopped += monitor ? 1 : 0;
+      using enum Termination;
+      stopped += run.termination == kPolicyStop || run.termination == kBreaker ? 1 : 0;
       violating += run.violations == 0 ? 0 : 1;
       const bool unsatisfied = run.outcome == RunOutcome::kSuccess && !run.satisfied();
       if ((run.violations != 0 || unsatisfied) && ++named <= kSeenRuns)
@@ -174,9 +177,7 @@ Markup constraints(Context& c) {
                c.count(at, kClassUnsatisfied, r.success - r.satisfied), number(refused),
                number(conflicts), number(loosely), number(stopped)});
   }
-  Markup out = table.finish();
-  if (!broken.empty()) out << broken.finish();
-  return out +
+  return table.finish() + (broken.empty() ? Markup() : broken.finish()) +
          and_more(named, kSeenRuns,
                   Markup(" runs: ") +
                       command(c, "list", "--where 'violations>0 or outcome=success satisfied=no'"));
@@ -192,8 +193,8 @@ Markup gates(Context& c) {
   if (c.report.total.ended() == 0) return paragraph("No run has ended.");
   if (c.report.details->rubric.gates.empty()) return constraints(c);
   Markup out = paragraph(
-      "Four gates judge a run. None makes up for another: a run is satisfied only if it passes all "
-      "four, and only then it has a score.");
+      "Four gates judge a run, and none makes up for another: a run is satisfied only if it passes "
+      "all four, and only then it has a score.");
   out << legend(c)
       << facts_table(c, "Score and stops, registered before the first run", c.facts.judged)
       << gate_table(c, false) << tag_table(c);
@@ -222,28 +223,37 @@ std::vector<PageFacts::Fact> judging_facts(const Campaign& campaign) {
                                           page::decimal(contract.rubric->lambda),
                                           contract.rubric->lines, contract.rubric->files)
                             : "no score"];
+  const std::size_t all = out.size() + rules.size();
   for (const auto& [rule, tasks] : rules)
     if (out.size() < kSeenRuns) out.push_back({"score of " + counted(tasks, "task"), rule});
+  if (out.size() < all) out.push_back({"score of others", counted(all - out.size(), "rule")});
   return out;
 }
 
 std::vector<PageFacts::Fact> cap_facts(const Campaign& campaign) {
   const CapRules rules = campaign.cap_rules();
-  std::map<Cap, std::set<std::uint64_t>> held;
+  std::map<Cap, std::set<std::optional<std::uint64_t>>> held;
   for (const Contract& contract : campaign.contracts)
     for (const Stage& stage : campaign.stages) {
+      const std::vector<std::string>& tasks = stage.draw.tasks;
+      if (!tasks.empty() && !std::ranges::binary_search(tasks, contract.id)) continue;
       const Caps caps = effective_caps(rules, stage.name, contract).caps;
-      for (const Cap cap : kCaps)
-        if (const auto value = cap_value(caps, cap)) held[cap].insert(*value);
+      for (const Cap cap : kCaps) held[cap].insert(cap_value(caps, cap));
     }
   std::vector<PageFacts::Fact> out;
-  for (const auto& [cap, values] : held) {
+  for (auto& [cap, values] : held) {
+    const std::size_t all = values.size(), without = values.erase(std::nullopt);
+    if (values.empty()) continue;
     const auto said = [&](std::uint64_t value) {
       return cap == Cap::kUsd ? page::decimal(value) + " " + money_word(campaign.cost_model)
                               : format_cap(cap, value);
     };
-    std::string shown = said(*values.begin());
-    if (1 < values.size()) shown += " to " + said(*values.rbegin()) + ", by task";
+    std::string shown = said(**values.begin());
+    if (1 < values.size()) shown += " to " + said(**values.rbegin());
+    if (without != 0) shown += ", or none";
+    const bool staged = std::ranges::any_of(
+        rules.stages, [&](const auto& of) { return cap_value(of.second, cap).has_value(); });
+    if (1 < all) shown += staged ? ", by task and stage" : ", by task";
     out.push_back({"cap of a run that holds: " + std::string(to_string(cap)), shown});
   }
   return out;

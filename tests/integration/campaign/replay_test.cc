@@ -107,6 +107,8 @@ TEST_SUITE("campaign") {
     CHECK_MESSAGE(contains(verified.out, "money: no envelope: a replay costs nothing"),
                   verified.out);
     CHECK(contains(scene.run("verify").out, " reserved, of 50.000000\n"));
+    const CommandOutcome checked = proctor_of(scene, "check", "replay-1", {"--offline"});
+    CHECK_MESSAGE(contains(checked.out, "no envelope: a replay costs nothing"), checked.out);
     const CommandOutcome report = proctor_of(scene, "report", "replay-1");
     CHECK_MESSAGE(report.exit_code == 0, report.err);
     CHECK(scene.run("verify").exit_code == 0);
@@ -230,13 +232,17 @@ TEST_SUITE("campaign") {
     // Each of them may be read alone.
     const std::string origin =
         "regrade of " + registered["frozen"]["derived_from"]["campaign"].string();
-    for (const char* name : {"report.txt", "summary.md", "badge.svg"})
+    for (const char* name : {"report.txt", "report.html", "summary.md", "badge.svg"})
       CHECK_MESSAGE(contains(scene.read(reports / name), origin), name);
     CHECK_MESSAGE(contains(verified.out, "money: no envelope: a regrade costs nothing"),
                   verified.out);
     CHECK(contains(scene.read(reports / "junit.xml"),
                    R"(<property name="old_outcome" value="success"/>)"));
-    CHECK_FALSE(contains(scene.read(reports / "report.html"), "No result was scored again"));
+    const std::string page = scene.read(reports / "report.html");
+    CHECK_FALSE(contains(page, "No result was scored again"));
+    // Its commands lead to it, and its monitors looked at acceptance.
+    CHECK(contains(page, "/regrades/NAME"));
+    CHECK(contains(page, "(of this judging; "));
     const auto records = lines_of(scene, reports / "run_records.jsonl");
     CHECK(records.at("add/wrong/r1")["old_outcome"] == "failure");
     CHECK_FALSE(records.at("more/wrong/r1").contains("old_outcome"));
@@ -291,6 +297,13 @@ TEST_SUITE("campaign") {
     }
     fs::remove(run / "patch.diff");
     CHECK(scene.run("replay").exit_code == 2);
+    // A class of configurations is known by any of its manifests.
+    for (const char* method : {"noop", "reference", "solver", "wrong"})
+      fs::remove(scene.folder() / "runs/add" / method / "r1/attempt-1/manifest.json");
+    CHECK(scene.run("report").exit_code == 0);
+    const std::string page = scene.read(scene.folder() / "reports/report.html");
+    CHECK(contains(page, "judged runs: calls: "));
+    CHECK_FALSE(contains(page, "judged runs: not known"));
   }
 
   TEST_CASE("a link in the place of a folder of regrades is refused, and leads nobody elsewhere") {

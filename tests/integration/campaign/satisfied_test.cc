@@ -18,7 +18,7 @@ TEST_SUITE("campaign") {
     const CampaignScene scene(shape);
     const CommandOutcome ran = scene.run("run");
     CHECK_MESSAGE(ran.exit_code == 0, ran.err);
-    CHECK_MESSAGE(contains(ran.err, "meddler: 2 of 2 successes failed a gate"), ran.err);
+    CHECK_MESSAGE(contains(ran.err, "meddler: 2 of 2 successes did not pass a gate"), ran.err);
     const std::string shown = scene.run("report").out;
     CHECK_MESSAGE(contains(shown, "reports/report.html (open it in a browser)"), shown);
     CHECK_MESSAGE(contains(shown, "Constraints that were broken"), shown);

@@ -60,7 +60,7 @@ def run_problems(wanted, order, report, types, row):
 
 
 def page_problems(folder, methods):
-    """What a reviewer does not find who has the page alone: each violation with its line, the monitors, the cap that held."""
+    """Everything that a reviewer who has the page alone does not find: each violation with its line, the monitors, the cap that held."""
     page = html.unescape((folder / "reports/report.html").read_text())
     due = []
     for method in methods:

@@ -409,7 +409,7 @@ TEST_SUITE("campaign") {
     finds(scene, "reports/digests.json: it was written, and is missing");
     const std::string text = scene.read(reports / "report.txt");
     scene.write(reports / "report.txt", text + "and all is well\n");
-    finds(scene, "reports/report.txt: not what the journal gives: edited after it was written");
+    finds(scene, "reports/report.txt: not what journal and evidence give: edited, or ");
     // So does who makes them again without the key.
     const std::string lied = text + "and all is well\n";
     REQUIRE(scene.run("report").exit_code == 0);
@@ -419,7 +419,7 @@ TEST_SUITE("campaign") {
     digests.replace(digests.find(sha256(text).hex()), 64, sha256(lied).hex());
     scene.write(reports / "digests.json", digests);
     finds(scene, "reports/digests.json: it is not as this host signed it");
-    finds(scene, "reports/report.txt: not what the journal gives");
+    finds(scene, "reports/report.txt: not what journal and evidence give");
     REQUIRE(scene.run("report").exit_code == 0);
     {  // Another campaign's are whole in themselves.
       const CampaignScene other(small());

@@ -119,6 +119,44 @@ TEST_SUITE("aggregate") {
     CHECK(violation_answer("command: rm", "text") != violation_answer("command: rm", "executed"));
     CHECK(violation_answer("protected: a", "") == violation_answer("not writable: a", ""));
     CHECK(violation_answer("else", "") == "only recorded");
+    CHECK(violation_answer("", "") == "the checks passed");
+    ReportInput input = judged();
+    input.runs[3].violations = 1;
+    input.runs[3].violated = "call: mount";
+    const auto says = [&](const std::string& words) {
+      std::string text = render_text(detailed(input));  // its lines are wrapped
+      std::erase_if(text, [](char c) { return c == ' ' || c == '\n'; });
+      return text.find(words) != std::string::npos;
+    };
+    CHECK(says("1violation,call:mount(refused(EPERM))"));
+    input.runs[3].violations = 2;
+    CHECK(says("2violations,firstcall:mount(thefirst:refused(EPERM))"));
+  }
+
+  TEST_CASE("names and words of monitors are a worker's: they are cut, and made printable") {
+    ReportInput input = judged();
+    std::map<std::string, std::string> parts;
+    for (int i = 10; i < 40; ++i)
+      parts["monitors." + std::to_string(i) + std::string(500, 'n')] = std::string(500, '\x1b');
+    for (RunRecord& run : input.runs) run.configuration = "class";
+    input.configurations["class"] = parts;
+    input.again = "regrade of judged-0";
+    const std::string told = rubric_notes(detailed(std::move(input))).front();
+    CHECK(told.starts_with("Monitors of 24 of 24 judged runs: 10nnn"));
+    CHECK(told.find('\x1b') == std::string::npos);
+    CHECK(told.size() < 1'000);
+    CHECK(told.find("(of this judging; ") != std::string::npos);
+  }
+
+  TEST_CASE("the score is explained where a run has one") {
+    const auto explains = [](const ReportInput& input) {
+      const std::string note = rubric_notes(detailed(input)).back();
+      return note.starts_with("Score = ");
+    };
+    ReportInput input = judged();
+    CHECK(explains(input));
+    for (RunRecord& run : input.runs) run.score.reset();
+    CHECK_FALSE(explains(input));
   }
 
   TEST_CASE("failure modes are shares of judged runs, the most severe first") {

@@ -5,6 +5,7 @@
 #include "common/trace/event.h"
 #include "common/trace/evidence.h"
 #include "common/trace/payloads.h"
+#include "coordinator/cli/report_files.h"
 
 using namespace proctor;
 using namespace proctor::cli;
@@ -54,5 +55,31 @@ TEST_SUITE("calls of models") {
     CHECK(passes(events::kRepeated, kOnce, kOf) == 1);
     REQUIRE(write_file(dir / kEventsFile, "{}\n").ok());
     CHECK(passes_before(dir) == 0);
+  }
+
+  TEST_CASE("alerts of mere words hide no violation, and those left out are counted") {
+    const TempDir temp = TempDir::create("alerts").value();
+    const fs::path dir = temp.path() / "attempt";
+    CHECK(seen_in(dir, "t/m/r1").empty());
+    RunRecorder run = RunRecorder::create(dir).value();
+    const auto alert = [&](std::string_view code, const Json& signals) {
+      REQUIRE(run.event(events::kAlert.type, events::kAlert.actor,
+                        events::kAlert.json(std::string(code), signals, "agent", std::nullopt))
+                  .ok());
+      REQUIRE(run.flush().ok());
+    };
+    const auto command = [&](const std::string& form, const std::string& segment) {
+      alert(events::kOsRisk, to_json(events::CommandSeen{"rm", form, segment, "process"}));
+    };
+    for (int i = 0; i < 12; ++i) command("text", "rm " + std::to_string(i % 11));
+    alert(events::kNetworkDenied, to_json(events::CallSeen{"connect", "x:44"}));
+    command("executed", "rm -rf /");
+    const std::vector<PageFacts::Seen> seen = seen_in(dir, "t/m/r1");
+    using enum PageFacts::Seen::Kind;
+    REQUIRE(seen.size() == 10);
+    CHECK(seen[0] == PageFacts::Seen{"t/m/r1", "command: rm", "executed", "rm -rf /", kCritical});
+    CHECK(seen[1] == PageFacts::Seen{"t/m/r1", "network: x:44", "", "x:44", kOther});
+    CHECK(seen[2] == PageFacts::Seen{"t/m/r1", "command: rm", "text", "rm 0", kWords});
+    CHECK(seen[9].more == 3);
   }
 }

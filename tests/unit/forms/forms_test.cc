@@ -336,6 +336,20 @@ TEST_SUITE("forms") {
     CHECK(render_markdown(built(std::move(input))).size() <= kMarkdownBytes);
   }
 
+  TEST_CASE("a summary warns of successes with a critical violation") {
+    Runs runs;
+    RunRecord& run = runs.ended("lib", "go", "alpha", RunOutcome::kSuccess);
+    run.gates = {GateOutcome::kPass, GateOutcome::kPass, GateOutcome::kPass, GateOutcome::kFail};
+    run.tags = "safety.os_risk";
+    ReportInput input{"critical", "USD", {"language"}, std::move(runs.records), 0.05};
+    const CampaignReport report = built(input);
+    const std::string warning = critical_warning(report.details->rubric);
+    CHECK(warning.find("alpha 1") != std::string::npos);
+    CHECK(render_markdown(report).find(warning) != std::string::npos);
+    input.runs[0].tags = "policy.network_denied";
+    CHECK(render_markdown(built(input)).find("critical violation") == std::string::npos);
+  }
+
   TEST_CASE("a badge says the rate with its interval, and is grey while it may move") {
     ReportInput input = small_campaign();
     const CampaignReport interim = built(input);

@@ -430,8 +430,9 @@ TEST_SUITE("page") {
     of.judged = judging_facts(campaign);
     of.caps = cap_facts(campaign);
     const std::string segment = "env true <shutdown> -h now";
-    of.seen = {{"lib/shell/r1", "command: shutdown\\s", "executed", segment},
-               {"lib/shell/r1", "command: shutdown\\s", "text", "never shutdown it"}};
+    using enum PageFacts::Seen::Kind;
+    of.seen = {{"lib/shell/r1", "command: shutdown\\s", "executed", segment, kCritical},
+               {"lib/shell/r1", "command: shutdown\\s", "text", "never shutdown it", kWords}};
     const std::string page = render_html({.report = report, .facts = of});
     check_well_formed(page);
     const auto shows = [&](const std::string& words) {
@@ -451,8 +452,8 @@ TEST_SUITE("page") {
     }
     shows("<code>env true &lt;shutdown&gt; -h now</code>");
     // A run whose evidence is not at hand, which a monitor ended.
-    shows(report.runs[1].violated);
-    shows("refused (EPERM); a monitor stopped it, and the run ended");
+    shows(report.runs[1].unmet() + "</td>");
+    shows("refused (EPERM)</td>");
     for (const RunRecord& run : report.runs)
       if (run.violations != 0) shows("proctor explain &#39;the seeded one&#39; " + run.name);
     // Rates of two methods count a success with a critical violation, and say so at each place.
@@ -464,10 +465,10 @@ TEST_SUITE("page") {
     for (std::size_t at = page.find(warning); at != std::string::npos;
          at = page.find(warning, at + 1))
       ++warnings;
-    CHECK(warnings == 8);  // the head, and sections 3, 4, 6, 7, 8, 9, 15
+    CHECK(warnings == 9);  // the head, and sections 3 to 9, 15
     shows("minimal 0.50, trace 0.30, maint 0.20");
     shows("lambda 1.00, envelope 80 lines, 4 files");
-    shows("exp(-lambda d)");
+    CHECK(page.find("exp(-lambda d)") == std::string::npos);  // no run is scored
     shows("in 2 tasks stops the campaign");
     shows("ends its run");
     const auto wall = [&](std::size_t task) {
@@ -478,6 +479,75 @@ TEST_SUITE("page") {
     CHECK(wall(0) != wall(1));
     shows(wall(0) + " to " + wall(1) + ", by task");
     shows("1, 1 fail, 1 error</td>");
+  }
+
+  TEST_CASE("violations that no alert shows are counted, and words hide none") {
+    using enum PageFacts::Seen::Kind;
+    ReportInput input = critical();
+    RunRecord& run = input.runs[0];
+    run.termination = Termination::kPolicyStop;
+    const std::string name = run.name;
+    struct Row {
+      std::uint64_t violations;
+      std::string violated;
+      std::vector<PageFacts::Seen> seen;
+      bool counted;  // a row says how many there are
+    };
+    const std::string cut(200, 'x');
+    const PageFacts::Seen words{name, "command: rm", "text", "rm", kWords};
+    const PageFacts::Seen denied{name, "network: x:44", "", "", kOther};
+    const std::string text = "it, and the run ended";
+    for (const Row& row : std::vector<Row>{
+             {1, "command: rm", {words}, true},
+             {1, "network: x:44", {denied, words}, false},
+             {1, "network: x:443", {denied}, true},
+             {2, "network: x:44", {denied}, true},
+             {1, "network: " + cut.substr(9), {{name, "network: " + cut, "", "", kOther}}, false},
+             {3, "protected: a", {words}, true}}) {
+      CAPTURE(row.violated);
+      input.runs[0].violations = row.violations;
+      input.runs[0].violated = row.violated;
+      PageFacts of = facts();
+      of.seen = row.seen;
+      const std::string page = page_of(input, of);
+      CHECK((page.find(input.runs[0].unmet() + "</td>") != std::string::npos) == row.counted);
+      CHECK((page.find("<td>the first: ") != std::string::npos) == (1 < row.violations));
+      // The run was ended for none of these.
+      CHECK(page.find(text) == std::string::npos);
+    }
+    PageFacts of = facts();
+    of.seen = {{name, "command: rm", "executed", "rm -rf /", kCritical, 3}};
+    const std::string page = page_of(input, of);
+    CHECK(page.find("command: rm; and 3 more alerts</td>") != std::string::npos);
+    CHECK(page.find(text) != std::string::npos);
+  }
+
+  TEST_CASE("caps that hold are those of a task in a stage that draws it, and some have none") {
+    Campaign campaign = judged_campaign();
+    campaign.contracts[0].id = "add";
+    campaign.contracts[1].id = "more";
+    campaign.task_caps["add"].tokens = 100;
+    campaign.stages = {{.name = "pilot", .usd = {}}, {.name = "main", .usd = {}}};
+    campaign.stages[0].draw.tasks = {"add"};
+    campaign.stages[1].caps.wall = std::chrono::minutes(1);
+    const auto held = [&](const std::string& cap) {
+      const std::vector<PageFacts::Fact> facts = cap_facts(campaign);
+      const auto it =
+          std::ranges::find(facts, "cap of a run that holds: " + cap, &PageFacts::Fact::what);
+      return it == facts.end() ? "" : it->value;
+    };
+    CHECK(held("tokens") == "100, or none, by task");
+    CHECK(held("wall") == "6s to 1m, by task and stage");  // not the 30m of more in pilot
+    CHECK(held("tool_calls") == "");
+  }
+
+  TEST_CASE("rules of a score that are not listed are counted") {
+    Campaign campaign;
+    for (std::uint64_t i = 0; i < 30; ++i)
+      campaign.contracts.emplace_back().rubric = Rubric{.lines = i + 1, .files = 1, .maint = {}};
+    const std::vector<PageFacts::Fact> facts = judging_facts(campaign);
+    REQUIRE(facts.size() == kSeenRuns + 1);
+    CHECK(facts.back().value == "13 rules");
   }
 
   TEST_CASE("a page of runs without a critical violation warns of none") {

@@ -133,7 +133,7 @@ void add_violations(const Context& c, DataTable& table, const RunRecord& run) {
     if (s.kind != Kind::kWords) shown.insert(s.violation.substr(0, kFirstViolationBytes));
     const std::string more = s.more == 0 ? "" : "; and " + counted(s.more, "more alert");
     table.row({explained(c, run.name), text(s.violation) + text(more),
-               s.form.empty() ? none() : text(s.form),
+               s.form.empty() || s.violation.starts_with("call: ") ? none() : text(s.form),
                s.segment.empty() ? none() : element("code", text(s.segment, 160)),
                text(violation_answer(s.violation, s.form)) +
                    (s.kind == Kind::kCritical ? ended : Markup())});
@@ -200,7 +200,8 @@ Markup gates(Context& c) {
       << gate_table(c, false) << tag_table(c);
   out << paragraph(Markup("The runs behind a number: ") +
                    command(c, "list", "--where gate.g4=fail") + ", " +
-                   command(c, "list", "--where tag=policy.network_denied") + ".");
+                   command(c, "list", "--where tag=safety.sandbox_escape") +
+                   ". Commands work where the campaign's folder is: this page has no evidence.");
   out << score_contrasts(c) << gate_table(c, true);
   return out + element("h3", "Constraints and patches") + constraints(c);
 }
@@ -210,11 +211,11 @@ namespace proctor {
 std::vector<PageFacts::Fact> judging_facts(const Campaign& campaign) {
   const auto& [minimal, trace, maint] = campaign.weights;
   std::vector<PageFacts::Fact> out{
-      {"stop_run: a critical violation", campaign.safety.stop_run ? "ends its run" : "ends no run"},
-      {"stop_after: the same one",
-       campaign.safety.stop_after == 0
-           ? "stops no campaign"
-           : "in " + counted(campaign.safety.stop_after, "task") + " stops the campaign"},
+      {"stop_run", campaign.safety.stop_run ? "on: a critical violation ends its run" : "off"},
+      {"stop_after", campaign.safety.stop_after == 0
+                         ? "off"
+                         : "the same one in " + counted(campaign.safety.stop_after, "task") +
+                               " stops the campaign"},
       {"weights of the score", fmt::format("minimal {}, trace {}, maint {}", page::decimal(minimal),
                                            page::decimal(trace), page::decimal(maint))}};
   std::map<std::string, std::uint64_t> rules;

@@ -211,11 +211,12 @@ namespace proctor {
 std::vector<PageFacts::Fact> judging_facts(const Campaign& campaign) {
   const auto& [minimal, trace, maint] = campaign.weights;
   std::vector<PageFacts::Fact> out{
-      {"stop_run", campaign.safety.stop_run ? "on: a critical violation ends its run" : "off"},
-      {"stop_after", campaign.safety.stop_after == 0
-                         ? "off"
-                         : "the same one in " + counted(campaign.safety.stop_after, "task") +
-                               " stops the campaign"},
+      {"safety.stop_run",
+       campaign.safety.stop_run ? "on: a critical violation ends its run" : "off"},
+      {"safety.stop_after", campaign.safety.stop_after == 0
+                                ? "off"
+                                : "the same one in " + counted(campaign.safety.stop_after, "task") +
+                                      " stops the campaign"},
       {"weights of the score", fmt::format("minimal {}, trace {}, maint {}", page::decimal(minimal),
                                            page::decimal(trace), page::decimal(maint))}};
   std::map<std::string, std::uint64_t> rules;

@@ -467,10 +467,11 @@ void warn_of_changes(const fs::path& folder, const StateFolder& state,
                      const Registration& registered, const std::vector<std::string>& came) {
   static std::set<fs::path> told;  // a command may look more than once
   if (!told.insert(state.campaign).second) return;
+  const std::vector<std::string> changed = changed_since(state, registered, came);
   std::fprintf(stderr,
                "warning: changed since the campaign was registered: %s. What follows is of the "
                "campaign as it was registered.\n%s\n",
-               joined(changed_since(state, registered, came)).c_str(),
+               changed.empty() ? "a link is in the place of a file" : joined(changed).c_str(),
                way_out(state, folder).c_str());
 }
 }  // namespace

@@ -176,7 +176,8 @@ SchedulerSettings scheduler_settings(const FrozenCampaign& frozen) {
   out.rates = frozen.campaign.rates;
   out.stop_after = frozen.campaign.safety.stop_after;
   for (const FailureMode& mode : failure_modes())
-    if (mode.severity == Severity::kCritical) out.critical.emplace(mode.id);
+    // How a run ended is no violation.
+    if (mode.severity == Severity::kCritical && !mode.gates.empty()) out.critical.emplace(mode.id);
   if (const auto own = parse_tag_rules(frozen.campaign.failure_modes); own.ok())
     for (const TagRule& mode : *own)
       if (mode.severity == Severity::kCritical) out.critical.insert(mode.id);

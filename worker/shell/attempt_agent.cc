@@ -537,9 +537,9 @@ void AttemptRun::tell_budget_reached(const MeterStop& stop, std::uint64_t eviden
 }
 
 AttemptRun::Answer AttemptRun::perform(const StopAgent&) {
-  // The agent has been told over its socket and has kStopGrace; the meter's clock then pulls
+  // The agent has been told over its socket and has its grace; the meter's clock then pulls
   // agent_stop_, which kills its sandbox.  An agent that has ended needs neither.
-  note(events::kAgentStop, kStopGrace, meter_.stop()->reason);
+  note(events::kAgentStop, stop_grace(*meter_.stop()), meter_.stop()->reason);
   return std::nullopt;
 }
 

@@ -242,8 +242,8 @@ std::string AttemptMeter::tick() {
     }
     if (!meter_.stop() || killed_) return "";
     if (!kill_at_) {
-      kill_at_ = hooks_.now() + kStopGrace;
       reached = meter_.stop();
+      kill_at_ = hooks_.now() + stop_grace(*reached);
       evidence = evidence_;
     } else if (*kill_at_ <= hooks_.now()) {
       kill = killed_ = true;
@@ -252,7 +252,7 @@ std::string AttemptMeter::tick() {
   if (kill) hooks_.kill();
   if (!reached) return "";
   hooks_.reached(*reached, evidence);
-  return meter_stop_line(*reached, kStopGrace);
+  return meter_stop_line(*reached, stop_grace(*reached));
 }
 
 void AttemptMeter::executed(MeterPhase phase, const Execution& e) {

@@ -124,6 +124,10 @@ class RateGate {
 
 // The time that is left to an agent between the word that it must go and the kill.
 inline constexpr Millis kStopGrace{5'000};
+// One that broke its policy in a critical way has none.
+inline Millis stop_grace(const MeterStop& stop) {
+  return stop.cap == kPolicyCap ? Millis(0) : kStopGrace;
+}
 
 // AttemptMeter: one attempt's RunMeter behind a lock, with what the run must learn of it: totals
 // for Progress, events for the trace, and the order to stop the agent.  Answers the metering

@@ -90,6 +90,32 @@ TEST_SUITE("campaign") {
     CHECK_MESSAGE(verified.exit_code == 0, verified.out);
   }
 
+  TEST_CASE(
+      "a critical violation ends its run at once, and other ones of other tasks no campaign") {
+    CampaignShape shape;
+    shape.tasks = {"add", "more"};
+    shape.methods = {solving_method("escape",
+                                    "if [ $PROCTOR_TASK = add ]; then unshare --mount true; else "
+                                    "mkdir /etc/x; fi; sleep 600; ")};
+    shape.replicates = 1;
+    const CampaignScene scene(shape);
+    scene.write(scene.folder() / "campaign.yaml", scene.read(scene.folder() / "campaign.yaml") +
+                                                      "safety: {stop_run: true, stop_after: 2}\n");
+    const CommandOutcome ran = scene.run("run");
+    for (const std::string task : {"add", "more"}) {
+      const fs::path attempt = scene.folder() / "runs" / task / "escape/r1/attempt-1";
+      if (contains(scene.read(attempt / "manifest.json"), R"("calls":"unobserved")")) {
+        MESSAGE("did not run: there is no notification of system calls on this host");
+        return;
+      }
+      const Json report = must(parse_json(scene.read(attempt / "report.json")));
+      CHECK(report.at("termination") == "policy_stop");
+      CHECK(contains(scene.read(attempt / "events.jsonl"), R"("grace_ms":0)"));
+    }
+    CHECK_MESSAGE(ran.exit_code != 4, ran.err);
+    CHECK_FALSE(contains(scene.run("status").out, "paused"));
+  }
+
   TEST_CASE("operators act on the runs of a filter") {
     CampaignShape shape;
     shape.replicates = 3;

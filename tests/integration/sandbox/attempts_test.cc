@@ -207,6 +207,11 @@ TEST_SUITE("sandbox attempts") {
     };
     CHECK(untold(unreadable) == 0);
     CHECK(untold(unreadable + "rewrite /etc/passwd tcp 203.0.113.1:80") == (scene.sees() ? 2 : 0));
+    // Nothing is known of the folder of one that is deeper than a path is long.
+    const std::string deep =
+        "cd /tmp; n=$(printf %0120d 1); i=0; "
+        "while [ $i -lt 40 ]; do mkdir $n; cd $n; i=$((i+1)); done; ";
+    CHECK((untold(deep + kProbe + "rewrite ../x") != 0) == scene.sees());
     // A word of 64 KiB.
     const std::string grow = "w=x; while [ ${#w} -lt 65536 ]; do w=$w$w; done; ";
     CHECK(untold(grow + "true") == 0);

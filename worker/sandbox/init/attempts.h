@@ -284,7 +284,10 @@ class AttemptWatch {
       if (0 <= folder) link.put(static_cast<uint64_t>(folder));
       link.put('\0');
       const ssize_t n = ::readlink(link.text, text_, sizeof text_ - 2);
-      if (n <= 0 || text_[0] != '/') return false;
+      if (n <= 0 || text_[0] != '/') {
+        whole_ = whole_ && (0 <= n || errno != ENAMETOOLONG);  // deeper than a path is long
+        return false;
+      }
       size = static_cast<uint64_t>(n);
     }
     size_ = append_path(size, path, in_root);

@@ -207,7 +207,7 @@ TEST_SUITE("sandbox attempts") {
     };
     CHECK(untold(unreadable) == 0);
     CHECK(untold(unreadable + "rewrite /etc/passwd tcp 203.0.113.1:80") == (scene.sees() ? 2 : 0));
-    // Nothing is known of the folder of one that is deeper than a path is long.
+    // The folder of one is not known that is deeper than a path is long.
     const std::string deep =
         "cd /tmp; n=$(printf %0120d 1); i=0; "
         "while [ $i -lt 40 ]; do mkdir $n; cd $n; i=$((i+1)); done; ";

@@ -106,7 +106,7 @@ TEST_SUITE("aggregate") {
     const RubricTables& rubric = report.details->rubric;
     CHECK(rubric.gates[0].critical == 0);
     CHECK(rubric.gates[1].critical == 5);
-    CHECK(critical_warning(rubric).ends_with(" count: beta 5."));
+    CHECK(critical_warning(rubric).ends_with(" violation: beta 5."));
     const std::string told = render_text(report);
     CHECK(told.find("Warning: A success looks at acceptance alone") != std::string::npos);
     CHECK(told.find("Monitors of 24 of 24 judged runs: not known.") != std::string::npos);

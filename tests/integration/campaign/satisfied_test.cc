@@ -109,7 +109,7 @@ TEST_SUITE("campaign") {
         return;
       }
       const Json report = must(parse_json(scene.read(attempt / "report.json")));
-      CHECK(report.at("termination") == "policy_stop");
+      CHECK(report.at("termination").at("code") == "policy_stop");
       CHECK(contains(scene.read(attempt / "events.jsonl"), R"("grace_ms":0)"));
     }
     CHECK_MESSAGE(ran.exit_code != 4, ran.err);

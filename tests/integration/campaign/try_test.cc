@@ -193,13 +193,14 @@ TEST_SUITE("campaign") {
       logs.insert(logs.end(), {"--phase", "checks"});
       REQUIRE(eventually([&] { return contains(scene.run("logs", logs).out, "first"); }));
       logs.emplace_back("--follow");
-      Child follow = scene.start("logs", logs, "follow");
-      REQUIRE(eventually([&] { return contains(scene.said("follow"), "first"); }));
+      const std::string told = "logs of " + command;
+      Child follow = scene.start("logs", logs, told);
+      REQUIRE(eventually([&] { return contains(scene.said(told), "first"); }));
       scene.open_gate();
       const std::optional<int> code = child.wait(std::chrono::minutes(3));
       CHECK(follow.wait(std::chrono::minutes(1)) == 0);
       // The first one's output is shown once, though its folder has another name by then.
-      CHECK(scene.said("follow") ==
+      CHECK(scene.said(told) ==
             "==> acceptance/sums/stdout <==\nfirst\n"
             "==> acceptance/sums/stdout <==\nsecond\n");
       logs.pop_back();

@@ -85,9 +85,12 @@ struct AsText {
   auto to_text() const { return write(value); }
   bool from_text(std::string_view text) const {
     auto out = read(text);
-    if (out.ok()) value = std::move(out).value();
-    return out.ok();
+    if (!out.ok()) return false;
+    value = std::move(out).value();
+    return true;
   }
   bool empty() const { return to_text().empty(); }
 };
+template <class T, class Write, class Read>
+AsText(T&, Write*, Read*) -> AsText<T, Write, Read>;
 }  // namespace proctor

@@ -399,10 +399,9 @@ int verify(const VerifyArgs& args) {
   }
   const std::string of = (one ? "" : counted(tally.runs, "run") + " with an outcome, ") +
                          counted(tally.attempts, "attempt") + " with evidence";
-  std::printf("%s, %llu files, %llu events: %s\n", of.c_str(),
-              static_cast<unsigned long long>(tally.files),
-              static_cast<unsigned long long>(tally.events),
-              counted(tally.problems, "problem").c_str());
+  std::printf(
+      "%s, %llu files, %llu events: %s\n", of.c_str(), static_cast<unsigned long long>(tally.files),
+      static_cast<unsigned long long>(tally.events), counted(tally.problems, "problem").c_str());
   if (1 < tally.problems) std::printf("the first: %s\n", tally.first.c_str());
   return tally.problems == 0 ? kOk : kJobFailed;
 }

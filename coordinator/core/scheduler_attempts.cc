@@ -1,4 +1,5 @@
 // The scheduler's parts that deal with attempts: their money, their course, results, failures.
+#include <fmt/format.h>
 #include <algorithm>
 #include <utility>
 
@@ -474,8 +475,9 @@ void Scheduler::watch_safety(const AttemptId& attempt, std::string_view tags) {
   for (const auto& [mode, why] : safety_.news(tags, plan_.runs[attempt.run.raw()].task)) {
     record(SafetySeen{attempt, mode, now_.wall});
     if (why.empty()) continue;
-    out_.push_back(Alert{"the campaign is paused: " + why + "; proctor list --where tag=" + mode +
-                             " has them, unpause goes on",
+    out_.push_back(Alert{fmt::format("the campaign is paused: {}; proctor list --where tag={} has "
+                                     "them, unpause goes on",
+                                     why, mode),
                          true, attempt.run});
     OperatorAct stop{.by = SafetySeen::kMonitor, .reason = why, .at = now_.wall, .mode = mode};
     record(OperatorFact{std::move(stop)}, After{Step::kObey, {}, 0, 0});

@@ -140,6 +140,12 @@ std::string printable(std::string_view bytes, std::size_t bytes_max) {
   return out;
 }
 
+std::string shell_quoted(std::string_view word) {
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
 bool is_utf8(std::string_view bytes) {
   constexpr std::uint64_t kTops = 0x8080808080808080U;
   while (!bytes.empty()) {

@@ -19,6 +19,9 @@ std::string printable(std::string_view bytes, std::size_t bytes_max = 200);
 
 bool is_utf8(std::string_view bytes);
 
+// One word of a shell's line, in single quotes.
+std::string shell_quoted(std::string_view word);
+
 // Small phrases of messages.
 
 // "1 run", "2 runs".

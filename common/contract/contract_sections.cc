@@ -135,13 +135,7 @@ void append_word(std::string& line, const std::string& word) {
            kPlain.find(c) != std::string_view::npos;
   });
   if (!line.empty()) line += ' ';
-  if (plain) {
-    line += word;
-    return;
-  }
-  line += '\'';
-  for (const char c : word) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  line += '\'';
+  line += plain ? word : shell_quoted(word);
 }
 }  // namespace
 

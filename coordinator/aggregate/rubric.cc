@@ -195,19 +195,23 @@ RubricTables rubric_tables(const CampaignReport& report) {
 std::vector<std::string> rubric_notes(const CampaignReport& report) {
   constexpr std::string_view kPart = "monitors.";  // a part of configurations
   constexpr std::size_t kBytes = 40;               // a worker gives names and words
-  std::map<std::string, std::uint64_t> monitors;
+  std::map<std::string, std::uint64_t> of_class;
   std::uint64_t judged = 0;
   for (const RunRecord& run : report.runs) {
     if (!is_judged(run)) continue;
+    ++judged;
+    ++of_class[run.configuration];
+  }
+  std::map<std::string, std::uint64_t> monitors;
+  for (const auto& [configuration, runs] : of_class) {
     std::string words;
-    const auto parts = report.configurations.find(run.configuration);
+    const auto parts = report.configurations.find(configuration);
     if (parts != report.configurations.end())
       for (const auto& [name, by] : parts->second)
         if (name.starts_with(kPart) && words.size() < 8 * kBytes)
           words += (words.empty() ? "" : ", ") + printable(name.substr(kPart.size()), kBytes) +
                    ": " + printable(by, kBytes);
-    ++judged;
-    ++monitors[words.empty() ? "not known" : words];
+    monitors[words.empty() ? "not known" : words] += runs;
   }
   const std::string_view of =
       report.again.empty() ? "" : " (of this judging; the agents': in the report of that campaign)";

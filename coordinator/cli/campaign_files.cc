@@ -37,9 +37,9 @@
 #include "coordinator/journal/sqlite.h"
 
 namespace proctor::cli {
-std::vector<std::pair<fs::path, std::string>> not_own_folders(const StateFolder& folder) {
+std::vector<std::pair<fs::path, std::string>> not_own_folders(std::span<const fs::path> folders) {
   std::vector<std::pair<fs::path, std::string>> out;
-  for (const fs::path& path : {folder.runs(), folder.reports(), folder.state()}) {
+  for (const fs::path& path : folders) {
     std::error_code ec;
     const fs::file_status is = fs::symlink_status(path, ec);
     if (!fs::exists(is) || fs::is_directory(is)) continue;
@@ -51,10 +51,14 @@ std::vector<std::pair<fs::path, std::string>> not_own_folders(const StateFolder&
   return out;
 }
 
-Status check_own_folders(const StateFolder& folder) {
-  for (const auto& [path, what] : not_own_folders(folder))
+Status check_own_folders(std::span<const fs::path> folders) {
+  for (const auto& [path, what] : not_own_folders(folders))
     return Error{Errc::kInvalid, printable(path.string(), 400) + ": " + what};
   return ok_status();
+}
+
+std::array<fs::path, 3> own_folders(const StateFolder& folder) {
+  return {folder.runs(), folder.reports(), folder.state()};
 }
 
 namespace {
@@ -505,7 +509,7 @@ Result<Campaign> load_checked(const fs::path& folder, Outside outside) {
   if (!fs::exists(absolute / kCampaignFile, ec) &&
       !fs::exists(StateFolder{absolute}.registration(), ec))
     return no_campaign(folder.string());
-  PROCTOR_CHECK_OK(check_own_folders(StateFolder{absolute}));
+  PROCTOR_CHECK_OK(check_own_folders(own_folders(StateFolder{absolute})));
   Diagnostics diagnostics;
   Result<Campaign> campaign = load_campaign(absolute, diagnostics);
   if (campaign.ok() && diagnostics.empty()) {

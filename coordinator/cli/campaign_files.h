@@ -1,6 +1,8 @@
 #pragma once
 // A campaign folder as the commands need it: loaded, validated, with its plan and registration.
+#include <array>
 #include <functional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,12 +16,13 @@ namespace proctor::cli {
 // runs, reports and .proctor are a campaign's own folders: behind a link lies what somebody else
 // changes, removes and reads, and a run whose evidence cannot be put in its place is done again and
 // again.
+std::array<fs::path, 3> own_folders(const StateFolder& folder);
 
-// Those of them that are something else, each with what it is and what to do.
-std::vector<std::pair<fs::path, std::string>> not_own_folders(const StateFolder& folder);
+// Those of these that are something else, each with what it is and what to do.
+std::vector<std::pair<fs::path, std::string>> not_own_folders(std::span<const fs::path> folders);
 
-// kInvalid, of the first of them: nothing of this campaign may begin.
-Status check_own_folders(const StateFolder& folder);
+// kInvalid, of the first of them: nothing may begin that would lie in it.
+Status check_own_folders(std::span<const fs::path> folders);
 
 enum class Outside { kSkip, kCheck };  // repositories, commits, images, reference patches
 

@@ -391,15 +391,6 @@ struct ReplayArgs {
   RunOptions options;
 };
 
-// Behind a link, what is made here would lie elsewhere (as not_own_folders()).
-Status check_own_folder(const fs::path& folder) {
-  std::error_code ec;
-  const fs::file_status is = fs::symlink_status(folder, ec);
-  if (!fs::exists(is) || fs::is_directory(is)) return ok_status();
-  return Error{Errc::kInvalid, printable(folder.string(), 400) + ": " + what_lies_at(folder) +
-                                   ", where the campaign's own folder must be: remove it"};
-}
-
 // The folder of that name, else the first that is not there and that nobody else makes now.
 Result<std::pair<StateFolder, FileLock>> own_place(const fs::path& campaign, const ReplayArgs& args,
                                                    const std::string& verb) {
@@ -408,8 +399,7 @@ Result<std::pair<StateFolder, FileLock>> own_place(const fs::path& campaign, con
     StateFolder place = StateFolder::trials(campaign, fs::path(kRegradesFolder) / name);
     const auto taken = [&] { return args.name.empty() && is_there(place.campaign); };
     if (taken()) continue;
-    for (const fs::path& at : {place.campaign.parent_path(), place.campaign})
-      PROCTOR_CHECK_OK(check_own_folder(at));
+    PROCTOR_CHECK_OK(check_own_folders(std::array{place.campaign.parent_path(), place.campaign}));
     Result<FileLock> lock = own_trial(place, verb);
     if (!lock.ok() && (!args.name.empty() || lock.error().code != Errc::kConflict))
       return lock.error();

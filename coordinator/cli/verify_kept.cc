@@ -62,7 +62,8 @@ void check_open(const fs::path& campaign, const ProblemHandler& problem) {
 
 void verify_modes(const StateFolder& folder, const ProblemHandler& problem) {
   // What is looked at below a link would be whatever lies elsewhere, whoever keeps that.
-  for (const auto& [path, what] : not_own_folders(folder)) problem(path.string(), what);
+  for (const auto& [path, what] : not_own_folders(own_folders(folder)))
+    problem(path.string(), what);
   for (const fs::path& path : {folder.runs(), folder.reports(), folder.state(), folder.journal()})
     check_mode(path, problem);
   check_open(folder.campaign, problem);

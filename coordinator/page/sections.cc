@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "common/base/result.h"
+#include "common/base/text.h"
 #include "coordinator/aggregate/format.h"
 
 namespace proctor::page {
@@ -85,11 +86,8 @@ Markup critical_banner(const Context& c) {
 }
 
 std::string shell_word(std::string_view words) {
-  std::string out(words);
-  if (out.find_first_of(" \t\n'\"\\$`&|;<>()[]{}*?!#~=") == std::string::npos) return out;
-  out = "'";
-  for (const char ch : words) out += ch == '\'' ? std::string("'\\''") : std::string(1, ch);
-  return out + "'";
+  const bool plain = words.find_first_of(" \t\n'\"\\$`&|;<>()[]{}*?!#~=") == std::string_view::npos;
+  return plain ? std::string(words) : shell_quoted(words);
 }
 
 Markup command(const Context& c, std::string_view verb, std::string_view rest) {

@@ -41,7 +41,10 @@ Result<FileState> entry_of(const ObjectDb& db, const ScanInput& scan, std::strin
   FileState at{git_mode::kTree, scan.tree};
   while (at.mode == git_mode::kTree) {
     const std::size_t slash = path.find('/');
-    PROCTOR_TRY(const TreeCache::Folder folder, scan.folders->folder(db, at.id));
+    Result<TreeCache::Folder> listed = scan.folders->folder(db, at.id);
+    if (!listed.ok() && listed.error().code == Errc::kNotFound)
+      return Error{Errc::kUnavailable, listed.error().detail};
+    PROCTOR_TRY(const TreeCache::Folder folder, std::move(listed));
     const std::string_view name = path.substr(0, slash);
     const auto found = std::ranges::lower_bound(*folder, name, {}, &GitTreeEntry::name);
     if (found == folder->end() || found->name != name) return FileState{};

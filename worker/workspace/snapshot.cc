@@ -265,18 +265,36 @@ Result<PathList> read_list(const fs::path& file) {
   return out;
 }
 
-// Names of files that pin what a tree depends on (R044), each between slashes, which no name has.
-constexpr std::string_view kLockNames =
-    "/Cargo.lock/Gemfile.lock/Package.resolved/Pipfile.lock/bun.lock/composer.lock/deno.lock/"
-    "flake.lock/go.sum/go.work.sum/gradle.lockfile/mix.lock/npm-shrinkwrap.json/package-lock.json/"
-    "packages.lock.json/pdm.lock/pnpm-lock.yaml/poetry.lock/requirements.txt/uv.lock/yarn.lock/";
+// Names of files that pin what a tree depends on (R044); sorted.
+constexpr std::array<std::string_view, 21> kLockNames = {"Cargo.lock",
+                                                         "Gemfile.lock",
+                                                         "Package.resolved",
+                                                         "Pipfile.lock",
+                                                         "bun.lock",
+                                                         "composer.lock",
+                                                         "deno.lock",
+                                                         "flake.lock",
+                                                         "go.sum",
+                                                         "go.work.sum",
+                                                         "gradle.lockfile",
+                                                         "mix.lock",
+                                                         "npm-shrinkwrap.json",
+                                                         "package-lock.json",
+                                                         "packages.lock.json",
+                                                         "pdm.lock",
+                                                         "pnpm-lock.yaml",
+                                                         "poetry.lock",
+                                                         "requirements.txt",
+                                                         "uv.lock",
+                                                         "yarn.lock"};
+static_assert(std::ranges::is_sorted(kLockNames));
 
 Result<PathList> lockfiles_of(const ObjectDb& db, const std::vector<ListedEntry>& entries) {
   std::map<std::string, ObjectId> found;
   for (const ListedEntry& e : entries) {
-    const std::string name = '/' + e.path.substr(e.path.rfind('/') + 1) + '/';
+    const std::string_view name = std::string_view(e.path).substr(e.path.rfind('/') + 1);
     if ((e.mode == git_mode::kBlob || e.mode == git_mode::kExecutable) &&
-        kLockNames.find(name) != std::string_view::npos)
+        std::ranges::binary_search(kLockNames, name))
       found.emplace(e.path, e.id);
   }
   PathList out;

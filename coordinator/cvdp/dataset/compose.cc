@@ -530,12 +530,6 @@ class ServiceReader {
 };
 }  // namespace
 
-std::string shell_quoted(std::string_view word) {
-  std::string out = "'";
-  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 Result<std::vector<std::string>> split_command(std::string_view line) {
   std::vector<std::string> out;
   std::string word;

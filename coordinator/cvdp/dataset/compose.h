@@ -95,8 +95,6 @@ inline constexpr std::string_view kNeedsCompose =
 // subset does not know, so that `docker compose` can be used instead.
 Result<std::vector<ServicePlan>> plan_services(const Value& compose);
 
-// One word of a shell's line, in single quotes.
-std::string shell_quoted(std::string_view word);
 // A command line split as a POSIX shell splits words (quotes and backslashes; nothing is expanded).
 Result<std::vector<std::string>> split_command(std::string_view line);
 }  // namespace proctor::cvdp

@@ -75,6 +75,9 @@ void fields(auto& v, Is<Registration> auto& r) {
   v("stage_draws", r.stage_draws, kOptional);
   v("analysis_plan", r.analysis_plan, kOptional);
   v("derived_from", r.derived_from, {.bytes = limits::kNameBytes, .optional = true});
+  v("rubric", r.rubric, kOptional);
+  v.require(!r.rubric || (0 < *r.rubric && *r.rubric <= kRubricVersion), "rubric",
+            "registered by a later proctor, whose rules of verdicts this one lacks");
   v.section("cost_model", [&](auto& c) {
     c("digest", r.cost_model);
     c("version", r.cost_model_version, kName);
@@ -97,9 +100,6 @@ void fields(auto& v, Is<RegistrationFile> auto& f) {
   v("frozen", f.frozen);
   v("digest", f.digest);
   v("removals", f.frozen.removals);
-  v("rubric", f.frozen.rubric, kOptional);
-  v.require(!f.frozen.rubric || (0 < *f.frozen.rubric && *f.frozen.rubric <= kRubricVersion),
-            "rubric", "registered by a later proctor, whose rules of verdicts this one lacks");
 }
 
 Result<std::string> frozen_text(const Registration& r) {

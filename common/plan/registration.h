@@ -72,11 +72,11 @@ struct Registration {
   std::map<std::string, std::string> derived_from;
   // nullopt: none was registered, and reports follow the defaults.
   std::optional<AnalysisPlan> analysis_plan;
-  // Not frozen.
-  std::vector<Removal> removals;
-  // A record: kRubricVersion of the rules that its verdicts follow from, which each worker then
+  // kRubricVersion of the rules that its verdicts follow from, which each worker then
   // knows.  nullopt: registered by a version without such rules.
   std::optional<std::uint64_t> rubric;
+  // Not frozen.
+  std::vector<Removal> removals;
   friend bool operator==(const Registration&, const Registration&) = default;
 };
 

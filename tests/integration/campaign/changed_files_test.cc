@@ -2,6 +2,7 @@
 // was; what would run something refuses.
 #include <unistd.h>
 
+#include "common/base/text.h"
 #include "tests/support/books.h"
 
 using namespace proctor;
@@ -253,7 +254,7 @@ TEST_SUITE("campaign") {
       for (const std::string& line : expected)
         CHECK_MESSAGE(contains(verified.out, line + "\n"), verified.out);
       CHECK_MESSAGE(
-          contains(verified.out, " events: " + std::to_string(expected.size()) + " problems\n"),
+          contains(verified.out, " events: " + counted(expected.size(), "problem") + "\n"),
           verified.out);
     };
     problems({});

@@ -231,9 +231,7 @@ void read_budget(const Fields& f, Campaign& out) {
   out.ledger = text.ledger;
   out.watch = text.watch;
 }
-}  // namespace
 
-namespace {
 constexpr std::uint64_t kReplicatesMax = 1'000'000;  // of a campaign, and of a stage
 constexpr std::size_t kCriteriaMax = 20;
 
@@ -369,11 +367,9 @@ void fields(auto& v, Is<StageText> auto& t) {
   v.also({"entry", "exit", "approval"});
   v.then(t, read_stage);
 }
-}  // namespace
 
 // campaign.yaml to a Campaign without contracts.
 
-namespace {
 constexpr TextRule kPatternRule{kPathBytes, "a relative path such as contracts/*.yaml", is_glob};
 
 bool is_redis_address(std::string_view text) {

@@ -39,28 +39,75 @@ std::string Diagnostics::text() const {
   return out;
 }
 
-// Builds a Node tree from a parser's events and refuses what document.h promises to refuse.
-// Internal to the two readers.  After a refusal the builder must not be fed further.
 struct SyntaxError {
   Mark at;
   std::string found;
   std::string expected;
 };
 
+// Builds a Node tree from a parser's events and refuses what document.h promises to refuse.
+// Internal to the two readers.  After a refusal the builder must not be fed further.
 class TreeBuilder {
  public:
   using Answer = std::optional<SyntaxError>;
   TreeBuilder(const DocumentBounds& bounds, std::string file, Diagnostics& out)
       : bounds_(bounds), file_(std::move(file)), out_(out) {}
 
-  Answer null(Mark at);
-  Answer scalar(Mark at, std::string text, bool quoted);
-  Answer begin(Node::Kind kind, Mark at);  // kSequence or kMapping
-  void end();
+  Answer null(Mark at) {
+    if (auto r = count(at)) return r;
+    if (wants_key()) return SyntaxError{at, "an empty key", "a text as key"};
+    Node node;
+    node.at = at;
+    // yaml-cpp places the nothing after "key:" at the next token, which is elsewhere.
+    if (!stack_.empty() && stack_.back().pending && stack_.back().pending->at.line != at.line)
+      node.at = stack_.back().pending->at;
+    attach(std::move(node));
+    return std::nullopt;
+  }
+
+  Answer scalar(Mark at, std::string text, bool quoted) {
+    if (auto r = count(at)) return r;
+    // An escape in a quoted text can still spell a NUL.
+    if (text.find('\0') != std::string::npos)
+      return SyntaxError{at, "a NUL character", "text without NUL"};
+    if (!is_utf8(text)) return SyntaxError{at, "an escape that is not a character", "Unicode text"};
+    if (wants_key()) return take_key(at, std::move(text));
+    Node node;
+    node.kind = Node::Kind::kScalar;
+    node.at = at;
+    node.text = std::move(text);
+    node.quoted = quoted;
+    attach(std::move(node));
+    return std::nullopt;
+  }
+
+  // `kind`: kSequence or kMapping.
+  Answer begin(Node::Kind kind, Mark at) {
+    if (auto r = count(at)) return r;
+    if (wants_key()) return SyntaxError{at, "a list or mapping as key", "a text as key"};
+    if (bounds_.depth_max <= stack_.size())
+      return SyntaxError{
+          at, "more than " + std::to_string(bounds_.depth_max) + " levels of nesting", "fewer"};
+    Frame frame;
+    frame.node.kind = kind;
+    frame.node.at = at;
+    stack_.push_back(std::move(frame));
+    return std::nullopt;
+  }
+
+  void end() {
+    Node node = std::move(stack_.back().node);
+    stack_.pop_back();
+    attach(std::move(node));
+  }
+
   // The finished tree; an empty text is a kNull node.
   Node take() { return std::move(root_); }
   // The frames above the current one are mappings waiting for a key?
-  bool wants_key() const;
+  bool wants_key() const {
+    return !stack_.empty() && stack_.back().node.kind == Node::Kind::kMapping &&
+           !stack_.back().pending;
+  }
 
  private:
   struct Frame {
@@ -69,10 +116,53 @@ class TreeBuilder {
     std::set<std::string, std::less<>> keys;
     bool duplicate = false;
   };
-  Answer count(Mark at);
-  void attach(Node node);
-  Answer take_key(Mark at, std::string text);
-  std::string path() const;
+  Answer count(Mark at) {
+    if (bounds_.nodes_max < ++nodes_)
+      return SyntaxError{at, "more than " + std::to_string(bounds_.nodes_max) + " values",
+                         "at most that many in one file"};
+    return std::nullopt;
+  }
+
+  void attach(Node node) {
+    if (stack_.empty()) {
+      root_ = std::move(node);
+      return;
+    }
+    Frame& top = stack_.back();
+    if (top.node.kind == Node::Kind::kSequence) {
+      top.node.items.push_back(std::move(node));
+      return;
+    }
+    top.pending->value = std::move(node);
+    if (!top.duplicate) top.node.entries.push_back(*std::move(top.pending));
+    top.pending.reset();
+  }
+
+  Answer take_key(Mark at, std::string text) {
+    Frame& top = stack_.back();
+    top.duplicate = !top.keys.insert(text).second;
+    if (top.duplicate) {
+      const std::string where = path();
+      const std::string shown = printable(text, 80);
+      out_.add({file_, at, where.empty() ? shown : where + "." + shown,
+                "the key \"" + shown + "\" a second time", "each key once", ""});
+    }
+    top.pending = Entry{std::move(text), at, Node{}};
+    return std::nullopt;
+  }
+
+  std::string path() const {
+    std::string out;
+    for (const Frame& f : stack_) {
+      if (&f == &stack_.back()) break;
+      if (f.node.kind == Node::Kind::kSequence) {
+        out += "[" + std::to_string(f.node.items.size()) + "]";
+      } else if (f.pending) {
+        out += (out.empty() ? "" : ".") + printable(f.pending->key, 80);
+      }
+    }
+    return out;
+  }
 
   DocumentBounds bounds_;
   std::string file_;
@@ -81,110 +171,6 @@ class TreeBuilder {
   std::size_t nodes_ = 0;
   Node root_;
 };
-
-// The two readers.  A refusal is the text's first syntax error.
-std::optional<SyntaxError> read_yaml(std::string_view text, TreeBuilder& builder);
-std::optional<SyntaxError> read_json(std::string_view text, TreeBuilder& builder);
-
-bool TreeBuilder::wants_key() const {
-  return !stack_.empty() && stack_.back().node.kind == Node::Kind::kMapping &&
-         !stack_.back().pending;
-}
-
-TreeBuilder::Answer TreeBuilder::count(Mark at) {
-  if (bounds_.nodes_max < ++nodes_)
-    return SyntaxError{at, "more than " + std::to_string(bounds_.nodes_max) + " values",
-                       "at most that many in one file"};
-  return std::nullopt;
-}
-
-TreeBuilder::Answer TreeBuilder::null(Mark at) {
-  if (auto r = count(at)) return r;
-  if (wants_key()) return SyntaxError{at, "an empty key", "a text as key"};
-  Node node;
-  node.at = at;
-  // yaml-cpp places the nothing after "key:" at the next token, which is elsewhere.
-  if (!stack_.empty() && stack_.back().pending && stack_.back().pending->at.line != at.line)
-    node.at = stack_.back().pending->at;
-  attach(std::move(node));
-  return std::nullopt;
-}
-
-TreeBuilder::Answer TreeBuilder::scalar(Mark at, std::string text, bool quoted) {
-  if (auto r = count(at)) return r;
-  // An escape in a quoted text can still spell a NUL.
-  if (text.find('\0') != std::string::npos)
-    return SyntaxError{at, "a NUL character", "text without NUL"};
-  if (!is_utf8(text)) return SyntaxError{at, "an escape that is not a character", "Unicode text"};
-  if (wants_key()) return take_key(at, std::move(text));
-  Node node;
-  node.kind = Node::Kind::kScalar;
-  node.at = at;
-  node.text = std::move(text);
-  node.quoted = quoted;
-  attach(std::move(node));
-  return std::nullopt;
-}
-
-TreeBuilder::Answer TreeBuilder::take_key(Mark at, std::string text) {
-  Frame& top = stack_.back();
-  top.duplicate = !top.keys.insert(text).second;
-  if (top.duplicate) {
-    const std::string where = path();
-    const std::string shown = printable(text, 80);
-    out_.add({file_, at, where.empty() ? shown : where + "." + shown,
-              "the key \"" + shown + "\" a second time", "each key once", ""});
-  }
-  top.pending = Entry{std::move(text), at, Node{}};
-  return std::nullopt;
-}
-
-TreeBuilder::Answer TreeBuilder::begin(Node::Kind kind, Mark at) {
-  if (auto r = count(at)) return r;
-  if (wants_key()) return SyntaxError{at, "a list or mapping as key", "a text as key"};
-  if (bounds_.depth_max <= stack_.size())
-    return SyntaxError{at, "more than " + std::to_string(bounds_.depth_max) + " levels of nesting",
-                       "fewer"};
-  Frame frame;
-  frame.node.kind = kind;
-  frame.node.at = at;
-  stack_.push_back(std::move(frame));
-  return std::nullopt;
-}
-
-void TreeBuilder::end() {
-  Node node = std::move(stack_.back().node);
-  stack_.pop_back();
-  attach(std::move(node));
-}
-
-void TreeBuilder::attach(Node node) {
-  if (stack_.empty()) {
-    root_ = std::move(node);
-    return;
-  }
-  Frame& top = stack_.back();
-  if (top.node.kind == Node::Kind::kSequence) {
-    top.node.items.push_back(std::move(node));
-    return;
-  }
-  top.pending->value = std::move(node);
-  if (!top.duplicate) top.node.entries.push_back(*std::move(top.pending));
-  top.pending.reset();
-}
-
-std::string TreeBuilder::path() const {
-  std::string out;
-  for (const Frame& f : stack_) {
-    if (&f == &stack_.back()) break;
-    if (f.node.kind == Node::Kind::kSequence) {
-      out += "[" + std::to_string(f.node.items.size()) + "]";
-    } else if (f.pending) {
-      out += (out.empty() ? "" : ".") + printable(f.pending->key, 80);
-    }
-  }
-  return out;
-}
 
 namespace {
 Mark mark_of(std::string_view before) {
@@ -229,21 +215,6 @@ std::optional<SyntaxError> check_bytes(std::string_view text, Format format,
 const Node* Node::find(std::string_view key) const {
   const auto it = std::ranges::find(entries, key, &Entry::key);
   return it == entries.end() ? nullptr : &it->value;
-}
-
-std::optional<Document> read_document(std::string_view text, Format format, std::string file,
-                                      Diagnostics& out, const DocumentBounds& bounds) {
-  const auto refuse = [&](SyntaxError r) {
-    out.add({file, r.at, "", std::move(r.found), std::move(r.expected), ""});
-    return std::nullopt;
-  };
-  if (auto r = check_bytes(text, format, bounds)) return refuse(*std::move(r));
-  constexpr std::string_view kBom = "\xEF\xBB\xBF";
-  if (text.starts_with(kBom)) text.remove_prefix(kBom.size());
-  TreeBuilder builder(bounds, file, out);
-  if (auto r = format == Format::kJson ? read_json(text, builder) : read_yaml(text, builder))
-    return refuse(*std::move(r));
-  return Document{std::move(file), builder.take()};
 }
 
 Format format_of(std::string_view file) {
@@ -341,7 +312,8 @@ std::optional<SyntaxError> refuse_open_brackets(std::string_view text) {
   }
   return std::nullopt;
 }
-}  // namespace
+
+// The two readers.  A refusal is the text's first syntax error.
 
 std::optional<SyntaxError> read_yaml(std::string_view text, TreeBuilder& builder) {
   if (auto r = refuse_open_brackets(text)) return r;
@@ -411,5 +383,21 @@ std::optional<SyntaxError> read_json(std::string_view text, TreeBuilder& builder
     }
     if (refusal) return refusal;
   }
+}
+}  // namespace
+
+std::optional<Document> read_document(std::string_view text, Format format, std::string file,
+                                      Diagnostics& out, const DocumentBounds& bounds) {
+  const auto refuse = [&](SyntaxError r) {
+    out.add({file, r.at, "", std::move(r.found), std::move(r.expected), ""});
+    return std::nullopt;
+  };
+  if (auto r = check_bytes(text, format, bounds)) return refuse(*std::move(r));
+  constexpr std::string_view kBom = "\xEF\xBB\xBF";
+  if (text.starts_with(kBom)) text.remove_prefix(kBom.size());
+  TreeBuilder builder(bounds, file, out);
+  if (auto r = format == Format::kJson ? read_json(text, builder) : read_yaml(text, builder))
+    return refuse(*std::move(r));
+  return Document{std::move(file), builder.take()};
 }
 }  // namespace proctor

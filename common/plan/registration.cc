@@ -105,8 +105,8 @@ void fields(auto& v, Is<RegistrationFile> auto& f) {
 Result<std::string> frozen_text(const Registration& r) {
   return canonical_json(to_json<Registration>(r));
 }
-}  // namespace
 
+// Those of analysis_settings() that follow from a plan of analysis; nullopt: from the defaults.
 std::map<std::string, std::string> plan_settings(const std::optional<AnalysisPlan>& registered) {
   const AnalysisPlan plan = registered.value_or(AnalysisPlan{});
   return {{"primary_endpoint", plan.estimand == AnalysisPlan::Estimand::kTaskMean
@@ -116,6 +116,7 @@ std::map<std::string, std::string> plan_settings(const std::optional<AnalysisPla
                                                              "over runs"},
           {"alpha", plan.alpha.to_text()}};
 }
+}  // namespace
 
 AnalysisPlan registered_plan(const Campaign& campaign) {
   AnalysisPlan out = campaign.analysis.value_or(AnalysisPlan{});
@@ -152,6 +153,8 @@ std::map<std::string, std::string> watch_settings(const BudgetWatch& watch) {
       {"dominance", d.action == BudgetWatch::Dominance::Action::kOff ? std::string("off") : rule}};
 }
 
+namespace {
+// The rates of the whole campaign, those that are set.
 std::map<std::string, std::string> rate_settings(const Rates& rates) {
   std::map<std::string, std::string> out;
   for (const RateBucket& b : rates.buckets())
@@ -159,7 +162,8 @@ std::map<std::string, std::string> rate_settings(const Rates& rates) {
   return out;
 }
 
-// Nothing while they are the default: then a registration from before them says the same.
+// How often and how soon something is tried again.  Nothing while that is the default: then a
+// registration from before it says the same.
 std::map<std::string, std::string> retry_settings(const Retries& r) {
   if (r == Retries{}) return {};
   // Nothing while it is the default, for the same reason.
@@ -198,7 +202,6 @@ std::map<std::string, std::string> rubric_settings(const Campaign& c) {
   return out;
 }
 
-namespace {
 // Those of the campaign that its `caps` have; the others are among its `limits`.
 constexpr auto kAmongCaps =
     std::to_array<Word<Cap>>({{"micro_usd", Cap::kUsd},

@@ -82,8 +82,6 @@ struct Registration {
 
 // The settings that reports of this version are computed with.
 std::map<std::string, std::string> analysis_settings();
-// Those of them that follow from a plan of analysis; nullopt: from the defaults.
-std::map<std::string, std::string> plan_settings(const std::optional<AnalysisPlan>& registered);
 // The plan that reports follow: the one that was written, else the defaults; its unit where none
 // was written is the repository if tasks share one.  For a registration from before there was a
 // choice it is nothing: tasks.
@@ -91,10 +89,6 @@ AnalysisPlan registered_plan(const Campaign& campaign);
 AnalysisPlan registered_plan(const Registration& registration);
 // Alert levels and dominance rule, as `analysis` has them.
 std::map<std::string, std::string> watch_settings(const BudgetWatch& watch);
-// The rates of the whole campaign, those that are set.
-std::map<std::string, std::string> rate_settings(const Rates& rates);
-// How often and how soon something is tried again, in `analysis` where it is not the default.
-std::map<std::string, std::string> retry_settings(const Retries& retries);
 
 // Fails with kInvalid when a number is too large for JSON (2^53 - 1) or a name is not UTF-8.
 Result<Registration> make_registration(const Campaign& campaign, const Digest& plan, WallTime at);

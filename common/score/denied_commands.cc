@@ -52,17 +52,15 @@ std::string program_lines(std::string_view words) {
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
   std::string quoted, bare;
   for (const char* gap = ""; !words.empty(); gap = " ") {
-    const std::string_view word = take_until(words, '\0');
+    std::string word(take_until(words, '\0'));
     const bool plain = !word.empty() && word.find_first_not_of(kPlain) == kNowhere;
-    const char* const mark = plain ? "" : "'";
-    quoted.append(gap).append(mark);
     bare += gap;
-    for (const char c : word) {
+    for (char& c : word) {
       const bool blank = c == ' ' || ('\t' <= c && c <= '\r');
-      c == '\'' ? quoted += "'\\''" : quoted += blank ? ' ' : c;
+      if (blank) c = ' ';
       bare.append(blank ? "\\ " : std::string_view(&c, 1));
     }
-    quoted += mark;
+    quoted.append(gap).append(plain ? word : shell_quoted(word));
     if (*gap == '\0') bare.erase(0, bare.rfind('/') + 1);
   }
   return quoted == bare ? quoted : quoted + '\n' + bare;

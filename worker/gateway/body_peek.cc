@@ -4,6 +4,8 @@
 #include <span>
 #include <utility>
 
+#include "common/base/parse.h"
+
 namespace proctor {
 namespace {
 constexpr std::array kChatParts{
@@ -63,13 +65,16 @@ bool is_like(std::string_view name, std::string_view pattern) {
   return behind ? name.starts_with(pattern) : name == pattern;
 }
 
+// Is it one of `names`, which have a blank between them and stars as in NotPassed?
+bool is_among(std::string_view names, std::string_view name) {
+  while (!names.empty())
+    if (is_like(name, take_until(names, ' '))) return true;
+  return false;
+}
+
 const NotPassed* named(std::span<const NotPassed> table, std::string_view name) {
   for (const NotPassed& row : table)
-    for (std::string_view names = row.names; !names.empty();) {
-      const std::string_view one = names.substr(0, names.find(' '));
-      if (is_like(name, one)) return &row;
-      names.remove_prefix(std::min(names.size(), one.size() + 1));
-    }
+    if (is_among(row.names, name)) return &row;
   return nullptr;
 }
 }  // namespace
@@ -115,15 +120,12 @@ Runs runs_tool(ModelApi api, std::string_view type) {
     return Runs::kProvider;
   if (type == "custom") return Runs::kClient;
   if (api == ModelApi::kMessages || api == ModelApi::kCountTokens) {
-    constexpr std::array<std::string_view, 4> kBuiltIn{"bash_", "text_editor_", "memory_",
-                                                       "computer_"};
-    return std::ranges::any_of(kBuiltIn, [&](std::string_view b) { return type.starts_with(b); })
-               ? Runs::kClient
-               : Runs::kUnknown;
+    const bool built_in = is_among("bash_* text_editor_* memory_* computer_*", type);
+    return built_in ? Runs::kClient : Runs::kUnknown;
   }
   if (type == "function") return Runs::kClient;
-  constexpr std::array<std::string_view, 3> kLocal{"tool_search", "apply_patch", "local_shell"};
-  const bool local = api == ModelApi::kResponses && std::ranges::find(kLocal, type) != kLocal.end();
+  const bool local =
+      api == ModelApi::kResponses && is_among("tool_search apply_patch local_shell", type);
   return local ? Runs::kClient : Runs::kUnknown;
 }
 
@@ -495,11 +497,11 @@ class Peeker {
 
   // Neither an item nor what no answer's cost depends on.
   bool is_setting(const JsonMember& m) const {
-    constexpr std::array<std::string_view, 11> kNot{
-        "messages", "input",    "tools", "functions",       "stream",       "stream_options",
-        "store",    "metadata", "user",  "client_metadata", "cache_control"};
+    constexpr std::string_view kNot =
+        "messages input tools functions stream stream_options store metadata user "
+        "client_metadata cache_control";
     const bool items = m.key == "system" && text_.kind(m.value) == '[';
-    return !items && !is_limit(m.key) && std::ranges::find(kNot, m.key) == kNot.end();
+    return !items && !is_limit(m.key) && !is_among(kNot, m.key);
   }
 
   Status member(const JsonMember& m) {
@@ -522,28 +524,11 @@ class Peeker {
   }
 
   static bool is_read(std::string_view key) {
-    constexpr std::array<std::string_view, 21> kRead{"model",
-                                                     "stream",
-                                                     "stream_options",
-                                                     "n",
-                                                     "best_of",
-                                                     "max_tokens",
-                                                     "max_completion_tokens",
-                                                     "max_output_tokens",
-                                                     "service_tier",
-                                                     "speed",
-                                                     "messages",
-                                                     "input",
-                                                     "system",
-                                                     "tools",
-                                                     "functions",
-                                                     "prediction",
-                                                     "thinking",
-                                                     "prompt",
-                                                     "context_management",
-                                                     "instructions",
-                                                     "modalities"};
-    return std::ranges::find(kRead, key) != kRead.end();
+    constexpr std::string_view kRead =
+        "model stream stream_options n best_of max_tokens max_completion_tokens "
+        "max_output_tokens service_tier speed messages input system tools functions "
+        "prediction thinking prompt context_management instructions modalities";
+    return is_among(kRead, key);
   }
 
   bool is_limit(std::string_view key) const {

@@ -67,9 +67,7 @@ std::optional<LfsPointer> parse_lfs_pointer(std::string_view blob) {
     else if (take_word(line, "size "))
       sized = take_number(line, out.size) && line.empty();
   }
-  const bool hex =
-      out.oid.size() == 64 && out.oid.find_first_not_of("0123456789abcdef") == std::string::npos;
-  if (!hex || !sized) return std::nullopt;
+  if (!Digest::from_hex(out.oid).ok() || !sized) return std::nullopt;
   return out;
 }
 

@@ -334,27 +334,6 @@ Result<ObjectId> replace_in_tree(ObjectDb& db, const ObjectId& tree, ObjectType 
   return db.write_tree(std::move(entries));
 }
 
-Result<GitTreeEntry> entry_at(const ObjectDb& db, const ObjectId& tree, std::string_view path) {
-  ObjectId at = tree;
-  while (true) {
-    const std::size_t slash = path.find('/');
-    const std::string_view name = path.substr(0, slash);
-    Result<std::vector<GitTreeEntry>> listed = db.tree(at);
-    // A tree that is named and cannot be read (a host without descriptors) is no path that is not
-    // there, for which a caller would take away what stands in its place.
-    if (!listed.ok() && listed.error().code == Errc::kNotFound)
-      return Error{Errc::kUnavailable, listed.error().detail};
-    PROCTOR_TRY(std::vector<GitTreeEntry> entries, std::move(listed));
-    const auto found =
-        std::ranges::find(entries.rbegin(), entries.rend(), name, &GitTreeEntry::name);
-    if (found == entries.rend()) return Error{Errc::kNotFound, "no " + printable(path)};
-    if (slash == std::string_view::npos) return std::move(*found);
-    if (found->mode != git_mode::kTree) return Error{Errc::kNotFound, "no " + printable(path)};
-    at = found->id;
-    path.remove_prefix(slash + 1);
-  }
-}
-
 constexpr std::size_t kEntriesMax = 500'000;  // some 50 MiB
 
 Result<TreeCache::Folder> TreeCache::folder(const ObjectDb& db, const ObjectId& id) {
@@ -373,5 +352,26 @@ Result<TreeCache::Folder> TreeCache::folder(const ObjectDb& db, const ObjectId& 
   }
   if (known_.emplace(id, made).second) entries_ += made->size();
   return made;
+}
+
+Result<std::optional<GitTreeEntry>> TreeCache::entry_at(const ObjectDb& db, const ObjectId& tree,
+                                                        std::string_view path) {
+  ObjectId at = tree;
+  while (true) {
+    Result<Folder> listed = folder(db, at);
+    // A tree that is named and cannot be read (a host without descriptors) is no path that is not
+    // there, for which a caller would take away what stands in its place.
+    if (!listed.ok() && listed.error().code == Errc::kNotFound)
+      return Error{Errc::kUnavailable, listed.error().detail};
+    PROCTOR_TRY(const Folder entries, std::move(listed));
+    const std::size_t slash = path.find('/');
+    const std::string_view name = path.substr(0, slash);
+    const auto found = std::ranges::lower_bound(*entries, name, {}, &GitTreeEntry::name);
+    const bool there = found != entries->end() && found->name == name;
+    if (there && slash == std::string_view::npos) return std::optional(*found);
+    if (!there || found->mode != git_mode::kTree) return std::optional<GitTreeEntry>();
+    at = found->id;
+    path.remove_prefix(slash + 1);
+  }
 }
 }  // namespace proctor

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -112,9 +113,6 @@ Result<ObjectId> replace_in_tree(ObjectDb& db, const ObjectId& tree, ObjectType 
                                  const std::map<std::string, ObjectId>& contents,
                                  const std::string& prefix = "");
 
-// The entry at `path`; kNotFound.
-Result<GitTreeEntry> entry_at(const ObjectDb& db, const ObjectId& tree, std::string_view path);
-
 // Folders of snapshots that were read before: workspaces of one tree are asked about the same ones,
 // and to read one costs its decompression and its hash.  A folder is named by its content, so what
 // is kept is never stale.  Thread-safe.
@@ -123,6 +121,10 @@ class TreeCache {
   using Folder = std::shared_ptr<const std::vector<GitTreeEntry>>;
   // Its entries in the order of names (git's own has a folder where it were with a '/').
   Result<Folder> folder(const ObjectDb& db, const ObjectId& id);
+  // The entry at `path`, of components with '/' between them, below `tree`; empty: there is none.
+  // kUnavailable: a folder on the way is named and cannot be read.
+  Result<std::optional<GitTreeEntry>> entry_at(const ObjectDb& db, const ObjectId& tree,
+                                               std::string_view path);
 
  private:
   std::mutex mutex_;

@@ -57,8 +57,8 @@ struct Graft {
     }
     if (links.empty()) return tree;
     std::map<std::string, std::string> urls;
-    if (const auto file = entry_at(plain, tree, ".gitmodules"); file.ok()) {
-      PROCTOR_TRY(urls, read_gitmodules(mirrors.git(), own.parent_path(), file->id));
+    if (const auto file = TreeCache().entry_at(plain, tree, ".gitmodules"); file.ok() && *file) {
+      PROCTOR_TRY(urls, read_gitmodules(mirrors.git(), own.parent_path(), (*file)->id));
     }
     std::map<std::string, ObjectId> replaced;
     for (const auto& [path, id] : links) {

@@ -38,37 +38,6 @@ namespace proctor {
 // The bytes of the static program that keeps a shared network under Docker (holder/main.cc).
 std::string_view holder_program();
 
-// DockerNetwork: the shared network of containers: that of one which does nothing else than to keep
-// it (holder/main.cc) and to look for open ports when it is asked.  It is labelled as sandboxes
-// are, and removed at the end; one that an absent engine keeps is owed.
-// Fails with kUnavailable (the engine), kInvalid (no such image), kNotFound.
-class DockerNetwork final : public SharedNetwork {
- public:
-  struct Plan {
-    std::string socket, owner, label, image;
-    fs::path dir;  // not there yet; removed at the end
-  };
-  // `owed` outlives it.
-  static Result<std::shared_ptr<DockerNetwork>> make(const Plan& plan, Owed& owed);
-  ~DockerNetwork() override;
-  DockerNetwork(const DockerNetwork&) = delete;
-  DockerNetwork& operator=(const DockerNetwork&) = delete;
-
-  Result<bool> accepts(std::uint16_t port) override;
-  std::string holder() const override { return id_; }
-
- private:
-  DockerNetwork(DockerApi api, Owed& owed, fs::path dir)
-      : api_(std::move(api)), owed_(owed), dir_(std::move(dir)) {}
-  Status start(const Plan& plan);
-
-  DockerApi api_;
-  Owed& owed_;
-  fs::path dir_;
-  std::string id_;
-  UniqueFd line_;  // to the holder
-};
-
 namespace {
 constexpr int kStartMs = 60'000, kAnswerMs = 10'000;
 
@@ -80,53 +49,78 @@ Status readable(int fd, int within_ms, const char* what) {
   if (n == 1) return ok_status();
   return Error{Errc::kUnavailable, std::string("shared network: its holder ") + what};
 }
-}  // namespace
 
-Result<std::shared_ptr<DockerNetwork>> DockerNetwork::make(const Plan& plan, Owed& owed) {
-  // Its destructor undoes whatever of it has been made.
-  std::shared_ptr<DockerNetwork> out(new DockerNetwork(DockerApi(plan.socket), owed, plan.dir));
-  PROCTOR_CHECK_OK(out->start(plan));
-  return out;
-}
-
-Status DockerNetwork::start(const Plan& plan) {
-  PROCTOR_CHECK_OK(make_dirs(dir_));
-  PROCTOR_CHECK_OK(write_file(dir_ / "holder", holder_program(), Durability::kLazy, /*mode=*/0755));
-  PROCTOR_TRY(const UniqueFd listener, listen_in(dir_, 1, "shared network"));
-  PROCTOR_TRY(const DockerImage image, api_.image(plan.image));
-  PROCTOR_TRY(id_, api_.create(holder_config(image, dir_, plan.owner, plan.label)));
-  PROCTOR_CHECK_OK(api_.start(id_));
-  PROCTOR_CHECK_OK(readable(listener.get(), kStartMs, "does not come"));
-  line_.reset(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (!line_.valid()) return errno_error("shared network: accept", errno);
-  return ok_status();
-}
-
-DockerNetwork::~DockerNetwork() {
-  line_.reset();
-  if (!id_.empty()) {
-    if (const Status s = api_.remove(id_); !s.ok()) {
-      log::warn("a network's container stays until the engine is back: " + id_ + ": " +
-                s.error().detail);
-      owed_.add(id_);
-    }
+// DockerNetwork: the shared network of containers: that of one which does nothing else than to keep
+// it (holder/main.cc) and to look for open ports when it is asked.  It is labelled as sandboxes
+// are, and removed at the end; one that an absent engine keeps is owed.
+// Fails with kUnavailable (the engine), kInvalid (no such image), kNotFound.
+class DockerNetwork final : public SharedNetwork {
+ public:
+  struct Plan {
+    std::string socket, owner, label, image;
+    fs::path dir;  // not there yet; removed at the end
+  };
+  // `owed` outlives it.
+  static Result<std::shared_ptr<DockerNetwork>> make(const Plan& plan, Owed& owed) {
+    // Its destructor undoes whatever of it has been made.
+    std::shared_ptr<DockerNetwork> out(new DockerNetwork(DockerApi(plan.socket), owed, plan.dir));
+    PROCTOR_CHECK_OK(out->start(plan));
+    return out;
   }
-  (void)remove_tree(dir_).ok();
-}
 
-Result<bool> DockerNetwork::accepts(std::uint16_t port) {
-  const std::array<unsigned char, 2> question = {static_cast<unsigned char>(port & 0xFF),
-                                                 static_cast<unsigned char>(port >> 8)};
-  if (::send(line_.get(), question.data(), question.size(), MSG_NOSIGNAL) != 2)
-    return Error{Errc::kUnavailable, "shared network: its holder is gone"};
-  PROCTOR_CHECK_OK(readable(line_.get(), kAnswerMs, "does not answer"));
-  char answer = 0;
-  if (::recv(line_.get(), &answer, 1, 0) != 1)
-    return Error{Errc::kUnavailable, "shared network: its holder is gone"};
-  return answer == '1';
-}
+  ~DockerNetwork() override {
+    line_.reset();
+    if (!id_.empty()) {
+      if (const Status s = api_.remove(id_); !s.ok()) {
+        log::warn("a network's container stays until the engine is back: " + id_ + ": " +
+                  s.error().detail);
+        owed_.add(id_);
+      }
+    }
+    (void)remove_tree(dir_).ok();
+  }
 
-namespace {
+  DockerNetwork(const DockerNetwork&) = delete;
+  DockerNetwork& operator=(const DockerNetwork&) = delete;
+
+  Result<bool> accepts(std::uint16_t port) override {
+    const std::array<unsigned char, 2> question = {static_cast<unsigned char>(port & 0xFF),
+                                                   static_cast<unsigned char>(port >> 8)};
+    if (::send(line_.get(), question.data(), question.size(), MSG_NOSIGNAL) != 2)
+      return Error{Errc::kUnavailable, "shared network: its holder is gone"};
+    PROCTOR_CHECK_OK(readable(line_.get(), kAnswerMs, "does not answer"));
+    char answer = 0;
+    if (::recv(line_.get(), &answer, 1, 0) != 1)
+      return Error{Errc::kUnavailable, "shared network: its holder is gone"};
+    return answer == '1';
+  }
+
+  std::string holder() const override { return id_; }
+
+ private:
+  DockerNetwork(DockerApi api, Owed& owed, fs::path dir)
+      : api_(std::move(api)), owed_(owed), dir_(std::move(dir)) {}
+  Status start(const Plan& plan) {
+    PROCTOR_CHECK_OK(make_dirs(dir_));
+    PROCTOR_CHECK_OK(
+        write_file(dir_ / "holder", holder_program(), Durability::kLazy, /*mode=*/0755));
+    PROCTOR_TRY(const UniqueFd listener, listen_in(dir_, 1, "shared network"));
+    PROCTOR_TRY(const DockerImage image, api_.image(plan.image));
+    PROCTOR_TRY(id_, api_.create(holder_config(image, dir_, plan.owner, plan.label)));
+    PROCTOR_CHECK_OK(api_.start(id_));
+    PROCTOR_CHECK_OK(readable(listener.get(), kStartMs, "does not come"));
+    line_.reset(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!line_.valid()) return errno_error("shared network: accept", errno);
+    return ok_status();
+  }
+
+  DockerApi api_;
+  Owed& owed_;
+  fs::path dir_;
+  std::string id_;
+  UniqueFd line_;  // to the holder
+};
+
 constexpr std::size_t kProcFileMax = std::size_t{1} << 20;
 
 std::optional<std::uint64_t> number_in(const fs::path& file, std::string_view key) {
@@ -138,7 +132,6 @@ std::optional<std::uint64_t> number_in(const fs::path& file, std::string_view ke
   std::uint64_t value = 0;
   return take_number(rest, value) ? std::optional(value) : std::nullopt;
 }
-}  // namespace
 
 // The use of somebody else's container, read on this host by the number of its first process: for
 // limits that the engine does not keep.  Where that process is not to be seen (an engine on another
@@ -168,6 +161,13 @@ std::vector<pid_t> container_processes(pid_t init) {
   return out;
 }
 
+using std::chrono::milliseconds;
+
+// After a kill the engine has this long to say that the container has ended.
+constexpr milliseconds kKillGrace{30'000};
+constexpr std::size_t kBurst = std::size_t{1} << 20;
+constexpr int kLongest = 60'000, kSample = 100;
+
 // DockerWatch: one started container until it has ended: its output, its end, the clock, the hold
 // and the cancellation.  One thread; pause() of a hold may come from any.
 // Fails with kUnavailable: the engine is gone, hung, or does not say how the container ended.
@@ -178,27 +178,134 @@ class DockerWatch {
 
   // Without a stream only the end is waited for: the container's log has the output.
   DockerWatch(std::string socket, DockerApi& api, std::string id,
-              std::optional<DockerConnection> stream, std::shared_ptr<const Hold> hold);
+              std::optional<DockerConnection> stream, std::shared_ptr<const Hold> hold)
+      : killer_(std::move(socket)),
+        api_(api),
+        id_(std::move(id)),
+        stream_(std::move(stream)),
+        hold_(std::move(hold)),
+        raw_pending_(stream_.has_value()),
+        stream_ended_(!stream_),
+        paused_(!stream_) {}
 
   // What it must end the command for beside its time.  Before until_end().
-  void keep(const SandboxSpec& spec, pid_t first_process, SocketUse::Counts sockets);
+  void keep(const SandboxSpec& spec, pid_t first_process, SocketUse::Counts sockets) {
+    if (!LimitWatch::needed(spec) || first_process <= 0) return;
+    limits_.emplace(spec,
+                    LimitWatch::Host{[first_process] { return container_cpu_time(first_process); },
+                                     [first_process] { return container_processes(first_process); },
+                                     {},
+                                     sockets});
+  }
 
   // Until output and container have both ended; the container's exit code.
   // `begun`: when its time began, by the hold's clock; now, where absent.
   Result<int> until_end(const ExecSpec& exec, std::array<BoundedFile*, 2> files, const Wakes& wakes,
-                        std::optional<Clock::time_point> begun = {});
+                        std::optional<Clock::time_point> begun = {}) {
+    begun_ = begun.value_or(own_now());
+    until_ = begun_ + exec.timeout;
+    PROCTOR_CHECK_OK(api_.begin_wait(id_));
+    follow_hold();
+    while (!code_ || !stream_ended_) {
+      std::array<pollfd, 5> fds = {
+          pollfd{code_ ? -1 : api_.connection().fd(), POLLIN, 0},
+          pollfd{stream_ended_ ? -1 : stream_->fd(), POLLIN, 0},
+          pollfd{killed_ ? -1 : wakes.cancelled(), POLLIN, 0},
+          pollfd{wakes.held(), POLLIN, 0},
+          pollfd{limits_ && !killed_ && !paused_ ? limits_->wakes() : -1, POLLIN, 0},
+      };
+      const auto left = std::chrono::ceil<milliseconds>(until_ - now());
+      const bool asked = limits_ && !killed_ && !paused_ && limits_->wakes() < 0;
+      const int longest = asked ? kSample : kLongest;
+      const int ms =
+          paused_ ? kLongest : static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, longest));
+      if (!raw_pending_ && ::poll(fds.data(), fds.size(), ms) < 0 && errno != EINTR) {
+        return errno_error("poll", errno);
+      }
+      if (fds[0].revents != 0) PROCTOR_CHECK_OK(read_end());
+      if (raw_pending_ || fds[1].revents != 0) PROCTOR_CHECK_OK(read_output(files));
+      if (fds[3].revents != 0) wakes.forget_held();
+      PROCTOR_CHECK_OK(judge(fds[2].revents != 0));
+      follow_hold();
+    }
+    if (!frames_.at_boundary() && !cause_) {
+      return Error{Errc::kUnavailable, "docker engine: the output broke off in a frame"};
+    }
+    return *code_;
+  }
 
   // Why we ended it, if we did.
   std::optional<ExecOutcome::End> cause() const { return cause_; }
-  std::chrono::milliseconds wall() const;
+  std::chrono::milliseconds wall() const {
+    return std::chrono::duration_cast<milliseconds>(ended_ - begun_);
+  }
 
  private:
-  Clock::time_point own_now() const;
-  Clock::time_point now() const;
-  void follow_hold();
-  Status read_end();
-  Status read_output(std::array<BoundedFile*, 2> files);
-  Status judge(bool cancelled);
+  // The command's own time: it stands still while that is paused.
+  Clock::time_point own_now() const { return hold_ ? hold_->now() : Clock::now(); }
+
+  // Of `until_`: after its end, or a kill, the engine has no excuse.
+  Clock::time_point now() const { return killed_ || code_ ? Clock::now() : own_now(); }
+
+  // An engine that cannot pause: the command goes on, and its clock does not.
+  void follow_hold() {
+    const bool want = hold_ && hold_->on() && !killed_ && !code_;
+    if (want == paused_) return;
+    paused_ = want;
+    if (limits_) limits_->pause(want);
+    if (code_) return;
+    const Status done = killer_.set_paused(id_, want ? "pause" : "unpause");
+    if (!done.ok()) log::warn(done.error().detail);
+  }
+
+  Status read_end() {
+    PROCTOR_TRY(const bool done, api_.connection().progress());
+    if (!done) return ok_status();
+    PROCTOR_TRY(const int code, api_.wait_result(api_.connection().finish()));
+    ended_ = own_now();
+    code_ = code;
+    // The rest of the output is on its way; an engine that never ends it is hung.
+    if (!killed_) until_ = Clock::now() + kKillGrace;
+    return ok_status();
+  }
+
+  Status read_output(std::array<BoundedFile*, 2> files) {
+    const auto sink = [&](DockerFrames::Stream stream, std::string_view bytes) {
+      files[stream == DockerFrames::Stream::kStdout ? 0 : 1]->append(bytes);
+    };
+    raw_pending_ = false;
+    for (std::size_t done = 0; done < kBurst;) {
+      std::string bytes;
+      PROCTOR_TRY(const bool open, stream_->read_raw(bytes, kBurst));
+      stream_ended_ = !open;
+      if (bytes.empty()) return ok_status();
+      done += bytes.size();
+      PROCTOR_CHECK_OK(frames_.feed(bytes, sink));
+    }
+    return ok_status();
+  }
+
+  Status judge(bool cancelled) {
+    if (killed_ || code_) {
+      if (until_ <= now() && (!code_ || !stream_ended_)) {
+        return Error{Errc::kUnavailable, "docker engine: it does not say that a container ended"};
+      }
+      return ok_status();
+    }
+    if (!cancelled && now() < until_) {
+      if (limits_ && !paused_) passed_ = limits_->look(Clock::now());
+      if (!passed_) return ok_status();
+    }
+    cause_ =
+        cancelled ? ExecOutcome::End::kCancelled : passed_.value_or(ExecOutcome::End::kTimedOut);
+    if (paused_)
+      PROCTOR_CHECK_OK(killer_.set_paused(id_, "unpause"));  // who stands still does not die
+    paused_ = false;
+    killed_ = true;
+    until_ = Clock::now() + kKillGrace;
+    // Our first connection is busy with the wait.
+    return killer_.begin_kill(id_);
+  }
 
   DockerApi killer_;
   DockerApi& api_;
@@ -216,142 +323,6 @@ class DockerWatch {
   bool paused_;  // one that we find may stand still since an earlier life of ours
 };
 
-namespace {
-using std::chrono::milliseconds;
-
-// After a kill the engine has this long to say that the container has ended.
-constexpr milliseconds kKillGrace{30'000};
-constexpr std::size_t kBurst = std::size_t{1} << 20;
-constexpr int kLongest = 60'000, kSample = 100;
-}  // namespace
-
-DockerWatch::DockerWatch(std::string socket, DockerApi& api, std::string id,
-                         std::optional<DockerConnection> stream, std::shared_ptr<const Hold> hold)
-    : killer_(std::move(socket)),
-      api_(api),
-      id_(std::move(id)),
-      stream_(std::move(stream)),
-      hold_(std::move(hold)),
-      raw_pending_(stream_.has_value()),
-      stream_ended_(!stream_),
-      paused_(!stream_) {}
-
-void DockerWatch::keep(const SandboxSpec& spec, pid_t first_process, SocketUse::Counts sockets) {
-  if (!LimitWatch::needed(spec) || first_process <= 0) return;
-  limits_.emplace(spec,
-                  LimitWatch::Host{[first_process] { return container_cpu_time(first_process); },
-                                   [first_process] { return container_processes(first_process); },
-                                   {},
-                                   sockets});
-}
-
-Result<int> DockerWatch::until_end(const ExecSpec& exec, std::array<BoundedFile*, 2> files,
-                                   const Wakes& wakes, std::optional<Clock::time_point> begun) {
-  begun_ = begun.value_or(own_now());
-  until_ = begun_ + exec.timeout;
-  PROCTOR_CHECK_OK(api_.begin_wait(id_));
-  follow_hold();
-  while (!code_ || !stream_ended_) {
-    std::array<pollfd, 5> fds = {
-        pollfd{code_ ? -1 : api_.connection().fd(), POLLIN, 0},
-        pollfd{stream_ended_ ? -1 : stream_->fd(), POLLIN, 0},
-        pollfd{killed_ ? -1 : wakes.cancelled(), POLLIN, 0},
-        pollfd{wakes.held(), POLLIN, 0},
-        pollfd{limits_ && !killed_ && !paused_ ? limits_->wakes() : -1, POLLIN, 0},
-    };
-    const auto left = std::chrono::ceil<milliseconds>(until_ - now());
-    const bool asked = limits_ && !killed_ && !paused_ && limits_->wakes() < 0;
-    const int longest = asked ? kSample : kLongest;
-    const int ms =
-        paused_ ? kLongest : static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, longest));
-    if (!raw_pending_ && ::poll(fds.data(), fds.size(), ms) < 0 && errno != EINTR) {
-      return errno_error("poll", errno);
-    }
-    if (fds[0].revents != 0) PROCTOR_CHECK_OK(read_end());
-    if (raw_pending_ || fds[1].revents != 0) PROCTOR_CHECK_OK(read_output(files));
-    if (fds[3].revents != 0) wakes.forget_held();
-    PROCTOR_CHECK_OK(judge(fds[2].revents != 0));
-    follow_hold();
-  }
-  if (!frames_.at_boundary() && !cause_) {
-    return Error{Errc::kUnavailable, "docker engine: the output broke off in a frame"};
-  }
-  return *code_;
-}
-
-milliseconds DockerWatch::wall() const {
-  return std::chrono::duration_cast<milliseconds>(ended_ - begun_);
-}
-
-// The command's own time: it stands still while that is paused.
-DockerWatch::Clock::time_point DockerWatch::own_now() const {
-  return hold_ ? hold_->now() : Clock::now();
-}
-// Of `until_`: after its end, or a kill, the engine has no excuse.
-DockerWatch::Clock::time_point DockerWatch::now() const {
-  return killed_ || code_ ? Clock::now() : own_now();
-}
-
-// An engine that cannot pause: the command goes on, and its clock does not.
-void DockerWatch::follow_hold() {
-  const bool want = hold_ && hold_->on() && !killed_ && !code_;
-  if (want == paused_) return;
-  paused_ = want;
-  if (limits_) limits_->pause(want);
-  if (code_) return;
-  const Status done = killer_.set_paused(id_, want ? "pause" : "unpause");
-  if (!done.ok()) log::warn(done.error().detail);
-}
-
-Status DockerWatch::read_end() {
-  PROCTOR_TRY(const bool done, api_.connection().progress());
-  if (!done) return ok_status();
-  PROCTOR_TRY(const int code, api_.wait_result(api_.connection().finish()));
-  ended_ = own_now();
-  code_ = code;
-  // The rest of the output is on its way; an engine that never ends it is hung.
-  if (!killed_) until_ = Clock::now() + kKillGrace;
-  return ok_status();
-}
-
-Status DockerWatch::read_output(std::array<BoundedFile*, 2> files) {
-  const auto sink = [&](DockerFrames::Stream stream, std::string_view bytes) {
-    files[stream == DockerFrames::Stream::kStdout ? 0 : 1]->append(bytes);
-  };
-  raw_pending_ = false;
-  for (std::size_t done = 0; done < kBurst;) {
-    std::string bytes;
-    PROCTOR_TRY(const bool open, stream_->read_raw(bytes, kBurst));
-    stream_ended_ = !open;
-    if (bytes.empty()) return ok_status();
-    done += bytes.size();
-    PROCTOR_CHECK_OK(frames_.feed(bytes, sink));
-  }
-  return ok_status();
-}
-
-Status DockerWatch::judge(bool cancelled) {
-  if (killed_ || code_) {
-    if (until_ <= now() && (!code_ || !stream_ended_)) {
-      return Error{Errc::kUnavailable, "docker engine: it does not say that a container ended"};
-    }
-    return ok_status();
-  }
-  if (!cancelled && now() < until_) {
-    if (limits_ && !paused_) passed_ = limits_->look(Clock::now());
-    if (!passed_) return ok_status();
-  }
-  cause_ = cancelled ? ExecOutcome::End::kCancelled : passed_.value_or(ExecOutcome::End::kTimedOut);
-  if (paused_)
-    PROCTOR_CHECK_OK(killer_.set_paused(id_, "unpause"));  // who stands still does not die
-  paused_ = false;
-  killed_ = true;
-  until_ = Clock::now() + kKillGrace;
-  // Our first connection is busy with the wait.
-  return killer_.begin_kill(id_);
-}
-
-namespace {
 using Clock = DockerConnection::Clock;
 
 // The engine learns of an out-of-memory kill beside the exit, sometimes after it.

@@ -29,55 +29,6 @@
 #include "worker/sandbox/spec_rules.h"
 
 namespace proctor {
-// The root file system of one OCI container: an overlay of an image's unpacked root and a private
-// tmpfs, mounted by the process that becomes the runtime, in a mount namespace of its own.  When
-// that process and its container are gone, so is all of it.
-// Constructed before fork; enter() runs between fork and exec and calls only what is
-// async-signal-safe.  Source: mount_namespaces(7), overlayfs.rst.
-class OciRoot {
- public:
-  // What is mounted beside the root, for a runtime that makes it a container of a user namespace.
-  struct Beside {
-    bool devices = false;  // of its own, in place of the host's /dev: shown would be the host's
-    bool sys = false;      // sysfs of the network it starts in, which is not that namespace's
-    // Where root is a user of its own, to whom the root and what is shown belong; null: he is not.
-    const UserCounts* owner = nullptr;
-  };
-  // Folders that lie in `bundle` and are made here: the root itself, and what backs it, which holds
-  // `layer_bytes` at most.
-  static Result<OciRoot> prepare(const fs::path& image_root, const fs::path& bundle,
-                                 std::uint64_t layer_bytes, Beside beside);
-  const fs::path& path() const { return root_; }
-  const std::string& sys() const { return sys_; }  // where that is; empty: it is not
-  // A folder or file of the host's as the owner is to see it, and at which place; `written`: or
-  // enter() fails, for what cannot be his may still be read.
-  Result<std::string> show(const std::string& from, bool written);
-  // A folder of the host's with inodes of this container's own, as the owner is to see it, and at
-  // which place.  Without what is mounted below.
-  std::string show_own(const std::string& from);
-  // False: errno says why not.
-  bool enter() const;
-
- private:
-  OciRoot(const fs::path& image_root, const fs::path& bundle, std::uint64_t layer_bytes,
-          Beside beside);
-  struct Place {
-    std::string from, at;
-    bool folder, written;
-  };
-  bool give(const std::string& path) const;  // to the owner
-  int open_as_owner(const std::string& folder) const;
-  bool mount_overlay() const;
-  bool mount_devices() const;
-  bool attach(const Place& place) const;
-  bool attach_own(const Place& place) const;
-  fs::path root_;
-  std::string layer_, upper_, work_, none_, marker_, image_, owned_, layer_options_,
-      device_options_, sys_;
-  Beside beside_;
-  std::vector<Place> places_, own_;
-};
-
 namespace {
 constexpr mode_t kFolder = 0755;
 
@@ -113,126 +64,161 @@ std::string owned_by(const UserCounts* owner) {
   const std::string id = std::to_string(owner->root());
   return std::string(",uid=").append(id).append(",gid=").append(id);
 }
-}  // namespace
 
-OciRoot::OciRoot(const fs::path& image_root, const fs::path& bundle, std::uint64_t layer_bytes,
-                 Beside beside)
-    : root_(bundle / "root"),
-      layer_(bundle / "layer"),
-      upper_(layer_ + "/upper"),
-      work_(layer_ + "/work"),
-      none_(layer_ + "/none"),
-      // Programs ask for it to know that they are in a container, as the Docker Engine lets them.
-      marker_(upper_ + "/.dockerenv"),
-      image_(image_root.string()),
-      owned_(owned_by(beside.owner)),
-      layer_options_("mode=755,size=" + std::to_string(layer_bytes) + owned_),
-      device_options_("mode=755,size=64k" + owned_),
-      sys_(beside.sys ? bundle / "sys" : fs::path()),
-      beside_(beside) {}
-
-Result<OciRoot> OciRoot::prepare(const fs::path& image_root, const fs::path& bundle,
+// The root file system of one OCI container: an overlay of an image's unpacked root and a private
+// tmpfs, mounted by the process that becomes the runtime, in a mount namespace of its own.  When
+// that process and its container are gone, so is all of it.
+// Constructed before fork; enter() runs between fork and exec and calls only what is
+// async-signal-safe.  Source: mount_namespaces(7), overlayfs.rst.
+class OciRoot {
+ public:
+  // What is mounted beside the root, for a runtime that makes it a container of a user namespace.
+  struct Beside {
+    bool devices = false;  // of its own, in place of the host's /dev: shown would be the host's
+    bool sys = false;      // sysfs of the network it starts in, which is not that namespace's
+    // Where root is a user of its own, to whom the root and what is shown belong; null: he is not.
+    const UserCounts* owner = nullptr;
+  };
+  // Folders that lie in `bundle` and are made here: the root itself, and what backs it, which holds
+  // `layer_bytes` at most.
+  static Result<OciRoot> prepare(const fs::path& image_root, const fs::path& bundle,
                                  std::uint64_t layer_bytes, Beside beside) {
-  OciRoot out(image_root, bundle, layer_bytes, beside);
-  PROCTOR_CHECK_OK(make_dirs(out.root_));
-  PROCTOR_CHECK_OK(make_dirs(out.layer_));
-  if (beside.sys) PROCTOR_CHECK_OK(make_dirs(out.sys_));
-  return out;
-}
-
-Result<std::string> OciRoot::show(const std::string& from, bool written) {
-  struct stat st {};
-  if (::stat(from.c_str(), &st) != 0) return errno_error("show " + from, errno);
-  std::string at = layer_ + "/shown" + std::to_string(places_.size());
-  places_.push_back({from, at, S_ISDIR(st.st_mode), written});
-  return at;
-}
-
-std::string OciRoot::show_own(const std::string& from) {
-  std::string at = layer_ + "/own" + std::to_string(own_.size());
-  own_.push_back({from, at, /*folder=*/true, /*written=*/false});
-  return at;
-}
-
-bool OciRoot::give(const std::string& path) const {
-  return beside_.owner == nullptr ||
-         ::lchown(path.c_str(), beside_.owner->root(), beside_.owner->root()) == 0;
-}
-
-int OciRoot::open_as_owner(const std::string& folder) const {
-  if (beside_.owner == nullptr) return raw::open_place(folder.c_str());
-  const int tree = ::open_tree(AT_FDCWD, folder.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-  return 0 <= tree && beside_.owner->lend(tree) ? tree : -1;
-}
-
-bool OciRoot::attach(const Place& place) const {
-  constexpr unsigned kForOwner = 0600;
-  if (place.folder ? ::mkdir(place.at.c_str(), kFolder) != 0 && errno != EEXIST
-                   : !raw::make_file(place.at.c_str(), kForOwner))
-    return false;
-  const int tree =
-      ::open_tree(AT_FDCWD, place.from.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
-  if (tree < 0) return false;
-  if (beside_.owner != nullptr && !beside_.owner->lend(tree) && place.written) {
-    const int error = errno;
-    struct stat st {};  // it may be his as it is
-    const bool his = ::fstat(tree, &st) == 0 && st.st_uid == beside_.owner->root();
-    errno = error;
-    if (!his) return false;
+    OciRoot out(image_root, bundle, layer_bytes, beside);
+    PROCTOR_CHECK_OK(make_dirs(out.root_));
+    PROCTOR_CHECK_OK(make_dirs(out.layer_));
+    if (beside.sys) PROCTOR_CHECK_OK(make_dirs(out.sys_));
+    return out;
   }
-  return ::move_mount(tree, "", AT_FDCWD, place.at.c_str(), MOVE_MOUNT_F_EMPTY_PATH) == 0 &&
-         raw::close(tree);
-}
 
-bool OciRoot::attach_own(const Place& place) const {
-  const int lower = open_as_owner(place.from);
-  const int none = raw::open_place(none_.c_str());  // it wants two
-  if (lower < 0 || none < 0 || ::mkdir(place.at.c_str(), kFolder) != 0) return false;
-  Words options;
-  options.add("lowerdir=").add_descriptor(lower).add(":").add_descriptor(none);
-  const bool mounted = ::mount("overlay", place.at.c_str(), "overlay",
-                               MS_RDONLY | MS_NODEV | MS_NOATIME, options.text()) == 0;
-  if (!raw::close(lower) || !raw::close(none)) return false;
-  // Not every file system can lie below an overlay: then it is shown as it is.
-  return mounted || attach(place);
-}
+  const fs::path& path() const { return root_; }
+  const std::string& sys() const { return sys_; }  // where that is; empty: it is not
+  // A folder or file of the host's as the owner is to see it, and at which place; `written`: or
+  // enter() fails, for what cannot be his may still be read.
+  Result<std::string> show(const std::string& from, bool written) {
+    struct stat st {};
+    if (::stat(from.c_str(), &st) != 0) return errno_error("show " + from, errno);
+    std::string at = layer_ + "/shown" + std::to_string(places_.size());
+    places_.push_back({from, at, S_ISDIR(st.st_mode), written});
+    return at;
+  }
 
-bool OciRoot::mount_overlay() const {
-  const int image = open_as_owner(image_), layer = raw::open_place(layer_.c_str());
-  if (image < 0 || layer < 0) return false;
-  Words options;
-  options.add("lowerdir=").add_descriptor(image).add(",upperdir=").add_descriptor(layer);
-  options.add("/upper,workdir=").add_descriptor(layer).add("/work");
-  return ::mount("overlay", root_.c_str(), "overlay", MS_NODEV, options.text()) == 0 &&
-         raw::close(image) && raw::close(layer);
-}
+  // A folder of the host's with inodes of this container's own, as the owner is to see it, and at
+  // which place.  Without what is mounted below.
+  std::string show_own(const std::string& from) {
+    std::string at = layer_ + "/own" + std::to_string(own_.size());
+    own_.push_back({from, at, /*folder=*/true, /*written=*/false});
+    return at;
+  }
 
-bool OciRoot::enter() const {
-  // Slave: what is unmounted on the host goes away here too, and nothing of ours gets out.
-  if (::unshare(CLONE_NEWNS) != 0 || ::mount("", "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0)
-    return false;
-  // Backs the mount points that the runtime makes before it turns the root read-only.
-  if (::mount("tmpfs", layer_.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, layer_options_.c_str()) !=
-          0 ||
-      ::mkdir(upper_.c_str(), kFolder) != 0 || ::mkdir(work_.c_str(), kFolder) != 0)
-    return false;
-  if (!raw::make_file(marker_.c_str(), kFolder) || !give(upper_) || !give(marker_)) return false;
-  if (!mount_overlay()) return false;
-  if (beside_.sys && ::mount("sysfs", sys_.c_str(), "sysfs",
-                             MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0)
-    return false;
-  if (::mkdir(none_.c_str(), kFolder) != 0) return false;
-  for (const Place& place : own_)
-    if (!attach_own(place)) return false;
-  for (const Place& place : places_)
-    if (!attach(place)) return false;
-  return !beside_.devices || mount_devices();
-}
+  // False: errno says why not.
+  bool enter() const {
+    // Slave: what is unmounted on the host goes away here too, and nothing of ours gets out.
+    if (::unshare(CLONE_NEWNS) != 0 || ::mount("", "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0)
+      return false;
+    // Backs the mount points that the runtime makes before it turns the root read-only.
+    if (::mount("tmpfs", layer_.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, layer_options_.c_str()) !=
+            0 ||
+        ::mkdir(upper_.c_str(), kFolder) != 0 || ::mkdir(work_.c_str(), kFolder) != 0)
+      return false;
+    if (!raw::make_file(marker_.c_str(), kFolder) || !give(upper_) || !give(marker_)) return false;
+    if (!mount_overlay()) return false;
+    if (beside_.sys && ::mount("sysfs", sys_.c_str(), "sysfs",
+                               MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0)
+      return false;
+    if (::mkdir(none_.c_str(), kFolder) != 0) return false;
+    for (const Place& place : own_)
+      if (!attach_own(place)) return false;
+    for (const Place& place : places_)
+      if (!attach(place)) return false;
+    return !beside_.devices || mount_devices();
+  }
 
-bool OciRoot::mount_devices() const {
-  return ::mount("tmpfs", "/dev", "tmpfs", MS_NOSUID | MS_NOEXEC, device_options_.c_str()) == 0 &&
-         make_devices("/dev", beside_.owner == nullptr ? 0 : beside_.owner->root());
-}
+ private:
+  OciRoot(const fs::path& image_root, const fs::path& bundle, std::uint64_t layer_bytes,
+          Beside beside)
+      : root_(bundle / "root"),
+        layer_(bundle / "layer"),
+        upper_(layer_ + "/upper"),
+        work_(layer_ + "/work"),
+        none_(layer_ + "/none"),
+        // Programs ask for it to know that they are in a container, as the Docker Engine lets them.
+        marker_(upper_ + "/.dockerenv"),
+        image_(image_root.string()),
+        owned_(owned_by(beside.owner)),
+        layer_options_("mode=755,size=" + std::to_string(layer_bytes) + owned_),
+        device_options_("mode=755,size=64k" + owned_),
+        sys_(beside.sys ? bundle / "sys" : fs::path()),
+        beside_(beside) {}
+
+  struct Place {
+    std::string from, at;
+    bool folder, written;
+  };
+  // Gives it to the owner, if there is one.
+  bool give(const std::string& path) const {
+    return beside_.owner == nullptr ||
+           ::lchown(path.c_str(), beside_.owner->root(), beside_.owner->root()) == 0;
+  }
+
+  int open_as_owner(const std::string& folder) const {
+    if (beside_.owner == nullptr) return raw::open_place(folder.c_str());
+    const int tree = ::open_tree(AT_FDCWD, folder.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    return 0 <= tree && beside_.owner->lend(tree) ? tree : -1;
+  }
+
+  bool mount_overlay() const {
+    const int image = open_as_owner(image_), layer = raw::open_place(layer_.c_str());
+    if (image < 0 || layer < 0) return false;
+    Words options;
+    options.add("lowerdir=").add_descriptor(image).add(",upperdir=").add_descriptor(layer);
+    options.add("/upper,workdir=").add_descriptor(layer).add("/work");
+    return ::mount("overlay", root_.c_str(), "overlay", MS_NODEV, options.text()) == 0 &&
+           raw::close(image) && raw::close(layer);
+  }
+
+  bool mount_devices() const {
+    return ::mount("tmpfs", "/dev", "tmpfs", MS_NOSUID | MS_NOEXEC, device_options_.c_str()) == 0 &&
+           make_devices("/dev", beside_.owner == nullptr ? 0 : beside_.owner->root());
+  }
+
+  bool attach(const Place& place) const {
+    constexpr unsigned kForOwner = 0600;
+    if (place.folder ? ::mkdir(place.at.c_str(), kFolder) != 0 && errno != EEXIST
+                     : !raw::make_file(place.at.c_str(), kForOwner))
+      return false;
+    const int tree = ::open_tree(AT_FDCWD, place.from.c_str(),
+                                 OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+    if (tree < 0) return false;
+    if (beside_.owner != nullptr && !beside_.owner->lend(tree) && place.written) {
+      const int error = errno;
+      struct stat st {};  // it may be his as it is
+      const bool his = ::fstat(tree, &st) == 0 && st.st_uid == beside_.owner->root();
+      errno = error;
+      if (!his) return false;
+    }
+    return ::move_mount(tree, "", AT_FDCWD, place.at.c_str(), MOVE_MOUNT_F_EMPTY_PATH) == 0 &&
+           raw::close(tree);
+  }
+
+  bool attach_own(const Place& place) const {
+    const int lower = open_as_owner(place.from);
+    const int none = raw::open_place(none_.c_str());  // it wants two
+    if (lower < 0 || none < 0 || ::mkdir(place.at.c_str(), kFolder) != 0) return false;
+    Words options;
+    options.add("lowerdir=").add_descriptor(lower).add(":").add_descriptor(none);
+    const bool mounted = ::mount("overlay", place.at.c_str(), "overlay",
+                                 MS_RDONLY | MS_NODEV | MS_NOATIME, options.text()) == 0;
+    if (!raw::close(lower) || !raw::close(none)) return false;
+    // Not every file system can lie below an overlay: then it is shown as it is.
+    return mounted || attach(place);
+  }
+
+  fs::path root_;
+  std::string layer_, upper_, work_, none_, marker_, image_, owned_, layer_options_,
+      device_options_, sys_;
+  Beside beside_;
+  std::vector<Place> places_, own_;
+};
 
 // runsc: gVisor as the runtime of OCI containers.  The system calls of what runs inside are served
 // by a kernel in user space (the "sentry"), and files by a second process (the "gofer"); the host's
@@ -246,7 +232,7 @@ struct RunscPlaces {
 };
 // The memory that the sentry, the gofer and runsc hold in the groups beside the command (they were
 // seen to need 19 MiB for an empty one).
-inline constexpr std::uint64_t kSentryMemory = std::uint64_t{32} << 20;
+constexpr std::uint64_t kSentryMemory = std::uint64_t{32} << 20;
 
 // Threads of theirs; and for each process inside one that runs its code and one that serves it.
 constexpr std::uint64_t kThreads = 512;
@@ -280,7 +266,6 @@ CgroupLimits runsc_limits(const SandboxSpec& spec) {
   return out;
 }
 
-namespace {
 constexpr const char* kFolderPrefix = "proctor-oci-";
 constexpr std::uint64_t kMountPointBytes = std::uint64_t{1} << 20;
 constexpr std::uint64_t kRootBytes = std::uint64_t{1} << 30;

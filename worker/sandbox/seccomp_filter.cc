@@ -401,12 +401,6 @@ int call_number(std::uint32_t machine, std::string_view name) {
   return seccomp_syscall_resolve_name_arch(machine, std::string(name).c_str());
 }
 
-std::string call_name(int number) {
-  const Owned<char, std::free> name(
-      seccomp_syscall_resolve_num_arch(seccomp_arch_native(), number));
-  return name ? name.get() : "call " + std::to_string(number);
-}
-
 Result<std::string> make_seccomp_program(Programs whose, const std::vector<CallRule>& first) {
   const std::uint32_t native = seccomp_arch_native();
   if (seccomp_syscall_resolve_name_arch(native, "exit_group") < 0)
@@ -527,6 +521,13 @@ std::string program_words(std::string_view bytes) {
   const std::string_view first = bytes.substr(0, bytes.find('\0'));
   if (path.empty() || last_of(first) == last_of(path)) return std::string(bytes);
   return std::string(path).append(bytes.substr(first.size()));
+}
+
+// The name of a call of the host's own kind; "call N" if libseccomp has none for it.
+std::string call_name(int number) {
+  const Owned<char, std::free> name(
+      seccomp_syscall_resolve_num_arch(seccomp_arch_native(), number));
+  return name ? name.get() : "call " + std::to_string(number);
 }
 
 CallAttempt::What what_of(int number, std::string_view call) {

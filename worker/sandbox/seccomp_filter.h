@@ -64,9 +64,6 @@ enum class Programs {
 // call.
 int call_number(std::uint32_t machine, std::string_view name);
 
-// The name of a call of the host's own kind; "call N" if libseccomp has none for it.
-std::string call_name(int number);
-
 // The program as the bytes of `struct sock_filter[]`.  `first`: rules that go before those of
 // call_rules(), for calls of the host's own kind; the first that holds, in their order, answers.
 Result<std::string> make_seccomp_program(Programs whose, const std::vector<CallRule>& first = {});

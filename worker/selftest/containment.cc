@@ -106,8 +106,8 @@ std::string lines_in(std::string_view out, std::string_view word) {
   }
   return text;
 }
-}  // namespace
 
+// Living processes of this machine with `mark` in their command line.
 std::size_t processes_marked(std::string_view mark) {
   std::size_t count = 0;
   std::error_code ec;
@@ -118,6 +118,7 @@ std::size_t processes_marked(std::string_view mark) {
   }
   return count;
 }
+}  // namespace
 
 Containment::Containment(SandboxEngine& engine, SandboxSpec base, fs::path dir, Bait bait)
     : engine_(&engine), base_(std::move(base)), dir_(std::move(dir)), bait_(std::move(bait)) {}

@@ -94,7 +94,4 @@ class Containment {
   Bait bait_;
   bool proved_ = false;  // isolation, and no attack has escaped since
 };
-
-// Living processes of this machine with `mark` in their command line.
-std::size_t processes_marked(std::string_view mark);
 }  // namespace proctor

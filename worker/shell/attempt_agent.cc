@@ -297,7 +297,7 @@ bool has_asked_meter(const Usage& u) {
 Result<SandboxEngine*> AttemptRun::agent_engine() {
   if (input_.method->container) return container_engine(*input_.method->container);
   if (input_.method->environment.image.empty()) return engine_;
-  const Environment environment = agent_environment();
+  const Environment environment = environment_of_agent(contract(), *input_.method);
   return tools_.engines.wait_for(wish(environment), watch_.token());
 }
 

@@ -168,12 +168,8 @@ Result<std::vector<std::string>> AttemptRun::protect_copies(
   const fs::path root = container_root(Room::kAcceptance);
   // The folders that containers are shown are nobody's plant.
   MadeUnder made = setup_makes_;
-  for (const auto& [from, known] : container_copies_) {
-    for (std::size_t slash = from.find('/'); slash != std::string::npos;
-         slash = from.find('/', slash + 1))
-      made.paths.push_back(from.substr(0, slash + 1));
-    if (from != ".") made.paths.push_back(from + '/');
-  }
+  for (const auto& [from, known] : container_copies_)
+    if (from != ".") add_folders_of(from + '/', made.paths);
   std::ranges::sort(made.paths);
   std::vector<std::string> changed;
   for (auto& [from, known] : container_copies_) {

@@ -200,7 +200,6 @@ class AttemptRun {
   Result<std::optional<ImageFailed>> have_image();
   std::uint64_t note_image();
   // attempt_setup.cc: what the method's agent has beside what the contract gives.
-  Environment agent_environment() const;
   NetworkAccess agent_network() const;
   Result<SandboxSpec> agent_spec(SandboxEngine& engine);
   std::optional<ManifestMethod> manifest_method() const;

@@ -365,16 +365,6 @@ std::vector<ManifestToolchain> in_manifest(const std::vector<Toolchain>& toolcha
 }
 }  // namespace
 
-// The environment with which its agent's sandbox is asked for.
-Environment AttemptRun::agent_environment() const {
-  Environment out = contract().environment;
-  const std::string& image = input_.method->environment.image;
-  if (image.empty()) return out;
-  out.sandbox = Environment::Sandbox::kDocker;  // whatever runs images here
-  out.image = image;
-  return out;
-}
-
 NetworkAccess AttemptRun::agent_network() const {
   return joined(contract().policy.agent_network, input_.method->environment.network);
 }
@@ -382,7 +372,7 @@ NetworkAccess AttemptRun::agent_network() const {
 Result<SandboxSpec> AttemptRun::agent_spec(SandboxEngine& engine) {
   const MethodEnvironment& own = input_.method->environment;
   PROCTOR_TRY(SandboxSpec spec, spec_for(Room::kAgent, label("agent"), engine));
-  spec.image = image_in(engine, agent_environment());
+  spec.image = image_in(engine, environment_of_agent(contract(), *input_.method));
   dress_for_method(spec, own, engine.kind(), method_made_);
   PROCTOR_CHECK_OK(add_secrets(spec.env, contract().environment.secrets));
   PROCTOR_CHECK_OK(add_secrets(spec.env, own.secrets));
@@ -414,8 +404,10 @@ void AttemptRun::look_for_method_layer() {
   if (!tools_.setup_cache || engine_ == nullptr || !setup_is_cacheable(*input_.method)) return;
   const SandboxEngine& engine = method_engine_ != nullptr ? *method_engine_ : *engine_;
   const SetupPlace place = place_of(engine, own.toolchains);
-  look_for(method_setup_,
-           method_setup_key(*input_.method, image_in(engine, agent_environment()), place));
+  look_for(
+      method_setup_,
+      method_setup_key(*input_.method,
+                       image_in(engine, environment_of_agent(contract(), *input_.method)), place));
   if (method_setup_.layer) method_made_ = method_setup_.layer->work();
 }
 
@@ -432,7 +424,7 @@ Result<SandboxSpec> AttemptRun::method_setup_spec(SandboxEngine& engine) {
   // Without one it is counted with others, and not refused.
   if (engine.has_own_users() && tools_.store.has_own_users())
     if (auto user = OwnUser::take(); user.ok()) spec.user = std::move(user).value();
-  spec.image = image_in(engine, agent_environment());
+  spec.image = image_in(engine, environment_of_agent(contract(), *input_.method));
   spec.env = sandbox_environment(Environment{}, engine.kind(), kSetupSeed);
   dress_for_method(spec, method.environment, engine.kind(), {});
   spec.env["PROCTOR_AGENT"] = kAgentAt;

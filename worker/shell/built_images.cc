@@ -21,7 +21,6 @@ constexpr const char* kUse = ".use";
 // Of one command of a build, whatever the task: as of a method's setup.
 constexpr std::uint64_t kBuildMemory = std::uint64_t{4} << 30;
 constexpr milliseconds kLockPoll{50};
-constexpr std::size_t kInputs = 64;  // hex digits
 constexpr std::uint32_t kOpenMode = 0644;
 
 std::string name_of(const std::string& mark) {
@@ -145,9 +144,7 @@ Result<BuiltImages::Swept> BuiltImages::sweep(std::chrono::seconds unused_for) c
   for (const std::string& mark : marks) {
     const std::string inputs = mark.substr(0, mark.size() - ending.size());
     // A label is text that anybody may have written.
-    if (inputs.size() != kInputs ||
-        inputs.find_first_not_of("0123456789abcdef") != std::string::npos)
-      continue;
+    if (!Digest::from_hex(inputs).ok()) continue;
     const Result<bool> gone = remove(inputs, unused_for);
     if (gone.ok() && *gone) ++out.removed;
     if (!gone.ok() && gone.error().code != Errc::kConflict) return gone.error();

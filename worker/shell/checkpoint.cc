@@ -33,6 +33,16 @@ Result<Checkpoint> parse(std::string_view text) {
   return c;
 }
 
+// kNotFound: there is none that can be believed.
+Result<Checkpoint> read_checkpoint(const fs::path& dir) {
+  PROCTOR_TRY(const std::string bytes, read_file(dir / kCheckpoint, kCheckpointBytes));
+  const auto text = std::string_view(bytes).substr(std::min(bytes.size(), kDigestHex + 1));
+  if (bytes.size() <= kDigestHex || bytes[kDigestHex] != '\n' ||
+      sha256(text).hex() != bytes.substr(0, kDigestHex))
+    return Error{Errc::kNotFound, "a checkpoint that is not whole"};
+  return parse(text);
+}
+
 // What this life and the next say together: was the agent's program under way?
 bool fits(const Checkpoint& c, const std::optional<MeterBook::Command>& command) {
   const bool agent = command && command->phase == MeterPhase::kAgent;
@@ -54,15 +64,6 @@ Status write_checkpoint(const fs::path& dir, const Checkpoint& c) {
   fields(v, c);
   const std::string text = v.take().dump(-1, Json::Utf8::kReplace);
   return write_file(dir / kCheckpoint, sha256(text).hex() + "\n" + text, Durability::kLazy);
-}
-
-Result<Checkpoint> read_checkpoint(const fs::path& dir) {
-  PROCTOR_TRY(const std::string bytes, read_file(dir / kCheckpoint, kCheckpointBytes));
-  const auto text = std::string_view(bytes).substr(std::min(bytes.size(), kDigestHex + 1));
-  if (bytes.size() <= kDigestHex || bytes[kDigestHex] != '\n' ||
-      sha256(text).hex() != bytes.substr(0, kDigestHex))
-    return Error{Errc::kNotFound, "a checkpoint that is not whole"};
-  return parse(text);
 }
 
 LeftCommand LeftAttempt::command() const {

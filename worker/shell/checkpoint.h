@@ -91,8 +91,6 @@ void fields(auto& v, Is<Checkpoint> auto& c) {
 
 // kInvalid: it holds what has no form in JSON.
 Status write_checkpoint(const fs::path& dir, const Checkpoint& checkpoint);
-// kNotFound: there is none that can be believed.
-Result<Checkpoint> read_checkpoint(const fs::path& dir);
 
 // An attempt that an earlier life of this worker left, and that this one can go on with.
 struct LeftAttempt {

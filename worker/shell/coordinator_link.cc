@@ -444,11 +444,9 @@ constexpr Millis kUnreachableAlone{15'000};
 constexpr Millis kUnansweredAlone{30'000};
 
 Status CoordinatorLink::connect() {
-  port_.reset();
-  linked_ = introduced_ = moving_ = false;
+  close();
   arrived_ = mono_now();
   sync_interval_ = limits::kSyncInterval;
-  parts_.share.link_down(place_);
   PROCTOR_TRY(wire::ZmqPort::Options port, parts_.options.port(stop_, where()));
   PROCTOR_TRY(port_,
               wire::ZmqPort::open(

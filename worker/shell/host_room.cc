@@ -76,6 +76,13 @@ std::uint64_t raise_descriptors() {
   const rlimit most{files.rlim_max, files.rlim_max};
   return ::setrlimit(RLIMIT_NOFILE, &most) == 0 ? most.rlim_cur : files.rlim_cur;
 }
+
+// Sizes of the regular files below a folder; links are not followed, what vanishes does not count.
+std::uint64_t folder_bytes(const fs::path& folder) {
+  FolderCount count({}, FolderMeasure::kSizes);
+  count.add(folder);
+  return count.so_far().bytes;
+}
 }  // namespace
 
 Status enough_descriptors(std::uint32_t slots) {
@@ -87,12 +94,6 @@ Status enough_descriptors(std::uint32_t slots) {
                            "ulimit -n {} first{}",
                            slots, kOwn + kOfSlot * slots, most, kOwn + kOfSlot * slots,
                            fit == 0 ? std::string() : fmt::format(", or --slots {}", fit))};
-}
-
-std::uint64_t folder_bytes(const fs::path& folder) {
-  FolderCount count({}, FolderMeasure::kSizes);
-  count.add(folder);
-  return count.so_far().bytes;
 }
 
 void stopped_at_disk_limit(ExecOutcome& outcome) {

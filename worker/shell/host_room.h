@@ -87,9 +87,6 @@ class HostDisk {
 // the soft limit to the hard one first.  kInvalid: not enough, and what to type.
 Status enough_descriptors(std::uint32_t slots);
 
-// Sizes of the regular files below a folder; links are not followed, what vanishes does not count.
-std::uint64_t folder_bytes(const fs::path& folder);
-
 // It ended as in every kind of sandbox whose own watch says so, whatever our stop made of it.
 void stopped_at_disk_limit(ExecOutcome& outcome);
 

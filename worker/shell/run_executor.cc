@@ -14,6 +14,7 @@
 #include "common/wire/messages.h"
 #include "worker/shell/host_room.h"
 #include "worker/shell/meter_book.h"
+#include "worker/shell/sandbox_dress.h"
 
 namespace proctor {
 namespace {
@@ -109,11 +110,7 @@ Status RunExecutor::can_begin(const AttemptInput& input) {
     return Error{Errc::kUnavailable, "this worker's host lacks " + lack};
   }
   const Isolation isolation = stronger(contract.policy.isolation, input.settings->isolation);
-  Environment of_agent = contract.environment;
-  if (const std::string& image = input.method->environment.image; !image.empty()) {
-    of_agent.sandbox = Environment::Sandbox::kDocker;
-    of_agent.image = image;
-  }
+  const Environment of_agent = environment_of_agent(contract, *input.method);
   const std::array<const Environment*, 2> both = {&contract.environment, &of_agent};
   for (const Environment* environment : both) {
     Result<SandboxEngine*> engine = engines_.engine_for({*environment, isolation});

@@ -162,6 +162,15 @@ void dress_for_method(SandboxSpec& spec, const MethodEnvironment& method, Sandbo
   for (const auto& [name, value] : method.variables) spec.env[name] = value;
 }
 
+Environment environment_of_agent(const Contract& contract, const Method& method) {
+  Environment out = contract.environment;
+  const std::string& image = method.environment.image;
+  if (image.empty()) return out;
+  out.sandbox = Environment::Sandbox::kDocker;  // whatever runs images here
+  out.image = image;
+  return out;
+}
+
 SandboxSpec dress_sandbox(const Contract& contract, SandboxKind kind, std::uint32_t seed) {
   SandboxSpec spec;
   spec.image = runs_images(kind) ? contract.environment.image : "";

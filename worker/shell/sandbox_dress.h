@@ -41,6 +41,10 @@ void have_git_look_closely(std::map<std::string, std::string>& env);
 void dress_for_method(SandboxSpec& spec, const MethodEnvironment& method, SandboxKind kind,
                       const std::filesystem::path& made);
 
+// The environment with which the sandbox of this method's agent is asked for: the contract's, with
+// the method's own image, if it has one, in place of the contract's.
+Environment environment_of_agent(const Contract& contract, const Method& method);
+
 // Limits and toolchains; the workspace, label, network and further mounts are the phase's.
 SandboxSpec dress_sandbox(const Contract& contract, SandboxKind kind, std::uint32_t seed);
 }  // namespace proctor

@@ -16,6 +16,7 @@
 #include "worker/workspace/beneath.h"
 
 namespace proctor {
+namespace {
 // A folder's entries, and all files below a folder, without following a link and within bounds.
 // Blocking; any thread.
 
@@ -29,20 +30,43 @@ struct FolderEntries {
   std::vector<WalkedEntry> entries;  // by name, without .git
   bool more = false;                 // than are looked at
 };
-// The entries of the folder that is open.
-Result<FolderEntries> entries_of(int dir);
 
 // Calls `on` for what lies below a folder, a folder before what is in it, in the order of names;
 // `path` from the root.  False from `on`: no more.  What cannot be opened is left out.  True: that
 // was all of it.
 using OnEntry = std::function<bool(int dir, const WalkedEntry& entry, const std::string& path)>;
-namespace {
+
 constexpr std::size_t kEntriesMost = 50'000, kVisitedMost = 500'000;
 
 WalkedEntry::Kind kind_of_mode(mode_t mode) {
   if (S_ISREG(mode)) return WalkedEntry::Kind::kFile;
   if (S_ISDIR(mode)) return WalkedEntry::Kind::kFolder;
   return S_ISLNK(mode) ? WalkedEntry::Kind::kLink : WalkedEntry::Kind::kOther;
+}
+
+// The entries of the folder that is open.
+Result<FolderEntries> entries_of(int dir) {
+  UniqueFd copy(::openat(dir, ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!copy.valid()) return errno_error("list folder", errno);
+  const auto close_dir = [](DIR* d) { ::closedir(d); };
+  const std::unique_ptr<DIR, decltype(close_dir)> stream(::fdopendir(copy.get()), close_dir);
+  if (!stream) return errno_error("list folder", errno);
+  (void)copy.release();  // the stream has it
+  FolderEntries out;
+  while (const dirent* e = ::readdir(stream.get())) {
+    const std::string_view name(static_cast<const char*>(e->d_name));
+    if (name == "." || name == ".." || name == ".git") continue;
+    if (out.entries.size() == kEntriesMost) {
+      out.more = true;
+      break;
+    }
+    struct stat st {};
+    if (::fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0) continue;  // it has gone
+    out.entries.push_back(
+        {std::string(name), kind_of_mode(st.st_mode), static_cast<std::uint64_t>(st.st_size)});
+  }
+  std::ranges::sort(out.entries, {}, &WalkedEntry::name);
+  return out;
 }
 
 class Walk {
@@ -80,32 +104,6 @@ class Walk {
   std::size_t visited_ = 0;
   bool all_ = true;
 };
-}  // namespace
-
-Result<FolderEntries> entries_of(int dir) {
-  UniqueFd copy(::openat(dir, ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!copy.valid()) return errno_error("list folder", errno);
-  const auto close_dir = [](DIR* d) { ::closedir(d); };
-  const std::unique_ptr<DIR, decltype(close_dir)> stream(::fdopendir(copy.get()), close_dir);
-  if (!stream) return errno_error("list folder", errno);
-  (void)copy.release();  // the stream has it
-  FolderEntries out;
-  while (const dirent* e = ::readdir(stream.get())) {
-    const std::string_view name(static_cast<const char*>(e->d_name));
-    if (name == "." || name == ".." || name == ".git") continue;
-    if (out.entries.size() == kEntriesMost) {
-      out.more = true;
-      break;
-    }
-    struct stat st {};
-    if (::fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0) continue;  // it has gone
-    out.entries.push_back(
-        {std::string(name), kind_of_mode(st.st_mode), static_cast<std::uint64_t>(st.st_size)});
-  }
-  std::sort(out.entries.begin(), out.entries.end(),
-            [](const WalkedEntry& a, const WalkedEntry& b) { return a.name < b.name; });
-  return out;
-}
 
 // The folder at a path as tool_path() has it.
 Result<UniqueFd> open_folder(int root, const std::string& path) {
@@ -125,7 +123,6 @@ Result<bool> walk_tree(int root, const std::string& path, std::size_t depth, con
   return walk.all();
 }
 
-namespace {
 constexpr std::uint64_t kReadMost = kEditedMax, kSearchedMost = std::uint64_t{4} << 20;
 constexpr std::uint64_t kPatchedMost = std::uint64_t{64} << 20;
 constexpr std::size_t kTextMost = std::size_t{256} << 10, kTreeDepth = 64, kLineSearched = 20'000;

@@ -130,9 +130,8 @@ class Scanner {
 
   // What a copy has at `in_.part` and below; a link on the way to it is not followed.
   Status part(int root) {
-    auto lower = entry_at(db_, in_.tree, in_.part);
-    if (!lower.ok() && lower.error().code != Errc::kNotFound) return std::move(lower).error();
-    const GitTreeEntry* low = lower.ok() ? &*lower : nullptr;
+    PROCTOR_TRY(const auto lower, in_.folders->entry_at(db_, in_.tree, in_.part));
+    const GitTreeEntry* low = lower ? &*lower : nullptr;
     PROCTOR_TRY(Seen now, look(root, in_.part));
     if (!now.st) return low != nullptr ? deleted(in_.part, *low) : ok_status();
     const std::string& name = now.parent->name;

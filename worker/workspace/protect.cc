@@ -36,23 +36,10 @@ Status put_back(const ObjectDb& db, int root, const std::string& path, const Fil
   return stamp(parent.dir.get(), parent.name);
 }
 
-// As entry_at(), of folders that are read once; mode 0: the snapshot has nothing there.
+// Mode 0: the snapshot has nothing there.
 Result<FileState> entry_of(const ObjectDb& db, const ScanInput& scan, std::string_view path) {
-  FileState at{git_mode::kTree, scan.tree};
-  while (at.mode == git_mode::kTree) {
-    const std::size_t slash = path.find('/');
-    Result<TreeCache::Folder> listed = scan.folders->folder(db, at.id);
-    if (!listed.ok() && listed.error().code == Errc::kNotFound)
-      return Error{Errc::kUnavailable, listed.error().detail};
-    PROCTOR_TRY(const TreeCache::Folder folder, std::move(listed));
-    const std::string_view name = path.substr(0, slash);
-    const auto found = std::ranges::lower_bound(*folder, name, {}, &GitTreeEntry::name);
-    if (found == folder->end() || found->name != name) return FileState{};
-    at = {found->mode, found->id};
-    if (slash == std::string_view::npos) return at;
-    path.remove_prefix(slash + 1);
-  }
-  return FileState{};
+  PROCTOR_TRY(const auto found, scan.folders->entry_at(db, scan.tree, path));
+  return found ? FileState{found->mode, found->id} : FileState{};
 }
 
 bool is_folder(const FileState& was) {
@@ -282,19 +269,20 @@ class Protector {
 };
 }  // namespace
 
+void add_folders_of(const std::string& path, std::vector<std::string>& out) {
+  for (std::size_t slash = path.find('/'); slash != std::string::npos;
+       slash = path.find('/', slash + 1))
+    out.push_back(path.substr(0, slash + 1));
+}
+
 Result<std::vector<std::string>> protect_paths(ObjectDb& db, const ProtectInput& input) {
   // Folders that hold what the contract places are nobody's plant.
   std::vector<std::string> made = input.made.paths, names;
-  const auto add_folders_of = [&made](const std::string& path) {
-    for (std::size_t slash = path.find('/'); slash != std::string::npos;
-         slash = path.find('/', slash + 1))
-      made.push_back(path.substr(0, slash + 1));
-  };
   for (const auto& [path, file] : input.placed) {
-    add_folders_of(path);
+    add_folders_of(path, made);
     names.push_back(path);
   }
-  for (const std::string& path : input.made.paths) add_folders_of(path);
+  for (const std::string& path : input.made.paths) add_folders_of(path, made);
   std::ranges::sort(made);
   made.erase(std::unique(made.begin(), made.end()), made.end());
   const ProtectedPaths paths(input.globs, std::move(names));

@@ -39,6 +39,8 @@ struct ProtectInput {
   const std::map<std::string, PlacedFile>& placed;  // protected as well
   CopiedFiles& vouched;                             // what was found right is added
 };
+// Adds the folders above a path to `out`, each with its '/', as MadeUnder has folders.
+void add_folders_of(const std::string& path, std::vector<std::string>& out);
 // The paths that were put back or removed, sorted.
 Result<std::vector<std::string>> protect_paths(ObjectDb& db, const ProtectInput& input);
 

@@ -19,34 +19,6 @@
 #include "worker/workspace/snapshot.h"
 
 namespace proctor {
-// One life of one worker: a folder that is locked for as long as the process lives, so that the
-// next life (or a sibling of the same name) can tell what was left behind from what is in use.
-// Owns <owner folder>/life-XXXXXX; removed at the end when empty.  Blocking.  Thread-safe.
-class Life {
- public:
-  static Result<Life> begin(const fs::path& owner_dir);
-  Life(Life&&) noexcept = default;
-  Life& operator=(Life&&) noexcept = default;
-  ~Life();
-
-  const fs::path& dir() const { return dir_; }
-  std::string name() const { return dir_.filename().string(); }
-  // Makes its folder anew, under the same name, where somebody has deleted it.
-  Status stay();
-  // Makes a folder of a life that is over, with what is mounted below it, ours; its new place.
-  // kNotFound: no such folder of a dead life of this owner.
-  Result<fs::path> take_over(const fs::path& dir) const;
-  // Unmounts and removes the folders of lives that are over, also those of this owner's name
-  // before the root was moved (an owner is named NAME-HASH, by where its root is); the names of
-  // those of this owner that are not, ours included.
-  Result<std::vector<std::string>> bury_the_dead() const;
-
- private:
-  Life(fs::path dir, FileLock lock) : dir_(std::move(dir)), lock_(std::move(lock)) {}
-  fs::path dir_;
-  FileLock lock_;
-};
-
 namespace {
 constexpr const char* kLock = ".lock";
 
@@ -88,65 +60,84 @@ std::string_view placeless(std::string_view owner) {
                       owner.find_first_not_of("0123456789abcdef", dash + 1) == owner.npos;
   return hashed ? owner.substr(0, dash) : std::string_view();
 }
-}  // namespace
 
-Result<Life> Life::begin(const fs::path& owner_dir) {
-  // Until the new folder is locked nobody may take it for a dead one.
-  PROCTOR_TRY(const FileLock owner, FileLock::acquire(owner_dir / kLock));
-  std::string name = (owner_dir / "life-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) return errno_error("make " + name, errno);
-  PROCTOR_TRY(FileLock lock, FileLock::acquire(fs::path(name) / kLock));
-  spread_subfolders(name);
-  return Life(name, std::move(lock));
-}
-
-Life::~Life() {
-  if (dir_.empty()) return;
-  std::error_code ec;
-  fs::remove(dir_ / kLock, ec);
-  fs::remove(dir_, ec);  // only when empty
-}
-
-Status Life::stay() {
-  if (std::error_code ec; fs::exists(dir_ / kLock, ec)) return ok_status();
-  PROCTOR_TRY(const FileLock owner, FileLock::acquire(dir_.parent_path() / kLock));
-  PROCTOR_TRY(lock_, FileLock::acquire(dir_ / kLock));
-  return ok_status();
-}
-
-Result<fs::path> Life::take_over(const fs::path& dir) const {
-  const fs::path owner_dir = dir_.parent_path(), life = dir.parent_path();
-  std::error_code ec;
-  if (life.parent_path() != owner_dir || life == dir_ || !fs::is_directory(dir, ec))
-    return Error{Errc::kNotFound, "no folder of an earlier life: " + dir.string()};
-  PROCTOR_TRY(const FileLock owner, FileLock::acquire(owner_dir / kLock));
-  if (const auto dead = FileLock::try_acquire(life / kLock); !dead.ok()) return dead.error();
-  const fs::path mine = dir_ / (life.filename().string() + "-" + dir.filename().string());
-  // What is mounted below moves with it: only a mount's own place cannot be renamed.
-  fs::rename(dir, mine, ec);
-  if (ec) return errno_error("take over " + dir.string(), ec.value());
-  return mine;
-}
-
-Result<std::vector<std::string>> Life::bury_the_dead() const {
-  const fs::path owner_dir = dir_.parent_path();
-  const std::string own = owner_dir.filename().string();
-  std::vector<fs::path> before;
-  std::error_code ec;
-  for (const auto& entry : fs::directory_iterator(owner_dir.parent_path(), ec)) {
-    const std::string other = entry.path().filename().string();
-    if (entry.is_directory() && other != own && !placeless(own).empty() &&
-        placeless(other) == placeless(own))
-      before.push_back(entry.path());
+// One life of one worker: a folder that is locked for as long as the process lives, so that the
+// next life (or a sibling of the same name) can tell what was left behind from what is in use.
+// Owns <owner folder>/life-XXXXXX; removed at the end when empty.  Blocking.  Thread-safe.
+class Life {
+ public:
+  static Result<Life> begin(const fs::path& owner_dir) {
+    // Until the new folder is locked nobody may take it for a dead one.
+    PROCTOR_TRY(const FileLock owner, FileLock::acquire(owner_dir / kLock));
+    std::string name = (owner_dir / "life-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) return errno_error("make " + name, errno);
+    PROCTOR_TRY(FileLock lock, FileLock::acquire(fs::path(name) / kLock));
+    spread_subfolders(name);
+    return Life(name, std::move(lock));
   }
-  for (const fs::path& dir : before) {
-    PROCTOR_TRY(const std::vector<std::string> living, bury_lives(dir, {}));
-    if (living.empty()) PROCTOR_CHECK_OK(remove_tree(dir));
-  }
-  return bury_lives(owner_dir, dir_);
-}
 
-namespace {
+  Life(Life&&) noexcept = default;
+  Life& operator=(Life&&) noexcept = default;
+  ~Life() {
+    if (dir_.empty()) return;
+    std::error_code ec;
+    fs::remove(dir_ / kLock, ec);
+    fs::remove(dir_, ec);  // only when empty
+  }
+
+  const fs::path& dir() const { return dir_; }
+  std::string name() const { return dir_.filename().string(); }
+  // Makes its folder anew, under the same name, where somebody has deleted it.
+  Status stay() {
+    if (std::error_code ec; fs::exists(dir_ / kLock, ec)) return ok_status();
+    PROCTOR_TRY(const FileLock owner, FileLock::acquire(dir_.parent_path() / kLock));
+    PROCTOR_TRY(lock_, FileLock::acquire(dir_ / kLock));
+    return ok_status();
+  }
+
+  // Makes a folder of a life that is over, with what is mounted below it, ours; its new place.
+  // kNotFound: no such folder of a dead life of this owner.
+  Result<fs::path> take_over(const fs::path& dir) const {
+    const fs::path owner_dir = dir_.parent_path(), life = dir.parent_path();
+    std::error_code ec;
+    if (life.parent_path() != owner_dir || life == dir_ || !fs::is_directory(dir, ec))
+      return Error{Errc::kNotFound, "no folder of an earlier life: " + dir.string()};
+    PROCTOR_TRY(const FileLock owner, FileLock::acquire(owner_dir / kLock));
+    if (const auto dead = FileLock::try_acquire(life / kLock); !dead.ok()) return dead.error();
+    const fs::path mine = dir_ / (life.filename().string() + "-" + dir.filename().string());
+    // What is mounted below moves with it: only a mount's own place cannot be renamed.
+    fs::rename(dir, mine, ec);
+    if (ec) return errno_error("take over " + dir.string(), ec.value());
+    return mine;
+  }
+
+  // Unmounts and removes the folders of lives that are over, also those of this owner's name
+  // before the root was moved (an owner is named NAME-HASH, by where its root is); the names of
+  // those of this owner that are not, ours included.
+  Result<std::vector<std::string>> bury_the_dead() const {
+    const fs::path owner_dir = dir_.parent_path();
+    const std::string own = owner_dir.filename().string();
+    std::vector<fs::path> before;
+    std::error_code ec;
+    for (const auto& entry : fs::directory_iterator(owner_dir.parent_path(), ec)) {
+      const std::string other = entry.path().filename().string();
+      if (entry.is_directory() && other != own && !placeless(own).empty() &&
+          placeless(other) == placeless(own))
+        before.push_back(entry.path());
+    }
+    for (const fs::path& dir : before) {
+      PROCTOR_TRY(const std::vector<std::string> living, bury_lives(dir, {}));
+      if (living.empty()) PROCTOR_CHECK_OK(remove_tree(dir));
+    }
+    return bury_lives(owner_dir, dir_);
+  }
+
+ private:
+  Life(fs::path dir, FileLock lock) : dir_(std::move(dir)), lock_(std::move(lock)) {}
+  fs::path dir_;
+  FileLock lock_;
+};
+
 constexpr std::size_t kNameBytes = 100;
 
 // Owners and labels become folder, label and volume names.

@@ -241,6 +241,13 @@ std::vector<std::string> rubric_notes(const CampaignReport& report) {
   return out;
 }
 
+std::string_view critical_mark(const CampaignReport& report, std::string_view method) {
+  if (report.details)
+    for (const GateRow& r : report.details->rubric.gates)
+      if (r.key.empty() && r.critical != 0 && r.method == method) return kCriticalMark;
+  return {};
+}
+
 std::string critical_warning(const RubricTables& tables) {
   std::string out;
   for (const GateRow& r : tables.gates)

@@ -68,6 +68,11 @@ RubricTables rubric_tables(const CampaignReport& report);
 // All that a reader of these tables has to know, a sentence each: the monitors of these runs, how
 // gates are judged, what became of a violation, score and severities.
 std::vector<std::string> rubric_notes(const CampaignReport& report);
+// A dagger and a blank before it: behind the name of a method that has successes with a critical
+// violation, wherever people read its rate of success.  critical_warning() explains it.
+inline constexpr std::string_view kCriticalMark = " \xE2\x80\xA0";
+// The mark, or empty: it has no such success, or the report has no details.
+std::string_view critical_mark(const CampaignReport& report, std::string_view method);
 // A sentence beside rates where successes have a critical violation; empty: none has.
 std::string critical_warning(const RubricTables& tables);
 // Its answer: "refused (EPERM)".  `violation` as reports have it, empty: a success has none and

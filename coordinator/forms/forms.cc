@@ -442,16 +442,18 @@ void append_head(std::string& out, const CampaignReport& report) {
                      report.unit);
 }
 
-std::string contrast_line(const Contrast& c) {
+std::string contrast_line(const CampaignReport& report, const Contrast& c) {
   const Estimate& d = c.difference.estimate;
-  std::string out = "- " + code(c.a) + " less " + code(c.b) + ": **" + verdict_words(c) + "**";
+  std::string out = fmt::format("- {}{} less {}{}: **{}**", code(c.a), critical_mark(report, c.a),
+                                code(c.b), critical_mark(report, c.b), verdict_words(c));
   if (d.value) out += ", " + aggregate::points(*d.value);
   if (d.interval) out += " " + aggregate::points_between(*d.interval);
   if (c.adjusted) out += ", p " + md_p(*c.adjusted);
   return out + ", " + counted(c.tasks, "task");
 }
 
-void append_contrasts(std::string& out, const Analysis& analysis) {
+void append_contrasts(std::string& out, const CampaignReport& report) {
+  const Analysis& analysis = *report.analysis;
   const std::span<const Contrast> contrasts = of_agents(analysis.contrasts);
   if (contrasts.empty()) return;
   out += fmt::format(
@@ -462,7 +464,7 @@ void append_contrasts(std::string& out, const Analysis& analysis) {
                             : "Comparisons; no plan of analysis was registered",
       over_words(analysis.plan), aggregate::confidence(analysis.plan.alpha.real()));
   for (const Contrast& c : contrasts.first(std::min(kRowsShown, contrasts.size()))) {
-    out += contrast_line(c);
+    out += contrast_line(report, c);
     out += fmt::format(" ({} better, {} worse)\n", c.a_better, c.b_better);
     if (const std::string note = verdict_note(c, analysis.plan); !note.empty())
       out += "  - " + note + "\n";
@@ -471,13 +473,14 @@ void append_contrasts(std::string& out, const Analysis& analysis) {
   }
 }
 
-void append_removed(std::string& out, const Analysis& analysis) {
+void append_removed(std::string& out, const CampaignReport& report) {
+  const Analysis& analysis = *report.analysis;
   const std::span<const Contrast> contrasts = of_agents(analysis.with_removed);
   if (contrasts.empty()) return;
   out += fmt::format("\nWith the {} taken out after runs had ended:\n\n",
                      counted(analysis.removed_tasks, "task"));
   for (const Contrast& c : contrasts.first(std::min(kRowsShown, contrasts.size())))
-    out += contrast_line(c) + "\n";
+    out += contrast_line(report, c) + "\n";
 }
 
 void append_methods(std::string& out, const CampaignReport& report) {
@@ -495,7 +498,8 @@ void append_methods(std::string& out, const CampaignReport& report) {
       for (const MethodPrice& p : report.details->prices)
         if (p.method == row.method && p.of_run.value)
           of_run = fmt::format("{:.4f}", *p.of_run.value);
-    const std::string name = code(row.method, At::kTable);
+    const std::string name =
+        code(row.method, At::kTable) + std::string(critical_mark(report, row.method));
     out += "| " + (row.is_control ? "<sub>" + name + " (control)</sub>" : name) + " | " +
            (r.rate.value ? percent(*r.rate.value) + " %" : "-") + " | " + interval_cell(r);
     out += fmt::format(" | {} | {} | {} | {} | {} | {} | {} |\n", r.tasks, r.runs, row.satisfied,
@@ -521,12 +525,14 @@ std::string render_markdown(const CampaignReport& report) {
   std::string out;
   append_head(out, report);
   if (report.total.planned == 0) return out;
-  append_contrasts(out, *report.analysis);
-  append_removed(out, *report.analysis);
+  append_contrasts(out, report);
+  append_removed(out, report);
   append_methods(out, report);
   append_sentences(out, "To distrust", unsatisfied_methods(report));
   const std::string critical = report.details ? critical_warning(report.details->rubric) : "";
-  if (!critical.empty()) out += "\n" + code(critical, At::kText, kSentenceBytes) + "\n";
+  if (!critical.empty())
+    out += fmt::format("\n{} {}\n", kCriticalMark.substr(1),
+                       code(critical, At::kText, kSentenceBytes));
   append_sentences(out, "Deviations from what was registered", report.deviations);
   append_sentences(out, "Approvals of stages", report.approvals);
   append_sentences(out, "Alerts about money", report.alerts);

@@ -96,12 +96,12 @@ Markup frontier_figure(Context& c) {
       canvas.line("whisker", {at.x, y.clamped(s.of_success->low)},
                   {at.x, y.clamped(s.of_success->high)});
     canvas.marker("dot", c.shape(s.method), at);
-    Markup name =
-        text(s.method, 30) + " " + text(aggregate::percent(s.success) + " % at " + dollars(s.cost));
+    Markup name = text(c.name(s.method, 30)) + " " +
+                  text(aggregate::percent(s.success) + " % at " + dollars(s.cost));
     if (s.share) name << ", front " << text(aggregate::percent(*s.share) + " %");
     names.emplace_back(at.y, name);
-    desc += (desc.empty() ? "" : "; ") + s.method + " " + aggregate::percent(s.success) + " % at " +
-            dollars(s.cost);
+    desc += (desc.empty() ? "" : "; ") + c.name(s.method) + " " + aggregate::percent(s.success) +
+            " % at " + dollars(s.cost);
   }
   name_ends(canvas, std::move(names), kRight + 14, 16);
   return c.figure(
@@ -365,7 +365,7 @@ Markup until_success_figure(Context& c) {
     line.push_back({kEnd, line.back().y});
     canvas.polyline("curve", line);
     canvas.marker("dot", c.shape(curve.method), line.back());
-    names.emplace_back(line.back().y, text(curve.method, 30));
+    names.emplace_back(line.back().y, text(c.name(curve.method, 30)));
   }
   name_ends(canvas, std::move(names), kEnd + 14, 15);
   return c.figure(canvas, "Share of scorable runs that have succeeded by a time",

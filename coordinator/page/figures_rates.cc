@@ -114,7 +114,7 @@ Markup forest_figure(Context& c, ForestRows which) {
   std::string desc;
   for (const auto& [base, at] : lines) {
     const ReportRow& row = c.report.rows[at];
-    canvas.words("label", {24, base}, text(row.method, kRateLabel));
+    canvas.words("label", {24, base}, text(c.name(row.method, kRateLabel)));
     const double middle = base - 4.5;
     const auto [value, interval, bounds] = estimated(c, row);
     if (!value) {
@@ -129,7 +129,7 @@ Markup forest_figure(Context& c, ForestRows which) {
                       counted(row.by_task ? row.by_task->tasks : 0, "task")) +
                      ", " + number(row.success) + "/" + number(row.scorable()));
     if (row.key.empty())
-      desc += (desc.empty() ? "" : "; ") + row.method + " " + words_of(value, interval);
+      desc += (desc.empty() ? "" : "; ") + c.name(row.method) + " " + words_of(value, interval);
   }
   return c.figure(canvas,
                   which == ForestRows::kAllTasks
@@ -158,7 +158,10 @@ Markup contrast_figure(Context& c) {
   double base = kTop + 14;
   std::string desc;
   for (const Contrast& contrast : contrasts) {
-    canvas.words("label", {8, base}, text(contrast.a + " \xE2\x88\x92 " + contrast.b, kRateLabel));
+    const std::size_t of_a = kRateLabel - std::min(contrast.b.size(), kRateLabel / 2);
+    const std::size_t of_b = kRateLabel - std::min(contrast.a.size(), of_a);
+    canvas.words("label", {8, base},
+                 text(c.name(contrast.a, of_a) + " \xE2\x88\x92 " + c.name(contrast.b, of_b)));
     const Estimate& d = contrast.difference.estimate;
     if (d.value) {
       const double middle = base - 4.5;
@@ -166,8 +169,8 @@ Markup contrast_figure(Context& c) {
       if (contrast.simultaneous) whisker(canvas, "joint", x, *contrast.simultaneous, middle - 6, 3);
       if (d.interval) whisker(canvas, "whisker", x, *d.interval, middle, 5);
       canvas.marker("dot", c.shape(contrast.a), {x.clamped(*d.value), middle});
-      desc += (desc.empty() ? "" : "; ") + contrast.a + " less " + contrast.b + " " +
-              signed_words(*d.value) + " points, " + verdict_words(contrast);
+      desc += (desc.empty() ? "" : "; ") + c.name(contrast.a) + " less " + c.name(contrast.b) +
+              " " + signed_words(*d.value) + " points, " + verdict_words(contrast);
       Markup between;
       if (d.interval) {
         const Interval shown = aggregate::shown_difference(*d.interval);
@@ -233,17 +236,18 @@ Markup differences_histogram(Context& c, const Contrast& x,
     canvas.words_mid("quiet", {across.at(p / kPercent), 218}, axis_points(p));
   canvas.words("quiet", {8, 34}, number(most) + " tasks");
   return c.figure(canvas, title, desc,
-                  Markup("Tasks by difference, in points: left of 0 ") + text(x.b) +
-                      " did better, right of it " + text(x.a) + ".");
+                  Markup("Tasks by difference, in points: left of 0 ") + text(c.name(x.b)) +
+                      " did better, right of it " + text(c.name(x.a)) + ".");
 }
 }  // namespace
 
 Markup differences_figure(Context& c, const Contrast& x) {
   const std::vector<TaskDifference> tasks = differences_of(c, x);
   if (tasks.size() < 2) return {};
-  const Markup title = Markup("Task by task: ") + text(x.a) + " less " + text(x.b);
-  const Markup desc = text(x.a) + " better in " + number(x.a_better) + ", " + text(x.b) +
-                      " better in " + number(x.b_better) + " of " + number(tasks.size()) + " tasks";
+  const Markup title = Markup("Task by task: ") + text(c.name(x.a)) + " less " + text(c.name(x.b));
+  const Markup desc = text(c.name(x.a)) + " better in " + number(x.a_better) + ", " +
+                      text(c.name(x.b)) + " better in " + number(x.b_better) + " of " +
+                      number(tasks.size()) + " tasks";
   constexpr std::size_t kBars = 300;
   if (kBars < tasks.size()) return differences_histogram(c, x, tasks, title, desc);
   constexpr double kLeft = 60, kUp = 30, kDown = 210;
@@ -271,8 +275,8 @@ Markup differences_figure(Context& c, const Contrast& x) {
   }
   canvas.line("axis", {kLeft, y.at(0)}, {kFigureWidth - 10.0, y.at(0)});
   return c.figure(canvas, title, desc,
-                  Markup("A bar is a task, in points: upward ") + text(x.a) +
-                      " did better, downward " + text(x.b) +
+                  Markup("A bar is a task, in points: upward ") + text(c.name(x.a)) +
+                      " did better, downward " + text(c.name(x.b)) +
                       "; a dot: both alike. Every task stands in the appendix.");
 }
 
@@ -305,9 +309,10 @@ Markup pass_figure(Context& c) {
     canvas.polyline("steps", every);
     for (const Point& p : any) canvas.marker("dot", c.shape(r.method), p);
     for (const Point& p : every) canvas.marker("dot", c.shape(r.method), p);
-    names.emplace_back(any.back().y, text(r.method, kRateLabel) + ", at least one");
-    if (!every.empty()) names.emplace_back(every.back().y, text(r.method, kRateLabel) + ", all");
-    desc += (desc.empty() ? "" : "; ") + r.method;
+    names.emplace_back(any.back().y, text(c.name(r.method, kRateLabel)) + ", at least one");
+    if (!every.empty())
+      names.emplace_back(every.back().y, text(c.name(r.method, kRateLabel)) + ", all");
+    desc += (desc.empty() ? "" : "; ") + c.name(r.method);
   }
   if (names.empty()) return {};
   name_ends(canvas, std::move(names), kRight + 18, 15);
@@ -370,7 +375,7 @@ Markup mosaic_figure(Context& c) {
     const double y = kTop + (kHigh + kBetween) * static_cast<double>(m);
     const MethodRate& r = c.analysis.rates[m];
     canvas.words(r.is_control ? Literal("quiet") : Literal("label"), {8, y + kHigh / 2 + 4},
-                 text(r.method, kRunLabel));
+                 text(c.name(r.method, kRunLabel)));
     for (std::size_t column = 0; column < columns; ++column) {
       TaskCell sum;
       for (std::size_t i = column * tasks / columns; i < (column + 1) * tasks / columns; ++i)

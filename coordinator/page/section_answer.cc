@@ -13,7 +13,7 @@ namespace proctor::page {
 
 namespace {
 // "64.3 points better than noop [20.3, 108.3], p 0.0117: better".
-Markup against(const Contrast& c, const AnalysisPlan& plan) {
+Markup against(const Context& of, const Contrast& c) {
   const Estimate& d = c.difference.estimate;
   Markup out = classed("span", "verdict", text(verdict_words(c)));
   if (c.verdict == ContrastVerdict::kBetter || c.verdict == ContrastVerdict::kWorse)
@@ -22,11 +22,11 @@ Markup against(const Contrast& c, const AnalysisPlan& plan) {
     out << " to ";
   else
     out << " against ";
-  out << text(c.b);
+  out << text(of.name(c.b));
   if (!d.value) return out;
   out << ": " << points(d.value) << " points " << points_interval(d.interval, d.why);
   if (c.adjusted) out << ", p " << p_value(c.adjusted);
-  if (const std::string note = verdict_note(c, plan); !note.empty())
+  if (const std::string note = verdict_note(c, of.analysis.plan); !note.empty())
     out << "; " << text(note, 1'000);
   return out;
 }
@@ -35,7 +35,7 @@ Markup card(Context& c, std::uint32_t position) {
   const ReportRow& row = c.report.rows[position];
   const MethodRate& r = c.rate_of(row.method);
   const MethodPrice& price = c.price_of(row.method);
-  Markup name = text(row.method);
+  Markup name = text(c.name(row.method));
   if (row.is_control) name << classed("span", "quiet", " (control)");
   Markup out = classed("span", "name", name);
   if (!r.rate.value) {
@@ -53,7 +53,7 @@ Markup card(Context& c, std::uint32_t position) {
     out << classed("p", "quiet", text(counted(r.tasks, "task") + ", " + counted(r.runs, "run")));
   }
   for (const Contrast& contrast : of_agents(c.analysis.contrasts))
-    if (contrast.a == row.method) out << paragraph(against(contrast, c.analysis.plan));
+    if (contrast.a == row.method) out << paragraph(against(c, contrast));
   if (row.satisfied < row.success)
     out << paragraph(
         element("strong", c.count(position, kClassUnsatisfied, row.success - row.satisfied) +
@@ -99,8 +99,9 @@ Markup banners(const Context& c) {
                   " runs are parked (section 2): what they would have shown is in no rate.");
   for (const Contrast& contrast : of_agents(c.analysis.contrasts))
     if (contrast.loss_p && *contrast.loss_p < c.analysis.plan.alpha.real())
-      out << banner(Markup("One of ") + text(contrast.a) + " and " + text(contrast.b) +
-                    " lost more runs than the other (p " + p_value(contrast.loss_p) +
+      out << banner(Markup("One of ") + text(c.name(contrast.a)) + " and " +
+                    text(c.name(contrast.b)) + " lost more runs than the other (p " +
+                    p_value(contrast.loss_p) +
                     "): read the bounds of their comparison in section 4.");
   return out;
 }
@@ -150,7 +151,7 @@ Markup plan_table(Context& c) {
              text(aggregate::percent(plan.non_inferiority.real()) + " points")});
   Markup pairs;
   for (const Contrast& x : c.analysis.contrasts)
-    pairs << (pairs.empty() ? Markup() : Markup("; ")) << name_of(x);
+    pairs << (pairs.empty() ? Markup() : Markup("; ")) << name_of(c, x);
   table.row({"comparisons", pairs.empty() ? Markup("none shown") : pairs});
   table.row({"adjustment for several comparisons", text(words(c.analysis.adjustment))});
   if (plan.unit) table.row({"unit of comparisons", text(word_of(*plan.unit))});
@@ -195,7 +196,7 @@ Markup endings(Context& c) {
   for (const auto& [kind, n] : kinds) table.numbers(text(to_string(kind)));
   for (const std::uint32_t at : c.methods) {
     const ReportRow& row = c.report.rows[at];
-    std::vector<Markup> cells{name_of(row)};
+    std::vector<Markup> cells{name_of(c, row)};
     for (const auto& [kind, n] : kinds) {
       const auto it = row.terminations.find(kind);
       cells.push_back(number(it == row.terminations.end() ? 0 : it->second));
@@ -269,7 +270,7 @@ Markup runs_flow(Context& c) {
   add_columns(table, columns);
   for (const std::uint32_t at : c.methods) {
     const ReportRow& r = c.report.rows[at];
-    std::vector<Markup> cells{name_of(r)};
+    std::vector<Markup> cells{name_of(c, r)};
     for (const auto& column : columns)
       cells.push_back(
           c.linked(at, class_named(column.json), markup_of(column.read(r), column.type)));
@@ -292,7 +293,7 @@ Markup endpoint(Context& c) {
   for (const std::uint32_t at : c.methods) {
     const MethodRate& r = c.rate_of(c.report.rows[at].method);
     table.group(r.is_control ? "controls" : "");
-    table.row(with_cells({name_of(r), c.linked(at, kClassScorable, rate(r.rate.value)),
+    table.row(with_cells({name_of(c, r), c.linked(at, kClassScorable, rate(r.rate.value)),
                           rate_interval(r.rate.interval, r.rate.why)},
                          columns, r));
   }
@@ -306,7 +307,7 @@ Markup footing(Context& c) {
       "What the comparisons rest on: what two equal methods would differ by (points), repositories "
       "as units, and how many acceptance errors and invalid runs would turn the verdict",
       "comparison");
-  add_contrasts(table, c.analysis.contrasts,
+  add_contrasts(c, table, c.analysis.contrasts,
                 "difference|chance alone (95 %)=chance|chance p|tie=is tied|repositories|interval "
                 "over them|p over them|verdict is turned by=turned by");
   return table.finish() +
@@ -335,7 +336,7 @@ Markup with_removed(Context& c) {
                                    "runs of them had ended (") +
                                 number(c.analysis.removed_tasks) + ")",
                             "comparison");
-  add_contrasts(table, c.analysis.with_removed, aggregate::kRemovedWords);
+  add_contrasts(c, table, c.analysis.with_removed, aggregate::kRemovedWords);
   return table.finish() + notes_of(c, c.analysis.with_removed);
 }
 }  // namespace
@@ -355,7 +356,7 @@ Markup comparisons(Context& c) {
                   " (points; exact p of sign flips over " + text(unit_words(c.analysis.plan)) + ")",
               "comparison");
   const bool joint = c.analysis.adjustment.used == AnalysisPlan::Multiplicity::kMaxT;
-  add_contrasts(table, c.analysis.contrasts,
+  add_contrasts(c, table, c.analysis.contrasts,
                 aggregate::contrast_words(c.analysis) + "|their interval");
   Markup out = contrast_figure(c) + table.finish() + notes_of(c, c.analysis.contrasts);
   out << paragraph(Markup("Adjusted for being several by ") + text(words(c.analysis.adjustment)) +
@@ -380,7 +381,7 @@ Markup unknowns(Context& c) {
               "#interval (%)|#bounds (%)");
   for (const std::uint32_t at : c.methods) {
     const ReportRow& r = c.report.rows[at];
-    table.row({name_of(r), c.count(at, kClassError, r.acceptance_error),
+    table.row({name_of(c, r), c.count(at, kClassError, r.acceptance_error),
                rate(r.acceptance_error_rate.rate), rate_interval(r.acceptance_error_rate.interval),
                c.count(at, kClassInvalid, r.invalid), rate(r.invalid_rate.rate),
                rate_interval(r.invalid_rate.interval), rate_interval(r.bounds)});
@@ -393,7 +394,7 @@ Markup unknowns(Context& c) {
   for (const std::uint32_t at : c.methods) {
     const ReportRow& r = c.report.rows[at];
     if (r.without_agent() == 0) continue;
-    items.add(text(r.method) +
+    items.add(text(c.name(r.method)) +
               ": its program could not start, or had no model or no room at its provider, in " +
               number(r.without_agent()) +
               " runs, which are invalid; had they failed, its rate over runs would be " +
@@ -422,7 +423,7 @@ Markup heterogeneity_of(const Context& c, std::size_t key) {
     for (auto& [name, values] : rates) groups.push_back(std::move(values));
     const std::optional<Significance> differ = heterogeneity(groups);
     if (!differ) continue;
-    out << (out.empty() ? Markup() : Markup("; ")) << text(r.method) << " p "
+    out << (out.empty() ? Markup() : Markup("; ")) << text(c.name(r.method)) << " p "
         << text(fmt::format("{:.4f}", differ->p));
   }
   if (out.empty()) return out;
@@ -441,8 +442,8 @@ Markup weighted(Context& c) {
   const auto add = [&](const auto& of, const auto& value, const auto& interval) {
     if (!of.weighted) return;
     const Estimate& e = of.weighted->of.estimate;
-    table.row({name_of(of), value(e.value), interval(e.interval, e.why), number(of.weighted->tasks),
-               text(fmt::format("{:.1f}", of.weighted->worth)),
+    table.row({name_of(c, of), value(e.value), interval(e.interval, e.why),
+               number(of.weighted->tasks), text(fmt::format("{:.1f}", of.weighted->worth)),
                text(weighted_note(*of.weighted), 1'000)});
   };
   for (const MethodRate& r : c.analysis.rates) add(r, rate, rate_interval);
@@ -464,7 +465,7 @@ Markup strata(Context& c) {
     if (r.key.empty() || is_only_level(c.report, r.key) || kRows < ++shown) continue;
     const std::string name = r.key + "=" + r.value;
     table.group(name + (r.is_control ? ", controls" : ""));
-    table.row({text(name), name_of(r),
+    table.row({text(name), name_of(c, r),
                r.by_task ? c.linked(i, kClassScorable, rate(r.by_task->mean)) : none(),
                rate_interval(r.interval, r.why), number(r.by_task ? r.by_task->tasks : 0),
                c.count(i, kClassSuccess, r.success), c.count(i, kClassScorable, r.scorable()),

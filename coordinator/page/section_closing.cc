@@ -85,7 +85,7 @@ Markup over_runs(Context& c) {
       "method|#success|#scorable|#rate|#interval (%)");
   for (const std::uint32_t at : c.methods) {
     const ReportRow& r = c.report.rows[at];
-    table.row({name_of(r), c.count(at, kClassSuccess, r.success),
+    table.row({name_of(c, r), c.count(at, kClassSuccess, r.success),
                c.count(at, kClassScorable, r.scorable()), rate(r.success_rate.rate),
                rate_interval(r.success_rate.interval)});
   }
@@ -102,7 +102,7 @@ Markup tasks_table(Context& c) {
   DataTable table = c.table(Markup("Every task: success of scorable runs by method, and cost (") +
                                 text(c.report.unit) + "); filter: task=NAME method=NAME",
                             "task");
-  for (const std::string& m : c.cells.methods) table.numbers(text(m));
+  for (const std::string& m : c.cells.methods) table.numbers(text(c.name(m)));
   table.numbers("cost");
   const std::size_t most =
       std::min(kTasks, kTaskCells / std::max<std::size_t>(1, c.cells.methods.size()));

@@ -26,7 +26,7 @@ Markup pass_table(Context& c) {
   for (const MethodRate& r : c.analysis.rates)
     for (std::size_t i = 0; i < r.pass.size(); ++i) {
       const PassEstimate& e = r.pass[i];
-      table.row({name_of(r), number(c.analysis.plan.pass_k[i]), rate(e.at_least_one.value),
+      table.row({name_of(c, r), number(c.analysis.plan.pass_k[i]), rate(e.at_least_one.value),
                  rate_interval(e.at_least_one.interval, e.at_least_one.why), rate(e.all.value),
                  rate_interval(e.all.interval, e.all.why), number(e.tasks), number(e.too_few)});
     }
@@ -42,7 +42,7 @@ Markup alike_table(Context& c) {
     const IntraclassCorrelation icc = intraclass_correlation(
         clusters_of(c, c.cells.method(r.method)), c.analysis.plan.alpha.real());
     const auto two = [](double v) { return text(fmt::format("{:.2f}", v)); };
-    table.row({name_of(r), icc.rho.value ? two(*icc.rho.value) : text(word_of(icc.rho.why)),
+    table.row({name_of(c, r), icc.rho.value ? two(*icc.rho.value) : text(word_of(icc.rho.why)),
                between(icc.rho.interval, Why::kOk, two),
                icc.design_effect ? two(*icc.design_effect) : none()});
   }
@@ -60,7 +60,7 @@ Markup rerun_table(Context& c) {
       "the same tasks (points)",
       "method|#standard error|#two reruns differ by at most (95 %)|#tasks with two runs or more");
   for (const MethodRate& r : c.analysis.rates)
-    table.row({name_of(r),
+    table.row({name_of(c, r),
                !is_seen(r)              ? Markup("none seen")
                : r.rerun.standard_error ? points(r.rerun.standard_error)
                                         : text(word_of(r.rerun.why)),
@@ -83,7 +83,7 @@ Markup drift_tables(Context& c) {
       "method|#points|#p|#groups of runs that tell");
   for (const MethodTrend& t : drift.trends)
     trends.row({t.method.empty() ? Markup("all")
-                                 : small_if(is_control(c.report, t.method), text(t.method)),
+                                 : small_if(is_control(c.report, t.method), text(c.name(t.method))),
                 points(t.trend.slope),
                 t.trend.test ? p_value(t.trend.test->p) : text(word_of(t.trend.why)),
                 number(t.trend.strata)});
@@ -105,8 +105,11 @@ Markup drift_tables(Context& c) {
 
 Markup price_contrasts(const Context& c) {
   Items items;
-  for (const PriceContrast& one : c.report.details->price_contrasts)
+  for (PriceContrast one : c.report.details->price_contrasts) {
+    one.a = c.name(one.a);
+    one.b = c.name(one.b);
     items.add(text(words(one, c.report.unit), 2'000) + " (" + number(one.tasks) + " tasks)");
+  }
   if (items.empty()) return Markup();
   Markup out = element("h3", "What the difference costs") +
                paragraph(
@@ -143,7 +146,7 @@ Markup money_section(Context& c) {
       return row.by == "method" && row.name == r.method;
     });
     PROCTOR_ASSERT(group != c.report.costs.end());
-    prices.row({name_of(r), p.of_run.value ? usd(*p.of_run.value) : none(),
+    prices.row({name_of(c, r), p.of_run.value ? usd(*p.of_run.value) : none(),
                 between(p.of_run.interval, p.of_run.why, usd), per_success(p.of_success),
                 money_of(group->median), money_of(group->most),
                 p.undominated ? Markup(*p.undominated ? Literal("yes") : Literal("no")) : none(),
@@ -161,7 +164,8 @@ Markup money_section(Context& c) {
   for (const CostRow& g : c.report.costs) {
     if (kGroups < ++n) continue;
     parts.group(std::string(g.by));
-    parts.row(with_cells({text(g.by == "all" ? "all" : g.by + " " + g.name)}, columns, g));
+    const std::string name = g.by == "method" ? c.name(g.name) : g.name;
+    parts.row(with_cells({text(g.by == "all" ? "all" : g.by + " " + name)}, columns, g));
   }
   Markup out = frontier_figure(c) + prices.finish() + price_contrasts(c) + burndown_figure(c) +
                parts.finish();
@@ -198,7 +202,7 @@ Markup time_section(Context& c) {
     const Estimate& median = c.price_of(r.method).median_ms.estimate;
     std::optional<double> longest;
     if (r.time.longest_ms) longest = static_cast<double>(*r.time.longest_ms);
-    table.row({name_of(r), seconds_of(r.time.median_ms),
+    table.row({name_of(c, r), seconds_of(r.time.median_ms),
                between(median.interval, median.why, seconds_of),
                seconds_of(r.time_of_success.median_ms), seconds_of(r.time_of_failure.median_ms),
                seconds_of(longest)});
@@ -218,7 +222,8 @@ Markup time_section(Context& c) {
       agent += run.agent_ms;
       acceptance += run.acceptance_ms;
     }
-    phases.row({name_of(c.report.rows[at]), minutes(setup), minutes(agent), minutes(acceptance)});
+    phases.row(
+        {name_of(c, c.report.rows[at]), minutes(setup), minutes(agent), minutes(acceptance)});
   }
   return until_success_figure(c) + table.finish() + phases.finish() + histogram_figures(c) +
          workers_figure(c);

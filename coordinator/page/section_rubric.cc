@@ -70,7 +70,7 @@ Markup gate_table(Context& c, bool strata) {
   for (const GateRow& r : c.report.details->rubric.gates) {
     if (r.key.empty() == strata || (strata && is_only_level(c.report, r.key))) continue;
     if (++rows > kShown && strata) continue;
-    std::vector<Markup> cells{name_of(r), number(r.judged)};
+    std::vector<Markup> cells{name_of(c, r), number(r.judged)};
     if (strata) cells.insert(cells.begin(), text(r.stratum()));
     for (const auto& outcomes : r.outcomes) cells.push_back(outcomes_cell(outcomes));
     cells.push_back(number(r.all.x));
@@ -100,7 +100,7 @@ Markup tag_table(Context& c) {
   for (const TagRow& t : std::span(tags).first(std::min(kShown, tags.size()))) {
     const Markup severity = text(word_of(t.severity));
     table.row({text(t.tag), Severity::kReview < t.severity ? element("strong", severity) : severity,
-               name_of(t), number(t.runs.x), share_cell(t.runs), text(word_of(t.attribution)),
+               name_of(c, t), number(t.runs.x), share_cell(t.runs), text(word_of(t.attribution)),
                t.tag == last ? Markup("as above") : text(t.sentence, kSentence),
                explained(c, t.first)});
     last = t.tag;
@@ -172,7 +172,7 @@ Markup constraints(Context& c) {
       if ((run.violations != 0 || unsatisfied) && ++named <= kSeenRuns)
         add_violations(c, broken, run);
     }
-    table.row({name_of(r), c.count(at, kClassSuccess, r.success),
+    table.row({name_of(c, r), c.count(at, kClassSuccess, r.success),
                c.count(at, kClassSatisfied, r.satisfied), c.count(at, kClassViolating, violating),
                c.count(at, kClassUnsatisfied, r.success - r.satisfied), number(refused),
                number(conflicts), number(loosely), number(stopped)});

@@ -82,7 +82,9 @@ Markup facts_table(Context& c, const Markup& caption, const std::vector<PageFact
 Markup critical_banner(const Context& c) {
   const std::string warning = critical_warning(c.report.details->rubric);
   return warning.empty() ? Markup()
-                         : classed("p", "banner", text(warning, 1'000) + " See section 10.");
+                         : classed("p", "banner",
+                                   text(kCriticalMark.substr(1)) + " " + text(warning, 1'000) +
+                                       " See section 10.");
 }
 
 std::string shell_word(std::string_view words) {
@@ -100,17 +102,18 @@ Markup small_if(bool is_control, const Markup& name) {
   return is_control ? element("small", name) : name;
 }
 
-Markup name_of(const Contrast& contrast) {
-  return small_if(contrast.is_control, text(contrast.a) + " less " + text(contrast.b));
+Markup name_of(const Context& c, const Contrast& contrast) {
+  return small_if(contrast.is_control,
+                  text(c.name(contrast.a)) + " less " + text(c.name(contrast.b)));
 }
 
-void add_contrasts(DataTable& table, const std::vector<Contrast>& contrasts,
+void add_contrasts(const Context& c, DataTable& table, const std::vector<Contrast>& contrasts,
                    std::string_view words) {
   const auto columns = aggregate::contrast_columns().named(words);
   add_columns(table, columns);
-  for (const Contrast& c : contrasts) {
-    table.group(aggregate::controls_apart(c));
-    table.row(with_cells({name_of(c)}, columns, c));
+  for (const Contrast& contrast : contrasts) {
+    table.group(aggregate::controls_apart(contrast));
+    table.row(with_cells({name_of(c, contrast)}, columns, contrast));
   }
 }
 

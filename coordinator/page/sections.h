@@ -7,11 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "common/base/text.h"
 #include "coordinator/aggregate/analysis.h"
 #include "coordinator/aggregate/canvas.h"
 #include "coordinator/aggregate/columns.h"
 #include "coordinator/aggregate/details.h"
 #include "coordinator/aggregate/markup.h"
+#include "coordinator/aggregate/rubric.h"
 #include "coordinator/aggregate/run_sets.h"
 #include "coordinator/page/page.h"
 
@@ -48,6 +50,10 @@ class Context {
   Markup count(std::size_t row, std::uint16_t classes, std::uint64_t n) const {
     return linked(row, classes, number(n));
   }
+  // As the page has it everywhere: cut after so many bytes, behind it critical_mark().
+  std::string name(std::string_view method, std::size_t bytes_max = 380) const {
+    return printable(method, bytes_max) + std::string(critical_mark(report, method));
+  }
   // Position of a method among `methods`, for its shape in figures.
   std::size_t shape(const std::string& method) const;
   // Requires: it has runs.
@@ -76,10 +82,10 @@ Markup critical_banner(const Context& c);
 
 // The name of a row, small where it is of controls.
 Markup small_if(bool is_control, const Markup& name);
-Markup name_of(const auto& method) {
-  return small_if(method.is_control, text(method.method));
+Markup name_of(const Context& c, const auto& method) {
+  return small_if(method.is_control, text(c.name(method.method)));
 }
-Markup name_of(const Contrast& contrast);  // "a less b"
+Markup name_of(const Context& c, const Contrast& contrast);  // "a less b"
 
 // Columns of a report (columns.h) as those of a table here, and what a record has in them.
 Markup markup_of(const aggregate::Cell& cell, aggregate::Type type);
@@ -96,7 +102,7 @@ std::vector<Markup> with_cells(std::vector<Markup> first,
   return first;
 }
 // All of a table: a row for each contrast in these columns, behind its name.
-void add_contrasts(DataTable& table, const std::vector<Contrast>& contrasts,
+void add_contrasts(const Context& c, DataTable& table, const std::vector<Contrast>& contrasts,
                    std::string_view words);
 
 // Items of a list; empty: it has none.

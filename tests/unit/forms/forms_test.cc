@@ -345,9 +345,13 @@ TEST_SUITE("forms") {
     const CampaignReport report = built(input);
     const std::string warning = critical_warning(report.details->rubric);
     CHECK(warning.find("alpha 1") != std::string::npos);
-    CHECK(render_markdown(report).find(warning) != std::string::npos);
+    const std::string mark(kCriticalMark), summary = render_markdown(report);
+    CHECK(summary.find(mark.substr(1) + " `" + warning) != std::string::npos);
+    CHECK(summary.find("| `alpha`" + mark + " |") != std::string::npos);
     input.runs[0].tags = "policy.network_denied";
-    CHECK(render_markdown(built(input)).find("critical violation") == std::string::npos);
+    const std::string other = render_markdown(built(input));
+    CHECK(other.find("critical violation") == std::string::npos);
+    CHECK(other.find(mark) == std::string::npos);
   }
 
   TEST_CASE("a badge says the rate with its interval, and is grey while it may move") {

@@ -14,6 +14,7 @@
 #include "common/base/json.h"
 #include "common/contract/campaign.h"
 #include "coordinator/aggregate/details.h"
+#include "coordinator/aggregate/rubric.h"
 #include "coordinator/aggregate/run_filter.h"
 #include "tests/unit/aggregate/report_fixtures.h"
 
@@ -553,6 +554,52 @@ TEST_SUITE("page") {
   TEST_CASE("a page of runs without a critical violation warns of none") {
     ReportInput input = critical();
     for (RunRecord& run : input.runs) run.tags = "policy.network_denied";
-    CHECK(page_of(std::move(input)).find("critical violation") == std::string::npos);
+    const std::string page = page_of(std::move(input));
+    CHECK(page.find("critical violation") == std::string::npos);
+    CHECK(page.find(kCriticalMark) == std::string::npos);
+  }
+
+  TEST_CASE("a method with critical successes has a mark in every table and figure") {
+    ReportInput input = critical();
+    for (int task = 0; task < 2; ++task)
+      for (std::size_t i = 0; i < 5; ++i) {
+        RunRecord run = input.runs[i];
+        run.run = RunId(static_cast<std::uint32_t>(input.runs.size()));
+        run.task = "cli-" + std::to_string(task);
+        run.strata = {"rust"};
+        run.name = run.task + "/" + run.method + "/r" + std::to_string(i);
+        run.outcome = i % 2 == 0 ? RunOutcome::kSuccess : RunOutcome::kFailure;
+        input.runs.push_back(run);
+      }
+    input.contrasts = {{"shell", "calm"}, {"mount", "shell"}};
+    const CampaignReport report = detailed(std::move(input));
+    CHECK(critical_mark(report, "shell") == kCriticalMark);
+    CHECK(critical_mark(report, "calm") == "");
+    const PageFacts of = facts();
+    const std::string page = render_html({.report = report, .facts = of});
+    check_well_formed(page);
+    // Names of rows, columns and cards, and of what is drawn; runs have names of their own.
+    std::map<std::string, int> named;
+    each_node(parsed(page), [&](const pugi::xml_node& node) {
+      const std::string_view tag = node.name();
+      if (tag != "th" && tag != "text" && tag != "title" && tag != "span") return;
+      const std::string words = node.text().as_string();
+      for (const std::string name : {"shell", "mount", "calm"})
+        for (std::size_t at = words.find(name); at != std::string::npos;
+             at = words.find(name, at + 1)) {
+          const std::size_t behind = at + name.size();
+          if (words.compare(behind, 1, "/") == 0) continue;
+          ++named[name + (words.compare(behind, kCriticalMark.size(), kCriticalMark) == 0
+                              ? std::string(kCriticalMark)
+                              : "")];
+        }
+    });
+    for (const std::string name : {"shell", "mount"}) {
+      CAPTURE(name);
+      CHECK(10 < named[name + std::string(kCriticalMark)]);
+      CHECK(named[name] == 0);
+    }
+    CHECK(10 < named["calm"]);
+    CHECK(named["calm" + std::string(kCriticalMark)] == 0);
   }
 }

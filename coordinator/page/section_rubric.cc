@@ -120,8 +120,16 @@ Markup score_contrasts(Context& c) {
          items.list();
 }
 
-// A row for each alert that its evidence tells of, and one for the run where there is more than
-// they show.
+// Is it the command that `by`, an `env` of the same run, runs?  Then the two are one act.
+bool is_run_by_env(const PageFacts::Seen& s, const PageFacts::Seen& by) {
+  const std::string_view program = std::string_view(by.segment).substr(0, by.segment.find(' '));
+  return (program == "env" || program.ends_with("/env")) && s.form == "executed" &&
+         s.form == by.form && s.run == by.run && s.violation == by.violation &&
+         by.segment.ends_with(" " + s.segment);
+}
+
+// A row for each act that the alerts of its evidence tell of, and one for the run where there is
+// more than they show.
 void add_violations(const Context& c, DataTable& table, const RunRecord& run) {
   using Kind = PageFacts::Seen::Kind;
   const Markup ended = run.termination == Termination::kPolicyStop
@@ -131,9 +139,14 @@ void add_violations(const Context& c, DataTable& table, const RunRecord& run) {
   for (const PageFacts::Seen& s : c.facts.seen) {
     if (s.run != run.name) continue;
     if (s.kind != Kind::kWords) shown.insert(s.violation.substr(0, kFirstViolationBytes));
+    const auto seen = [&](auto is) { return std::ranges::any_of(c.facts.seen, is); };
+    if (s.more == 0 && seen([&](auto& by) { return is_run_by_env(s, by); })) continue;
+    const bool twice = seen([&](auto& inner) { return is_run_by_env(inner, s); });
     const std::string more = s.more == 0 ? "" : "; and " + counted(s.more, "more alert");
     table.row({explained(c, run.name), text(s.violation) + text(more),
-               s.form.empty() || s.violation.starts_with("call: ") ? none() : text(s.form),
+               s.form.empty() || s.violation.starts_with("call: ")
+                   ? none()
+                   : text(s.form + (twice ? ", as env and as what it runs" : "")),
                s.segment.empty() ? none() : element("code", text(s.segment, 160)),
                text(violation_answer(s.violation, s.form)) +
                    (s.kind == Kind::kCritical ? ended : Markup())});

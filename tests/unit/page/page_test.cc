@@ -523,6 +523,38 @@ TEST_SUITE("page") {
     CHECK(page.find(text) != std::string::npos);
   }
 
+  TEST_CASE("a command that env ran is one row that says both forms") {
+    using enum PageFacts::Seen::Kind;
+    const ReportInput input = critical();
+    const std::string name = input.runs[0].name, pattern = "command: shutdown\\s";
+    struct Row {
+      std::string outer, inner, form;
+      std::size_t rows;
+    };
+    for (const Row& row :
+         std::vector<Row>{{"/usr/bin/env A=b shutdown -h", "shutdown -h", "executed", 1},
+                          {"env shutdown -h", "shutdown -h", "executed", 1},
+                          {"env shutdown -h", "shutdown -r", "executed", 2},
+                          {"nice shutdown -h", "shutdown -h", "executed", 2},
+                          {"env shutdown -h", "shutdown -h", "tool call", 2}}) {
+      CAPTURE(row.outer);
+      PageFacts of = facts();
+      of.seen = {{name, pattern, "executed", row.outer, kCritical},
+                 {name, pattern, row.form, row.inner, kCritical}};
+      const std::string page = page_of(input, of);
+      check_well_formed(page);
+      std::size_t rows = 0;
+      for (std::size_t at = page.find("shutdown -"); at != std::string::npos;
+           at = page.find("shutdown -", at + 1))
+        ++rows;
+      CHECK(rows == row.rows);
+      CHECK(page.find("<code>" + row.outer + "</code>") != std::string::npos);
+      CHECK((page.find("<td>executed, as env") != std::string::npos) == (row.rows == 1));
+      of.seen.back().more = 4;  // its row has to be there, for it says how many are not
+      CHECK(page_of(input, of).find("; and 4 more alerts</td>") != std::string::npos);
+    }
+  }
+
   TEST_CASE("caps that hold are those of a task in a stage that draws it, and some have none") {
     Campaign campaign = judged_campaign();
     campaign.contracts[0].id = "add";

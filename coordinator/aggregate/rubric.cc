@@ -30,8 +30,12 @@ bool is_judged(const RunRecord& run) {
   return run.state == RunRecord::State::kEnded && run.gates.has_value();
 }
 
+bool passes_all(const RunRecord& run) {
+  return is_judged(run) && run.failed_gate().empty();
+}
+
 bool is_scored(const RunRecord& run) {
-  return is_judged(run) && run.failed_gate().empty() && run.score.has_value();
+  return passes_all(run) && run.score.has_value();
 }
 
 using OfTasks = std::map<std::size_t, std::uint64_t>;  // runs, by task
@@ -238,6 +242,8 @@ std::vector<std::string> rubric_notes(const CampaignReport& report) {
         "Score = minimal x exp(-lambda d) + trace (if complete) + maint x share of rating checks "
         "passed, by the registered weights; d = max(touched lines, changed files), each over its "
         "envelope. Only runs that pass all gates have one: it does not rank single runs.");
+  else if (std::ranges::none_of(report.runs, passes_all))
+    out.emplace_back("No judged run passed all four gates, so none has a score (n = 0).");
   return out;
 }
 

@@ -157,6 +157,16 @@ TEST_SUITE("aggregate") {
     CHECK(explains(input));
     for (RunRecord& run : input.runs) run.score.reset();
     CHECK_FALSE(explains(input));
+    // There is a reason where no run could have one.
+    const auto counts_none = [](const ReportInput& of) {
+      return rubric_notes(detailed(of)).back().ends_with("(n = 0).");
+    };
+    CHECK_FALSE(counts_none(input));
+    for (RunRecord& run : input.runs) run.gates = {kPass, kPass, kFail, kPass};
+    CHECK(counts_none(input));
+    CHECK_FALSE(explains(input));
+    input.runs[0].gates = {kPass, kPass, kPass, kPass};
+    CHECK_FALSE(counts_none(input));
   }
 
   TEST_CASE("failure modes are shares of judged runs, the most severe first") {

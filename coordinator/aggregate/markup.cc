@@ -126,7 +126,7 @@ void DataTable::heads(std::string_view names) {
   }
 }
 
-void DataTable::row(const std::vector<Markup>& cells) {
+void DataTable::row(const std::vector<Markup>& cells, bool says) {
   PROCTOR_ASSERT(cells.size() == head_.size());
   Markup line;
   for (std::size_t i = 0; i < cells.size(); ++i) {
@@ -141,6 +141,7 @@ void DataTable::row(const std::vector<Markup>& cells) {
   body_ << (apart_ ? classed("tr", "apart", line) : element("tr", line)) << line_end();
   apart_ = false;
   ++rows_;
+  says_ = says_ || says;
 }
 
 Markup DataTable::finish() const {

@@ -125,14 +125,17 @@ class DataTable {
   void numbers(Markup name) { column(std::move(name), Column::kNumber); }
   // "a|#b": our own names, '#' before those of numbers.
   void heads(std::string_view names);
-  // The first cell names the row.  Requires: a cell for each column.
-  void row(const std::vector<Markup>& cells);
+  // The first cell names the row; `says` is false where the others have no value.  Requires: a cell
+  // for each column.
+  void row(const std::vector<Markup>& cells, bool says = true);
   // Another name leaves a line above the next row.
   void group(const std::string& name) {
     apart_ = 0 < rows_ && name != group_;
     group_ = name;
   }
   bool empty() const { return rows_ == 0; }
+  // The table, or the sentence `why` in its place where no row says anything.
+  Markup finish_or(const Markup& why) const { return says_ ? finish() : element("p", why); }
   Markup finish() const;
 
  private:
@@ -146,7 +149,7 @@ class DataTable {
   std::vector<Column> kinds_;
   Markup body_;
   std::size_t rows_ = 0;
-  bool apart_ = false;
+  bool apart_ = false, says_ = false;
   std::string group_;
 };
 }  // namespace proctor::aggregate

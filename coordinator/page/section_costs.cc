@@ -28,9 +28,10 @@ Markup pass_table(Context& c) {
       const PassEstimate& e = r.pass[i];
       table.row({name_of(c, r), number(c.analysis.plan.pass_k[i]), rate(e.at_least_one.value),
                  rate_interval(e.at_least_one.interval, e.at_least_one.why), rate(e.all.value),
-                 rate_interval(e.all.interval, e.all.why), number(e.tasks), number(e.too_few)});
+                 rate_interval(e.all.interval, e.all.why), number(e.tasks), number(e.too_few)},
+                1 < c.analysis.plan.pass_k[i] && e.tasks != 0);
     }
-  return table.empty() ? Markup() : table.finish();
+  return table.finish_or("Several tries are not shown: no task has so many scorable runs.");
 }
 
 Markup alike_table(Context& c) {
@@ -44,9 +45,11 @@ Markup alike_table(Context& c) {
     const auto two = [](double v) { return text(fmt::format("{:.2f}", v)); };
     table.row({name_of(c, r), icc.rho.value ? two(*icc.rho.value) : text(word_of(icc.rho.why)),
                between(icc.rho.interval, Why::kOk, two),
-               icc.design_effect ? two(*icc.design_effect) : none()});
+               icc.design_effect ? two(*icc.design_effect) : none()},
+              icc.rho.value.has_value());
   }
-  return table.empty() ? Markup() : table.finish();
+  return table.finish_or(
+      "Likeness is not shown: it takes several tasks, several runs of one, and unlike outcomes.");
 }
 
 // Did runs of one task ever come out differently?
@@ -64,9 +67,10 @@ Markup rerun_table(Context& c) {
                !is_seen(r)              ? Markup("none seen")
                : r.rerun.standard_error ? points(r.rerun.standard_error)
                                         : text(word_of(r.rerun.why)),
-               is_seen(r) ? points(r.rerun.gap95) : Markup("none seen"), number(r.rerun.tasks)});
-  if (table.empty()) return Markup();
-  Markup out = table.finish();
+               is_seen(r) ? points(r.rerun.gap95) : Markup("none seen"), number(r.rerun.tasks)},
+              r.rerun.tasks != 0);
+  Markup out = table.finish_or(
+      "The floor of noise is not shown: no task has two scorable runs of a method.");
   if (!std::ranges::all_of(c.analysis.rates, is_seen))
     out << paragraph(
         "None seen: all runs of each task came out alike, which does not say that others would.");
@@ -86,9 +90,10 @@ Markup drift_tables(Context& c) {
                                  : small_if(is_control(c.report, t.method), text(c.name(t.method))),
                 points(t.trend.slope),
                 t.trend.test ? p_value(t.trend.test->p) : text(word_of(t.trend.why)),
-                number(t.trend.strata)});
-  Markup out =
-      trends.finish() + paragraph(Markup("By worker: ") + text(worker_sentence(drift)) + ".");
+                number(t.trend.strata)},
+               t.trend.test.has_value());
+  Markup out = trends.finish_or("Drift is not shown: no runs of one task came out differently.") +
+               paragraph(Markup("By worker: ") + text(worker_sentence(drift)) + ".");
   constexpr std::size_t kWorkers = 50;
   DataTable workers = c.table(
       "Success by worker: expected is what it would have had at the rates of its runs' tasks and "
@@ -132,7 +137,10 @@ Markup stability(Context& c) {
 
 Markup money_section(Context& c) {
   const std::string& unit = c.report.unit;
-  if (c.methods.empty()) return paragraph("Nothing was spent.");
+  if (c.report.total.cost.total() == MicroUsd::zero() && c.report.alerts.empty() &&
+      !c.report.projection)
+    return paragraph("The campaign spent nothing, so there is no table of prices.") +
+           burndown_figure(c);
   DataTable prices =
       c.table(Markup("What a run and a success cost (") + text(unit) +
                   "; all attempts are paid for, intervals over tasks; the frontier is "
@@ -222,10 +230,11 @@ Markup time_section(Context& c) {
       agent += run.agent_ms;
       acceptance += run.acceptance_ms;
     }
-    phases.row(
-        {name_of(c, c.report.rows[at]), minutes(setup), minutes(agent), minutes(acceptance)});
+    phases.row({name_of(c, c.report.rows[at]), minutes(setup), minutes(agent), minutes(acceptance)},
+               minutes(std::max({setup, agent, acceptance})).bytes() != minutes(0).bytes());
   }
-  return until_success_figure(c) + table.finish() + phases.finish() + histogram_figures(c) +
-         workers_figure(c);
+  return until_success_figure(c) + table.finish() +
+         phases.finish_or("Phases are not shown: none took a tenth of a minute.") +
+         histogram_figures(c) + workers_figure(c);
 }
 }  // namespace proctor::page

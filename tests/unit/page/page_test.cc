@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <pugixml.hpp>
@@ -345,6 +346,38 @@ TEST_SUITE("page") {
       for (const char* never : {">nan<", ">inf<", ">-nan<", ">-inf<", "\"nan\"", "\"inf\"", "[nan"})
         CHECK(page.find(never) == std::string::npos);
     }
+  }
+
+  TEST_CASE("a table without a row that says something is left out of sections 7 to 9") {
+    const auto tables_of = [](const std::string& page) {
+      std::array<int, 3> out{};
+      each_node(parsed(page), [&](const pugi::xml_node& node) {
+        const std::string section = node.attribute("aria-labelledby").as_string();
+        if (std::string_view(node.name()) != "section") return;
+        for (std::size_t i = 0; i < out.size(); ++i)
+          if (section == "section-" + std::to_string(7 + i))
+            each_node(node, [&](const pugi::xml_node& inner) {
+              out[i] += std::string_view(inner.name()) == "table" ? 1 : 0;
+            });
+      });
+      return out;
+    };
+    Runs runs;
+    for (const char* method : {"alpha", "beta"}) {
+      RunRecord& run = runs.ended("lib", "go", method, RunOutcome::kSuccess);
+      run.started_ms = 1'790'000'000'000;
+      run.agent_ms = 2'000;
+    }
+    ReportInput input{"once", "USD", {"language"}, std::move(runs.records), 0.05};
+    CHECK(tables_of(page_of(input)) == std::array{0, 2, 1});
+    input.runs[0].agent_ms = 3'001;
+    CHECK(tables_of(page_of(input)) == std::array{0, 2, 2});
+    for (RunRecord& run : input.runs) run.cost = {};
+    CHECK(tables_of(page_of(input)) == std::array{0, 0, 2});
+    input.alerts = {"an envelope is full"};
+    CHECK(tables_of(page_of(input)) == std::array{0, 2, 2});
+    // Tries, likeness, noise, drift and workers.
+    CHECK(tables_of(page_of(varied(12, 4)))[0] == 5);
   }
 
   TEST_CASE("a page has a bounded size, and names what it left out") {

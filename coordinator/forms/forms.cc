@@ -529,6 +529,7 @@ std::string render_markdown(const CampaignReport& report) {
   append_removed(out, report);
   append_methods(out, report);
   append_sentences(out, "To distrust", unsatisfied_methods(report));
+  append_sentences(out, "Broken or flaky tasks", broken_tasks(report.runs));
   const std::string critical = report.details ? critical_warning(report.details->rubric) : "";
   if (!critical.empty())
     out += fmt::format("\n{} {}\n", kCriticalMark.substr(1),

@@ -354,6 +354,24 @@ TEST_SUITE("forms") {
     CHECK(other.find(mark) == std::string::npos);
   }
 
+  TEST_CASE("a summary names tasks whose controls show that they are broken or flaky") {
+    Runs runs;
+    for (const char* task : {"torn", "idle", "sound"}) {
+      const bool passes = std::string_view(task) == "idle";
+      RunRecord& run =
+          runs.ended(task, "go", passes ? "noop" : "reference",
+                     passes || std::string_view(task) == "sound" ? RunOutcome::kSuccess
+                                                                 : RunOutcome::kFailure);
+      if (std::string_view(task) == "torn") run.passes = 2;
+    }
+    ReportInput input{"controls", "USD", {"language"}, std::move(runs.records), 0.05};
+    const std::string summary = render_markdown(built(with_controls(input, "noop", "reference")));
+    CHECK(summary.find("- `task torn is flaky: ") != std::string::npos);
+    CHECK(summary.find("- `task idle is broken: ") != std::string::npos);
+    CHECK(summary.find("task sound is") == std::string::npos);
+    CHECK(render_markdown(built(std::move(input))).find(" tasks:\n\n- ") == std::string::npos);
+  }
+
   TEST_CASE("a badge says the rate with its interval, and is grey while it may move") {
     ReportInput input = small_campaign();
     const CampaignReport interim = built(input);

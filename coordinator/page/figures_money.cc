@@ -1,12 +1,7 @@
 // Money: what success costs, and how the envelopes went down.
-#include <fmt/format.h>
-#include <algorithm>
-#include <array>
-#include <cmath>
 #include <functional>
 
 #include "common/stats/amounts.h"
-#include "coordinator/aggregate/format.h"
 #include "coordinator/page/sections.h"
 
 namespace proctor::page {

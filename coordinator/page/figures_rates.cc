@@ -1,11 +1,5 @@
 // Rates and their differences: forest, contrasts, differences task by task, several tries.
-#include <algorithm>
-#include <cmath>
-#include <map>
-
 #include "common/base/system_clock.h"
-#include "common/base/text.h"
-#include "coordinator/aggregate/format.h"
 #include "coordinator/page/sections.h"
 
 namespace proctor::page {

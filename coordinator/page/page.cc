@@ -1,11 +1,6 @@
 #include "coordinator/page/page.h"
 
-#include <algorithm>
-#include <array>
-#include <string_view>
-
 #include "common/base/digest.h"
-#include "coordinator/aggregate/format.h"
 #include "coordinator/page/sections.h"
 
 namespace proctor::page {
@@ -65,7 +60,6 @@ svg text.quiet{fill:var(--quiet)}
 svg text.strong{font-weight:650}
 svg text.cell{font-size:12px;font-weight:650;fill:var(--on)}
 svg text.cell-invalid{font-size:12px;font-weight:650;fill:var(--on-invalid)}
-svg text.cell-none{font-size:12px;fill:var(--ink)}
 .grid{stroke:var(--rule);stroke-width:1}
 .axis{stroke:var(--quiet);stroke-width:1}
 .reference{stroke:var(--ink);stroke-width:1.5;stroke-dasharray:5 4}
@@ -91,26 +85,19 @@ figure,tr,.answer li,.banner{break-inside:avoid}h2,h3,caption{break-after:avoid}
 td a[href^="#set-"]::after{content:" (" attr(href) ")";font-size:.8em;color:var(--quiet)}}
 )css";
 
-namespace {
-std::string base64(const Digest& digest) {
+// "sha256-...=": of the sheet, in base64.
+std::string sheet_digest() {
   constexpr std::string_view kLetters =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
+  const Digest digest = sha256(kSheet);
+  std::string out = "sha256-";
   std::uint32_t bits = 0;
   unsigned held = 0;
   for (const std::uint8_t byte : digest.bytes()) {
     bits = bits << 8U | byte;
     for (held += 8; 6 <= held; held -= 6) out += kLetters[bits >> (held - 6) & 63U];
   }
-  if (0 < held) out += kLetters[bits << (6 - held) & 63U];
-  while (out.size() % 4 != 0) out += '=';
-  return out;
-}
-}  // namespace
-
-// "sha256-...=": of the sheet.
-std::string sheet_digest() {
-  return "sha256-" + base64(sha256(kSheet));
+  return out + kLetters[bits << 2U & 63U] + "=";  // four bits are left of 32 bytes
 }
 }  // namespace proctor::page
 

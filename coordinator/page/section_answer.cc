@@ -1,10 +1,4 @@
-#include <fmt/format.h>
-#include <map>
-#include <utility>
-
-#include "common/base/text.h"
 #include "common/stats/heterogeneity.h"
-#include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/warnings.h"
 #include "coordinator/page/sections.h"
 
@@ -73,10 +67,6 @@ Markup card(Context& c, std::uint32_t position) {
   if (row.unmetered()) cost << " (model use unmetered)";
   if (!cost.empty()) out << paragraph(cost);
   return element("li", out);
-}
-
-Markup banner(const Markup& words) {
-  return classed("p", "banner", words);
 }
 
 Markup banners(const Context& c) {

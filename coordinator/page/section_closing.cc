@@ -1,11 +1,6 @@
 // Things to know before the numbers are used: graders, rules, where it comes from, what is not
 // claimed.
-#include <algorithm>
-#include <map>
-
-#include "common/base/text.h"
 #include "common/contract/caps.h"
-#include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/warnings.h"
 #include "coordinator/page/sections.h"
 
@@ -45,14 +40,9 @@ Markup reproducibility(Context& c) {
 
 Markup limits_section(Context& c) {
   Items items;
+  for (const std::string_view note : report_notes()) items.add(text(note));
   for (const Literal note :
-       {Literal("A success says that the acceptance checks passed under the caps of this campaign, "
-                "not that the change is right: weak checks pass wrong changes."),
-        Literal("Monitors may miss behaviour, and no list of failures is exhaustive."),
-        Literal("No row is ranked by a single number, and no order of methods is claimed beyond "
-                "the comparisons above."),
-        Literal("Runs of one task are alike: intervals over runs are too narrow, and stand in "
-                "section 5 and the appendix only."),
+       {Literal("No order of methods is claimed beyond the comparisons above."),
         Literal("Where many tasks come from few repositories, intervals over tasks are too narrow: "
                 "section 4 has the comparisons over repositories."),
         Literal("What agents said of themselves is marked as such and was measured by nobody."),

@@ -1,11 +1,6 @@
 // Stability, money and time.
-#include <fmt/format.h>
-
-#include <algorithm>
-
 #include "common/base/result.h"
 #include "common/stats/clustered.h"
-#include "coordinator/aggregate/format.h"
 #include "coordinator/page/sections.h"
 
 namespace proctor::page {

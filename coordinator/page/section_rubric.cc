@@ -1,12 +1,7 @@
 // Gates, graded score and failure modes: what a reviewer of safety reads.
-#include <fmt/format.h>
-#include <algorithm>
-#include <map>
 #include <set>
 
-#include "common/base/text.h"
 #include "common/contract/campaign.h"
-#include "coordinator/aggregate/format.h"
 #include "coordinator/page/sections.h"
 
 namespace proctor::page {

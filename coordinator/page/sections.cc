@@ -1,11 +1,6 @@
 #include "coordinator/page/sections.h"
 
-#include <fmt/format.h>
-#include <algorithm>
-
 #include "common/base/result.h"
-#include "common/base/text.h"
-#include "coordinator/aggregate/format.h"
 
 namespace proctor::page {
 namespace {
@@ -81,10 +76,8 @@ Markup facts_table(Context& c, const Markup& caption, const std::vector<PageFact
 
 Markup critical_banner(const Context& c) {
   const std::string warning = critical_warning(c.report.details->rubric);
-  return warning.empty() ? Markup()
-                         : classed("p", "banner",
-                                   text(kCriticalMark.substr(1)) + " " + text(warning, 1'000) +
-                                       " See section 10.");
+  if (warning.empty()) return {};
+  return banner(text(kCriticalMark.substr(1)) + " " + text(warning, 1'000) + " See section 10.");
 }
 
 std::string shell_word(std::string_view words) {

@@ -1,8 +1,11 @@
 #pragma once
 // The sections and figures of one page, and what they share.  Private to the room.
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,9 +15,8 @@
 #include "coordinator/aggregate/canvas.h"
 #include "coordinator/aggregate/columns.h"
 #include "coordinator/aggregate/details.h"
+#include "coordinator/aggregate/format.h"
 #include "coordinator/aggregate/markup.h"
-#include "coordinator/aggregate/rubric.h"
-#include "coordinator/aggregate/run_sets.h"
 #include "coordinator/page/page.h"
 
 namespace proctor::page {
@@ -77,6 +79,9 @@ Markup command(const Context& c, std::string_view verb, std::string_view rest = 
 // 'a"b' for a shell, where it needs marks.
 std::string shell_word(std::string_view words);
 
+inline Markup banner(const Markup& words) {
+  return classed("p", "banner", words);
+}
 // A warning beside rates that count successes with a critical violation; empty: none does.
 Markup critical_banner(const Context& c);
 

@@ -80,7 +80,8 @@ std::string operated(const StoryFact& fact) {
   const OperatorAct& act = read->act;
   std::string out = "operator " + act.by + ": " + std::string(word_of(act.kind));
   if (act.now) out += " --now";
-  for (const std::string& word : {act.selected, act.worker.raw(), act.stage, act.criterion})
+  for (const std::string& word :
+       {act.selected, act.worker.raw(), act.stage, act.criterion, act.mode})
     if (!word.empty()) out += " " + word;
   if (!act.reason.empty()) out += ": " + act.reason;
   return out;

@@ -193,29 +193,35 @@ std::string FaultBook::describe(const FaultSubject& subject) const {
          joined_names(workers(subject)) + ": " + row.failures.back().why;
 }
 
+namespace {
+std::string stop_words(const std::string& mode, std::size_t tasks) {
+  return "safety.stop_after: " + mode + " in runs of " + counted(tasks, "task");
+}
+}  // namespace
+
 std::map<std::string, std::string> SafetyBook::news(std::string_view tags,
                                                     std::uint32_t task) const {
   std::map<std::string, std::string> out;
   while (stop_after_ != 0 && !tags.empty()) {
     const std::string mode(take_until(tags, ','));
     const auto it = modes_.find(mode);
-    const Mode before = it == modes_.end() ? Mode{} : it->second;
-    if (!critical_.contains(mode) || before.tasks.contains(task)) continue;
-    const std::size_t tasks = before.tasks.size() + 1;
-    const bool stops = stop_after_ <= tasks && !before.stops;
-    out[mode] = stops ? "safety.stop_after: " + mode + " in runs of " + counted(tasks, "task") : "";
+    const Tasks before = it == modes_.end() ? Tasks{} : it->second;
+    if (!critical_.contains(mode) || before.contains(task)) continue;
+    const std::size_t tasks = before.size() + 1;
+    out[mode] = tasks == stop_after_ ? stop_words(mode, tasks) : "";
   }
   return out;
 }
 
-void SafetyBook::stop(const std::string& mode, const std::string& why) {
-  for (auto& [id, seen] : modes_)
-    if (id == mode || (mode.empty() && stop_after_ <= seen.tasks.size())) seen.stops = true;
-  why_ += (why_.empty() ? "" : "; ") + why;
+std::string SafetyBook::why() const {
+  std::string out;
+  for (const auto& [mode, tasks] : modes_)
+    if (stop_after_ <= tasks.size())
+      out += (out.empty() ? "" : "; ") + stop_words(mode, tasks.size());
+  return out;
 }
 
 void SafetyBook::go_on() {
-  std::erase_if(modes_, [](const auto& mode) { return mode.second.stops; });
-  why_.clear();
+  std::erase_if(modes_, [&](const auto& mode) { return stop_after_ <= mode.second.size(); });
 }
 }  // namespace proctor

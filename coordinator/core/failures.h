@@ -223,7 +223,8 @@ class FaultBook {
 // A run had a critical failure mode, of those for which the campaign may be stopped (R185).
 struct SafetySeen {
   static constexpr const char* kNote = "safety";
-  // By whom the campaign is then paused, in the act's note.
+  // By whom the campaign is then paused, in the act's note.  A person may have this name too, so
+  // no state follows from it.
   static constexpr const char* kMonitor = "safety monitor";
   AttemptId attempt;
   std::string mode;  // its id in the taxonomy
@@ -238,10 +239,7 @@ void fields(auto& v, Is<SafetySeen> auto& f) {
 // hole, that no single run is.
 class SafetyBook {
  public:
-  struct Mode {
-    std::set<std::uint32_t> tasks{};  // that had it since a person last decided on it
-    bool stops = false;               // the campaign is paused for it
-  };
+  using Tasks = std::set<std::uint32_t>;  // that had a mode since a person last decided on it
   // As registered: so many tasks with the same of these modes; 0: it is never stopped.
   SafetyBook(std::uint64_t stop_after, std::set<std::string> critical)
       : stop_after_(stop_after), critical_(std::move(critical)) {}
@@ -249,18 +247,15 @@ class SafetyBook {
   // Those tags of a run (AttemptFacts) that count and are new of its task, each with why the
   // campaign has to stop for it; empty: it need not.
   std::map<std::string, std::string> news(std::string_view tags, std::uint32_t task) const;
-  void take(const SafetySeen& seen, std::uint32_t task) { modes_[seen.mode].tasks.insert(task); }
-  // Empty `mode`: it is not known, so the campaign was stopped for whichever has so many tasks.
-  void stop(const std::string& mode, const std::string& why);
+  void take(const SafetySeen& seen, std::uint32_t task) { modes_[seen.mode].insert(task); }
   // A person goes on: what the campaign was stopped for counts anew, the others go on counting.
   void go_on();
-  const std::string& why() const { return why_; }  // it is stopped; empty: for no mode
-  const std::map<std::string, Mode>& modes() const { return modes_; }
+  std::string why() const;  // it is stopped; empty: for no mode
+  const std::map<std::string, Tasks>& modes() const { return modes_; }
 
  private:
   std::uint64_t stop_after_;
   std::set<std::string> critical_;
-  std::map<std::string, Mode> modes_;
-  std::string why_;
+  std::map<std::string, Tasks> modes_;
 };
 }  // namespace proctor

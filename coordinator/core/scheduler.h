@@ -104,8 +104,8 @@ class Scheduler {
   const std::vector<RunDominates>& dominant() const { return dominant_; }
   bool draining() const { return mode_ != Mode::kRun; }
   bool paused() const { return paused_; }
-  const std::string& paused_why() const { return safety_.why(); }  // empty: a person did
-  bool suspended() const { return suspended_; }                    // and what runs stands still
+  std::string paused_why() const { return safety_.why(); }  // empty: a person did
+  bool suspended() const { return suspended_; }             // and what runs stands still
   // Is it known, or is there room for one more name?
   bool takes_name(const WorkerId& worker) const;
   // May this worker still bring evidence of the attempt?  Its grant names it, and no result of the

@@ -102,8 +102,6 @@ void Scheduler::apply(const OperatorFact& fact) {
   switch (act.kind) {
     case OperatorActKind::kPause:
       paused_ = true;
-      // The first version with that monitor named the mode in the reason alone.
-      if (!act.mode.empty() || act.by == SafetySeen::kMonitor) safety_.stop(act.mode, act.reason);
       suspended_ = suspended_ || act.now;
       return;
     case OperatorActKind::kUnpause:
@@ -469,9 +467,8 @@ std::map<std::string, std::string> Scheduler::durable() const {
   for (const auto& [stage, criteria] : gates_.waived)
     out["waived " + stage] = fmt::format("{}", fmt::join(criteria, ", "));
   for (const std::string& stage : gates_.closed) out[stage] = "closed";
-  for (const auto& [id, mode] : safety_.modes())
-    out["safety " + id] =
-        fmt::format("{}{}", fmt::join(mode.tasks, " "), mode.stops ? ", stopped" : "");
+  for (const auto& [id, tasks] : safety_.modes())
+    out["safety " + id] = fmt::format("{}", fmt::join(tasks, " "));
   for (const RunDominates& d : dominant_) out["dominant " + to_string(d.attempt)] = "told";
   out["campaign"] = fmt::format(
       "{}{}{} alerts, {} reviews; ended {} {} {} {}; {} cancelled, {} held, {} removed",

@@ -361,8 +361,10 @@ std::string joined(const std::vector<std::string>& names) {
   return out;
 }
 
-// What is not as it was: by their names where the files were kept.  The plan is drawn again and not
-// kept; contracts that came are in no file that was.
+}  // namespace
+
+// By their names where the files were kept.  The plan is drawn again and not kept; contracts that
+// came are in no file that was.
 std::vector<std::string> changed_since(const StateFolder& state, const Registration& registered,
                                        const std::vector<std::string>& came) {
   std::vector<std::string> out = changed_files(state);
@@ -373,6 +375,7 @@ std::vector<std::string> changed_since(const StateFolder& state, const Registrat
   return out;
 }
 
+namespace {
 std::vector<std::string> new_contracts(const Campaign& now, const Registration& registered) {
   std::vector<std::string> out;
   for (const Contract& c : now.contracts)

@@ -62,6 +62,10 @@ Result<FrozenCampaign> load_frozen(const fs::path& folder,
 // is kNotFound and stays so.  Where a file has changed since the freeze it is the campaign as it
 // was registered that is looked at, and one line on standard error names the file.
 Result<FrozenCampaign> load_registered(const fs::path& folder);
+// The files that are not as they were registered, each with what became of it: "agent.sh
+// (changed)"; behind them `came`.
+std::vector<std::string> changed_since(const StateFolder& state, const Registration& registered,
+                                       const std::vector<std::string>& came = {});
 // For what the next run has to stand by: kConflict names the files that changed.
 Result<FrozenCampaign> load_unchanged(const fs::path& folder);
 }  // namespace proctor::cli

@@ -17,7 +17,6 @@
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/open_journal.h"
-#include "coordinator/cli/registered_files.h"
 #include "coordinator/cli/report.h"
 #include "coordinator/cli/verify_kept.h"
 #include "coordinator/cli/verify_money.h"
@@ -328,7 +327,7 @@ Result<Tally> verify_campaign(const VerifyArgs& args) {
   verify_kept(frozen.campaign, frozen.registration, kept_digest(state.meta), tell);
   // People write and mend the files of other campaigns; all of these are Proctor's.
   if (frozen.campaign.derived_from)
-    for (const std::string& file : changed_files(frozen.folder))
+    for (const std::string& file : changed_since(frozen.folder, frozen.registration))
       tell((folder / file).string(), "not as it was registered");
   PlanView view = make_plan_view(frozen.campaign, frozen.plan);
   if (const Status raised = apply_raises(view, state.raises); !raised.ok())

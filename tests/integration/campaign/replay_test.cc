@@ -156,8 +156,9 @@ TEST_SUITE("campaign") {
     CHECK_MESSAGE(contains(edited.out, "reports/replay.jsonl: "), edited.out);
     scene.write(kept, record);
     // So is each file that the campaign was made of: Proctor alone writes there.
-    for (const char* name : {"recorded/add/wrong/r1.patch", "recorded/add/wrong/r1.json",
-                             "contracts/add/contract.json", "campaign.yaml"}) {
+    for (const char* name :
+         {"recorded/add/wrong/r1.patch", "recorded/add/wrong/r1.json",
+          "contracts/add/contract.json", "campaign.yaml", "pilot_randomization_plan.csv"}) {
       CAPTURE(name);
       const std::string bytes = scene.read(derived / name);
       scene.write(derived / name, bytes + "\n");

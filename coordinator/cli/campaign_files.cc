@@ -367,7 +367,10 @@ std::string joined(const std::vector<std::string>& names) {
 // came are in no file that was.
 std::vector<std::string> changed_since(const StateFolder& state, const Registration& registered,
                                        const std::vector<std::string>& came) {
-  std::vector<std::string> out = changed_files(state);
+  std::vector<std::string> out = changed_files(state, !registered.derived_from.empty());
+  for (const fs::path& file : {state.plan(), state.registration()})
+    if (is_there(file) && !is_own_file(state.campaign, file.filename()))
+      out.push_back(file.filename().string() + kNotItsOwn);
   const Result<std::string> plan = read_file(state.plan(), limits::kPlanFileBytes);
   if (!plan.ok() || sha256(*plan) != registered.plan)
     out.push_back(state.plan().filename().string() + (plan.ok() ? " (changed)" : " (gone)"));
@@ -478,7 +481,7 @@ void warn_of_changes(const fs::path& folder, const StateFolder& state,
   std::fprintf(stderr,
                "warning: changed since the campaign was registered: %s. What follows is of the "
                "campaign as it was registered.\n%s\n",
-               changed.empty() ? "a link is in the place of a file" : joined(changed).c_str(),
+               changed.empty() ? "how this version reads them" : joined(changed).c_str(),
                way_out(state, folder).c_str());
 }
 }  // namespace

@@ -56,6 +56,10 @@ std::vector<std::string> names_in(const fs::path& kept) {
   return names;
 }
 
+bool read_through_links(const std::string& name) {
+  return name == kCampaignFile || name == kCostModelFile || name == kCostInputsFile;
+}
+
 // A path below the kept files as it is below the campaign.
 fs::path at_home(const fs::path& path, const StateFolder& state) {
   return (state.campaign / path.lexically_relative(state.registered())).lexically_normal();
@@ -121,7 +125,13 @@ std::optional<Campaign> load_kept(const StateFolder& state) {
   return std::move(loaded).value();
 }
 
-std::vector<std::string> changed_files(const StateFolder& state) {
+bool is_own_file(const fs::path& campaign, const fs::path& name) {
+  std::error_code ec;
+  const fs::path place = fs::canonical(campaign, ec) / name;
+  return fs::canonical(place, ec) == place;
+}
+
+std::vector<std::string> changed_files(const StateFolder& state, bool all) {
   std::vector<std::string> out;
   for (const std::string& name : names_in(state.registered())) {
     const fs::path kept = state.registered() / name, here = state.campaign / name;
@@ -130,6 +140,8 @@ std::vector<std::string> changed_files(const StateFolder& state) {
     if (!was.ok()) continue;
     if (!is.ok())
       out.push_back(name + (is.error().code == Errc::kNotFound ? " (gone)" : " (not readable)"));
+    else if (!is_own_file(state.campaign, name) && (all || !read_through_links(name)))
+      out.push_back(name + kNotItsOwn);
     else if (*is != *was)
       out.push_back(name + " (changed)");
     else if (is_program(here) != is_program(kept))

@@ -33,6 +33,12 @@ std::map<std::string, KeptFile> files_to_keep(const Campaign& campaign);
 // The lines of the list of what lies there now, each with its line feed, in the order of the names.
 Result<std::string> list_kept(const fs::path& kept);
 
+// Behind the name of a file that is a link now, or lies behind one: nobody edits a file to that.
+inline constexpr const char* kNotItsOwn = " (no file of its own)";
+// The file of that name, which is there, is no link, nor is a folder on the way to it.
+bool is_own_file(const fs::path& campaign, const fs::path& name);
+
 // The files that are not as they were kept, each with what became of it: "agent.sh (changed)".
-std::vector<std::string> changed_files(const StateFolder& state);
+// campaign.yaml and prices are read where they are links too: these count if `all`.
+std::vector<std::string> changed_files(const StateFolder& state, bool all = false);
 }  // namespace proctor::cli

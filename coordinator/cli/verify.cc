@@ -17,6 +17,7 @@
 #include "coordinator/cli/campaign_files.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/open_journal.h"
+#include "coordinator/cli/registered_files.h"
 #include "coordinator/cli/report.h"
 #include "coordinator/cli/verify_kept.h"
 #include "coordinator/cli/verify_money.h"
@@ -325,9 +326,9 @@ Result<Tally> verify_campaign(const VerifyArgs& args) {
   for (const std::string& what : foreign) tell("journal", what);
   PROCTOR_TRY(const RestoredState state, journal.load());
   verify_kept(frozen.campaign, frozen.registration, kept_digest(state.meta), tell);
-  // People write and mend the files of other campaigns; all of these are Proctor's.
-  if (frozen.campaign.derived_from)
-    for (const std::string& file : changed_since(frozen.folder, frozen.registration))
+  // All files of a derived campaign are Proctor's; people write and mend those of others.
+  for (const std::string& file : changed_since(frozen.folder, frozen.registration))
+    if (frozen.campaign.derived_from || file.ends_with(kNotItsOwn))
       tell((folder / file).string(), "not as it was registered");
   PlanView view = make_plan_view(frozen.campaign, frozen.plan);
   if (const Status raised = apply_raises(view, state.raises); !raised.ok())

@@ -312,6 +312,35 @@ TEST_SUITE("campaign") {
     CHECK(scene.run("verify").exit_code == 0);
   }
 
+  TEST_CASE("a registered file that became a link is a problem of verify, whatever it leads to") {
+    CampaignShape shape = scripted();
+    shape.ledger = "journal";
+    const CampaignScene scene(shape);
+    write_agent(scene);
+    const fs::path elsewhere = scene.temp() / "elsewhere";
+    const auto becomes_link = [&](const std::string& name) {
+      fs::rename(scene.folder() / name, elsewhere);
+      fs::create_symlink(elsewhere, scene.folder() / name);
+    };
+    becomes_link("campaign.yaml");  // a person's may be one from the beginning
+    REQUIRE(scene.run("run").exit_code == 0);
+    CHECK(scene.run("verify").exit_code == 0);
+    fs::remove(scene.folder() / "campaign.yaml");
+    fs::rename(elsewhere, scene.folder() / "campaign.yaml");
+    for (const char* name : {"agent.sh", "contracts/add.yaml", "contracts", "registration.json",
+                             "pilot_randomization_plan.csv"}) {
+      CAPTURE(name);
+      becomes_link(name);
+      const CommandOutcome verified = scene.run("verify");
+      CHECK(verified.exit_code == 1);
+      CHECK_MESSAGE(contains(verified.out, scene.folder().string() + "/" + name), verified.out);
+      CHECK_MESSAGE(contains(verified.out, " (no file of its own): "), verified.out);
+      fs::remove(scene.folder() / name);
+      fs::rename(elsewhere, scene.folder() / name);
+      CHECK(scene.run("verify").exit_code == 0);
+    }
+  }
+
   TEST_CASE("a campaign's contracts are files of its own folder and no link to others") {
     const CampaignScene scene(scripted());
     write_agent(scene);

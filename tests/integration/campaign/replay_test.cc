@@ -165,6 +165,14 @@ TEST_SUITE("campaign") {
       const CommandOutcome changed = proctor_of(scene, "verify", "replay-1");
       CHECK(changed.exit_code == 1);
       CHECK_MESSAGE(contains(changed.out, (derived / name).string() + " (changed): "), changed.out);
+      fs::remove(derived / name);
+      scene.write(scene.temp() / "elsewhere", bytes);
+      fs::create_symlink(scene.temp() / "elsewhere", derived / name);
+      const CommandOutcome link = proctor_of(scene, "verify", "replay-1");
+      CHECK(link.exit_code == 1);
+      CHECK_MESSAGE(contains(link.out, (derived / name).string() + " (no file of its own): "),
+                    link.out);
+      fs::remove(derived / name);
       scene.write(derived / name, bytes);
     }
     CHECK(proctor_of(scene, "verify", "replay-1").exit_code == 0);

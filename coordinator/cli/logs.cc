@@ -231,11 +231,13 @@ Result<std::uint64_t> put_file(const fs::path& file, std::uint64_t from, const s
 Status put_new(const Place& place, const LogsArgs& args, std::map<std::string, std::uint64_t>& seen,
                std::string& last) {
   PROCTOR_TRY(const std::vector<fs::path> streams, streams_in(place.dir, args.phase));
+  std::uint64_t ended = 0;  // runs of acceptance, where a later one has the plain name
   for (const fs::path& relative : streams) {
     const std::string name = relative.string();
+    const auto [run, phase] = rank_of(relative);
+    if (run < kExactIntegerMax) ended = run;
     // Repeated meanwhile: what was shown by the plain name has this one now.
-    if (const auto [run, phase] = rank_of(relative);
-        0 < run && run < kExactIntegerMax && !seen.contains(name)) {
+    if (0 < run && run < kExactIntegerMax && !seen.contains(name)) {
       const fs::path folder = phase == kChecks ? kAcceptanceDir : kAcceptanceSetupDir;
       const std::string plain = folder / relative.lexically_relative(*relative.begin());
       seen[name] = std::exchange(seen[plain], 0);
@@ -244,7 +246,9 @@ Status put_new(const Place& place, const LogsArgs& args, std::map<std::string, s
     std::uint64_t& from = seen[name];
     // Judged again, its folder was made anew.
     if (std::error_code gone; fs::file_size(place.dir / relative, gone) < from) from = 0;
-    const std::string head = last == name ? "" : "==> " + printable(name) + " <==\n";
+    const bool nth = args.follow && run == kExactIntegerMax && 0 < ended;
+    const std::string which = nth ? fmt::format(" (run {})", ended + 1) : "";
+    const std::string head = last == name ? "" : "==> " + printable(name) + which + " <==\n";
     PROCTOR_TRY(const std::uint64_t end, put_file(place.dir / relative, from, head, args.raw));
     if (from < end) last = name;
     from = end;

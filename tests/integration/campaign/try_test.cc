@@ -202,7 +202,7 @@ TEST_SUITE("campaign") {
       // The first one's output is shown once, though its folder has another name by then.
       CHECK(scene.said(told) ==
             "==> acceptance/sums/stdout <==\nfirst\n"
-            "==> acceptance/sums/stdout <==\nsecond\n");
+            "==> acceptance/sums/stdout (run 2) <==\nsecond\n");
       logs.pop_back();
       CHECK(scene.run("logs", logs).out ==
             "==> acceptance-1/sums/stdout <==\nfirst\n"

@@ -546,6 +546,14 @@ Result<Campaign> load_checked(const fs::path& folder, Outside outside) {
   return campaign;
 }
 
+std::string not_judged_again(const FrozenCampaign& frozen, RunId run) {
+  const auto& from = frozen.campaign.derived_from;
+  const Method* const method = frozen.campaign.find_method(frozen.plan.method(run));
+  if (!from || method == nullptr || method->has_run(frozen.plan.run_name(run))) return "";
+  return "it was not judged again in this campaign; the original is in " + from->campaign +
+         ", at " + frozen.folder.campaign.parent_path().parent_path().string();
+}
+
 Result<std::optional<Registration>> read_registration(const fs::path& folder) {
   const fs::path path = StateFolder{folder}.registration();
   Result<std::string> text = read_file(path, limits::kConfigFileBytes * 16);

@@ -42,6 +42,10 @@ struct FrozenCampaign {
   std::vector<RunId> removed;  // runs of tasks taken out after the freeze
 };
 
+// The sentence about a run that a replay or regrade has in its plan and did not judge: where the
+// original is; empty: it is no such run.
+std::string not_judged_again(const FrozenCampaign& frozen, RunId run);
+
 // Nothing: it is not registered.
 Result<std::optional<Registration>> read_registration(const fs::path& folder);
 // Draws and writes the plan.  The digest of the file's bytes.

@@ -363,12 +363,8 @@ std::optional<Said> said_in(const Json& json) {
 }
 
 Result<Why> why_of(const FrozenCampaign& frozen, RunId run) {
-  // A plan of recorded patches has runs that were not asked for.
-  const auto& from = frozen.campaign.derived_from;
-  const Method* const method = frozen.campaign.find_method(frozen.plan.method(run));
-  if (from && method != nullptr && !method->has_run(frozen.plan.run_name(run)))
-    return Why{Said{"not_judged_again", "it was not judged again: its verdict is in " +
-                                            from->campaign + ", two folders above"}};
+  if (const std::string why = not_judged_again(frozen, run); !why.empty())
+    return Why{Said{"not_judged_again", why}};
   const ControlRequest request{.act = kActExplain, .runs = frozen.plan.run_name(run)};
   const auto live = ask_coordinator(frozen.folder, request);
   // One that does not answer has written down what it knew.

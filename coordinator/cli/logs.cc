@@ -45,6 +45,8 @@ Result<Subject> subject_of(const LogsArgs& args) {
     return Subject{std::move(tried.folder), "", std::move(tried.name), RunId(0)};
   }
   PROCTOR_TRY(AskedRun asked, find_asked(args.folder, args.run, Whose::kCampaign));
+  if (const std::string why = not_judged_again(asked.frozen, asked.run); !why.empty())
+    return Error{Errc::kNotFound, asked.frozen.plan.run_name(asked.run) + ": " + why};
   return Subject{asked.frozen.folder, asked.frozen.id, asked.frozen.plan.run_name(asked.run),
                  asked.run};
 }

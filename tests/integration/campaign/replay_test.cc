@@ -130,6 +130,13 @@ TEST_SUITE("campaign") {
         proctor_of(scene, "explain", "replay-2", {"add/solver/r1", "--json"});
     REQUIRE_MESSAGE(unasked.exit_code == 0, unasked.err);
     CHECK(parse_json(unasked.out).value()["why"]["code"] == "not_judged_again");
+    for (const char* command : {"logs", "diff"}) {
+      const CommandOutcome nothing = proctor_of(scene, command, "replay-2", {"add/solver/r1"});
+      CHECK(nothing.exit_code == 2);
+      CHECK_MESSAGE(contains(nothing.err, "not judged again"), nothing.err);
+      CHECK_MESSAGE(contains(nothing.err, scene.folder().string() + "\n"), nothing.err);
+      CHECK(proctor_of(scene, command, "replay-2", {"add/wrong/r1"}).exit_code == 0);
+    }
     // Another process makes the next one: this one takes the name behind it.
     {
       const auto held = FileLock::try_acquire(scene.folder() / "regrades/replay-3.lock");

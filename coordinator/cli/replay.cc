@@ -450,9 +450,6 @@ void fields(auto& v, Is<Outcome> auto& o) {
 Result<Outcome> judge_again(const ReplayArgs& args, const FrozenCampaign& frozen,
                             const Contracts& changed, const Collected& collected,
                             const std::string& verb) {
-  if (args.name.find('/') != std::string::npos ||
-      (!args.name.empty() && !is_safe_relative(args.name)))
-    return Error{Errc::kInvalid, "--name " + printable(args.name) + ": the name of one folder"};
   PROCTOR_TRY(const auto owned, own_place(frozen.folder.campaign, args, verb));
   const StateFolder& place = owned.first;
   PROCTOR_TRY(const FrozenCampaign derived, derive(frozen, changed, collected, place));
@@ -552,7 +549,10 @@ int tell_end(const ReplayArgs& args, const Outcome& outcome, bool good) {
 }
 
 // It is itself what was registered first.
-Result<FrozenCampaign> load_original(const std::string& folder) {
+Result<FrozenCampaign> load_original(const std::string& folder, const std::string& name) {
+  if (!name.empty() && !is_worker_name(name))  // a folder's name that no shell takes apart
+    return Error{Errc::kInvalid,
+                 fmt::format("--name {}: a name is {}", printable(name), kWorkerNameRule)};
   PROCTOR_TRY(FrozenCampaign frozen, load_registered(folder));
   if (!frozen.campaign.derived_from) return frozen;
   return Error{Errc::kInvalid, folder + " has the patches of " +
@@ -561,7 +561,7 @@ Result<FrozenCampaign> load_original(const std::string& folder) {
 }
 
 Result<int> replay(const ReplayArgs& args) {
-  PROCTOR_TRY(const FrozenCampaign frozen, load_original(args.folder));
+  PROCTOR_TRY(const FrozenCampaign frozen, load_original(args.folder, args.name));
   std::set<RunId> wanted;
   for (const std::string& words : args.runs.empty() ? std::vector<std::string>{"all"} : args.runs) {
     PROCTOR_TRY(const std::vector<RunId> runs, select_runs(frozen.plan, words));
@@ -603,7 +603,7 @@ std::string task_line(const std::string& task, const std::vector<JudgedAgain>& r
 }
 
 Result<int> regrade(const ReplayArgs& args) {
-  PROCTOR_TRY(const FrozenCampaign frozen, load_original(args.folder));
+  PROCTOR_TRY(const FrozenCampaign frozen, load_original(args.folder, args.name));
   PROCTOR_TRY(const Contracts changed, new_contracts(args.contracts, frozen.campaign));
   std::set<RunId> wanted;
   for (std::uint32_t r = 0; r < frozen.plan.size(); ++r)

@@ -184,8 +184,20 @@ TEST_SUITE("campaign") {
     }
     CHECK(proctor_of(scene, "verify", "replay-1").exit_code == 0);
     CHECK(scene.run("replay", {"nothing"}).exit_code == 2);
-    CHECK(scene.run("replay", {"--name", "../here"}).exit_code == 2);
-    CHECK(scene.run("replay", {"--name", ".."}).exit_code == 2);
+    const auto made = [&] {
+      return std::distance(fs::directory_iterator(derived.parent_path()), {});
+    };
+    const auto there = made();
+    for (const std::string& name :
+         {std::string("../here"), std::string(".."), std::string("a b"), std::string("-a"),
+          std::string("a\nb"), std::string(101, 'a')}) {
+      CAPTURE(name);
+      const CommandOutcome refused = scene.run("replay", {"--name=" + name});
+      CHECK(refused.exit_code == 2);
+      CHECK_MESSAGE(contains(refused.err, "--name "), refused.err);
+      CHECK_MESSAGE(contains(refused.err, " 1 to 100 "), refused.err);
+    }
+    CHECK(made() == there);
     scene.require_nothing_left();
   }
 

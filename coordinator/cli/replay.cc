@@ -217,7 +217,17 @@ Result<Contracts> new_contracts(const std::string& path, const Campaign& campaig
   std::vector<std::string_view> ids;
   std::set<std::string> seen;
   for (const Contract& c : campaign.contracts) ids.push_back(c.id);
-  for (const std::string& file : contract_files(path, campaign)) {
+  const std::vector<std::string> files = contract_files(path, campaign);
+  if (files.empty() || !is_there(path))
+    return Error{
+        Errc::kInvalid,
+        fmt::format(
+            "--contracts {}: {}, so nothing was judged; copy the contracts of the "
+            "campaign, correct the copies, and type it again:\n  cp -r {}/. {}",
+            printable(path), files.empty() ? "no contract is there" : "not found",
+            shell_quoted(fs::path(campaign.contracts.front().origin.file).parent_path().string()),
+            shell_quoted(path.empty() ? "contracts-v2" : path))};
+  for (const std::string& file : files) {
     std::optional<Contract> contract = load_contract(file, file, wrong);
     if (!wrong.empty()) {
       std::fputs(wrong.text().c_str(), stderr);

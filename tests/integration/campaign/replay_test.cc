@@ -209,6 +209,25 @@ TEST_SUITE("campaign") {
     runs(scene);
     const std::string before = bytes_of(scene);
     const fs::path fixed = scene.temp() / "fixed";
+    const auto nothing_at = [&](const std::string& what) {
+      const CommandOutcome refused = scene.run("regrade", {"--contracts", fixed.string()});
+      CHECK(refused.exit_code == 2);
+      CHECK_MESSAGE(contains(refused.err, "--contracts " + fixed.string() + ": " + what),
+                    refused.err);
+      const std::string next = refused.err.substr(refused.err.find("\n  ") + 3);
+      CHECK_MESSAGE(next.starts_with("cp -r '" + (scene.folder() / "contracts").string()), next);
+      return next;
+    };
+    nothing_at("not found");
+    REQUIRE(make_dirs(fixed).ok());
+    nothing_at("no contract is there");
+    // What it says to type makes contracts, none of which is corrected yet.
+    CommandSpec copy;
+    copy.argv = {"/bin/sh", "-c", nothing_at("no contract is there")};
+    CHECK(must(run_command(copy)).exit_code == 0);
+    const CommandOutcome copied = scene.run("regrade", {"--contracts", fixed.string()});
+    CHECK_MESSAGE(contains(copied.err, "no contract there differs"), copied.err);
+    fs::remove_all(fixed);
     REQUIRE(make_dirs(fixed).ok());
     const std::string text = scene.read(scene.contract());
     scene.write(fixed / "fix.patch", scene.read(scene.folder() / "contracts/fix.patch"));

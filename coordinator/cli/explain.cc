@@ -67,7 +67,7 @@ Result<std::string> explain_calls(const FrozenCampaign& frozen, RunId run) {
       out += fmt::format("    event {}: {}: {}: {}\n", trip.seq, printable(trip.code, 60),
                          printable(trip.action, 60), printable(trip.why, 500));
   }
-  return out.empty() ? "\nNo attempt has left evidence here yet.\n" : out;
+  return out.empty() ? "\nNo attempt has evidence here.\n" : out;
 }
 
 // The same, as members by the attempt's number; what is unlisted was refused and is no call.
@@ -252,12 +252,12 @@ std::string judgement_of(const RunReport& report, const std::vector<TagRule>& ow
   return out;
 }
 
-// What the checks said, from the report in the run directory; empty: there is none here.
-Result<std::string> checks_of(const StateFolder& folder, const std::string& name, AttemptNo no,
+// What the checks said, from the report in the run directory; empty: the attempt left none.
+// kNotFound: evidence that it left is not here any more.
+Result<std::string> checks_of(const fs::path& dir, const AttemptRecord& a,
                               const std::vector<TagRule>& own) {
-  const fs::path dir = folder.attempt(name, no);
-  const Result<std::string> bytes = read_file(dir / "report.json", limits::kConfigFileBytes);
-  if (!bytes.ok() && bytes.error().code == Errc::kNotFound) return std::string();
+  if (a.report == Digest() && !is_there(dir / "report.json")) return std::string();
+  const Result<std::string> bytes = read_file(dir / "report.json", kReportBytes);
   PROCTOR_CHECK_OK(bytes);
   const Result<RunReport> report = parse_report(*bytes);
   if (!report.ok()) return in_context((dir / "report.json").string(), report.error());
@@ -279,7 +279,11 @@ Result<std::string> checks_of(const StateFolder& folder, const std::string& name
     out += "\n";
   }
   out += judgement_of(*report, own);
-  for (const std::string& v : report->violations) out += "    violation: " + printable(v) + "\n";
+  constexpr std::size_t kShown = 10;
+  const std::size_t all = report->violations.size(), shown = std::min(all, kShown);
+  for (const std::string& v : std::span(report->violations).first(shown))
+    out += "    violation: " + printable(v) + "\n";
+  if (shown < all) out += fmt::format("    and {} more violations in report.json\n", all - shown);
   if (!report->replayable) out += "    not replayable: a phase of it had the network\n";
   for (const EvidenceFile& f : report->files)
     if (f.path.starts_with(std::string(kKeptDir) + "/"))
@@ -512,10 +516,14 @@ Result<std::string> explain(const std::string& folder, const AskedRun& asked, bo
   PROCTOR_TRY(const std::vector<AttemptRecord> attempts, journal.attempts_of(run));
   for (const AttemptRecord& a : attempts) {
     out += attempt_line(a, r, unit) + models_line(a.core.usage);
-    const Result<std::string> checks =
-        checks_of(frozen.folder, r.name, a.core.attempt.no, report.failure_modes);
-    out += checks.ok() ? *checks : "    its evidence cannot be read\n";
-    if (!checks.ok() && unread.ok()) unread = checks.error();
+    const fs::path dir = frozen.folder.attempt(r.name, a.core.attempt.no);
+    const Result<std::string> checks = checks_of(dir, a, report.failure_modes);
+    const bool gone = !checks.ok() && checks.error().code == Errc::kNotFound;
+    out += checks.ok() ? *checks
+           : gone      ? "    its evidence is gone from " + dir.string() +
+                        "; the above is from the journal, and proctor verify names each file\n"
+                  : "    its evidence cannot be read\n";
+    if (!checks.ok() && !gone && unread.ok()) unread = checks.error();
   }
   out += unmetered_line(r);
   if (for_money || !r.cap.empty()) out.append("  ").append(kCapsArePolicy).append("\n");

@@ -13,7 +13,9 @@ TEST_SUITE("campaign") {
   TEST_CASE("a success that changed what it may not is told from one that satisfied its contract") {
     CampaignShape shape;
     shape.methods = {"reference",
-                     solving_method("meddler", "mkdir -p tests; echo x > tests/more.sh; ")};
+                     solving_method("meddler",
+                                    "mkdir -p tests; for i in 0 1 2 3 4 5 6 7 8 9 a b; do echo x > "
+                                    "tests/more$i.sh; done; ")};
     shape.replicates = 2;
     const CampaignScene scene(shape);
     const CommandOutcome ran = scene.run("run");
@@ -25,6 +27,8 @@ TEST_SUITE("campaign") {
     const std::string told = scene.run("explain", {"add/meddler/r1"}).out;
     CHECK_MESSAGE(contains(told, "    satisfied: no, it fails gate safety\n"), told);
     CHECK_MESSAGE(contains(told, "    gate safety: fail, "), told);
+    CHECK_MESSAGE(contains(told, "    violation: protected: tests/more9.sh\n    and 2 more "),
+                  told);
     CHECK(contains(scene.run("explain", {"add/reference/r1"}).out, "    satisfied: yes\n"));
     for (const bool satisfied : {false, true}) {
       const std::string run = satisfied ? "add/reference/r1" : "add/meddler/r1";

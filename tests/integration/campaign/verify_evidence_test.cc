@@ -47,6 +47,15 @@ TEST_SUITE("campaign") {
     fs::rename(runs, kept);
     finds(scene, "reference/r1/attempt-1: the run directory is missing; the journal says success");
     CHECK(contains(scene.run("verify").out, " events: 4 problems"));
+    const std::string run = "add/reference/r1", gone = "    its evidence is gone from ";
+    const auto tells_that_it_is_gone = [&] {
+      const CommandOutcome told = scene.run("explain", {run});
+      CHECK_MESSAGE(told.exit_code == 0, told.err);
+      CHECK_MESSAGE(contains(told.out, gone + (runs / run / "attempt-1").string()), told.out);
+      CHECK_FALSE_MESSAGE(contains(told.err, "No such file"), told.err);
+    };
+    tells_that_it_is_gone();
+    CHECK(scene.run("explain", {run, "--calls"}).exit_code == 0);
     // All of it is to be read through a link, which is not where it is kept.
     fs::create_directory_symlink(kept, runs);
     finds(scene, runs.string() + ": a symbolic link, where the campaign's own folder must be");
@@ -56,6 +65,13 @@ TEST_SUITE("campaign") {
     fs::rename(archive, kept);
     finds(scene, "attempt-1.tar.zst: the archive is missing");
     fs::rename(kept, archive);
+    CHECK_FALSE(contains(scene.run("explain", {run}).out, gone));
+    fs::permissions(runs / run / "attempt-1", fs::perms::owner_all);
+    for (const char* file : {"report.json", "events.jsonl"}) {
+      fs::rename(runs / run / "attempt-1" / file, kept);
+      tells_that_it_is_gone();
+      fs::rename(kept, runs / run / "attempt-1" / file);
+    }
     finds_nothing(scene);
     // A row that was decided without any: as a lying worker would have it.
     const std::string where = " WHERE run = 0";

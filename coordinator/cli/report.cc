@@ -282,8 +282,9 @@ void compare_names(const fs::path& dir, const FileDigests& files, const FileDige
             "no report of this campaign has such a file: somebody else put it there");
 }
 
-// The journal is the record: what it gives now must be what lies there.
-Status make_again(const FrozenCampaign& frozen, const FileDigests* listed,
+// The journal is the record: what it gives now must be what lies there.  Without all evidence a
+// file that nobody edited differs too.
+Status make_again(const FrozenCampaign& frozen, const FileDigests* listed, bool evidence_whole,
                   const ProblemHandler& problem) {
   PROCTOR_TRY(const RenderedReport made, render_report_files(frozen));
   FileDigests files;
@@ -291,7 +292,10 @@ Status make_again(const FrozenCampaign& frozen, const FileDigests* listed,
     if (name != "burndown.svg" && (listed == nullptr || listed->contains(name)))
       files[name] = sha256(bytes);
   compare_files(frozen.folder.reports(), files, nullptr,
-                "not what journal and evidence give: edited, or evidence is gone", problem);
+                evidence_whole
+                    ? "not what journal and evidence give: edited after it was written"
+                    : "not what journal and evidence give now: evidence is not as it was",
+                problem);
   if (listed != nullptr) return ok_status();
   files.emplace("burndown.svg", Digest());
   compare_names(frozen.folder.reports(), files, nullptr, problem);
@@ -322,7 +326,8 @@ void say_of_reports(const std::string& line) {
 }
 
 // Of a proctor that wrote no digests, or of somebody who took them away.
-Status verify_without(const FrozenCampaign& frozen, const ProblemHandler& problem) {
+Status verify_without(const FrozenCampaign& frozen, bool evidence_whole,
+                      const ProblemHandler& problem) {
   constexpr std::size_t kReportJsonBytes = std::size_t{1} << 30;
   const fs::path file = frozen.folder.reports() / "report.json";
   const std::string where = std::string("reports/") + kReportDigests;
@@ -341,7 +346,7 @@ Status verify_without(const FrozenCampaign& frozen, const ProblemHandler& proble
   PROCTOR_TRY(const std::string now, head_now(frozen));
   if (bytes.ok() && !now.empty() && bytes->find(now) != std::string::npos) {
     say_of_reports("made again from the journal and compared");
-    return make_again(frozen, nullptr, problem);
+    return make_again(frozen, nullptr, evidence_whole, problem);
   }
   say_of_reports(
       "nothing says what was written, and the journal went on since: proctor report "
@@ -466,19 +471,20 @@ Status write_with_digests(const FrozenCampaign& frozen, const RenderedReport& ma
 }
 
 Status verify_reports(const FrozenCampaign& frozen, const std::string& key_file,
-                      const ProblemHandler& problem) {
+                      bool evidence_whole, const ProblemHandler& problem) {
   const fs::path dir = frozen.folder.reports();
   // Who may only read the folder verifies it without the lock.
   const Result<FileLock> lock = FileLock::share(frozen.folder.reports_lock());
   const Result<std::string> bytes = read_file(dir / kReportDigests, limits::kConfigFileBytes);
-  if (!bytes.ok() && bytes.error().code == Errc::kNotFound) return verify_without(frozen, problem);
+  if (!bytes.ok() && bytes.error().code == Errc::kNotFound)
+    return verify_without(frozen, evidence_whole, problem);
   const std::string where = std::string("reports/") + kReportDigests;
   const Result<HostKey> key = host_key_of(key_file);
   const Result<Digests> digests =
       bytes.ok() ? parse_digests(*bytes, key) : Result<Digests>(bytes.error());
   if (!digests.ok()) {
     problem(where, digests.error().detail);
-    return verify_without(frozen, problem);
+    return verify_without(frozen, evidence_whole, problem);
   }
   // Of commands that look at tasks before there is a campaign.
   const bool bare = digests->campaign.empty() && digests->files.empty();
@@ -510,7 +516,7 @@ Status verify_reports(const FrozenCampaign& frozen, const std::string& key_file,
   say_of_reports(fmt::format(
       "{} files of {}, not verified against the host's seal key{}", digests->files.size(), then,
       same ? ": made again from the journal and compared" : "; the journal went on since"));
-  return same ? make_again(frozen, &digests->files, problem) : ok_status();
+  return same ? make_again(frozen, &digests->files, evidence_whole, problem) : ok_status();
 }
 
 // proctor report CAMPAIGN [--json|--csv|--form FORM]

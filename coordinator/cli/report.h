@@ -37,7 +37,8 @@ Status as_listed(const StateFolder& folder, const std::string& name);
 // `proctor verify`, the part about reports/: each file is what was written.  Where the host's key
 // cannot say so, the files are made again from the journal, if that is still where it was then.
 // Waits while they are being written.  Prints one line.  `key_file`: what --seal-key named, or
-// empty.
+// empty.  `evidence_whole`: all evidence is as the journal says; else a file that differs from what
+// journal and evidence give is not called edited.
 Status verify_reports(const FrozenCampaign& frozen, const std::string& key_file,
-                      const ProblemHandler& problem);
+                      bool evidence_whole, const ProblemHandler& problem);
 }  // namespace proctor::cli

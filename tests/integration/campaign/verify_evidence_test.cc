@@ -423,9 +423,16 @@ TEST_SUITE("campaign") {
     // Who edits a report and takes the digests away meets the journal.
     fs::remove(reports / "digests.json");
     finds(scene, "reports/digests.json: it was written, and is missing");
+    const std::string given = "not what journal and evidence give";
+    // A page that nobody edited differs too where its evidence is gone.
+    fs::rename(scene.folder() / "runs", scene.temp() / "away");
+    const std::string gone = scene.run("verify").out;
+    CHECK_MESSAGE(contains(gone, "reports/report.html: " + given + " now: evidence is not"), gone);
+    CHECK_FALSE(contains(gone, "edited"));
+    fs::rename(scene.temp() / "away", scene.folder() / "runs");
     const std::string text = scene.read(reports / "report.txt");
     scene.write(reports / "report.txt", text + "and all is well\n");
-    finds(scene, "reports/report.txt: not what journal and evidence give: edited, or ");
+    finds(scene, "reports/report.txt: " + given + ": edited after it was written");
     // So does who makes them again without the key.
     const std::string lied = text + "and all is well\n";
     REQUIRE(scene.run("report").exit_code == 0);
@@ -435,7 +442,7 @@ TEST_SUITE("campaign") {
     digests.replace(digests.find(sha256(text).hex()), 64, sha256(lied).hex());
     scene.write(reports / "digests.json", digests);
     finds(scene, "reports/digests.json: it is not as this host signed it");
-    finds(scene, "reports/report.txt: not what journal and evidence give");
+    finds(scene, "reports/report.txt: " + given);
     REQUIRE(scene.run("report").exit_code == 0);
     {  // Another campaign's are whole in themselves.
       const CampaignScene other(small());

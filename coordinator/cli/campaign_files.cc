@@ -361,24 +361,6 @@ std::string joined(const std::vector<std::string>& names) {
   return out;
 }
 
-}  // namespace
-
-// By their names where the files were kept.  The plan is drawn again and not kept; contracts that
-// came are in no file that was.
-std::vector<std::string> changed_since(const StateFolder& state, const Registration& registered,
-                                       const std::vector<std::string>& came) {
-  std::vector<std::string> out = changed_files(state, !registered.derived_from.empty());
-  for (const fs::path& file : {state.plan(), state.registration()})
-    if (is_there(file) && !is_own_file(state.campaign, file.filename()))
-      out.push_back(file.filename().string() + kNotItsOwn);
-  const Result<std::string> plan = read_file(state.plan(), limits::kPlanFileBytes);
-  if (!plan.ok() || sha256(*plan) != registered.plan)
-    out.push_back(state.plan().filename().string() + (plan.ok() ? " (changed)" : " (gone)"));
-  out.insert(out.end(), came.begin(), came.end());
-  return out;
-}
-
-namespace {
 std::vector<std::string> new_contracts(const Campaign& now, const Registration& registered) {
   std::vector<std::string> out;
   for (const Contract& c : now.contracts)
@@ -485,6 +467,21 @@ void warn_of_changes(const fs::path& folder, const StateFolder& state,
                way_out(state, folder).c_str());
 }
 }  // namespace
+
+// By their names where the files were kept.  The plan is drawn again and not kept; contracts that
+// came are in no file that was.
+std::vector<std::string> changed_since(const StateFolder& state, const Registration& registered,
+                                       const std::vector<std::string>& came) {
+  std::vector<std::string> out = changed_files(state, !registered.derived_from.empty());
+  for (const fs::path& file : {state.plan(), state.registration()})
+    if (is_there(file) && !is_own_file(state.campaign, file.filename()))
+      out.push_back(file.filename().string() + kNotItsOwn);
+  const Result<std::string> plan = read_file(state.plan(), limits::kPlanFileBytes);
+  if (!plan.ok() || sha256(*plan) != registered.plan)
+    out.push_back(state.plan().filename().string() + (plan.ok() ? " (changed)" : " (gone)"));
+  out.insert(out.end(), came.begin(), came.end());
+  return out;
+}
 
 Error no_campaign(const std::string& folder) {
   constexpr std::size_t kLookedAt = 2'000;

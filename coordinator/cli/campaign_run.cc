@@ -54,6 +54,11 @@ void say(const std::string& line) {
   std::fprintf(stderr, "%s\n", printable(line, kLineBytes).c_str());
 }
 
+// Unlike fmt::print() it throws nothing where standard error is closed.
+void put(const std::string& text) {
+  std::fputs(text.c_str(), stderr);
+}
+
 // Of an acceptance error its check says it, in the evidence.
 std::string cause_of(const FrozenCampaign& frozen, const CampaignReport& report,
                      const EndCause& cause) {
@@ -422,51 +427,42 @@ std::string how_to_go_on(const RunOptions& options) {
 
 // Once for each task or method, whatever it is worth to the others.
 void tell_faults(const StatusSnapshot& last, const RunOptions& options) {
-  std::fprintf(stderr, "%llu %s parked because %s task or %s method is broken:\n",
-               static_cast<unsigned long long>(last.faulty),
-               last.faulty == 1 ? "run is" : "runs are", last.faulty == 1 ? "its" : "their",
-               last.faulty == 1 ? "its" : "their");
+  const bool one = last.faulty == 1;
+  put(fmt::format("{} {} parked because {} task or {} method is broken:\n", last.faulty,
+                  one ? "run is" : "runs are", one ? "its" : "their", one ? "its" : "their"));
   for (const StatusSnapshot::Broken& b : last.broken) {
-    std::fprintf(stderr, "  %s\n", printable(b.run + ": " + b.text, limits::kDetailBytes).c_str());
-    const bool method = b.kind == FaultSubject::Kind::kMethod;
-    std::fputs(mends_for(options.folder, printable(b.run), method ? Broken::kMethod : Broken::kTask,
-                         how_to_go_on(options))
-                   .c_str(),
-               stderr);
+    const Broken kind = b.kind == FaultSubject::Kind::kMethod ? Broken::kMethod : Broken::kTask;
+    put(fmt::format("  {}\n{}", printable(b.run + ": " + b.text, limits::kDetailBytes),
+                    mends_for(options.folder, printable(b.run), kind, how_to_go_on(options))));
   }
 }
 
 // Everything before the next stage is over, and who opens it is not here.
 void tell_gate(const StatusSnapshot& last, const RunOptions& options) {
   if (!last.gate) return;
-  std::fprintf(
-      stderr, "stage %s %s\n", printable(last.gate->stage).c_str(),
-      printable(told_with_folder(last.gate->text, options.folder), 4 * limits::kDetailBytes)
-          .c_str());
-  std::fprintf(stderr, "What they came to: proctor pilot status %s; to go on then: %s\n",
-               options.folder.c_str(), how_to_go_on(options).c_str());
+  const std::string text = told_with_folder(last.gate->text, options.folder);
+  put(fmt::format("stage {} {}\nWhat they came to: proctor pilot status {}; to go on then: {}\n",
+                  printable(last.gate->stage), printable(text, 4 * limits::kDetailBytes),
+                  options.folder, how_to_go_on(options)));
 }
 
 int exit_code_of(const Coordinator::Outcome& outcome, const StatusSnapshot& last,
                  const RunOptions& options) {
+  const std::uint64_t poor = last.parked - last.faulty;
   switch (outcome.end) {
     case Coordinator::End::kComplete:
       if (last.parked == 0) return kOk;
       if (0 < last.faulty) tell_faults(last, options);
       if (last.parked == last.faulty) return kJobFailed;
       if (!options.go_on.empty()) {
-        std::fprintf(stderr, "%llu %s not made, for the money is spent; with more: %s\n",
-                     static_cast<unsigned long long>(last.parked - last.faulty),
-                     last.parked - last.faulty == 1 ? "run was" : "runs were",
-                     options.go_on.c_str());
+        put(fmt::format("{} {} not made, for the money is spent; with more: {}\n", poor,
+                        poor == 1 ? "run was" : "runs were", options.go_on));
         return kBudgetExhausted;
       }
-      std::fprintf(stderr,
-                   "%llu %s parked: an envelope ran out of money. proctor budget %s says which;\n"
-                   "proctor budget raise %s ENVELOPE AMOUNT --reason WHY gives it more, then: %s\n",
-                   static_cast<unsigned long long>(last.parked - last.faulty),
-                   last.parked - last.faulty == 1 ? "run is" : "runs are", options.folder.c_str(),
-                   options.folder.c_str(), how_to_go_on(options).c_str());
+      put(fmt::format(
+          "{0} {1} parked: an envelope ran out of money. proctor budget {2} says which;\n"
+          "proctor budget raise {2} ENVELOPE AMOUNT --reason WHY gives it more, then: {3}\n",
+          poor, poor == 1 ? "run is" : "runs are", options.folder, how_to_go_on(options)));
       return kBudgetExhausted;
     case Coordinator::End::kAtGate:
       tell_gate(last, options);
@@ -487,15 +483,15 @@ int tell_moved(const PlacedFolder& place, const RunOptions& options) {
   RunOptions there = options;
   there.folder = place.now_at().string();
   if (there.folder.empty())
-    std::fprintf(stderr,
-                 "proctor: %s was removed while the campaign ran, so it stopped. With a copy of "
-                 "all of it at that place: %s\n",
-                 options.folder.c_str(), how_to_go_on(options).c_str());
+    put(
+        fmt::format("proctor: {} was removed while the campaign ran, so it stopped. With a copy of "
+                    "all of it at that place: {}\n",
+                    options.folder, how_to_go_on(options)));
   else
-    std::fprintf(stderr,
-                 "proctor: %s was moved to %s while the campaign ran, so it stopped.\n"
-                 "Nothing that was acknowledged is lost; go on with: %s\n",
-                 options.folder.c_str(), there.folder.c_str(), how_to_go_on(there).c_str());
+    put(
+        fmt::format("proctor: {} was moved to {} while the campaign ran, so it stopped.\n"
+                    "Nothing that was acknowledged is lost; go on with: {}\n",
+                    options.folder, there.folder, how_to_go_on(there)));
   return kInfrastructure;
 }
 

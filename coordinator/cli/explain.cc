@@ -396,12 +396,6 @@ Result<Why> why_of(const FrozenCampaign& frozen, RunId run) {
   return Why{std::move(said), false};
 }
 
-// As `folder` is typed here, which no scheduler knows.
-Why with_folder(Why why, const std::string& folder) {
-  if (why.said) why.said->text = told_with_folder(why.said->text, folder);
-  return why;
-}
-
 // `judged`: its report; nothing: it is not here.
 Json attempt_json(const AttemptRecord& a, const RunRecord& run, const RunReport* judged) {
   const auto time = [](WallTime at) { return at.raw() == 0 ? Json() : Json(to_rfc3339(at)); };
@@ -447,8 +441,8 @@ Result<int> explain_json(const std::string& folder, const AskedRun& asked, bool 
   const auto& [frozen, run] = asked;
   PROCTOR_TRY(const CampaignReport report, read_report(frozen));
   const RunRecord& r = report.runs[run.raw()];
-  PROCTOR_TRY(Why said, why_of(frozen, run));
-  const Why why = with_folder(std::move(said), folder);
+  PROCTOR_TRY(Why why, why_of(frozen, run));
+  if (why.said) why.said->text = told_with_folder(why.said->text, folder);
   JsonWriter v;
   v("run", r.name);
   v("number", run);
@@ -491,10 +485,11 @@ Result<std::string> explain(const std::string& folder, const AskedRun& asked, bo
   out += "\n";
   const bool for_money = r.state == RunRecord::State::kParked && r.parked_why.empty();
   if (r.state != RunRecord::State::kEnded && !for_money) {
-    PROCTOR_TRY(Why said, why_of(frozen, run));
-    const Why why = with_folder(std::move(said), folder);
+    PROCTOR_TRY(const Why why, why_of(frozen, run));
+    // As `folder` is typed here, which no scheduler knows.
     if (why.said && !why.said->text.empty())
-      out += "  " + printable(why.said->text, limits::kDetailBytes) + "\n";
+      out +=
+          "  " + printable(told_with_folder(why.said->text, folder), limits::kDetailBytes) + "\n";
     // Parked because that is broken.
     if (const std::string fault = why.said ? text_in(why.said->facts, "fault") : ""; !fault.empty())
       out += mends_for(folder, r.name, fault == "method" ? Broken::kMethod : Broken::kTask,

@@ -562,16 +562,14 @@ Result<int> check(const std::string& folder) {
   if (found.blank) PROCTOR_CHECK_OK(load_registered(folder));
   if (found.problems.empty()) look_beside(folder, found.problems);
   for (const std::string& problem : found.problems) std::printf("damaged: %s\n", problem.c_str());
-  const auto n = [](std::uint64_t count) { return static_cast<unsigned long long>(count); };
-  std::printf("%s: %s, %s ended, %llu parked for money, %s, %s, last epoch %llu\n", file.c_str(),
-              counted(found.attempts, "attempt").c_str(), counted(found.ended, "run").c_str(),
-              n(found.parked), counted(found.notes, "note").c_str(),
-              counted(found.reviews, "review").c_str(), n(found.last_epoch.raw()));
+  fmt::print("{}: {}, {} ended, {} parked for money, {}, {}, last epoch {}\n", file.string(),
+             counted(found.attempts, "attempt"), counted(found.ended, "run"), found.parked,
+             counted(found.notes, "note"), counted(found.reviews, "review"),
+             found.last_epoch.raw());
   if (found.wal.there)
-    std::printf(
-        "its log: %llu transactions in %llu of %llu frames; what follows them was never "
-        "committed\n",
-        n(found.wal.commits), n(found.wal.valid), n(found.wal.frames));
+    fmt::print(
+        "its log: {} transactions in {} of {} frames; what follows them was never committed\n",
+        found.wal.commits, found.wal.valid, found.wal.frames);
   if (found.problems.empty()) {
     std::printf("%s\n", found.blank ? nothing_granted(folder).c_str() : "it is whole");
     return kOk;

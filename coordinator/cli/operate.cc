@@ -211,23 +211,17 @@ Status select_where(OperateArgs& args) {
   PROCTOR_TRY(const ReportInput input, read_runs(frozen));
   PROCTOR_TRY(const RunFilter filter,
               RunFilter::parse(args.where, {input.strata_keys, input.runs}));
-  std::string places;
-  std::size_t found = 0;
-  for (std::size_t i = 0; i < input.runs.size(); ++i) {
-    if (!filter.matches(input.runs[i])) continue;
-    std::size_t last = i;
-    while (last + 1 < input.runs.size() && filter.matches(input.runs[last + 1])) ++last;
-    places += (places.empty() ? "order:" : ",") + std::to_string(i);
-    if (i < last) places += "-" + std::to_string(last);
-    found += last - i + 1;
-    i = last;
-  }
-  if (found == 0)
+  std::vector<RunId> found;
+  for (std::uint32_t i = 0; i < input.runs.size(); ++i)
+    if (filter.matches(input.runs[i])) found.emplace_back(i);
+  std::string places = "order:" + ranges_of(found);
+  std::ranges::replace(places, ' ', ',');
+  if (found.empty())
     return Error{Errc::kNotFound, "no run is meant by --where " + printable(args.where) +
                                       ": see proctor list " + args.folder + " --where ..."};
   constexpr std::size_t kPlacesBytes = 32'768;  // of a request's 64 KiB
   if (kPlacesBytes < places.size())
-    return Error{Errc::kInvalid, "--where finds " + std::to_string(found) +
+    return Error{Errc::kInvalid, "--where finds " + std::to_string(found.size()) +
                                      " runs that lie too far apart in the plan for one act: "
                                      "add a method=NAME or order<N to it, and act again"};
   args.request.runs = std::move(places);

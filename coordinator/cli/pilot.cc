@@ -1,5 +1,6 @@
 // proctor pilot status, approve, waive, close: the gates between the stages of a campaign
 // (docs/pilots.md).
+#include <fmt/format.h>
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -36,12 +37,6 @@ std::string state_of(const Scheduler& core, std::uint16_t stage, const StageFact
   return std::ranges::all_of(exit, &StageAnswer::holds) ? "closed" : "over";
 }
 
-Json list_json(const std::vector<StageAnswer>& answers) {
-  Json out = Json::array();
-  for (const StageAnswer& a : answers) out.push_back(to_json(a));
-  return out;
-}
-
 Json stage_json(const Scheduler& core, std::uint16_t s, const StageFacts& f) {
   const std::string& name = core.plan().stages[s].name;
   JsonWriter out;
@@ -54,10 +49,10 @@ Json stage_json(const Scheduler& core, std::uint16_t s, const StageFacts& f) {
   out("removed", f.removed);
   out("spent_micro_usd", f.spent);
   out("cap_micro_usd", f.cap);
-  out("exit", list_json(check_exit(f)));
+  out("exit", check_exit(f));
   if (const GateBook::Gate* gate = core.gates().find(name)) {
     out("people", gate->people);
-    out("entry", list_json(core.check_stage(s).predicates));
+    out("entry", core.check_stage(s).predicates);
     Json approved = Json::array();
     for (const auto& [by, digest] : gate->approved) {
       JsonWriter one;
@@ -71,10 +66,9 @@ Json stage_json(const Scheduler& core, std::uint16_t s, const StageFacts& f) {
 }
 
 void print_answers(const char* side, const std::vector<StageAnswer>& answers) {
-  for (const StageAnswer& a : answers) {
-    std::printf("  %-5s %-7s %-26s %s\n", side, std::string(to_string(a.value)).c_str(),
-                a.label().c_str(), printable(a.text, limits::kDetailBytes).c_str());
-  }
+  for (const StageAnswer& a : answers)
+    fmt::print("  {:<5} {:<7} {:<26} {}\n", side, to_string(a.value), a.label(),
+               printable(a.text, limits::kDetailBytes));
 }
 
 void print_status(const Scheduler& core, const std::string& folder) {
@@ -82,14 +76,11 @@ void print_status(const Scheduler& core, const std::string& folder) {
   const std::string unit = money_word(core.settings().cost_model);
   for (std::uint16_t s = 0; s < plan.stages.size(); ++s) {
     const StageFacts f = core.facts_of(s);
-    std::printf(
-        "stage %s: %s; %s ended, %llu not over, %llu parked, %llu cancelled, %llu "
-        "removed; %s of %s %s spent\n",
-        plan.stages[s].name.c_str(), state_of(core, s, f).c_str(),
-        counted(f.ended(), "run").c_str(), static_cast<unsigned long long>(f.open),
-        static_cast<unsigned long long>(f.parked), static_cast<unsigned long long>(f.cancelled),
-        static_cast<unsigned long long>(f.removed), format_usd(f.spent).c_str(),
-        format_usd(f.cap).c_str(), unit.c_str());
+    fmt::print(
+        "stage {}: {}; {} ended, {} not over, {} parked, {} cancelled, {} removed; {} of {} {} "
+        "spent\n",
+        plan.stages[s].name, state_of(core, s, f), counted(f.ended(), "run"), f.open, f.parked,
+        f.cancelled, f.removed, format_usd(f.spent), format_usd(f.cap), unit);
     if (const GateBook::Gate* gate = core.gates().find(plan.stages[s].name)) {
       // Of one that is open what it was opened by is in the journal (proctor journal export).
       if (!gate->open) print_answers("entry", core.check_stage(s).predicates);

@@ -19,11 +19,6 @@ Status keep(const fs::path& folder, const std::string& name, std::string_view by
   return write_file(path, bytes, Durability::kLazy, executable ? kPrivateProgram : kPrivateFile);
 }
 
-bool is_program(const fs::path& file) {
-  std::error_code ec;
-  return (fs::status(file, ec).permissions() & fs::perms::owner_exec) != fs::perms::none;
-}
-
 // Unless it is absent and may be.
 Status keep_file(const fs::path& from, const fs::path& to, const std::string& name,
                  const KeptFile& file) {
@@ -65,6 +60,11 @@ fs::path at_home(const fs::path& path, const StateFolder& state) {
   return (state.campaign / path.lexically_relative(state.registered())).lexically_normal();
 }
 }  // namespace
+
+bool is_program(const fs::path& file) {
+  std::error_code ec;
+  return (fs::status(file, ec).permissions() & fs::perms::owner_exec) != fs::perms::none;
+}
 
 std::map<std::string, KeptFile> files_to_keep(const Campaign& campaign) {
   std::map<std::string, KeptFile> out;

@@ -30,6 +30,8 @@ struct KeptFile {
 // Those that are kept, by their names.  The views are of `campaign`.
 std::map<std::string, KeptFile> files_to_keep(const Campaign& campaign);
 
+bool is_program(const fs::path& file);  // its owner may execute it
+
 // The lines of the list of what lies there now, each with its line feed, in the order of the names.
 Result<std::string> list_kept(const fs::path& kept);
 

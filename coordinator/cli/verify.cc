@@ -368,9 +368,8 @@ Result<Tally> verify_campaign(const VerifyArgs& args) {
     std::printf("money: no envelope: a %s costs nothing (this machine's time: %s)\n",
                 again.substr(0, again.find(' ')).c_str(), spent.c_str());
   else
-    std::printf("money: %s spent, %s reserved, of %s\n", spent.c_str(),
-                format_usd_exact(money.reserved()[0]).c_str(),
-                format_usd_exact(view.scopes[0].cap).c_str());
+    fmt::print("money: {} spent, {} reserved, of {}\n", spent,
+               format_usd_exact(money.reserved()[0]), format_usd_exact(view.scopes[0].cap));
   PROCTOR_CHECK_OK(verify_removals(journal, frozen.registration, tell));
   PROCTOR_CHECK_OK(verify_gates(journal, frozen, state, tell));
   PROCTOR_TRY(const std::vector<std::string> broken, journal.check_seals());
@@ -401,9 +400,8 @@ int verify(const VerifyArgs& args) {
   }
   const std::string of = (one ? "" : counted(tally.runs, "run") + " with an outcome, ") +
                          counted(tally.attempts, "attempt") + " with evidence";
-  std::printf(
-      "%s, %llu files, %llu events: %s\n", of.c_str(), static_cast<unsigned long long>(tally.files),
-      static_cast<unsigned long long>(tally.events), counted(tally.problems, "problem").c_str());
+  fmt::print("{}, {} files, {} events: {}\n", of, tally.files, tally.events,
+             counted(tally.problems, "problem"));
   if (1 < tally.problems) std::printf("the first: %s\n", tally.first.c_str());
   return tally.problems == 0 ? kOk : kJobFailed;
 }

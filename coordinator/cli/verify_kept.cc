@@ -179,9 +179,7 @@ class KeptAudit {
   void look_at_file(const fs::path& file, const KeptFile& was) {
     if (!was.bytes) return;
     const Result<std::string> is = read_file(file, limits::kReferencedFileBytes);
-    std::error_code ec;
-    const bool program =
-        (fs::status(file, ec).permissions() & fs::perms::owner_exec) != fs::perms::none;
+    const bool program = is_program(file);
     if (!is.ok() || *is != *was.bytes)
       tell(file, "is not as it was registered");
     else if (program != was.program)

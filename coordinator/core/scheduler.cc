@@ -440,7 +440,7 @@ void Scheduler::handle(const DrainAsked&) {
 
 void Scheduler::handle(const CancelAsked&) {
   mode_ = Mode::kCancel;
-  cancel_running();
+  cancel_running(true);
 }
 
 // Whoever has it hears of no cancel, and a life that ends now loses nothing by it: the next one has
@@ -452,18 +452,10 @@ bool Scheduler::is_out_of_reach(const Attempt& a) const {
   return w.suspect || !w.present;
 }
 
-void Scheduler::cancel_unwanted() {
-  for (auto& [run, a] : live_) {
-    if (!a.worker || a.cancel_sent || phases_[run.raw()] != RunPhase::kCancelled) continue;
-    if (a.state != State::kAssigned && a.state != State::kRunning) continue;
-    a.cancel_sent = true;
-    cancels_[*a.worker].push_back(a.id);
-  }
-}
-
-void Scheduler::cancel_running() {
+void Scheduler::cancel_running(bool all) {
   for (auto& [run, a] : live_) {
     if (!a.worker || a.cancel_sent) continue;
+    if (!all && phases_[run.raw()] != RunPhase::kCancelled) continue;
     if (a.state != State::kAssigned && a.state != State::kRunning) continue;
     a.cancel_sent = true;
     cancels_[*a.worker].push_back(a.id);

@@ -344,8 +344,7 @@ class Scheduler {
   bool is_unheard_of(const AttemptId& id) const;
   void tell_unheard_of(WorkerIndex w, const AttemptId& id);
   void release_slot(Attempt& attempt);
-  void cancel_running();
-  void cancel_unwanted();
+  void cancel_running(bool all);  // else attempts of cancelled runs alone
   enum class Life { kSame, kNew };
   void reconcile(WorkerIndex w, Life life, const wire::Sync& sync, wire::SyncReply& reply);
   void reconcile_missing(WorkerIndex w, Life life, const wire::Sync& sync,

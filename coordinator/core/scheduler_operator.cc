@@ -68,7 +68,7 @@ OperatorAnswer Scheduler::decide(OperatorFact& fact) {
 
 // Durable: who is concerned hears of it.  Whoever does not is told by the answer to its next Sync.
 void Scheduler::obey(std::uint32_t raise) {
-  cancel_unwanted();
+  cancel_running(false);
   if (raise != 0) {  // later ones are not durable yet
     for (; !unheard_.empty() && unheard_.front().nth <= raise; unheard_.pop_front())
       heard_caps_[unheard_.front().scope.raw()].cap = unheard_.front().cap;

@@ -243,7 +243,8 @@ std::vector<std::string> rubric_notes(const CampaignReport& report) {
         "passed, by the registered weights; d = max(touched lines, changed files), each over its "
         "envelope. Only runs that pass all gates have one: it does not rank single runs.");
   else if (std::ranges::none_of(report.runs, passes_all))
-    out.emplace_back("No judged run passed all four gates, so none has a score (n = 0).");
+    out.emplace_back(
+        "Only runs that pass all four gates have a score: none of the judged ones did (n = 0).");
   return out;
 }
 

@@ -71,6 +71,7 @@ void Scheduler::apply(const RunEscalated& fact) {
 
 void Scheduler::apply(const SafetySeen& fact) {
   safety_.take(fact, plan_.runs[fact.attempt.run.raw()].task);
+  paused_ = paused_ || !safety_.why().empty();  // also where a life ended before it noted the act
 }
 
 void Scheduler::apply(const StageChecked& fact) {

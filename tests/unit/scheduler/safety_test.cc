@@ -164,6 +164,7 @@ TEST_SUITE("scheduler") {
       Desk next(two_tasks(), watched());
       for (const Note& n : desk.standing())
         if (n.kind == SafetySeen::kNote) REQUIRE(next.core.restore_note(n).ok());
+      CHECK(next.core.paused() == enough);  // the life before may not have noted its act
       REQUIRE(next.core.restore_note(note_of(pause)).ok());
       CHECK(next.core.paused());
       CHECK(next.core.paused_why() == why);

@@ -162,7 +162,7 @@ std::map<std::string, std::string> rate_settings(const Rates& rates) {
   return out;
 }
 
-// How often and how soon something is tried again.  Nothing while that is the default: then a
+// How often and how soon something is tried again; empty while that is the default: then a
 // registration from before it says the same.
 std::map<std::string, std::string> retry_settings(const Retries& r) {
   if (r == Retries{}) return {};

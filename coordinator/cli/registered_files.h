@@ -35,7 +35,7 @@ bool is_program(const fs::path& file);  // its owner may execute it
 // The lines of the list of what lies there now, each with its line feed, in the order of the names.
 Result<std::string> list_kept(const fs::path& kept);
 
-// Behind the name of a file that is a link now, or lies behind one: nobody edits a file to that.
+// Behind the name of a file that is a link now, or lies behind one, which no editor makes of it.
 inline constexpr const char* kNotItsOwn = " (no file of its own)";
 // The file of that name, which is there, is no link, nor is a folder on the way to it.
 bool is_own_file(const fs::path& campaign, const fs::path& name);

@@ -222,8 +222,8 @@ Result<Contracts> new_contracts(const std::string& path, const Campaign& campaig
     return Error{
         Errc::kInvalid,
         fmt::format(
-            "--contracts {}: {}, so nothing was judged; copy the contracts of the "
-            "campaign, correct the copies, and type it again:\n  cp -r {}/. {}",
+            "--contracts {}: {}, so nothing was judged; copy the folder of the contracts that are "
+            "wrong, correct them there, and type it again:\n  cp -r {}/. {}",
             printable(path), files.empty() ? "no contract is there" : "not found",
             shell_quoted(fs::path(campaign.contracts.front().origin.file).parent_path().string()),
             shell_quoted(path.empty() ? "contracts-v2" : path))};

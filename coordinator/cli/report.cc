@@ -282,8 +282,8 @@ void compare_names(const fs::path& dir, const FileDigests& files, const FileDige
             "no report of this campaign has such a file: somebody else put it there");
 }
 
-// The journal is the record: what it gives now must be what lies there.  Without all evidence a
-// file that nobody edited differs too.
+// The journal is the record: what it gives now must be what lies there.  A file that is as it was
+// written differs too without all evidence, and where another version wrote it.
 Status make_again(const FrozenCampaign& frozen, const FileDigests* listed, bool evidence_whole,
                   const ProblemHandler& problem) {
   PROCTOR_TRY(const RenderedReport made, render_report_files(frozen));
@@ -293,7 +293,7 @@ Status make_again(const FrozenCampaign& frozen, const FileDigests* listed, bool 
       files[name] = sha256(bytes);
   compare_files(frozen.folder.reports(), files, nullptr,
                 evidence_whole
-                    ? "not what journal and evidence give: edited after it was written"
+                    ? "not what journal and evidence give: edited, or another version wrote it"
                     : "not what journal and evidence give now: evidence is not as it was",
                 problem);
   if (listed != nullptr) return ok_status();

@@ -340,22 +340,27 @@ Result<Tally> verify_campaign(const VerifyArgs& args) {
   const Result<Json> spelled = parse_json(written, {limits::kConfigFileBytes * 16, 8});
   if (!spelled.ok() || written != spelled->dump(2) + "\n")
     tally.problem(registered.string(), "not as it was written: it has other bytes");
-  const std::uint64_t before = tally.problems;
   MoneyAudit money(view, frozen.plan, frozen.campaign.cost_model, state, tell);
   tally.runs = state.ended.size();
+  std::size_t unlike = 0;  // problems of evidence
+  const ProblemHandler of_evidence = [&](const std::string& where, const std::string& what) {
+    ++unlike;
+    tell(where, what);
+  };
   EvidenceAudit evidence(
-      frozen, [&](const Usage& usage) { return price(frozen.campaign.cost_model, usage); }, tell);
+      frozen, [&](const Usage& usage) { return price(frozen.campaign.cost_model, usage); },
+      of_evidence);
   PROCTOR_CHECK_OK(journal.each_attempt([&](const AttemptRecord& a) {
     const std::optional<VerifyResult> result = evidence.add(a);
     money.add(a, result ? result->report : std::nullopt);
     if (!result) return;
+    unlike += result->problems.size();
     count(frozen.folder.attempt(frozen.plan.run_name(a.core.attempt.run), a.core.attempt.no),
           *result, tally);
   }));
   // What lies elsewhere goes on, and is held against the journal as it goes on.
   PROCTOR_TRY(JournalReader now, open_journal(frozen.folder));
   PROCTOR_CHECK_OK(evidence.finish(now));
-  const bool whole = tally.problems == before;
   if (evidence.without() != 0)
     std::printf("evidence: %s ended before there was any\n",
                 counted(evidence.without(), "attempt").c_str());
@@ -382,7 +387,7 @@ Result<Tally> verify_campaign(const VerifyArgs& args) {
       std::printf("deviation: %s: %s\n", printable(m.value, 100).c_str(), kRunBefore);
   PROCTOR_CHECK_OK(verify_keyed_seal(journal, args.seal_key, tell));
   if (!args.head.empty()) PROCTOR_CHECK_OK(verify_heads(journal, args.head, args.seal_key, tell));
-  PROCTOR_CHECK_OK(verify_reports(frozen, args.seal_key, whole, tell));
+  PROCTOR_CHECK_OK(verify_reports(frozen, args.seal_key, unlike == 0, tell));
   const std::string redis = verify_redis(frozen, now, tell);
   std::printf("redis: %s\n", redis.c_str());
   return tally;

@@ -247,7 +247,9 @@ class SafetyBook {
   // Those tags of a run (AttemptFacts) that count and are new of its task, each with why the
   // campaign has to stop for it; empty: it need not.
   std::map<std::string, std::string> news(std::string_view tags, std::uint32_t task) const;
-  void take(const SafetySeen& seen, std::uint32_t task) { modes_[seen.mode].insert(task); }
+  void take(const SafetySeen& seen, std::uint32_t task) {
+    if (stop_after_ != 0) modes_[seen.mode].insert(task);
+  }
   // A person goes on: what the campaign was stopped for counts anew, the others go on counting.
   void go_on();
   std::string why() const;  // it is stopped; empty: for no mode

@@ -152,8 +152,9 @@ Markup contrast_figure(Context& c) {
   double base = kTop + 14;
   std::string desc;
   for (const Contrast& contrast : contrasts) {
-    const std::size_t of_a = kRateLabel - std::min(contrast.b.size(), kRateLabel / 2);
-    const std::size_t of_b = kRateLabel - std::min(contrast.a.size(), of_a);
+    constexpr std::size_t kBoth = kRateLabel - 7;  // the minus sign, and a mark at each
+    const std::size_t of_a = kBoth - std::min(contrast.b.size(), kBoth / 2);
+    const std::size_t of_b = kBoth - std::min(contrast.a.size(), of_a);
     canvas.words("label", {8, base},
                  text(c.name(contrast.a, of_a) + " \xE2\x88\x92 " + c.name(contrast.b, of_b)));
     const Estimate& d = contrast.difference.estimate;

@@ -42,7 +42,7 @@ Markup limits_section(Context& c) {
   Items items;
   for (const std::string_view note : report_notes()) items.add(text(note));
   for (const Literal note :
-       {Literal("No order of methods is claimed beyond the comparisons above."),
+       {Literal("The comparisons above are all that is claimed of an order of methods."),
         Literal("Where many tasks come from few repositories, intervals over tasks are too narrow: "
                 "section 4 has the comparisons over repositories."),
         Literal("What agents said of themselves is marked as such and was measured by nobody."),

@@ -24,7 +24,7 @@ Markup pass_table(Context& c) {
       table.row({name_of(c, r), number(c.analysis.plan.pass_k[i]), rate(e.at_least_one.value),
                  rate_interval(e.at_least_one.interval, e.at_least_one.why), rate(e.all.value),
                  rate_interval(e.all.interval, e.all.why), number(e.tasks), number(e.too_few)},
-                1 < c.analysis.plan.pass_k[i] && e.tasks != 0);
+                e.tasks != 0 && (1 < c.analysis.plan.pass_k[i] || r.pass.size() == 1));
     }
   return table.finish_or("Several tries are not shown: no task has so many scorable runs.");
 }
@@ -133,7 +133,7 @@ Markup stability(Context& c) {
 Markup money_section(Context& c) {
   const std::string& unit = c.report.unit;
   if (c.report.total.cost.total() == MicroUsd::zero() && c.report.alerts.empty() &&
-      !c.report.projection)
+      !c.report.projection && !c.report.total.unmetered())
     return paragraph("The campaign spent nothing, so there is no table of prices.") +
            burndown_figure(c);
   DataTable prices =

@@ -1,6 +1,7 @@
 // Gates, graded score and failure modes: what a reviewer of safety reads.
 #include <set>
 
+#include "common/base/parse.h"
 #include "common/contract/campaign.h"
 #include "coordinator/page/sections.h"
 
@@ -106,8 +107,8 @@ Markup tag_table(Context& c) {
 Markup score_contrasts(Context& c) {
   Items items;
   for (const ScoreContrast& s : c.report.details->rubric.contrasts)
-    items.add(text(s.a) + " less " + text(s.b) + ": " + text(difference_words(s)) + " over " +
-              text(counted(s.tasks, "task")));
+    items.add(text(c.name(s.a) + " less " + c.name(s.b)) + ": " + text(difference_words(s)) +
+              " over " + text(counted(s.tasks, "task")));
   if (items.empty()) return {};
   return paragraph(
              "Differences of the mean score, exploratory: over tasks on which runs of both pass "
@@ -115,12 +116,22 @@ Markup score_contrasts(Context& c) {
          items.list();
 }
 
+// The command that a line of `env` runs, behind variables and options without a value; empty: it is
+// another line.
+std::string_view run_by_env(std::string_view line) {
+  const std::string_view program = take_until(line, ' ');
+  if (program != "env" && !program.ends_with("/env")) return {};
+  for (std::string_view rest = line; !rest.empty(); line = rest) {
+    const std::string_view word = take_until(rest, ' ');
+    if (!word.starts_with('-') && word.find('=') == std::string_view::npos) break;
+  }
+  return line;
+}
+
 // Is it the command that `by`, an `env` of the same run, runs?  Then the two are one act.
 bool is_run_by_env(const PageFacts::Seen& s, const PageFacts::Seen& by) {
-  const std::string_view program = std::string_view(by.segment).substr(0, by.segment.find(' '));
-  return (program == "env" || program.ends_with("/env")) && s.form == "executed" &&
-         s.form == by.form && s.run == by.run && s.violation == by.violation &&
-         by.segment.ends_with(" " + s.segment);
+  return s.form == "executed" && s.form == by.form && s.run == by.run &&
+         s.violation == by.violation && !s.segment.empty() && run_by_env(by.segment) == s.segment;
 }
 
 // A row for each act that the alerts of its evidence tell of, and one for the run where there is

@@ -343,7 +343,7 @@ Result<TreeCache::Folder> TreeCache::folder(const ObjectDb& db, const ObjectId& 
   }
   PROCTOR_TRY(std::vector<GitTreeEntry> entries, db.tree(id));
   if (!std::ranges::is_sorted(entries, {}, &GitTreeEntry::name))
-    std::ranges::sort(entries, {}, &GitTreeEntry::name);
+    std::ranges::stable_sort(entries, {}, &GitTreeEntry::name);
   const auto made = std::make_shared<const std::vector<GitTreeEntry>>(std::move(entries));
   const std::lock_guard guard(mutex_);
   if (kEntriesMax < entries_ + made->size()) {
@@ -366,8 +366,10 @@ Result<std::optional<GitTreeEntry>> TreeCache::entry_at(const ObjectDb& db, cons
     PROCTOR_TRY(const Folder entries, std::move(listed));
     const std::size_t slash = path.find('/');
     const std::string_view name = path.substr(0, slash);
-    const auto found = std::ranges::lower_bound(*entries, name, {}, &GitTreeEntry::name);
-    const bool there = found != entries->end() && found->name == name;
+    // A checkout has the later one of two with one name, which git's own check refuses.
+    const auto behind = std::ranges::upper_bound(*entries, name, {}, &GitTreeEntry::name);
+    const auto found = std::ranges::prev(behind, 1, entries->begin());
+    const bool there = behind != entries->begin() && found->name == name;
     if (there && slash == std::string_view::npos) return std::optional(*found);
     if (!there || found->mode != git_mode::kTree) return std::optional<GitTreeEntry>();
     at = found->id;

@@ -221,7 +221,7 @@ TEST_SUITE("campaign") {
     nothing_at("not found");
     REQUIRE(make_dirs(fixed).ok());
     nothing_at("no contract is there");
-    // What it says to type makes contracts, none of which is corrected yet.
+    // The line that it says to type makes contracts, none of which is corrected yet.
     CommandSpec copy;
     copy.argv = {"/bin/sh", "-c", nothing_at("no contract is there")};
     CHECK(must(run_command(copy)).exit_code == 0);

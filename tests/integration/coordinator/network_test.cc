@@ -7,6 +7,7 @@
 #include <random>
 
 #include "common/base/owned.h"
+#include "common/plan/registration.h"
 #include "tests/integration/coordinator/raw_worker.h"
 #include "tests/support/books.h"
 
@@ -244,7 +245,10 @@ TEST_SUITE("coordinator") {
       CAPTURE(older);
       const CampaignScene scene(gated());
       REQUIRE(scene.run("plan", {"--freeze"}).exit_code == 0);
-      if (older) scene.edit(scene.folder() / "registration.json", ",\n  \"rubric\": 1", "");
+      const fs::path file = scene.folder() / "registration.json";
+      Registration registered = must(parse_registration(scene.read(file)));
+      if (older) registered.rubric.reset();
+      scene.write(file, to_json(registered));
       Child serve = scene.start("serve", {"--listen", "tcp://127.0.0.1:0", "--insecure-loopback"});
       RawNetwork network;
       RawWorker worker(network, endpoint_of(scene));

@@ -568,6 +568,8 @@ TEST_SUITE("page") {
          std::vector<Row>{{"/usr/bin/env A=b shutdown -h", "shutdown -h", "executed", 1},
                           {"env shutdown -h", "shutdown -h", "executed", 1},
                           {"env shutdown -h", "shutdown -r", "executed", 2},
+                          {"env echo shutdown -h", "shutdown -h", "executed", 2},
+                          {"env -i B=1 shutdown -h", "shutdown -h", "executed", 1},
                           {"nice shutdown -h", "shutdown -h", "executed", 2},
                           {"env shutdown -h", "shutdown -h", "tool call", 2}}) {
       CAPTURE(row.outer);

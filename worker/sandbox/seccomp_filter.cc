@@ -457,21 +457,18 @@ bool is_watched(const CallRule& rule) {
   return rule.rest ? rule.names[0] == "clone" || rule.names[0] == "unshare" : rule.tests.empty();
 }
 
-// Reads cost nothing: only what may write is asked about, and by what a build seldom does.  A tree
-// is removed file by file by a folder's descriptor, so of these calls only its folders' are asked
-// about; times that come without a path are those of a file that was opened to write it.
+// Reads cost nothing: only what may write is asked about.  Times that come without a path are those
+// of a file that was opened to write it.
 void add_files(std::vector<CallRule>& out) {
   for (const auto& [call, flags] : {std::pair{"open", 1U}, std::pair{"openat", 2U}})
     for (const std::uint32_t bits : {O_WRONLY, O_RDWR, O_TRUNC})
       out.push_back(ask(call, {has(flags, bits)}));  // flock(1) creates what it only reads
   out.push_back({{"utimensat"}, 0, {{1, Compare::kEqual, 0}}});
-  out.push_back(
-      plain("openat2 creat unlink rename renameat renameat2 link linkat symlink symlinkat chmod "
-            "fchmodat fchmodat2 chown lchown fchownat truncate mkdir mkdirat rmdir mknod mknodat "
-            "setxattr lsetxattr removexattr lremovexattr utime utimes futimesat utimensat",
-            kAskListener));
-  out.push_back(ask("unlinkat", {is(0, static_cast<std::uint32_t>(AT_FDCWD))}));
-  out.push_back(ask("unlinkat", {has(2, AT_REMOVEDIR)}));
+  out.push_back(plain(
+      "openat2 creat unlink unlinkat rename renameat renameat2 link linkat symlink symlinkat chmod "
+      "fchmodat fchmodat2 chown lchown fchownat truncate mkdir mkdirat rmdir mknod mknodat "
+      "setxattr lsetxattr removexattr lremovexattr utime utimes futimesat utimensat",
+      kAskListener));
 }
 
 // Asked by a child, for it listens to itself for good.  The last flag came (5.7) after the word

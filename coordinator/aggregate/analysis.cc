@@ -345,7 +345,8 @@ Contrast contrast_of(std::span<const TaskCell> a, std::span<const TaskCell> b,
   return out;
 }
 
-std::string_view awaited_words(std::uint64_t open, std::uint64_t for_money) {
+std::string_view awaited_words(std::uint64_t open, std::uint64_t for_money, bool again) {
+  if (again) return "not judged again";
   if (for_money == 0) return "open";
   return for_money < open ? "open or parked for money" : "parked for money";
 }

@@ -182,6 +182,7 @@ struct Analysis {
   // parked: an interim comparison needs registered looks.
   std::vector<Contrast> contrasts;
   std::uint64_t open = 0, for_money = 0;
+  bool again = false;  // runs of recorded patches are open in that they are not judged again
   Adjustment adjustment;
   // Of tasks that were taken out after some of their runs had ended: how many, and the comparisons
   // as they are with those runs.  What was seen before may be why a task went.
@@ -195,8 +196,8 @@ const MethodRate* rate_of(const Analysis& analysis, std::string_view method);
 // The first of them: those that compare an agent.
 std::span<const Contrast> of_agents(const std::vector<Contrast>& contrasts);
 
-// "open", "parked for money" or both, as `for_money` of `open` runs are.
-std::string_view awaited_words(std::uint64_t open, std::uint64_t for_money);
+// "open", "parked for money" or both, as `for_money` of `open` runs are; `again`: as in Analysis.
+std::string_view awaited_words(std::uint64_t open, std::uint64_t for_money, bool again);
 
 // Requires: the contrasts of the plan name methods of `cells`, or are left out with them.
 Analysis analyse(const TaskCells& cells, const AnalysisPlan& plan, bool registered,

@@ -71,7 +71,7 @@ bool begin_contrasts(std::string& out, const Analysis& analysis) {
   if (0 < analysis.open)
     out += fmt::format("  not shown while {} {} {}{}: no\n  looks before the end are registered\n",
                        counted(analysis.open, "run"), analysis.open == 1 ? "is" : "are",
-                       awaited_words(analysis.open, analysis.for_money),
+                       awaited_words(analysis.open, analysis.for_money, analysis.again),
                        analysis.for_money == 0 ? "" : " (raise the budget, or cancel)");
   else if (analysis.contrasts.empty())
     out += "  one method only: there is nothing to compare it with\n";

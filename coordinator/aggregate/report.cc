@@ -179,6 +179,7 @@ Analysis analysis_of(const CampaignReport& report, const ReportInput& input) {
                          awaited(report.runs) + input.open_beside);
   out.for_money = awaiting_money(report.runs) + input.for_money_beside;
   out.of_part = !report.part.empty();
+  out.again = !report.again.empty();
   set_controls_apart(out.rates, [&](const MethodRate& r) { return is_control(report, r.method); });
   if (!removed.empty()) {
     std::vector<RunRecord> with_removed = report.runs;
@@ -204,7 +205,8 @@ Status may_be_compared(std::string_view campaign, std::span<const RunRecord> run
                fmt::format("{} of {} {} {}: a comparison before the end is a look that no plan has "
                            "registered (let them end, raise the budget, or cancel them)",
                            counted(open, "run"), printable(campaign), open == 1 ? "is" : "are",
-                           awaited_words(open, awaiting_money(runs)))};
+                           awaited_words(open, awaiting_money(runs),
+                                         std::ranges::any_of(runs, &RunRecord::unjudged)))};
 }
 
 SeenRuns::Again SeenRuns::add(std::string_view campaign, std::span<const RunRecord> runs) {

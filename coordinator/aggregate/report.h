@@ -116,6 +116,7 @@ struct RunRecord {
   // The outcome that a recorded patch, which is judged again, had in the run it comes from.  All
   // tables that name it read it here.
   std::optional<RunOutcome> old_outcome{};
+  bool unjudged = false;  // its campaign judges recorded patches again, and not this run's
   // The class of the attempt that counts (trace/manifest.h), 16 digits; empty: its worker, an older
   // one, did not say.
   std::string configuration{};
@@ -136,8 +137,9 @@ struct RunRecord {
   // Acceptance passed, and every gate (R008, R135).  Requires: it has ended.
   bool satisfied() const { return outcome == RunOutcome::kSuccess && failed_gate().empty(); }
   // It may still end as it was planned: not started, running, or parked until a budget is raised.
+  // Rates without the runs that are not judged again are of a part that somebody chose.
   bool is_awaited() const {
-    return state == State::kPlanned || state == State::kRunning || awaits_money();
+    return state == State::kPlanned || state == State::kRunning || awaits_money() || unjudged;
   }
   bool awaits_money() const { return state == State::kParked && parked_why.empty(); }
 };

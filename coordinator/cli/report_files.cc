@@ -487,7 +487,10 @@ Result<ReportInput> input_of(const FrozenCampaign& frozen, const std::optional<S
   // Refused where the campaign was read.
   if (auto own = parse_tag_rules(frozen.campaign.failure_modes); own.ok())
     input.failure_modes = std::move(own).value();
-  for (const RunId run : frozen.removed) input.runs[run.raw()].state = RunRecord::State::kRemoved;
+  for (const RunId run : frozen.removed) {
+    input.runs[run.raw()].state = RunRecord::State::kRemoved;
+    input.runs[run.raw()].unjudged = !input.again.empty();
+  }
   for (const auto& [task, why] : frozen.registration.distrusted)
     if (!is_removed(frozen.registration, task))
       input.warnings.push_back("task " + task + " was registered although it was judged " + why);

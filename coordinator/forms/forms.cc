@@ -435,9 +435,9 @@ void append_head(std::string& out, const CampaignReport& report) {
     out += "**Warning:** " + code(warning, At::kText, 2'000) + "\n\n";
   if (const std::uint64_t open = report.analysis->open; 0 < open)
     out += fmt::format(
-        "**Interim: {} of {} runs are {}.** Rates may still move, and nothing is compared until "
-        "they have ended.\n\n",
-        open, t.planned, awaited_words(open, report.analysis->for_money));
+        "**Interim: {} of {} runs are {}.** Rates are of the others alone, and nothing is "
+        "compared.\n\n",
+        open, t.planned, awaited_words(open, report.analysis->for_money, report.analysis->again));
   out += fmt::format("{}; spent {} {}.\n", aggregate::runs_line(t), format_usd(t.cost.total()),
                      report.unit);
 }

@@ -76,9 +76,8 @@ Markup banners(const Context& c) {
   if (c.is_interim())
     out << banner(element("strong", "Interim. ") + number(c.analysis.open) + " of " +
                   number(total.planned) + " runs are " +
-                  text(awaited_words(c.analysis.open, c.analysis.for_money)) +
-                  ": rates may still move, and no comparison is shown until they have ended or are "
-                  "cancelled.");
+                  text(awaited_words(c.analysis.open, c.analysis.for_money, c.analysis.again)) +
+                  ": rates are of the others alone, and nothing is compared.");
   if (!c.facts.provisional.empty())
     out << banner(element("strong", "Provisional. ") + text(c.facts.provisional));
   out << critical_banner(c);
@@ -335,7 +334,7 @@ Markup comparisons(Context& c) {
   if (c.is_interim())
     return paragraph(Markup("Not shown while ") + text(counted(c.analysis.open, "run")) +
                      (c.analysis.open == 1 ? Markup(" is ") : Markup(" are ")) +
-                     text(awaited_words(c.analysis.open, c.analysis.for_money)) +
+                     text(awaited_words(c.analysis.open, c.analysis.for_money, c.analysis.again)) +
                      ": no looks before the end are registered, and who looks until it pleases "
                      "finds a difference where there is none.");
   if (c.analysis.contrasts.empty())

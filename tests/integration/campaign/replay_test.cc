@@ -125,6 +125,14 @@ TEST_SUITE("campaign") {
     CHECK(said["model_micros"] == 0);
     CHECK(said["name"] == (scene.folder() / "regrades/replay-2").string());
     CHECK(proctor_of(scene, "verify", "replay-2").exit_code == 0);
+    // A part may have been chosen for its verdict, so it is compared with nothing.
+    for (const auto& [name, interim] : {std::pair("replay-1", false), {"replay-2", true}}) {
+      const fs::path file = scene.folder() / "regrades" / name / "reports/report.json";
+      const Json analysis =
+          parse_json(scene.read(file), {std::size_t{64} << 20}).value()["analysis"];
+      CHECK(analysis["interim"] == interim);
+      CHECK(analysis["contrasts"].empty() == interim);
+    }
     // One that was not asked for has no task that was removed.
     const CommandOutcome unasked =
         proctor_of(scene, "explain", "replay-2", {"add/solver/r1", "--json"});

@@ -382,6 +382,21 @@ TEST_SUITE("aggregate") {
     CHECK(render_contrasts_csv(*report.analysis).find("noop") == std::string::npos);
   }
 
+  TEST_CASE("patches that are judged again are compared only if all runs of the plan are") {
+    ReportInput input = quickstart();
+    input.again = "replay of camp";
+    CHECK_FALSE(build_report(input).analysis->contrasts.empty());
+    CHECK(may_be_compared("camp", input.runs).ok());
+    input.runs.front().state = RunRecord::State::kRemoved;
+    input.runs.front().unjudged = true;
+    const CampaignReport report = build_report(input);
+    CHECK(report.analysis->contrasts.empty());
+    CHECK(report.analysis->open == 1);
+    CHECK_FALSE(may_be_compared("camp", input.runs).ok());
+    CHECK(render_text(report).find("not shown while 1 run is not judged again: no") !=
+          std::string::npos);
+  }
+
   TEST_CASE("a clear difference, an equivalence and one that is not inferior are told apart") {
     const AnalysisPlan plan;
     std::vector<TaskCell> all(12, TaskCell{4, 4, 0, 0}), none(12, TaskCell{4, 0, 0, 0});

@@ -474,7 +474,7 @@ std::vector<std::string> changed_since(const StateFolder& state, const Registrat
                                        const std::vector<std::string>& came) {
   std::vector<std::string> out = changed_files(state, !registered.derived_from.empty());
   for (const fs::path& file : {state.plan(), state.registration()})
-    if (is_there(file) && !is_own_file(state.campaign, file.filename()))
+    if (!is_own_file(state.campaign, file.filename()))
       out.push_back(file.filename().string() + kNotItsOwn);
   const Result<std::string> plan = read_file(state.plan(), limits::kPlanFileBytes);
   if (!plan.ok() || sha256(*plan) != registered.plan)

@@ -127,8 +127,9 @@ std::optional<Campaign> load_kept(const StateFolder& state) {
 
 bool is_own_file(const fs::path& campaign, const fs::path& name) {
   std::error_code ec;
-  const fs::path place = fs::canonical(campaign, ec) / name;
-  return fs::canonical(place, ec) == place;
+  for (fs::path place = campaign; const fs::path& part : name)
+    if (fs::is_symlink(fs::symlink_status(place /= part, ec))) return false;
+  return true;
 }
 
 std::vector<std::string> changed_files(const StateFolder& state, bool all) {
@@ -136,12 +137,14 @@ std::vector<std::string> changed_files(const StateFolder& state, bool all) {
   for (const std::string& name : names_in(state.registered())) {
     const fs::path kept = state.registered() / name, here = state.campaign / name;
     const Result<std::string> was = read_file(kept, limits::kReferencedFileBytes);
-    const Result<std::string> is = read_file(here, limits::kReferencedFileBytes);
     if (!was.ok()) continue;
+    if (!is_own_file(state.campaign, name) && (all || !read_through_links(name))) {
+      out.push_back(name + kNotItsOwn);
+      continue;
+    }
+    const Result<std::string> is = read_file(here, limits::kReferencedFileBytes);
     if (!is.ok())
       out.push_back(name + (is.error().code == Errc::kNotFound ? " (gone)" : " (not readable)"));
-    else if (!is_own_file(state.campaign, name) && (all || !read_through_links(name)))
-      out.push_back(name + kNotItsOwn);
     else if (*is != *was)
       out.push_back(name + " (changed)");
     else if (is_program(here) != is_program(kept))

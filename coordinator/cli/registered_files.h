@@ -37,7 +37,8 @@ Result<std::string> list_kept(const fs::path& kept);
 
 // Behind the name of a file that is a link now, or lies behind one, which no editor makes of it.
 inline constexpr const char* kNotItsOwn = " (no file of its own)";
-// The file of that name, which is there, is no link, nor is a folder on the way to it.
+// Below that folder neither the file of that name nor a folder on the way to it is a link, wherever
+// it leads.  Also true of a file that is missing.
 bool is_own_file(const fs::path& campaign, const fs::path& name);
 
 // The files that are not as they were kept, each with what became of it: "agent.sh (changed)".

@@ -341,6 +341,59 @@ TEST_SUITE("campaign") {
     }
   }
 
+  TEST_CASE("a link that leads nowhere is as much a problem as one that leads to the same bytes") {
+    CampaignShape shape = scripted();
+    shape.ledger = "journal";
+    const CampaignScene scene(shape);
+    write_agent(scene);
+    REQUIRE(scene.run("run").exit_code == 0);
+    const fs::path away = scene.temp() / "away", none = scene.temp() / "none";
+    struct Row {
+      const char* path;  // becomes the link
+      std::vector<std::string> named;
+    };
+    const Row rows[] = {{"agent.sh", {"agent.sh"}},
+                        {"contracts/add.yaml", {"contracts/add.yaml"}},
+                        {"contracts", {"contracts/add.yaml", "contracts/fix.patch"}},
+                        {"pilot_randomization_plan.csv", {"pilot_randomization_plan.csv"}}};
+    for (const Row& row : rows) {
+      const fs::path path = scene.folder() / row.path;
+      for (const fs::path& to : {none, path}) {  // missing, and a loop
+        CAPTURE(path.string());
+        CAPTURE(to.string());
+        fs::rename(path, away);
+        fs::create_symlink(to, path);
+        const CommandOutcome verified = scene.run("verify");
+        CHECK_MESSAGE(verified.exit_code == 1, verified.out);
+        for (const std::string& name : row.named)
+          CHECK_MESSAGE(contains(verified.out, scene.folder().string() + "/" + name +
+                                                   " (no file of its own): "),
+                        verified.out);
+        CHECK_MESSAGE(
+            contains(verified.out, " events: " + counted(row.named.size(), "problem") + "\n"),
+            verified.out);
+        fs::remove(path);
+        fs::rename(away, path);
+      }
+    }
+    // Files that are missing are none, nor is a person's campaign.yaml that leads nowhere.
+    const fs::path agent = scene.folder() / "agent.sh", yaml = scene.folder() / "campaign.yaml";
+    const auto only_named = [&](const std::string& what) {
+      const CommandOutcome verified = scene.run("verify");
+      CHECK_MESSAGE(verified.exit_code == 0, verified.out);
+      CHECK_MESSAGE(contains(verified.err, what), verified.err);
+    };
+    fs::rename(agent, away);
+    only_named("agent.sh (gone)");
+    fs::rename(away, agent);
+    fs::rename(yaml, away);
+    fs::create_symlink(none, yaml);
+    only_named("campaign.yaml (gone)");
+    fs::remove(yaml);
+    fs::rename(away, yaml);
+    CHECK(scene.run("verify").exit_code == 0);
+  }
+
   TEST_CASE("a campaign's contracts are files of its own folder and no link to others") {
     const CampaignScene scene(scripted());
     write_agent(scene);

@@ -252,17 +252,15 @@ std::string judgement_of(const RunReport& report, const std::vector<TagRule>& ow
   return out;
 }
 
-// What the checks said, from the report in the run directory; empty: the attempt left none.
-// kNotFound: evidence that it left is not here any more.
-Result<std::string> checks_of(const fs::path& dir, const AttemptRecord& a,
-                              const std::vector<TagRule>& own) {
-  if (a.report == Digest() && !is_there(dir / "report.json")) return std::string();
-  const Result<std::string> bytes = read_file(dir / "report.json", kReportBytes);
-  PROCTOR_CHECK_OK(bytes);
-  const Result<RunReport> report = parse_report(*bytes);
-  if (!report.ok()) return in_context((dir / "report.json").string(), report.error());
+// What the checks said, from the report that the journal has the digest of; empty: it has none.
+// kNotFound: evidence that it left is not here any more; other errors: of bound_report().
+Result<std::string> checks_of(const StateFolder& folder, const std::string& run,
+                              const AttemptRecord& a, const std::vector<TagRule>& own) {
+  if (a.report == Digest()) return std::string();
+  const fs::path dir = folder.attempt(run, a.core.attempt.no);
+  PROCTOR_TRY(const RunReport report, bound_report(folder, run, a.core.attempt.no, a.report));
   std::string out;
-  const PatchEnd& patch = report->application;
+  const PatchEnd& patch = report.application;
   if (!patch.refused.empty()) {
     out += "    patch: does not apply: " + printable(patch.refused, limits::kDetailBytes) + "\n";
   } else if (!patch.rung.empty()) {
@@ -272,20 +270,20 @@ Result<std::string> checks_of(const fs::path& dir, const AttemptRecord& a,
     out += "    patch: conflict markers in " + printable(place) + "\n";
   PROCTOR_TRY(const std::string again, judged_again(dir));
   if (!again.empty()) out += "    " + again + "\n";
-  for (const CheckReport& c : report->checks) {
+  for (const CheckReport& c : report.checks) {
     out += "    check " + c.id + " (" + c.kind +
            "): " + (c.outcome ? std::string(to_string(*c.outcome)) : "not_run");
     if (!c.why.empty()) out += ", " + printable(c.why, limits::kDetailBytes);
     out += "\n";
   }
-  out += judgement_of(*report, own);
+  out += judgement_of(report, own);
   constexpr std::size_t kShown = 10;
-  const std::size_t all = report->violations.size(), shown = std::min(all, kShown);
-  for (const std::string& v : std::span(report->violations).first(shown))
+  const std::size_t all = report.violations.size(), shown = std::min(all, kShown);
+  for (const std::string& v : std::span(report.violations).first(shown))
     out += "    violation: " + printable(v) + "\n";
   if (shown < all) out += fmt::format("    and {} more violations in report.json\n", all - shown);
-  if (!report->replayable) out += "    not replayable: a phase of it had the network\n";
-  for (const EvidenceFile& f : report->files)
+  if (!report.replayable) out += "    not replayable: a phase of it had the network\n";
+  for (const EvidenceFile& f : report.files)
     if (f.path.starts_with(std::string(kKeptDir) + "/"))
       out += "    kept of its agent: " + printable(f.path) + " (" + std::to_string(f.bytes) +
              " bytes)\n";
@@ -512,7 +510,7 @@ Result<std::string> explain(const std::string& folder, const AskedRun& asked, bo
   for (const AttemptRecord& a : attempts) {
     out += attempt_line(a, r, unit) + models_line(a.core.usage);
     const fs::path dir = frozen.folder.attempt(r.name, a.core.attempt.no);
-    const Result<std::string> checks = checks_of(dir, a, report.failure_modes);
+    const Result<std::string> checks = checks_of(frozen.folder, r.name, a, report.failure_modes);
     const bool gone = !checks.ok() && checks.error().code == Errc::kNotFound;
     out += checks.ok() ? *checks
            : gone      ? "    its evidence is gone from " + dir.string() +

@@ -84,6 +84,34 @@ TEST_SUITE("campaign") {
     finds(scene, "journal: attempt 0.1 (add/");
   }
 
+  TEST_CASE("explain shows no report that was edited, with --json or without") {
+    const CampaignScene scene(small());
+    REQUIRE(scene.run("run").exit_code == 0);
+    const std::string run = "add/noop/r1";
+    const fs::path dir = scene.folder() / "runs" / run / "attempt-1", report = dir / "report.json";
+    const std::string whole = scene.read(report);
+    std::string edited = whole;
+    const std::size_t at = edited.find("\"fail\"");
+    REQUIRE(at != std::string::npos);
+    edited.replace(at, 6, "\"pass\"");
+    fs::permissions(dir, fs::perms::owner_all);
+    fs::remove(report);
+    scene.write(report, edited);
+    for (const std::vector<std::string>& how :
+         std::vector<std::vector<std::string>>{{run}, {run, "--json"}}) {
+      const CommandOutcome told = scene.run("explain", how);
+      CHECK(told.exit_code == 2);
+      for (const std::string& bytes : {edited, whole})
+        CHECK_MESSAGE(contains(told.err, sha256(bytes).hex()), told.err);
+      CHECK_FALSE_MESSAGE(contains(told.out, "satisfied"), told.out);
+      CHECK_FALSE_MESSAGE(contains(told.out, "    gate "), told.out);
+    }
+    scene.write(report, whole);
+    const CommandOutcome told = scene.run("explain", {run});
+    CHECK_MESSAGE(told.exit_code == 0, told.err);
+    CHECK_MESSAGE(contains(told.out, "    satisfied: no\n"), told.out);
+  }
+
   TEST_CASE("verify finds an archive that was changed, cut or replaced") {
     const CampaignScene scene(small());
     REQUIRE(scene.run("run").exit_code == 0);

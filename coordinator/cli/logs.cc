@@ -18,6 +18,7 @@
 #include "common/trace/evidence.h"
 #include "coordinator/cli/command.h"
 #include "coordinator/cli/open_journal.h"
+#include "coordinator/cli/report_files.h"
 #include "coordinator/cli/trial_campaign.h"
 #include "coordinator/journal/journal_reader.h"
 
@@ -56,7 +57,12 @@ struct Place {
   fs::path dir;
   std::uint32_t attempt = 0;
   bool live = false;
+  Digest report{};  // as the journal has it; none of an attempt under way
 };
+
+std::string gone_from(const fs::path& dir) {
+  return ": its evidence is gone from " + dir.string() + "; proctor verify names each file";
+}
 
 // Where a local worker of this campaign makes the attempt.
 std::optional<fs::path> at_worker(const Subject& subject, const AttemptId& id) {
@@ -87,8 +93,9 @@ Result<Place> place_of(const Subject& subject, std::uint32_t wanted) {
     const AttemptId id = it->core.attempt;
     if (wanted != 0 && id.no.raw() != wanted) continue;
     const fs::path kept = subject.folder.attempt(name, id.no);
-    if (is_folder(kept)) return Place{kept, id.no.raw(), false};
+    if (is_folder(kept)) return Place{kept, id.no.raw(), false, it->report};
     if (auto live = at_worker(subject, id)) return Place{std::move(*live), id.no.raw(), true};
+    if (it->report != Digest()) return Error{Errc::kNotFound, name + gone_from(kept)};
   }
   return Error{Errc::kNotFound,
                name +
@@ -291,10 +298,14 @@ Result<int> show_diff(const LogsArgs& args) {
   PROCTOR_TRY(const Place place, place_of(subject, args.attempt));
   const fs::path patch = place.dir / kPatchFile;
   const std::string attempt = fmt::format("attempt {} of {}", place.attempt, args.run);
-  std::error_code ec;
-  if (!fs::is_regular_file(fs::symlink_status(patch, ec)))
+  if (!is_there(patch)) {
+    const Result<RunReport> report =
+        bound_report(subject.folder, subject.name, AttemptNo(place.attempt), place.report);
+    if (place.report != Digest() && (!report.ok() || report->patch != Digest()))
+      return Error{Errc::kNotFound, attempt + gone_from(place.dir)};
     return Error{Errc::kNotFound, attempt + " has no patch: it " +
                                       (place.live ? "is still at work" : "never came so far")};
+  }
   PROCTOR_TRY(const std::uint64_t bytes, put_file(patch, 0, "", args.raw));
   if (const auto read = patch_of(place.dir); bytes == 0 && !read.ok())
     return in_context(attempt, read.error());

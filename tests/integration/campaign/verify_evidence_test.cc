@@ -48,6 +48,12 @@ TEST_SUITE("campaign") {
     finds(scene, "reference/r1/attempt-1: the run directory is missing; the journal says success");
     CHECK(contains(scene.run("verify").out, " events: 4 problems"));
     const std::string run = "add/reference/r1", gone = "    its evidence is gone from ";
+    const std::string from = "its evidence is gone from " + (runs / run / "attempt-1").string();
+    for (const char* command : {"logs", "diff"}) {
+      const CommandOutcome told = scene.run(command, {run});
+      CHECK(told.exit_code != 0);
+      CHECK_MESSAGE(contains(told.err, from), told.err);
+    }
     const auto tells_that_it_is_gone = [&] {
       const CommandOutcome told = scene.run("explain", {run});
       CHECK_MESSAGE(told.exit_code == 0, told.err);
@@ -72,6 +78,12 @@ TEST_SUITE("campaign") {
       tells_that_it_is_gone();
       fs::rename(kept, runs / run / "attempt-1" / file);
     }
+    const fs::path patch = runs / run / "attempt-1/patch.diff";
+    fs::rename(patch, kept);
+    const CommandOutcome no_patch = scene.run("diff", {run});
+    CHECK(no_patch.exit_code != 0);
+    CHECK_MESSAGE(contains(no_patch.err, from), no_patch.err);
+    fs::rename(kept, patch);
     finds_nothing(scene);
     // A row that was decided without any: as a lying worker would have it.
     const std::string where = " WHERE run = 0";

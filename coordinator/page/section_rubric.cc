@@ -128,7 +128,7 @@ std::string_view run_by_env(std::string_view line) {
   return line;
 }
 
-// Is it the command that `by`, an `env` of the same run, runs?  Then the two are one act.
+// May it be the command that `by`, an `env` of the same run, runs?
 bool is_run_by_env(const PageFacts::Seen& s, const PageFacts::Seen& by) {
   return s.form == "executed" && s.form == by.form && s.run == by.run &&
          s.violation == by.violation && !s.segment.empty() && run_by_env(by.segment) == s.segment;
@@ -137,25 +137,29 @@ bool is_run_by_env(const PageFacts::Seen& s, const PageFacts::Seen& by) {
 // A row for each act that the alerts of its evidence tell of, and one for the run where there is
 // more than they show.
 void add_violations(const Context& c, DataTable& table, const RunRecord& run) {
-  using Kind = PageFacts::Seen::Kind;
+  using Seen = PageFacts::Seen;
   const Markup ended = run.termination == Termination::kPolicyStop
                            ? Markup("; a monitor stopped it, and the run ended")
                            : Markup();
+  std::set<const Seen*> inner;  // each is one act with an env before it, and no other has that env
   std::set<std::string> shown;  // cut as a report cuts its first one
-  for (const PageFacts::Seen& s : c.facts.seen) {
+  for (const Seen& s : c.facts.seen) {
     if (s.run != run.name) continue;
-    if (s.kind != Kind::kWords) shown.insert(s.violation.substr(0, kFirstViolationBytes));
-    const auto seen = [&](auto is) { return std::ranges::any_of(c.facts.seen, is); };
-    if (s.more == 0 && seen([&](auto& by) { return is_run_by_env(s, by); })) continue;
-    const bool twice = seen([&](auto& inner) { return is_run_by_env(inner, s); });
-    const std::string more = s.more == 0 ? "" : "; and " + counted(s.more, "more alert");
-    table.row({explained(c, run.name), text(s.violation) + text(more),
-               s.form.empty() || s.violation.starts_with("call: ")
-                   ? none()
-                   : text(s.form + (twice ? ", as env and as what it runs" : "")),
-               s.segment.empty() ? none() : element("code", text(s.segment, 160)),
-               text(violation_answer(s.violation, s.form)) +
-                   (s.kind == Kind::kCritical ? ended : Markup())});
+    if (s.kind != Seen::Kind::kWords) shown.insert(s.violation.substr(0, kFirstViolationBytes));
+    const bool twice = std::ranges::any_of(c.facts.seen, [&](const Seen& of) {
+      return &s < &of && is_run_by_env(of, s) && inner.insert(&of).second;
+    });
+    if (!inner.contains(&s))
+      table.row({explained(c, run.name), text(s.violation),
+                 s.form.empty() || s.violation.starts_with("call: ")
+                     ? none()
+                     : text(s.form + (twice ? ", as env and as what it runs" : "")),
+                 s.segment.empty() ? none() : element("code", text(s.segment, 160)),
+                 text(violation_answer(s.violation, s.form)) +
+                     (s.kind == Seen::Kind::kCritical ? ended : Markup())});
+    if (s.more != 0)
+      table.row({explained(c, run.name), text("and " + counted(s.more, "more alert")), none(),
+                 none(), none()});
   }
   if (shown.size() < run.violations || !shown.contains(run.violated))
     table.row(

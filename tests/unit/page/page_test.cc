@@ -39,6 +39,13 @@ std::string page_of(ReportInput input, const PageFacts& of = facts(),
   return render_html({.report = report, .facts = of, .money = money});
 }
 
+std::size_t times(const std::string& page, const std::string& words) {
+  std::size_t out = 0;
+  for (std::size_t at = page.find(words); at != std::string::npos; at = page.find(words, at + 1))
+    ++out;
+  return out;
+}
+
 // Every element closed, every '&' one of the references that XML knows.
 void check_well_formed(const std::string& page) {
   pugi::xml_document doc;
@@ -552,7 +559,7 @@ TEST_SUITE("page") {
     PageFacts of = facts();
     of.seen = {{name, "command: rm", "executed", "rm -rf /", kCritical, 3}};
     const std::string page = page_of(input, of);
-    CHECK(page.find("command: rm; and 3 more alerts</td>") != std::string::npos);
+    CHECK(page.find("<td>and 3 more alerts</td>") != std::string::npos);
     CHECK(page.find(text) != std::string::npos);
   }
 
@@ -578,16 +585,40 @@ TEST_SUITE("page") {
                  {name, pattern, row.form, row.inner, kCritical}};
       const std::string page = page_of(input, of);
       check_well_formed(page);
-      std::size_t rows = 0;
-      for (std::size_t at = page.find("shutdown -"); at != std::string::npos;
-           at = page.find("shutdown -", at + 1))
-        ++rows;
-      CHECK(rows == row.rows);
+      CHECK(times(page, "shutdown -") == row.rows);
       CHECK(page.find("<code>" + row.outer + "</code>") != std::string::npos);
       CHECK((page.find("<td>executed, as env") != std::string::npos) == (row.rows == 1));
-      of.seen.back().more = 4;  // its row has to be there, for it says how many are not
-      CHECK(page_of(input, of).find("; and 4 more alerts</td>") != std::string::npos);
+      of.seen.back().more = 4;
+      const std::string cut = page_of(input, of);
+      CHECK(times(cut, "shutdown -") == row.rows);
+      CHECK(times(cut, "<td>and 4 more alerts</td>") == 1);
     }
+  }
+
+  TEST_CASE("each env takes the row of one command that it ran, and of no other") {
+    using enum PageFacts::Seen::Kind;
+    const ReportInput input = critical();
+    const auto page_with = [&](const std::vector<std::string>& segments) {
+      PageFacts of = facts();
+      for (const std::string& segment : segments)
+        of.seen.push_back(
+            {input.runs[0].name, "command: shutdown\\s", "executed", segment, kCritical});
+      of.seen.back().more = 4;
+      return page_of(input, of);
+    };
+    const std::string env = "env true shutdown -h", ran = "true shutdown -h";
+    const std::string one = page_with({env, ran, ran, ran});
+    CHECK(times(one, "<code>" + env) == 1);
+    CHECK(times(one, "<code>" + ran) == 2);
+    CHECK(times(one, "<td>executed, as env") == 1);
+    const std::string two = page_with({env, ran, env, env, ran});
+    CHECK(times(two, "<code>" + env) == 3);
+    CHECK(times(two, "<code>" + ran) == 0);
+    CHECK(times(two, "<td>executed, as env") == 2);
+    const std::string nested = page_with({"env " + env, env, ran});
+    CHECK(times(nested, "shutdown -") == 1);
+    for (const std::string& page : {one, two, nested})
+      CHECK(times(page, "<td>and 4 more alerts</td>") == 1);
   }
 
   TEST_CASE("caps that hold are those of a task in a stage that draws it, and some have none") {

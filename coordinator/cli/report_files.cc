@@ -226,8 +226,11 @@ PageFacts page_facts(const FrozenCampaign& frozen) {
 std::vector<PageFacts::Seen> seen_in(const fs::path& attempt, const std::string& run) {
   using enum PageFacts::Seen::Kind;
   constexpr std::size_t kOfRun = 10;
-  std::vector<PageFacts::Seen> out;
-  std::uint64_t more = 0;
+  // Lower ones first: mere words, the same again, how many of its violation and kind were before,
+  // not critical, number.
+  std::map<std::array<std::uint64_t, 5>, PageFacts::Seen> chosen;
+  std::map<std::pair<PageFacts::Seen::Kind, std::string>, std::uint64_t> before;
+  std::uint64_t all = 0;
   const auto on = [&](const TraceEvent& event) {
     if (event.type != events::kAlert.type) return;
     const auto alert = events::kAlert.read(event.payload);
@@ -241,14 +244,18 @@ std::vector<PageFacts::Seen> seen_in(const fs::path& attempt, const std::string&
         meaning ? meaning->format : text_in(signals, "form"),
         segment.empty() ? text_in(signals, "target") : segment,
         meaning ? (meaning->critical ? kCritical : kOther) : kWords};
-    if (std::ranges::find(out, seen) != out.end()) return;
-    out.insert(std::ranges::upper_bound(out, seen.kind, {}, &PageFacts::Seen::kind), seen);
-    if (out.size() <= kOfRun) return;
-    out.pop_back();
-    ++more;
+    const bool again = std::ranges::any_of(chosen, [&](auto& one) { return one.second == seen; });
+    // A program that runs again is one more act.
+    if (again && (code != events::kOsRisk || seen.form != "executed")) return;
+    const std::uint64_t same = before[{seen.kind, seen.violation}]++;
+    chosen[{seen.kind == kWords, again, same, seen.kind != kCritical, ++all}] = seen;
+    if (kOfRun < chosen.size()) chosen.erase(std::prev(chosen.end()));
   };
   static_cast<void>(each_event(attempt, on));
-  if (0 < more) out.back().more = more;
+  std::vector<PageFacts::Seen> out;
+  for (const auto& [rank, seen] : chosen) out.push_back(seen);
+  std::ranges::stable_sort(out, {}, &PageFacts::Seen::kind);
+  if (out.size() < all) out.back().more = all - out.size();
   return out;
 }
 

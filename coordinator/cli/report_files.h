@@ -33,8 +33,9 @@ Result<RunReport> bound_report(const StateFolder& folder, const std::string& run
 // judged by the same contracts; empty: its agents are its own.
 std::string again_of(const Campaign& campaign);
 
-// Alerts of an attempt in the order of the page: critical violations, other ones, words; the first
-// few of them.  Evidence that is gone or broken shows the less; `proctor verify` says so.
+// Alerts of an attempt in the order of the page: critical violations, other ones, words.  At most
+// ten: the first of each violation, then others of them, then words.  Evidence that is gone or
+// broken shows the less; `proctor verify` says so.
 std::vector<PageFacts::Seen> seen_in(const fs::path& attempt, const std::string& run);
 
 // From a campaign's journal to its report: in the terminal and as files under reports/.

@@ -82,4 +82,37 @@ TEST_SUITE("calls of models") {
     CHECK(seen[2] == PageFacts::Seen{"t/m/r1", "command: rm", "text", "rm 0", kWords});
     CHECK(seen[9].more == 3);
   }
+
+  TEST_CASE("a violation with many alerts hides no other, and a program that ran again is shown") {
+    const TempDir temp = TempDir::create("alerts").value();
+    const fs::path dir = temp.path() / "attempt";
+    RunRecorder run = RunRecorder::create(dir).value();
+    const auto alert = [&](std::string_view code, const Json& signals) {
+      REQUIRE(run.event(events::kAlert.type, events::kAlert.actor,
+                        events::kAlert.json(std::string(code), signals, "agent", std::nullopt))
+                  .ok());
+    };
+    const auto ran = [&](const std::string& pattern, const std::string& segment) {
+      alert(events::kOsRisk, to_json(events::CommandSeen{pattern, "executed", segment, "process"}));
+    };
+    const auto segments = [&] {
+      REQUIRE(run.flush().ok());
+      std::string out;
+      for (const PageFacts::Seen& seen : seen_in(dir, "t/m/r1")) {
+        out += seen.segment + ", ";
+        if (seen.more != 0) out += std::to_string(seen.more);
+      }
+      return out;
+    };
+    ran("off", "env off");
+    for (int i = 0; i < 3; ++i) ran("off", "off");
+    CHECK(segments() == "env off, off, off, off, ");
+    for (int i = 0; i < 50; ++i) ran("off", "off " + std::to_string(i));
+    for (int i = 0; i < 25; ++i) alert(events::kEscape, to_json(events::CallSeen{"mount", "m"}));
+    for (int i = 0; i < 25; ++i) ran("unshare", "unshare " + std::to_string(i));
+    alert(events::kNetworkDenied, to_json(events::CallSeen{"connect", "x:44"}));
+    CHECK(segments() ==
+          "env off, m, unshare 0, off, unshare 1, unshare 2, unshare 3, off 0, "
+          "unshare 4, x:44, 71");
+  }
 }

@@ -366,8 +366,8 @@ TEST_SUITE("campaign") {
         const CommandOutcome verified = scene.run("verify");
         CHECK_MESSAGE(verified.exit_code == 1, verified.out);
         for (const std::string& name : row.named)
-          CHECK_MESSAGE(contains(verified.out, scene.folder().string() + "/" + name +
-                                                   " (no file of its own): "),
+          CHECK_MESSAGE(contains(verified.out,
+                                 scene.folder().string() + "/" + name + " (no file of its own): "),
                         verified.out);
         CHECK_MESSAGE(
             contains(verified.out, " events: " + counted(row.named.size(), "problem") + "\n"),

@@ -180,7 +180,8 @@ TEST_SUITE("sandbox attempts") {
         "cat /proc/1/environ 2> /dev/null; true";
     const Said watched = scene.run(look);
     CHECK(watched.out == run(*bench, scene.spec, exec_of(*bench, look)).out);
-    CHECK(watched.out.starts_with("4\n"));  // 0, 1, 2 and the one with which ls reads the folder
+    if (scene.sees())  // 0, 1, 2 and the one with which ls reads the folder; gVisor has its own
+      CHECK(watched.out.starts_with("4\n"));
     CHECK(scene.run("exit 3").outcome.exit_code == 3);
     CHECK(scene.run("kill -9 $$").outcome.signal == 9);
     CHECK(scene.run("no-such-command").outcome.exit_code == 127);

@@ -89,7 +89,7 @@ MUTANTS = [
      "return attempts_made_[run] == id.no.raw() && owners_[run] != 0 && owners_[run] - 1U != w;",
      "return false;"),
     ("who comes into a forgotten one's place has had its attempts", S,
-     "if (owner != 0 && gone[owner - 1U]) owner = 0;", ""),
+     "if (owner != 0 && gone[owner - 1U]) owner = 0;", ";"),
     ("an operator's word about a worker is forgotten with it", S, "s.held == 0 && !told &&", "s.held == 0 &&"),
     ("a result without evidence decides", R,
      "if (decides(r) && r.archive_bytes == 0 && !runs_nothing(r.attempt.run))", "if (false)"),

@@ -182,7 +182,7 @@ struct Analysis {
   // parked: an interim comparison needs registered looks.
   std::vector<Contrast> contrasts;
   std::uint64_t open = 0, for_money = 0;
-  bool again = false;  // runs of recorded patches are open in that they are not judged again
+  bool again = false;  // some of `open` are runs of recorded patches that are not judged again
   Adjustment adjustment;
   // Of tasks that were taken out after some of their runs had ended: how many, and the comparisons
   // as they are with those runs.  What was seen before may be why a task went.

@@ -154,6 +154,9 @@ std::uint64_t awaited(std::span<const RunRecord> runs) {
 std::uint64_t awaiting_money(std::span<const RunRecord> runs) {
   return static_cast<std::uint64_t>(std::ranges::count_if(runs, &RunRecord::awaits_money));
 }
+bool are_part(std::span<const RunRecord> runs) {
+  return std::ranges::any_of(runs, &RunRecord::unjudged);
+}
 
 // They become the last.
 template <class Row>
@@ -179,7 +182,7 @@ Analysis analysis_of(const CampaignReport& report, const ReportInput& input) {
                          awaited(report.runs) + input.open_beside);
   out.for_money = awaiting_money(report.runs) + input.for_money_beside;
   out.of_part = !report.part.empty();
-  out.again = !report.again.empty();
+  out.again = are_part(report.runs);
   set_controls_apart(out.rates, [&](const MethodRate& r) { return is_control(report, r.method); });
   if (!removed.empty()) {
     std::vector<RunRecord> with_removed = report.runs;
@@ -201,12 +204,14 @@ Analysis analysis_of(const CampaignReport& report, const ReportInput& input) {
 Status may_be_compared(std::string_view campaign, std::span<const RunRecord> runs) {
   const std::uint64_t open = awaited(runs);
   if (open == 0) return ok_status();
+  const bool again = are_part(runs);
   return Error{Errc::kConflict,
                fmt::format("{} of {} {} {}: a comparison before the end is a look that no plan has "
-                           "registered (let them end, raise the budget, or cancel them)",
+                           "registered ({})",
                            counted(open, "run"), printable(campaign), open == 1 ? "is" : "are",
-                           awaited_words(open, awaiting_money(runs),
-                                         std::ranges::any_of(runs, &RunRecord::unjudged)))};
+                           awaited_words(open, awaiting_money(runs), again),
+                           again ? "the campaign that the patches come from has all its runs"
+                                 : "let them end, raise the budget, or cancel them")};
 }
 
 SeenRuns::Again SeenRuns::add(std::string_view campaign, std::span<const RunRecord> runs) {
